@@ -1,0 +1,31 @@
+# fusec_folder(NAME USES a b ...): makes the static library fusec_NAME of every source below NAME/.
+#
+# A source includes a header by its path from the root ("ir/graph.h"). For that each library exports one include
+# directory that holds nothing but a link to its own folder; what a library does not use it cannot include.
+function(fusec_folder name)
+  cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  add_library(fusec_${name} STATIC ${sources})
+  fusec_compile_options(fusec_${name})
+  set(view ${CMAKE_BINARY_DIR}/headers/${name})
+  file(MAKE_DIRECTORY ${view})
+  file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${name} ${view}/${name} SYMBOLIC)
+  target_include_directories(fusec_${name} PUBLIC $<BUILD_INTERFACE:${view}>
+                                                  $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>)
+  target_link_libraries(fusec_${name} PUBLIC fmt::fmt Threads::Threads Boost::headers)
+  foreach(used ${ARG_USES})
+    target_link_libraries(fusec_${name} PUBLIC fusec_${used})
+  endforeach()
+endfunction()
+
+# Warnings are errors everywhere; sanitizers as the preset asks.
+function(fusec_compile_options target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
+                                           -Werror)
+  if(FUSEC_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${FUSEC_SANITIZE} -fno-omit-frame-pointer
+                                            -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${FUSEC_SANITIZE})
+  endif()
+endfunction()

@@ -1,0 +1,2 @@
+// Placeholder so that the library exists; goes away with the first real source.
+namespace fusec {}
