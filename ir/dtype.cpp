@@ -29,9 +29,13 @@ constexpr std::array<DTypeInfo, 19> kDTypes{{
 
 }  // namespace
 
-std::span<const DTypeInfo> all_dtypes() { return kDTypes; }
+std::span<const DTypeInfo> all_dtypes() {
+  return kDTypes;
+}
 
-const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)]; }
+const DTypeInfo& info(DType dtype) {
+  return kDTypes[static_cast<std::size_t>(dtype)];
+}
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (const DTypeInfo& row : kDTypes)

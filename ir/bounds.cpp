@@ -1,0 +1,259 @@
+#include "ir/bounds.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kLow = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  const bool unlimited = a == kLow || a == kHigh || b == kLow || b == kHigh;
+  if (unlimited) return (a < 0) == (b < 0) ? kHigh : kLow;
+  std::int64_t r;
+  if (__builtin_mul_overflow(a, b, &r)) return (a < 0) == (b < 0) ? kHigh : kLow;
+  return r;
+}
+
+std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+  if (a == kLow || b == kLow) return kLow;
+  if (a == kHigh || b == kHigh) return kHigh;
+  std::int64_t r;
+  if (__builtin_add_overflow(a, b, &r)) return a < 0 ? kLow : kHigh;
+  return r;
+}
+
+Range product(Range x, Range y) {
+  const std::int64_t corners[] = {saturated_product(x.min, y.min), saturated_product(x.min, y.max),
+                                  saturated_product(x.max, y.min), saturated_product(x.max, y.max)};
+  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+}
+
+std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
+  if (a == kLow || a == kHigh) return a;
+  const std::int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+Range range_of_variable(Variable v, const Bounds& bounds) {
+  switch (v.kind) {
+    case Variable::Kind::kSymbol: {
+      const Symbol& s = bounds.symbols.at(v.id);
+      const std::int64_t m = s.multiple_of;
+      return {(s.min + m - 1) / m * m, s.max / m * m};
+    }
+    case Variable::Kind::kAxis: {
+      const Range extent = range_of(bounds.axes.at(v.id), bounds);
+      return {0, std::max<std::int64_t>(0, extent.max == kHigh ? kHigh : extent.max - 1)};
+    }
+    case Variable::Kind::kValue: {
+      if (v.id >= bounds.value_max.size()) return {kLow, kHigh};
+      const Range extent = range_of(bounds.value_max[v.id], bounds);
+      return {0, std::max<std::int64_t>(0, extent.max == kHigh ? kHigh : extent.max - 1)};
+    }
+  }
+  return {kLow, kHigh};
+}
+
+Range range_of_atom(const IndexAtom& atom, const Bounds& bounds) {
+  if (atom.kind == IndexAtom::Kind::kVariable) return range_of_variable(atom.variable, bounds);
+  const Range a = range_of(atom.a, bounds), b = range_of(atom.b, bounds);
+  switch (atom.kind) {
+    case IndexAtom::Kind::kFloorDiv: {
+      if (b.min <= 0) return {kLow, kHigh};
+      const std::int64_t by_high = b.max == kHigh ? (a.min < 0 ? -1 : 0) : floor_quotient(a.min, b.max);
+      const std::int64_t high_by_high = b.max == kHigh ? (a.max < 0 ? -1 : 0) : floor_quotient(a.max, b.max);
+      return {std::min(floor_quotient(a.min, b.min), by_high), std::max(floor_quotient(a.max, b.min), high_by_high)};
+    }
+    case IndexAtom::Kind::kMod:
+      if (b.min <= 0) return {kLow, kHigh};
+      if (a.min >= 0 && a.max < b.min) return a;
+      return {0,
+              a.min >= 0 ? std::min(a.max, b.max == kHigh ? kHigh : b.max - 1) : (b.max == kHigh ? kHigh : b.max - 1)};
+    case IndexAtom::Kind::kMin:
+      return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case IndexAtom::Kind::kMax:
+      return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    case IndexAtom::Kind::kVariable:
+      break;
+  }
+  return {kLow, kHigh};
+}
+
+// The extent E of an axis-like variable, of which v <= E - 1 is known symbolically.
+const IndexExpr* extent_of(Variable v, const Bounds& bounds) {
+  if (v.kind == Variable::Kind::kAxis) return &bounds.axes.at(v.id);
+  if (v.kind == Variable::Kind::kValue && v.id < bounds.value_max.size()) return &bounds.value_max[v.id];
+  return nullptr;
+}
+
+// Replaces, in every term whose other factors cannot be negative, an axis by the end of its range that makes the term
+// least: the result is a lower bound in symbols, with n*m - n*i turned into n rather than into an interval.
+IndexExpr least_over_axes(IndexExpr e, const Bounds& bounds) {
+  for (int round = 0; round < 8; ++round) {
+    bool changed = false;
+    for (const Variable v : variables_of(e)) {
+      const IndexExpr* extent = extent_of(v, bounds);
+      if (!extent) continue;
+      const IndexExpr at_low =
+          substitute(e, [&](Variable w) { return w == v ? std::optional<IndexExpr>(0) : std::nullopt; });
+      const IndexExpr slope = e - at_low;  // what v contributes
+      int sign = 0;                        // of v's coefficient: +1, -1, 0 unknown
+      bool linear = true;
+      for (const IndexTerm& term : slope.terms()) {
+        Range others{1, 1};
+        int occurrences = 0;
+        for (const IndexAtomPtr& factor : term.factors) {
+          if (factor->kind == IndexAtom::Kind::kVariable && factor->variable == v) {
+            ++occurrences;
+            continue;
+          }
+          if (factor->kind != IndexAtom::Kind::kVariable && (mentions(factor->a, v) || mentions(factor->b, v)))
+            linear = false;
+          others = product(others, range_of_atom(*factor, bounds));
+        }
+        if (occurrences != 1 || others.min < 0) linear = false;
+        const int s = term.coefficient > 0 ? 1 : -1;
+        if (sign != 0 && sign != s) linear = false;
+        sign = s;
+      }
+      if (!linear || sign == 0) continue;
+      const IndexExpr end = sign > 0 ? IndexExpr(0) : *extent - 1;
+      e = substitute(e, [&](Variable w) { return w == v ? std::optional<IndexExpr>(end) : std::nullopt; });
+      changed = true;
+      break;
+    }
+    if (!changed) break;
+  }
+  return e;
+}
+
+IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
+  const Range divisor = range_of(b, bounds);
+  if (divisor.min > 0) {
+    // Split the dividend into the part that b divides and a rest in [0, b).
+    if (proves_nonnegative(a, bounds) && proves_nonnegative(b - a - 1, bounds)) return 0;
+    if (const auto k = b.as_constant()) {
+      IndexExpr whole = 0, rest = 0;
+      auto add_term = [](IndexExpr& sum, const IndexTerm& term) { sum += from_terms({term}, 0); };
+      for (const IndexTerm& term : a.terms()) {
+        const IndexExpr alone = from_terms({term}, 0);
+        add_term(proves_multiple_of(alone, *k, bounds) ? whole : rest, term);
+      }
+      rest += a.constant_term();
+      if (!whole.is(0) && proves_nonnegative(rest, bounds) && proves_less(rest, b, bounds)) {
+        // whole is a multiple of k: divide its terms where the coefficient allows, else keep a division of it alone.
+        return floor_div(whole, b);
+      }
+    }
+  }
+  return floor_div(a, b);
+}
+
+IndexExpr simplify_once(const IndexExpr& e, const Bounds& bounds) {
+  return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
+    switch (kind) {
+      case IndexAtom::Kind::kFloorDiv:
+        return simplify_division(a, b, bounds);
+      case IndexAtom::Kind::kMod: {
+        if (range_of(b, bounds).min > 0) {
+          if (proves_nonnegative(a, bounds) && proves_nonnegative(b - a - 1, bounds)) return a;
+          if (const auto k = b.as_constant()) {
+            if (proves_multiple_of(a, *k, bounds)) return 0;
+            IndexExpr rest(a.constant_term());
+            for (const IndexTerm& term : a.terms()) {
+              const IndexExpr alone = from_terms({term}, 0);
+              if (!proves_multiple_of(alone, *k, bounds)) rest += alone;
+            }
+            if (rest != a) return simplify(floor_mod(rest, b), bounds);
+          }
+        }
+        return floor_mod(a, b);
+      }
+      case IndexAtom::Kind::kMin:
+        if (proves_nonnegative(b - a, bounds)) return a;
+        if (proves_nonnegative(a - b, bounds)) return b;
+        return min(a, b);
+      case IndexAtom::Kind::kMax:
+        if (proves_nonnegative(b - a, bounds)) return b;
+        if (proves_nonnegative(a - b, bounds)) return a;
+        return max(a, b);
+      case IndexAtom::Kind::kVariable:
+        break;
+    }
+    throw std::logic_error("a variable has no operands");
+  });
+}
+
+// (a // c) * c + a % c = a, for the pairs that stand in one sum.
+IndexExpr join_division_and_remainder(const IndexExpr& e) {
+  for (const IndexTerm& term : e.terms()) {
+    if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kMod) continue;
+    const IndexAtom& mod = *term.factors[0];
+    const IndexExpr k(term.coefficient);
+    const IndexExpr quotient_times = floor_div(mod.a, mod.b) * mod.b * k;
+    const IndexExpr joined = e - from_terms({term}, 0) - quotient_times + mod.a * k;
+    if (joined.terms().size() < e.terms().size()) return join_division_and_remainder(joined);
+  }
+  return e;
+}
+
+}  // namespace
+
+Range range_of(const IndexExpr& e, const Bounds& bounds) {
+  Range sum{e.constant_term(), e.constant_term()};
+  for (const IndexTerm& term : e.terms()) {
+    Range r{term.coefficient, term.coefficient};
+    for (const IndexAtomPtr& factor : term.factors) r = product(r, range_of_atom(*factor, bounds));
+    sum = {saturated_sum(sum.min, r.min), saturated_sum(sum.max, r.max)};
+  }
+  return sum;
+}
+
+bool proves_nonnegative(const IndexExpr& e, const Bounds& bounds) {
+  if (range_of(e, bounds).min >= 0) return true;
+  if (e.is_constant()) return false;
+  try {
+    const IndexExpr least = least_over_axes(e, bounds);
+    return least != e && range_of(least, bounds).min >= 0;
+  } catch (const std::overflow_error&) {
+    return false;
+  }
+}
+
+bool proves_different(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
+  const Range difference = range_of(a - b, bounds);
+  return difference.min > 0 || difference.max < 0;
+}
+
+bool proves_multiple_of(const IndexExpr& e, std::int64_t k, const Bounds& bounds) {
+  if (k == 1) return true;
+  if (e.constant_term() % k != 0) return false;
+  for (const IndexTerm& term : e.terms()) {
+    std::int64_t left = k / std::gcd(k, term.coefficient);
+    for (const IndexAtomPtr& factor : term.factors) {
+      if (factor->kind != IndexAtom::Kind::kVariable || factor->variable.kind != Variable::Kind::kSymbol) continue;
+      left /= std::gcd(left, bounds.symbols.at(factor->variable.id).multiple_of);
+    }
+    if (left != 1) return false;
+  }
+  return true;
+}
+
+IndexExpr simplify(const IndexExpr& e, const Bounds& bounds) {
+  if (e.is_constant() || e.as_variable()) return e;
+  IndexExpr now = e;
+  for (int round = 0; round < 4; ++round) {
+    const IndexExpr next = join_division_and_remainder(simplify_once(now, bounds));
+    if (next == now) break;
+    now = next;
+  }
+  return now;
+}
+
+}  // namespace fusec

@@ -1,0 +1,56 @@
+// What is known of the variables of index expressions, and what follows from it: ranges, proofs, simplification.
+//
+// Used to decide that a guard can go, that two dimensions agree, that reshape after reshape is the identity and that an
+// access is contiguous. Every rule is checked exhaustively on small bounds in tests/ir/bounds_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/index_expr.h"
+
+namespace fusec {
+
+// A symbolic dimension of a model.
+struct Symbol {
+  std::string name;
+  std::int64_t min = 1;
+  std::int64_t max = 2147483647;
+  std::int64_t multiple_of = 1;
+  std::int64_t hint = 2048;  // the value used for costs and reports; always allowed by the bounds
+};
+
+struct Bounds {
+  std::vector<Symbol> symbols;       // by symbol id
+  std::vector<IndexExpr> axes;       // extent by axis id: 0 <= axis < extent
+  std::vector<IndexExpr> value_max;  // by ExprId, grown on demand: 0 <= value < extent (loaded indices are clamped)
+};
+
+// Least and greatest value; saturated at the limits of int64 where it may lie beyond.
+struct Range {
+  std::int64_t min;
+  std::int64_t max;
+};
+
+Range range_of(const IndexExpr& e, const Bounds& bounds);
+
+// Proofs: true means proven for every value the bounds allow, false means not proven.
+bool proves_nonnegative(const IndexExpr& e, const Bounds& bounds);
+inline bool proves_less(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
+  return proves_nonnegative(b - a - 1, bounds);
+}
+inline bool proves_equal(const IndexExpr& a, const IndexExpr& b, const Bounds&) {
+  return a == b;
+}
+// a and b can have no common value under the bounds.
+bool proves_different(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds);
+// Is e a multiple of k, for every value?
+bool proves_multiple_of(const IndexExpr& e, std::int64_t k, const Bounds& bounds);
+
+// The simplest equal expression that the rules find: divisions and remainders of what is in range disappear, minima and
+// maxima are decided, (a//c)*c + a%c is a again.
+IndexExpr simplify(const IndexExpr& e, const Bounds& bounds);
+
+}  // namespace fusec

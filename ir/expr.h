@@ -1,0 +1,186 @@
+// Scalar expressions: what a kernel computes at one index of its output. Nodes live in a pool, each distinct node once,
+// operands before users, so that equal subterms are one node and a walk needs no recursion.
+//
+//   silu at [i, j]           x = load x[i, j];  x * sigmoid(x)
+//   row sum at [i]           reduce sum over k < K of (load x[i, k])
+//
+// Arithmetic happens in compute types: 16-bit and 8-bit floats are widened to float32 by a load and narrowed by the
+// store; kRound puts a value on the grid of a narrower dtype (a cast that the user wrote), integers wrap by it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/bounds.h"
+#include "ir/dtype.h"
+#include "ir/index_expr.h"
+
+namespace fusec {
+
+enum class ScalarType : std::uint8_t { kBool, kInt32, kUInt32, kInt64, kUInt64, kFloat32, kFloat64 };
+
+// The type in which values of a dtype are computed: float32 for all floats but float64, int32 for signed integers of up
+// to 32 bits, uint32 for unsigned ones, and so on.
+ScalarType compute_type(DType dtype);
+inline bool is_float(ScalarType t) {
+  return t == ScalarType::kFloat32 || t == ScalarType::kFloat64;
+}
+
+enum class ExprOp : std::uint8_t {
+  // leaves
+  kConstant,  // `real` or `integer`
+  kLoad,      // tensor `source` at `indices`; where args[0] (a guard) is there and false, no access and the value is 0
+  kIndex,     // the value of indices[0], an int64
+  // conversions
+  kConvert,  // to `type`, as C++ (float to integer truncates; to bool: != 0)
+  kRound,    // onto the grid of `dtype`, keeping the compute type: narrows and widens again
+  kBitcast,  // same bits, other type of the same size
+  // unary
+  kNeg,
+  kAbs,
+  kSign,
+  kExp,
+  kExp2,
+  kExpm1,
+  kLog,
+  kLog2,
+  kLog10,
+  kLog1p,
+  kSqrt,
+  kRsqrt,
+  kReciprocal,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kErf,
+  kSigmoid,
+  kFloor,
+  kCeil,
+  kRoundEven,
+  kTrunc,
+  kNot,  // logical, of a bool
+  kBitNot,
+  kIsNan,
+  kIsInf,
+  // binary; both operands have one type (kShl and kShr: the count is int32)
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,  // floats: IEEE; integers: truncating, a zero divisor gives 0
+  kPow,
+  kMax,
+  kMin,  // NaN if either operand is NaN, as PyTorch's maximum
+  kFloorDiv,
+  kFloorMod,  // rounding to minus infinity, sign of the divisor (Python's), zero divisor: integers give 0
+  kFmod,      // sign of the dividend
+  kAtan2,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,
+  kOr,
+  kXor,  // logical on bools, bitwise on integers
+  kShl,
+  kShr,
+  // ternary
+  kSelect,  // args[0] (bool) ? args[1] : args[2]; both sides may be evaluated
+  kFma,     // only where the formula wants a fused product
+  // over axes
+  kReduce,  // `reduction` of args[0] over `axes`
+};
+
+enum class Reduction : std::uint8_t {
+  kSum,
+  kProd,
+  kMax,
+  kMin,  // propagate NaN
+  kAny,
+  kAll,  // of bools
+  kArgMax,
+  kArgMin,  // the flat position (int64) over the axes of the first extreme value; NaN counts as extreme
+};
+
+using ExprId = std::uint32_t;
+inline constexpr ExprId kNoExpr = 0xffffffffu;
+
+struct ExprNode {
+  ExprOp op = ExprOp::kConstant;
+  ScalarType type = ScalarType::kFloat32;
+  DType dtype = DType::kFloat32;          // kRound; kLoad: the stored type
+  Reduction reduction = Reduction::kSum;  // kReduce
+  std::array<ExprId, 3> args{kNoExpr, kNoExpr, kNoExpr};
+  std::uint32_t source = 0;         // kLoad: which tensor (a ValueId of the graph)
+  std::int64_t integer = 0;         // kConstant of bool and integers
+  double real = 0;                  // kConstant of floats
+  std::vector<IndexExpr> indices;   // kLoad: one a dimension; kIndex: one
+  std::vector<std::uint32_t> axes;  // kReduce: axis ids, outermost first
+  bool operator==(const ExprNode&) const = default;
+};
+
+class ExprPool {
+ public:
+  explicit ExprPool(std::vector<Symbol> symbols = {}) { bounds_.symbols = std::move(symbols); }
+
+  const ExprNode& operator[](ExprId id) const { return nodes_[id]; }
+  std::size_t size() const { return nodes_.size(); }
+  const Bounds& bounds() const { return bounds_; }
+
+  // A loop axis 0 <= axis < extent.
+  std::uint32_t new_axis(IndexExpr extent);
+  const IndexExpr& extent(std::uint32_t axis) const { return bounds_.axes[axis]; }
+
+  // Adds the node unless an equal one is there; folds what is constant (select of a known condition, arithmetic on
+  // integer constants, conversions of constants, x*1 and x+0 of integers, double rounding onto one grid).
+  // Float arithmetic is folded only where the folded value is exact.
+  ExprId add(ExprNode node);
+
+  ExprId constant(ScalarType type, double value);
+  ExprId constant(ScalarType type, std::int64_t value);
+  ExprId boolean(bool value) { return constant(ScalarType::kBool, static_cast<std::int64_t>(value)); }
+  ExprId load(std::uint32_t source, DType dtype, std::vector<IndexExpr> indices, ExprId guard = kNoExpr);
+  ExprId index(IndexExpr e);  // int64; simplified, a constant where it is one
+  ExprId convert(ExprId e, ScalarType to);
+  ExprId round(ExprId e, DType to);
+  ExprId unary(ExprOp op, ExprId a);
+  ExprId binary(ExprOp op, ExprId a, ExprId b);
+  ExprId select(ExprId condition, ExprId then, ExprId otherwise);
+  ExprId reduce(Reduction r, std::vector<std::uint32_t> axes, ExprId body);
+  // a < b (a >= 0) as a bool, decided here where the bounds decide it.
+  ExprId less(const IndexExpr& a, const IndexExpr& b);
+  ExprId nonnegative(const IndexExpr& a);
+
+  // An integer expression, clamped to [0, extent), as an index: it may stand in the indices of a load.
+  IndexExpr as_index(ExprId e, const IndexExpr& extent);
+
+ private:
+  std::vector<ExprNode> nodes_;
+  std::unordered_multimap<std::size_t, ExprId> by_hash_;
+  Bounds bounds_;
+};
+
+int arity(ExprOp op);                        // number of args that are always present (kLoad: 0)
+std::string_view name(ExprOp op);            // "sigmoid"
+std::string_view name(Reduction reduction);  // "sum"
+std::string_view name(ScalarType type);      // "float32"
+
+// Every node that the roots need, operands before users. Indices made of loaded values need those values, too.
+std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots);
+
+// Readable: "reduce sum[k<4096] (x[i, k] * 2)". For dumps and tests.
+std::string to_string(const ExprPool& pool, ExprId id);
+
+}  // namespace fusec

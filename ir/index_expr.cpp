@@ -1,0 +1,450 @@
+#include "ir/index_expr.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+
+namespace fusec {
+namespace {
+
+std::int64_t checked_add(std::int64_t a, std::int64_t b) {
+  std::int64_t r;
+  if (__builtin_add_overflow(a, b, &r)) throw std::overflow_error("index expression overflows 63 bits");
+  return r;
+}
+
+std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
+  std::int64_t r;
+  if (__builtin_mul_overflow(a, b, &r)) throw std::overflow_error("index expression overflows 63 bits");
+  return r;
+}
+
+std::int64_t floor_div_value(std::int64_t a, std::int64_t b) {
+  if (b == 0) throw std::domain_error("division by zero in an index expression");
+  if (b == -1) return checked_mul(a, -1);
+  const std::int64_t q = a / b;
+  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+std::strong_ordering compare(const IndexAtom& a, const IndexAtom& b) {
+  if (&a == &b) return std::strong_ordering::equal;
+  if (a.kind != b.kind) return a.kind <=> b.kind;
+  if (a.kind == IndexAtom::Kind::kVariable) return a.variable <=> b.variable;
+  if (auto c = a.a <=> b.a; c != 0) return c;
+  return a.b <=> b.b;
+}
+
+std::strong_ordering compare_factors(const std::vector<IndexAtomPtr>& a, const std::vector<IndexAtomPtr>& b) {
+  const std::size_t common = std::min(a.size(), b.size());
+  for (std::size_t i = 0; i < common; ++i)
+    if (auto c = compare(*a[i], *b[i]); c != 0) return c;
+  return b.size() <=> a.size();  // higher degree first
+}
+
+std::size_t mix(std::size_t seed, std::size_t value) {
+  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
+}
+
+}  // namespace
+
+IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant) {
+  IndexExpr e(constant);
+  if (!terms.empty()) e.terms_ = std::make_shared<const std::vector<IndexTerm>>(std::move(terms));
+  return e;
+}
+
+IndexExpr make_atom_expr(IndexAtom atom) {
+  std::vector<IndexTerm> terms(1);
+  terms[0].coefficient = 1;
+  terms[0].factors.push_back(std::make_shared<const IndexAtom>(std::move(atom)));
+  return from_terms(std::move(terms), 0);
+}
+
+IndexExpr IndexExpr::variable(Variable v) {
+  return make_atom_expr({IndexAtom::Kind::kVariable, v, {}, {}});
+}
+
+std::optional<std::int64_t> IndexExpr::as_constant() const {
+  if (!is_constant()) return std::nullopt;
+  return constant_;
+}
+
+std::optional<Variable> IndexExpr::as_variable() const {
+  if (!terms_ || constant_ != 0 || terms_->size() != 1) return std::nullopt;
+  const IndexTerm& term = terms_->front();
+  if (term.coefficient != 1 || term.factors.size() != 1) return std::nullopt;
+  if (term.factors[0]->kind != IndexAtom::Kind::kVariable) return std::nullopt;
+  return term.factors[0]->variable;
+}
+
+std::span<const IndexTerm> IndexExpr::terms() const {
+  if (!terms_) return {};
+  return *terms_;
+}
+
+IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
+  const std::int64_t constant = checked_add(a.constant_, b.constant_);
+  if (!a.terms_ || !b.terms_) {
+    IndexExpr r(constant);
+    r.terms_ = a.terms_ ? a.terms_ : b.terms_;
+    return r;
+  }
+  std::vector<IndexTerm> sum;
+  auto x = a.terms_->begin();
+  auto y = b.terms_->begin();
+  while (x != a.terms_->end() || y != b.terms_->end()) {
+    if (y == b.terms_->end()) {
+      sum.push_back(*x++);
+    } else if (x == a.terms_->end()) {
+      sum.push_back(*y++);
+    } else if (auto c = compare_factors(x->factors, y->factors); c < 0) {
+      sum.push_back(*x++);
+    } else if (c > 0) {
+      sum.push_back(*y++);
+    } else {
+      const std::int64_t coefficient = checked_add(x->coefficient, y->coefficient);
+      if (coefficient != 0) sum.push_back({coefficient, x->factors});
+      ++x, ++y;
+    }
+  }
+  return from_terms(std::move(sum), constant);
+}
+
+IndexExpr operator*(const IndexExpr& a, const IndexExpr& b) {
+  if (a.is(0) || b.is(0)) return 0;
+  if (a.is(1)) return b;
+  if (b.is(1)) return a;
+  IndexExpr product(checked_mul(a.constant_, b.constant_));
+  auto scaled = [](const IndexExpr& e, std::int64_t factor) {
+    if (factor == 0 || !e.terms_) return IndexExpr(0);
+    std::vector<IndexTerm> terms = *e.terms_;
+    for (IndexTerm& term : terms) term.coefficient = checked_mul(term.coefficient, factor);
+    return from_terms(std::move(terms), 0);
+  };
+  product += scaled(a, b.constant_);
+  product += scaled(b, a.constant_);
+  for (const IndexTerm& x : a.terms())
+    for (const IndexTerm& y : b.terms()) {
+      IndexTerm term{checked_mul(x.coefficient, y.coefficient), x.factors};
+      term.factors.insert(term.factors.end(), y.factors.begin(), y.factors.end());
+      std::sort(term.factors.begin(), term.factors.end(),
+                [](const IndexAtomPtr& p, const IndexAtomPtr& q) { return compare(*p, *q) < 0; });
+      product += from_terms({std::move(term)}, 0);
+    }
+  return product;
+}
+
+IndexExpr operator-(const IndexExpr& a, const IndexExpr& b) {
+  return a + b * IndexExpr(-1);
+}
+
+std::strong_ordering operator<=>(const IndexExpr& a, const IndexExpr& b) {
+  if (a.terms_ != b.terms_) {
+    const auto x = a.terms();
+    const auto y = b.terms();
+    const std::size_t common = std::min(x.size(), y.size());
+    for (std::size_t i = 0; i < common; ++i) {
+      if (auto c = compare_factors(x[i].factors, y[i].factors); c != 0) return c;
+      if (auto c = x[i].coefficient <=> y[i].coefficient; c != 0) return c;
+    }
+    if (x.size() != y.size()) return x.size() <=> y.size();
+  }
+  return a.constant_ <=> b.constant_;
+}
+
+std::size_t IndexExpr::hash() const {
+  std::size_t h = std::hash<std::int64_t>{}(constant_);
+  for (const IndexTerm& term : terms()) {
+    h = mix(h, std::hash<std::int64_t>{}(term.coefficient));
+    for (const IndexAtomPtr& factor : term.factors) {
+      h = mix(h, static_cast<std::size_t>(factor->kind));
+      if (factor->kind == IndexAtom::Kind::kVariable)
+        h = mix(h, (static_cast<std::size_t>(factor->variable.kind) << 32) | factor->variable.id);
+      else
+        h = mix(mix(h, factor->a.hash()), factor->b.hash());
+    }
+  }
+  return h;
+}
+
+IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
+  if (b.is(0)) throw std::domain_error("division by zero in an index expression");
+  if (b.is(1)) return a;
+  if (a.is(0)) return 0;
+  if (a == b) return 1;
+  if (a.is_constant() && b.is_constant()) return floor_div_value(a.constant_term(), b.constant_term());
+  if (auto divisor = b.as_constant(); divisor && *divisor > 1) {
+    // Terms that the divisor divides leave the division: (16*i + j) // 16 = i + j // 16.
+    std::vector<IndexTerm> whole, rest;
+    for (const IndexTerm& term : a.terms()) (term.coefficient % *divisor == 0 ? whole : rest).push_back(term);
+    const std::int64_t whole_constant = floor_div_value(a.constant_term(), *divisor);
+    if (!whole.empty() || whole_constant != 0) {
+      for (IndexTerm& term : whole) term.coefficient /= *divisor;
+      const IndexExpr remaining = from_terms(std::move(rest), a.constant_term() - whole_constant * *divisor);
+      return from_terms(std::move(whole), whole_constant) + floor_div(remaining, b);
+    }
+    // (x // c) // d = x // (c * d)
+    if (a.constant_term() == 0 && a.terms().size() == 1 && a.terms()[0].coefficient == 1 &&
+        a.terms()[0].factors.size() == 1) {
+      const IndexAtom& atom = *a.terms()[0].factors[0];
+      if (atom.kind == IndexAtom::Kind::kFloorDiv && atom.b.is_constant() && atom.b.constant_term() > 0)
+        return floor_div(atom.a, atom.b * b);
+    }
+  } else if (!b.is_constant() && b.constant_term() == 0 && b.terms().size() == 1 && b.terms()[0].coefficient == 1) {
+    // The divisor is a product of atoms: terms that contain all of them leave the division.
+    const std::vector<IndexAtomPtr>& product = b.terms()[0].factors;
+    std::vector<IndexTerm> whole, rest;
+    for (const IndexTerm& term : a.terms()) {
+      std::vector<IndexAtomPtr> left = term.factors;
+      bool divides = true;
+      for (const IndexAtomPtr& factor : product) {
+        auto it =
+            std::find_if(left.begin(), left.end(), [&](const IndexAtomPtr& p) { return compare(*p, *factor) == 0; });
+        if (it == left.end()) {
+          divides = false;
+          break;
+        }
+        left.erase(it);
+      }
+      if (divides)
+        whole.push_back({term.coefficient, std::move(left)});
+      else
+        rest.push_back(term);
+    }
+    if (!whole.empty()) {
+      IndexExpr quotient = 0;
+      for (IndexTerm& term : whole)
+        quotient += term.factors.empty() ? IndexExpr(term.coefficient) : from_terms({term}, 0);
+      return quotient + floor_div(from_terms(std::move(rest), a.constant_term()), b);
+    }
+  }
+  return make_atom_expr({IndexAtom::Kind::kFloorDiv, {}, a, b});
+}
+
+IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b) {
+  if (b.is(0)) throw std::domain_error("division by zero in an index expression");
+  if (b.is(1) || a.is(0) || a == b) return 0;
+  if (a.is_constant() && b.is_constant())
+    return a.constant_term() - floor_div_value(a.constant_term(), b.constant_term()) * b.constant_term();
+  // Whatever leaves the division leaves no remainder.
+  const IndexExpr quotient = floor_div(a, b);
+  IndexExpr whole(quotient.constant_term());
+  std::vector<IndexTerm> polynomial;
+  for (const IndexTerm& term : quotient.terms()) {
+    const bool division =
+        term.factors.size() == 1 && term.factors[0]->kind == IndexAtom::Kind::kFloorDiv && term.factors[0]->b == b;
+    if (!division) polynomial.push_back(term);
+  }
+  whole += from_terms(std::move(polynomial), 0);
+  const IndexExpr rest = a - whole * b;
+  if (rest != a && !(whole.is(0))) return floor_mod(rest, b);
+  return make_atom_expr({IndexAtom::Kind::kMod, {}, a, b});
+}
+
+IndexExpr ceil_div(const IndexExpr& a, const IndexExpr& b) {
+  return floor_div(a + b - 1, b);
+}
+
+IndexExpr min(const IndexExpr& a, const IndexExpr& b) {
+  const IndexExpr difference = a - b;
+  if (difference.is_constant()) return difference.constant_term() <= 0 ? a : b;
+  return a < b ? make_atom_expr({IndexAtom::Kind::kMin, {}, a, b}) : make_atom_expr({IndexAtom::Kind::kMin, {}, b, a});
+}
+
+IndexExpr max(const IndexExpr& a, const IndexExpr& b) {
+  const IndexExpr difference = a - b;
+  if (difference.is_constant()) return difference.constant_term() >= 0 ? a : b;
+  return a < b ? make_atom_expr({IndexAtom::Kind::kMax, {}, a, b}) : make_atom_expr({IndexAtom::Kind::kMax, {}, b, a});
+}
+
+std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Variable)>& value_of) {
+  std::int64_t sum = e.constant_term();
+  for (const IndexTerm& term : e.terms()) {
+    std::int64_t product = term.coefficient;
+    for (const IndexAtomPtr& factor : term.factors) {
+      std::int64_t v = 0;
+      if (factor->kind == IndexAtom::Kind::kVariable) {
+        v = value_of(factor->variable);
+      } else {
+        const std::int64_t a = evaluate(factor->a, value_of), b = evaluate(factor->b, value_of);
+        switch (factor->kind) {
+          case IndexAtom::Kind::kFloorDiv:
+            v = floor_div_value(a, b);
+            break;
+          case IndexAtom::Kind::kMod:
+            v = a - floor_div_value(a, b) * b;
+            break;
+          case IndexAtom::Kind::kMin:
+            v = std::min(a, b);
+            break;
+          case IndexAtom::Kind::kMax:
+            v = std::max(a, b);
+            break;
+          case IndexAtom::Kind::kVariable:
+            break;
+        }
+      }
+      product = checked_mul(product, v);
+    }
+    sum = checked_add(sum, product);
+  }
+  return sum;
+}
+
+namespace {
+
+IndexExpr rebuild(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>* replacement,
+                  const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& combine) {
+  if (e.is_constant()) return e;
+  IndexExpr sum(e.constant_term());
+  for (const IndexTerm& term : e.terms()) {
+    IndexExpr product(term.coefficient);
+    for (const IndexAtomPtr& factor : term.factors) {
+      if (factor->kind == IndexAtom::Kind::kVariable) {
+        std::optional<IndexExpr> r = replacement ? (*replacement)(factor->variable) : std::nullopt;
+        product *= r ? *r : IndexExpr::variable(factor->variable);
+      } else {
+        product *=
+            combine(factor->kind, rebuild(factor->a, replacement, combine), rebuild(factor->b, replacement, combine));
+      }
+    }
+    sum += product;
+  }
+  return sum;
+}
+
+IndexExpr combine_plainly(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
+  switch (kind) {
+    case IndexAtom::Kind::kFloorDiv:
+      return floor_div(a, b);
+    case IndexAtom::Kind::kMod:
+      return floor_mod(a, b);
+    case IndexAtom::Kind::kMin:
+      return min(a, b);
+    case IndexAtom::Kind::kMax:
+      return max(a, b);
+    case IndexAtom::Kind::kVariable:
+      break;
+  }
+  throw std::logic_error("a variable has no operands");
+}
+
+void collect(const IndexExpr& e, std::set<Variable>& found) {
+  for (const IndexTerm& term : e.terms())
+    for (const IndexAtomPtr& factor : term.factors) {
+      if (factor->kind == IndexAtom::Kind::kVariable) {
+        found.insert(factor->variable);
+      } else {
+        collect(factor->a, found);
+        collect(factor->b, found);
+      }
+    }
+}
+
+std::string atom_text(const IndexAtom& atom, const std::function<std::string(Variable)>& name_of) {
+  if (atom.kind == IndexAtom::Kind::kVariable) return name_of(atom.variable);
+  auto side = [&](const IndexExpr& e) {
+    std::string text = to_string(e, name_of);
+    return e.is_constant() || e.as_variable() ? text : "(" + text + ")";
+  };
+  switch (atom.kind) {
+    case IndexAtom::Kind::kFloorDiv:
+      return "(" + side(atom.a) + "//" + side(atom.b) + ")";
+    case IndexAtom::Kind::kMod:
+      return "(" + side(atom.a) + "%" + side(atom.b) + ")";
+    case IndexAtom::Kind::kMin:
+      return "min(" + to_string(atom.a, name_of) + ", " + to_string(atom.b, name_of) + ")";
+    case IndexAtom::Kind::kMax:
+      return "max(" + to_string(atom.a, name_of) + ", " + to_string(atom.b, name_of) + ")";
+    case IndexAtom::Kind::kVariable:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>& replacement) {
+  return rebuild(e, &replacement, combine_plainly);
+}
+
+IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f) {
+  return rebuild(e, nullptr, f);
+}
+
+std::vector<Variable> variables_of(const IndexExpr& e) {
+  std::set<Variable> found;
+  collect(e, found);
+  return {found.begin(), found.end()};
+}
+
+bool mentions(const IndexExpr& e, Variable v) {
+  for (const IndexTerm& term : e.terms())
+    for (const IndexAtomPtr& factor : term.factors) {
+      if (factor->kind == IndexAtom::Kind::kVariable ? factor->variable == v
+                                                     : mentions(factor->a, v) || mentions(factor->b, v))
+        return true;
+    }
+  return false;
+}
+
+std::optional<std::int64_t> coefficient_of(const IndexExpr& e, Variable v) {
+  std::int64_t coefficient = 0;
+  for (const IndexTerm& term : e.terms()) {
+    if (term.factors.size() == 1 && term.factors[0]->kind == IndexAtom::Kind::kVariable) {
+      if (term.factors[0]->variable == v) coefficient += term.coefficient;
+      continue;
+    }
+    for (const IndexAtomPtr& factor : term.factors) {
+      const bool here = factor->kind == IndexAtom::Kind::kVariable ? factor->variable == v
+                                                                   : mentions(factor->a, v) || mentions(factor->b, v);
+      if (here) return std::nullopt;
+    }
+  }
+  return coefficient;
+}
+
+std::string to_string(const IndexExpr& e, const std::function<std::string(Variable)>& name_of) {
+  std::string text;
+  for (const IndexTerm& term : e.terms()) {
+    const std::int64_t c = term.coefficient;
+    if (c < 0)
+      text += "-";
+    else if (!text.empty())
+      text += "+";
+    bool first = true;
+    if (c != 1 && c != -1) {
+      const std::string digits = std::to_string(c);
+      text += c < 0 ? digits.substr(1) : digits;
+      first = false;
+    }
+    for (const IndexAtomPtr& factor : term.factors) {
+      if (!first) text += "*";
+      first = false;
+      std::string atom = atom_text(*factor, name_of);
+      // A division that is the whole expression needs no parentheses.
+      if (e.terms().size() == 1 && e.constant_term() == 0 && c == 1 && term.factors.size() == 1 && atom.front() == '(')
+        atom = atom.substr(1, atom.size() - 2);
+      text += atom;
+    }
+  }
+  const std::int64_t k = e.constant_term();
+  if (text.empty()) return std::to_string(k);
+  if (k > 0) text += "+" + std::to_string(k);
+  if (k < 0) text += std::to_string(k);
+  return text;
+}
+
+std::optional<IndexExpr> element_count(std::span<const Dim> shape) {
+  for (const Dim& dim : shape)
+    if (dim.is(0)) return IndexExpr(0);
+  try {
+    IndexExpr product = 1;
+    for (const Dim& dim : shape) product *= dim;
+    return product;
+  } catch (const std::overflow_error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace fusec

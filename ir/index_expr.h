@@ -1,0 +1,130 @@
+// Integer expressions over symbols, loop axes and loaded indices, kept in one canonical form: a polynomial whose atoms
+// are variables, floor-divisions, remainders, minima and maxima. Dimensions of tensors ("2*tokens+1") and index
+// arithmetic of kernels ("(16*i + j) // 16") are the same thing, so both are this.
+//
+// Two expressions are equal exactly when their canonical forms are; order and hash depend on content alone.
+// Arithmetic that needs to know ranges (that (16*i + j) // 16 is i for 0 <= j < 16) is in ir/bounds.h.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fusec {
+
+// What an atom of an expression may stand for.
+struct Variable {
+  enum class Kind : std::uint8_t {
+    kSymbol,  // a symbolic dimension; id indexes Graph::symbols
+    kAxis,    // a loop axis; id indexes ExprPool's axes
+    kValue,   // an integer loaded from a tensor; id is an ExprId of the same pool
+  };
+  Kind kind;
+  std::uint32_t id;
+  auto operator<=>(const Variable&) const = default;
+};
+
+class IndexExpr;
+
+struct IndexAtom;
+using IndexAtomPtr = std::shared_ptr<const IndexAtom>;
+
+// coefficient * product of factors; the factors are sorted, a power is a repeated factor.
+struct IndexTerm {
+  std::int64_t coefficient;
+  std::vector<IndexAtomPtr> factors;
+};
+
+class IndexExpr {
+ public:
+  IndexExpr() = default;
+  IndexExpr(std::int64_t value) : constant_(value) {}  // NOLINT(google-explicit-constructor): numbers are expressions
+  IndexExpr(int value) : constant_(value) {}           // NOLINT(google-explicit-constructor)
+
+  static IndexExpr variable(Variable v);
+  static IndexExpr symbol(std::uint32_t id) { return variable({Variable::Kind::kSymbol, id}); }
+  static IndexExpr axis(std::uint32_t id) { return variable({Variable::Kind::kAxis, id}); }
+  static IndexExpr value(std::uint32_t expr_id) { return variable({Variable::Kind::kValue, expr_id}); }
+
+  bool is_constant() const { return terms_ == nullptr; }
+  std::optional<std::int64_t> as_constant() const;
+  bool is(std::int64_t value) const { return is_constant() && constant_ == value; }
+  std::optional<Variable> as_variable() const;  // exactly 1 * variable + 0
+
+  std::int64_t constant_term() const { return constant_; }
+  std::span<const IndexTerm> terms() const;
+
+  // Overflow of 63 bits throws std::overflow_error.
+  friend IndexExpr operator+(const IndexExpr& a, const IndexExpr& b);
+  friend IndexExpr operator-(const IndexExpr& a, const IndexExpr& b);
+  friend IndexExpr operator*(const IndexExpr& a, const IndexExpr& b);
+  IndexExpr operator-() const { return IndexExpr(0) - *this; }
+  IndexExpr& operator+=(const IndexExpr& b) { return *this = *this + b; }
+  IndexExpr& operator*=(const IndexExpr& b) { return *this = *this * b; }
+
+  friend bool operator==(const IndexExpr& a, const IndexExpr& b) { return (a <=> b) == 0; }
+  friend std::strong_ordering operator<=>(const IndexExpr& a, const IndexExpr& b);
+  std::size_t hash() const;
+
+ private:
+  friend IndexExpr make_atom_expr(IndexAtom atom);
+  friend IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant);
+
+  std::int64_t constant_ = 0;
+  std::shared_ptr<const std::vector<IndexTerm>> terms_;  // sorted, never empty
+};
+
+using Dim = IndexExpr;
+using Shape = std::vector<Dim>;
+
+// The expression of these terms and constant; the terms must be sorted and have nonzero coefficients.
+IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant);
+
+struct IndexAtom {
+  enum class Kind : std::uint8_t { kVariable, kFloorDiv, kMod, kMin, kMax };
+  Kind kind;
+  Variable variable{};  // kVariable
+  IndexExpr a, b;       // the others
+};
+
+// Rounding towards minus infinity; the remainder has the divisor's sign (as Python's). Exact cases fold; a constant
+// divisor of 0 throws std::domain_error.
+IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b);
+IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b);
+IndexExpr ceil_div(const IndexExpr& a, const IndexExpr& b);
+IndexExpr min(const IndexExpr& a, const IndexExpr& b);
+IndexExpr max(const IndexExpr& a, const IndexExpr& b);
+
+// Value under an assignment of the variables. Overflow throws std::overflow_error, division by zero std::domain_error.
+std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Variable)>& value_of);
+
+// Every variable for which `replacement` has an answer is replaced.
+IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>& replacement);
+
+// Rebuilds the expression, passing every floor-division, remainder, minimum and maximum (inside first) through `f`.
+IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f);
+
+// Each variable that occurs, anywhere, once, in order.
+std::vector<Variable> variables_of(const IndexExpr& e);
+bool mentions(const IndexExpr& e, Variable v);
+
+// If e = c * v + rest with v not in rest and c a constant: c (0 where v does not occur). Otherwise nothing.
+std::optional<std::int64_t> coefficient_of(const IndexExpr& e, Variable v);
+
+// "2*tokens+1", "tokens//2", "min(a, b)": the syntax of dimension strings; `name_of` names variables.
+std::string to_string(const IndexExpr& e, const std::function<std::string(Variable)>& name_of);
+
+// Product of all dimensions; nothing when constants alone overflow 63 bits.
+std::optional<IndexExpr> element_count(std::span<const Dim> shape);
+
+}  // namespace fusec
+
+template <>
+struct std::hash<fusec::IndexExpr> {
+  std::size_t operator()(const fusec::IndexExpr& e) const { return e.hash(); }
+};

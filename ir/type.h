@@ -1,0 +1,46 @@
+// Types of values: a tensor's dtype and shape, or a tuple of types.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/bounds.h"
+#include "ir/dtype.h"
+#include "ir/index_expr.h"
+
+namespace fusec {
+
+struct TensorType {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+
+  std::size_t rank() const { return shape.size(); }
+  bool operator==(const TensorType&) const = default;
+};
+
+// A tensor, or (get_item's operand) a tuple of tensors and tuples.
+struct ValueType {
+  TensorType tensor;  // where it is no tuple
+  bool is_tuple = false;
+  std::vector<ValueType> fields;  // of a tuple
+
+  ValueType() = default;
+  ValueType(TensorType t) : tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor): a tensor type is a type
+  static ValueType tuple(std::vector<ValueType> fields);
+  bool operator==(const ValueType&) const = default;
+};
+
+// "bfloat16[tokens, 4096]", "(float32[4], int64[4])"
+std::string to_string(const TensorType& type, const std::vector<Symbol>& symbols);
+std::string to_string(const ValueType& type, const std::vector<Symbol>& symbols);
+std::string to_string(const Dim& dim, const std::vector<Symbol>& symbols);
+
+// Bytes of a tensor at the symbols' hints (sums over a tuple's fields).
+std::int64_t bytes_at_hint(const TensorType& type, const std::vector<Symbol>& symbols);
+std::int64_t value_at_hint(const IndexExpr& e, const std::vector<Symbol>& symbols);
+
+// NumPy-style strides of a dense row-major tensor, in elements, and the flat position of an index in it.
+std::vector<IndexExpr> row_major_strides(const Shape& shape);
+IndexExpr flat_index(const Shape& shape, std::span<const IndexExpr> index);
+
+}  // namespace fusec
