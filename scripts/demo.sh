@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# demo.sh: from a bare machine to fused CUDA. Installs what is missing, builds the programs, compiles
+# examples/llama_block.json (or the model given) and says where out.cu lies.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+model=${1:-examples/llama_block.json}
+
+scripts/setup.sh programs
+if [ ! -e build/release/build.ninja ]; then
+  echo "demo: configuring build/release"
+  cmake --preset release -DFUSEC_TESTS=OFF >/dev/null
+fi
+echo "demo: building fusec and fusec-run"
+cmake --build --preset release --target fusec_program fusec_run_program | tail -n 1
+
+mkdir -p build/demo
+echo "demo: build/release/bin/fusec $model -o build/demo/out.cu"
+build/release/bin/fusec "$model" -o build/demo/out.cu
+echo "demo: the emitted source is $PWD/build/demo/out.cu ($(wc -l <build/demo/out.cu) lines)"

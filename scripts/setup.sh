@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# setup.sh programs|tests: installs what building the programs (or the tests too) needs and is not there yet.
+#
+# Debian packages come from apt (as root, or through sudo). NVRTC, NVIDIA's run-time compiler, is taken from an
+# installed CUDA toolkit, else a pinned wheel is unpacked into .deps/nvrtc of this folder; nothing else of the machine
+# is touched. Says what it does; when all is there it does nothing and takes under a second.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for_programs=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libboost-dev)
+for_tests=(doctest-dev libboost-graph-dev graphviz python3)
+for_wheel=(python3 python3-venv ca-certificates)
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 3; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else fail "needs root or sudo for: $*"; fi
+}
+
+# need PACKAGE...: installs those Debian packages among them that are missing.
+need() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "no apt here; install the equivalents of these by hand: $*"
+    return
+  fi
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  say "installing with apt: ${missing[*]}"
+  local log; log=$(mktemp)
+  if ! { as_root apt-get update && install_packages "${missing[@]}"; } </dev/null >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    fail "apt could not install: ${missing[*]} (whole log: $log)"
+  fi
+  rm -f "$log"
+}
+install_packages() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+# Prints the NVRTC library that the programs will find, in the order in which they look.
+find_nvrtc() {
+  local candidate
+  for candidate in "${FUSEC_NVRTC:-}" \
+      ${CUDA_HOME:+"$CUDA_HOME"/lib64/libnvrtc.so.1[23]} ${CUDA_PATH:+"$CUDA_PATH"/lib64/libnvrtc.so.1[23]} \
+      /usr/local/cuda/lib64/libnvrtc.so.1[23] /usr/local/cuda-1[23]*/lib64/libnvrtc.so.1[23] \
+      .deps/nvrtc/lib/libnvrtc.so.1[23]; do
+    if [ -n "$candidate" ] && [ -e "$candidate" ]; then echo "$candidate"; return; fi
+  done
+  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true; } |
+    sed -n 's/.*libnvrtc\.so\.1[23] .*=> //p' | head -n 1
+}
+
+# Unpacks the pinned wheel's libraries into .deps/nvrtc/lib; a half-done attempt leaves nothing there.
+fetch_nvrtc() {
+  need "${for_wheel[@]}"
+  local work=.deps/nvrtc.partial
+  rm -rf "$work" && mkdir -p "$work/lib"
+  say "no CUDA toolkit found: fetching the NVRTC wheel pinned in scripts/nvrtc.txt (90 MB) into .deps/nvrtc"
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: \
+    --require-hashes -r scripts/nvrtc.txt -d "$work" </dev/null || fail "pip could not fetch the NVRTC wheel"
+  python3 - "$work" <<'PYTHON'
+import glob, os, shutil, sys, zipfile
+work = sys.argv[1]
+with zipfile.ZipFile(glob.glob(work + "/*.whl")[0]) as wheel:
+    for name in wheel.namelist():
+        file = os.path.basename(name)
+        if file.startswith("libnvrtc") and ".alt." not in file:
+            with wheel.open(name) as source, open(f"{work}/lib/{file}", "wb") as target:
+                shutil.copyfileobj(source, target)
+PYTHON
+  rm -rf .deps/nvrtc && mkdir -p .deps/nvrtc && mv "$work/lib" .deps/nvrtc/lib && rm -rf "$work"
+}
+
+# What the full set of checks would also use; each is skipped by name where it is missing.
+say_what_is_skipped() {
+  local nvcc toolkit; nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+  toolkit=$(dirname "$(readlink -f "${nvcc:-/nowhere/bin/nvcc}")")/..
+  [ -n "$nvcc" ] || say "skipped here, no nvcc: compiling the host part of emitted files, linking two of them"
+  has_library libcuda.so.1 || say "skipped here, no CUDA driver: running on a GPU (--device=cuda)"
+  has_library libnccl.so.2 || say "skipped here, no NCCL: compiling the collectives of emitted files"
+  has_header "$toolkit"/include/cublasLt.h || say "skipped here, no cuBLASLt: emitted files of --gemm=cublaslt"
+  has_header "$toolkit"/include/{cub,cccl/cub} || say "skipped here, no CUB: comparisons with CUB's reductions"
+  has_module torch || say "skipped here, no PyTorch: scripts/export_torch.py on PyTorch modules"
+  has_module tvm || say "skipped here, no TVM: bench/compare_tvm.py (it installs TVM itself when asked)"
+}
+has_library() { { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true; } | grep -q "$1"; }
+has_header() {
+  local file
+  for file in "$@"; do [ ! -e "$file" ] || return 0; done
+  return 1
+}
+has_module() { python3 -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)" 2>/dev/null; }
+
+case "${1:-}" in
+  programs) need "${for_programs[@]}" ;;
+  tests) need "${for_programs[@]}" "${for_tests[@]}" ;;
+  *) echo "usage: scripts/setup.sh programs|tests" >&2; exit 2 ;;
+esac
+[ -n "$(find_nvrtc)" ] || fetch_nvrtc
+say "NVRTC: $(find_nvrtc)"
+[ "$1" = programs ] || say_what_is_skipped
+say "all that is needed is there"

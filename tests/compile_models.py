@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""compile_models.py FUSEC [--sample=N] [--seed=N] [--nvcc=NVCC] [--only=TEXT] [--jobs=N]
+
+Compiles models of tests/corpus/models with `FUSEC MODEL -o out.cu`: each graph (full and tiny) under each strategy for
+each target, NVRTC proving the source. --sample takes that many of these combinations, the same ones for the same seed.
+With --nvcc the emitted files are compiled by nvcc too, host part included, and every two of them are linked into one
+program. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when nvcc was asked for and is
+not there."""
+import argparse, concurrent.futures, json, os, random, shutil, subprocess, sys, tempfile
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models")
+STRATEGIES = ("none", "tvm", "full")
+TARGETS = ("sm_80", "sm_90a")
+
+
+def combinations(only):
+    """Every (model file, strategy, target); models that hold external calls are for the partition report alone."""
+    with open(os.path.join(MODELS, "index.json"), encoding="utf-8") as f:
+        index = json.load(f)
+    files = [e["files"][size] for e in index for size in ("full", "tiny")]
+    return [(f, s, t) for f in files for s in STRATEGIES for t in TARGETS if only in f"{f} {s} {t}"]
+
+
+def run(command, seconds):
+    """None when the command succeeds, else what it said."""
+    try:
+        p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return str(e)
+    text = p.stdout.decode("utf-8", "replace").strip()
+    return None if p.returncode == 0 else f"exit status {p.returncode}: {text[-1500:]}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--nvcc", default="")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--keep", default="", help="a folder for the emitted files")
+    args = parser.parse_args()
+    if args.nvcc and not shutil.which(args.nvcc):
+        print(f"skipped: no {args.nvcc} here, so emitted files are not compiled with their host part")
+        sys.exit(77)
+
+    cases = combinations(args.only)
+    if args.sample and args.sample < len(cases):
+        cases = sorted(random.Random(args.seed).sample(cases, args.sample))
+    folder = args.keep or tempfile.mkdtemp(prefix="fusec_compile_")
+    os.makedirs(folder, exist_ok=True)
+
+    def compile_one(case):
+        model, strategy, target = case
+        stem = os.path.join(folder, f"{model[:-5]}.{strategy}.{target}")
+        emit = [args.fusec, os.path.join(MODELS, model), "-o", stem + ".cu", f"--strategy={strategy}",
+                f"--arch={target}", f"--cache-dir={folder}/cache"]
+        why = run(emit + (["--no-nvrtc"] if args.nvcc else []), 900)
+        if why is None and args.nvcc:
+            why = run([args.nvcc, f"-arch={target}", "-c", stem + ".cu", "-o", stem + ".o"], 900)
+        return case, why
+
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for case, why in pool.map(compile_one, cases):
+            if why is not None:
+                failed.append(case)
+                print(f"FAILED {' '.join(case)}\n    {why}", flush=True)
+    linked_badly = link_pairs(args.nvcc, folder, [c for c in cases if c not in failed]) if args.nvcc else 0
+    if not args.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(cases) - len(failed)} of {len(cases)} compiled")
+    sys.exit(1 if failed or linked_badly or not cases else 0)
+
+
+def link_pairs(nvcc, folder, cases):
+    """Links neighbours of one target, of different models, into a program each; returns how many pairs do not link."""
+    bad = 0
+    empty = os.path.join(folder, "empty_main.cpp")
+    with open(empty, "w", encoding="utf-8") as f:
+        f.write("int main() { return 0; }\n")
+    for target in TARGETS:
+        objects = {}
+        for model, strategy, t in cases:
+            if t == target:
+                objects.setdefault(model.split(".")[0], os.path.join(folder, f"{model[:-5]}.{strategy}.{t}.o"))
+        stems = sorted(objects)
+        for a, b in zip(stems[::2], stems[1::2]):
+            why = run([nvcc, f"-arch={target}", empty, objects[a], objects[b], "-o", os.path.join(folder, "pair")], 300)
+            if why is not None:
+                bad += 1
+                print(f"FAILED to link {a} and {b} into one program\n    {why}", flush=True)
+    return bad
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Reads safetensors files into plain lists of numbers, with the standard library alone, and compares two of them."""
+import array, json, math, struct
+
+
+def eight_bit_table(exponent_bits, mantissa_bits, bias, has_infinity):
+    """The value of each byte of a float8 format."""
+    table = []
+    for byte in range(256):
+        sign = -1.0 if byte & 0x80 else 1.0
+        exponent = (byte >> mantissa_bits) & ((1 << exponent_bits) - 1)
+        mantissa = byte & ((1 << mantissa_bits) - 1)
+        last = exponent == (1 << exponent_bits) - 1
+        if last and has_infinity:
+            value = math.inf if mantissa == 0 else math.nan
+        elif last and mantissa == (1 << mantissa_bits) - 1:
+            value = math.nan
+        elif exponent == 0:
+            value = mantissa * 2.0 ** (1 - bias - mantissa_bits)
+        else:
+            value = (1 + mantissa / (1 << mantissa_bits)) * 2.0 ** (exponent - bias)
+        table.append(sign * value)
+    return table
+
+
+F8_E4M3 = eight_bit_table(4, 3, 7, False)
+F8_E5M2 = eight_bit_table(5, 2, 15, True)
+F8_E8M0 = [2.0 ** (byte - 127) if byte < 255 else math.nan for byte in range(256)]
+F4_E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
+PLAIN = {"F64": "d", "F32": "f", "F16": "e", "I64": "q", "I32": "i", "I16": "h", "I8": "b", "U64": "Q", "U32": "I",
+         "U16": "H", "U8": "B", "BOOL": "?"}
+FLOATS = {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F4"}
+
+
+def decode(dtype, data):
+    """The elements of a tensor's bytes, in row-major order."""
+    if dtype == "BF16":
+        halves = array.array("H", data)
+        return array.array("f", array.array("I", (h << 16 for h in halves)).tobytes()).tolist()
+    if dtype == "F4":
+        return [F4_E2M1[nibble] for byte in data for nibble in (byte & 15, byte >> 4)]
+    tables = {"F8_E4M3": F8_E4M3, "F8_E5M2": F8_E5M2, "F8_E8M0": F8_E8M0}
+    if dtype in tables:
+        return [tables[dtype][byte] for byte in data]
+    letter = PLAIN[dtype]
+    return list(struct.unpack(f"<{len(data) // struct.calcsize(letter)}{letter}", data))
+
+
+def read(path):
+    """{name: (dtype, shape, elements)} of a safetensors file."""
+    with open(path, "rb") as f:
+        everything = f.read()
+    length = struct.unpack("<Q", everything[:8])[0]
+    header = json.loads(everything[8:8 + length])
+    body = everything[8 + length:]
+    header.pop("__metadata__", None)
+    return {name: (t["dtype"], t["shape"], decode(t["dtype"], body[t["data_offsets"][0]:t["data_offsets"][1]]))
+            for name, t in header.items()}
+
+
+def difference(got, want, rtol, atol):
+    """None when |got - want| <= atol + rtol * |want| holds throughout, else a sentence on the worst element."""
+    if got[0] != want[0] or got[1] != want[1]:
+        return f"is {got[0]} {got[1]}, expected {want[0]} {want[1]}"
+    exact = want[0] not in FLOATS
+    worst, excess, wrong = None, 0.0, 0
+    for i, (g, w) in enumerate(zip(got[2], want[2])):
+        if g == w or (g != g and w != w):
+            continue
+        over = math.inf if exact or not math.isfinite(g - w) else abs(g - w) / (atol + rtol * abs(w))
+        if over > 1.0:
+            wrong += 1
+            if over > excess or worst is None:
+                worst, excess = i, over
+    if wrong == 0:
+        return None
+    return (f"{wrong} of {len(want[2])} elements differ; the worst, element {worst}: got {got[2][worst]!r}, expected "
+            f"{want[2][worst]!r} ({excess:.3g} times the tolerance)")
