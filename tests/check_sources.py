@@ -27,7 +27,7 @@ SKIPPED = {".git", "build", ".deps", ".cache", "__pycache__", "corpus"}
 def files(root):
     for folder, names, leaves in os.walk(root):
         names[:] = sorted(n for n in names if n not in SKIPPED)
-        for leaf in sorted(leaves):
+        for leaf in sorted(set(leaves) - SKIPPED):
             yield os.path.relpath(os.path.join(folder, leaf), root)
 
 
