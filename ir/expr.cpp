@@ -1,0 +1,454 @@
+#include "ir/expr.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+std::size_t mix(std::size_t seed, std::size_t value) {
+  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
+}
+
+std::size_t hash_of(const ExprNode& n) {
+  std::size_t h = static_cast<std::size_t>(n.op);
+  h = mix(h, static_cast<std::size_t>(n.type));
+  h = mix(h, static_cast<std::size_t>(n.dtype));
+  h = mix(h, static_cast<std::size_t>(n.reduction));
+  for (const ExprId a : n.args) h = mix(h, a);
+  h = mix(h, n.source);
+  h = mix(h, static_cast<std::size_t>(n.integer));
+  h = mix(h, std::hash<double>{}(n.real));
+  for (const IndexExpr& e : n.indices) h = mix(h, e.hash());
+  for (const std::uint32_t a : n.axes) h = mix(h, a);
+  return h;
+}
+
+// NaN constants must find each other, and -0.0 must not be taken for 0.0.
+bool same(const ExprNode& a, const ExprNode& b) {
+  const bool reals =
+      std::isnan(a.real) ? std::isnan(b.real) : a.real == b.real && std::signbit(a.real) == std::signbit(b.real);
+  return reals && a.op == b.op && a.type == b.type && a.dtype == b.dtype && a.reduction == b.reduction &&
+         a.args == b.args && a.source == b.source && a.integer == b.integer && a.indices == b.indices &&
+         a.axes == b.axes;
+}
+
+std::int64_t wrap(std::int64_t v, ScalarType t) {
+  switch (t) {
+    case ScalarType::kBool:
+      return v != 0;
+    case ScalarType::kInt32:
+      return static_cast<std::int32_t>(v);
+    case ScalarType::kUInt32:
+      return static_cast<std::uint32_t>(v);
+    case ScalarType::kInt64:
+    case ScalarType::kUInt64:
+    case ScalarType::kFloat32:
+    case ScalarType::kFloat64:
+      break;
+  }
+  return v;
+}
+
+constexpr bool is_comparison(ExprOp op) {
+  return op >= ExprOp::kEq && op <= ExprOp::kGe;
+}
+
+// Integer arithmetic that is cheap to fold and common in index-like formulas.
+bool fold_integers(ExprOp op, ScalarType operand, std::int64_t a, std::int64_t b, std::int64_t& result) {
+  const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
+  const bool is_unsigned = operand == ScalarType::kUInt64;
+  switch (op) {
+    case ExprOp::kAdd:
+      result = static_cast<std::int64_t>(ua + ub);
+      return true;
+    case ExprOp::kSub:
+      result = static_cast<std::int64_t>(ua - ub);
+      return true;
+    case ExprOp::kMul:
+      result = static_cast<std::int64_t>(ua * ub);
+      return true;
+    case ExprOp::kEq:
+      result = a == b;
+      return true;
+    case ExprOp::kNe:
+      result = a != b;
+      return true;
+    case ExprOp::kLt:
+      result = is_unsigned ? ua < ub : a < b;
+      return true;
+    case ExprOp::kLe:
+      result = is_unsigned ? ua <= ub : a <= b;
+      return true;
+    case ExprOp::kGt:
+      result = is_unsigned ? ua > ub : a > b;
+      return true;
+    case ExprOp::kGe:
+      result = is_unsigned ? ua >= ub : a >= b;
+      return true;
+    case ExprOp::kAnd:
+      result = a & b;
+      return true;
+    case ExprOp::kOr:
+      result = a | b;
+      return true;
+    case ExprOp::kXor:
+      result = a ^ b;
+      return true;
+    default:
+      return false;
+  }
+}
+
+constexpr std::string_view kOpNames[] = {
+    "constant", "load",  "index",   "convert", "round", "bitcast",    "neg",   "abs",   "sign",       "exp",
+    "exp2",     "expm1", "log",     "log2",    "log10", "log1p",      "sqrt",  "rsqrt", "reciprocal", "sin",
+    "cos",      "tan",   "asin",    "acos",    "atan",  "sinh",       "cosh",  "tanh",  "asinh",      "acosh",
+    "atanh",    "erf",   "sigmoid", "floor",   "ceil",  "round_even", "trunc", "not",   "bit_not",    "is_nan",
+    "is_inf",   "add",   "sub",     "mul",     "div",   "pow",        "max",   "min",   "floor_div",  "floor_mod",
+    "fmod",     "atan2", "eq",      "ne",      "lt",    "le",         "gt",    "ge",    "and",        "or",
+    "xor",      "shl",   "shr",     "select",  "fma",   "reduce"};
+static_assert(std::size(kOpNames) == static_cast<std::size_t>(ExprOp::kReduce) + 1);
+constexpr std::string_view kReductionNames[] = {"sum", "prod", "max", "min", "any", "all", "argmax", "argmin"};
+constexpr std::string_view kScalarTypeNames[] = {"bool", "int32", "uint32", "int64", "uint64", "float32", "float64"};
+
+}  // namespace
+
+ScalarType compute_type(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return ScalarType::kFloat64;
+    case DType::kFloat32:
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E8M0FNU:
+    case DType::kFloat4E2M1FN:
+      return ScalarType::kFloat32;
+    case DType::kInt64:
+      return ScalarType::kInt64;
+    case DType::kInt32:
+    case DType::kInt16:
+    case DType::kInt8:
+    case DType::kInt4:
+      return ScalarType::kInt32;
+    case DType::kUInt64:
+      return ScalarType::kUInt64;
+    case DType::kUInt32:
+    case DType::kUInt16:
+    case DType::kUInt8:
+    case DType::kUInt4:
+      return ScalarType::kUInt32;
+    case DType::kBool:
+      return ScalarType::kBool;
+  }
+  throw InternalError("unknown dtype");
+}
+
+int arity(ExprOp op) {
+  if (op <= ExprOp::kIndex) return 0;
+  if (op <= ExprOp::kIsInf) return 1;
+  if (op <= ExprOp::kShr) return 2;
+  return op == ExprOp::kReduce ? 1 : 3;
+}
+
+std::string_view name(ExprOp op) {
+  return kOpNames[static_cast<std::size_t>(op)];
+}
+std::string_view name(Reduction reduction) {
+  return kReductionNames[static_cast<std::size_t>(reduction)];
+}
+std::string_view name(ScalarType type) {
+  return kScalarTypeNames[static_cast<std::size_t>(type)];
+}
+
+std::uint32_t ExprPool::new_axis(IndexExpr extent) {
+  bounds_.axes.push_back(std::move(extent));
+  return static_cast<std::uint32_t>(bounds_.axes.size() - 1);
+}
+
+ExprId ExprPool::add(ExprNode node) {
+  const std::size_t h = hash_of(node);
+  const auto [first, last] = by_hash_.equal_range(h);
+  for (auto it = first; it != last; ++it)
+    if (same(nodes_[it->second], node)) return it->second;
+  const ExprId id = static_cast<ExprId>(nodes_.size());
+  nodes_.push_back(std::move(node));
+  by_hash_.emplace(h, id);
+  return id;
+}
+
+ExprId ExprPool::constant(ScalarType type, double value) {
+  if (!is_float(type)) return constant(type, static_cast<std::int64_t>(value));
+  ExprNode n;
+  n.type = type;
+  n.real = type == ScalarType::kFloat32 ? static_cast<double>(static_cast<float>(value)) : value;
+  return add(std::move(n));
+}
+
+ExprId ExprPool::constant(ScalarType type, std::int64_t value) {
+  if (is_float(type)) return constant(type, static_cast<double>(value));
+  ExprNode n;
+  n.type = type;
+  n.integer = wrap(value, type);
+  return add(std::move(n));
+}
+
+ExprId ExprPool::load(std::uint32_t source, DType dtype, std::vector<IndexExpr> indices, ExprId guard) {
+  if (guard != kNoExpr && nodes_[guard].op == ExprOp::kConstant) {
+    if (nodes_[guard].integer == 0) return constant(compute_type(dtype), std::int64_t{0});
+    guard = kNoExpr;
+  }
+  ExprNode n;
+  n.op = ExprOp::kLoad;
+  n.type = compute_type(dtype);
+  n.dtype = dtype;
+  n.source = source;
+  n.args[0] = guard;
+  for (IndexExpr& e : indices) n.indices.push_back(simplify(e, bounds_));
+  return add(std::move(n));
+}
+
+ExprId ExprPool::index(IndexExpr e) {
+  e = simplify(e, bounds_);
+  if (const auto c = e.as_constant()) return constant(ScalarType::kInt64, *c);
+  if (const auto v = e.as_variable(); v && v->kind == Variable::Kind::kValue) return v->id;
+  ExprNode n;
+  n.op = ExprOp::kIndex;
+  n.type = ScalarType::kInt64;
+  n.indices.push_back(std::move(e));
+  return add(std::move(n));
+}
+
+ExprId ExprPool::convert(ExprId e, ScalarType to) {
+  const ExprNode& n = nodes_[e];
+  if (n.type == to) return e;
+  if (n.op == ExprOp::kConstant) {
+    if (is_float(n.type)) {
+      if (is_float(to)) return constant(to, n.real);
+      if (to == ScalarType::kBool) return boolean(n.real != 0);
+      if (std::abs(n.real) < 9e18) return constant(to, static_cast<std::int64_t>(n.real));
+    } else if (n.type != ScalarType::kUInt64) {
+      return constant(to, n.integer);
+    }
+  }
+  ExprNode c;
+  c.op = ExprOp::kConvert;
+  c.type = to;
+  c.args[0] = e;
+  return add(std::move(c));
+}
+
+ExprId ExprPool::round(ExprId e, DType to) {
+  const ExprNode& n = nodes_[e];
+  if (n.type != compute_type(to)) throw InternalError("round keeps the compute type; convert first");
+  if (to == DType::kFloat32 || to == DType::kFloat64 || to == DType::kInt32 || to == DType::kInt64 ||
+      to == DType::kUInt32 || to == DType::kUInt64 || to == DType::kBool)
+    return e;
+  if ((n.op == ExprOp::kRound || (n.op == ExprOp::kLoad)) && n.dtype == to) return e;
+  if (n.op == ExprOp::kConstant && !is_float(n.type)) {
+    const int width = bits(to);
+    std::int64_t v = n.integer & ((std::int64_t{1} << width) - 1);
+    if (info(to).is_signed && (v >> (width - 1))) v -= std::int64_t{1} << width;
+    return constant(n.type, v);
+  }
+  ExprNode r;
+  r.op = ExprOp::kRound;
+  r.type = n.type;
+  r.dtype = to;
+  r.args[0] = e;
+  return add(std::move(r));
+}
+
+ExprId ExprPool::unary(ExprOp op, ExprId a) {
+  const ExprNode& x = nodes_[a];
+  if (op == ExprOp::kNot && x.op == ExprOp::kConstant) return boolean(x.integer == 0);
+  if (op == ExprOp::kNot && x.op == ExprOp::kNot) return x.args[0];
+  if (op == ExprOp::kNeg && x.op == ExprOp::kConstant)
+    return is_float(x.type) ? constant(x.type, -x.real)
+                            : constant(x.type, static_cast<std::int64_t>(-static_cast<std::uint64_t>(x.integer)));
+  ExprNode n;
+  n.op = op;
+  n.type = op == ExprOp::kNot || op == ExprOp::kIsNan || op == ExprOp::kIsInf ? ScalarType::kBool : x.type;
+  n.args[0] = a;
+  return add(std::move(n));
+}
+
+ExprId ExprPool::binary(ExprOp op, ExprId a, ExprId b) {
+  const ExprNode& x = nodes_[a];
+  const ExprNode& y = nodes_[b];
+  const bool shift = op == ExprOp::kShl || op == ExprOp::kShr;
+  if (!shift && x.type != y.type)
+    throw InternalError("operands of " + std::string(name(op)) + " differ in type: " + std::string(name(x.type)) +
+                        " and " + std::string(name(y.type)));
+  const ScalarType type = is_comparison(op) ? ScalarType::kBool : x.type;
+  const bool whole = !is_float(x.type);
+  if (whole && !shift && x.op == ExprOp::kConstant && y.op == ExprOp::kConstant) {
+    std::int64_t r;
+    if (fold_integers(op, x.type, x.integer, y.integer, r)) return constant(type, r);
+  }
+  if (x.type == ScalarType::kBool && (op == ExprOp::kAnd || op == ExprOp::kOr)) {
+    for (const auto& [known, other] : {std::pair{a, b}, std::pair{b, a}})
+      if (nodes_[known].op == ExprOp::kConstant) {
+        const bool value = nodes_[known].integer != 0;
+        if (op == ExprOp::kAnd) return value ? other : boolean(false);
+        return value ? boolean(true) : other;
+      }
+    if (a == b) return a;
+  }
+  if (whole && y.op == ExprOp::kConstant) {
+    if (y.integer == 0 && (op == ExprOp::kAdd || op == ExprOp::kSub)) return a;
+    if (y.integer == 1 && op == ExprOp::kMul) return a;
+  }
+  // A product with exactly 1 and a quotient by it are the value itself, in any format.
+  if (!whole && y.op == ExprOp::kConstant && y.real == 1.0 && (op == ExprOp::kMul || op == ExprOp::kDiv)) return a;
+  if (!whole && x.op == ExprOp::kConstant && x.real == 1.0 && op == ExprOp::kMul) return b;
+  ExprNode n;
+  n.op = op;
+  n.type = type;
+  n.args[0] = a;
+  n.args[1] = b;
+  return add(std::move(n));
+}
+
+ExprId ExprPool::select(ExprId condition, ExprId then, ExprId otherwise) {
+  if (nodes_[then].type != nodes_[otherwise].type) throw InternalError("the sides of a select differ in type");
+  if (nodes_[condition].type != ScalarType::kBool) throw InternalError("the condition of a select is no bool");
+  if (nodes_[condition].op == ExprOp::kConstant) return nodes_[condition].integer ? then : otherwise;
+  if (then == otherwise) return then;
+  ExprNode n;
+  n.op = ExprOp::kSelect;
+  n.type = nodes_[then].type;
+  n.args = {condition, then, otherwise};
+  return add(std::move(n));
+}
+
+ExprId ExprPool::reduce(Reduction r, std::vector<std::uint32_t> axes, ExprId body) {
+  if (axes.empty())
+    return r == Reduction::kArgMax || r == Reduction::kArgMin ? constant(ScalarType::kInt64, std::int64_t{0}) : body;
+  ExprNode n;
+  n.op = ExprOp::kReduce;
+  n.type = r == Reduction::kArgMax || r == Reduction::kArgMin ? ScalarType::kInt64 : nodes_[body].type;
+  n.reduction = r;
+  n.axes = std::move(axes);
+  n.args[0] = body;
+  return add(std::move(n));
+}
+
+ExprId ExprPool::nonnegative(const IndexExpr& a) {
+  const IndexExpr e = simplify(a, bounds_);
+  if (proves_nonnegative(e, bounds_)) return boolean(true);
+  if (proves_nonnegative(-e - 1, bounds_)) return boolean(false);
+  return binary(ExprOp::kGe, index(e), constant(ScalarType::kInt64, std::int64_t{0}));
+}
+
+ExprId ExprPool::less(const IndexExpr& a, const IndexExpr& b) {
+  const IndexExpr gap = simplify(b - a - 1, bounds_);
+  if (proves_nonnegative(gap, bounds_)) return boolean(true);
+  if (proves_nonnegative(-gap - 1, bounds_)) return boolean(false);
+  return binary(ExprOp::kLt, index(a), index(b));
+}
+
+IndexExpr ExprPool::as_index(ExprId e, const IndexExpr& extent) {
+  const ExprNode& n = nodes_[e];
+  if (is_float(n.type)) throw InternalError("an index is an integer");
+  if (n.op == ExprOp::kConstant && extent.is_constant()) {
+    const std::int64_t last = std::max<std::int64_t>(extent.constant_term() - 1, 0);
+    return n.integer < 0 ? IndexExpr(0) : IndexExpr(std::min(n.integer, last));
+  }
+  if (n.op == ExprOp::kIndex && proves_nonnegative(n.indices[0], bounds_) && proves_less(n.indices[0], extent, bounds_))
+    return n.indices[0];
+  const ExprId zero = constant(ScalarType::kInt64, std::int64_t{0});
+  ExprId clamped = binary(ExprOp::kMin, convert(e, ScalarType::kInt64), index(extent - 1));
+  clamped = binary(ExprOp::kMax, clamped, zero);
+  if (nodes_[clamped].op == ExprOp::kConstant) return nodes_[clamped].integer;
+  if (bounds_.value_max.size() <= clamped)
+    bounds_.value_max.resize(clamped + 1, IndexExpr(std::numeric_limits<std::int64_t>::max()));
+  bounds_.value_max[clamped] = extent;
+  return IndexExpr::value(clamped);
+}
+
+std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots) {
+  std::vector<ExprId> order;
+  std::vector<std::uint8_t> state(pool.size(), 0);  // 1: operands are on the stack above, 2: done
+  std::vector<ExprId> stack(roots.rbegin(), roots.rend());
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    if (state[id] != 0) {
+      stack.pop_back();
+      if (state[id] == 1) {
+        state[id] = 2;
+        order.push_back(id);
+      }
+      continue;
+    }
+    state[id] = 1;
+    auto need = [&](ExprId operand) {
+      if (operand != kNoExpr && state[operand] == 0) stack.push_back(operand);
+    };
+    const ExprNode& n = pool[id];
+    for (std::size_t i = n.args.size(); i-- > 0;) need(n.args[i]);
+    auto need_values = [&](const IndexExpr& e) {
+      for (const Variable v : variables_of(e))
+        if (v.kind == Variable::Kind::kValue) need(v.id);
+    };
+    for (const IndexExpr& e : n.indices) need_values(e);
+  }
+  return order;
+}
+
+std::string to_string(const ExprPool& pool, ExprId id) {
+  const ExprNode& n = pool[id];
+  auto variable = [&](Variable v) -> std::string {
+    switch (v.kind) {
+      case Variable::Kind::kSymbol:
+        return v.id < pool.bounds().symbols.size() ? pool.bounds().symbols[v.id].name : "s" + std::to_string(v.id);
+      case Variable::Kind::kAxis:
+        return "i" + std::to_string(v.id);
+      case Variable::Kind::kValue:
+        return "{" + to_string(pool, v.id) + "}";
+    }
+    return "?";
+  };
+  auto index_text = [&](const IndexExpr& e) { return to_string(e, variable); };
+  auto call = [&](std::string_view function) {
+    std::string text = std::string(function) + "(";
+    for (int i = 0; i < arity(n.op); ++i)
+      text += (i ? ", " : "") + to_string(pool, n.args[static_cast<std::size_t>(i)]);
+    return text + ")";
+  };
+  switch (n.op) {
+    case ExprOp::kConstant: {
+      if (!is_float(n.type))
+        return n.type == ScalarType::kBool ? (n.integer ? "true" : "false") : std::to_string(n.integer);
+      char digits[40];
+      std::snprintf(digits, sizeof digits, "%.9g", n.real);
+      return digits;
+    }
+    case ExprOp::kLoad: {
+      std::string text = "v" + std::to_string(n.source) + "[";
+      for (std::size_t i = 0; i < n.indices.size(); ++i) text += (i ? ", " : "") + index_text(n.indices[i]);
+      text += "]";
+      return n.args[0] == kNoExpr ? text : text + " if " + to_string(pool, n.args[0]);
+    }
+    case ExprOp::kIndex:
+      return index_text(n.indices[0]);
+    case ExprOp::kConvert:
+      return call(name(n.type));
+    case ExprOp::kRound:
+      return call(name(n.dtype));
+    case ExprOp::kReduce: {
+      std::string text = "reduce " + std::string(name(n.reduction)) + "[";
+      for (std::size_t i = 0; i < n.axes.size(); ++i)
+        text += (i ? ", i" : "i") + std::to_string(n.axes[i]) + "<" + index_text(pool.extent(n.axes[i]));
+      return text + "](" + to_string(pool, n.args[0]) + ")";
+    }
+    default:
+      return call(name(n.op));
+  }
+}
+
+}  // namespace fusec

@@ -1,0 +1,232 @@
+#include "ir/graph.h"
+
+#include "ir/error.h"
+#include "ir/formula.h"
+
+namespace fusec {
+namespace {
+
+std::size_t mix(std::size_t seed, std::size_t value) {
+  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
+}
+
+std::size_t hash_of(const ValueType& type) {
+  std::size_t h = static_cast<std::size_t>(type.tensor.dtype) + (type.is_tuple ? 64 : 0);
+  for (const Dim& dim : type.tensor.shape) h = mix(h, dim.hash());
+  for (const ValueType& field : type.fields) h = mix(h, hash_of(field));
+  return h;
+}
+
+// Names and the sort of value are enough to spread the sets over the table; equality decides.
+std::size_t hash_of(const Attributes& attributes) {
+  std::size_t h = attributes.list().size();
+  for (const Attribute& a : attributes.list()) {
+    h = mix(h, std::hash<std::string>{}(a.name));
+    if (const auto* v = std::get_if<std::int64_t>(&a.value)) h = mix(h, static_cast<std::size_t>(*v));
+    if (const auto* v = std::get_if<double>(&a.value)) h = mix(h, std::hash<double>{}(*v));
+    if (const auto* v = std::get_if<std::string>(&a.value)) h = mix(h, std::hash<std::string>{}(*v));
+    if (const auto* v = std::get_if<Dim>(&a.value)) h = mix(h, v->hash());
+    if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a.value))
+      for (const std::int64_t x : *v) h = mix(h, static_cast<std::size_t>(x));
+    if (const auto* v = std::get_if<std::vector<Dim>>(&a.value))
+      for (const Dim& x : *v) h = mix(h, x.hash());
+    if (const auto* v = std::get_if<RawJson>(&a.value)) h = mix(h, std::hash<std::string>{}(v->text));
+  }
+  return h;
+}
+
+DType default_dtype(Category category) {
+  switch (category) {
+    case Category::kBool:
+      return DType::kBool;
+    case Category::kInteger:
+      return DType::kInt64;
+    case Category::kFloat:
+      return DType::kFloat32;
+  }
+  return DType::kFloat32;
+}
+
+}  // namespace
+
+Graph::Graph(OpTable table) : table_(std::move(table)) {
+  types_.push_back(TensorType{DType::kFloat32, {}});
+  type_index_.emplace(hash_of(types_[0]), 0);
+  attribute_sets_.emplace_back();
+  attribute_index_.emplace(hash_of(attribute_sets_[0]), 0);
+}
+
+TypeId Graph::intern(ValueType type) {
+  const std::size_t h = hash_of(type);
+  const auto [first, last] = type_index_.equal_range(h);
+  for (auto it = first; it != last; ++it)
+    if (types_[it->second] == type) return it->second;
+  const TypeId id = static_cast<TypeId>(types_.size());
+  types_.push_back(std::move(type));
+  type_index_.emplace(h, id);
+  return id;
+}
+
+std::uint32_t Graph::intern(Attributes attributes) {
+  if (attributes.empty()) return 0;
+  const std::size_t h = hash_of(attributes);
+  const auto [first, last] = attribute_index_.equal_range(h);
+  for (auto it = first; it != last; ++it)
+    if (attribute_sets_[it->second] == attributes) return it->second;
+  const std::uint32_t id = static_cast<std::uint32_t>(attribute_sets_.size());
+  attribute_sets_.push_back(std::move(attributes));
+  attribute_index_.emplace(h, id);
+  return id;
+}
+
+ValueId Graph::add_value(Value value) {
+  const ValueId id = static_cast<ValueId>(values_.size());
+  if (!value.name.empty() && !value_names_.emplace(value.name, id).second)
+    throw InternalError("a value named \"" + value.name + "\" exists already");
+  values_.push_back(std::move(value));
+  return id;
+}
+
+ValueId Graph::add_input(std::string value_name, TensorType type) {
+  Value value{.kind = Value::Kind::kInput, .name = std::move(value_name), .type = intern(std::move(type))};
+  value.index = static_cast<std::uint32_t>(inputs.size());
+  const ValueId id = add_value(std::move(value));
+  inputs.push_back(id);
+  return id;
+}
+
+ValueId Graph::add_constant(std::string value_name, TensorType type) {
+  Value value{.kind = Value::Kind::kConstant, .name = std::move(value_name), .type = intern(std::move(type))};
+  value.index = static_cast<std::uint32_t>(constants.size());
+  const ValueId id = add_value(std::move(value));
+  constants.push_back({.value = id});
+  return id;
+}
+
+ValueId Graph::add_number(Scalar number) {
+  Value value{.kind = Value::Kind::kNumber, .type = intern(TensorType{default_dtype(number.category), {}})};
+  value.index = static_cast<std::uint32_t>(numbers_.size());
+  numbers_.push_back(number);
+  return add_value(std::move(value));
+}
+
+ValueId Graph::add_dim(Dim dim) {
+  Value value{.kind = Value::Kind::kDim, .type = intern(TensorType{DType::kInt64, {}})};
+  value.index = static_cast<std::uint32_t>(dims_.size());
+  dims_.push_back(std::move(dim));
+  return add_value(std::move(value));
+}
+
+NodeId Graph::add_node(Node node, const std::vector<ValueType>& types, std::vector<std::string> output_names) {
+  const NodeId id = static_cast<NodeId>(nodes.size());
+  if (!node_names_.emplace(node.name, id).second)
+    throw InternalError("a node named \"" + node.name + "\" exists already");
+  node.first_output = static_cast<ValueId>(values_.size());
+  node.output_count = static_cast<std::uint32_t>(types.size());
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    Value value{
+        .kind = Value::Kind::kResult, .name = std::move(output_names[i]), .type = intern(types[i]), .producer = id};
+    value.index = static_cast<std::uint32_t>(i);
+    add_value(std::move(value));
+  }
+  nodes.push_back(std::move(node));
+  return id;
+}
+
+std::uint32_t Graph::add_symbol(Symbol symbol) {
+  symbols.push_back(std::move(symbol));
+  return static_cast<std::uint32_t>(symbols.size() - 1);
+}
+
+const OpDef* Graph::op(std::string_view op_name) {
+  if (const OpDef* row = table_.find(op_name)) return row;
+  for (const auto& row : custom_rows_)
+    if (row->name == op_name) return row.get();
+  auto row = std::make_shared<OpDef>();
+  row->name = op_name;
+  row->family = "custom";
+  row->summary = "a custom op of this model";
+  row->operands = {"operands*"};
+  row->special = Special::kExternal;
+  row->custom = true;
+  row->infer = [](const OpCall& call) { return std::vector<ValueType>(call.declared.begin(), call.declared.end()); };
+  custom_rows_.push_back(row);
+  return row.get();
+}
+
+const Constant* Graph::constant_of(ValueId v) const {
+  return values_[v].kind == Value::Kind::kConstant ? &constants[values_[v].index] : nullptr;
+}
+
+ValueId Graph::find_value(std::string_view value_name) const {
+  const auto it = value_names_.find(std::string(value_name));
+  return it == value_names_.end() ? kNone : it->second;
+}
+
+NodeId Graph::find_node(std::string_view node_name) const {
+  const auto it = node_names_.find(std::string(node_name));
+  return it == node_names_.end() ? kNone : it->second;
+}
+
+Operand Graph::operand(ValueId v) const {
+  Operand o;
+  if (v == kNone) return o;
+  o.type = type(v);
+  o.value = v;
+  switch (values_[v].kind) {
+    case Value::Kind::kNumber:
+      o.kind = Operand::Kind::kNumber;
+      o.number = number(v);
+      break;
+    case Value::Kind::kDim:
+      o.kind = Operand::Kind::kDim;
+      o.dim = dim(v);
+      break;
+    case Value::Kind::kInput:
+    case Value::Kind::kConstant:
+    case Value::Kind::kResult:
+      o.kind = o.type.is_tuple ? Operand::Kind::kTuple : Operand::Kind::kTensor;
+      break;
+  }
+  return o;
+}
+
+std::vector<Operand> Graph::operands(const Node& node) const {
+  std::vector<Operand> list;
+  list.reserve(node.inputs.size());
+  for (const ValueId v : node.inputs) list.push_back(operand(v));
+  return list;
+}
+
+std::vector<ValueType> Graph::result_types(const Node& node) const {
+  std::vector<ValueType> list;
+  for (std::uint32_t i = 0; i < node.output_count; ++i) list.push_back(type(node.first_output + i));
+  return list;
+}
+
+ExprId build_formula(ExprPool& pool, const Graph& graph, const Node& node, std::size_t output,
+                     std::span<const IndexExpr> index, ExprId guard) {
+  if (!node.op->formula) throw InternalError("op " + node.op->name + " has no formula");
+  const std::vector<Operand> operands = graph.operands(node);
+  const std::vector<ValueType> outputs = graph.result_types(node);
+  Formula formula(pool, operands, graph.attributes(node), outputs);
+  formula.set_guard(guard);
+  return node.op->formula(formula, output, index);
+}
+
+Uses uses_of(const Graph& graph) {
+  Uses uses;
+  uses.begin.assign(graph.value_count() + 1, 0);
+  for (const Node& node : graph.nodes)
+    for (const ValueId v : node.inputs)
+      if (v != kNone) ++uses.begin[v + 1];
+  for (std::size_t v = 0; v < graph.value_count(); ++v) uses.begin[v + 1] += uses.begin[v];
+  uses.nodes.resize(uses.begin.back());
+  std::vector<std::uint32_t> next(uses.begin.begin(), uses.begin.end() - 1);
+  for (NodeId n = 0; n < graph.nodes.size(); ++n)
+    for (const ValueId v : graph.nodes[n].inputs)
+      if (v != kNone) uses.nodes[next[v]++] = n;
+  return uses;
+}
+
+}  // namespace fusec
