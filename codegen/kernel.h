@@ -1,0 +1,31 @@
+// One kernel before it has a schedule: expressions for its outputs, with loads only of tensors that are in memory. What
+// was fused has no memory of its own any more: producers' formulas stand inside their consumers'.
+//
+//   group {silu, mul}:   h[i, j] = silu(gate[i, j]) * up[i, j]     one output, axes i < tokens, j < 14336
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct KernelOutput {
+  ValueId value;
+  TensorType type;
+  std::vector<std::uint32_t> axes;  // of the pool; their extents are the type's shape
+  ExprId expr;                      // in compute_type(type.dtype); the store rounds to the dtype
+};
+
+struct Kernel {
+  ExprPool pool;
+  std::vector<KernelOutput> outputs;
+  std::vector<NodeId> nodes;  // whose formulas are inside, in topological order: for names and comments
+};
+
+// The tensors a kernel loads, each once, in order of first load (by walking the outputs in order).
+std::vector<ValueId> inputs_of(const Kernel& kernel);
+
+}  // namespace fusec

@@ -1,0 +1,42 @@
+// A scheduled kernel: its CUDA text and how it is launched. Schedules make these; the file emitter prints them, and the
+// launch plan says with which buffers they run.
+#pragma once
+
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/index_expr.h"
+
+namespace fusec {
+
+struct KernelParameter {
+  enum class Kind : std::uint8_t {
+    kTensor,     // a pointer to the tensor `value`
+    kSize,       // an integer: `size`, over symbols, passed as int (bits 32) or long long (bits 64)
+    kWorkspace,  // a pointer to scratch memory of `size` bytes that is this launch's own
+  };
+  Kind kind = Kind::kTensor;
+  std::string name;       // as in the source
+  ValueId value = kNone;  // kTensor
+  bool written = false;   // kTensor: an output
+  IndexExpr size;         // kSize, kWorkspace
+  int bits = 32;          // kSize
+};
+
+struct KernelSource {
+  std::string name;  // a placeholder is `@KERNEL@` in `text`; the file emitter gives kernels their final names
+  std::string text;  // `extern "C" __global__ ... { ... }` with the comment above it, without the prelude
+  std::set<std::string>
+      prelude;  // names of the prelude's parts that the text uses ("bf16", "fp8_e4m3", "block_reduce")
+  std::vector<KernelParameter> parameters;
+  std::array<IndexExpr, 3> grid{1, 1, 1};  // over symbols; a grid with a 0 is not launched
+  std::array<int, 3> block{1, 1, 1};
+  std::array<int, 3> cluster{1, 1, 1};
+  IndexExpr dynamic_shared = 0;  // bytes
+  std::string schedule;          // "pointwise", "row_reduction", "contraction_mma", ... for reports
+};
+
+}  // namespace fusec

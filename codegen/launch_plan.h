@@ -1,0 +1,80 @@
+// Everything that one launch of the model does, as a value: the host part of out.cu and the manifest are printed from
+// it, the emulator and the driver run it. Sizes and offsets are expressions over the model's symbols.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/kernel_source.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+// Where a value lives while the model runs.
+struct BufferRef {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kInput,      // M_args' pointer of graph.inputs[index]
+    kConstant,   // M_args' pointer of graph.constants[index] (without data)
+    kEmbedded,   // a __device__ array of out.cu: graph.constants[index] with data
+    kOutput,     // M_args' pointer of graph.outputs[index]
+    kWorkspace,  // workspace + offset
+    kPrepared,   // prepared + offset
+  };
+  Kind kind = Kind::kNone;
+  std::uint32_t index = 0;
+  IndexExpr offset = 0;  // bytes
+};
+
+struct Argument {
+  enum class Kind : std::uint8_t { kBuffer, kSize };
+  Kind kind = Kind::kBuffer;
+  BufferRef buffer;
+  IndexExpr size;
+  int bits = 32;  // kSize
+};
+
+struct LaunchStep {
+  enum class Kind : std::uint8_t {
+    kKernel,
+    kCopy,        // arguments[0] <- arguments[1], `bytes`
+    kExternal,    // a custom op's launcher: arguments are its inputs, then its outputs
+    kCollective,  // an NCCL call
+  };
+  Kind kind = Kind::kKernel;
+  std::uint32_t kernel = 0;  // kKernel: index into LaunchPlan::kernels
+  std::vector<Argument> arguments;
+  std::array<IndexExpr, 3> grid{1, 1, 1};
+  IndexExpr dynamic_shared = 0;
+  IndexExpr bytes = 0;                 // kCopy
+  NodeId node = kNone;                 // kExternal, kCollective
+  std::uint32_t group = 0;             // of the plan
+  std::vector<ValueId> reads, writes;  // values behind the buffer arguments, for messages and checks
+};
+
+// How a symbol's value is found from the extents: value = (extent - rest) / coefficient, where rest has only symbols
+// that are solved before.
+struct SymbolSolution {
+  std::uint32_t symbol;
+  std::uint32_t argument;  // index into the model's run-time tensors: inputs, then data-less constants
+  std::uint32_t dimension;
+  std::int64_t coefficient;
+  IndexExpr rest;
+};
+
+struct LaunchPlan {
+  std::string identifier;                 // M
+  std::vector<KernelSource> kernels;      // distinct; final names
+  std::vector<LaunchStep> steps;          // of M_launch
+  std::vector<LaunchStep> prepare_steps;  // of M_prepare
+  std::vector<ValueId> arguments;         // M_args: inputs, then constants without data
+  std::vector<ValueId> results;           // M_args: outputs, each value once
+  std::vector<ValueId> embedded;          // constants with data that some kernel reads
+  std::vector<SymbolSolution> solutions;
+  std::vector<LaunchCheck> checks;  // beyond extents and bounds
+  IndexExpr workspace_bytes = 0;
+  IndexExpr prepared_bytes = 0;
+  IndexExpr live_bytes = 0;  // lower bound of the arena: the largest live set, at hints
+};
+
+}  // namespace fusec
