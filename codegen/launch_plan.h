@@ -13,7 +13,7 @@ namespace fusec {
 // Where a value lives while the model runs.
 struct BufferRef {
   enum class Kind : std::uint8_t {
-    kNone,
+    kNowhere,
     kInput,      // M_args' pointer of graph.inputs[index]
     kConstant,   // M_args' pointer of graph.constants[index] (without data)
     kEmbedded,   // a __device__ array of out.cu: graph.constants[index] with data
@@ -21,7 +21,7 @@ struct BufferRef {
     kWorkspace,  // workspace + offset
     kPrepared,   // prepared + offset
   };
-  Kind kind = Kind::kNone;
+  Kind kind = Kind::kNowhere;
   std::uint32_t index = 0;
   IndexExpr offset = 0;  // bytes
 };
