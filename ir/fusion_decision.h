@@ -1,0 +1,49 @@
+// Why two nodes share a kernel or not, as a value: the rules that the partitioner and the phases after it decide by.
+// The plan carries one decision for each node; --explain, the ledger and --require-one-kernel only print them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace fusec {
+
+enum class FusionRule : std::uint8_t {
+  kUndecided,
+  kJoined,
+  kKeptApart,
+  kGraphOutput,
+  kUnused,
+  kNeverMeets,
+  kOpaqueSource,
+  kReductionEndsGroup,
+  kTooManyNodes,
+  kTooManyArguments,
+  kAnchorNeedsElementwise,
+  kAnchorBlockedBetween,
+  kAnchorBlockedAtEnd,
+  kSimpleNeedsSimplePath,
+  kSimpleBlockedBetween,
+  kSimpleBlockedAtEnd,
+  kInjectiveBlockedBetween,
+  kInjectiveBlockedAtEnd,
+  kNothingJoinsTuple,
+  kTupleStaysAlone,
+  kTupleNeedsInjective,
+};
+inline constexpr std::size_t kFusionRuleCount = static_cast<std::size_t>(FusionRule::kTupleNeedsInjective) + 1;
+
+std::string_view name(FusionRule rule);      // "too_many_nodes": for machines
+std::string_view sentence(FusionRule rule);  // "the group would have more nodes than the limit": for people
+std::optional<FusionRule> parse_fusion_rule(std::string_view name);
+
+// Why a node is, or is not, in one group with the node where all ways onward from it meet again.
+struct FusionDecision {
+  FusionRule rule = FusionRule::kUndecided;
+  std::uint8_t phase = 0;
+  std::uint32_t meeting = 0xffffffff;  // the node where its ways meet (a NodeId), none: they do not meet
+  std::uint32_t blocker =
+      0xffffffff;  // the node that stands in the way; of kJoined: the one whose question brought it in
+};
+
+}  // namespace fusec

@@ -1,0 +1,106 @@
+// Reads just enough of a model file to partition it by the patterns that it states: for tests that need the
+// partitioner alone, without reader, op table and annotation.
+#pragma once
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <queue>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/forward_graph.h"
+
+namespace fusec::test {
+
+struct NamedForwardGraph {
+  ForwardGraph graph;
+  std::vector<std::string> node_of;  // the node that each vertex stands for
+  std::vector<bool> is_item;
+};
+
+inline nlohmann::json load_json(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw std::runtime_error("cannot read " + path);
+  return nlohmann::json::parse(in);
+}
+
+// Positions of the nodes in binding order: among those that are ready, always the earliest in the file.
+inline std::vector<std::size_t> binding_order(const std::vector<std::vector<std::string>>& results,
+                                              const std::vector<std::vector<std::string>>& operands) {
+  std::map<std::string, std::size_t> producer;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    for (const std::string& r : results[i]) producer[r] = i;
+  }
+  std::vector<std::size_t> waits(results.size(), 0), order;
+  std::vector<std::vector<std::size_t>> users(results.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    for (const std::string& operand : operands[i]) {
+      if (!producer.contains(operand)) continue;
+      ++waits[i];
+      users[producer[operand]].push_back(i);
+    }
+  }
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    if (waits[i] == 0) ready.push(i);
+  }
+  for (; !ready.empty();) {
+    const std::size_t i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (const std::size_t u : users[i]) {
+      if (--waits[u] == 0) ready.push(u);
+    }
+  }
+  return order;
+}
+
+inline NamedForwardGraph load_forward_graph(const nlohmann::json& model) {
+  const auto& nodes = model.at("nodes");
+  std::vector<std::vector<std::string>> results, operands;
+  std::set<std::string> used;
+  const std::vector<std::string> outputs = model.at("outputs");
+  used.insert(outputs.begin(), outputs.end());
+  for (const auto& node : nodes) {
+    results.emplace_back();
+    operands.emplace_back();
+    if (!node.contains("outputs")) results.back().push_back(node.at("name"));
+    for (const auto& o : node.value("outputs", nlohmann::json::array())) {
+      results.back().push_back(o.is_string() ? o : o.at("name"));
+    }
+    for (const auto& operand : node.at("inputs")) {
+      if (operand.is_string()) operands.back().push_back(operand);
+    }
+    used.insert(operands.back().begin(), operands.back().end());
+  }
+  NamedForwardGraph named;
+  ForwardGraphBuilder builder;
+  std::map<std::string, Vertex> vertex_of;
+  const auto add = [&](OpPattern pattern, const std::string& name, bool item) {
+    named.node_of.push_back(name);
+    named.is_item.push_back(item);
+    return builder.add(pattern);
+  };
+  for (const std::size_t i : binding_order(results, operands)) {
+    const Vertex v =
+        add(parse_op_pattern(nodes[i].at("pattern").get<std::string>()).value(), nodes[i].at("name"), false);
+    for (const std::string& operand : operands[i]) {
+      if (vertex_of.contains(operand)) builder.add_operand(vertex_of.at(operand));
+    }
+    if (results[i].size() == 1) vertex_of[results[i][0]] = v;
+    for (const std::string& result : results[i]) {
+      if (results[i].size() == 1 || !used.contains(result)) continue;
+      vertex_of[result] = add(OpPattern::kInjective, nodes[i].at("name"), true);
+      builder.add_operand(v);
+    }
+  }
+  for (const std::string& output : outputs) {
+    if (vertex_of.contains(output)) builder.mark_external(vertex_of.at(output));
+  }
+  named.graph = std::move(builder).finish();
+  return named;
+}
+
+}  // namespace fusec::test

@@ -1,0 +1,210 @@
+#include "transforms/partition.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "ir/error.h"
+#include "transforms/argument_count.h"
+
+namespace fusec {
+namespace {
+
+// A set of vertices that is emptied in no time.
+class Marks {
+ public:
+  explicit Marks(Vertex n) : stamp_(n, 0) {}
+  void clear() { ++now_; }
+  bool insert(Vertex v) {
+    if (stamp_[v] == now_) return false;
+    stamp_[v] = now_;
+    return true;
+  }
+
+ private:
+  std::vector<std::uint64_t> stamp_;
+  std::uint64_t now_ = 1;
+};
+
+class Partitioner {
+ public:
+  Partitioner(const ForwardGraph& graph, const PostDominators& post, const PartitionOptions& options)
+      : graph_(graph),
+        post_(post),
+        limit_(options.max_fused_ops),
+        to_parent_(count_to_parent(graph, post, saturating_next(options.max_fused_ops))),
+        up_(graph.size()),
+        counted_(graph.size(), 1),
+        settled_(graph.size(), 0),
+        marks_(graph.size()) {
+    result_.pattern = graph.pattern;
+    result_.anchor.assign(graph.size(), kNoVertex);
+    result_.decisions.resize(graph.size());
+    for (Vertex v = 0; v < graph.size(); ++v) {
+      up_[v] = v;
+      if (graph.pattern[v] == OpPattern::kOutEwiseFusable) result_.anchor[v] = v;
+      const FusionRule rule = before_asking(v, options);
+      if (rule != FusionRule::kUndecided) refuse(v, 0, rule, kNoVertex, true);
+    }
+    if (options.max_args != 0) arguments_.emplace(graph, *options.arguments, options.max_args);
+  }
+
+  Partition run() && {
+    run_phase(0);
+    run_phase(1);
+    if (std::find(graph_.pattern.begin(), graph_.pattern.end(), OpPattern::kTuple) != graph_.pattern.end())
+      run_phase(2);
+    result_.root.resize(graph_.size());
+    for (Vertex v = 0; v < graph_.size(); ++v) result_.root[v] = find(v);
+    return std::move(result_);
+  }
+
+ private:
+  static std::uint32_t saturating_next(std::uint32_t x) {
+    return x == std::numeric_limits<std::uint32_t>::max() ? x : x + 1;
+  }
+
+  FusionRule before_asking(Vertex v, const PartitionOptions& options) const {
+    if (options.kept_apart != nullptr && (*options.kept_apart)[v] != 0) return FusionRule::kKeptApart;
+    const FusionRule by_kind = may_ask(graph_.pattern[v]);
+    if (by_kind != FusionRule::kUndecided) return by_kind;
+    if (graph_.external[v]) return FusionRule::kGraphOutput;
+    if (graph_.consumers(v).empty()) return FusionRule::kUnused;
+    return post_.parent(v) == kNoVertex ? FusionRule::kNeverMeets : FusionRule::kUndecided;
+  }
+
+  // A vertex that leads no group any more has joined its post-dominator with everything between.
+  void run_phase(int phase) {
+    for (Vertex v = 0; v < graph_.size(); ++v) {
+      if (up_[v] == v && !settled_[v]) ask(v, phase);
+    }
+  }
+
+  void ask(Vertex v, int phase) {
+    const Vertex meeting = post_.parent(v);
+    const Vertex target = find(meeting);
+    const JoinAnswer answer = may_join({.phase = phase,
+                                        .source = result_.pattern[v],
+                                        .way = post_.pattern_to_parent(v),
+                                        .meeting = result_.pattern[meeting],
+                                        .meeting_group = result_.pattern[target]});
+    if (answer.rule == FusionRule::kUndecided) return;
+    if (answer.rule != FusionRule::kJoined) return refuse(v, phase, answer.rule, meeting, false);
+    if (std::uint64_t{counted_[target]} + to_parent_[v] > limit_) {
+      return refuse(v, phase, FusionRule::kTooManyNodes, meeting, true);
+    }
+    if (!answer.end.has(result_.pattern[target])) return refuse(v, phase, answer.if_blocked_at_end, meeting, false);
+    if (!collect_between(v, meeting, target, phase, answer)) return;
+    if (arguments_ && !arguments_->fits(v, between_, target, up_)) {
+      return refuse(v, phase, FusionRule::kTooManyArguments, meeting, false);
+    }
+    join(v, target, phase);
+  }
+
+  // Fills between_ with what lies strictly between v and `meeting`; false (and the refusal noted) if a group on the way
+  // does not go along or the count passes the limit. The count adds what each vertex's own record says: a vertex that
+  // led a group once counts with what that group had then.
+  bool collect_between(Vertex v, Vertex meeting, Vertex target, int phase, const JoinAnswer& answer) {
+    between_.clear();
+    std::uint64_t sum = std::uint64_t{counted_[target]} + counted_[v];
+    if (to_parent_[v] > 1) {
+      marks_.clear();
+      marks_.insert(meeting);
+      Vertex at = v;
+      for (std::size_t next = 0;; at = between_[next++]) {
+        for (const Vertex consumer : graph_.consumers(at)) {
+          if (!marks_.insert(consumer)) continue;
+          if (!answer.between.has(result_.pattern[find(consumer)])) {
+            refuse(v, phase, answer.if_blocked_between, consumer, false);
+            return false;
+          }
+          between_.push_back(consumer);
+          sum += counted_[consumer];
+          if (sum > limit_) break;
+        }
+        if (sum > limit_ || next == between_.size()) break;
+      }
+    }
+    if (sum > limit_) refuse(v, phase, FusionRule::kTooManyNodes, meeting, true);
+    return sum <= limit_;
+  }
+
+  void join(Vertex v, Vertex target, int phase) {
+    merge(v, target, phase, kNoVertex);
+    for (const Vertex u : between_) merge(find(u), target, phase, v);
+  }
+
+  void merge(Vertex root, Vertex target, int phase, Vertex because_of) {
+    if (root == target) return;
+    up_[root] = target;
+    counted_[target] += counted_[root];
+    result_.decisions[root] = {FusionRule::kJoined, static_cast<std::uint8_t>(phase), because_of};
+    if (arguments_) arguments_->merge(root, target);
+    if (result_.anchor[root] == kNoVertex) return;
+    if (result_.anchor[target] != kNoVertex) throw InternalError("partition: two complex ops in one group");
+    result_.anchor[target] = result_.anchor[root];
+    result_.pattern[target] = combine(result_.pattern[root], result_.pattern[target]);
+  }
+
+  void refuse(Vertex v, int phase, FusionRule rule, Vertex blocker, bool for_good) {
+    result_.decisions[v] = {rule, static_cast<std::uint8_t>(phase), blocker};
+    settled_[v] = for_good;
+  }
+
+  // Halves the way to the root; the root stays the group's last vertex, whose kind is the group's.
+  Vertex find(Vertex v) {
+    while (up_[v] != v) v = up_[v] = up_[up_[v]];
+    return v;
+  }
+
+  const ForwardGraph& graph_;
+  const PostDominators& post_;
+  const std::uint64_t limit_;
+  const std::vector<std::uint32_t> to_parent_;
+  std::vector<Vertex> up_;
+  std::vector<std::uint32_t> counted_;  // of a root: the group's nodes; of others: when they stopped being a root
+  std::vector<std::uint8_t> settled_;   // 1: asking again gives the same answer
+  Marks marks_;
+  std::vector<Vertex> between_;
+  std::optional<ArgumentCount> arguments_;
+  Partition result_;
+};
+
+}  // namespace
+
+Partition partition(const ForwardGraph& graph, const PostDominators& post_dominators,
+                    const PartitionOptions& options) {
+  return Partitioner(graph, post_dominators, options).run();
+}
+
+std::vector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post, std::uint32_t cap) {
+  const Vertex n = graph.size();
+  std::vector<std::uint32_t> count(n, cap);
+  // What lies between a vertex and an ancestor is the sum over the parents between: kept as sums from the top.
+  std::vector<std::uint64_t> to_top(n, 0);
+  Marks marks(n);
+  std::vector<Vertex> queue;
+  for (Vertex v = n; v-- > 0;) {
+    const Vertex parent = post.parent(v);
+    if (parent == kNoVertex) continue;
+    const auto consumers = graph.consumers(v);
+    std::uint64_t at_least = 1;
+    for (const Vertex c : consumers) at_least = std::max(at_least, 1 + to_top[c] - to_top[parent]);
+    if (consumers.size() > 1 && at_least < cap) {
+      queue.assign(1, v);
+      marks.clear();
+      marks.insert(parent);
+      for (std::size_t next = 0; next < queue.size() && queue.size() < cap; ++next) {
+        for (const Vertex c : graph.consumers(queue[next])) {
+          if (marks.insert(c)) queue.push_back(c);
+        }
+      }
+      at_least = queue.size();
+    }
+    count[v] = static_cast<std::uint32_t>(std::min<std::uint64_t>(at_least, cap));
+    to_top[v] = count[v] + to_top[parent];
+  }
+  return count;
+}
+
+}  // namespace fusec

@@ -1,0 +1,60 @@
+// The partitioner: which vertices of a forward graph share a kernel. TVM Relax FuseOps, group for group.
+//
+//     matmul ──▶ bias ──▶ relu ──▶ reshape        {matmul, bias, relu} {reshape}
+//
+// For each vertex in order, in three phases, the rules (analysis/fusion_rules) are asked whether it may join its
+// immediate post-dominator; if so, everything on the ways between joins with it. This file only walks and merges.
+//
+// What keeps it linear: a count that exceeds the limit needs no more than `max_fused_ops` steps to do so; how many
+// vertices lie at least between a vertex and its post-dominator is known beforehand from one backward pass, so that in
+// wide graphs whose branches meet far away nearly every question is answered without a walk; and an answer "too many
+// nodes" never changes, since counts only grow.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/forward_graph.h"
+#include "analysis/fusion_rules.h"
+#include "analysis/post_dominators.h"
+
+namespace fusec {
+
+// Which values the vertices read and write: what a limit on the arguments of a kernel counts. Values are the vertices
+// that define them, and from graph.size() on the leaves (inputs and constants).
+struct ArgumentTable {
+  std::vector<std::uint32_t> first;  // value ids that v reads: reads[first[v]] .. reads[first[v + 1]]
+  std::vector<std::uint32_t> reads;
+  std::vector<Vertex> item_of;          // the node whose result an item vertex is, else kNoVertex
+  std::vector<std::uint8_t> has_items;  // 1: the vertex has several results, its items are the values
+};
+
+struct PartitionOptions {
+  std::uint32_t max_fused_ops = 256;
+  std::uint32_t max_args = 0;                             // distinct values read and written; 0: no limit
+  const ArgumentTable* arguments = nullptr;               // needed where max_args is set
+  const std::vector<std::uint8_t>* kept_apart = nullptr;  // 1: the vertex was made opaque on the user's demand
+};
+
+// Why a vertex is, or is not, in the group of its post-dominator.
+struct VertexDecision {
+  FusionRule rule = FusionRule::kUndecided;
+  std::uint8_t phase = 0;
+  Vertex blocker = kNoVertex;  // the vertex that blocks; of kJoined: the one whose question brought it in, if another
+};
+
+struct Partition {
+  std::vector<Vertex> root;               // of each vertex: the last vertex of its group
+  std::vector<OpPattern> pattern;         // of each root: the group's kind
+  std::vector<Vertex> anchor;             // of each root: the complex op in the group, or kNoVertex
+  std::vector<VertexDecision> decisions;  // of each vertex
+};
+
+Partition partition(const ForwardGraph& graph, const PostDominators& post_dominators, const PartitionOptions& options);
+
+// How many vertices lie on the ways from each vertex (counted) to its parent (not counted), or `cap` where they are as
+// many or more. At least: where they are certainly cap or more this may come from a bound.
+std::vector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post_dominators,
+                                           std::uint32_t cap);
+
+}  // namespace fusec
