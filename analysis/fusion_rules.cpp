@@ -49,13 +49,6 @@ JoinAnswer ask_tuple_field(const JoinQuestion& question) {
 
 }  // namespace
 
-std::string_view name(FusionRule rule) {
-  return text(rule).name;
-}
-std::string_view sentence(FusionRule rule) {
-  return text(rule).sentence;
-}
-
 FusionRule may_ask(OpPattern source) {
   if (source == OpPattern::kOpaque) return FusionRule::kOpaqueSource;
   if (source == OpPattern::kCommReduce) return FusionRule::kReductionEndsGroup;
