@@ -43,6 +43,14 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
+# A machine behind a proxy may hold the proxy's certificate in its bundle by hand. Python's packages bring
+# ca-certificates, which writes that file anew: keep what was there for pip.
+bundle=/etc/ssl/certs/ca-certificates.crt
+kept_bundle=.deps/certificates.pem
+if [ -e "$bundle" ] && [ ! -e /usr/sbin/update-ca-certificates ]; then
+  mkdir -p .deps && cp "$bundle" "$kept_bundle"
+fi
+
 # Prints the NVRTC library that the programs will find, in the order in which they look.
 find_nvrtc() {
   local candidate
@@ -59,12 +67,13 @@ find_nvrtc() {
 # Unpacks the pinned wheel's libraries into .deps/nvrtc/lib; a half-done attempt leaves nothing there.
 fetch_nvrtc() {
   need "${for_wheel[@]}"
-  local work=.deps/nvrtc.partial
+  local work=.deps/nvrtc.partial certificate=
+  [ ! -e "$kept_bundle" ] || certificate=$kept_bundle
   rm -rf "$work" && mkdir -p "$work/lib"
   say "no CUDA toolkit found: fetching the NVRTC wheel pinned in scripts/nvrtc.txt (90 MB) into .deps/nvrtc"
   python3 -m venv "$work/venv"
   "$work/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: \
-    --require-hashes -r scripts/nvrtc.txt -d "$work" </dev/null || fail "pip could not fetch the NVRTC wheel"
+    --require-hashes -r scripts/nvrtc.txt -d "$work" ${certificate:+--cert "$certificate"} </dev/null || return 1
   python3 - "$work" <<'PYTHON'
 import glob, os, shutil, sys, zipfile
 work = sys.argv[1]
@@ -103,7 +112,7 @@ case "${1:-}" in
   tests) need "${for_programs[@]}" "${for_tests[@]}" ;;
   *) echo "usage: scripts/setup.sh programs|tests" >&2; exit 2 ;;
 esac
-[ -n "$(find_nvrtc)" ] || fetch_nvrtc
+[ -n "$(find_nvrtc)" ] || fetch_nvrtc || fail "the NVRTC wheel could not be fetched; set FUSEC_NVRTC to a libnvrtc.so.13"
 say "NVRTC: $(find_nvrtc)"
 [ "$1" = programs ] || say_what_is_skipped
 say "all that is needed is there"
