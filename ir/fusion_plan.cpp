@@ -1,0 +1,201 @@
+#include "ir/fusion_plan.h"
+
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <unordered_map>
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kLongestName = 80;
+
+// Calls f(producing node, value) for each operand of a node that is a result.
+template <typename F>
+void for_each_result_operand(const Graph& graph, const Node& node, F f) {
+  for (const ValueId v : node.inputs) {
+    if (v == kNone) continue;
+    const Value& value = graph.value(v);
+    if (value.kind == Value::Kind::kResult) f(value.producer, v);
+  }
+}
+
+// Whether every group reads only from groups before it, in the order given (the group at each place).
+bool is_execution_order(const Graph& graph, const FusionPlan& plan, const std::vector<GroupId>& order) {
+  std::vector<std::uint32_t> place(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
+    for (const NodeId n : plan.groups[g].nodes) {
+      bool good = true;
+      for_each_result_operand(graph, graph.nodes[n], [&](NodeId producer, ValueId) {
+        const GroupId from = plan.group_of[producer];
+        const auto& members = plan.groups[g].nodes;
+        // A recomputed node is read where it is, not from the first group that computes it.
+        if (from != g && place[from] > place[g] && !std::ranges::binary_search(members, producer)) good = false;
+      });
+      if (!good) return false;
+    }
+  }
+  return true;
+}
+
+// Kahn's algorithm over the groups; among those that are ready, the one whose last node comes first.
+std::vector<GroupId> topological_order(const Graph& graph, const FusionPlan& plan) {
+  const std::size_t count = plan.groups.size();
+  std::vector<std::vector<GroupId>> readers(count);
+  std::vector<std::uint32_t> waits(count, 0);
+  for (GroupId g = 0; g < count; ++g) {
+    const auto& members = plan.groups[g].nodes;
+    for (const NodeId n : members) {
+      for_each_result_operand(graph, graph.nodes[n], [&](NodeId producer, ValueId) {
+        const GroupId from = plan.group_of[producer];
+        if (from == g || std::ranges::binary_search(members, producer)) return;
+        readers[from].push_back(g);
+        ++waits[g];
+      });
+    }
+  }
+  using Entry = std::pair<NodeId, GroupId>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  const auto push = [&](GroupId g) { ready.emplace(plan.groups[g].nodes.back(), g); };
+  for (GroupId g = 0; g < count; ++g) {
+    if (waits[g] == 0) push(g);
+  }
+  std::vector<GroupId> order;
+  while (!ready.empty()) {
+    const GroupId g = ready.top().second;
+    ready.pop();
+    order.push_back(g);
+    for (const GroupId reader : readers[g]) {
+      if (--waits[reader] == 0) push(reader);
+    }
+  }
+  return order;
+}
+
+std::string descriptive_name(const Graph& graph, const FusionGroup& group) {
+  if (group.nodes.size() == 1) return cleaned_name(graph.nodes[group.nodes[0]].op->name);
+  std::string text = "fused";
+  for (const NodeId n : group.nodes) {
+    if (text.size() >= kLongestName) break;
+    text += '_';
+    text += cleaned_name(graph.nodes[n].op->name);
+  }
+  if (text.size() > kLongestName) text.resize(kLongestName);
+  while (text.back() == '_') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string_view name(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kUnfused:
+      return "none";
+    case Strategy::kTvm:
+      return "tvm";
+    case Strategy::kFull:
+      return "full";
+  }
+  return "";
+}
+
+std::optional<Strategy> parse_strategy(std::string_view text) {
+  for (const Strategy s : {Strategy::kUnfused, Strategy::kTvm, Strategy::kFull}) {
+    if (name(s) == text) return s;
+  }
+  return std::nullopt;
+}
+
+std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPlan& plan) {
+  const std::size_t count = plan.groups.size();
+  std::vector<GroupInterface> interfaces(count);
+  // The latest group to have read, or to hold, something: groups are looked at one after the other.
+  std::vector<GroupId> read_by(graph.value_count(), kNone);
+  std::vector<GroupId> held_by(graph.nodes.size(), kNone);
+  std::vector<std::uint8_t> needed(graph.value_count(), 0);
+  for (const ValueId v : graph.outputs) needed[v] = 1;
+  for (GroupId g = 0; g < count; ++g) {
+    for (const NodeId n : plan.groups[g].nodes) held_by[n] = g;
+    for (const NodeId n : plan.groups[g].nodes) {
+      for (const ValueId v : graph.nodes[n].inputs) {
+        if (v == kNone || read_by[v] == g) continue;
+        const Value& value = graph.value(v);
+        if (value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kDim) continue;
+        if (value.kind == Value::Kind::kResult && held_by[value.producer] == g) continue;
+        read_by[v] = g;
+        needed[v] = 1;
+        interfaces[g].inputs.push_back(v);
+      }
+    }
+  }
+  for (GroupId g = 0; g < count; ++g) {
+    for (const NodeId n : plan.groups[g].nodes) {
+      if (plan.group_of[n] != g) continue;  // the first group that computes a value gives it to others
+      const Node& node = graph.nodes[n];
+      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+        if (needed[v]) interfaces[g].outputs.push_back(v);
+      }
+    }
+  }
+  return interfaces;
+}
+
+void index_groups(const Graph& graph, FusionPlan& plan) {
+  plan.group_of.assign(graph.nodes.size(), kNone);
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
+    for (const NodeId n : plan.groups[g].nodes) {
+      if (plan.group_of[n] == kNone) plan.group_of[n] = g;
+    }
+  }
+}
+
+bool order_groups(const Graph& graph, FusionPlan& plan) {
+  const std::size_t count = plan.groups.size();
+  index_groups(graph, plan);
+  std::vector<GroupId> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](GroupId g) { return plan.groups[g].nodes.back(); });
+  // Groups from which only the last node is read are in execution order now; others need a search.
+  if (!is_execution_order(graph, plan, order)) order = topological_order(graph, plan);
+  if (order.size() < count) return false;
+  if (!std::ranges::is_sorted(order)) {
+    std::vector<FusionGroup> sorted;
+    sorted.reserve(count);
+    for (const GroupId g : order) sorted.push_back(std::move(plan.groups[g]));
+    plan.groups = std::move(sorted);
+    index_groups(graph, plan);
+  }
+  return true;
+}
+
+void name_groups(const Graph& graph, FusionPlan& plan) {
+  std::unordered_map<std::string, std::uint32_t> uses;  // of a name; the next number to try for it
+  uses.reserve(plan.groups.size());
+  for (FusionGroup& group : plan.groups) {
+    std::string text = descriptive_name(graph, group);
+    auto [entry, is_new] = uses.try_emplace(text, 1);
+    std::string candidate = text;
+    while (!is_new) {
+      candidate = text + "_" + std::to_string(entry->second++);
+      // A number added to one name may make another that exists: "add" the second, and an op called "add_1".
+      is_new = uses.try_emplace(candidate, 1).second;
+      entry = uses.find(text);
+    }
+    group.name = std::move(candidate);
+  }
+}
+
+std::string cleaned_name(std::string_view text) {
+  std::string clean;
+  for (const char c : text) {
+    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    clean += keeps ? c : '_';
+  }
+  if (clean.empty()) return "_";
+  if (clean[0] >= '0' && clean[0] <= '9') clean.insert(clean.begin(), '_');
+  if (clean.size() > kLongestName) clean.resize(kLongestName);
+  return clean;
+}
+
+}  // namespace fusec

@@ -1,0 +1,72 @@
+// Which nodes share a kernel: the plain value in which transforms and codegen meet.
+//
+//     gate ─┐                groups[0] = {gate}, groups[1] = {up}, groups[2] = {act, h}   in execution order
+//     up ───┤
+//     act(gate), h = act * up
+//
+// The plan belongs to one graph (that after the transforms); nodes are named by NodeId. It carries why each node is,
+// or is not, in one group with what follows it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/fusion_decision.h"
+#include "ir/graph.h"
+#include "ir/op_pattern.h"
+
+namespace fusec {
+
+using GroupId = std::uint32_t;
+
+enum class Strategy : std::uint8_t {
+  kUnfused,  // "none": every node alone
+  kTvm,      // the three phases, on the graph as given
+  kFull,     // canonicalization, patterns, the three phases, further phases
+};
+std::string_view name(Strategy strategy);
+std::optional<Strategy> parse_strategy(std::string_view text);
+
+struct FusionGroup {
+  std::string name;           // unique among the groups, an identifier
+  std::vector<NodeId> nodes;  // in topological order
+  OpPattern pattern = OpPattern::kOpaque;
+  NodeId anchor = kNone;           // the complex op that the group is built around, if it has one
+  std::vector<NodeId> duplicated;  // those of `nodes` that an earlier group computes as well
+  std::string claimed_by;          // the pattern that formed the group before the partitioner ran; "" where none did
+  std::string codegen = "fusec";   // who makes its code: "fusec", "external", "cublaslt", ...
+};
+
+struct FusionPlan {
+  Strategy strategy = Strategy::kFull;
+  std::uint32_t max_fused_ops = 256;
+  std::uint32_t max_args = 0;             // 0: no limit
+  std::vector<FusionGroup> groups;        // in execution order
+  std::vector<GroupId> group_of;          // of each node: the first group that computes it
+  std::vector<FusionDecision> decisions;  // of each node
+  std::vector<std::uint8_t> kept_apart;   // of each node, 1: alone because the user wants it so
+};
+
+// What a group takes and gives: values, each once. Inputs by first use, constants included, numbers and dimensions
+// not; outputs are what a graph output or a node outside the group needs, in order of definition.
+struct GroupInterface {
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+};
+std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPlan& plan);
+
+// Fills in `group_of` from `groups`.
+void index_groups(const Graph& graph, FusionPlan& plan);
+
+// Brings the groups (each node is in one) into execution order: every group after those whose values it reads, else in
+// the order of their last nodes. False where there is no such order; the plan is then as it was.
+bool order_groups(const Graph& graph, FusionPlan& plan);
+
+// Gives each group a name that says what it computes ("fused_silu_mul"; a single node's is its op), made unique.
+void name_groups(const Graph& graph, FusionPlan& plan);
+
+// An identifier made of arbitrary text, for names of groups and kernels: letters, digits and '_'.
+std::string cleaned_name(std::string_view text);
+
+}  // namespace fusec
