@@ -1,0 +1,103 @@
+// What the rows of several families share: type promotion, broadcasting, checks of operands and attributes.
+//
+// Inference reports what is wrong by throwing OpError; two symbolic dimensions that must agree, and whose bounds do not
+// decide it, become a LaunchCheck.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/formula.h"
+#include "ir/op.h"
+
+namespace fusec::ops {
+
+// --- errors
+
+// Where the error lies: "inputs/1", "attrs/dim".
+std::string input_place(std::size_t operand);
+std::string attribute_place(std::string_view attribute);
+[[noreturn]] void fail(std::string place, std::string what, std::string found = "", std::string expected = "",
+                       std::string hint = "");
+
+// --- operands
+
+// The type of an operand that must be a tensor or a number (then 0-d).
+const TensorType& tensor_operand(const OpCall& call, std::size_t operand);
+// The same, of exactly this rank, or of this rank at least.
+const TensorType& tensor_of_rank(const OpCall& call, std::size_t operand, std::size_t rank);
+const TensorType& tensor_of_min_rank(const OpCall& call, std::size_t operand, std::size_t rank);
+void require_float(const OpCall& call, std::size_t operand);
+void require_dtype(const OpCall& call, std::size_t operand, std::initializer_list<DType> allowed);
+// Indices are int64 or int32.
+inline void require_index_dtype(const OpCall& call, std::size_t operand) {
+  require_dtype(call, operand, {DType::kInt64, DType::kInt32});
+}
+
+// --- dtypes
+
+inline constexpr DType kDefaultFloat = DType::kFloat32;
+// What two tensors of one class promote to. Throws OpError where PyTorch has no answer (8-bit floats, wide unsigned).
+DType promote_dtypes(DType a, DType b);
+// Tensors of rank 1 and more, then 0-d tensors, then numbers; a later class counts only where its category is higher.
+// Absent operands are skipped.
+DType promote(std::span<const Operand> operands);
+DType promote(const OpCall& call, std::initializer_list<std::size_t> operands);
+// As a number would take part (attributes such as clamp's min).
+Operand number_operand(const Scalar& number);
+// float32 for bool and integers, the dtype itself for floats.
+inline DType float_dtype(DType dtype) {
+  return is_float(dtype) ? dtype : kDefaultFloat;
+}
+// int64 for bool and integers, the dtype itself for floats: sums and products.
+inline DType sum_dtype(DType dtype) {
+  return is_float(dtype) ? dtype : DType::kInt64;
+}
+
+// --- dimensions
+
+inline Bounds bounds_of(const OpCall& call) {
+  return {call.symbols, {}, {}};
+}
+std::string text_of(const OpCall& call, const Dim& dim);
+std::string text_of(const OpCall& call, const Shape& shape);  // "[tokens, 4096]"
+// The two must be equal: returns the simpler of the two. `what` names them in the error and in the launch check ("the
+// inner dimensions of matmul"); `place` is where the second stands.
+Dim require_equal(const OpCall& call, const Dim& a, const Dim& b, const std::string& what, const std::string& place);
+void require_equal_shapes(const OpCall& call, std::span<const Dim> a, std::span<const Dim> b, const std::string& what,
+                          const std::string& place);
+// `dim` must be divisible by `by`; returns the quotient.
+Dim require_divisible(const OpCall& call, const Dim& dim, const Dim& by, const std::string& what,
+                      const std::string& place);
+// NumPy broadcasting of the operands' shapes; only a dimension that is literally 1 broadcasts.
+Shape broadcast_shapes(const OpCall& call, const Shape& a, const Shape& b, const std::string& place);
+Shape broadcast_operands(const OpCall& call, std::initializer_list<std::size_t> operands);
+// The operand's shape must broadcast to `to` without enlarging it.
+void require_broadcastable(const OpCall& call, std::size_t operand, const Shape& to);
+
+// A dimension number counted from either end; rank 0 counts as 1, as in PyTorch.
+std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const std::string& place);
+// Each once; the result is sorted.
+std::vector<std::size_t> normalize_dims(std::span<const std::int64_t> dims, std::size_t rank, const std::string& place);
+// The attribute as a dimension of operand `operand`; `otherwise` where it is absent.
+std::size_t dim_attribute(const OpCall& call, std::string_view attribute, std::size_t rank,
+                          std::optional<std::int64_t> otherwise = std::nullopt);
+// The same in a formula, where inference has accepted it.
+std::size_t dim_attribute(const Formula& f, std::string_view attribute, std::size_t rank,
+                          std::optional<std::int64_t> otherwise = std::nullopt);
+// The dimensions that a reduction goes over: attribute "dim", all where it is absent or empty.
+std::vector<std::size_t> reduced_dims(const Attributes& attributes, std::size_t rank);
+Shape reduced_shape(const Shape& shape, const std::vector<std::size_t>& dims, bool keepdim);
+
+// --- formulas
+
+// The operand converted to `dtype` as PyTorch brings operands to their common dtype: onto its grid, except that a
+// number or a 0-d tensor keeps the precision of the compute type.
+E load_operand(Formula& f, std::size_t operand, Formula::Index index, DType dtype);
+// Integers narrower than their compute type wrap at their own width; everything else is as it is.
+E wrap(Formula& f, E value, DType dtype);
+
+}  // namespace fusec::ops

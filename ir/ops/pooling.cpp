@@ -1,0 +1,10 @@
+// Pooling and resampling.
+#include "ir/ops/table.h"
+
+namespace fusec::ops {
+
+std::vector<OpDef> pooling_ops() {
+  return {};
+}
+
+}  // namespace fusec::ops

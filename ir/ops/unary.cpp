@@ -1,0 +1,9 @@
+#include "ir/ops/table.h"
+
+namespace fusec::ops {
+
+std::vector<OpDef> unary_ops() {
+  return {};
+}
+
+}  // namespace fusec::ops
