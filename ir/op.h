@@ -18,16 +18,17 @@
 namespace fusec {
 
 enum class AttributeType : std::uint8_t {
-  kFlag,           // bool
-  kInteger,        // int64
-  kNumber,         // double (any JSON number)
-  kText,           // std::string, one of `choices` where those are given
-  kDType,          // DType
-  kScalar,         // Scalar: number, boolean, or "nan" "inf" "-inf"
-  kDim,            // Dim: integer or dimension string
-  kIntegers,       // vector<int64>; a single integer stands for a list of one
-  kDims,           // vector<Dim>; a single one stands for a list of one
-  kIntegersOrText  // a convolution's padding: "same", "valid" (std::string) or integers
+  kFlag,            // bool
+  kInteger,         // int64
+  kNumber,          // double (any JSON number)
+  kText,            // std::string, one of `choices` where those are given
+  kDType,           // DType
+  kScalar,          // Scalar: number, boolean, or "nan" "inf" "-inf"
+  kDim,             // Dim: integer or dimension string
+  kIntegers,        // vector<int64>; a single integer stands for a list of one
+  kDims,            // vector<Dim>; a single one stands for a list of one
+  kIntegersOrText,  // a convolution's padding: "same", "valid" (std::string) or integers
+  kScalarOrDim      // arange's start, end, step: a Scalar where the file has a number, a Dim where it has a string
 };
 
 struct AttributeSpec {
