@@ -28,7 +28,8 @@ enum class AttributeType : std::uint8_t {
   kIntegers,        // vector<int64>; a single integer stands for a list of one
   kDims,            // vector<Dim>; a single one stands for a list of one
   kIntegersOrText,  // a convolution's padding: "same", "valid" (std::string) or integers
-  kScalarOrDim      // arange's start, end, step: a Scalar where the file has a number, a Dim where it has a string
+  kScalarOrDim,     // arange's start, end, step: a Scalar where the file has a number, a Dim where it has a string
+  kDimOrDims        // split_sizes: a Dim where the file has one value, vector<Dim> where it has a list
 };
 
 struct AttributeSpec {
