@@ -1,0 +1,324 @@
+#include "ir/json_document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "ir/error.h"
+#include "ir/spelling.h"
+#include "ir/utf8.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kDeepest = 256;
+
+struct Place {
+  std::size_t line = 1, column = 1;
+};
+
+Place place_of(std::string_view text, std::size_t offset) {
+  Place place;
+  for (const char c : text.substr(0, offset)) {
+    ++place.column;
+    if (c == '\n') place = {place.line + 1, 1};
+  }
+  return place;
+}
+
+// What nlohmann's parser says of a syntax error, apart from the place: "unexpected '}'; expected string literal".
+struct Complaint {
+  std::string found, expected;
+};
+
+Complaint complaint_of(std::string_view message) {
+  if (const auto dash = message.find(" - "); dash != std::string_view::npos) message.remove_prefix(dash + 3);
+  Complaint complaint{.expected = "JSON"};
+  // The last token may itself hold any text: what is expected stands behind the last separator.
+  if (const auto split = message.rfind("; expected "); split != std::string_view::npos) {
+    complaint.expected = message.substr(split + 11);
+    message = message.substr(0, split);
+  }
+  if (message.starts_with("invalid string: ")) complaint.expected = "a string as JSON has it";
+  std::string_view token;
+  if (const auto read = message.find("; last read: '"); read != std::string_view::npos) {
+    token = message.substr(read + 14);
+    if (token.ends_with('\'')) token.remove_suffix(1);
+    message = message.substr(0, read);
+  }
+  if (message.starts_with("unexpected ")) message.remove_prefix(11);
+  complaint.found = message;
+  if (!token.empty()) complaint.found += " " + quoted(token);
+  return complaint;
+}
+
+}  // namespace
+
+// Builds the document from the events of nlohmann's parser, which keeps no tree and does not recurse.
+class JsonHandler : public nlohmann::json::json_sax_t {
+ public:
+  JsonHandler(JsonDocument& document, std::string_view text, const std::string& file)
+      : document_(document), text_(text), file_(file) {}
+
+  bool null() override { return leaf(JsonKind::kNull, 0); }
+  bool boolean(bool value) override { return leaf(JsonKind::kBool, value ? 1 : 0); }
+  bool number_integer(number_integer_t value) override {
+    return leaf(JsonKind::kInteger, std::bit_cast<std::uint64_t>(value));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    const bool fits = value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    return leaf(fits ? JsonKind::kInteger : JsonKind::kUnsigned, value);
+  }
+  bool number_float(number_float_t value, const string_t& written) override {
+    const bool whole = written.find_first_of(".eE") == std::string::npos;
+    return leaf(whole ? JsonKind::kHuge : JsonKind::kFloat, std::bit_cast<std::uint64_t>(value));
+  }
+  bool string(string_t& value) override { return leaf(JsonKind::kString, document_.strings_.intern(value)); }
+  bool binary(binary_t&) override { return false; }  // not in JSON text
+  bool start_object(std::size_t) override { return open(JsonKind::kObject); }
+  bool start_array(std::size_t) override { return open(JsonKind::kArray); }
+  bool key(string_t& value) override {
+    key_ = document_.strings_.intern(value);
+    return true;
+  }
+  bool end_object() override {
+    refuse_repeated_keys(open_.back());
+    return close();
+  }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t position, const std::string& token, const nlohmann::json::exception& error) override {
+    if (error.id == 406) {
+      leaf(JsonKind::kNull, 0);
+      throw Error(ErrorKind::kInput, {.file = file_,
+                                      .pointer = document_.pointer_to(last()),
+                                      .what = "number out of range",
+                                      .found = clipped(token),
+                                      .expected = "a number that a 64-bit float can hold"});
+    }
+    const std::size_t offset = std::min(position == 0 ? 0 : position - 1, text_.size());
+    const Place place = place_of(text_, offset);
+    const Complaint complaint = complaint_of(error.what());
+    throw Error(ErrorKind::kInput, {.file = file_,
+                                    .what = fmt::format("not JSON at line {}, column {}", place.line, place.column),
+                                    .found = complaint.found,
+                                    .expected = complaint.expected});
+  }
+
+ private:
+  std::uint32_t last() const { return static_cast<std::uint32_t>(document_.values_.size() - 1); }
+
+  static std::string clipped(const std::string& token) {
+    return token.size() <= 40 ? token : fmt::format("{}... ({} characters)", token.substr(0, 40), token.size());
+  }
+
+  bool leaf(JsonKind kind, std::uint64_t payload) {
+    add(kind, payload);
+    document_.values_.back().end = last() + 1;
+    return true;
+  }
+
+  void add(JsonKind kind, std::uint64_t payload) {
+    if (document_.values_.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
+      throw Error(ErrorKind::kInput, {.file = file_, .what = "a JSON text of more than 2^32 - 2 values"});
+    if (!open_.empty()) ++document_.values_[open_.back()].payload;
+    // An open container has no end yet; pointer_to relies on it.
+    document_.values_.push_back({payload, std::numeric_limits<std::uint32_t>::max(), key_, kind});
+    key_ = kNoString;
+  }
+
+  bool open(JsonKind kind) {
+    add(kind, 0);
+    open_.push_back(last());
+    if (open_.size() > kDeepest)
+      throw Error(ErrorKind::kInput, {.file = file_,
+                                      .pointer = document_.pointer_to(last()),
+                                      .what = "nested too deep",
+                                      .found = "more than 256 levels",
+                                      .expected = "at most 256"});
+    return true;
+  }
+
+  bool close() {
+    document_.values_[open_.back()].end = last() + 1;
+    open_.pop_back();
+    return true;
+  }
+
+  void refuse_repeated_keys(std::uint32_t object) {
+    const std::uint32_t end = last() + 1;
+    keys_.clear();
+    for (std::uint32_t v = object + 1; v < end; v = document_.values_[v].end)
+      keys_.push_back({document_.values_[v].key, v});
+    if (keys_.size() < 2) return;
+    std::sort(keys_.begin(), keys_.end());
+    std::uint32_t repeated = end;  // the earliest in the file
+    for (std::size_t i = 1; i < keys_.size(); ++i)
+      if (keys_[i].first == keys_[i - 1].first) repeated = std::min(repeated, keys_[i].second);
+    if (repeated == end) return;
+    throw Error(ErrorKind::kInput, {.file = file_,
+                                    .pointer = document_.pointer_to(repeated),
+                                    .what = "a key stands twice in one object",
+                                    .found = quoted(document_.strings_[document_.values_[repeated].key]),
+                                    .expected = "each key once"});
+  }
+
+  JsonDocument& document_;
+  std::string_view text_;
+  const std::string& file_;
+  StringId key_ = kNoString;
+  std::vector<std::uint32_t> open_;
+  std::vector<std::pair<StringId, std::uint32_t>> keys_;
+};
+
+JsonDocument JsonDocument::parse(std::string_view text, const std::string& file) {
+  if (const std::size_t bad = first_bad_utf8(text); bad != text.size()) {
+    const Place place = place_of(text, bad);
+    throw Error(ErrorKind::kInput,
+                {.file = file,
+                 .what = fmt::format("not UTF-8 at line {}, column {}", place.line, place.column),
+                 .found = fmt::format("byte 0x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[bad]))),
+                 .expected = "UTF-8 text"});
+  }
+  JsonDocument document;
+  // Memory that is reserved and not used costs nothing; growing by copies would.
+  document.values_.reserve(text.size() / 8 + 16);
+  JsonHandler handler(document, text, file);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
+  return document;
+}
+
+std::string JsonDocument::pointer_to(std::uint32_t index) const {
+  std::string pointer;
+  std::uint32_t at = 0;
+  while (at != index) {
+    const bool array = values_[at].kind == JsonKind::kArray;
+    std::size_t position = 0;
+    ++at;
+    while (values_[at].end <= index) at = values_[at].end, ++position;
+    pointer += '/';
+    if (array)
+      pointer += std::to_string(position);
+    else
+      pointer += pointer_token(strings_[values_[at].key]);
+  }
+  return pointer;
+}
+
+JsonKind Json::kind() const {
+  return document_->values_[index_].kind;
+}
+bool Json::boolean() const {
+  return document_->values_[index_].payload != 0;
+}
+std::int64_t Json::integer() const {
+  return std::bit_cast<std::int64_t>(document_->values_[index_].payload);
+}
+std::uint64_t Json::unsigned_() const {
+  return document_->values_[index_].payload;
+}
+double Json::number() const {
+  if (is(JsonKind::kInteger)) return static_cast<double>(integer());
+  if (is(JsonKind::kUnsigned)) return static_cast<double>(unsigned_());
+  return std::bit_cast<double>(document_->values_[index_].payload);
+}
+StringId Json::string() const {
+  return static_cast<StringId>(document_->values_[index_].payload);
+}
+std::string_view Json::text() const {
+  return document_->strings_[string()];
+}
+std::uint32_t Json::size() const {
+  return static_cast<std::uint32_t>(document_->values_[index_].payload);
+}
+StringId Json::key() const {
+  return document_->values_[index_].key;
+}
+std::string_view Json::key_text() const {
+  return document_->strings_[key()];
+}
+Json::Iterator Json::end() const {
+  return {*document_, document_->values_[index_].end};
+}
+Json::Iterator& Json::Iterator::operator++() {
+  index_ = document_->values_[index_].end;
+  return *this;
+}
+std::string Json::pointer() const {
+  return document_->pointer_to(index_);
+}
+
+std::string Json::description() const {
+  switch (kind()) {
+    case JsonKind::kNull:
+      return "null";
+    case JsonKind::kBool:
+      return boolean() ? "true" : "false";
+    case JsonKind::kInteger:
+      return std::to_string(integer());
+    case JsonKind::kUnsigned:
+      return std::to_string(unsigned_());
+    case JsonKind::kHuge:
+      return fmt::format("an integer of about {:.3g}", number());
+    case JsonKind::kFloat:
+      return json_number(number());
+    case JsonKind::kString:
+      return quoted(text());
+    case JsonKind::kArray:
+      return size() == 0 ? "an empty array" : "an array";
+    case JsonKind::kObject:
+      return size() == 0 ? "an empty object" : "an object";
+  }
+  return {};
+}
+
+std::string json_number(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+namespace {
+
+void append_minified(Json value, std::string& out) {
+  if (value.is(JsonKind::kArray)) {
+    out += '[';
+    bool first = true;
+    for (const Json item : value) {
+      if (!first) out += ',';
+      first = false;
+      append_minified(item, out);
+    }
+    out += ']';
+  } else if (value.is(JsonKind::kObject)) {
+    std::vector<Json> members;
+    for (const Json member : value) members.push_back(member);
+    std::sort(members.begin(), members.end(), [](const Json& a, const Json& b) { return a.key_text() < b.key_text(); });
+    out += '{';
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (i > 0) out += ',';
+      out += json_string(members[i].key_text()) + ":";
+      append_minified(members[i], out);
+    }
+    out += '}';
+  } else if (value.is(JsonKind::kString)) {
+    out += json_string(value.text());
+  } else if (value.is(JsonKind::kHuge)) {
+    out += fmt::format("{:.0f}", value.number());  // stays an integer
+  } else {
+    out += value.description();
+  }
+}
+
+}  // namespace
+
+std::string minified(Json value) {
+  std::string out;
+  append_minified(value, out);
+  return out;
+}
+
+}  // namespace fusec

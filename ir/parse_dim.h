@@ -1,0 +1,36 @@
+// Dimension strings: "2*tokens+1", "(h - 3)//2 + 1", "min(tokens, 512)".
+//
+//   sum     = product { ("+" | "-") product }
+//   product = factor { ("*" | "//" | "%") factor }
+//   factor  = integer | symbol | "-" factor | "(" sum ")" | ("min" | "max") "(" sum "," sum ")"
+//
+// Blanks are allowed everywhere. What to_string prints reads back as the same expression.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/bounds.h"
+#include "ir/index_expr.h"
+
+namespace fusec {
+
+// The symbols of a model by name.
+class SymbolNames {
+ public:
+  explicit SymbolNames(const std::vector<Symbol>& symbols);
+  const std::uint32_t* find(std::string_view name) const;
+  const std::vector<Symbol>& symbols() const { return *symbols_; }
+
+ private:
+  const std::vector<Symbol>* symbols_;
+  std::unordered_map<std::string_view, std::uint32_t> ids_;
+};
+
+bool is_identifier(std::string_view text);
+
+// Throws OpError without a place.
+Dim parse_dim(std::string_view text, const SymbolNames& names);
+
+}  // namespace fusec

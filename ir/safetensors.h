@@ -1,0 +1,59 @@
+// Tensors on disk in the safetensors format: an 8-byte header length, a JSON header, the tensors' bytes.
+//
+// The reader maps the file: opening it reads the header alone, and a tensor's pages are read when they are used. The
+// header is not trusted: lengths, offsets, sizes and overlaps are checked before anything is handed out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "ir/mapped_file.h"
+
+namespace fusec {
+
+// The dtype and shape under which a tensor lies in a file: int4 and uint4 are U8 with the last dimension halved.
+struct StoredType {
+  std::string dtype;  // "BF16"
+  std::vector<std::int64_t> shape;
+  bool operator==(const StoredType&) const = default;
+};
+StoredType stored_type(DType dtype, const std::vector<std::int64_t>& shape);
+std::string to_string(const StoredType& type);  // "BF16[2, 3]"
+
+class SafetensorsFile {
+ public:
+  struct Tensor {
+    StoredType type;
+    std::string_view bytes;  // in the mapping
+  };
+
+  // Throws Error(kInput) that names the file and, in a header that is JSON, the pointer of what is wrong.
+  explicit SafetensorsFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const Tensor* find(std::string_view name) const;
+  const std::map<std::string, Tensor, std::less<>>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  std::string path_;
+  MappedFile file_;
+  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+struct NamedTensor {
+  std::string name;
+  StoredType type;
+  std::string_view bytes;
+};
+
+// Writes to a temporary file beside `path` and renames it. Tensors are laid out by falling alignment, then as given.
+// Throws Error(kEnvironment) when the file cannot be written.
+void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors);
+
+}  // namespace fusec

@@ -1,0 +1,18 @@
+// Checks on text that comes from files.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fusec {
+
+// Offset of the first byte that is not well-formed UTF-8 (overlong forms, surrogates and values above U+10FFFF are
+// not); text.size() where all of it is.
+std::size_t first_bad_utf8(std::string_view text);
+
+// A key or name as one token of a JSON pointer (RFC 6901: ~0 for ~, ~1 for /), control characters as \u00XX so that a
+// message stays on one line, and cut after 256 bytes.
+std::string pointer_token(std::string_view text);
+
+}  // namespace fusec
