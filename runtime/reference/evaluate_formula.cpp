@@ -1,0 +1,383 @@
+#include "runtime/reference/evaluate_formula.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/error.h"
+#include "runtime/reference/scalar_functions.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kLanes = 256;
+using Lanes = std::vector<Lane>;
+
+// An index expression with the symbols' values put in, flattened so that lanes can be computed without walking pointers.
+struct CompiledIndex {
+  struct Factor {
+    enum class Kind : std::uint8_t { kOutputAxis, kLoopAxis, kValue, kFloorDiv, kMod, kMin, kMax };
+    Kind kind;
+    std::uint32_t id;  // axis, expression, or position in `atoms` of the two operands
+  };
+  struct Term {
+    std::int64_t coefficient;
+    std::vector<Factor> factors;
+  };
+  std::int64_t constant = 0;
+  std::vector<Term> terms;
+  std::vector<CompiledIndex> atoms;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const ExprPool& pool, ExprId root, const std::vector<std::uint32_t>& axes,
+             const std::vector<std::int64_t>& symbols,
+             const std::function<const HostTensor&(std::uint32_t)>& tensor_of)
+      : pool_(pool), root_(root), axes_(axes), symbols_(symbols) {
+    order_ = reachable(pool, std::span(&root, 1));
+    prepare_axes();
+    find_dependencies();
+    lanes_.resize(pool.size());
+    indices_.resize(pool.size());
+    tensors_.resize(pool.size());
+    for (const ExprId id : order_) {
+      lanes_[id].resize(kLanes);
+      const ExprNode& n = pool[id];
+      if (n.op == ExprOp::kIndex) indices_[id] = compile(with_symbols(n.indices[0]));
+      if (n.op != ExprOp::kLoad) continue;
+      tensors_[id] = &tensor_of(n.source);
+      Shape shape(tensors_[id]->shape.begin(), tensors_[id]->shape.end());
+      std::vector<IndexExpr> concrete;
+      for (const IndexExpr& e : n.indices) concrete.push_back(with_symbols(e));
+      for (const IndexExpr& e : concrete) load_axes_[id].push_back(compile(e));
+      indices_[id] = compile(flat_index_of(shape, concrete));
+    }
+  }
+
+  HostTensor run(DType dtype) {
+    std::vector<std::int64_t> shape;
+    for (const std::uint32_t a : axes_) shape.push_back(extent(a));
+    HostTensor result(dtype, shape);
+    const std::int64_t total = result.size();
+    output_lanes_.assign(axes_.size(), std::vector<std::int64_t>(kLanes));
+    const bool real = is_float(pool_[root_].type);
+    if (real != is_float(dtype)) throw InternalError("a formula's type does not fit its output's dtype");
+    for (std::int64_t begin = 0; begin < total; begin += kLanes) {
+      count_ = static_cast<std::size_t>(std::min<std::int64_t>(kLanes, total - begin));
+      for (std::size_t lane = 0; lane < count_; ++lane) {
+        std::int64_t rest = begin + static_cast<std::int64_t>(lane);
+        for (std::size_t a = axes_.size(); a-- > 0; rest /= shape[a]) output_lanes_[a][lane] = rest % shape[a];
+      }
+      for (const ExprId id : top_level_) compute(id);
+      const Lanes& values = lanes_[root_];
+      for (std::size_t lane = 0; lane < count_; ++lane) {
+        if (real)
+          result.set_real(begin + static_cast<std::int64_t>(lane), values[lane].real);
+        else
+          result.set_integer(begin + static_cast<std::int64_t>(lane), values[lane].whole);
+      }
+    }
+    return result;
+  }
+
+ private:
+  static IndexExpr flat_index_of(const Shape& shape, const std::vector<IndexExpr>& index) {
+    IndexExpr flat = 0;
+    for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + index[i];
+    return flat;
+  }
+
+  IndexExpr with_symbols(const IndexExpr& e) const {
+    return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+      if (v.kind != Variable::Kind::kSymbol) return std::nullopt;
+      return IndexExpr(symbols_.at(v.id));
+    });
+  }
+
+  std::int64_t extent(std::uint32_t axis) const {
+    const auto e = with_symbols(pool_.extent(axis)).as_constant();
+    if (!e) throw InternalError("the extent of a loop axis depends on an index");
+    return *e;
+  }
+
+  void prepare_axes() {
+    is_output_.assign(pool_.bounds().axes.size(), -1);
+    for (std::size_t i = 0; i < axes_.size(); ++i) is_output_[axes_[i]] = static_cast<int>(i);
+    axis_value_.assign(pool_.bounds().axes.size(), 0);
+    load_axes_.resize(pool_.size());
+  }
+
+  // Which loop axes each node's value depends on, and the nodes that each reduction recomputes at every step.
+  void find_dependencies() {
+    std::vector<std::vector<std::uint32_t>> needs(pool_.size());
+    auto merge = [](std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from) {
+      std::vector<std::uint32_t> all;
+      std::set_union(into.begin(), into.end(), from.begin(), from.end(), std::back_inserter(all));
+      into = std::move(all);
+    };
+    auto merge_index = [&](std::vector<std::uint32_t>& into, const IndexExpr& e) {
+      for (const Variable v : variables_of(e)) {
+        if (v.kind == Variable::Kind::kAxis && is_output_[v.id] < 0) merge(into, {v.id});
+        if (v.kind == Variable::Kind::kValue) merge(into, needs[v.id]);
+      }
+    };
+    for (const ExprId id : order_) {
+      const ExprNode& n = pool_[id];
+      for (const ExprId a : n.args)
+        if (a != kNoExpr) merge(needs[id], needs[a]);
+      for (const IndexExpr& e : n.indices) merge_index(needs[id], e);
+      if (n.op == ExprOp::kReduce) {
+        std::vector<std::uint32_t> bound = n.axes, left;
+        std::sort(bound.begin(), bound.end());
+        std::set_difference(needs[id].begin(), needs[id].end(), bound.begin(), bound.end(), std::back_inserter(left));
+        needs[id] = std::move(left);
+      }
+    }
+    body_.resize(pool_.size());
+    for (const ExprId id : order_)
+      if (needs[id].empty()) top_level_.push_back(id);
+    // A node belongs to the body of a reduction when it needs one of its axes and nothing that is bound further inside.
+    std::vector<std::vector<std::uint32_t>> available(pool_.size());
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      const ExprNode& n = pool_[*it];
+      if (n.op != ExprOp::kReduce) continue;
+      std::vector<std::uint32_t> bound = n.axes;
+      std::sort(bound.begin(), bound.end());
+      available[*it] = needs[*it];
+      merge(available[*it], bound);
+      // Loops around this reduction set further axes that its body may use through nodes computed at this level.
+      const ExprId body = n.args[0];
+      for (const ExprId inner : reachable(pool_, std::span(&body, 1))) {
+        const auto& need = needs[inner];
+        const bool here = std::find_first_of(need.begin(), need.end(), bound.begin(), bound.end()) != need.end();
+        const bool known = std::includes(available[*it].begin(), available[*it].end(), need.begin(), need.end());
+        if (here && known) body_[*it].push_back(inner);
+      }
+    }
+  }
+
+  CompiledIndex compile(const IndexExpr& e) const {
+    CompiledIndex c;
+    c.constant = e.constant_term();
+    for (const IndexTerm& term : e.terms()) {
+      CompiledIndex::Term t{term.coefficient, {}};
+      for (const IndexAtomPtr& factor : term.factors) {
+        using Kind = CompiledIndex::Factor::Kind;
+        if (factor->kind == IndexAtom::Kind::kVariable) {
+          const Variable v = factor->variable;
+          if (v.kind == Variable::Kind::kValue)
+            t.factors.push_back({Kind::kValue, v.id});
+          else if (is_output_[v.id] >= 0)
+            t.factors.push_back({Kind::kOutputAxis, static_cast<std::uint32_t>(is_output_[v.id])});
+          else
+            t.factors.push_back({Kind::kLoopAxis, v.id});
+          continue;
+        }
+        const auto first = static_cast<std::uint32_t>(c.atoms.size());
+        c.atoms.push_back(compile(factor->a));
+        c.atoms.push_back(compile(factor->b));
+        const Kind kind = factor->kind == IndexAtom::Kind::kFloorDiv ? Kind::kFloorDiv
+                          : factor->kind == IndexAtom::Kind::kMod    ? Kind::kMod
+                          : factor->kind == IndexAtom::Kind::kMin    ? Kind::kMin
+                                                                     : Kind::kMax;
+        t.factors.push_back({kind, first});
+      }
+      c.terms.push_back(std::move(t));
+    }
+    return c;
+  }
+
+  void evaluate_index(const CompiledIndex& c, std::vector<std::int64_t>& out) const {
+    using Kind = CompiledIndex::Factor::Kind;
+    std::int64_t constant = c.constant;
+    out.assign(count_, 0);
+    std::vector<std::int64_t> product, left, right;
+    for (const CompiledIndex::Term& term : c.terms) {
+      std::int64_t scale = term.coefficient;
+      bool varies = false;
+      auto times = [&](auto value_of) {
+        if (!varies) {
+          product.resize(count_);
+          for (std::size_t i = 0; i < count_; ++i) product[i] = value_of(i);
+          varies = true;
+        } else {
+          for (std::size_t i = 0; i < count_; ++i) product[i] *= value_of(i);
+        }
+      };
+      for (const CompiledIndex::Factor& f : term.factors) {
+        switch (f.kind) {
+          case Kind::kLoopAxis: scale *= axis_value_[f.id]; break;
+          case Kind::kOutputAxis: times([&](std::size_t i) { return output_lanes_[f.id][i]; }); break;
+          case Kind::kValue: times([&](std::size_t i) { return lanes_[f.id][i].whole; }); break;
+          case Kind::kFloorDiv:
+          case Kind::kMod:
+          case Kind::kMin:
+          case Kind::kMax: {
+            evaluate_index(c.atoms[f.id], left);
+            evaluate_index(c.atoms[f.id + 1], right);
+            times([&](std::size_t i) {
+              const std::int64_t a = left[i], b = right[i];
+              if (f.kind == Kind::kMin) return std::min(a, b);
+              if (f.kind == Kind::kMax) return std::max(a, b);
+              if (b == 0) throw InternalError("an index is divided by zero");
+              const std::int64_t q = a / b, r = a % b;
+              const bool down = r != 0 && (r < 0) != (b < 0);
+              return f.kind == Kind::kFloorDiv ? (down ? q - 1 : q) : (down ? r + b : r);
+            });
+            break;
+          }
+        }
+      }
+      if (!varies) {
+        constant += scale;
+      } else {
+        for (std::size_t i = 0; i < count_; ++i) out[i] += scale * product[i];
+      }
+    }
+    for (std::size_t i = 0; i < count_; ++i) out[i] += constant;
+  }
+
+  void load(ExprId id) {
+    const ExprNode& n = pool_[id];
+    const HostTensor& tensor = *tensors_[id];
+    const Lane* guard = n.args[0] == kNoExpr ? nullptr : lanes_[n.args[0]].data();
+    std::vector<std::int64_t> flat, axis;
+    std::vector<bool> outside(count_, false);
+    for (std::size_t d = 0; d < n.indices.size(); ++d) {
+      evaluate_index(load_axes_[id][d], axis);
+      for (std::size_t i = 0; i < count_; ++i)
+        if (axis[i] < 0 || axis[i] >= tensor.shape[d]) outside[i] = true;
+    }
+    evaluate_index(indices_[id], flat);
+    const bool real = is_float(n.type);
+    for (std::size_t i = 0; i < count_; ++i) {
+      Lane& lane = lanes_[id][i];
+      if (guard && !guard[i].whole) {
+        if (real)
+          lane.real = 0;
+        else
+          lane.whole = 0;
+        continue;
+      }
+      if (outside[i]) throw InternalError("a formula reads outside its operand: " + to_string(pool_, id));
+      if (real)
+        lane.real = tensor.real(flat[i]);
+      else
+        lane.whole = tensor.integer(flat[i]);
+    }
+  }
+
+  void reduce(ExprId id) {
+    const ExprNode& n = pool_[id];
+    const ScalarType type = pool_[n.args[0]].type;
+    const bool position = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
+    Lanes accumulated(count_, reduction_start(n.reduction, type));
+    std::vector<std::int64_t> where(count_, 0);
+    std::vector<std::int64_t> extents, step;
+    std::int64_t total = 1;
+    for (const std::uint32_t a : n.axes) {
+      extents.push_back(extent(a));
+      total *= extents.back();
+      axis_value_[a] = 0;
+    }
+    for (std::int64_t k = 0; k < total; ++k) {
+      std::int64_t rest = k;
+      for (std::size_t a = n.axes.size(); a-- > 0; rest /= extents[a]) axis_value_[n.axes[a]] = rest % extents[a];
+      for (const ExprId inner : body_[id]) compute(inner);
+      const Lanes& body = lanes_[n.args[0]];
+      for (std::size_t i = 0; i < count_; ++i) {
+        if (!position) {
+          accumulated[i] = reduction_step(n.reduction, type, accumulated[i], body[i]);
+        } else if (k == 0 || better(n.reduction, type, body[i], accumulated[i])) {
+          accumulated[i] = body[i];
+          where[i] = k;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (position)
+        lanes_[id][i].whole = where[i];
+      else
+        lanes_[id][i] = accumulated[i];
+      if (n.type == ScalarType::kFloat32) lanes_[id][i].real = static_cast<float>(lanes_[id][i].real);
+    }
+  }
+
+  // Strictly more extreme, so that the first of equals stays; NaN is the most extreme.
+  static bool better(Reduction reduction, ScalarType type, Lane candidate, Lane best) {
+    const bool largest = reduction == Reduction::kArgMax;
+    if (!is_float(type)) {
+      if (type == ScalarType::kUInt64) {
+        const auto c = static_cast<std::uint64_t>(candidate.whole), b = static_cast<std::uint64_t>(best.whole);
+        return largest ? c > b : c < b;
+      }
+      return largest ? candidate.whole > best.whole : candidate.whole < best.whole;
+    }
+    if (std::isnan(best.real)) return false;
+    if (std::isnan(candidate.real)) return true;
+    return largest ? candidate.real > best.real : candidate.real < best.real;
+  }
+
+  void compute(ExprId id) {
+    const ExprNode& n = pool_[id];
+    switch (n.op) {
+      case ExprOp::kConstant:
+        for (std::size_t i = 0; i < count_; ++i) {
+          if (is_float(n.type))
+            lanes_[id][i].real = n.real;
+          else
+            lanes_[id][i].whole = n.integer;
+        }
+        return;
+      case ExprOp::kLoad: return load(id);
+      case ExprOp::kIndex: {
+        std::vector<std::int64_t> values;
+        evaluate_index(indices_[id], values);
+        for (std::size_t i = 0; i < count_; ++i) lanes_[id][i].whole = values[i];
+        return;
+      }
+      case ExprOp::kReduce: return reduce(id);
+      default: break;
+    }
+    const std::size_t count = count_;
+    const ScalarType operand = pool_[n.args[0]].type;
+    const Lane* a = lanes_[n.args[0]].data();
+    const Lane* b = n.args[1] == kNoExpr ? a : lanes_[n.args[1]].data();
+    const Lane* c = n.args[2] == kNoExpr ? a : lanes_[n.args[2]].data();
+    Lane* out = lanes_[id].data();
+    // The two that products are made of, without a call for each lane.
+    if (n.type == ScalarType::kFloat32 && n.op == ExprOp::kMul) {
+      for (std::size_t i = 0; i < count; ++i) out[i].real = static_cast<float>(a[i].real * b[i].real);
+    } else if (n.type == ScalarType::kFloat32 && n.op == ExprOp::kAdd) {
+      for (std::size_t i = 0; i < count; ++i) out[i].real = static_cast<float>(a[i].real + b[i].real);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) out[i] = apply_scalar(n, operand, a[i], b[i], c[i]);
+    }
+  }
+
+  const ExprPool& pool_;
+  ExprId root_;
+  const std::vector<std::uint32_t>& axes_;
+  const std::vector<std::int64_t>& symbols_;
+  std::vector<ExprId> order_, top_level_;
+  std::vector<std::vector<ExprId>> body_;
+  std::vector<int> is_output_;
+  std::vector<std::int64_t> axis_value_;
+  std::vector<Lanes> lanes_;
+  std::vector<CompiledIndex> indices_;
+  std::vector<std::vector<CompiledIndex>> load_axes_;
+  std::vector<const HostTensor*> tensors_;
+  std::vector<std::vector<std::int64_t>> output_lanes_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+HostTensor evaluate_formula(const ExprPool& pool, ExprId expr, const std::vector<std::uint32_t>& axes, DType dtype,
+                            const std::vector<std::int64_t>& symbols,
+                            const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
+  return Evaluation(pool, expr, axes, symbols, tensor_of).run(dtype);
+}
+
+}  // namespace fusec

@@ -1,0 +1,22 @@
+// Evaluates a scalar expression at every index of an output, in blocks of lanes: the meaning of a formula, executed.
+//
+// Floats of 32 bits are rounded after every operation, sums accumulate in float64 and are rounded once; transcendental
+// functions come from the C library in float64. Loads outside their tensor are an InternalError: a formula that needs
+// such a load is wrong.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/expr.h"
+#include "runtime/host_tensor.h"
+
+namespace fusec {
+
+// `axes` are the output's, outermost first; `symbols` the values of the pool's symbols; `tensor_of` what a load reads.
+// The result's shape is the axes' extents.
+HostTensor evaluate_formula(const ExprPool& pool, ExprId expr, const std::vector<std::uint32_t>& axes, DType dtype,
+                            const std::vector<std::int64_t>& symbols,
+                            const std::function<const HostTensor&(std::uint32_t)>& tensor_of);
+
+}  // namespace fusec
