@@ -7,6 +7,7 @@
 
 #include "codegen/kernel_source.h"
 #include "ir/graph.h"
+#include "ir/solve_symbols.h"
 
 namespace fusec {
 
@@ -50,16 +51,6 @@ struct LaunchStep {
   NodeId node = kNone;                 // kExternal, kCollective
   std::uint32_t group = 0;             // of the plan
   std::vector<ValueId> reads, writes;  // values behind the buffer arguments, for messages and checks
-};
-
-// How a symbol's value is found from the extents: value = (extent - rest) / coefficient, where rest has only symbols
-// that are solved before.
-struct SymbolSolution {
-  std::uint32_t symbol;
-  std::uint32_t argument;  // index into the model's run-time tensors: inputs, then data-less constants
-  std::uint32_t dimension;
-  std::int64_t coefficient;
-  IndexExpr rest;
 };
 
 struct LaunchPlan {

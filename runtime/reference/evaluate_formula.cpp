@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kLanes = 256;
 using Lanes = std::vector<Lane>;
 
-// An index expression with the symbols' values put in, flattened so that lanes can be computed without walking pointers.
+// An index expression with the symbols' values put in, flattened so that lanes can be computed without walking
+// pointers.
 struct CompiledIndex {
   struct Factor {
     enum class Kind : std::uint8_t { kOutputAxis, kLoopAxis, kValue, kFloorDiv, kMod, kMin, kMax };
@@ -32,8 +33,7 @@ struct CompiledIndex {
 class Evaluation {
  public:
   Evaluation(const ExprPool& pool, ExprId root, const std::vector<std::uint32_t>& axes,
-             const std::vector<std::int64_t>& symbols,
-             const std::function<const HostTensor&(std::uint32_t)>& tensor_of)
+             const std::vector<std::int64_t>& symbols, const std::function<const HostTensor&(std::uint32_t)>& tensor_of)
       : pool_(pool), root_(root), axes_(axes), symbols_(symbols) {
     order_ = reachable(pool, std::span(&root, 1));
     prepare_axes();
@@ -207,9 +207,15 @@ class Evaluation {
       };
       for (const CompiledIndex::Factor& f : term.factors) {
         switch (f.kind) {
-          case Kind::kLoopAxis: scale *= axis_value_[f.id]; break;
-          case Kind::kOutputAxis: times([&](std::size_t i) { return output_lanes_[f.id][i]; }); break;
-          case Kind::kValue: times([&](std::size_t i) { return lanes_[f.id][i].whole; }); break;
+          case Kind::kLoopAxis:
+            scale *= axis_value_[f.id];
+            break;
+          case Kind::kOutputAxis:
+            times([&](std::size_t i) { return output_lanes_[f.id][i]; });
+            break;
+          case Kind::kValue:
+            times([&](std::size_t i) { return lanes_[f.id][i].whole; });
+            break;
           case Kind::kFloorDiv:
           case Kind::kMod:
           case Kind::kMin:
@@ -330,15 +336,18 @@ class Evaluation {
             lanes_[id][i].whole = n.integer;
         }
         return;
-      case ExprOp::kLoad: return load(id);
+      case ExprOp::kLoad:
+        return load(id);
       case ExprOp::kIndex: {
         std::vector<std::int64_t> values;
         evaluate_index(indices_[id], values);
         for (std::size_t i = 0; i < count_; ++i) lanes_[id][i].whole = values[i];
         return;
       }
-      case ExprOp::kReduce: return reduce(id);
-      default: break;
+      case ExprOp::kReduce:
+        return reduce(id);
+      default:
+        break;
     }
     const std::size_t count = count_;
     const ScalarType operand = pool_[n.args[0]].type;

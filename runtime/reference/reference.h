@@ -1,5 +1,5 @@
-// The reference device: evaluates a graph node by node, unfused, on the CPU, in the stated dtypes. What fused kernels are
-// compared with.
+// The reference device: evaluates a graph node by node, unfused, on the CPU, in the stated dtypes. What fused kernels
+// are compared with.
 #pragma once
 
 #include <map>
@@ -21,8 +21,9 @@ std::vector<std::int64_t> solve_symbols(const Graph& graph, const TensorMap& ten
 // The value of a constant that the model knows: its `data`, or its part of a safetensors file.
 HostTensor constant_tensor(const Graph& graph, const Constant& constant);
 
-// Outputs by value name. `tensors` holds the inputs and the constants without data (a constant with a safetensors reference
-// may be given, too, and then overrules the file). Throws Error(kInput) for a graph with custom or communication ops.
+// Outputs by value name. `tensors` holds the inputs and the constants without data (a constant with a safetensors
+// reference may be given, too, and then overrules the file). Throws Error(kInput) for a graph with custom or
+// communication ops.
 TensorMap run_reference(const Graph& graph, const TensorMap& tensors);
 
 // Every value that a node computes, by name: for finding the first wrong one.

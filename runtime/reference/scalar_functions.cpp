@@ -10,80 +10,136 @@
 namespace fusec {
 namespace {
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double sigmoid(double x) {
+  return 1.0 / (1.0 + std::exp(-x));
+}
 
-double max_or_nan(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b); }
-double min_or_nan(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b); }
+double max_or_nan(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
+}
+double min_or_nan(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
+}
 
 double floor_mod(double a, double b) {
   const double r = std::fmod(a, b);
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-double sign(double x) { return std::isnan(x) ? x : x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }
+double sign(double x) {
+  return std::isnan(x) ? x : x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0;
+}
 
 double unary(ExprOp op, double x) {
   switch (op) {
-    case ExprOp::kNeg: return -x;
-    case ExprOp::kAbs: return std::fabs(x);
-    case ExprOp::kSign: return sign(x);
-    case ExprOp::kExp: return std::exp(x);
-    case ExprOp::kExp2: return std::exp2(x);
-    case ExprOp::kExpm1: return std::expm1(x);
-    case ExprOp::kLog: return std::log(x);
-    case ExprOp::kLog2: return std::log2(x);
-    case ExprOp::kLog10: return std::log10(x);
-    case ExprOp::kLog1p: return std::log1p(x);
-    case ExprOp::kSqrt: return std::sqrt(x);
-    case ExprOp::kRsqrt: return 1.0 / std::sqrt(x);
-    case ExprOp::kReciprocal: return 1.0 / x;
-    case ExprOp::kSin: return std::sin(x);
-    case ExprOp::kCos: return std::cos(x);
-    case ExprOp::kTan: return std::tan(x);
-    case ExprOp::kAsin: return std::asin(x);
-    case ExprOp::kAcos: return std::acos(x);
-    case ExprOp::kAtan: return std::atan(x);
-    case ExprOp::kSinh: return std::sinh(x);
-    case ExprOp::kCosh: return std::cosh(x);
-    case ExprOp::kTanh: return std::tanh(x);
-    case ExprOp::kAsinh: return std::asinh(x);
-    case ExprOp::kAcosh: return std::acosh(x);
-    case ExprOp::kAtanh: return std::atanh(x);
-    case ExprOp::kErf: return std::erf(x);
-    case ExprOp::kSigmoid: return sigmoid(x);
-    case ExprOp::kFloor: return std::floor(x);
-    case ExprOp::kCeil: return std::ceil(x);
-    case ExprOp::kRoundEven: return std::nearbyint(x);
-    case ExprOp::kTrunc: return std::trunc(x);
-    default: break;
+    case ExprOp::kNeg:
+      return -x;
+    case ExprOp::kAbs:
+      return std::fabs(x);
+    case ExprOp::kSign:
+      return sign(x);
+    case ExprOp::kExp:
+      return std::exp(x);
+    case ExprOp::kExp2:
+      return std::exp2(x);
+    case ExprOp::kExpm1:
+      return std::expm1(x);
+    case ExprOp::kLog:
+      return std::log(x);
+    case ExprOp::kLog2:
+      return std::log2(x);
+    case ExprOp::kLog10:
+      return std::log10(x);
+    case ExprOp::kLog1p:
+      return std::log1p(x);
+    case ExprOp::kSqrt:
+      return std::sqrt(x);
+    case ExprOp::kRsqrt:
+      return 1.0 / std::sqrt(x);
+    case ExprOp::kReciprocal:
+      return 1.0 / x;
+    case ExprOp::kSin:
+      return std::sin(x);
+    case ExprOp::kCos:
+      return std::cos(x);
+    case ExprOp::kTan:
+      return std::tan(x);
+    case ExprOp::kAsin:
+      return std::asin(x);
+    case ExprOp::kAcos:
+      return std::acos(x);
+    case ExprOp::kAtan:
+      return std::atan(x);
+    case ExprOp::kSinh:
+      return std::sinh(x);
+    case ExprOp::kCosh:
+      return std::cosh(x);
+    case ExprOp::kTanh:
+      return std::tanh(x);
+    case ExprOp::kAsinh:
+      return std::asinh(x);
+    case ExprOp::kAcosh:
+      return std::acosh(x);
+    case ExprOp::kAtanh:
+      return std::atanh(x);
+    case ExprOp::kErf:
+      return std::erf(x);
+    case ExprOp::kSigmoid:
+      return sigmoid(x);
+    case ExprOp::kFloor:
+      return std::floor(x);
+    case ExprOp::kCeil:
+      return std::ceil(x);
+    case ExprOp::kRoundEven:
+      return std::nearbyint(x);
+    case ExprOp::kTrunc:
+      return std::trunc(x);
+    default:
+      break;
   }
   throw InternalError("no float function " + std::string(name(op)));
 }
 
 double binary(ExprOp op, double a, double b) {
   switch (op) {
-    case ExprOp::kAdd: return a + b;
-    case ExprOp::kSub: return a - b;
-    case ExprOp::kMul: return a * b;
-    case ExprOp::kDiv: return a / b;
-    case ExprOp::kPow: return std::pow(a, b);
-    case ExprOp::kMax: return max_or_nan(a, b);
-    case ExprOp::kMin: return min_or_nan(a, b);
-    case ExprOp::kFloorDiv: return std::floor(a / b);
-    case ExprOp::kFloorMod: return floor_mod(a, b);
-    case ExprOp::kFmod: return std::fmod(a, b);
-    case ExprOp::kAtan2: return std::atan2(a, b);
-    default: break;
+    case ExprOp::kAdd:
+      return a + b;
+    case ExprOp::kSub:
+      return a - b;
+    case ExprOp::kMul:
+      return a * b;
+    case ExprOp::kDiv:
+      return a / b;
+    case ExprOp::kPow:
+      return std::pow(a, b);
+    case ExprOp::kMax:
+      return max_or_nan(a, b);
+    case ExprOp::kMin:
+      return min_or_nan(a, b);
+    case ExprOp::kFloorDiv:
+      return std::floor(a / b);
+    case ExprOp::kFloorMod:
+      return floor_mod(a, b);
+    case ExprOp::kFmod:
+      return std::fmod(a, b);
+    case ExprOp::kAtan2:
+      return std::atan2(a, b);
+    default:
+      break;
   }
   throw InternalError("no float function " + std::string(name(op)));
 }
 
 std::int64_t wrap(std::int64_t v, ScalarType t) {
   switch (t) {
-    case ScalarType::kBool: return v != 0;
-    case ScalarType::kInt32: return static_cast<std::int32_t>(v);
-    case ScalarType::kUInt32: return static_cast<std::uint32_t>(v);
-    default: return v;
+    case ScalarType::kBool:
+      return v != 0;
+    case ScalarType::kInt32:
+      return static_cast<std::int32_t>(v);
+    case ScalarType::kUInt32:
+      return static_cast<std::uint32_t>(v);
+    default:
+      return v;
   }
 }
 
@@ -98,16 +154,23 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
 std::int64_t integer_unary(ExprOp op, ScalarType t, std::int64_t x) {
   const bool is_unsigned = t == ScalarType::kUInt32 || t == ScalarType::kUInt64;
   switch (op) {
-    case ExprOp::kNeg: return static_cast<std::int64_t>(-static_cast<std::uint64_t>(x));
-    case ExprOp::kAbs: return is_unsigned || x >= 0 ? x : static_cast<std::int64_t>(-static_cast<std::uint64_t>(x));
-    case ExprOp::kSign: return is_unsigned ? x != 0 : (x > 0) - (x < 0);
-    case ExprOp::kBitNot: return t == ScalarType::kBool ? !x : ~x;
-    case ExprOp::kNot: return x == 0;
+    case ExprOp::kNeg:
+      return static_cast<std::int64_t>(-static_cast<std::uint64_t>(x));
+    case ExprOp::kAbs:
+      return is_unsigned || x >= 0 ? x : static_cast<std::int64_t>(-static_cast<std::uint64_t>(x));
+    case ExprOp::kSign:
+      return is_unsigned ? x != 0 : (x > 0) - (x < 0);
+    case ExprOp::kBitNot:
+      return t == ScalarType::kBool ? !x : ~x;
+    case ExprOp::kNot:
+      return x == 0;
     case ExprOp::kFloor:
     case ExprOp::kCeil:
     case ExprOp::kRoundEven:
-    case ExprOp::kTrunc: return x;
-    default: break;
+    case ExprOp::kTrunc:
+      return x;
+    default:
+      break;
   }
   throw InternalError("no integer function " + std::string(name(op)));
 }
@@ -116,14 +179,19 @@ template <class T>
 T divide(ExprOp op, T a, T b) {
   if (b == 0) return 0;
   if constexpr (std::is_signed_v<T>) {
-    if (b == -1) return op == ExprOp::kDiv || op == ExprOp::kFloorDiv ? static_cast<T>(-static_cast<std::uint64_t>(a)) : 0;
+    if (b == -1)
+      return op == ExprOp::kDiv || op == ExprOp::kFloorDiv ? static_cast<T>(-static_cast<std::uint64_t>(a)) : 0;
     const T q = a / b, r = a % b;
     const bool down = r != 0 && (r < 0) != (b < 0);
     switch (op) {
-      case ExprOp::kFloorDiv: return down ? q - 1 : q;
-      case ExprOp::kFloorMod: return down ? r + b : r;
-      case ExprOp::kFmod: return r;
-      default: return q;
+      case ExprOp::kFloorDiv:
+        return down ? q - 1 : q;
+      case ExprOp::kFloorMod:
+        return down ? r + b : r;
+      case ExprOp::kFmod:
+        return r;
+      default:
+        return q;
     }
   } else {
     return op == ExprOp::kDiv || op == ExprOp::kFloorDiv ? a / b : a % b;
@@ -134,23 +202,36 @@ std::int64_t integer_binary(ExprOp op, ScalarType t, std::int64_t a, std::int64_
   const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
   const bool wide_unsigned = t == ScalarType::kUInt64;
   switch (op) {
-    case ExprOp::kAdd: return t == ScalarType::kBool ? (a || b) : static_cast<std::int64_t>(ua + ub);
-    case ExprOp::kSub: return static_cast<std::int64_t>(ua - ub);
-    case ExprOp::kMul: return static_cast<std::int64_t>(ua * ub);
+    case ExprOp::kAdd:
+      return t == ScalarType::kBool ? (a || b) : static_cast<std::int64_t>(ua + ub);
+    case ExprOp::kSub:
+      return static_cast<std::int64_t>(ua - ub);
+    case ExprOp::kMul:
+      return static_cast<std::int64_t>(ua * ub);
     case ExprOp::kDiv:
     case ExprOp::kFloorDiv:
     case ExprOp::kFloorMod:
     case ExprOp::kFmod:
-      return wide_unsigned ? static_cast<std::int64_t>(divide<std::uint64_t>(op, ua, ub)) : divide<std::int64_t>(op, a, b);
-    case ExprOp::kPow: return power(a, b);
-    case ExprOp::kMax: return (wide_unsigned ? ua > ub : a > b) ? a : b;
-    case ExprOp::kMin: return (wide_unsigned ? ua < ub : a < b) ? a : b;
-    case ExprOp::kAnd: return a & b;
-    case ExprOp::kOr: return a | b;
-    case ExprOp::kXor: return a ^ b;
-    case ExprOp::kShl: return b >= 64 ? 0 : static_cast<std::int64_t>(ua << b);
-    case ExprOp::kShr: return b >= 64 ? 0 : wide_unsigned ? static_cast<std::int64_t>(ua >> b) : a >> b;
-    default: break;
+      return wide_unsigned ? static_cast<std::int64_t>(divide<std::uint64_t>(op, ua, ub))
+                           : divide<std::int64_t>(op, a, b);
+    case ExprOp::kPow:
+      return power(a, b);
+    case ExprOp::kMax:
+      return (wide_unsigned ? ua > ub : a > b) ? a : b;
+    case ExprOp::kMin:
+      return (wide_unsigned ? ua < ub : a < b) ? a : b;
+    case ExprOp::kAnd:
+      return a & b;
+    case ExprOp::kOr:
+      return a | b;
+    case ExprOp::kXor:
+      return a ^ b;
+    case ExprOp::kShl:
+      return b >= 64 ? 0 : static_cast<std::int64_t>(ua << b);
+    case ExprOp::kShr:
+      return b >= 64 ? 0 : wide_unsigned ? static_cast<std::int64_t>(ua >> b) : a >> b;
+    default:
+      break;
   }
   throw InternalError("no integer function " + std::string(name(op)));
 }
@@ -158,12 +239,18 @@ std::int64_t integer_binary(ExprOp op, ScalarType t, std::int64_t a, std::int64_
 template <class T>
 bool compare(ExprOp op, T a, T b) {
   switch (op) {
-    case ExprOp::kEq: return a == b;
-    case ExprOp::kNe: return a != b;
-    case ExprOp::kLt: return a < b;
-    case ExprOp::kLe: return a <= b;
-    case ExprOp::kGt: return a > b;
-    default: return a >= b;
+    case ExprOp::kEq:
+      return a == b;
+    case ExprOp::kNe:
+      return a != b;
+    case ExprOp::kLt:
+      return a < b;
+    case ExprOp::kLe:
+      return a <= b;
+    case ExprOp::kGt:
+      return a > b;
+    default:
+      return a >= b;
   }
 }
 
@@ -202,15 +289,25 @@ Lane rounded(DType dtype, ScalarType type, Lane a) {
 Lane bitcast(ScalarType from, ScalarType to, Lane a) {
   std::uint64_t bits = 0;
   switch (from) {
-    case ScalarType::kFloat32: bits = std::bit_cast<std::uint32_t>(static_cast<float>(a.real)); break;
-    case ScalarType::kFloat64: bits = std::bit_cast<std::uint64_t>(a.real); break;
-    default: bits = static_cast<std::uint64_t>(a.whole);
+    case ScalarType::kFloat32:
+      bits = std::bit_cast<std::uint32_t>(static_cast<float>(a.real));
+      break;
+    case ScalarType::kFloat64:
+      bits = std::bit_cast<std::uint64_t>(a.real);
+      break;
+    default:
+      bits = static_cast<std::uint64_t>(a.whole);
   }
   Lane r;
   switch (to) {
-    case ScalarType::kFloat32: r.real = std::bit_cast<float>(static_cast<std::uint32_t>(bits)); break;
-    case ScalarType::kFloat64: r.real = std::bit_cast<double>(bits); break;
-    default: r.whole = wrap(static_cast<std::int64_t>(bits), to);
+    case ScalarType::kFloat32:
+      r.real = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+      break;
+    case ScalarType::kFloat64:
+      r.real = std::bit_cast<double>(bits);
+      break;
+    default:
+      r.whole = wrap(static_cast<std::int64_t>(bits), to);
   }
   return r;
 }
@@ -260,24 +357,38 @@ Lane reduction_start(Reduction reduction, ScalarType type) {
   const double infinity = std::numeric_limits<double>::infinity();
   if (is_float(type)) {
     switch (reduction) {
-      case Reduction::kProd: r.real = 1; break;
+      case Reduction::kProd:
+        r.real = 1;
+        break;
       case Reduction::kMax:
-      case Reduction::kArgMax: r.real = -infinity; break;
+      case Reduction::kArgMax:
+        r.real = -infinity;
+        break;
       case Reduction::kMin:
-      case Reduction::kArgMin: r.real = infinity; break;
-      default: r.real = 0;
+      case Reduction::kArgMin:
+        r.real = infinity;
+        break;
+      default:
+        r.real = 0;
     }
     return r;
   }
   const bool wide_unsigned = type == ScalarType::kUInt64;
   switch (reduction) {
     case Reduction::kProd:
-    case Reduction::kAll: r.whole = 1; break;
+    case Reduction::kAll:
+      r.whole = 1;
+      break;
     case Reduction::kMax:
-    case Reduction::kArgMax: r.whole = wide_unsigned ? 0 : std::numeric_limits<std::int64_t>::min(); break;
+    case Reduction::kArgMax:
+      r.whole = wide_unsigned ? 0 : std::numeric_limits<std::int64_t>::min();
+      break;
     case Reduction::kMin:
-    case Reduction::kArgMin: r.whole = wide_unsigned ? -1 : std::numeric_limits<std::int64_t>::max(); break;
-    default: r.whole = 0;
+    case Reduction::kArgMin:
+      r.whole = wide_unsigned ? -1 : std::numeric_limits<std::int64_t>::max();
+      break;
+    default:
+      r.whole = 0;
   }
   return r;
 }
@@ -286,20 +397,38 @@ Lane reduction_step(Reduction reduction, ScalarType type, Lane sum, Lane value) 
   Lane r;
   if (is_float(type)) {
     switch (reduction) {
-      case Reduction::kProd: r.real = sum.real * value.real; break;
-      case Reduction::kMax: r.real = max_or_nan(sum.real, value.real); break;
-      case Reduction::kMin: r.real = min_or_nan(sum.real, value.real); break;
-      default: r.real = sum.real + value.real;
+      case Reduction::kProd:
+        r.real = sum.real * value.real;
+        break;
+      case Reduction::kMax:
+        r.real = max_or_nan(sum.real, value.real);
+        break;
+      case Reduction::kMin:
+        r.real = min_or_nan(sum.real, value.real);
+        break;
+      default:
+        r.real = sum.real + value.real;
     }
     return r;
   }
   switch (reduction) {
-    case Reduction::kProd: r.whole = integer_binary(ExprOp::kMul, type, sum.whole, value.whole); break;
-    case Reduction::kMax: r.whole = integer_binary(ExprOp::kMax, type, sum.whole, value.whole); break;
-    case Reduction::kMin: r.whole = integer_binary(ExprOp::kMin, type, sum.whole, value.whole); break;
-    case Reduction::kAny: r.whole = sum.whole || value.whole; break;
-    case Reduction::kAll: r.whole = sum.whole && value.whole; break;
-    default: r.whole = integer_binary(ExprOp::kAdd, type, sum.whole, value.whole);
+    case Reduction::kProd:
+      r.whole = integer_binary(ExprOp::kMul, type, sum.whole, value.whole);
+      break;
+    case Reduction::kMax:
+      r.whole = integer_binary(ExprOp::kMax, type, sum.whole, value.whole);
+      break;
+    case Reduction::kMin:
+      r.whole = integer_binary(ExprOp::kMin, type, sum.whole, value.whole);
+      break;
+    case Reduction::kAny:
+      r.whole = sum.whole || value.whole;
+      break;
+    case Reduction::kAll:
+      r.whole = sum.whole && value.whole;
+      break;
+    default:
+      r.whole = integer_binary(ExprOp::kAdd, type, sum.whole, value.whole);
   }
   r.whole = wrap(r.whole, type);
   return r;

@@ -1,0 +1,89 @@
+#include "ir/solve_symbols.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+// If the dimension is linear in exactly one unsolved symbol: that symbol, its coefficient and the rest.
+bool solve_one(const Dim& dim, const std::vector<bool>& known, SymbolSolution& solution) {
+  std::uint32_t unknown = kNone;
+  for (const Variable v : variables_of(dim)) {
+    if (known[v.id]) continue;
+    if (unknown != kNone) return false;
+    unknown = v.id;
+  }
+  if (unknown == kNone) return false;
+  const Variable v{Variable::Kind::kSymbol, unknown};
+  const auto coefficient = coefficient_of(dim, v);
+  if (!coefficient || *coefficient == 0) return false;
+  solution.symbol = unknown;
+  solution.coefficient = *coefficient;
+  solution.rest = dim - IndexExpr::variable(v) * IndexExpr(*coefficient);
+  return true;
+}
+
+}  // namespace
+
+std::vector<SymbolSolution> symbol_solutions(const Graph& graph) {
+  std::vector<SymbolSolution> solutions;
+  std::vector<bool> known(graph.symbols.size(), false);
+  for (bool progress = true; progress && solutions.size() < known.size();) {
+    progress = false;
+    for (std::uint32_t i = 0; i < graph.inputs.size(); ++i) {
+      const Shape& shape = graph.tensor(graph.inputs[i]).shape;
+      for (std::uint32_t d = 0; d < shape.size(); ++d) {
+        SymbolSolution solution{0, i, d, 1, 0};
+        if (shape[d].is_constant() || !solve_one(shape[d], known, solution)) continue;
+        known[solution.symbol] = true;
+        solutions.push_back(std::move(solution));
+        progress = true;
+      }
+    }
+  }
+  return solutions;
+}
+
+std::vector<std::int64_t> solve_symbols(
+    const Graph& graph, const std::function<std::int64_t(std::size_t input, std::size_t dimension)>& extent) {
+  std::vector<std::int64_t> values;
+  for (const Symbol& symbol : graph.symbols) values.push_back(symbol.hint);
+  auto value_of = [&](Variable v) { return values.at(v.id); };
+  auto complain = [&](std::size_t input, std::size_t dimension, const std::string& expected) {
+    const std::string& input_name = graph.value(graph.inputs[input]).name;
+    throw Error(ErrorKind::kInput, {.what = fmt::format("dimension {} of input \"{}\"", dimension, input_name),
+                                    .found = std::to_string(extent(input, dimension)),
+                                    .expected = expected});
+  };
+  for (const SymbolSolution& s : symbol_solutions(graph)) {
+    const Symbol& symbol = graph.symbols[s.symbol];
+    const std::int64_t left = extent(s.input, s.dimension) - evaluate(s.rest, value_of);
+    const std::int64_t value = left / s.coefficient;
+    if (left % s.coefficient != 0)
+      complain(s.input, s.dimension,
+               to_string(graph.tensor(graph.inputs[s.input]).shape[s.dimension], graph.symbols) + " for a whole " +
+                   symbol.name);
+    if (value < symbol.min || value > symbol.max || value % symbol.multiple_of != 0)
+      complain(
+          s.input, s.dimension,
+          fmt::format("{} from {} to {}, a multiple of {}", symbol.name, symbol.min, symbol.max, symbol.multiple_of));
+    values[s.symbol] = value;
+  }
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Shape& shape = graph.tensor(graph.inputs[i]).shape;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const std::int64_t want = evaluate(shape[d], value_of);
+      if (extent(i, d) != want)
+        complain(i, d,
+                 shape[d].is_constant() ? std::to_string(want)
+                                        : fmt::format("{} = {}", to_string(shape[d], graph.symbols), want));
+    }
+  }
+  return values;
+}
+
+}  // namespace fusec

@@ -1,0 +1,224 @@
+#include "runtime/reference/reference.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "ir/error.h"
+#include "ir/safetensors.h"
+#include "ir/solve_symbols.h"
+#include "runtime/reference/evaluate_formula.h"
+#include "runtime/special_ops.h"
+
+namespace fusec {
+namespace {
+
+std::vector<std::int64_t> concrete(const Shape& shape, const std::vector<std::int64_t>& symbols) {
+  std::vector<std::int64_t> dims;
+  for (const Dim& dim : shape) dims.push_back(evaluate(dim, [&](Variable v) { return symbols.at(v.id); }));
+  return dims;
+}
+
+void require_type(const std::string& value_name, const HostTensor& got, DType dtype,
+                  const std::vector<std::int64_t>& shape) {
+  if (got.dtype == dtype && got.shape == shape) return;
+  auto text = [](DType d, const std::vector<std::int64_t>& s) {
+    return fmt::format("{}[{}]", name(d), fmt::join(s, ", "));
+  };
+  throw Error(ErrorKind::kInput, {.what = fmt::format("tensor \"{}\"", value_name),
+                                  .found = text(got.dtype, got.shape),
+                                  .expected = text(dtype, shape)});
+}
+
+// A value while the graph runs: a tensor, or the fields of a tuple.
+struct Held {
+  std::shared_ptr<const HostTensor> tensor;
+  std::vector<Held> fields;
+};
+
+class Run {
+ public:
+  Run(const Graph& graph, const TensorMap& tensors)
+      : graph_(graph), symbols_(solve_symbols(graph, tensors)), held_(graph.value_count()) {
+    for (const ValueId v : graph.inputs) hold_given(v, tensors.at(graph.value(v).name));
+    for (const Constant& constant : graph.constants) {
+      const auto given = tensors.find(graph.value(constant.value).name);
+      if (given != tensors.end())
+        hold_given(constant.value, given->second);
+      else
+        held_[constant.value].tensor = std::make_shared<HostTensor>(constant_tensor(graph, constant));
+    }
+    check_dimensions();
+  }
+
+  void run() {
+    for (const Node& node : graph_.nodes) evaluate_node(node);
+  }
+
+  const Held& held(ValueId v) const { return held_[v]; }
+
+ private:
+  void hold_given(ValueId v, const HostTensor& tensor) {
+    const TensorType& type = graph_.tensor(v);
+    require_type(graph_.value(v).name, tensor, type.dtype, concrete(type.shape, symbols_));
+    held_[v].tensor = std::make_shared<HostTensor>(tensor);
+  }
+
+  void check_dimensions() const {
+    auto value_of = [&](Variable v) { return symbols_.at(v.id); };
+    for (const LaunchCheck& check : graph_.checks) {
+      const std::int64_t left = evaluate(check.left, value_of), right = evaluate(check.right, value_of);
+      if (left != right)
+        throw Error(ErrorKind::kInput,
+                    {.what = check.what, .found = std::to_string(left), .expected = std::to_string(right)});
+    }
+  }
+
+  void evaluate_node(const Node& node) {
+    if (node.op->special == Special::kTuple) return bundle(node);
+    if (node.op->special != Special::kNone) return special(node);
+    if (!node.op->formula)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("node \"{}\": the reference device cannot evaluate op {}", node.name, node.op->name));
+    for (std::uint32_t o = 0; o < node.output_count; ++o) {
+      const TensorType& type = graph_.tensor(node.first_output + o);
+      ExprPool pool(graph_.symbols);
+      std::vector<std::uint32_t> axes;
+      std::vector<IndexExpr> index;
+      for (const Dim& dim : type.shape) {
+        axes.push_back(pool.new_axis(dim));
+        index.push_back(IndexExpr::axis(axes.back()));
+      }
+      ExprId expr = build_formula(pool, graph_, node, o, index);
+      expr = pool.convert(expr, compute_type(type.dtype));
+      held_[node.first_output + o].tensor = std::make_shared<HostTensor>(
+          evaluate_formula(pool, expr, axes, type.dtype, symbols_,
+                           [&](std::uint32_t v) -> const HostTensor& { return *held_[v].tensor; }));
+    }
+  }
+
+  void bundle(const Node& node) {
+    Held& result = held_[node.first_output];
+    if (node.op->name == "get_item") {
+      const auto& fields = held_[node.inputs[0]].fields;
+      std::int64_t index = graph_.attributes(node).integer("index");
+      if (index < 0) index += static_cast<std::int64_t>(fields.size());
+      result = fields.at(static_cast<std::size_t>(index));
+      return;
+    }
+    for (const ValueId v : node.inputs) result.fields.push_back(held_[v]);
+  }
+
+  HostTensor number_tensor(ValueId v) const {
+    HostTensor tensor(graph_.tensor(v).dtype, {});
+    if (graph_.value(v).kind == Value::Kind::kDim)
+      tensor.set_integer(0, evaluate(graph_.dim(v), [&](Variable s) { return symbols_.at(s.id); }));
+    else if (graph_.number(v).category == Category::kFloat)
+      tensor.set_real(0, graph_.number(v).real);
+    else
+      tensor.set_integer(0, graph_.number(v).integer);
+    return tensor;
+  }
+
+  void special(const Node& node) {
+    std::vector<HostTensor> numbers;
+    numbers.reserve(node.inputs.size());
+    std::vector<const HostTensor*> operands;
+    for (const ValueId v : node.inputs) {
+      if (v == kNone) {
+        operands.push_back(nullptr);
+      } else if (held_[v].tensor) {
+        operands.push_back(held_[v].tensor.get());
+      } else {
+        numbers.push_back(number_tensor(v));
+        operands.push_back(&numbers.back());
+      }
+    }
+    std::vector<HostTensor> results;
+    for (std::uint32_t o = 0; o < node.output_count; ++o) {
+      const TensorType& type = graph_.tensor(node.first_output + o);
+      results.emplace_back(type.dtype, concrete(type.shape, symbols_));
+    }
+    evaluate_special(*node.op, graph_.attributes(node), operands, results);
+    for (std::uint32_t o = 0; o < node.output_count; ++o)
+      held_[node.first_output + o].tensor = std::make_shared<HostTensor>(std::move(results[o]));
+  }
+
+  const Graph& graph_;
+  std::vector<std::int64_t> symbols_;
+  std::vector<Held> held_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> solve_symbols(const Graph& graph, const TensorMap& tensors) {
+  std::vector<const HostTensor*> given;
+  for (const ValueId v : graph.inputs) {
+    const std::string& value_name = graph.value(v).name;
+    const auto it = tensors.find(value_name);
+    if (it == tensors.end())
+      throw Error(ErrorKind::kInput, fmt::format("the tensor for input \"{}\" is missing", value_name));
+    if (it->second.shape.size() != graph.tensor(v).rank())
+      throw Error(ErrorKind::kInput, {.what = fmt::format("rank of input \"{}\"", value_name),
+                                      .found = std::to_string(it->second.shape.size()),
+                                      .expected = std::to_string(graph.tensor(v).rank())});
+    given.push_back(&it->second);
+  }
+  return solve_symbols(graph, [&](std::size_t input, std::size_t dimension) { return given[input]->shape[dimension]; });
+}
+
+HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
+  const TensorType& type = graph.tensor(constant.value);
+  const std::string& value_name = graph.value(constant.value).name;
+  const std::vector<std::int64_t> shape = concrete(type.shape, {});
+  HostTensor tensor(type.dtype, shape);
+  if (constant.data) {
+    for (std::size_t i = 0; i < constant.data->size(); ++i) {
+      const Scalar& s = (*constant.data)[i];
+      if (is_float(type.dtype))
+        tensor.set_real(static_cast<std::int64_t>(i), s.as_double());
+      else
+        tensor.set_integer(static_cast<std::int64_t>(i),
+                           s.category == Category::kFloat ? static_cast<std::int64_t>(s.real) : s.integer);
+    }
+    return tensor;
+  }
+  if (constant.safetensors_file.empty())
+    throw Error(ErrorKind::kInput, fmt::format("the tensor for constant \"{}\" is missing", value_name));
+  const auto path = std::filesystem::path(graph.directory) / constant.safetensors_file;
+  const SafetensorsFile file(path.string());
+  const auto bytes = file.bytes(constant.safetensors_tensor);
+  if (bytes.size() != tensor.bytes.size())
+    throw Error(ErrorKind::kInput, {.file = path.string(),
+                                    .what = fmt::format("tensor \"{}\"", constant.safetensors_tensor),
+                                    .found = fmt::format("{} bytes", bytes.size()),
+                                    .expected = fmt::format("{} bytes", tensor.bytes.size())});
+  std::copy(bytes.begin(), bytes.end(), tensor.bytes.begin());
+  return tensor;
+}
+
+TensorMap run_reference_all_values(const Graph& graph, const TensorMap& tensors) {
+  Run run(graph, tensors);
+  run.run();
+  TensorMap values;
+  for (const Node& node : graph.nodes)
+    for (std::uint32_t o = 0; o < node.output_count; ++o) {
+      const ValueId v = node.first_output + o;
+      if (run.held(v).tensor) values[graph.value(v).name] = *run.held(v).tensor;
+    }
+  return values;
+}
+
+TensorMap run_reference(const Graph& graph, const TensorMap& tensors) {
+  Run run(graph, tensors);
+  run.run();
+  TensorMap outputs;
+  for (const ValueId v : graph.outputs) {
+    if (!run.held(v).tensor)
+      throw Error(ErrorKind::kInput, fmt::format("output \"{}\" is a tuple, not a tensor", graph.value(v).name));
+    outputs[graph.value(v).name] = *run.held(v).tensor;
+  }
+  return outputs;
+}
+
+}  // namespace fusec
