@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "ir/error.h"
@@ -187,13 +188,14 @@ HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
     throw Error(ErrorKind::kInput, fmt::format("the tensor for constant \"{}\" is missing", value_name));
   const auto path = std::filesystem::path(graph.directory) / constant.safetensors_file;
   const SafetensorsFile file(path.string());
-  const auto bytes = file.bytes(constant.safetensors_tensor);
-  if (bytes.size() != tensor.bytes.size())
+  const SafetensorsFile::Tensor* stored = file.find(constant.safetensors_tensor);
+  const StoredType expected = stored_type(type.dtype, shape);
+  if (!stored || stored->type != expected)
     throw Error(ErrorKind::kInput, {.file = path.string(),
                                     .what = fmt::format("tensor \"{}\"", constant.safetensors_tensor),
-                                    .found = fmt::format("{} bytes", bytes.size()),
-                                    .expected = fmt::format("{} bytes", tensor.bytes.size())});
-  std::copy(bytes.begin(), bytes.end(), tensor.bytes.begin());
+                                    .found = stored ? to_string(stored->type) : "nothing",
+                                    .expected = to_string(expected)});
+  std::memcpy(tensor.bytes.data(), stored->bytes.data(), std::min(stored->bytes.size(), tensor.bytes.size()));
   return tensor;
 }
 
