@@ -19,10 +19,19 @@ struct KernelOutput {
   ExprId expr;                      // in compute_type(type.dtype); the store rounds to the dtype
 };
 
+// An expression that is a graph value at some index: where its readable name comes from.
+struct NamedExpr {
+  ExprId expr;
+  ValueId value;
+};
+
+// All outputs have one shape and the same axes.
 struct Kernel {
   ExprPool pool;
   std::vector<KernelOutput> outputs;
   std::vector<NodeId> nodes;  // whose formulas are inside, in topological order: for names and comments
+  std::vector<NamedExpr> named;
+  bool exact_steps = false;  // EmitOptions::round_intermediates: products and sums must not contract
 };
 
 // The tensors a kernel loads, each once, in order of first load (by walking the outputs in order).

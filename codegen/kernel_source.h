@@ -16,14 +16,15 @@ struct KernelParameter {
   enum class Kind : std::uint8_t {
     kTensor,     // a pointer to the tensor `value`
     kSize,       // an integer: `size`, over symbols, passed as int (bits 32) or long long (bits 64)
-    kWorkspace,  // a pointer to scratch memory of `size` bytes that is this launch's own
+    kWorkspace,  // a pointer to scratch memory of `size` bytes; launches of a group that name one `scratch` share it
   };
   Kind kind = Kind::kTensor;
-  std::string name;       // as in the source
-  ValueId value = kNone;  // kTensor
-  bool written = false;   // kTensor: an output
-  IndexExpr size;         // kSize, kWorkspace
-  int bits = 32;          // kSize
+  std::string name;           // as in the source
+  ValueId value = kNone;      // kTensor
+  bool written = false;       // kTensor: an output
+  IndexExpr size;             // kSize, kWorkspace
+  int bits = 32;              // kSize
+  std::uint32_t scratch = 0;  // kWorkspace: which scratch memory (of a schedule's kernels; of the plan once lowered)
 };
 
 struct KernelSource {

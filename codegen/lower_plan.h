@@ -1,0 +1,56 @@
+// A fusion plan as steps to run, in order: kernels with the values behind their parameters, copies, calls. Memory is
+// not decided here: a step names values, `storage_of` says which values share one buffer, and the launch plan places
+// the buffers.
+//
+//   group {linear, gelu}  ->  kernel(x, w; h)
+//   group {reshape}       ->  no step: storage_of[reshaped] is the operand's buffer
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/target.h"
+#include "codegen/emit_options.h"
+#include "codegen/kernel_source.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct FusionPlan;
+
+struct LoweredStep {
+  enum class Kind : std::uint8_t {
+    kKernel,      // kernels[kernel] with `parameters`
+    kCopy,        // the bytes of writes[0] become those of reads[0] (same element count and dtype)
+    kExternal,    // a custom op's launcher: reads are its tensor operands in order, writes its results
+    kCollective,  // all_reduce, all_gather, reduce_scatter: reads[0] -> writes[0]
+  };
+  Kind kind = Kind::kKernel;
+  std::uint32_t kernel = 0;                 // kKernel: index into LoweredPlan::kernels
+  std::vector<KernelParameter> parameters;  // kKernel: those of the kernel, with this step's values
+  NodeId node = kNone;                      // kExternal, kCollective
+  std::vector<ValueId> reads, writes;       // values as the graph has them (not resolved through storage_of), each once
+  std::vector<NodeId> nodes;                // what this step computes, for comments and reports
+};
+
+struct LoweredGroup {
+  std::vector<LoweredStep> steps;
+};
+
+struct LoweredPlan {
+  // Each distinct kernel once (steps of repeated layers share one); `name` is a proposal ("silu_mul"), not yet unique.
+  std::vector<KernelSource> kernels;
+  std::vector<LoweredGroup> groups;  // as the plan's groups, in its order
+  // For every value the value in whose buffer it lives: itself, or what it is a view of. Only values that some step
+  // reads or writes, or that are outputs of the model, need a buffer: those are the roots named by `storage_of` of
+  // them. At most one output of the model lives in a buffer, and none in an input's or a constant's: where the graph
+  // would have it so, a kCopy step is there and the output is its own root. A tuple's value has no buffer.
+  std::vector<ValueId> storage_of;
+  // Scratch memory: a kWorkspace parameter's `scratch` numbers these; steps of one group that name the same number
+  // share the memory, which lives from the first to the last of them.
+  std::vector<IndexExpr> scratch_bytes;
+};
+
+LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options);
+
+}  // namespace fusec
