@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# setup.sh programs|tests: installs what building the programs (or the tests too) needs and is not there yet.
+# setup.sh programs|tests|bench: installs what building the programs (or the tests, the benchmarks too) needs and is
+# not there yet.
 #
 # Debian packages come from apt (as root, or through sudo). NVRTC, NVIDIA's run-time compiler, is taken from an
 # installed CUDA toolkit, else a pinned wheel is unpacked into .deps/nvrtc of this folder; nothing else of the machine
@@ -9,6 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for_programs=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libboost-dev)
 for_tests=(doctest-dev libboost-graph-dev graphviz python3)
+for_bench=(libbenchmark-dev)
 for_wheel=(python3 python3-venv ca-certificates)
 
 say() { printf 'setup: %s\n' "$*"; }
@@ -110,7 +112,8 @@ has_module() { python3 -c "import importlib.util, sys; sys.exit(importlib.util.f
 case "${1:-}" in
   programs) need "${for_programs[@]}" ;;
   tests) need "${for_programs[@]}" "${for_tests[@]}" ;;
-  *) echo "usage: scripts/setup.sh programs|tests" >&2; exit 2 ;;
+  bench) need "${for_programs[@]}" "${for_tests[@]}" "${for_bench[@]}" ;;
+  *) echo "usage: scripts/setup.sh programs|tests|bench" >&2; exit 2 ;;
 esac
 [ -n "$(find_nvrtc)" ] || fetch_nvrtc || fail "the NVRTC wheel could not be fetched; set FUSEC_NVRTC to a libnvrtc.so.13"
 say "NVRTC: $(find_nvrtc)"
