@@ -1,6 +1,7 @@
 #include "ir/ops/common.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/error.h"
 
@@ -154,6 +155,21 @@ Operand number_operand(const Scalar& number) {
   o.type = TensorType{number_dtype(number.category), {}};
   o.number = number;
   return o;
+}
+
+IntegerRange integer_range(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
+  const int width = bits(dtype) - (info(dtype).is_signed ? 1 : 0);
+  const std::int64_t max = width >= 63 ? std::numeric_limits<std::int64_t>::max() : (std::int64_t{1} << width) - 1;
+  return {info(dtype).is_signed ? -max - 1 : 0, max};
+}
+
+Scalar saturated(const Scalar& number, DType dtype) {
+  const IntegerRange range = integer_range(dtype);
+  if (number.category != Category::kFloat) return Scalar::whole(std::clamp(number.integer, range.min, range.max));
+  if (!(number.real > static_cast<double>(range.min))) return Scalar::whole(range.min);
+  if (number.real >= static_cast<double>(range.max)) return Scalar::whole(range.max);
+  return Scalar::whole(static_cast<std::int64_t>(number.real));
 }
 
 // --- dimensions

@@ -48,6 +48,13 @@ DType promote(std::span<const Operand> operands);
 DType promote(const OpCall& call, std::initializer_list<std::size_t> operands);
 // As a number would take part (attributes such as clamp's min).
 Operand number_operand(const Scalar& number);
+// The least and greatest value of an integer dtype (of uint64: what int64 holds of it).
+struct IntegerRange {
+  std::int64_t min, max;
+};
+IntegerRange integer_range(DType dtype);
+// The nearest whole number that the integer dtype holds, fractions cut off.
+Scalar saturated(const Scalar& number, DType dtype);
 // float32 for bool and integers, the dtype itself for floats.
 inline DType float_dtype(DType dtype) {
   return is_float(dtype) ? dtype : kDefaultFloat;
