@@ -2,9 +2,31 @@
 
 #include <algorithm>
 
-#include "transforms/partition.h"
-
 namespace fusec {
+
+ArgumentTable argument_table(const Graph& graph, const FusionGraph& fusion) {
+  const Vertex n = fusion.forward.size();
+  ArgumentTable table;
+  table.item_of.assign(n, kNoVertex);
+  table.has_items.assign(n, 0);
+  for (Vertex v = 0; v < n; ++v) {
+    table.first.push_back(static_cast<std::uint32_t>(table.reads.size()));
+    const Node& node = graph.nodes[fusion.node_of[v]];
+    if (fusion.is_item(v)) {
+      table.item_of[v] = fusion.vertex_of[fusion.node_of[v]];
+      continue;
+    }
+    table.has_items[v] = has_items(node);
+    for (const ValueId value : node.inputs) {
+      if (value == kNone) continue;
+      const Value::Kind kind = graph.value(value).kind;
+      if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) continue;
+      table.reads.push_back(kind == Value::Kind::kResult ? fusion.vertex_of_value[value] : n + value);
+    }
+  }
+  table.first.push_back(static_cast<std::uint32_t>(table.reads.size()));
+  return table;
+}
 
 ArgumentCount::ArgumentCount(const ForwardGraph& graph, const ArgumentTable& table, std::uint32_t limit)
     : graph_(graph), table_(table), limit_(limit), at_most_(graph.size()), next_member_(graph.size()) {

@@ -6,11 +6,20 @@
 #include <span>
 #include <vector>
 
-#include "analysis/forward_graph.h"
+#include "analysis/fusion_graph.h"
 
 namespace fusec {
 
-struct ArgumentTable;
+// Which values the vertices read and write: what a limit on the arguments of a kernel counts. Values are the vertices
+// that define them, and from graph.size() on the leaves (inputs and constants).
+struct ArgumentTable {
+  std::vector<std::uint32_t> first;  // value ids that v reads: reads[first[v]] .. reads[first[v + 1]]
+  std::vector<std::uint32_t> reads;
+  std::vector<Vertex> item_of;          // the node whose result an item vertex is, else kNoVertex
+  std::vector<std::uint8_t> has_items;  // 1: the vertex has several results, its items are the values
+};
+
+ArgumentTable argument_table(const Graph& graph, const FusionGraph& fusion);
 
 class ArgumentCount {
  public:

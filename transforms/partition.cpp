@@ -172,8 +172,7 @@ class Partitioner {
 
 }  // namespace
 
-Partition partition(const ForwardGraph& graph, const PostDominators& post_dominators,
-                    const PartitionOptions& options) {
+Partition partition(const ForwardGraph& graph, const PostDominators& post_dominators, const PartitionOptions& options) {
   return Partitioner(graph, post_dominators, options).run();
 }
 

@@ -20,14 +20,7 @@
 
 namespace fusec {
 
-// Which values the vertices read and write: what a limit on the arguments of a kernel counts. Values are the vertices
-// that define them, and from graph.size() on the leaves (inputs and constants).
-struct ArgumentTable {
-  std::vector<std::uint32_t> first;  // value ids that v reads: reads[first[v]] .. reads[first[v + 1]]
-  std::vector<std::uint32_t> reads;
-  std::vector<Vertex> item_of;          // the node whose result an item vertex is, else kNoVertex
-  std::vector<std::uint8_t> has_items;  // 1: the vertex has several results, its items are the values
-};
+struct ArgumentTable;
 
 struct PartitionOptions {
   std::uint32_t max_fused_ops = 256;

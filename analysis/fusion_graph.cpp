@@ -1,0 +1,66 @@
+#include "analysis/fusion_graph.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+// Which results of nodes with several have a use; other values are not looked at.
+std::vector<std::uint8_t> used_results(const Graph& graph) {
+  std::vector<std::uint8_t> used;
+  if (std::ranges::none_of(graph.nodes, has_items)) return used;
+  used.assign(graph.value_count(), 0);
+  for (const Node& node : graph.nodes) {
+    for (const ValueId v : node.inputs) {
+      if (v != kNone) used[v] = 1;
+    }
+  }
+  for (const ValueId v : graph.outputs) used[v] = 1;
+  return used;
+}
+
+}  // namespace
+
+FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds) {
+  if (kinds.size() != graph.nodes.size()) throw InternalError("fusion graph: a pattern for every node is needed");
+  const std::vector<std::uint8_t> used = used_results(graph);
+  FusionGraph result;
+  ForwardGraphBuilder builder;
+  result.vertex_of.reserve(graph.nodes.size());
+  result.node_of.reserve(graph.nodes.size());
+  result.kept_apart.reserve(graph.nodes.size());
+  result.vertex_of_value.assign(graph.value_count(), kNoVertex);
+  builder.reserve(graph.nodes.size(), 2 * graph.nodes.size());
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const Vertex v = builder.add(node.fuse ? kinds[n] : OpPattern::kOpaque);
+    result.vertex_of.push_back(v);
+    result.node_of.push_back(n);
+    result.kept_apart.push_back(!node.fuse);
+    for (const ValueId operand : node.inputs) {
+      if (operand != kNone && result.vertex_of_value[operand] != kNoVertex) {
+        builder.add_operand(result.vertex_of_value[operand]);
+      }
+    }
+    if (!has_items(node)) {
+      result.vertex_of_value[node.first_output] = v;
+      continue;
+    }
+    for (ValueId value = node.first_output; value < node.first_output + node.output_count; ++value) {
+      if (!used[value]) continue;
+      result.vertex_of_value[value] = builder.add(OpPattern::kInjective);
+      builder.add_operand(v);
+      result.node_of.push_back(n);
+      result.kept_apart.push_back(0);
+    }
+  }
+  for (const ValueId output : graph.outputs) {
+    if (result.vertex_of_value[output] != kNoVertex) builder.mark_external(result.vertex_of_value[output]);
+  }
+  result.forward = std::move(builder).finish();
+  return result;
+}
+
+}  // namespace fusec

@@ -1,0 +1,36 @@
+// A model's graph as the forward graph that fusion works on, and the way back.
+//
+//     parts = split(x)             vertices:  parts ──▶ parts.0 ──▶ y
+//     y = add(parts.0, parts.1)                  └───▶ parts.1 ──▶┘
+//
+// A node with several results is a vertex and one injective item for every result in use, right behind it. A result
+// that is a graph output marks its item. Nodes that the user keeps apart ("fuse": false) become opaque.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "analysis/forward_graph.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct FusionGraph {
+  ForwardGraph forward;
+  std::vector<NodeId> node_of;           // of each vertex; an item's is its producer
+  std::vector<Vertex> vertex_of;         // of each node: the node itself, its items follow
+  std::vector<Vertex> vertex_of_value;   // of each value: its definer or item; kNoVertex: a leaf or without use
+  std::vector<std::uint8_t> kept_apart;  // of each vertex
+
+  bool is_item(Vertex v) const { return vertex_of[node_of[v]] != v; }
+};
+
+// `kinds` has the pattern of each node.
+FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds);
+
+// Whether a node's results are taken apart by items: several, or always counted (split into one piece).
+inline bool has_items(const Node& node) {
+  return node.output_count > 1 || node.op->several;
+}
+
+}  // namespace fusec

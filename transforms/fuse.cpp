@@ -1,0 +1,115 @@
+#include "transforms/fuse.h"
+
+#include <algorithm>
+
+#include "analysis/fusion_graph.h"
+#include "ir/error.h"
+#include "ir/spelling.h"
+#include "transforms/argument_count.h"
+#include "transforms/partition.h"
+
+namespace fusec {
+namespace {
+
+void leave_alone(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan) {
+  plan.groups.resize(graph.nodes.size());
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    plan.groups[n].nodes = {n};
+    plan.groups[n].pattern = kinds[n];
+    if (kinds[n] == OpPattern::kOutEwiseFusable) plan.groups[n].anchor = n;
+  }
+}
+
+// Groups in the order of their last nodes, which is an execution order: only the last node of a group is read outside.
+void collect_groups(const FusionGraph& fusion, const Partition& result, std::span<const OpPattern> kinds,
+                    FusionPlan& plan) {
+  const NodeId count = static_cast<NodeId>(kinds.size());
+  std::vector<GroupId> from_last(fusion.forward.size(), kNone);  // of a root: its group, counted from the last
+  std::vector<std::uint32_t> sizes;
+  for (NodeId n = count; n-- > 0;) {
+    GroupId& g = from_last[result.root[fusion.vertex_of[n]]];
+    if (g == kNone) {
+      g = static_cast<GroupId>(sizes.size());
+      sizes.push_back(0);
+    }
+    ++sizes[g];
+  }
+  plan.groups.resize(sizes.size());
+  for (NodeId n = 0; n < count; ++n) {
+    const Vertex root = result.root[fusion.vertex_of[n]];
+    FusionGroup& group = plan.groups[sizes.size() - 1 - from_last[root]];
+    if (group.nodes.empty()) {
+      const std::uint32_t size = sizes[from_last[root]];
+      group.nodes.reserve(size);
+      group.pattern = size == 1 ? kinds[n] : result.pattern[root];
+      if (result.anchor[root] != kNoVertex) group.anchor = fusion.node_of[result.anchor[root]];
+    }
+    group.nodes.push_back(n);
+  }
+}
+
+// A node with several results stands for its items, too: where it joined one of them, that item's decision is the
+// node's.
+std::vector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const PostDominators& post,
+                                               const Partition& result) {
+  const auto node_of = [&](Vertex v) { return v == kNoVertex ? kNone : fusion.node_of[v]; };
+  std::vector<FusionDecision> decisions(fusion.vertex_of.size());
+  for (NodeId n = 0; n < decisions.size(); ++n) {
+    Vertex v = fusion.vertex_of[n];
+    if (result.decisions[v].rule == FusionRule::kJoined && node_of(post.parent(v)) == n) v = post.parent(v);
+    const VertexDecision& decision = result.decisions[v];
+    decisions[n] = {.rule = decision.rule,
+                    .phase = decision.phase,
+                    .meeting = node_of(post.parent(v)),
+                    .blocker = node_of(decision.blocker)};
+  }
+  return decisions;
+}
+
+}  // namespace
+
+FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const FuseOptions& options) {
+  FusionPlan plan{.strategy = options.strategy, .max_fused_ops = options.max_fused_ops, .max_args = options.max_args};
+  plan.kept_apart.resize(graph.nodes.size());
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) plan.kept_apart[n] = !graph.nodes[n].fuse;
+  if (options.strategy == Strategy::kUnfused) {
+    leave_alone(graph, kinds, plan);
+    plan.decisions.resize(graph.nodes.size());
+  } else {
+    const FusionGraph fusion = build_fusion_graph(graph, kinds);
+    const PostDominators post(fusion.forward);
+    PartitionOptions limits{.max_fused_ops = options.max_fused_ops, .max_args = options.max_args};
+    limits.kept_apart = &fusion.kept_apart;
+    ArgumentTable arguments;
+    if (options.max_args != 0) {
+      arguments = argument_table(graph, fusion);
+      limits.arguments = &arguments;
+    }
+    const Partition result = partition(fusion.forward, post, limits);
+    collect_groups(fusion, result, kinds, plan);
+    plan.decisions = decisions_of_nodes(fusion, post, result);
+  }
+  if (!order_groups(graph, plan)) throw InternalError("fuse: the groups depend on each other in a circle");
+  name_groups(graph, plan);
+  return plan;
+}
+
+void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const std::string> nodes) {
+  for (const std::string& node_name : nodes) {
+    const NodeId n = graph.find_node(node_name);
+    if (n == kNone) {
+      std::vector<std::string_view> names;
+      for (const Node& node : graph.nodes) names.push_back(node.name);
+      throw Error(ErrorKind::kInput, {.file = graph.file,
+                                      .what = "--no-fuse-node: no such node",
+                                      .found = quoted(node_name),
+                                      .hint = did_you_mean(node_name, names)});
+    }
+    graph.nodes[n].fuse = false;
+  }
+  for (Node& node : graph.nodes) {
+    if (std::ranges::find(ops, node.op->name) != ops.end()) node.fuse = false;
+  }
+}
+
+}  // namespace fusec
