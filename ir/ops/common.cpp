@@ -355,6 +355,15 @@ E load_operand(Formula& f, std::size_t operand, Formula::Index index, DType dtyp
   return f.round(value, dtype);
 }
 
+E gelu(E x, std::string_view approximate) {
+  if (approximate == "tanh") {
+    constexpr double kSqrt2OverPi = 0.79788456080286535588;
+    return x * 0.5 * (tanh((x + x * x * x * 0.044715) * kSqrt2OverPi) + 1.0);
+  }
+  constexpr double kSqrtHalf = 0.70710678118654752440;
+  return x * 0.5 * (erf(x * kSqrtHalf) + 1.0);
+}
+
 E wrap(Formula& f, E value, DType dtype) {
   return is_integer(dtype) ? f.round(value, dtype) : value;
 }

@@ -104,6 +104,8 @@ Shape reduced_shape(const Shape& shape, const std::vector<std::size_t>& dims, bo
 // The operand converted to `dtype` as PyTorch brings operands to their common dtype: onto its grid, except that a
 // number or a 0-d tensor keeps the precision of the compute type.
 E load_operand(Formula& f, std::size_t operand, Formula::Index index, DType dtype);
+// x times the normal distribution function of x; `approximate` is "none" or "tanh".
+E gelu(E x, std::string_view approximate);
 // Integers narrower than their compute type wrap at their own width; everything else is as it is.
 E wrap(Formula& f, E value, DType dtype);
 

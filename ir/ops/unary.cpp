@@ -90,16 +90,6 @@ E softplus(E x) {
   return apply(ExprOp::kLog1p, exp(x));
 }
 
-E gelu(Formula& f, E x) {
-  if (f.attributes().text("approximate", "none") == "tanh") {
-    const double sqrt_2_over_pi = 0.79788456080286535588;
-    const E inner = (x + x * x * x * 0.044715) * sqrt_2_over_pi;
-    return x * 0.5 * (tanh(inner) + 1.0);
-  }
-  const double sqrt_half = 0.70710678118654752440;
-  return x * 0.5 * (erf(x * sqrt_half) + 1.0);
-}
-
 std::vector<OpDef> arithmetic_rows() {
   return {
       arithmetic("neg", "-x", [](Formula&, E x) { return -x; }),
@@ -157,7 +147,8 @@ std::vector<OpDef> activation_rows() {
   constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
   return {
       floating("silu", "x * sigmoid(x)", [](Formula&, E x) { return x * sigmoid(x); }),
-      with_attributes(floating("gelu", "x times the normal distribution function of x", gelu),
+      with_attributes(floating("gelu", "x times the normal distribution function of x",
+                               [](Formula& f, E x) { return gelu(x, f.attributes().text("approximate", "none")); }),
                       {{"approximate", AttributeType::kText, false, {"none", "tanh"}}}),
       with_attributes(floating("leaky_relu", "x where positive, else negative_slope * x",
                                [](Formula& f, E x) {
