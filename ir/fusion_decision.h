@@ -42,8 +42,7 @@ struct FusionDecision {
   FusionRule rule = FusionRule::kUndecided;
   std::uint8_t phase = 0;
   std::uint32_t meeting = 0xffffffff;  // the node where its ways meet (a NodeId), none: they do not meet
-  std::uint32_t blocker =
-      0xffffffff;  // the node that stands in the way; of kJoined: the one whose question brought it in
+  std::uint32_t blocker = 0xffffffff;  // what stands in the way; of kJoined: the node whose question brought it in
 };
 
 }  // namespace fusec

@@ -73,17 +73,29 @@ std::vector<GroupId> topological_order(const Graph& graph, const FusionPlan& pla
   return order;
 }
 
-std::string descriptive_name(const Graph& graph, const FusionGroup& group) {
-  if (group.nodes.size() == 1) return cleaned_name(graph.nodes[group.nodes[0]].op->name);
-  std::string text = "fused";
-  for (const NodeId n : group.nodes) {
-    if (text.size() >= kLongestName) break;
-    text += '_';
-    text += cleaned_name(graph.nodes[n].op->name);
+void append_cleaned(std::string_view text, std::string& to) {
+  for (const char c : text) {
+    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    to += keeps ? c : '_';
   }
-  if (text.size() > kLongestName) text.resize(kLongestName);
-  while (text.back() == '_') text.pop_back();
-  return text;
+}
+
+void write_descriptive_name(const Graph& graph, const FusionGroup& group, std::string& to) {
+  to.clear();
+  if (group.nodes.size() > 1) to = "fused";
+  for (const NodeId n : group.nodes) {
+    if (to.size() >= kLongestName) break;
+    if (!to.empty()) to += '_';
+    append_cleaned(graph.nodes[n].op->name, to);
+  }
+  if (to.size() > kLongestName) to.resize(kLongestName);
+  if (to.empty() || (to[0] >= '0' && to[0] <= '9')) to.insert(to.begin(), '_');
+}
+
+// "conv_2": it would look like the second numbered "conv".
+bool ends_in_number(std::string_view text) {
+  const std::size_t last = text.find_last_not_of("0123456789");
+  return last != std::string_view::npos && last + 1 < text.size() && text[last] == '_';
 }
 
 }  // namespace
@@ -169,33 +181,46 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   return true;
 }
 
+// A name is a description, or a description and a number. Descriptions that end in a number are always followed by one,
+// so that two of them never make the same name and only descriptions have to be remembered.
 void name_groups(const Graph& graph, FusionPlan& plan) {
-  std::unordered_map<std::string, std::uint32_t> uses;  // of a name; the next number to try for it
-  uses.reserve(plan.groups.size());
+  std::unordered_map<const OpDef*, std::uint32_t*> of_single;  // spares the groups of one node the text
+  std::unordered_map<std::string, std::uint32_t> uses;
+  std::string text;
   for (FusionGroup& group : plan.groups) {
-    std::string text = descriptive_name(graph, group);
-    auto [entry, is_new] = uses.try_emplace(text, 1);
-    std::string candidate = text;
-    while (!is_new) {
-      candidate = text + "_" + std::to_string(entry->second++);
-      // A number added to one name may make another that exists: "add" the second, and an op called "add_1".
-      is_new = uses.try_emplace(candidate, 1).second;
-      entry = uses.find(text);
+    std::uint32_t* count = nullptr;
+    if (group.nodes.size() == 1) count = of_single[graph.nodes[group.nodes[0]].op];
+    write_descriptive_name(graph, group, text);
+    if (count == nullptr) {
+      count = &uses.try_emplace(text, ends_in_number(text) ? 1 : 0).first->second;
+      if (group.nodes.size() == 1) of_single[graph.nodes[group.nodes[0]].op] = count;
     }
-    group.name = std::move(candidate);
+    if (*count != 0) text.append("_").append(std::to_string(*count));
+    ++*count;
+    group.name = text;
   }
 }
 
 std::string cleaned_name(std::string_view text) {
   std::string clean;
-  for (const char c : text) {
-    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    clean += keeps ? c : '_';
-  }
-  if (clean.empty()) return "_";
-  if (clean[0] >= '0' && clean[0] <= '9') clean.insert(clean.begin(), '_');
+  append_cleaned(text, clean);
+  if (clean.empty() || (clean[0] >= '0' && clean[0] <= '9')) clean.insert(clean.begin(), '_');
   if (clean.size() > kLongestName) clean.resize(kLongestName);
   return clean;
+}
+
+std::string_view name(GroupCode code) {
+  switch (code) {
+    case GroupCode::kFusec:
+      return "fusec";
+    case GroupCode::kExternal:
+      return "external";
+    case GroupCode::kCublasLt:
+      return "cublaslt";
+    case GroupCode::kNccl:
+      return "nccl";
+  }
+  return "";
 }
 
 }  // namespace fusec

@@ -28,14 +28,28 @@ enum class Strategy : std::uint8_t {
 std::string_view name(Strategy strategy);
 std::optional<Strategy> parse_strategy(std::string_view text);
 
+// Who makes a group's code.
+enum class GroupCode : std::uint8_t {
+  kFusec,     // kernels of our own
+  kExternal,  // a custom op's launcher
+  kCublasLt,
+  kNccl,
+};
+std::string_view name(GroupCode code);
+
 struct FusionGroup {
   std::string name;           // unique among the groups, an identifier
   std::vector<NodeId> nodes;  // in topological order
+  NodeId anchor = kNone;      // the complex op that the group is built around, if it has one
   OpPattern pattern = OpPattern::kOpaque;
-  NodeId anchor = kNone;           // the complex op that the group is built around, if it has one
-  std::vector<NodeId> duplicated;  // those of `nodes` that an earlier group computes as well
-  std::string claimed_by;          // the pattern that formed the group before the partitioner ran; "" where none did
-  std::string codegen = "fusec";   // who makes its code: "fusec", "external", "cublaslt", ...
+  GroupCode code = GroupCode::kFusec;
+  std::uint32_t claimed_by = kNone;  // in FusionPlan::patterns: what formed the group before the partitioner ran
+};
+
+// A node that several groups compute: `group` is one that does so after the first.
+struct Recomputed {
+  GroupId group;
+  NodeId node;
 };
 
 struct FusionPlan {
@@ -43,9 +57,10 @@ struct FusionPlan {
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;             // 0: no limit
   std::vector<FusionGroup> groups;        // in execution order
+  std::vector<std::string> patterns;      // names of those that claimed groups
+  std::vector<Recomputed> recomputed;     // by group, then node
   std::vector<GroupId> group_of;          // of each node: the first group that computes it
   std::vector<FusionDecision> decisions;  // of each node
-  std::vector<std::uint8_t> kept_apart;   // of each node, 1: alone because the user wants it so
 };
 
 // What a group takes and gives: values, each once. Inputs by first use, constants included, numbers and dimensions

@@ -13,14 +13,17 @@ namespace {
 
 void leave_alone(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan) {
   plan.groups.resize(graph.nodes.size());
+  plan.group_of.resize(graph.nodes.size());
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    plan.group_of[n] = n;
     plan.groups[n].nodes = {n};
     plan.groups[n].pattern = kinds[n];
     if (kinds[n] == OpPattern::kOutEwiseFusable) plan.groups[n].anchor = n;
   }
 }
 
-// Groups in the order of their last nodes, which is an execution order: only the last node of a group is read outside.
+// Groups in the order of their last nodes, which is an execution order: a group holds everything on the ways from its
+// nodes to its last vertex, so that only this one is read outside.
 void collect_groups(const FusionGraph& fusion, const Partition& result, std::span<const OpPattern> kinds,
                     FusionPlan& plan) {
   const NodeId count = static_cast<NodeId>(kinds.size());
@@ -35,9 +38,11 @@ void collect_groups(const FusionGraph& fusion, const Partition& result, std::spa
     ++sizes[g];
   }
   plan.groups.resize(sizes.size());
+  plan.group_of.resize(count);
   for (NodeId n = 0; n < count; ++n) {
     const Vertex root = result.root[fusion.vertex_of[n]];
-    FusionGroup& group = plan.groups[sizes.size() - 1 - from_last[root]];
+    plan.group_of[n] = static_cast<GroupId>(sizes.size() - 1 - from_last[root]);
+    FusionGroup& group = plan.groups[plan.group_of[n]];
     if (group.nodes.empty()) {
       const std::uint32_t size = sizes[from_last[root]];
       group.nodes.reserve(size);
@@ -70,8 +75,6 @@ std::vector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const 
 
 FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const FuseOptions& options) {
   FusionPlan plan{.strategy = options.strategy, .max_fused_ops = options.max_fused_ops, .max_args = options.max_args};
-  plan.kept_apart.resize(graph.nodes.size());
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) plan.kept_apart[n] = !graph.nodes[n].fuse;
   if (options.strategy == Strategy::kUnfused) {
     leave_alone(graph, kinds, plan);
     plan.decisions.resize(graph.nodes.size());
@@ -89,7 +92,6 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const Fuse
     collect_groups(fusion, result, kinds, plan);
     plan.decisions = decisions_of_nodes(fusion, post, result);
   }
-  if (!order_groups(graph, plan)) throw InternalError("fuse: the groups depend on each other in a circle");
   name_groups(graph, plan);
   return plan;
 }

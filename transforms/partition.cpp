@@ -14,7 +14,11 @@ namespace {
 class Marks {
  public:
   explicit Marks(Vertex n) : stamp_(n, 0) {}
-  void clear() { ++now_; }
+  void clear() {
+    if (++now_ != 0) return;
+    std::fill(stamp_.begin(), stamp_.end(), 0);
+    now_ = 1;
+  }
   bool insert(Vertex v) {
     if (stamp_[v] == now_) return false;
     stamp_[v] = now_;
@@ -22,8 +26,8 @@ class Marks {
   }
 
  private:
-  std::vector<std::uint64_t> stamp_;
-  std::uint64_t now_ = 1;
+  std::vector<std::uint32_t> stamp_;
+  std::uint32_t now_ = 1;
 };
 
 class Partitioner {
