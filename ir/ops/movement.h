@@ -1,0 +1,15 @@
+// The rows of the movement family by what they do; movement_ops() strings them together.
+#pragma once
+
+#include <vector>
+
+#include "ir/op.h"
+
+namespace fusec::ops {
+
+std::vector<OpDef> reordering_ops();  // reshape ... expand: the same elements under other indices
+std::vector<OpDef> cutting_ops();     // slice, select, split, chunk
+std::vector<OpDef> joining_ops();     // concat, stack, tuple, get_item
+std::vector<OpDef> tiling_ops();      // pad, flip, roll, repeat, repeat_interleave, tril, triu
+
+}  // namespace fusec::ops

@@ -1,0 +1,18 @@
+// Reshaping: the same elements in the same row-major order under other dimensions.
+//
+//   [tokens, 4096] -> [tokens, 32, 128]: element [t, h, d] is element [t, 128*h + d]
+#pragma once
+
+#include "ir/ops/common.h"
+
+namespace fusec::ops {
+
+// The wanted shape with its -1 resolved; throws OpError at `place` where the element counts cannot agree.
+Shape resolved_shape(const OpCall& call, const Shape& from, const std::vector<Dim>& wanted, const std::string& place);
+
+// Where the element at `index` of the reshaped tensor lies in the original. Dimensions are matched in groups of equal
+// element count from the right, so that what is not reshaped passes through untouched, symbols and all.
+std::vector<IndexExpr> reshaped_index(const Shape& from, const Shape& to, std::span<const IndexExpr> index,
+                                      const Bounds& bounds);
+
+}  // namespace fusec::ops
