@@ -44,8 +44,8 @@ std::vector<ValueType> infer_flatten(const OpCall& call) {
 
 std::vector<std::size_t> permutation(const Attributes& attributes, std::size_t rank) {
   std::vector<std::size_t> where;
-  for (const std::int64_t d : *attributes.integers("dims"))
-    where.push_back(normalize_dim(d, rank, attribute_place("dims")));
+  const std::vector<std::int64_t> dims = *attributes.integers("dims");
+  for (const std::int64_t d : dims) where.push_back(normalize_dim(d, rank, attribute_place("dims")));
   std::vector<std::size_t> sorted = where;
   std::sort(sorted.begin(), sorted.end());
   const bool each_once = std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();

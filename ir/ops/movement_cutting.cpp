@@ -114,7 +114,7 @@ std::vector<ValueType> infer_split(const OpCall& call) {
   const std::size_t dim = dim_attribute(call, "dim", x.rank(), 0);
   const AttributeValue* given = call.attributes.find("split_sizes");
   if (const Dim* size = std::get_if<Dim>(given)) return pieces(call, dim, pieces_of_size(call, x.shape[dim], *size));
-  const std::vector<Dim>& sizes = *call.attributes.dims("split_sizes");
+  const std::vector<Dim> sizes = *call.attributes.dims("split_sizes");
   const std::string place = attribute_place("split_sizes");
   Dim sum = 0;
   for (const Dim& size : sizes) {
