@@ -51,7 +51,7 @@ Complaint complaint_of(std::string_view message) {
   }
   if (message.starts_with("unexpected ")) message.remove_prefix(11);
   complaint.found = message;
-  if (!token.empty()) complaint.found += " " + quoted(token);
+  if (!token.empty()) complaint.found += " " + in_quotes(token);
   return complaint;
 }
 
@@ -162,7 +162,7 @@ class JsonHandler : public nlohmann::json::json_sax_t {
     throw Error(ErrorKind::kInput, {.file = file_,
                                     .pointer = document_.pointer_to(repeated),
                                     .what = "a key stands twice in one object",
-                                    .found = quoted(document_.strings_[document_.values_[repeated].key]),
+                                    .found = in_quotes(document_.strings_[document_.values_[repeated].key]),
                                     .expected = "each key once"});
   }
 
@@ -266,7 +266,7 @@ std::string Json::description() const {
     case JsonKind::kFloat:
       return json_number(number());
     case JsonKind::kString:
-      return quoted(text());
+      return in_quotes(text());
     case JsonKind::kArray:
       return size() == 0 ? "an empty array" : "an array";
     case JsonKind::kObject:

@@ -41,7 +41,7 @@ class Parser {
       if (peek() != '\0' || at_ < text_.size()) unexpected("an operator or the end");
       return dim;
     } catch (const std::overflow_error&) {
-      fail("a dimension overflows 63 bits", quoted(text_), "numbers below 2^63");
+      fail("a dimension overflows 63 bits", in_quotes(text_), "numbers below 2^63");
     }
   }
 
@@ -57,11 +57,11 @@ class Parser {
   }
 
   [[noreturn]] void unexpected(std::string expected) {
-    std::string found = quoted(text_);
+    std::string found = in_quotes(text_);
     if (at_ >= text_.size())
       found += ", which ends too early";
     else
-      found += fmt::format(" with {} at position {}", quoted(text_.substr(at_, 1)), at_ + 1);
+      found += fmt::format(" with {} at position {}", in_quotes(text_.substr(at_, 1)), at_ + 1);
     fail("a dimension is not an expression", std::move(found), std::move(expected));
   }
 
@@ -79,7 +79,7 @@ class Parser {
   }
 
   void demand(std::string_view token) {
-    if (!take(token)) unexpected(quoted(token));
+    if (!take(token)) unexpected(in_quotes(token));
   }
 
   // Checked before the product is made: it may have as many terms as the operands' terms multiply to.
@@ -97,7 +97,7 @@ class Parser {
     Dim d = factor();
     const Range range = range_of(d, {names_.symbols(), {}, {}});
     if (range.min <= 0 && range.max >= 0)
-      fail("a dimension divides by what may be 0", quoted(text_.substr(from, at_ - from)),
+      fail("a dimension divides by what may be 0", in_quotes(text_.substr(from, at_ - from)),
            "a divisor that the bounds keep from 0");
     return d;
   }
@@ -152,7 +152,7 @@ class Parser {
   Dim integer() {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-    if (error != std::errc{}) fail("a dimension overflows 63 bits", quoted(text_), "numbers below 2^63");
+    if (error != std::errc{}) fail("a dimension overflows 63 bits", in_quotes(text_), "numbers below 2^63");
     at_ = static_cast<std::size_t>(end - text_.data());
     if (at_ < text_.size() && is_letter(text_[at_])) unexpected("an operator or the end");
     return value;
@@ -172,8 +172,8 @@ class Parser {
     if (const std::uint32_t* id = names_.find(name)) return Dim::symbol(*id);
     std::vector<std::string_view> known;
     std::vector<std::string> list;
-    for (const Symbol& s : names_.symbols()) known.push_back(s.name), list.push_back(quoted(s.name));
-    fail("undeclared symbol", quoted(name), list.empty() ? "an entry in /symbols" : "one of " + listed(list),
+    for (const Symbol& s : names_.symbols()) known.push_back(s.name), list.push_back(in_quotes(s.name));
+    fail("undeclared symbol", in_quotes(name), list.empty() ? "an entry in /symbols" : "one of " + listed(list),
          did_you_mean(name, known));
   }
 

@@ -54,7 +54,7 @@ std::string json_string(std::string_view text) {
   return out += '"';
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const std::string_view head = clipped(text, kQuotedBytes);
   if (head.size() == text.size()) return json_string(text);
   std::string out = "\"";
@@ -106,7 +106,7 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
   const std::string_view name = nearest_name(word, candidates);
-  return name.empty() ? "" : "did you mean " + quoted(name) + "?";
+  return name.empty() ? "" : "did you mean " + in_quotes(name) + "?";
 }
 
 }  // namespace fusec

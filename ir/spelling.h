@@ -9,7 +9,7 @@
 namespace fusec {
 
 // The text in double quotes, escaped as JSON escapes it; text of more than 80 bytes is cut and its length told.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 // The text as a JSON string, whole.
 std::string json_string(std::string_view text);

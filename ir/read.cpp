@@ -1,0 +1,186 @@
+#include "ir/read.h"
+
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "ir/alias_order.h"
+#include "ir/error.h"
+#include "ir/mapped_file.h"
+#include "ir/read_context.h"
+#include "ir/read_nodes.h"
+#include "ir/read_values.h"
+#include "ir/spelling.h"
+#include "ir/symbol_solution.h"
+#include "ir/type_rules.h"
+
+namespace fusec {
+namespace {
+
+enum { kVersion, kName, kSymbols, kInputs, kConstants, kNodes, kOutputs, kAliases, kMetadata };
+
+// The version is looked at first: another version may well have other keys.
+void check_version(const ReadContext& context, Json model) {
+  for (const Json member : context.object(model, "a model")) {
+    if (member.key_text() != "fusec") continue;
+    if (!member.is(JsonKind::kInteger) || member.integer() != 1)
+      context.unfit(member, "wrong format version", "the integer 1");
+    return;
+  }
+}
+
+class ModelReader {
+ public:
+  ModelReader(const ReadContext& context, const std::string& directory, const OpTable& table)
+      : context_(context), graph_(table), values_(context), weights_(context, directory) {
+    graph_.file = context.file;
+    graph_.directory = directory;
+  }
+
+  Graph read() {
+    const Json model = context_.document.root();
+    check_version(context_, model);
+    const Fields fields(context_, model, "a model",
+                        {{"fusec", true},
+                         {"name", false},
+                         {"symbols", false},
+                         {"inputs", true},
+                         {"constants", false},
+                         {"nodes", true},
+                         {"outputs", true},
+                         {"aliases", false},
+                         {"metadata", false}});
+    if (fields[kName]) graph_.name = context_.string(*fields[kName], "the model's name").text();
+    if (fields[kSymbols]) graph_.symbols = read_symbols(context_, *fields[kSymbols]);
+    const SymbolNames symbols(graph_.symbols);
+    read_inputs(*fields[kInputs], symbols);
+    if (fields[kConstants]) read_constants(*fields[kConstants], symbols);
+    check_symbols(fields[kSymbols]);
+    NodeReader(context_, symbols, values_, graph_).read(*fields[kNodes]);
+    read_outputs(*fields[kOutputs]);
+    if (fields[kAliases]) read_aliases(*fields[kAliases]);
+    return std::move(graph_);
+  }
+
+ private:
+  void read_inputs(Json at, const SymbolNames& symbols) {
+    for (const Json input : context_.array(at, "the model's inputs")) {
+      Declaration d = read_input(context_, input, symbols);
+      values_.define(d.name, d.name.string(), kNone, kNone);
+      values_.set_value(d.name.string(), graph_.add_input(std::string(d.name.text()), std::move(d.type)));
+    }
+  }
+
+  void read_constants(Json at, const SymbolNames& symbols) {
+    for (const Json element : context_.array(at, "the model's constants")) {
+      Constant constant{};
+      Declaration d = read_constant(context_, element, symbols, weights_, constant);
+      values_.define(d.name, d.name.string(), kNone, kNone);
+      constant.value = graph_.add_constant(std::string(d.name.text()), std::move(d.type));
+      values_.set_value(d.name.string(), constant.value);
+      graph_.constants.back() = std::move(constant);
+    }
+  }
+
+  void check_symbols(const std::optional<Json>& at) {
+    const std::vector<std::uint32_t> undetermined = solve_symbols(graph_).undetermined;
+    if (undetermined.empty()) return;
+    std::uint32_t position = 0;
+    for (const Json member : *at)
+      if (position++ == undetermined.front())
+        context_.fail(member, "a symbol that no input determines", in_quotes(member.key_text()),
+                      "an input with a dimension from which its value follows");
+  }
+
+  ValueId named_value(Json at, const char* what) {
+    const ValueId value = values_[context_.string(at, what).string()].value;
+    if (value == kNone) values_.undefined(at, "undefined output");
+    return value;
+  }
+
+  void read_outputs(Json at) {
+    if (context_.array(at, "the model's outputs").size() == 0)
+      context_.unfit(at, "a model without outputs", "at least one value's name");
+    for (const Json output : at) {
+      const ValueId value = named_value(output, "an output");
+      if (graph_.type(value).is_tuple)
+        context_.fail(output, "an output", in_quotes(output.text()) + ", a tuple", "a tensor",
+                      "get_item takes a field of a tuple");
+      graph_.outputs.push_back(value);
+    }
+  }
+
+  void read_aliases(Json at) {
+    std::vector<bool> is_output(graph_.value_count(), false), taken(graph_.value_count(), false);
+    for (const ValueId v : graph_.outputs) is_output[v] = true;
+    for (const Json member : context_.object(at, "the model's aliases")) {
+      const ValueId input = alias_input(member), output = alias_output(member, is_output);
+      if (taken[input])
+        context_.unfit(member, "two outputs in one input's buffer", "an input that no other alias names");
+      taken[input] = true;
+      const std::string what = "the alias of " + in_quotes(member.key_text());
+      if (!types_agree(graph_.tensor(output), graph_.tensor(input), graph_.symbols, &graph_.checks, what))
+        context_.fail(member, "an alias of another type", to_string(graph_.tensor(input), graph_.symbols),
+                      to_string(graph_.tensor(output), graph_.symbols) + ", the output's type");
+      graph_.aliases.push_back({output, input});
+    }
+    check_alias_order(at);
+  }
+
+  ValueId alias_input(Json member) {
+    const ValueId v = values_[context_.string(member, "an alias").string()].value;
+    if (v == kNone || graph_.value(v).kind != Value::Kind::kInput)
+      context_.unfit(member, "an alias", "the name of an input");
+    return v;
+  }
+
+  ValueId alias_output(Json member, const std::vector<bool>& is_output) {
+    const ValueId v = values_[member.key()].value;
+    if (v == kNone || !is_output[v])
+      context_.fail(member, "an alias of what is no output", in_quotes(member.key_text()),
+                    "the name of an output of the model");
+    return v;
+  }
+
+  void check_alias_order(Json at) {
+    if (order_for_aliases(graph_, graph_.aliases)) return;
+    std::size_t i = 0;
+    for (const Json member : at)  // one that cannot be served even alone explains most
+      if (!order_for_aliases(graph_, {graph_.aliases[i++]}))
+        context_.unfit(member, "no order of execution allows the alias",
+                       "an input that nothing reads once the output is written");
+    context_.fail(at, "no order of execution allows the aliases", "aliases that exclude each other",
+                  "inputs that nothing reads once the outputs are written");
+  }
+
+  const ReadContext& context_;
+  Graph graph_;
+  ValueNames values_;
+  WeightFiles weights_;
+};
+
+Graph read_document(const JsonDocument& document, const std::string& file, const std::string& directory,
+                    const OpTable& table) {
+  const ReadContext context{document, file};
+  return ModelReader(context, directory, table).read();
+}
+
+}  // namespace
+
+Graph read_model_text(std::string_view text, const std::string& file, const std::string& directory,
+                      const OpTable& table) {
+  const JsonDocument document = JsonDocument::parse(text, file);
+  return read_document(document, file, directory, table);
+}
+
+Graph read_model(const std::string& path, const OpTable& table) {
+  if (path == "-") {
+    const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+    return read_model_text(text, path, "", table);
+  }
+  // The text is unmapped before the graph is built: at a million nodes both are large.
+  const JsonDocument document = JsonDocument::parse(MappedFile(path).bytes(), path);
+  return read_document(document, path, std::filesystem::path(path).parent_path().string(), table);
+}
+
+}  // namespace fusec

@@ -1,0 +1,422 @@
+#include "ir/read_nodes.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <stdexcept>
+
+#include "ir/error.h"
+#include "ir/read_attributes.h"
+#include "ir/spelling.h"
+#include "ir/type_rules.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kMostListed = 20;  // nodes of a cycle in a message
+
+enum { kName, kOp, kInputs, kOutputs, kAttrs, kPattern, kFuse };
+
+// "s.12" as "s" and 12; nothing where there is no such suffix.
+std::optional<std::pair<std::string_view, std::uint32_t>> split_result_name(std::string_view name) {
+  const auto dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot + 1 == name.size()) return std::nullopt;
+  const std::string_view digits = name.substr(dot + 1);
+  if (digits.size() > 1 && digits[0] == '0') return std::nullopt;
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return std::pair{name.substr(0, dot), number};
+}
+
+std::string operand_list(const OpDef& op) {
+  std::string text;
+  for (const std::string& name : op.operands) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+// --- names
+
+ValueNames::ValueNames(const ReadContext& context)
+    : context_(context), definitions_(context.document.strings().size()) {}
+
+void ValueNames::define(Json at, StringId name, ValueId value, NodeId node) {
+  Definition& definition = definitions_[name];
+  if (definition.at != kNone)
+    context_.fail(at, "duplicate value name", in_quotes(context_.document.strings()[name]),
+                  "a name of its own; " + Json(context_.document, definition.at).pointer() + " has this one");
+  definition = {value, node, at.index()};
+}
+
+void ValueNames::undefined(Json at, const char* what, std::string hint) const {
+  if (hint.empty()) {
+    std::vector<std::string_view> names;
+    for (StringId id = 0; id < definitions_.size(); ++id)
+      if (defined(id)) names.push_back(context_.document.strings()[id]);
+    hint = did_you_mean(at.text(), names);
+  }
+  context_.unfit(at, what, "the name of an input, a constant or a node's result", std::move(hint));
+}
+
+// --- reading in file order
+
+void NodeReader::read(Json nodes) {
+  context_.array(nodes, "the model's nodes");
+  op_of_name_.assign(context_.document.strings().size(), kNone);
+  node_of_name_.assign(context_.document.strings().size(), kNone);
+  nodes_.reserve(nodes.size());
+  NodeId id = 0;
+  for (const Json node : nodes) read_node(id++, node);
+  resolve_operands();
+  const std::vector<NodeId> order = topological_order();
+  graph_.nodes.reserve(nodes_.size());
+  for (const NodeId next : order) add(next);
+}
+
+void NodeReader::read_node(NodeId id, Json at) {
+  const Fields fields(context_, at, "a node",
+                      {{"name", true},
+                       {"op", true},
+                       {"inputs", true},
+                       {"outputs", false},
+                       {"attrs", false},
+                       {"pattern", false},
+                       {"fuse", false}});
+  FileNode node{.at = at.index()};
+  context_.name(*fields[kName], "a node's name");
+  node.name = fields[kName]->string();
+  if (const NodeId other = node_of_name_[node.name]; other != kNone)
+    context_.fail(*fields[kName], "duplicate node name", fields[kName]->description(),
+                  "a name of its own; " + json(nodes_[other].at).pointer() + " has this one");
+  node_of_name_[node.name] = id;
+  context_.name(*fields[kOp], "a node's op");
+  node.inputs = context_.array(*fields[kInputs], "a node's inputs").index();
+  if (fields[kOutputs]) node.outputs = context_.array(*fields[kOutputs], "a node's outputs").index();
+  if (fields[kAttrs]) node.attributes = fields[kAttrs]->index();
+  if (fields[kPattern]) {
+    const std::string_view text = context_.string(*fields[kPattern], "a pattern kind").text();
+    node.pattern = parse_op_pattern(text);
+    if (!node.pattern) {
+      const std::vector<std::string> kinds(kOpPatternNames.begin(), kOpPatternNames.end());
+      context_.unfit(*fields[kPattern], "unknown pattern kind", "one of " + listed(kinds),
+                     did_you_mean(text, kOpPatternNames));
+    }
+  }
+  if (fields[kFuse]) node.fuse = context_.flag(*fields[kFuse], "a node's fuse");
+  node.op = find_op(*fields[kOp], declares_outputs(fields[kOutputs]));
+  node.default_names = !fields[kOutputs] && ops_[node.op].row->several;
+  define_outputs(id, node);
+  nodes_.push_back(node);
+}
+
+bool NodeReader::declares_outputs(const std::optional<Json>& outputs) const {
+  if (!outputs || outputs->size() == 0) return false;
+  for (const Json output : *outputs)
+    if (!output.is(JsonKind::kObject)) return false;
+  return true;
+}
+
+std::uint32_t NodeReader::find_op(Json at, bool declares) {
+  std::uint32_t& index = op_of_name_[at.string()];
+  if (index == kNone) {
+    Op op;
+    op.row = graph_.op(at.text());
+    std::size_t position = 0;
+    for (const std::string& operand : op.row->operands) {
+      ++position;
+      const char mark = operand.empty() ? ' ' : operand.back();
+      if (mark == '*' || mark == '+') op.most = std::numeric_limits<std::size_t>::max();
+      if (mark != '*' && mark != '?') op.least = position;
+    }
+    op.most = std::max(op.most, position);
+    ops_.push_back(op);
+    index = static_cast<std::uint32_t>(ops_.size() - 1);
+  }
+  if (ops_[index].row->custom && !declares) {
+    const std::string nearest = graph_.table().nearest(at.text());
+    context_.unfit(at, "unknown op",
+                   "an op of the table, or outputs that declare the dtype and shape of a custom op's results",
+                   nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
+  }
+  return index;
+}
+
+void NodeReader::define_outputs(NodeId id, const FileNode& node) {
+  if (node.outputs == kNone) {
+    if (!node.default_names) values_.define(json(node.at), node.name, kNone, id);
+    return;
+  }
+  for (const Json output : json(node.outputs)) {
+    if (output.is(JsonKind::kString)) {
+      context_.name(output, "an output's name");
+      values_.define(output, output.string(), kNone, id);
+      continue;
+    }
+    if (!output.is(JsonKind::kObject))
+      context_.unfit(output, "a node's output", "a name, or an object with name, dtype and shape");
+    const bool custom = ops_[node.op].row->custom;
+    const Fields fields(context_, output, "an output", {{"name", true}, {"dtype", custom}, {"shape", custom}});
+    context_.name(*fields[0], "an output's name");
+    values_.define(*fields[0], fields[0]->string(), kNone, id);
+  }
+}
+
+// --- order
+
+NodeId NodeReader::producer_of(Json operand) const {
+  if (values_.defined(operand.string())) return values_[operand.string()].node;
+  if (const auto split = split_result_name(operand.text())) {
+    const StringId name = context_.document.strings().find(split->first);
+    const NodeId node = name == kNoString ? kNone : node_of_name_[name];
+    if (node != kNone && nodes_[node].default_names) return node;
+  }
+  // A node with several results has none of its own name.
+  const NodeId node = node_of_name_[operand.string()];
+  std::string hint;
+  if (node != kNone && nodes_[node].default_names) {
+    const std::string first = std::string(operand.text()) + ".0";
+    hint = "its results are called " + in_quotes(first) + " and so on";
+  }
+  values_.undefined(operand, "undefined operand", hint);
+}
+
+void NodeReader::resolve_operands() {
+  for (const FileNode& node : nodes_) {
+    operand_begin_.push_back(static_cast<std::uint32_t>(producers_.size()));
+    for (const Json operand : json(node.inputs))
+      producers_.push_back(operand.is(JsonKind::kString) ? producer_of(operand) : kNone);
+  }
+  operand_begin_.push_back(static_cast<std::uint32_t>(producers_.size()));
+}
+
+std::vector<NodeId> NodeReader::topological_order() const {
+  const auto count = static_cast<NodeId>(nodes_.size());
+  // The users of each node, one entry an operand, as compressed rows.
+  std::vector<std::uint32_t> waiting(count, 0), begin(count + 1, 0);
+  for (NodeId n = 0; n < count; ++n)
+    for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
+      if (producers_[o] != kNone) ++waiting[n], ++begin[producers_[o] + 1];
+  for (NodeId n = 0; n < count; ++n) begin[n + 1] += begin[n];
+  std::vector<NodeId> users(begin.back());
+  std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+  for (NodeId n = 0; n < count; ++n)
+    for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
+      if (producers_[o] != kNone) users[next[producers_[o]]++] = n;
+
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (NodeId n = 0; n < count; ++n)
+    if (waiting[n] == 0) ready.push(n);
+  std::vector<NodeId> order;
+  order.reserve(count);
+  while (!ready.empty()) {
+    const NodeId n = ready.top();
+    ready.pop();
+    order.push_back(n);
+    for (std::uint32_t u = begin[n]; u < begin[n + 1]; ++u)
+      if (--waiting[users[u]] == 0) ready.push(users[u]);
+  }
+  if (order.size() < count) report_cycle(waiting);
+  return order;
+}
+
+void NodeReader::report_cycle(const std::vector<std::uint32_t>& waiting) const {
+  // Whoever waits has an operand whose producer waits: going from one to the next must come round.
+  const auto waiting_producer = [&](NodeId n) {
+    for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
+      if (producers_[o] != kNone && waiting[producers_[o]] > 0) return producers_[o];
+    throw InternalError("a node that waits for nobody is not ready");
+  };
+  NodeId n = 0;
+  while (waiting[n] == 0) ++n;
+  std::vector<bool> seen(nodes_.size(), false);
+  for (; !seen[n]; n = waiting_producer(n)) seen[n] = true;
+  std::vector<NodeId> cycle{n};  // against the flow of data
+  for (NodeId p = waiting_producer(n); p != n; p = waiting_producer(p)) cycle.push_back(p);
+  std::reverse(cycle.begin(), cycle.end());
+  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+
+  std::string path;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kMostListed); ++i)
+    path += in_quotes(context_.document.strings()[nodes_[cycle[i]].name]) + " -> ";
+  if (cycle.size() > kMostListed) path += fmt::format("... ({} nodes in all) -> ", cycle.size());
+  path += in_quotes(context_.document.strings()[nodes_[cycle[0]].name]);
+  context_.fail(json(nodes_[cycle[0]].at), "a cycle", path, "nodes that can be put in an order");
+}
+
+// --- into the graph
+
+void NodeReader::add(NodeId id) {
+  const FileNode& file_node = nodes_[id];
+  const Op& op = ops_[file_node.op];
+  Node node{.name = std::string(context_.document.strings()[file_node.name]), .op = op.row};
+  node.inputs = operands(file_node, op);
+  const std::optional<Json> attrs =
+      file_node.attributes == kNone ? std::nullopt : std::optional(json(file_node.attributes));
+  Attributes attributes = read_attributes(context_, json(file_node.at), attrs, *op.row, symbols_);
+  std::vector<ValueType> types = infer(file_node, *op.row, node.inputs, attributes);
+  node.attributes = graph_.intern(std::move(attributes));
+  node.pattern = file_node.pattern;
+  node.fuse = file_node.fuse;
+  node.file_position = id;
+  std::vector<std::string> names = output_names(file_node, types.size());
+  if (file_node.default_names) {
+    for (const std::string& name : names) {
+      const StringId string = context_.document.strings().find(name);
+      if (string != kNoString) values_.define(json(file_node.at), string, kNone, id);
+    }
+  }
+  publish(id, file_node, graph_.add_node(std::move(node), types, std::move(names)));
+}
+
+std::vector<ValueId> NodeReader::operands(const FileNode& node, const Op& op) {
+  const Json inputs = json(node.inputs);
+  if (inputs.size() < op.least || inputs.size() > op.most) {
+    const std::string count = op.most == std::numeric_limits<std::size_t>::max() ? fmt::format("{} or more", op.least)
+                              : op.least == op.most                              ? std::to_string(op.least)
+                                                    : fmt::format("{} to {}", op.least, op.most);
+    const std::string list = operand_list(*op.row);
+    context_.fail(inputs, "wrong number of operands of " + op.row->name, std::to_string(inputs.size()),
+                  count + (list.empty() ? "" : " (" + list + ")"));
+  }
+  std::vector<ValueId> values;
+  values.reserve(inputs.size());
+  for (const Json input : inputs) values.push_back(operand(input, values.size(), op));
+  // Absent operands at the end are as good as left out.
+  if (!op.row->custom)
+    while (!values.empty() && values.back() == kNone) values.pop_back();
+  return values;
+}
+
+ValueId NodeReader::operand(Json at, std::size_t position, const Op& op) {
+  switch (at.kind()) {
+    case JsonKind::kString: {
+      const ValueId value = values_[at.string()].value;
+      if (value == kNone) values_.undefined(at, "undefined operand");
+      return value;
+    }
+    case JsonKind::kNull: {
+      const auto& names = op.row->operands;
+      const bool optional = op.row->custom || (position < names.size() && names[position].ends_with('?'));
+      if (!optional)
+        context_.unfit(at, "an absent operand of " + op.row->name, "a value: only an optional operand may be null");
+      return kNone;
+    }
+    case JsonKind::kBool:
+    case JsonKind::kInteger:
+    case JsonKind::kUnsigned:
+    case JsonKind::kHuge:
+    case JsonKind::kFloat:
+      return graph_.add_number(read_scalar(context_, at, "a number as operand"));
+    case JsonKind::kObject: {
+      const Fields fields(context_, at, "an operand", {{"dim", true}});
+      return graph_.add_dim(read_dim(context_, *fields[0], symbols_));
+    }
+    case JsonKind::kArray:
+      break;
+  }
+  context_.unfit(at, "an operand", "a value's name, a number, true, false, null or {\"dim\": ...}");
+}
+
+std::vector<ValueType> NodeReader::declared_types(const FileNode& node) const {
+  std::vector<ValueType> types;
+  if (node.outputs == kNone) return types;
+  for (const Json output : json(node.outputs)) {
+    if (!output.is(JsonKind::kObject)) return {};
+    const Fields fields(context_, output, "an output", {{"name", true}, {"dtype", false}, {"shape", false}});
+    if (!fields[1] || !fields[2]) return {};
+    types.push_back(read_type(context_, *fields[1], *fields[2], symbols_));
+  }
+  return types;
+}
+
+std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, const std::vector<ValueId>& inputs,
+                                         const Attributes& attributes) {
+  std::vector<Operand> list;
+  list.reserve(inputs.size());
+  for (const ValueId v : inputs) list.push_back(graph_.operand(v));
+  const std::vector<ValueType> declared = declared_types(node);
+  std::vector<ValueType> types;
+  std::vector<LaunchCheck> checks;
+  try {
+    types = op.infer({list, attributes, graph_.symbols, declared, &checks});
+    const std::string what = "the result of " + in_quotes(context_.document.strings()[node.name]);
+    for (const ValueType& type : types)
+      if (!type.is_tuple) check_type(type.tensor, graph_.symbols, &checks, what);
+  } catch (const OpError& error) {
+    context_.fail(json(node.at), error);
+  } catch (const std::overflow_error&) {
+    context_.fail(json(node.at), "the shape of a result overflows 63 bits", "", "dimensions below 2^63");
+  } catch (const std::domain_error&) {
+    context_.fail(json(node.at), "the shape of a result divides by 0", "", "a divisor other than 0");
+  }
+  if (node.outputs != kNone) check_declared(node, types);
+  for (LaunchCheck& check : checks) graph_.checks.push_back(std::move(check));
+  return types;
+}
+
+void NodeReader::check_declared(const FileNode& node, const std::vector<ValueType>& types) {
+  const Json outputs = json(node.outputs);
+  if (outputs.size() != types.size())
+    context_.fail(outputs, "wrong number of outputs", std::to_string(outputs.size()), std::to_string(types.size()));
+  std::size_t i = 0;
+  for (const Json output : outputs) {
+    const ValueType& type = types[i++];
+    if (!output.is(JsonKind::kObject)) continue;
+    const Fields fields(context_, output, "an output", {{"name", true}, {"dtype", false}, {"shape", false}});
+    if (!fields[1] && !fields[2]) continue;
+    if (type.is_tuple)
+      context_.fail(output, "a declared type does not agree with inference", "a tensor",
+                    to_string(type, graph_.symbols));
+    const DType dtype = fields[1] ? read_dtype(context_, *fields[1], "an output's dtype") : type.tensor.dtype;
+    if (dtype != type.tensor.dtype)
+      context_.fail(*fields[1], "a declared dtype does not agree with inference", in_quotes(name(dtype)),
+                    in_quotes(name(type.tensor.dtype)));
+    if (!fields[2]) continue;
+    const TensorType declared{dtype, read_shape(context_, *fields[2], symbols_)};
+    const std::string what = "the declared shape of " + in_quotes(context_.document.strings()[node.name]);
+    if (!types_agree(declared, type.tensor, graph_.symbols, &graph_.checks, what))
+      context_.fail(*fields[2], "a declared shape does not agree with inference",
+                    shape_text(declared.shape, graph_.symbols), shape_text(type.tensor.shape, graph_.symbols));
+  }
+}
+
+std::vector<std::string> NodeReader::output_names(const FileNode& node, std::size_t count) const {
+  std::vector<std::string> names;
+  const std::string own(context_.document.strings()[node.name]);
+  if (node.outputs == kNone) {
+    if (!node.default_names && count == 1) return {own};
+    if (!node.default_names)
+      context_.fail(json(node.at), "a node without outputs", fmt::format("{} results", count), "one result");
+    for (std::size_t i = 0; i < count; ++i) names.push_back(fmt::format("{}.{}", own, i));
+    return names;
+  }
+  for (const Json output : json(node.outputs)) {
+    if (output.is(JsonKind::kString)) {
+      names.emplace_back(output.text());
+    } else {
+      for (const Json member : output)
+        if (member.key_text() == "name") names.emplace_back(member.text());
+    }
+  }
+  return names;
+}
+
+void NodeReader::publish(NodeId id, const FileNode& node, NodeId graph_node) {
+  const Node& added = graph_.nodes[graph_node];
+  if (node.outputs == kNone && !node.default_names) {
+    values_.set_value(node.name, added.first_output);
+    return;
+  }
+  for (std::uint32_t i = 0; i < added.output_count; ++i) {
+    const ValueId value = added.first_output + i;
+    const StringId name = context_.document.strings().find(graph_.value(value).name);
+    if (name != kNoString && values_[name].node == id) values_.set_value(name, value);
+  }
+}
+
+}  // namespace fusec

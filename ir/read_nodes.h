@@ -1,0 +1,92 @@
+// The nodes of a model: their names, the order in which they can run, and their types.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/read_context.h"
+
+namespace fusec {
+
+// What is known of a name while a model is read. Names are the document's strings, so a name is hashed once.
+class ValueNames {
+ public:
+  explicit ValueNames(const ReadContext& context);
+
+  struct Definition {
+    ValueId value = kNone;     // once it is in the graph
+    NodeId node = kNone;       // which node of the file gives it, where one does
+    std::uint32_t at = kNone;  // the element that defines it (an index into the document)
+  };
+  const Definition& operator[](StringId name) const { return definitions_[name]; }
+  bool defined(StringId name) const { return definitions_[name].at != kNone; }
+  // Throws Error where the name is taken.
+  void define(Json at, StringId name, ValueId value, NodeId node);
+  void set_value(StringId name, ValueId value) { definitions_[name].value = value; }
+  // An operand or output that names nothing.
+  [[noreturn]] void undefined(Json at, const char* what, std::string hint = "") const;
+
+ private:
+  const ReadContext& context_;
+  std::vector<Definition> definitions_;
+};
+
+class NodeReader {
+ public:
+  NodeReader(const ReadContext& context, const SymbolNames& symbols, ValueNames& values, Graph& graph)
+      : context_(context), symbols_(symbols), values_(values), graph_(graph) {}
+
+  // Reads the array of nodes and appends them to the graph in topological order.
+  void read(Json nodes);
+
+ private:
+  struct Op {
+    const OpDef* row = nullptr;
+    std::size_t least = 0, most = 0;  // operands
+  };
+  // A node of the file, before its place in the order is known.
+  struct FileNode {
+    std::uint32_t at = 0;  // the node's object, and the values of its keys
+    std::uint32_t inputs = 0, outputs = kNone, attributes = kNone;
+    StringId name = 0;
+    std::uint32_t op = 0;  // index into ops_
+    std::optional<OpPattern> pattern;
+    bool fuse = true;
+    bool default_names = false;  // name.0, name.1, ...: how many, inference tells
+  };
+
+  Json json(std::uint32_t index) const { return {context_.document, index}; }
+  void read_node(NodeId id, Json at);
+  std::uint32_t find_op(Json at, bool declares_outputs);
+  bool declares_outputs(const std::optional<Json>& outputs) const;
+  void define_outputs(NodeId id, const FileNode& node);
+  void resolve_operands();
+  NodeId producer_of(Json operand) const;
+  std::vector<NodeId> topological_order() const;
+  [[noreturn]] void report_cycle(const std::vector<std::uint32_t>& waiting) const;
+
+  void add(NodeId id);
+  std::vector<ValueId> operands(const FileNode& node, const Op& op);
+  ValueId operand(Json at, std::size_t position, const Op& op);
+  std::vector<ValueType> declared_types(const FileNode& node) const;
+  std::vector<ValueType> infer(const FileNode& node, const OpDef& op, const std::vector<ValueId>& inputs,
+                               const Attributes& attributes);
+  void check_declared(const FileNode& node, const std::vector<ValueType>& types);
+  std::vector<std::string> output_names(const FileNode& node, std::size_t count) const;
+  void publish(NodeId id, const FileNode& node, NodeId graph_node);
+
+  const ReadContext& context_;
+  const SymbolNames& symbols_;
+  ValueNames& values_;
+  Graph& graph_;
+  std::vector<FileNode> nodes_;
+  std::vector<Op> ops_;
+  std::vector<std::uint32_t> op_of_name_;     // by StringId: index into ops_, kNone
+  std::vector<NodeId> node_of_name_;          // by StringId
+  std::vector<std::uint32_t> operand_begin_;  // by node, into producers_
+  std::vector<NodeId> producers_;             // by operand: the node of the file that gives it, or kNone
+};
+
+}  // namespace fusec
