@@ -1,0 +1,149 @@
+"""Symbolic sizes: torch.export's sympy expressions as the format's dimension strings, and its `symbols` table."""
+import re
+
+import sympy
+import torch
+from torch.utils import _pytree as pytree
+
+from .errors import ExportError, Refused
+
+LARGEST = 2**31 - 1
+
+
+def expression_of(value):
+    """The sympy expression of an int or SymInt."""
+    if isinstance(value, torch.SymInt):
+        return value.node.expr
+    return sympy.Integer(value)
+
+
+class Dimensions:
+    """Names the symbols that the inputs' shapes determine and prints expressions of them."""
+
+    def __init__(self):
+        self.names = {}   # sympy symbol -> name in the file
+        self.bounds = {}  # name -> {"min": .., "max": ..}
+
+    def collect(self, inputs, ranges, declared):
+        """inputs: (name, fake tensor) in order; declared: for each of them None or its list of torch.export.Dim."""
+        for (name, tensor), dims in zip(inputs, declared):
+            for axis, size in enumerate(tensor.shape):
+                if not isinstance(size, torch.SymInt):
+                    continue
+                free = sorted(size.node.expr.free_symbols, key=str)
+                dim = dims[axis] if dims and axis < len(dims) else None
+                root = getattr(dim, "root", dim)
+                for symbol in free:
+                    if symbol in self.names:
+                        continue
+                    given = getattr(root, "__name__", None) if len(free) == 1 else None
+                    self._add(symbol, given or f"{name}_dim{axis}", ranges.get(symbol), root if given else None)
+
+    def _add(self, symbol, wanted, found_range, dim):
+        name = re.sub(r"\W", "_", wanted)
+        if not re.match(r"[A-Za-z_]", name):
+            name = "_" + name
+        taken = set(self.names.values()) | {"min", "max"}
+        base, count = name, 1
+        while name in taken:
+            name, count = f"{base}_{count}", count + 1
+        low = getattr(dim, "min", None)
+        high = getattr(dim, "max", None)
+        if found_range is not None:
+            # torch traces with sizes of at least 2; what the user declared says more than that.
+            low = found_range.lower if low is None else low
+            high = found_range.upper if high is None else high
+        bounds = {"min": _bounded(low, 0, 1)}
+        if _bounded(high, bounds["min"], LARGEST) < LARGEST:
+            bounds["max"] = _bounded(high, bounds["min"], LARGEST)
+        self.names[symbol] = name
+        self.bounds[name] = bounds
+
+    def text(self, value):
+        """An int, or the expression as the format writes it."""
+        expression = value if isinstance(value, sympy.Basic) else expression_of(value)
+        if expression.is_Integer:
+            return int(expression)
+        return self._print(expression, tight=False)
+
+    def shape(self, sizes):
+        return [self.text(size) for size in sizes]
+
+    def _print(self, e, tight):
+        """tight: the text is to be an operand of *, // or %."""
+        kind = type(e).__name__
+        if e.is_Integer:
+            return str(int(e)) if int(e) >= 0 or not tight else f"({int(e)})"
+        if e.is_Symbol:
+            if e not in self.names:
+                raise Refused(f"the size {e} depends on data, or on no input's shape")
+            return self.names[e]
+        if e.is_Add:
+            text = ""
+            for term in e.as_ordered_terms():
+                negative = term.could_extract_minus_sign()
+                piece = self._print(-term if negative else term, tight=negative)
+                text += (" - " if negative else " + ") + piece if text else ("-" + piece if negative else piece)
+            return f"({text})" if tight else text
+        if e.is_Mul:
+            factors = e.as_ordered_factors()
+            if all(f.is_Integer or not f.is_Rational for f in factors):
+                text = "*".join(self._print(f, tight=True) for f in factors)
+                return f"({text})" if tight and text.startswith("(-") else text
+        if e.is_Pow and e.exp.is_Integer and 0 < int(e.exp) <= 8:
+            return "*".join([self._print(e.base, tight=True)] * int(e.exp))
+        if kind in ("FloorDiv", "CleanDiv", "IntTrueDiv"):
+            return f"({self._print(e.args[0], True)} // {self._print(e.args[1], True)})"
+        if kind in ("Mod", "PythonMod"):
+            return f"({self._print(e.args[0], True)} % {self._print(e.args[1], True)})"
+        if kind == "ModularIndexing":
+            base, divisor, modulus = (self._print(a, True) for a in e.args)
+            return f"(({base} // {divisor}) % {modulus})"
+        if kind in ("Max", "Min"):
+            text = self._print(e.args[0], False)
+            for argument in e.args[1:]:
+                text = f"{kind.lower()}({text}, {self._print(argument, False)})"
+            return text
+        raise Refused(f"the size {e} is no integer polynomial of the symbols")
+
+    def known(self, expression):
+        return expression.free_symbols <= set(self.names)
+
+
+def _bounded(value, least, otherwise):
+    try:
+        return min(max(int(value), least), LARGEST)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return otherwise
+
+
+def declared_dims(arguments, dynamic_shapes):
+    """For each leaf of `arguments` (name -> example value, in order) the list of its Dims, or None."""
+    by_leaf = {}
+
+    def walk(value, spec):
+        if isinstance(value, torch.Tensor):
+            if isinstance(spec, dict):
+                by_leaf[id(value)] = [spec.get(axis) for axis in range(value.dim())]
+            elif isinstance(spec, (list, tuple)):
+                by_leaf[id(value)] = list(spec)
+        elif spec is None:
+            return
+        elif isinstance(value, dict) and isinstance(spec, dict):
+            for key in value:
+                walk(value[key], spec.get(key))
+        elif isinstance(value, (list, tuple)) and isinstance(spec, (list, tuple)):
+            for one, its in zip(value, spec):
+                walk(one, its)
+
+    if dynamic_shapes:
+        values = list(arguments.values())
+        if isinstance(dynamic_shapes, dict):
+            unknown = [key for key in dynamic_shapes if key not in arguments]
+            if unknown:
+                raise ExportError(f"dynamic_shapes names {unknown}, which forward() does not take: it takes {list(arguments)}")
+            for key, value in arguments.items():
+                walk(value, dynamic_shapes.get(key))
+        else:
+            walk(values, list(dynamic_shapes))
+    return [by_leaf.get(id(leaf)) for leaf in pytree.tree_leaves(list(arguments.values()))]

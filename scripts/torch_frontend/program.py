@@ -1,0 +1,130 @@
+"""A module or a saved torch.export program, made functional and lowered until the format has all of its operators."""
+import contextlib
+import inspect
+import operator
+
+import torch
+from torch._decomp import core_aten_decompositions, decomposition_table
+
+from .dimensions import declared_dims
+from .errors import ExportError
+from .rewrites import REWRITES
+
+aten = torch.ops.aten
+
+
+@contextlib.contextmanager
+def plain_tracing():
+    """No gradients, and no fused eager kernels (nn.TransformerEncoderLayer's) in place of the operators they stand for."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def capture(module, args=(), kwargs=None, dynamic_shapes=None, strict=False):
+    """(exported program, the Dims of each input leaf). The module is put into eval mode."""
+    kwargs = kwargs or {}
+    module.eval()
+    bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+    with plain_tracing():
+        try:
+            program = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
+        except Exception as error:  # whatever the user's own code raises while it is traced
+            raise ExportError(f"torch.export cannot trace {type(module).__name__}: {error}") from error
+    return program, declared_dims(bound, dynamic_shapes)
+
+
+def lower(program, find_problems, decompose=False):
+    """Functional form; then whatever `find_problems` reports is decomposed, as long as there is a way to.
+
+    find_problems(program) -> list of problems, each with the operator (`overload`) that has no counterpart."""
+    table = dict(REWRITES)
+    if decompose:
+        table = {**core_aten_decompositions(), **table}
+        table.pop(aten._unsafe_index_put.default, None)  # rewrites.py ends in it
+    with plain_tracing():
+        lowered = program.run_decompositions(dict(table))
+        while True:
+            drop_sign_corrections(lowered)
+            problems = find_problems(lowered)
+            wanted = {p.overload for p in problems} - set(table)
+            found = {o: d for o, d in ((o, decomposition(o)) for o in wanted) if d is not None}
+            if not found:
+                return lowered, problems
+            table.update(found)
+            lowered = lowered.run_decompositions({**REWRITES, **found})
+
+
+def decomposition(overload):
+    """PyTorch's own way to say an operator in simpler ones, or None."""
+    if not isinstance(overload, torch._ops.OpOverload):
+        return None
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    if composite in overload.py_kernels:
+        return overload.py_kernels[composite]
+    if overload.has_kernel_for_dispatch_key(composite):
+        return lambda *args, **kwargs: overload._op_dk(composite, *args, **kwargs)
+    return decomposition_table.get(overload)
+
+
+def drop_sign_corrections(program):
+    """where(i < 0, i + size, i) -> i for indices that cannot be negative: ranges, their views, constants (rewrites.py)."""
+    constants = {}
+    for spec in program.graph_signature.input_specs:
+        tensor = program.constants.get(spec.target, program.state_dict.get(spec.target)) if spec.target else None
+        if isinstance(tensor, torch.Tensor) and not tensor.is_floating_point() and tensor.device.type != "meta":
+            constants[spec.arg.name] = tensor
+    mutated = set(program.graph_signature.buffers_to_mutate.values())
+    buffers = program.graph_signature.inputs_to_buffers
+    never_negative = {}
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            tensor = constants.get(node.name) if buffers.get(node.name) not in mutated else None
+            never_negative[node] = tensor is not None and (tensor.numel() == 0 or bool((tensor >= 0).all()))
+        elif node.op == "call_function":
+            never_negative[node] = _never_negative(node, never_negative)
+            index = _corrected_index(node)
+            if index is not None and never_negative.get(index):
+                node.replace_all_uses_with(index)
+
+
+KEEPS_SIGN = {aten.view.default, aten.reshape.default, aten.unsqueeze.default, aten.expand.default, aten.permute.default,
+              aten.transpose.int, aten.t.default, aten.clone.default, aten.slice.Tensor, aten.select.int, aten._to_copy.default,
+              aten.squeeze.dim, aten.flatten.using_ints, aten.add.Tensor, aten.mul.Tensor, aten.index_select.default,
+              aten.cat.default, aten.stack.default, aten.repeat.default, aten.lift_fresh_copy.default, aten.detach.default,
+              aten._unsafe_view.default, aten.maximum.default, aten.minimum.default, aten.alias.default}
+STARTS_AT_ZERO = {aten.argmax.default, aten.argmin.default, aten.abs.default, aten.bitwise_and.Tensor}
+
+
+def _never_negative(node, known):
+    if node.target in (aten.arange.default, aten.arange.start, aten.arange.start_step):
+        start = 0 if node.target is aten.arange.default else node.args[0]
+        step = node.args[2] if len(node.args) > 2 else 1
+        return isinstance(start, int) and start >= 0 and isinstance(step, int) and step > 0
+    if node.target is aten.clamp.default:
+        low = node.args[1] if len(node.args) > 1 else None
+        return isinstance(low, int) and low >= 0
+    if node.target in STARTS_AT_ZERO:
+        return node.target is not aten.bitwise_and.Tensor
+    if node.target is operator.getitem:
+        return node.args[0].target in (aten.topk.default, aten.sort.default, aten.sort.stable, aten.max.dim) and node.args[1] == 1
+    if node.target in KEEPS_SIGN:
+        tensors = node.all_input_nodes
+        numbers = [a for a in node.args[1:2] if isinstance(a, (int, float)) and node.target in (aten.add.Tensor, aten.mul.Tensor)]
+        return all(known.get(t, isinstance(t.meta.get("val"), torch.SymInt)) for t in tensors) and all(n >= 0 for n in numbers)
+    return False
+
+
+def _corrected_index(node):
+    """i, when node is where(i < 0, i + size, i)."""
+    if node.target is not aten.where.self:
+        return None
+    below, moved, index = node.args
+    if isinstance(below, torch.fx.Node) and below.target is aten.lt.Scalar and below.args == (index, 0) and \
+            isinstance(moved, torch.fx.Node) and moved.target is aten.add.Tensor and moved.args[0] is index:
+        return index
+    return None
