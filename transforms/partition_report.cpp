@@ -1,0 +1,186 @@
+#include "transforms/partition_report.h"
+
+#include <algorithm>
+
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+bool is_view(const Node& node) {
+  return node.op->view || node.op->special == Special::kTuple;
+}
+
+// Sizes of values at the hints; a type's size is worked out once.
+class ValueBytes {
+ public:
+  explicit ValueBytes(const Graph& graph) : graph_(graph), known_(graph.type_count(), -1) {}
+  std::int64_t of(ValueId v) {
+    std::int64_t& bytes = known_[graph_.value(v).type];
+    if (bytes < 0) bytes = of(graph_.type(v));
+    return bytes;
+  }
+
+ private:
+  std::int64_t of(const ValueType& type) const {
+    if (!type.is_tuple) return bytes_at_hint(type.tensor, graph_.symbols);
+    std::int64_t sum = 0;
+    for (const ValueType& field : type.fields) sum += of(field);
+    return sum;
+  }
+
+  const Graph& graph_;
+  std::vector<std::int64_t> known_;
+};
+
+// Writes JSON: the report of a graph with a million nodes is some 100 MB, which no tree has to hold first.
+class Writer {
+ public:
+  Writer(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context)
+      : graph_(graph), plan_(plan), context_(context), interfaces_(group_interfaces(graph, plan)) {}
+
+  std::string write() && {
+    text_ = "{\"fusec_partition\": 1, \"model\": " + json_string(graph_.name) + ", \"strategy\": \"";
+    text_.append(name(plan_.strategy)).append("\", \"arch\": ").append(json_string(context_.arch));
+    text_ += ",\n \"groups\": [";
+    auto recomputed = plan_.recomputed.begin();
+    for (GroupId g = 0; g < plan_.groups.size(); ++g) {
+      std::vector<NodeId> duplicated;
+      for (; recomputed != plan_.recomputed.end() && recomputed->group == g; ++recomputed) {
+        duplicated.push_back(recomputed->node);
+      }
+      text_ += g == 0 ? "\n  " : ",\n  ";
+      write_group(g, duplicated);
+    }
+    text_ += plan_.groups.empty() ? "]" : "\n ]";
+    write_names(",\n \"dropped\"", context_.dropped);
+    write_names(", \"folded\"", context_.folded);
+    write_names(", \"prepared\"", context_.prepared);
+    write_totals();
+    return std::move(text_);
+  }
+
+ private:
+  void write_group(GroupId g, const std::vector<NodeId>& duplicated) {
+    const FusionGroup& group = plan_.groups[g];
+    text_ += "{\"name\": " + json_string(group.name);
+    write_nodes(", \"nodes\"", group.nodes);
+    write_nodes(", \"duplicated\"", duplicated);
+    text_.append(", \"pattern\": \"").append(name(group.pattern)).append("\", \"anchor\": ");
+    text_ += group.anchor == kNone ? "null" : json_string(graph_.nodes[group.anchor].name);
+    text_ += ", \"claimed_by\": ";
+    text_ += group.claimed_by == kNone ? "null" : json_string(plan_.patterns[group.claimed_by]);
+    text_.append(", \"codegen\": \"").append(name(group.code)).append("\", \"launches\": ");
+    text_ += std::to_string(launches_of(g));
+    write_values(", \"inputs\"", interfaces_[g].inputs);
+    write_values(", \"outputs\"", interfaces_[g].outputs);
+    text_ += "}";
+  }
+
+  void write_totals() {
+    std::uint32_t launches = 0;
+    for (GroupId g = 0; g < plan_.groups.size(); ++g) launches += launches_of(g);
+    const std::uint32_t kernels = context_.kernels != kNone ? context_.kernels : launches;
+    if (context_.launches != kNone) launches = context_.launches;
+    const GlobalBytes fused = global_bytes(graph_, plan_, interfaces_);
+    const GlobalBytes unfused = unfused_global_bytes(graph_);
+    text_ += ", \"kernels\": " + std::to_string(kernels) + ", \"launches\": " + std::to_string(launches);
+    text_ += ",\n \"global_bytes\": {\"read\": " + std::to_string(fused.read);
+    text_ += ", \"written\": " + std::to_string(fused.written);
+    text_ += ", \"unfused_read\": " + std::to_string(unfused.read);
+    text_ += ", \"unfused_written\": " + std::to_string(unfused.written) + "}}\n";
+  }
+
+  std::uint32_t launches_of(GroupId g) const {
+    if (!context_.group_launches.empty()) return context_.group_launches[g];
+    return is_only_views(graph_, plan_.groups[g]) ? 0 : 1;
+  }
+
+  void begin_list(const char* key) {
+    text_.append(key).append(": [");
+    first_ = true;
+  }
+  void add(const std::string& item) {
+    if (!first_) text_ += ", ";
+    first_ = false;
+    text_ += json_string(item);
+  }
+  void write_names(const char* key, const std::vector<std::string>& names) {
+    begin_list(key);
+    for (const std::string& n : names) add(n);
+    text_ += "]";
+  }
+  void write_nodes(const char* key, const std::vector<NodeId>& nodes) {
+    begin_list(key);
+    for (const NodeId n : nodes) {
+      if (context_.stands_for.empty()) add(graph_.nodes[n].name);
+      if (!context_.stands_for.empty()) {
+        for (const std::string& origin : context_.stands_for[n]) add(origin);
+      }
+    }
+    text_ += "]";
+  }
+  void write_values(const char* key, const std::vector<ValueId>& values) {
+    begin_list(key);
+    for (const ValueId v : values) add(graph_.value(v).name);
+    text_ += "]";
+  }
+
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  const PartitionReportContext& context_;
+  const std::vector<GroupInterface> interfaces_;
+  std::string text_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+std::string partition_report(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context) {
+  return Writer(graph, plan, context).write();
+}
+
+bool is_only_views(const Graph& graph, const FusionGroup& group) {
+  return std::ranges::all_of(group.nodes, [&](NodeId n) { return is_view(graph.nodes[n]); });
+}
+
+GlobalBytes global_bytes(const Graph& graph, const FusionPlan& plan, const std::vector<GroupInterface>& interfaces) {
+  GlobalBytes total;
+  ValueBytes bytes(graph);
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
+    if (is_only_views(graph, plan.groups[g])) continue;
+    for (const ValueId v : interfaces[g].inputs) total.read += bytes.of(v);
+    for (const ValueId v : interfaces[g].outputs) total.written += bytes.of(v);
+  }
+  return total;
+}
+
+GlobalBytes unfused_global_bytes(const Graph& graph) {
+  GlobalBytes total;
+  ValueBytes bytes(graph);
+  std::vector<NodeId> read_by(graph.value_count(), kNone);
+  std::vector<std::uint8_t> needed(graph.value_count(), 0);
+  for (const Node& node : graph.nodes) {
+    for (const ValueId v : node.inputs) {
+      if (v != kNone) needed[v] = 1;
+    }
+  }
+  for (const ValueId v : graph.outputs) needed[v] = 1;
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (is_view(node)) continue;
+    for (const ValueId v : node.inputs) {
+      if (v == kNone || read_by[v] == n) continue;
+      const Value::Kind kind = graph.value(v).kind;
+      if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) continue;
+      read_by[v] = n;
+      total.read += bytes.of(v);
+    }
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+      if (needed[v]) total.written += bytes.of(v);
+    }
+  }
+  return total;
+}
+
+}  // namespace fusec
