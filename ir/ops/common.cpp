@@ -54,7 +54,7 @@ void require_dtype(const OpCall& call, std::size_t operand, std::initializer_lis
   const DType dtype = tensor_operand(call, operand).dtype;
   if (std::find(allowed.begin(), allowed.end(), dtype) != allowed.end()) return;
   std::string expected;
-  for (const DType a : allowed) {
+  for (const DType& a : allowed) {
     if (!expected.empty()) expected += &a == allowed.end() - 1 ? " or " : ", ";
     expected += name(a);
   }

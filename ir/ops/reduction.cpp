@@ -197,28 +197,17 @@ OpDef quantifier(std::string name, std::string summary, Reduction r) {
 
 // argmax, argmin: one dimension, or the flat position over all of them
 OpDef position(std::string name, std::string summary, Reduction r) {
-  auto dims_of = [](const Attributes& attributes, std::size_t rank) {
-    std::vector<std::size_t> dims;
-    if (attributes.has("dim")) {
-      dims.push_back(normalize_dim(attributes.integer("dim"), rank, attribute_place("dim")));
-      if (rank == 0) dims.clear();
-    } else {
-      for (std::size_t d = 0; d < rank; ++d) dims.push_back(d);
-    }
-    return dims;
-  };
   OpDef row = reduction(std::move(name), std::move(summary));
-  row.attributes = {{"dim", AttributeType::kInteger}, {"keepdim", AttributeType::kFlag}};
-  row.infer = [dims_of](const OpCall& call) {
+  row.infer = [](const OpCall& call) {
     const TensorType& x = tensor_operand(call, 0);
     if (x.dtype == DType::kBool) fail(input_place(0), "wrong dtype", "bool", "an integer or float dtype");
-    const std::vector<std::size_t> dims = dims_of(call.attributes, x.rank());
-    refuse_empty(call, dims);
-    return reduced_type(call, dims, DType::kInt64);
+    if (const auto listed = call.attributes.integers("dim"); listed && listed->size() != 1)
+      fail(attribute_place("dim"), "wrong number of dimensions", std::to_string(listed->size()), "one dimension");
+    refuse_empty(call, reduced_dims(call.attributes, x.rank()));
+    return reduced_type(call, DType::kInt64);
   };
-  row.formula = [dims_of, r](Formula& f, std::size_t, Formula::Index i) -> ExprId {
-    const TensorType& x = f.operand(0).type.tensor;
-    return Row(f, dims_of(f.attributes(), x.rank()), i, compute_type(x.dtype)).reduce(r, itself);
+  row.formula = [r](Formula& f, std::size_t, Formula::Index i) -> ExprId {
+    return row_at(f, i, compute_type(f.operand(0).type.tensor.dtype)).reduce(r, itself);
   };
   return row;
 }
