@@ -39,26 +39,32 @@ bool is_execution_order(const Graph& graph, const FusionPlan& plan, const std::v
   return true;
 }
 
-// Kahn's algorithm over the groups; among those that are ready, the one whose last node comes first.
-std::vector<GroupId> topological_order(const Graph& graph, const FusionPlan& plan) {
-  const std::size_t count = plan.groups.size();
-  std::vector<std::vector<GroupId>> readers(count);
-  std::vector<std::uint32_t> waits(count, 0);
-  for (GroupId g = 0; g < count; ++g) {
+// For each group those that read from it, once for every operand.
+std::vector<std::vector<GroupId>> readers_of_groups(const Graph& graph, const FusionPlan& plan) {
+  std::vector<std::vector<GroupId>> readers(plan.groups.size());
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
     const auto& members = plan.groups[g].nodes;
     for (const NodeId n : members) {
       for_each_result_operand(graph, graph.nodes[n], [&](NodeId producer, ValueId) {
         const GroupId from = plan.group_of[producer];
-        if (from == g || std::ranges::binary_search(members, producer)) return;
-        readers[from].push_back(g);
-        ++waits[g];
+        if (from != g && !std::ranges::binary_search(members, producer)) readers[from].push_back(g);
       });
     }
+  }
+  return readers;
+}
+
+// Kahn's algorithm over the groups; among those that are ready, the one whose last node comes first. Groups on a cycle
+// or behind one are left out.
+std::vector<GroupId> topological_order(const FusionPlan& plan, const std::vector<std::vector<GroupId>>& readers) {
+  std::vector<std::uint32_t> waits(plan.groups.size(), 0);
+  for (const auto& list : readers) {
+    for (const GroupId g : list) ++waits[g];
   }
   using Entry = std::pair<NodeId, GroupId>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   const auto push = [&](GroupId g) { ready.emplace(plan.groups[g].nodes.back(), g); };
-  for (GroupId g = 0; g < count; ++g) {
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
     if (waits[g] == 0) push(g);
   }
   std::vector<GroupId> order;
@@ -169,7 +175,7 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](GroupId g) { return plan.groups[g].nodes.back(); });
   // Groups from which only the last node is read are in execution order now; others need a search.
-  if (!is_execution_order(graph, plan, order)) order = topological_order(graph, plan);
+  if (!is_execution_order(graph, plan, order)) order = topological_order(plan, readers_of_groups(graph, plan));
   if (order.size() < count) return false;
   if (!std::ranges::is_sorted(order)) {
     std::vector<FusionGroup> sorted;
@@ -179,6 +185,41 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
     index_groups(graph, plan);
   }
   return true;
+}
+
+// Every group left over by the sort needs another one that is left over: following these must come round.
+std::vector<GroupId> find_group_cycle(const Graph& graph, const FusionPlan& plan) {
+  const auto readers = readers_of_groups(graph, plan);
+  std::vector<std::uint8_t> left_over(plan.groups.size(), 1);
+  for (const GroupId g : topological_order(plan, readers)) left_over[g] = 0;
+  std::vector<GroupId> needs(plan.groups.size(), kNone);
+  GroupId at = kNone;
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
+    if (!left_over[g]) continue;
+    for (const GroupId reader : readers[g]) needs[reader] = g;
+  }
+  for (GroupId g = 0; g < plan.groups.size() && at == kNone; ++g) {
+    if (left_over[g]) at = g;
+  }
+  std::vector<GroupId> way;
+  std::vector<std::uint8_t> seen(plan.groups.size(), 0);
+  for (; at != kNone && !seen[at]; at = needs[at]) {
+    seen[at] = 1;
+    way.push_back(at);
+  }
+  way.erase(way.begin(), std::ranges::find(way, at));
+  return way;
+}
+
+void classify_group(std::span<const OpPattern> kinds, FusionGroup& group) {
+  group.pattern = kinds[group.nodes.back()];
+  group.anchor = kNone;
+  for (const NodeId n : group.nodes) {
+    if (kinds[n] != OpPattern::kOutEwiseFusable) continue;
+    group.anchor = n;
+    group.pattern = OpPattern::kOutEwiseFusable;
+    return;
+  }
 }
 
 // A name is a description, or a description and a number. Descriptions that end in a number are always followed by one,

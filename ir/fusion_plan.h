@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,13 @@ void index_groups(const Graph& graph, FusionPlan& plan);
 // Brings the groups (each node is in one) into execution order: every group after those whose values it reads, else in
 // the order of their last nodes. False where there is no such order; the plan is then as it was.
 bool order_groups(const Graph& graph, FusionPlan& plan);
+
+// Where order_groups found no order: groups of which each needs a result of the next, and the last of the first.
+std::vector<GroupId> find_group_cycle(const Graph& graph, const FusionPlan& plan);
+
+// What the members say of a group: the complex op among them (the first), and the kind: out_ewise_fusable where there
+// is such an op, else that of the last node, whose value the others only prepare.
+void classify_group(std::span<const OpPattern> kinds, FusionGroup& group);
 
 // Gives each group a name that says what it computes ("fused_silu_mul"; a single node's is its op), made unique.
 void name_groups(const Graph& graph, FusionPlan& plan);

@@ -17,8 +17,7 @@ void leave_alone(const Graph& graph, std::span<const OpPattern> kinds, FusionPla
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
     plan.group_of[n] = n;
     plan.groups[n].nodes = {n};
-    plan.groups[n].pattern = kinds[n];
-    if (kinds[n] == OpPattern::kOutEwiseFusable) plan.groups[n].anchor = n;
+    classify_group(kinds, plan.groups[n]);
   }
 }
 
@@ -43,14 +42,10 @@ void collect_groups(const FusionGraph& fusion, const Partition& result, std::spa
     const Vertex root = result.root[fusion.vertex_of[n]];
     plan.group_of[n] = static_cast<GroupId>(sizes.size() - 1 - from_last[root]);
     FusionGroup& group = plan.groups[plan.group_of[n]];
-    if (group.nodes.empty()) {
-      const std::uint32_t size = sizes[from_last[root]];
-      group.nodes.reserve(size);
-      group.pattern = size == 1 ? kinds[n] : result.pattern[root];
-      if (result.anchor[root] != kNoVertex) group.anchor = fusion.node_of[result.anchor[root]];
-    }
+    if (group.nodes.empty()) group.nodes.reserve(sizes[from_last[root]]);
     group.nodes.push_back(n);
   }
+  for (FusionGroup& group : plan.groups) classify_group(kinds, group);
 }
 
 // A node with several results stands for its items, too: where it joined one of them, that item's decision is the
@@ -104,7 +99,7 @@ void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const 
       for (const Node& node : graph.nodes) names.push_back(node.name);
       throw Error(ErrorKind::kInput, {.file = graph.file,
                                       .what = "--no-fuse-node: no such node",
-                                      .found = quoted(node_name),
+                                      .found = in_quotes(node_name),
                                       .hint = did_you_mean(node_name, names)});
     }
     graph.nodes[n].fuse = false;
