@@ -66,6 +66,8 @@ RuleText text(FusionRule rule) {
       return {"tuple_stays_alone", "its post-dominator is a tuple that joined no injective node"};
     case FusionRule::kTupleNeedsInjective:
       return {"tuple_needs_injective", "only injective nodes join a tuple, and one on the way is more than injective"};
+    case FusionRule::kGivenPlan:
+      return {"given_plan", "the given plan has it so"};
   }
   return {};
 }

@@ -161,9 +161,14 @@ std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPla
 
 void index_groups(const Graph& graph, FusionPlan& plan) {
   plan.group_of.assign(graph.nodes.size(), kNone);
+  plan.recomputed.clear();
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
     for (const NodeId n : plan.groups[g].nodes) {
-      if (plan.group_of[n] == kNone) plan.group_of[n] = g;
+      if (plan.group_of[n] == kNone) {
+        plan.group_of[n] = g;
+      } else {
+        plan.recomputed.push_back({g, n});
+      }
     }
   }
 }

@@ -72,7 +72,7 @@ struct GroupInterface {
 };
 std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPlan& plan);
 
-// Fills in `group_of` from `groups`.
+// Fills in `group_of` and `recomputed` from `groups`.
 void index_groups(const Graph& graph, FusionPlan& plan);
 
 // Brings the groups (each node is in one) into execution order: every group after those whose values it reads, else in

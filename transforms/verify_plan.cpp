@@ -21,30 +21,6 @@ bool is_recomputed(const FusionPlan& plan, GroupId group, NodeId node) {
   return std::ranges::any_of(plan.recomputed, [&](const Recomputed& r) { return r.group == group && r.node == node; });
 }
 
-// Every node in one group; more than one only where the plan says so. Nodes of a group in order.
-Fault check_cover(const Graph& graph, const FusionPlan& plan) {
-  std::vector<GroupId> first(graph.nodes.size(), kNone);
-  for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    const std::vector<NodeId>& nodes = plan.groups[g].nodes;
-    if (nodes.empty()) return PlanFault{g, "the group has no nodes"};
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i] >= graph.nodes.size()) return PlanFault{g, "the group has a node that the graph lacks"};
-      if (i > 0 && nodes[i] == nodes[i - 1])
-        return PlanFault{g, "node " + node_name(graph, nodes[i]) + " stands twice in the group"};
-      if (i > 0 && nodes[i] < nodes[i - 1]) return PlanFault{g, "the nodes of the group are not in topological order"};
-      GroupId& holder = first[nodes[i]];
-      if (holder != kNone && !is_recomputed(plan, g, nodes[i])) {
-        return PlanFault{g, fmt::format("node {} is in group {} already", node_name(graph, nodes[i]),
-                                        in_quotes(plan.groups[holder].name))};
-      }
-      if (holder == kNone) holder = g;
-    }
-  }
-  const auto missing = std::ranges::find(first, kNone);
-  if (missing == first.end()) return std::nullopt;
-  return PlanFault{kNone, "node " + node_name(graph, static_cast<NodeId>(missing - first.begin())) + " is in no group"};
-}
-
 Fault check_names(const FusionPlan& plan) {
   std::unordered_set<std::string_view> names;
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
@@ -106,8 +82,32 @@ Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const F
 
 }  // namespace
 
+// Every node in one group; more than one only where the plan says so. Nodes of a group in order.
+std::optional<PlanFault> find_cover_fault(const Graph& graph, const FusionPlan& plan) {
+  std::vector<GroupId> first(graph.nodes.size(), kNone);
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
+    const std::vector<NodeId>& nodes = plan.groups[g].nodes;
+    if (nodes.empty()) return PlanFault{g, "the group has no nodes"};
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i] >= graph.nodes.size()) return PlanFault{g, "the group has a node that the graph lacks"};
+      if (i > 0 && nodes[i] == nodes[i - 1])
+        return PlanFault{g, "node " + node_name(graph, nodes[i]) + " stands twice in the group"};
+      if (i > 0 && nodes[i] < nodes[i - 1]) return PlanFault{g, "the nodes of the group are not in topological order"};
+      GroupId& holder = first[nodes[i]];
+      if (holder != kNone && !is_recomputed(plan, g, nodes[i])) {
+        return PlanFault{g, fmt::format("node {} is in group {} already", node_name(graph, nodes[i]),
+                                        in_quotes(plan.groups[holder].name))};
+      }
+      if (holder == kNone) holder = g;
+    }
+  }
+  const auto missing = std::ranges::find(first, kNone);
+  if (missing == first.end()) return std::nullopt;
+  return PlanFault{kNone, "node " + node_name(graph, static_cast<NodeId>(missing - first.begin())) + " is in no group"};
+}
+
 std::optional<PlanFault> find_plan_fault(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
-  if (Fault fault = check_cover(graph, plan)) return fault;
+  if (Fault fault = find_cover_fault(graph, plan)) return fault;
   if (Fault fault = check_names(plan)) return fault;
   if (Fault fault = check_order(graph, plan)) return fault;
   return check_limits(graph, kinds, plan);

@@ -21,6 +21,9 @@ struct PlanFault {
 
 std::optional<PlanFault> find_plan_fault(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
 
+// The part of it that needs no order: every node in a group, and in one alone.
+std::optional<PlanFault> find_cover_fault(const Graph& graph, const FusionPlan& plan);
+
 // Throws InternalError where there is a fault.
 void verify_plan(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
 

@@ -1,0 +1,58 @@
+// Why nodes are, or are not, in one kernel: what --explain, --require-one-kernel and the ledger print.
+//
+//     matmul ──▶ relu ──▶ transpose        explain(matmul, transpose):
+//                                          {matmul, relu} stays out of {transpose} in phase 0, since a complex op takes
+//                                          only elementwise followers; the blocker is transpose; joining would save the
+//                                          bytes of relu's result twice; it would go if transpose were elementwise
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/fusion_plan.h"
+#include "transforms/fuse.h"
+
+namespace fusec {
+
+// One step at which a group was not joined to what follows it.
+struct Obstacle {
+  NodeId from = kNone;  // the last node of the group that asked
+  NodeId to = kNone;    // the node it asked to join; kNone: there is none
+  FusionRule rule = FusionRule::kUndecided;
+  std::uint8_t phase = 0;
+  NodeId blocker = kNone;        // the node because of which the answer was no; kNone: none in particular
+  std::int64_t bytes_saved = 0;  // global memory traffic that one kernel instead of two would save, at the hints
+  std::string would_allow;       // the smallest change that would remove this obstacle
+};
+
+struct Explanation {
+  std::vector<NodeId> nodes;  // those asked about, in topological order, each once
+  bool one_kernel = false;
+  // Together: how each node came to the others (its decision). Apart: nothing.
+  std::vector<FusionDecision> joined;
+  std::vector<Obstacle> obstacles;  // apart: in order of execution
+  std::int64_t bytes_saved = 0;     // apart: if all the groups in question were one kernel
+  // Apart: changes that, all together, were tried and do put the nodes in one kernel; empty where none was found.
+  std::vector<std::string> would_allow;
+};
+
+// Throws Error(kInput) for a name that no node has.
+std::vector<NodeId> find_nodes(const Graph& graph, std::span<const std::string> names);
+
+Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
+                    std::span<const NodeId> nodes);
+
+// Each edge between two groups, once, by producer and consumer.
+struct LedgerEntry {
+  NodeId from = kNone, to = kNone;
+  FusionRule rule = FusionRule::kUndecided;
+  std::uint8_t phase = 0;
+  NodeId blocker = kNone;
+  std::int64_t bytes_saved = 0;
+  std::string would_allow;
+};
+std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
+
+}  // namespace fusec
