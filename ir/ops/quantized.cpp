@@ -235,8 +235,7 @@ ExprId grouped_formula(Formula& f, std::size_t, Index index) {
   const ScalarType type = compute_type(f.type(0).dtype);
   if (weight[0].is(0)) return zero(f, type);
   const E at = f.index(row);
-  const E ended = f.sum(
-      {weight[0]}, [&](Index e) { return f.convert(f.load(2, {e[0]}, ScalarType::kInt64) <= at, ScalarType::kInt64); });
+  const E ended = f.sum({weight[0]}, [&](Index e) { return f.convert(f.load(2, {e[0]}) <= at, ScalarType::kInt64); });
   const IndexExpr expert = f.as_index(ended, weight[0]);
   const E owned = ended < f.index(weight[0]);
   return f.guarded(
