@@ -182,6 +182,7 @@ ExprId ExprPool::add(ExprNode node) {
 }
 
 ExprId ExprPool::constant(ScalarType type, double value) {
+  if (type == ScalarType::kBool) return boolean(value != 0);
   if (!is_float(type)) return constant(type, static_cast<std::int64_t>(value));
   ExprNode n;
   n.type = type;

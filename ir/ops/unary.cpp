@@ -85,6 +85,11 @@ E bounded(Formula& f, E x, const std::optional<Scalar>& low, const std::optional
   return x;
 }
 
+E sign(Formula& f, E x) {
+  if (x.type() == ScalarType::kBool) return x;
+  return f.convert(x > 0.0, x.type()) - f.convert(x < 0.0, x.type());
+}
+
 // log(1 + exp(x)), which is x itself in float arithmetic once x is large.
 E softplus(E x) {
   return apply(ExprOp::kLog1p, exp(x));
@@ -94,9 +99,7 @@ std::vector<OpDef> arithmetic_rows() {
   return {
       arithmetic("neg", "-x", [](Formula&, E x) { return -x; }),
       arithmetic("abs", "|x|", [](Formula&, E x) { return apply(ExprOp::kAbs, x); }),
-      arithmetic(
-          "sign", "-1, 0 or 1; 0 for NaN",
-          [](Formula&, E x) { return x.type() == ScalarType::kBool ? x : apply(ExprOp::kSign, x); }, true),
+      arithmetic("sign", "-1, 0 or 1; 0 for NaN", sign, true),
       arithmetic("floor", "x rounded down", rounding(ExprOp::kFloor)),
       arithmetic("ceil", "x rounded up", rounding(ExprOp::kCeil)),
       arithmetic("round", "x rounded to the nearest integer, halves to even", rounding(ExprOp::kRoundEven)),
@@ -242,7 +245,10 @@ OpDef cast_row() {
     const DType to = f.output_type().dtype;
     const E x = f.load(0, i);
     if (f.operand(0).kind == Operand::Kind::kTensor && f.type(0).dtype == to) return x;
-    return f.round(f.convert(x, compute_type(to)), to);
+    E y = f.convert(x, compute_type(to));
+    // PyTorch saturates here, and only here: float8_e5m2 has infinities.
+    if (to == DType::kFloat8E4M3FN) y = clamped(y, -448, 448, f);
+    return f.round(y, to);
   };
   return row;
 }
