@@ -226,14 +226,19 @@ IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b) {
   if (b.is(1) || a.is(0) || a == b) return 0;
   if (a.is_constant() && b.is_constant())
     return a.constant_term() - floor_div_value(a.constant_term(), b.constant_term()) * b.constant_term();
-  // Whatever leaves the division leaves no remainder.
+  // Whatever leaves the division leaves no remainder: the terms of the quotient whose product with b stands in a. The
+  // others are what became of the division of the rest, under whatever form.
   const IndexExpr quotient = floor_div(a, b);
   IndexExpr whole(quotient.constant_term());
   std::vector<IndexTerm> polynomial;
   for (const IndexTerm& term : quotient.terms()) {
-    const bool division =
-        term.factors.size() == 1 && term.factors[0]->kind == IndexAtom::Kind::kFloorDiv && term.factors[0]->b == b;
-    if (!division) polynomial.push_back(term);
+    const IndexExpr product = from_terms({term}, 0) * b;
+    const bool stands_in_a = std::all_of(product.terms().begin(), product.terms().end(), [&](const IndexTerm& p) {
+      return std::any_of(a.terms().begin(), a.terms().end(), [&](const IndexTerm& t) {
+        return t.coefficient == p.coefficient && compare_factors(t.factors, p.factors) == 0;
+      });
+    });
+    if (stands_in_a) polynomial.push_back(term);
   }
   whole += from_terms(std::move(polynomial), 0);
   const IndexExpr rest = a - whole * b;
