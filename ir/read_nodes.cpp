@@ -4,11 +4,10 @@
 
 #include <charconv>
 #include <functional>
-#include <limits>
 #include <queue>
-#include <stdexcept>
 
 #include "ir/error.h"
+#include "ir/infer.h"
 #include "ir/read_attributes.h"
 #include "ir/spelling.h"
 #include "ir/type_rules.h"
@@ -30,12 +29,6 @@ std::optional<std::pair<std::string_view, std::uint32_t>> split_result_name(std:
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
   return std::pair{name.substr(0, dot), number};
-}
-
-std::string operand_list(const OpDef& op) {
-  std::string text;
-  for (const std::string& name : op.operands) text += (text.empty() ? "" : ", ") + name;
-  return text;
 }
 
 }  // namespace
@@ -126,14 +119,7 @@ std::uint32_t NodeReader::find_op(Json at, bool declares) {
   if (index == kNone) {
     Op op;
     op.row = graph_.op(at.text());
-    std::size_t position = 0;
-    for (const std::string& operand : op.row->operands) {
-      ++position;
-      const char mark = operand.empty() ? ' ' : operand.back();
-      if (mark == '*' || mark == '+') op.most = std::numeric_limits<std::size_t>::max();
-      if (mark != '*' && mark != '?') op.least = position;
-    }
-    op.most = std::max(op.most, position);
+    op.operands = operand_count(*op.row);
     ops_.push_back(op);
     index = static_cast<std::uint32_t>(ops_.size() - 1);
   }
@@ -275,13 +261,12 @@ void NodeReader::add(NodeId id) {
 
 std::vector<ValueId> NodeReader::operands(const FileNode& node, const Op& op) {
   const Json inputs = json(node.inputs);
-  if (inputs.size() < op.least || inputs.size() > op.most) {
-    const std::string count = op.most == std::numeric_limits<std::size_t>::max() ? fmt::format("{} or more", op.least)
-                              : op.least == op.most                              ? std::to_string(op.least)
-                                                    : fmt::format("{} to {}", op.least, op.most);
-    const std::string list = operand_list(*op.row);
-    context_.fail(inputs, "wrong number of operands of " + op.row->name, std::to_string(inputs.size()),
-                  count + (list.empty() ? "" : " (" + list + ")"));
+  if (inputs.size() < op.operands.least || inputs.size() > op.operands.most) {
+    try {
+      check_operand_count(*op.row, inputs.size());
+    } catch (const OpError& error) {
+      context_.fail(json(node.at), error);
+    }
   }
   std::vector<ValueId> values;
   values.reserve(inputs.size());
@@ -300,9 +285,7 @@ ValueId NodeReader::operand(Json at, std::size_t position, const Op& op) {
       return value;
     }
     case JsonKind::kNull: {
-      const auto& names = op.row->operands;
-      const bool optional = op.row->custom || (position < names.size() && names[position].ends_with('?'));
-      if (!optional)
+      if (!is_optional(*op.row, position))
         context_.unfit(at, "an absent operand of " + op.row->name, "a value: only an optional operand may be null");
       return kNone;
     }
@@ -336,26 +319,14 @@ std::vector<ValueType> NodeReader::declared_types(const FileNode& node) const {
 
 std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, const std::vector<ValueId>& inputs,
                                          const Attributes& attributes) {
-  std::vector<Operand> list;
-  list.reserve(inputs.size());
-  for (const ValueId v : inputs) list.push_back(graph_.operand(v));
-  const std::vector<ValueType> declared = declared_types(node);
   std::vector<ValueType> types;
-  std::vector<LaunchCheck> checks;
   try {
-    types = op.infer({list, attributes, graph_.symbols, declared, &checks});
-    const std::string what = "the result of " + in_quotes(context_.document.strings()[node.name]);
-    for (const ValueType& type : types)
-      if (!type.is_tuple) check_type(type.tensor, graph_.symbols, &checks, what);
+    types = infer_types(graph_, op, inputs, attributes, declared_types(node),
+                        std::string(context_.document.strings()[node.name]), &graph_.checks);
   } catch (const OpError& error) {
     context_.fail(json(node.at), error);
-  } catch (const std::overflow_error&) {
-    context_.fail(json(node.at), "the shape of a result overflows 63 bits", "", "dimensions below 2^63");
-  } catch (const std::domain_error&) {
-    context_.fail(json(node.at), "the shape of a result divides by 0", "", "a divisor other than 0");
   }
   if (node.outputs != kNone) check_declared(node, types);
-  for (LaunchCheck& check : checks) graph_.checks.push_back(std::move(check));
   return types;
 }
 

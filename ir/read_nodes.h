@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/infer.h"
 #include "ir/read_context.h"
 
 namespace fusec {
@@ -44,7 +45,7 @@ class NodeReader {
  private:
   struct Op {
     const OpDef* row = nullptr;
-    std::size_t least = 0, most = 0;  // operands
+    OperandCount operands;
   };
   // A node of the file, before its place in the order is known.
   struct FileNode {

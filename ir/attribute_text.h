@@ -1,0 +1,18 @@
+// Attribute values and numbers as JSON text: what the file writer and the readable text form both print.
+#pragma once
+
+#include <string>
+
+#include "ir/attributes.h"
+#include "ir/bounds.h"
+
+namespace fusec {
+
+// 2, 2.0, true, "inf" (infinities and NaN as strings, as the format has them).
+std::string json_text(const Scalar& scalar);
+// A dimension: 4096, "2*tokens".
+std::string json_text(const Dim& dim, const std::vector<Symbol>& symbols);
+// An attribute's value as the format writes it.
+std::string json_text(const AttributeValue& value, const std::vector<Symbol>& symbols);
+
+}  // namespace fusec

@@ -1,0 +1,114 @@
+// Graphs built in C++: types are inferred as nodes are added, names are made where none are given.
+//
+//   GraphBuilder b("swiglu");
+//   const Dim tokens = b.symbol("tokens", {.max = 8192});
+//   const auto x = b.input("x", DType::kBFloat16, {tokens, 4096});
+//   const auto w = b.constant("w", DType::kBFloat16, {11008, 4096});
+//   const auto h = b.op("silu", {b.op("linear", {x, w})});
+//   b.output(b.op("sum", {h}, {{"dim", -1}, {"keepdim", true}}));
+//   const Graph graph = b.finish();
+//
+// What is wrong with an op, an operand or an attribute is an Error(kUsage).
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct SymbolBounds {
+  std::int64_t min = 1, max = 2147483647, multiple_of = 1;
+  std::optional<std::int64_t> hint;
+};
+
+class GraphBuilder {
+ public:
+  // A value of the graph under construction.
+  struct Tensor {
+    ValueId id = kNone;
+  };
+
+  // What an op takes: a tensor, a weak number, a dimension's value, or nothing (Absent{}).
+  struct Absent {};
+  using Operand = std::variant<Absent, Tensor, Scalar, Dim>;
+  class Arg {
+   public:
+    Arg(Tensor t) : operand(t) {}                       // NOLINT(google-explicit-constructor)
+    Arg(Absent a) : operand(a) {}                       // NOLINT(google-explicit-constructor)
+    Arg(bool v) : operand(Scalar::boolean(v)) {}        // NOLINT(google-explicit-constructor)
+    Arg(int v) : operand(Scalar::whole(v)) {}           // NOLINT(google-explicit-constructor)
+    Arg(std::int64_t v) : operand(Scalar::whole(v)) {}  // NOLINT(google-explicit-constructor)
+    Arg(double v) : operand(Scalar::floating(v)) {}     // NOLINT(google-explicit-constructor)
+    Arg(Scalar v) : operand(v) {}                       // NOLINT(google-explicit-constructor)
+    Arg(Dim v) : operand(std::move(v)) {}               // NOLINT(google-explicit-constructor)
+    Operand operand;
+  };
+
+  // An attribute as a model file would have it; it is brought to the type that the op's row declares.
+  class Setting {
+   public:
+    Setting(std::string n, bool v) : name(std::move(n)), value(v) {}
+    Setting(std::string n, int v) : name(std::move(n)), value(std::int64_t{v}) {}
+    Setting(std::string n, std::int64_t v) : name(std::move(n)), value(v) {}
+    Setting(std::string n, double v) : name(std::move(n)), value(v) {}
+    Setting(std::string n, const char* v) : name(std::move(n)), value(std::string(v)) {}
+    Setting(std::string n, std::string v) : name(std::move(n)), value(std::move(v)) {}
+    Setting(std::string n, DType v) : name(std::move(n)), value(v) {}
+    Setting(std::string n, Dim v) : name(std::move(n)), value(std::move(v)) {}
+    Setting(std::string n, std::initializer_list<std::int64_t> v)
+        : name(std::move(n)), value(std::vector<std::int64_t>(v)) {}
+    Setting(std::string n, std::vector<std::int64_t> v) : name(std::move(n)), value(std::move(v)) {}
+    Setting(std::string n, std::vector<Dim> v) : name(std::move(n)), value(std::move(v)) {}
+    std::string name;
+    AttributeValue value;
+  };
+  using Settings = std::vector<Setting>;
+
+  explicit GraphBuilder(std::string model_name = "model", OpTable table = OpTable::builtin());
+
+  Dim symbol(const std::string& name, const SymbolBounds& bounds = {});
+  Tensor input(const std::string& name, DType dtype, Shape shape);
+  Tensor constant(const std::string& name, DType dtype, Shape shape);  // its value is given at run time
+  Tensor constant(const std::string& name, DType dtype, Shape shape, const std::vector<Scalar>& data);
+  Tensor constant(const std::string& name, DType dtype, Shape shape, const std::string& safetensors_file,
+                  const std::string& safetensors_tensor);
+
+  // A node with one result. Without a name it is called after its op: "add", "add_1", ...
+  Tensor op(const std::string& op_name, const std::vector<Arg>& args, const Settings& settings = {},
+            const std::string& node_name = "");
+  // A node with any number of results.
+  std::vector<Tensor> results(const std::string& op_name, const std::vector<Arg>& args, const Settings& settings = {},
+                              const std::string& node_name = "");
+  // A node whose op is not in the table: its results' types are given.
+  std::vector<Tensor> custom(const std::string& op_name, const std::vector<Arg>& args,
+                             const std::vector<TensorType>& types, const Settings& settings = {},
+                             const std::string& node_name = "");
+  // Overrules the pattern kind, or keeps out of fusion, the node that produces `result`.
+  void set_pattern(Tensor result, OpPattern pattern);
+  void keep_alone(Tensor result);
+
+  void output(Tensor value);
+  void alias(Tensor output, Tensor input);
+
+  const TensorType& type(Tensor value) const { return graph_.tensor(value.id); }
+  // The graph, verified; the builder is empty afterwards. Throws Error(kUsage) where it is no valid model.
+  Graph finish();
+
+ private:
+  std::string fresh_name(const std::string& wanted);
+  void check_name(const std::string& name) const;
+  Node& producer(Tensor result);
+  std::vector<Tensor> add(const OpDef* row, const std::vector<Arg>& args, Attributes attributes,
+                          const std::vector<ValueType>& declared, const std::string& node_name);
+
+  Graph graph_;
+  std::unordered_map<std::string, std::uint32_t> name_counts_;
+};
+
+}  // namespace fusec

@@ -1,0 +1,121 @@
+// The three written forms of a graph: model file, readable text, builder. Each must give back the same graph.
+#include "ir/text.h"
+
+#include <doctest/doctest.h>
+
+#include "ir/builder.h"
+#include "ir/error.h"
+#include "ir/read.h"
+#include "ir/verify.h"
+#include "ir/write.h"
+#include "support/corpus.h"
+
+namespace fusec {
+namespace {
+
+constexpr const char* kText = R"(model "a b"
+symbol n min=1 max=64 multiple_of=4 hint=16
+input x: float32[n, 8]
+input "1": float32[n, 8]
+constant w: float32[8] = [1.0, -0.5, "nan", "inf", 1e+30, 0.0, 2.0, 3.0]
+y: float32[n, 8] = custom.e(x, w, 2, 1.5, true, null, {2*n+1}, k=[1, 2], s="q")
+z.0: float32[n, 4], "z 1": int8[n//2] = custom.two(y, "1") as "node/z" pattern=opaque fuse=false
+"return": float32[n, 8] = neg(y)
+return z.0, y, x, "return"
+alias y -> x
+)";
+
+}  // namespace
+
+TEST_CASE("text reads back as the graph that it prints") {
+  const Graph graph = parse_graph_text(kText);
+  CHECK(graph_text(graph) == kText);
+  CHECK(first_problem(graph) == "");
+}
+
+TEST_CASE("a graph reads back from the file that it writes") {
+  const Graph graph = parse_graph_text(kText);
+  for (const bool declare_types : {false, true}) {
+    const Graph again = read_model_text(model_text(graph, declare_types), "again", "");
+    CHECK(graph_text(again) == kText);
+  }
+}
+
+TEST_CASE("every model of the corpus survives both forms") {
+  for (const std::string& path : corpus_graphs(FUSEC_TESTS_DIR "/corpus/models")) {
+    CAPTURE(path);
+    const Graph graph = read_model(path);
+    CHECK(first_problem(graph) == "");
+    const std::string text = graph_text(graph);
+    CHECK(graph_text(read_model_text(model_text(graph), path, graph.directory)) == text);
+    CHECK(graph_text(parse_graph_text(text, OpTable::builtin(), graph.directory)) == text);
+  }
+}
+
+TEST_CASE("comments and blanks are no statements") {
+  const Graph graph = parse_graph_text("# a graph\n\ninput x: float32[2]   # two\n  y : float32[ 2 ]=neg( x )\nreturn y");
+  CHECK(graph_text(graph) == "model \"model\"\ninput x: float32[2]\ny: float32[2] = neg(x)\nreturn y\n");
+}
+
+TEST_CASE("the text's syntax errors tell the line") {
+  const auto message = [](const char* text) -> std::string {
+    try {
+      parse_graph_text(text);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message("input x: float32[2]\ny float32[2] = neg(x)\n") ==
+        "graph text: line 2, column 3: found \"float32[2] = neg(x)\", expected ':'");
+  CHECK(message("input x: float32[2\n") == "graph text: line 1, column 19: found the end of the line, expected ','");
+  CHECK(message("input x: float32[2]\ny: float32[3] = neg(x)\nreturn y\n") ==
+        "graph text#/nodes/0/outputs/0/shape: a declared shape does not agree with inference: found [3], expected [2]");
+}
+
+TEST_CASE("the builder infers types and makes names") {
+  GraphBuilder b("built");
+  const Dim n = b.symbol("n", {.max = 64});
+  const auto x = b.input("x", DType::kBFloat16, {n, 8});
+  const auto s = b.op("sigmoid", {x});
+  const auto y = b.op("mul", {x, s});
+  const auto z = b.op("mul", {y, 2.0}, {}, "twice");
+  const auto t = b.op("sum", {z}, {{"dim", -1}, {"keepdim", true}});
+  b.output(t);
+  b.output(b.op("mul", {z, z}));
+  CHECK(graph_text(b.finish()) == R"(model "built"
+symbol n min=1 max=64 multiple_of=1 hint=64
+input x: bfloat16[n, 8]
+sigmoid: bfloat16[n, 8] = sigmoid(x)
+mul: bfloat16[n, 8] = mul(x, sigmoid)
+twice: bfloat16[n, 8] = mul(mul, 2.0)
+sum: bfloat16[n, 1] = sum(twice, dim=[-1], keepdim=true)
+mul_1: bfloat16[n, 8] = mul(twice, twice)
+return sum, mul_1
+)");
+}
+
+TEST_CASE("the builder's errors are errors of usage") {
+  GraphBuilder b;
+  const auto x = b.input("x", DType::kFloat32, {8});
+  const auto message = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::kUsage);
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(message([&] { b.op("sofmax", {x}); }) ==
+        "unknown op: found \"sofmax\", expected an op of the table; custom() takes others (hint: did you mean \"softmax\"?)");
+  CHECK(message([&] { b.op("neg", {x, x}); }) ==
+        "node \"neg\", inputs: wrong number of operands of neg: found 2, expected 1 (x)");
+  CHECK(message([&] { b.op("sum", {x}, {{"dims", 0}}); }) ==
+        "sum, attrs/dims: unknown attribute of sum: found \"dims\", expected one of dim, keepdim (hint: did you mean "
+        "\"dim\"?)");
+  CHECK(message([&] { b.input("x", DType::kFloat32, {}); }) == "a value of this name exists already: found \"x\"");
+  CHECK(message([&] { b.finish(); }) == "the graph has no outputs");
+}
+
+}  // namespace fusec
