@@ -1,5 +1,7 @@
 #include "ir/attribute_text.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <type_traits>
 
@@ -29,6 +31,15 @@ std::string json_text(const Scalar& scalar) {
   if (scalar.category == Category::kBool) return scalar.integer ? "true" : "false";
   if (scalar.category == Category::kInteger) return std::to_string(scalar.integer);
   return number_text(scalar.real);
+}
+
+std::string element_text(const Scalar& element, DType dtype) {
+  if (dtype == DType::kUInt64) return std::to_string(static_cast<std::uint64_t>(element.integer));  // kept as its bits
+  if (element.category != Category::kFloat || !std::isfinite(element.real) || dtype == DType::kFloat64)
+    return json_text(element);
+  std::string text = fmt::format("{}", static_cast<float>(element.real));
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
 }
 
 std::string json_text(const Dim& dim, const std::vector<Symbol>& symbols) {

@@ -10,6 +10,8 @@ namespace fusec {
 
 // 2, 2.0, true, "inf" (infinities and NaN as strings, as the format has them).
 std::string json_text(const Scalar& scalar);
+// An element of a constant's data: floats with as few digits as give the same value of the dtype.
+std::string element_text(const Scalar& element, DType dtype);
 // A dimension: 4096, "2*tokens".
 std::string json_text(const Dim& dim, const std::vector<Symbol>& symbols);
 // An attribute's value as the format writes it.

@@ -29,8 +29,7 @@ std::string constant_text(const Graph& graph, const Constant& c) {
     const char* separator = "";
     for (const Scalar& element : *c.data) {
       text += separator;
-      text += type.dtype == DType::kUInt64 ? std::to_string(static_cast<std::uint64_t>(element.integer))
-                                           : json_text(element);
+      text += element_text(element, type.dtype);
       separator = ", ";
     }
     text += "]";

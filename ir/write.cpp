@@ -75,19 +75,13 @@ class Writer {
                        name(type.dtype), shape(type.shape));
   }
 
-  // An element of a constant's data; a 64-bit unsigned one is kept as its bits.
-  static std::string element(const Scalar& scalar, DType dtype) {
-    if (dtype == DType::kUInt64) return std::to_string(static_cast<std::uint64_t>(scalar.integer));
-    return json_text(scalar);
-  }
-
   std::string constant(const Constant& c) {
     std::string text = "{" + declaration(c.value);
     if (c.data) {
       text += ", \"data\": [";
       const char* separator = "";
       for (const Scalar& scalar : *c.data) {
-        text += separator + element(scalar, graph_.tensor(c.value).dtype);
+        text += separator + element_text(scalar, graph_.tensor(c.value).dtype);
         separator = ", ";
       }
       text += "]";

@@ -13,12 +13,12 @@
 namespace fusec {
 namespace {
 
-constexpr const char* kText = R"(model "a b"
+const std::string kText = R"(model "a b"
 symbol n min=1 max=64 multiple_of=4 hint=16
 input x: float32[n, 8]
 input "1": float32[n, 8]
-constant w: float32[8] = [1.0, -0.5, "nan", "inf", 1e+30, 0.0, 2.0, 3.0]
-y: float32[n, 8] = custom.e(x, w, 2, 1.5, true, null, {2*n+1}, k=[1, 2], s="q")
+constant w: float32[9] = [1.0, -0.5, "nan", "inf", 1e+30, 0.1, 0.0, 2.0, 3.0]
+y: float32[n, 8] = custom.e(x, w, 2, 1.5, true, null, {2*n+1}, k=[1,2], s="q")
 z.0: float32[n, 4], "z 1": int8[n//2] = custom.two(y, "1") as "node/z" pattern=opaque fuse=false
 "return": float32[n, 8] = neg(y)
 return z.0, y, x, "return"
@@ -53,7 +53,8 @@ TEST_CASE("every model of the corpus survives both forms") {
 }
 
 TEST_CASE("comments and blanks are no statements") {
-  const Graph graph = parse_graph_text("# a graph\n\ninput x: float32[2]   # two\n  y : float32[ 2 ]=neg( x )\nreturn y");
+  const Graph graph =
+      parse_graph_text("# a graph\n\ninput x: float32[2]   # two\n  y : float32[ 2 ]=neg( x )\nreturn y");
   CHECK(graph_text(graph) == "model \"model\"\ninput x: float32[2]\ny: float32[2] = neg(x)\nreturn y\n");
 }
 
@@ -108,10 +109,14 @@ TEST_CASE("the builder's errors are errors of usage") {
     return "";
   };
   CHECK(message([&] { b.op("sofmax", {x}); }) ==
-        "unknown op: found \"sofmax\", expected an op of the table; custom() takes others (hint: did you mean \"softmax\"?)");
-  CHECK(message([&] { b.op("neg", {x, x}); }) ==
-        "node \"neg\", inputs: wrong number of operands of neg: found 2, expected 1 (x)");
-  CHECK(message([&] { b.op("sum", {x}, {{"dims", 0}}); }) ==
+        "unknown op: found \"sofmax\", expected an op of the table; custom() takes others (hint: did you mean "
+        "\"softmax\"?)");
+  CHECK(message([&] {
+          b.op("neg", {x, x});
+        }) == "node \"neg\", inputs: wrong number of operands of neg: found 2, expected 1 (x)");
+  CHECK(message([&] {
+          b.op("sum", {x}, {{"dims", 0}});
+        }) ==
         "sum, attrs/dims: unknown attribute of sum: found \"dims\", expected one of dim, keepdim (hint: did you mean "
         "\"dim\"?)");
   CHECK(message([&] { b.input("x", DType::kFloat32, {}); }) == "a value of this name exists already: found \"x\"");
