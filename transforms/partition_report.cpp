@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/value_bytes.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -10,28 +11,6 @@ namespace {
 bool is_view(const Node& node) {
   return node.op->view || node.op->special == Special::kTuple;
 }
-
-// Sizes of values at the hints; a type's size is worked out once.
-class ValueBytes {
- public:
-  explicit ValueBytes(const Graph& graph) : graph_(graph), known_(graph.type_count(), -1) {}
-  std::int64_t of(ValueId v) {
-    std::int64_t& bytes = known_[graph_.value(v).type];
-    if (bytes < 0) bytes = of(graph_.type(v));
-    return bytes;
-  }
-
- private:
-  std::int64_t of(const ValueType& type) const {
-    if (!type.is_tuple) return bytes_at_hint(type.tensor, graph_.symbols);
-    std::int64_t sum = 0;
-    for (const ValueType& field : type.fields) sum += of(field);
-    return sum;
-  }
-
-  const Graph& graph_;
-  std::vector<std::int64_t> known_;
-};
 
 // Writes JSON: the report of a graph with a million nodes is some 100 MB, which no tree has to hold first.
 class Writer {

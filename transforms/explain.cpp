@@ -1,0 +1,219 @@
+#include "transforms/explain.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "analysis/value_bytes.h"
+#include "ir/error.h"
+#include "ir/spelling.h"
+#include "transforms/fusion_trial.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMostChanges = 8;  // "the smallest change" is not a rebuilt model
+
+// Beyond this the ledger names the node where ways meet instead of searching the one on the way that is to blame.
+constexpr std::size_t kMostNodesForPreciseLedger = 20000;
+
+// Global memory traffic of groups, as they are or as one.
+class Traffic {
+ public:
+  Traffic(const Graph& graph, const FusionPlan& plan)
+      : graph_(graph), plan_(plan), bytes_(graph), uses_(uses_of(graph)), is_output_(graph.value_count(), 0) {
+    for (const ValueId v : graph.outputs) is_output_[v] = 1;
+  }
+
+  std::int64_t saved_by_joining(std::vector<GroupId> groups) {
+    std::ranges::sort(groups);
+    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    std::int64_t apart = 0;
+    for (const GroupId g : groups) apart += of({g});
+    return apart - of(groups);
+  }
+
+  // What an edge costs: the reading group's load, and the store if nobody else needs it.
+  std::int64_t of_edge(ValueId v, GroupId reader) {
+    const bool others =
+        is_output_[v] != 0 || std::ranges::any_of(uses_.of(v), [&](NodeId n) {
+          return plan_.group_of[n] != reader && plan_.group_of[n] != plan_.group_of[graph_.value(v).producer];
+        });
+    return bytes_.of(v) * (others ? 1 : 2);
+  }
+
+ private:
+  std::int64_t of(const std::vector<GroupId>& groups) {
+    const auto inside = [&](NodeId n) { return std::ranges::binary_search(groups, plan_.group_of[n]); };
+    std::unordered_set<ValueId> read;
+    std::int64_t sum = 0;
+    for (const GroupId g : groups) {
+      for (const NodeId n : plan_.groups[g].nodes) {
+        const Node& node = graph_.nodes[n];
+        for (const ValueId v : node.inputs) {
+          if (v == kNone) continue;
+          const Value& value = graph_.value(v);
+          if (value.kind == Value::Kind::kResult && inside(value.producer)) continue;
+          if (read.insert(v).second) sum += bytes_.of(v);
+        }
+        for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+          const auto outside = [&](NodeId user) { return !inside(user); };
+          if (is_output_[v] != 0 || std::ranges::any_of(uses_.of(v), outside)) sum += bytes_.of(v);
+        }
+      }
+    }
+    return sum;
+  }
+
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  ValueBytes bytes_;
+  const Uses uses_;
+  std::vector<std::uint8_t> is_output_;
+};
+
+Obstacle obstacle_for_people(const FusionTrial& trial, const FusionPlan& plan, const VertexObstacle& obstacle,
+                             Traffic& traffic) {
+  Obstacle result{.from = trial.node_of(obstacle.leader),
+                  .to = trial.node_of(obstacle.meeting),
+                  .rule = obstacle.decision.rule,
+                  .phase = obstacle.decision.phase,
+                  .blocker = trial.node_of(obstacle.decision.blocker)};
+  if (result.to != kNone) {
+    result.bytes_saved = traffic.saved_by_joining({plan.group_of[result.from], plan.group_of[result.to]});
+  }
+  result.would_allow = trial.suggest(obstacle).value_or("");
+  return result;
+}
+
+// The first obstacle between neighbours among the nodes asked about.
+std::vector<VertexObstacle> all_obstacles(const FusionTrial& trial, const std::vector<Vertex>& vertices) {
+  std::vector<VertexObstacle> all;
+  for (std::size_t i = 1; i < vertices.size(); ++i) {
+    for (const VertexObstacle& o : trial.obstacles(vertices[i - 1], vertices[i])) {
+      if (std::ranges::find(all, o.leader, &VertexObstacle::leader) == all.end()) all.push_back(o);
+    }
+  }
+  std::ranges::sort(all, {}, &VertexObstacle::leader);
+  return all;
+}
+
+// Removes one obstacle after the other until the vertices are together; empty where one has no remedy.
+std::vector<std::string> changes_that_join(FusionTrial& trial, const std::vector<Vertex>& vertices) {
+  std::vector<std::string> changes;
+  while (!trial.together(vertices)) {
+    if (changes.size() == kMostChanges) return {};
+    std::optional<std::string> change;
+    for (const VertexObstacle& obstacle : all_obstacles(trial, vertices)) {
+      change = trial.remove(obstacle);
+      if (change) break;
+    }
+    if (!change || std::ranges::find(changes, *change) != changes.end()) return {};
+    changes.push_back(*change);
+  }
+  return changes;
+}
+
+// A plan that did not come from the partitioner's questions alone: what it says itself.
+Obstacle obstacle_of_plan(const FusionPlan& plan, NodeId from, NodeId to) {
+  Obstacle obstacle{.from = from, .to = to, .rule = plan.decisions[from].rule};
+  if (obstacle.rule == FusionRule::kJoined) obstacle.rule = FusionRule::kUndecided;
+  if (plan.strategy == Strategy::kUnfused) obstacle.would_allow = "--strategy=tvm or --strategy=full";
+  if (obstacle.rule == FusionRule::kGivenPlan) obstacle.would_allow = "one group for both in the plan file";
+  return obstacle;
+}
+
+bool is_of_partitioner(const FusionPlan& plan, NodeId n) {
+  return plan.strategy != Strategy::kUnfused && plan.decisions[n].rule != FusionRule::kGivenPlan;
+}
+
+}  // namespace
+
+std::vector<NodeId> find_nodes(const Graph& graph, std::span<const std::string> names) {
+  std::vector<NodeId> nodes;
+  for (const std::string& node_name : names) {
+    const NodeId n = graph.find_node(node_name);
+    if (n == kNone) {
+      std::vector<std::string_view> candidates;
+      for (const Node& node : graph.nodes) candidates.push_back(node.name);
+      throw Error(ErrorKind::kInput, Error::Parts{.file = graph.file,
+                                                  .what = "no such node",
+                                                  .found = in_quotes(node_name),
+                                                  .hint = did_you_mean(node_name, candidates)});
+    }
+    nodes.push_back(n);
+  }
+  return nodes;
+}
+
+Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
+                    std::span<const NodeId> nodes) {
+  Explanation answer{.nodes = {nodes.begin(), nodes.end()}};
+  std::ranges::sort(answer.nodes);
+  answer.nodes.erase(std::unique(answer.nodes.begin(), answer.nodes.end()), answer.nodes.end());
+  if (answer.nodes.empty()) return answer;
+  std::vector<GroupId> groups;
+  for (const NodeId n : answer.nodes) groups.push_back(plan.group_of[n]);
+  answer.one_kernel = std::ranges::all_of(groups, [&](GroupId g) { return g == groups.front(); });
+  if (answer.one_kernel) {
+    for (const NodeId n : answer.nodes) answer.joined.push_back(plan.decisions[n]);
+    return answer;
+  }
+  Traffic traffic(graph, plan);
+  answer.bytes_saved = traffic.saved_by_joining(groups);
+  if (is_of_partitioner(plan, answer.nodes.front())) {
+    FusionTrial trial(graph, kinds, plan);
+    std::vector<Vertex> vertices;
+    for (const NodeId n : answer.nodes) vertices.push_back(trial.vertex_of(n));
+    for (const VertexObstacle& o : all_obstacles(trial, vertices)) {
+      answer.obstacles.push_back(obstacle_for_people(trial, plan, o, traffic));
+    }
+    answer.would_allow = changes_that_join(trial, vertices);
+  }
+  if (answer.obstacles.empty()) {
+    for (std::size_t i = 1; i < answer.nodes.size(); ++i) {
+      if (groups[i - 1] == groups[i]) continue;
+      Obstacle& obstacle = answer.obstacles.emplace_back(obstacle_of_plan(plan, answer.nodes[i - 1], answer.nodes[i]));
+      obstacle.bytes_saved = traffic.saved_by_joining({groups[i - 1], groups[i]});
+    }
+  }
+  return answer;
+}
+
+std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
+  std::vector<LedgerEntry> entries;
+  if (graph.nodes.empty()) return entries;
+  Traffic traffic(graph, plan);
+  std::optional<FusionTrial> trial;
+  if (is_of_partitioner(plan, 0)) trial.emplace(graph, kinds, plan);
+  const bool precise = graph.nodes.size() <= kMostNodesForPreciseLedger;
+  std::unordered_map<Vertex, VertexObstacle> known;      // by leader
+  std::vector<NodeId> noted(graph.nodes.size(), kNone);  // the latest consumer noted for a producer
+  for (NodeId to = 0; to < graph.nodes.size(); ++to) {
+    for (const ValueId v : graph.nodes[to].inputs) {
+      if (v == kNone || graph.value(v).kind != Value::Kind::kResult) continue;
+      const NodeId from = graph.value(v).producer;
+      if (plan.group_of[from] == plan.group_of[to] || noted[from] == to) continue;
+      noted[from] = to;
+      const Obstacle by_plan = obstacle_of_plan(plan, from, to);
+      LedgerEntry entry{.from = from, .to = to, .rule = by_plan.rule, .would_allow = by_plan.would_allow};
+      entry.bytes_saved = traffic.of_edge(v, plan.group_of[to]);
+      if (trial) {
+        const Vertex leader = trial->result().root[trial->vertex_of(from)];
+        if (!known.contains(leader)) known.emplace(leader, trial->obstacle_of(leader, precise));
+        const VertexObstacle& obstacle = known.at(leader);
+        if (obstacle.decision.rule != FusionRule::kJoined) {
+          entry.rule = obstacle.decision.rule;
+          entry.phase = obstacle.decision.phase;
+          entry.blocker = trial->node_of(obstacle.decision.blocker);
+          entry.would_allow = trial->suggest(obstacle).value_or("");
+        }
+      }
+      entries.push_back(std::move(entry));
+    }
+  }
+  return entries;
+}
+
+}  // namespace fusec

@@ -1,0 +1,175 @@
+#include "transforms/explain_print.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+std::string node_text(const Graph& graph, NodeId n) {
+  return in_quotes(graph.nodes[n].name);
+}
+std::string node_json(const Graph& graph, NodeId n) {
+  return n == kNone ? "null" : json_string(graph.nodes[n].name);
+}
+std::string text_json(const std::string& text) {
+  return text.empty() ? "null" : json_string(text);
+}
+
+std::string joined_nodes(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (const NodeId n : nodes) names.push_back(node_text(graph, n));
+  return listed(names);
+}
+
+// "1 234 567 bytes": sizes are read by people here.
+std::string bytes_text(std::int64_t bytes) {
+  std::string digits = std::to_string(bytes);
+  for (std::ptrdiff_t i = std::ssize(digits) - 3; i > (bytes < 0 ? 1 : 0); i -= 3)
+    digits.insert(static_cast<std::size_t>(i), " ");
+  return digits + (bytes == 1 ? " byte" : " bytes");
+}
+
+void write_decision(const Graph& graph, NodeId n, const FusionDecision& decision, Out out) {
+  if (decision.rule == FusionRule::kGivenPlan)
+    fmt::format_to(out, "  {}: {}\n", node_text(graph, n), sentence(decision.rule));
+  if (decision.rule != FusionRule::kJoined) return;
+  fmt::format_to(out, "  phase {}: {} joined", decision.phase, node_text(graph, n));
+  if (decision.meeting != kNone) fmt::format_to(out, " {}", node_text(graph, decision.meeting));
+  if (decision.blocker != kNone) fmt::format_to(out, ", taken along by {}", node_text(graph, decision.blocker));
+  fmt::format_to(out, "\n");
+}
+
+void write_obstacle(const Graph& graph, const Obstacle& o, Out out) {
+  fmt::format_to(out, "  phase {}: {} did not join", o.phase, node_text(graph, o.from));
+  fmt::format_to(out, "{}: {}\n", o.to == kNone ? " what follows" : " " + node_text(graph, o.to), sentence(o.rule));
+  fmt::format_to(out, "    rule {}", name(o.rule));
+  if (o.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, o.blocker));
+  if (o.to != kNone) fmt::format_to(out, "; joining would save {}", bytes_text(o.bytes_saved));
+  fmt::format_to(out, "\n");
+  if (!o.would_allow.empty()) fmt::format_to(out, "    would be allowed: {}\n", o.would_allow);
+}
+
+void write_obstacle_json(const Graph& graph, const Obstacle& o, Out out) {
+  fmt::format_to(out, "{{\"from\": {}, \"to\": {}, \"phase\": {}, \"rule\": \"{}\", \"reason\": {}, \"blocker\": {}, ",
+                 node_json(graph, o.from), node_json(graph, o.to), o.phase, name(o.rule), json_string(sentence(o.rule)),
+                 node_json(graph, o.blocker));
+  fmt::format_to(out, "\"bytes_saved\": {}, \"would_allow\": {}}}", o.bytes_saved, text_json(o.would_allow));
+}
+
+template <typename List, typename WriteItem>
+void write_list(const List& list, std::string_view separator, Out out, WriteItem write_item) {
+  bool first = true;
+  for (const auto& item : list) {
+    if (!first) fmt::format_to(out, "{}", separator);
+    first = false;
+    write_item(item);
+  }
+}
+
+void write_ledger(const Graph& graph, const std::vector<LedgerEntry>& edges, Out out) {
+  write_list(edges, ",", out, [&](const LedgerEntry& e) {
+    fmt::format_to(out, "\n  {{\"from\": {}, \"to\": {}, \"phase\": {}, \"rule\": \"{}\", \"blocker\": {}, ",
+                   node_json(graph, e.from), node_json(graph, e.to), e.phase, name(e.rule),
+                   node_json(graph, e.blocker));
+    fmt::format_to(out, "\"bytes_saved\": {}, \"would_allow\": {}}}", e.bytes_saved, text_json(e.would_allow));
+  });
+}
+
+}  // namespace
+
+std::string explanation_text(const Graph& graph, const FusionPlan& plan, const Explanation& explanation) {
+  std::string text;
+  const Out out(text);
+  fmt::format_to(out, "{}: ", joined_nodes(graph, explanation.nodes));
+  if (explanation.one_kernel) {
+    if (explanation.nodes.empty()) return "nothing to explain\n";
+    fmt::format_to(out, "one kernel, {}\n", plan.groups[plan.group_of[explanation.nodes[0]]].name);
+    for (std::size_t i = 0; i < explanation.nodes.size(); ++i) {
+      write_decision(graph, explanation.nodes[i], explanation.joined[i], out);
+    }
+    return text;
+  }
+  fmt::format_to(out, "not one kernel\n");
+  for (const Obstacle& o : explanation.obstacles) write_obstacle(graph, o, out);
+  fmt::format_to(out, "  their groups as one kernel would save {}\n", bytes_text(explanation.bytes_saved));
+  if (!explanation.would_allow.empty()) {
+    fmt::format_to(out, "  they would be one kernel: ");
+    write_list(explanation.would_allow, "; and ", out, [&](const std::string& c) { fmt::format_to(out, "{}", c); });
+    fmt::format_to(out, "\n");
+  }
+  return text;
+}
+
+std::string explanation_json(const Graph& graph, const FusionPlan& plan, const Explanation& explanation) {
+  std::string text;
+  const Out out(text);
+  fmt::format_to(out, "{{\"nodes\": [");
+  write_list(explanation.nodes, ", ", out, [&](NodeId n) { fmt::format_to(out, "{}", node_json(graph, n)); });
+  const bool one = explanation.one_kernel && !explanation.nodes.empty();
+  fmt::format_to(out, "], \"one_kernel\": {}, \"group\": {},\n \"joined\": [", explanation.one_kernel,
+                 one ? json_string(plan.groups[plan.group_of[explanation.nodes[0]]].name) : "null");
+  for (std::size_t i = 0; i < explanation.joined.size(); ++i) {
+    const FusionDecision& d = explanation.joined[i];
+    fmt::format_to(out, "{}{{\"node\": {}, \"rule\": \"{}\", \"phase\": {}, \"to\": {}, \"because_of\": {}}}",
+                   i == 0 ? "" : ", ", node_json(graph, explanation.nodes[i]), name(d.rule), d.phase,
+                   node_json(graph, d.meeting), d.rule == FusionRule::kJoined ? node_json(graph, d.blocker) : "null");
+  }
+  fmt::format_to(out, "],\n \"obstacles\": [");
+  write_list(explanation.obstacles, ",\n  ", out, [&](const Obstacle& o) { write_obstacle_json(graph, o, out); });
+  fmt::format_to(out, "],\n \"bytes_saved\": {}, \"would_allow\": [", explanation.bytes_saved);
+  write_list(explanation.would_allow, ", ", out,
+             [&](const std::string& c) { fmt::format_to(out, "{}", json_string(c)); });
+  return text + "]}\n";
+}
+
+std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
+  std::string text;
+  const Out out(text);
+  for (const FusionGroup& group : plan.groups) {
+    fmt::format_to(out, "{} ({}): {}\n", group.name, name(group.pattern), joined_nodes(graph, group.nodes));
+    if (group.nodes.size() == 1) continue;
+    for (const NodeId n : group.nodes) write_decision(graph, n, plan.decisions[n], out);
+  }
+  for (const LedgerEntry& e : ledger(graph, kinds, plan)) {
+    fmt::format_to(out, "{} -> {}: not fused: {}\n", node_text(graph, e.from), node_text(graph, e.to),
+                   sentence(e.rule));
+    fmt::format_to(out, "    phase {}, rule {}", e.phase, name(e.rule));
+    if (e.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, e.blocker));
+    fmt::format_to(out, "; would save {}\n", bytes_text(e.bytes_saved));
+    if (!e.would_allow.empty()) fmt::format_to(out, "    would be allowed: {}\n", e.would_allow);
+  }
+  return text;
+}
+
+std::string explain_all_json(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
+  std::string text = "{\"groups\": [";
+  const Out out(text);
+  write_list(plan.groups, ",", out, [&](const FusionGroup& group) {
+    fmt::format_to(out, "\n  {{\"name\": {}, \"pattern\": \"{}\", \"nodes\": [", json_string(group.name),
+                   name(group.pattern));
+    write_list(group.nodes, ", ", out, [&](NodeId n) {
+      const FusionDecision& d = plan.decisions[n];
+      fmt::format_to(out, "{{\"name\": {}, \"rule\": \"{}\", \"phase\": {}}}", node_json(graph, n), name(d.rule),
+                     d.phase);
+    });
+    text += "]}";
+  });
+  text += "],\n \"edges\": [";
+  write_ledger(graph, ledger(graph, kinds, plan), out);
+  return text + "]}\n";
+}
+
+std::string ledger_json(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
+  std::string text = "{\"fusec_ledger\": 1, \"model\": " + json_string(graph.name) + ", \"strategy\": \"";
+  text.append(name(plan.strategy)).append("\", \"edges\": [");
+  write_ledger(graph, ledger(graph, kinds, plan), Out(text));
+  return text + "]}\n";
+}
+
+}  // namespace fusec

@@ -1,0 +1,249 @@
+#include "transforms/fusion_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::uint32_t kLargestLimitTried = 1u << 16;
+
+// The greatest kind that a node on the way may have for this rule not to say no.
+OpPattern allowed_kind(FusionRule rule) {
+  switch (rule) {
+    case FusionRule::kAnchorNeedsElementwise:
+      return OpPattern::kElemwise;
+    case FusionRule::kAnchorBlockedBetween:
+    case FusionRule::kAnchorBlockedAtEnd:
+      return OpPattern::kBroadcast;
+    default:
+      return OpPattern::kInjective;
+  }
+}
+
+bool is_about_kinds(FusionRule rule) {
+  switch (rule) {
+    case FusionRule::kAnchorNeedsElementwise:
+    case FusionRule::kAnchorBlockedBetween:
+    case FusionRule::kAnchorBlockedAtEnd:
+    case FusionRule::kSimpleNeedsSimplePath:
+    case FusionRule::kSimpleBlockedBetween:
+    case FusionRule::kSimpleBlockedAtEnd:
+    case FusionRule::kInjectiveBlockedBetween:
+    case FusionRule::kInjectiveBlockedAtEnd:
+    case FusionRule::kNothingJoinsTuple:
+    case FusionRule::kTupleStaysAlone:
+    case FusionRule::kTupleNeedsInjective:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+struct FusionTrial::Change {
+  enum class Kind { kPattern, kInternal, kFree, kNodeLimit, kArgumentLimit } kind;
+  Vertex vertex = kNoVertex;
+  OpPattern pattern = OpPattern::kElemwise;
+  std::string text;
+};
+
+FusionTrial::FusionTrial(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan)
+    : graph_(graph),
+      kinds_(kinds),
+      fusion_(build_fusion_graph(graph, kinds)),
+      arguments_(argument_table(graph, fusion_)),
+      max_fused_ops_(plan.max_fused_ops),
+      max_args_(plan.max_args) {
+  run();
+}
+
+void FusionTrial::run() {
+  post_.emplace(fusion_.forward);
+  result_ = partition(fusion_.forward, *post_,
+                      {.max_fused_ops = max_fused_ops_,
+                       .max_args = max_args_,
+                       .arguments = &arguments_,
+                       .kept_apart = &fusion_.kept_apart});
+}
+
+bool FusionTrial::together(std::span<const Vertex> vertices) const {
+  return std::ranges::all_of(vertices, [&](Vertex v) { return result_.root[v] == result_.root[vertices.front()]; });
+}
+
+std::string FusionTrial::name_of(Vertex v) const {
+  return in_quotes(graph_.nodes[fusion_.node_of[v]].name);
+}
+
+// Everything after `from` on the ways onward, not beyond `up_to` (where that is a vertex), which is part of it.
+std::vector<Vertex> FusionTrial::reachable(Vertex from, Vertex up_to) const {
+  std::vector<std::uint8_t> seen(fusion_.forward.size(), 0);
+  std::vector<Vertex> found;
+  Vertex at = from;
+  for (std::size_t next = 0;; at = found[next++]) {
+    if (at != up_to) {
+      for (const Vertex consumer : fusion_.forward.consumers(at)) {
+        if (!seen[consumer]) found.push_back(consumer);
+        seen[consumer] = 1;
+      }
+    }
+    if (next == found.size()) break;
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// The partitioner notes the post-dominator where the kinds on the way, taken together, forbid; here the node whose kind
+// it is. A value whose consumers never meet is held back by the first output, or value without use, behind it.
+Vertex FusionTrial::precise_blocker(Vertex leader, const VertexDecision& decision) const {
+  const ForwardGraph& forward = fusion_.forward;
+  if (decision.rule == FusionRule::kNeverMeets) {
+    for (const Vertex v : reachable(leader, kNoVertex)) {
+      if (forward.external[v] || forward.consumers(v).empty()) return v;
+    }
+  }
+  const bool by_way =
+      decision.rule == FusionRule::kAnchorNeedsElementwise || decision.rule == FusionRule::kSimpleNeedsSimplePath;
+  if (by_way) {
+    for (const Vertex v : reachable(leader, post_->parent(leader))) {
+      if (forward.pattern[v] == post_->pattern_to_parent(leader)) return v;
+    }
+  }
+  return decision.blocker;
+}
+
+VertexObstacle FusionTrial::obstacle_of(Vertex leader, bool precise) const {
+  VertexObstacle obstacle{.leader = leader, .meeting = post_->parent(leader), .decision = result_.decisions[leader]};
+  if (precise) obstacle.decision.blocker = precise_blocker(leader, obstacle.decision);
+  return obstacle;
+}
+
+// From both sides upward, always from the earlier group, until both are in one.
+std::vector<VertexObstacle> FusionTrial::obstacles(Vertex a, Vertex b) const {
+  std::vector<VertexObstacle> found;
+  Vertex left = result_.root[a], right = result_.root[b];
+  while (left != right) {
+    Vertex& earlier = left < right ? left : right;
+    const Vertex later = std::max(left, right);
+    found.push_back(obstacle_of(earlier, true));
+    const Vertex meeting = found.back().meeting;
+    if (meeting == kNoVertex) break;
+    // Had it joined, everything between would be in the group, too.
+    if (meeting > later && std::ranges::binary_search(reachable(earlier, meeting), later)) break;
+    earlier = result_.root[meeting];
+  }
+  std::ranges::sort(found, {}, &VertexObstacle::leader);
+  return found;
+}
+
+std::optional<FusionTrial::Change> FusionTrial::change_for(const VertexObstacle& obstacle) const {
+  const ForwardGraph& forward = fusion_.forward;
+  const VertexDecision& decision = obstacle.decision;
+  const FusionRule rule = decision.rule;
+  const Vertex blocker = decision.blocker;
+  const auto stop_returning = [&](Vertex v) {
+    return Change{
+        .kind = Change::Kind::kInternal, .vertex = v, .text = "do not return " + name_of(v) + " as an output"};
+  };
+  if (rule == FusionRule::kKeptApart) {
+    return Change{.kind = Change::Kind::kFree,
+                  .vertex = obstacle.leader,
+                  .text = "let " + name_of(obstacle.leader) + " be fused (--no-fuse, --no-fuse-node, \"fuse\")"};
+  }
+  if (rule == FusionRule::kGraphOutput) return stop_returning(obstacle.leader);
+  if (rule == FusionRule::kNeverMeets && blocker != kNoVertex && forward.external[blocker] != 0 &&
+      !forward.consumers(blocker).empty()) {
+    return stop_returning(blocker);
+  }
+  if (rule == FusionRule::kTooManyNodes) return Change{.kind = Change::Kind::kNodeLimit};
+  if (rule == FusionRule::kTooManyArguments) return Change{.kind = Change::Kind::kArgumentLimit};
+  const bool is_custom = graph_.nodes[fusion_.node_of[obstacle.leader]].op->custom;
+  if (rule == FusionRule::kOpaqueSource && is_custom) {
+    return Change{.kind = Change::Kind::kPattern,
+                  .vertex = obstacle.leader,
+                  .pattern = OpPattern::kElemwise,
+                  .text = "give " + name_of(obstacle.leader) + " \"pattern\": \"elemwise\", if that is what it is"};
+  }
+  if (!is_about_kinds(rule) || blocker == kNoVertex) return std::nullopt;
+  const OpPattern allowed = allowed_kind(rule);
+  if (fusion_.kept_apart[blocker]) {
+    return Change{.kind = Change::Kind::kFree, .vertex = blocker, .text = "let " + name_of(blocker) + " be fused"};
+  }
+  if (forward.pattern[blocker] > allowed) {
+    return Change{.kind = Change::Kind::kPattern,
+                  .vertex = blocker,
+                  .pattern = allowed,
+                  .text = fmt::format("if {}{} were {} (now {})", fusion_.is_item(blocker) ? "a result of " : "",
+                                      name_of(blocker), name(allowed), name(forward.pattern[blocker]))};
+  }
+  const Vertex anchor = result_.anchor[result_.root[blocker]];
+  if (anchor == kNoVertex) return std::nullopt;
+  return Change{.kind = Change::Kind::kPattern,
+                .vertex = anchor,
+                .pattern = OpPattern::kOpaque,
+                .text = "keep " + name_of(anchor) + " out of that group (--no-fuse-node)"};
+}
+
+std::optional<std::string> FusionTrial::suggest(const VertexObstacle& obstacle) const {
+  const std::optional<Change> change = change_for(obstacle);
+  if (!change) return std::nullopt;
+  if (change->kind == Change::Kind::kNodeLimit) return "a larger --max-fused-ops";
+  if (change->kind == Change::Kind::kArgumentLimit) return "a larger --max-args";
+  return change->text;
+}
+
+bool FusionTrial::is_stopped_by(const VertexObstacle& obstacle) const {
+  const Vertex leader = obstacle.leader;
+  return result_.root[leader] == leader && result_.decisions[leader].rule == obstacle.decision.rule;
+}
+
+// The smallest limit, found by doubling and halving, at which the rule no longer stops this group.
+std::string FusionTrial::raise_limit(const VertexObstacle& obstacle, std::uint32_t& limit, const char* option) {
+  std::uint32_t too_small = limit;
+  do {
+    limit *= 2;
+    run();
+  } while (is_stopped_by(obstacle) && limit < kLargestLimitTried);
+  if (is_stopped_by(obstacle)) return {};
+  std::uint32_t enough = limit;
+  while (enough - too_small > 1) {
+    limit = too_small + (enough - too_small) / 2;
+    run();
+    (is_stopped_by(obstacle) ? too_small : enough) = limit;
+  }
+  limit = enough;
+  run();
+  return option + std::to_string(limit);
+}
+
+std::optional<std::string> FusionTrial::remove(const VertexObstacle& obstacle) {
+  std::optional<Change> change = change_for(obstacle);
+  if (!change) return std::nullopt;
+  switch (change->kind) {
+    case Change::Kind::kPattern:
+      fusion_.forward.pattern[change->vertex] = change->pattern;
+      break;
+    case Change::Kind::kInternal:
+      fusion_.forward.external[change->vertex] = 0;
+      break;
+    case Change::Kind::kFree:
+      fusion_.forward.pattern[change->vertex] = kinds_[fusion_.node_of[change->vertex]];
+      fusion_.kept_apart[change->vertex] = 0;
+      break;
+    case Change::Kind::kNodeLimit:
+      change->text = raise_limit(obstacle, max_fused_ops_, "--max-fused-ops=");
+      break;
+    case Change::Kind::kArgumentLimit:
+      change->text = raise_limit(obstacle, max_args_, "--max-args=");
+      break;
+  }
+  if (change->text.empty()) return std::nullopt;
+  run();
+  return change->text;
+}
+
+}  // namespace fusec

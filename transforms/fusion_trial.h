@@ -1,0 +1,64 @@
+// A partition that can be tried with changes: what stands between two nodes, and which small change would remove it.
+// The answer of --explain is tried out, not guessed.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "analysis/fusion_graph.h"
+#include "ir/fusion_plan.h"
+#include "transforms/argument_count.h"
+#include "transforms/partition.h"
+
+namespace fusec {
+
+// A group, led by its last vertex, that was not joined to what follows.
+struct VertexObstacle {
+  Vertex leader = kNoVertex;
+  Vertex meeting = kNoVertex;
+  VertexDecision decision;  // its blocker made precise: the vertex whose kind or use is to blame
+};
+
+class FusionTrial {
+ public:
+  FusionTrial(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
+
+  const FusionGraph& fusion() const { return fusion_; }
+  const Partition& result() const { return result_; }
+  Vertex vertex_of(NodeId n) const { return fusion_.vertex_of[n]; }
+  NodeId node_of(Vertex v) const { return v == kNoVertex ? kNone : fusion_.node_of[v]; }
+  bool together(std::span<const Vertex> vertices) const;
+
+  // What keeps vertices a < b apart, from the first group on; nothing where they are together.
+  std::vector<VertexObstacle> obstacles(Vertex a, Vertex b) const;
+
+  // What stopped the group of this leader; precise: its blocker searched on the ways onward.
+  VertexObstacle obstacle_of(Vertex leader, bool precise) const;
+
+  // Changes the trial so that this obstacle is gone, and says what was changed; nothing where no change is known.
+  std::optional<std::string> remove(const VertexObstacle& obstacle);
+  // The same as a suggestion only.
+  std::optional<std::string> suggest(const VertexObstacle& obstacle) const;
+
+ private:
+  struct Change;
+  std::optional<Change> change_for(const VertexObstacle& obstacle) const;
+  void run();
+  Vertex precise_blocker(Vertex leader, const VertexDecision& decision) const;
+  std::vector<Vertex> reachable(Vertex from, Vertex up_to) const;
+  std::string raise_limit(const VertexObstacle& obstacle, std::uint32_t& limit, const char* option);
+  std::string name_of(Vertex v) const;
+  bool is_stopped_by(const VertexObstacle& obstacle) const;
+
+  const Graph& graph_;
+  std::span<const OpPattern> kinds_;
+  FusionGraph fusion_;
+  ArgumentTable arguments_;
+  std::uint32_t max_fused_ops_, max_args_;
+  std::optional<PostDominators> post_;
+  Partition result_;
+};
+
+}  // namespace fusec
