@@ -57,6 +57,8 @@ def main():
         emit = [args.fusec, os.path.join(MODELS, model), "-o", stem + ".cu", f"--strategy={strategy}",
                 f"--arch={target}", f"--cache-dir={folder}/cache"]
         why = run(emit + (["--no-nvrtc"] if args.nvcc else []), 900)
+        if why is None and not os.path.exists(stem + ".cu"):
+            why = "exit status 0, but no file was written"
         if why is None and args.nvcc:
             why = run([args.nvcc, f"-arch={target}", "-c", stem + ".cu", "-o", stem + ".o"], 900)
         return case, why
