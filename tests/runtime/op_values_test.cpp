@@ -1,5 +1,5 @@
-// Every op of the elementwise, reduction, norm, gated, rotary and quantize families against PyTorch, over dtypes,
-// attributes and awkward values: the models of tests/ops (generate.py there says how they were made).
+// The ops of the table against PyTorch, over dtypes, attributes and awkward values: the models of tests/ops
+// (generate.py there says how they were made).
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -81,8 +81,8 @@ void check_family(const std::string& family) {
 }  // namespace
 
 TEST_CASE("op values agree with PyTorch") {
-  for (const char* family :
-       {"unary", "binary", "ternary", "creation", "reduction", "composite", "gated", "rotary", "quantize"}) {
+  for (const char* family : {"unary", "binary", "ternary", "creation", "reduction", "composite", "gated", "rotary",
+                             "quantize", "movement", "indexing", "matrix", "convolution", "attention", "pooling"}) {
     CAPTURE(family);
     check_family(family);
   }
