@@ -8,7 +8,8 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kLongestName = 80;
+constexpr std::size_t kLongestName = 80;        // of a description; a number may follow
+constexpr std::size_t kLongestGivenName = 128;  // of a group in a plan file
 
 // Calls f(producing node, value) for each operand of a node that is a result.
 template <typename F>
@@ -79,11 +80,15 @@ std::vector<GroupId> topological_order(const FusionPlan& plan, const std::vector
   return order;
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_name_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+}
+
 void append_cleaned(std::string_view text, std::string& to) {
-  for (const char c : text) {
-    const bool keeps = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    to += keeps ? c : '_';
-  }
+  for (const char c : text) to += is_name_char(c) ? c : '_';
 }
 
 void write_descriptive_name(const Graph& graph, const FusionGroup& group, std::string& to) {
@@ -95,7 +100,7 @@ void write_descriptive_name(const Graph& graph, const FusionGroup& group, std::s
     append_cleaned(graph.nodes[n].op->name, to);
   }
   if (to.size() > kLongestName) to.resize(kLongestName);
-  if (to.empty() || (to[0] >= '0' && to[0] <= '9')) to.insert(to.begin(), '_');
+  if (to.empty() || is_digit(to[0])) to.insert(to.begin(), '_');
 }
 
 // "conv_2": it would look like the second numbered "conv".
@@ -250,9 +255,14 @@ void name_groups(const Graph& graph, FusionPlan& plan) {
 std::string cleaned_name(std::string_view text) {
   std::string clean;
   append_cleaned(text, clean);
-  if (clean.empty() || (clean[0] >= '0' && clean[0] <= '9')) clean.insert(clean.begin(), '_');
+  if (clean.empty() || is_digit(clean[0])) clean.insert(clean.begin(), '_');
   if (clean.size() > kLongestName) clean.resize(kLongestName);
   return clean;
+}
+
+bool is_group_name(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestGivenName && !is_digit(text[0]) &&
+         std::ranges::all_of(text, is_name_char);
 }
 
 std::string_view name(GroupCode code) {

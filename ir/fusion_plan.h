@@ -91,5 +91,7 @@ void name_groups(const Graph& graph, FusionPlan& plan);
 
 // An identifier made of arbitrary text, for names of groups and kernels: letters, digits and '_'.
 std::string cleaned_name(std::string_view text);
+// Such an identifier, of 128 bytes at most.
+bool is_group_name(std::string_view text);
 
 }  // namespace fusec

@@ -80,8 +80,8 @@ class PlanReader {
       if (key == "name") {
         expect(member, JsonKind::kString, "a name");
         result.name = member.text();
-        if (result.name != cleaned_name(result.name)) {
-          fail(member, "a kernel cannot be called so", "letters, digits and '_', 80 at most");
+        if (!is_group_name(result.name)) {
+          fail(member, "a kernel cannot be called so", "letters, digits and '_', 128 at most");
         }
       } else if (key == "nodes") {
         result.nodes = read_nodes(member);

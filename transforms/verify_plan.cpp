@@ -25,7 +25,7 @@ Fault check_names(const FusionPlan& plan) {
   std::unordered_set<std::string_view> names;
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
     const std::string& group_name = plan.groups[g].name;
-    if (group_name != cleaned_name(group_name)) return PlanFault{g, in_quotes(group_name) + " is no name for a kernel"};
+    if (!is_group_name(group_name)) return PlanFault{g, in_quotes(group_name) + " is no name for a kernel"};
     if (!names.insert(group_name).second) return PlanFault{g, "two groups are called " + in_quotes(group_name)};
   }
   return std::nullopt;
