@@ -67,7 +67,9 @@ void check_operand_count(const OpDef& op, std::size_t count) {
 }
 
 bool is_optional(const OpDef& op, std::size_t position) {
-  return op.custom || (position < op.operands.size() && op.operands[position].ends_with('?'));
+  if (op.custom) return true;
+  if (!op.operands.empty() && position >= op.operands.size() - 1 && op.operands.back().ends_with("?*")) return true;
+  return position < op.operands.size() && op.operands[position].ends_with('?');
 }
 
 }  // namespace fusec

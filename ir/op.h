@@ -87,10 +87,10 @@ enum class Special : std::uint8_t {
 
 struct OpDef {
   std::string name;
-  std::string family;   // "unary", "movement", ... as in the table of the format
-  std::string summary;  // one sentence for --list-ops
-  std::vector<std::string>
-      operands;  // "x", "weight?" optional, "tensors*" any number from there on, "tensors+" at least one
+  std::string family;                 // "unary", "movement", ... as in the table of the format
+  std::string summary;                // one sentence for --list-ops
+  std::vector<std::string> operands;  // "x", "weight?" optional, "tensors*" any number from there on ("tensors?*": null
+                                      // among them), "tensors+" at least one
   std::vector<AttributeSpec> attributes;
   bool several = false;  // results are always name.0, name.1, ...
   std::function<std::vector<ValueType>(const OpCall&)> infer;

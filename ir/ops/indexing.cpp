@@ -195,7 +195,7 @@ std::vector<OpDef> indexing_ops() {
                   {dim}, infer_scatter),
               Special::kScatter),
       special(row("index_put", "x with values written, or added, at the positions that the indices name.",
-                  {"x", "values", "indices*"}, {{"accumulate", kFlag}}, infer_index_put),
+                  {"x", "values", "indices?*"}, {{"accumulate", kFlag}}, infer_index_put),
               Special::kScatter),
       special(row("topk", "The k greatest or smallest elements of a dimension, and their positions.", {"x"},
                   {{"k", kDim, true}, {"dim", kInteger}, {"largest", kFlag}, {"sorted", kFlag}}, infer_topk),

@@ -48,9 +48,13 @@ std::vector<ValueType> infer_pad(const OpCall& call) {
   return {type};
 }
 
-// Where a position of the unpadded dimension, possibly outside it, takes its value.
-IndexExpr folded_position(const IndexExpr& position, const Dim& size, const std::string& mode) {
-  if (mode == "circular") return floor_mod(position, size);
+// Where a position of the unpadded dimension, possibly outside it, takes its value. A crop beside a circular padding
+// comes first: what is cut off does not come around.
+IndexExpr folded_position(const IndexExpr& position, const Dim& size, const Padding& padding, const std::string& mode) {
+  if (mode == "circular") {
+    const Dim front = max(-padding.before, 0), back = max(-padding.after, 0);
+    return floor_mod(position - front, size - front - back) + front;
+  }
   if (mode == "replicate") return min(max(position, 0), size - 1);
   const IndexExpr from_front = max(position, -position);
   return min(from_front, 2 * (size - 1) - from_front);
@@ -68,7 +72,7 @@ ExprId pad_formula(Formula& f, std::size_t, Index index) {
     if (mode == "constant")
       inside = inside && f.inside(own[d], x.shape[d]);
     else if (!x.shape[d].is(0))
-      own[d] = f.simplified(folded_position(own[d], x.shape[d], mode));
+      own[d] = f.simplified(folded_position(own[d], x.shape[d], padding[d], mode));
   }
   if (mode != "constant") return f.load(0, own);
   const ScalarType type = compute_type(x.dtype);
