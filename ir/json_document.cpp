@@ -34,7 +34,21 @@ struct Complaint {
   std::string found, expected;
 };
 
-Complaint complaint_of(std::string_view message) {
+// The text around an offset up to the next blank or punctuation, at most 40 bytes.
+std::string_view word_at(std::string_view text, std::size_t offset) {
+  constexpr std::string_view kEnds = " \t\r\n,:{}[]";
+  const auto inside = [&](std::size_t i) { return kEnds.find(text[i]) == std::string_view::npos; };
+  const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0) == 0x80; };
+  if (offset >= text.size()) return "";
+  std::size_t begin = offset, end = offset + 1;
+  while (begin > 0 && offset - begin < 20 && inside(begin - 1)) --begin;
+  while (end < text.size() && end - offset < 20 && inside(offset) && inside(end)) ++end;
+  while (begin > 0 && continues(begin)) --begin;
+  while (end < text.size() && continues(end)) ++end;
+  return text.substr(begin, end - begin);
+}
+
+Complaint complaint_of(std::string_view message, std::string_view word) {
   if (const auto dash = message.find(" - "); dash != std::string_view::npos) message.remove_prefix(dash + 3);
   Complaint complaint{.expected = "JSON"};
   // The last token may itself hold any text: what is expected stands behind the last separator.
@@ -43,15 +57,12 @@ Complaint complaint_of(std::string_view message) {
     message = message.substr(0, split);
   }
   if (message.starts_with("invalid string: ")) complaint.expected = "a string as JSON has it";
-  std::string_view token;
-  if (const auto read = message.find("; last read: '"); read != std::string_view::npos) {
-    token = message.substr(read + 14);
-    if (token.ends_with('\'')) token.remove_suffix(1);
-    message = message.substr(0, read);
-  }
+  const auto read = message.find("; last read: '");
+  const bool malformed = read != std::string_view::npos;  // no token at all, so its text is told
+  message = message.substr(0, read);
   if (message.starts_with("unexpected ")) message.remove_prefix(11);
   complaint.found = message;
-  if (!token.empty()) complaint.found += " " + in_quotes(token);
+  if (malformed) complaint.found += " " + in_quotes(word);
   return complaint;
 }
 
@@ -101,7 +112,7 @@ class JsonHandler : public nlohmann::json::json_sax_t {
     }
     const std::size_t offset = std::min(position == 0 ? 0 : position - 1, text_.size());
     const Place place = place_of(text_, offset);
-    const Complaint complaint = complaint_of(error.what());
+    const Complaint complaint = complaint_of(error.what(), word_at(text_, offset));
     throw Error(ErrorKind::kInput, {.file = file_,
                                     .what = fmt::format("not JSON at line {}, column {}", place.line, place.column),
                                     .found = complaint.found,

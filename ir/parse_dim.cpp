@@ -7,6 +7,7 @@
 
 #include "ir/op.h"
 #include "ir/spelling.h"
+#include "ir/utf8.h"
 
 namespace fusec {
 namespace {
@@ -61,7 +62,8 @@ class Parser {
     if (at_ >= text_.size())
       found += ", which ends too early";
     else
-      found += fmt::format(" with {} at position {}", in_quotes(text_.substr(at_, 1)), at_ + 1);
+      found +=
+          fmt::format(" with {} at position {}", in_quotes(text_.substr(at_, character_length(text_, at_))), at_ + 1);
     fail("a dimension is not an expression", std::move(found), std::move(expected));
   }
 

@@ -297,12 +297,22 @@ ValueId NodeReader::operand(Json at, std::size_t position, const Op& op) {
       return graph_.add_number(read_scalar(context_, at, "a number as operand"));
     case JsonKind::kObject: {
       const Fields fields(context_, at, "an operand", {{"dim", true}});
-      return graph_.add_dim(read_dim(context_, *fields[0], symbols_));
+      return graph_.add_dim(dim_operand(*fields[0]));
     }
     case JsonKind::kArray:
       break;
   }
   context_.unfit(at, "an operand", "a value's name, a number, true, false, null or {\"dim\": ...}");
+}
+
+// The value of an expression is an integer of any sign.
+Dim NodeReader::dim_operand(Json at) const {
+  if (!at.is(JsonKind::kString)) return read_dim(context_, at, symbols_);
+  try {
+    return parse_dim(at.text(), symbols_);
+  } catch (const OpError& error) {
+    context_.fail(at, error);
+  }
 }
 
 std::vector<ValueType> NodeReader::declared_types(const FileNode& node) const {

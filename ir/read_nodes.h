@@ -71,6 +71,7 @@ class NodeReader {
   void add(NodeId id);
   std::vector<ValueId> operands(const FileNode& node, const Op& op);
   ValueId operand(Json at, std::size_t position, const Op& op);
+  Dim dim_operand(Json at) const;
   std::vector<ValueType> declared_types(const FileNode& node) const;
   std::vector<ValueType> infer(const FileNode& node, const OpDef& op, const std::vector<ValueId>& inputs,
                                const Attributes& attributes);

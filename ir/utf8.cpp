@@ -7,9 +7,7 @@
 #include <cstring>
 
 namespace fusec {
-namespace {
 
-// Length of the character that begins at `at`, 0 where it is malformed.
 std::size_t character_length(std::string_view text, std::size_t at) {
   auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : static_cast<unsigned char>(0);
@@ -30,8 +28,6 @@ std::size_t character_length(std::string_view text, std::size_t at) {
   }
   return 0;
 }
-
-}  // namespace
 
 std::size_t first_bad_utf8(std::string_view text) {
   std::size_t at = 0;

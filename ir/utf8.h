@@ -7,6 +7,9 @@
 
 namespace fusec {
 
+// Bytes of the character that begins at `at`, 0 where it is not well-formed.
+std::size_t character_length(std::string_view text, std::size_t at);
+
 // Offset of the first byte that is not well-formed UTF-8 (overlong forms, surrogates and values above U+10FFFF are
 // not); text.size() where all of it is.
 std::size_t first_bad_utf8(std::string_view text);
