@@ -1,0 +1,36 @@
+// Every access to memory goes through here: addresses become places in host memory, and on the way bounds, alignment,
+// "was it written" and races are checked and the traffic is counted.
+#pragma once
+
+#include "runtime/emulator/machine.h"
+
+namespace fusec::emulator {
+
+enum class Access : std::uint8_t { kRead, kWrite, kAtomic };
+
+struct Request {
+  Access access = Access::kRead;
+  Space space = Space::kGeneric;
+  std::uint32_t bytes = 0;          // of each lane
+  bool strong = false;              // volatile, relaxed, acquire, release: does not race with its like
+  const std::byte* data = nullptr;  // kWrite: what is written, lane after lane
+  std::uint32_t stride = 0;         // of `data`
+};
+
+using Addresses = std::uint64_t[kLanes];
+using Hosts = std::byte* [kLanes];
+
+// The lanes' addresses: register plus offset.
+void gather_addresses(const Warp& warp, const Instruction& in, Addresses& addresses);
+// hosts[lane] is where the lane's bytes lie, or null after a finding.
+void resolve(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses, Hosts& hosts);
+
+// One access to the warp's own shared memory (or a cluster neighbour's), checked like the above. Null after a finding.
+std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data);
+// The passes over the banks that such an access takes beyond the fewest possible.
+void count_banks(Warp& warp, std::uint32_t lanes, const Addresses& addresses, std::uint32_t bytes);
+
+// The lane's global memory, without counting.
+std::byte* resolve_global(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data);
+
+}  // namespace fusec::emulator

@@ -1,0 +1,138 @@
+// PTX instructions to Program: names become slots, opcodes become handlers. Each family of instructions decodes its
+// own in decode_*; what is left over, in the opcode or of its suffixes, is an error that names the instruction.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/emulator/module_data.h"
+#include "runtime/emulator/program.h"
+
+namespace fusec::emulator {
+
+// Throws Error (kInput).
+Program decode_kernel(const ModuleData& module, std::string_view kernel);
+
+// The suffixes of an opcode that nobody has understood yet, in order.
+class Suffixes {
+ public:
+  void reset(const std::vector<std::string>& suffixes) { left_.assign(suffixes.begin(), suffixes.end()); }
+  bool take(std::string_view word);
+  bool has(std::string_view word) const;
+  // The first suffix that is a type; kNone where there is none.
+  Type take_type();
+  // .rn .rz .rm .rp .rna and the integral ones .rni .rzi .rmi .rpi.
+  std::optional<Rounding> take_rounding();
+  std::optional<Rounding> take_integral_rounding();
+  bool empty() const { return left_.empty(); }
+  const std::vector<std::string_view>& left() const { return left_; }
+  void clear() { left_.clear(); }
+
+ private:
+  std::vector<std::string_view> left_;
+};
+
+// What a family of instructions needs in order to decode one instruction of a function.
+class Decoder {
+ public:
+  Decoder(const ModuleData& module, Program& program, std::size_t functions);
+
+  // The instruction being decoded.
+  const PtxInstruction& ptx() const { return *ptx_; }
+  std::string_view base() const { return ptx_->base; }
+  Suffixes suffixes;
+  Instruction out;  // to be filled
+
+  [[noreturn]] void fail(std::string what, std::string found = {}, std::string expected = {}) const;
+  [[noreturn]] void unknown() const { fail("unknown instruction", ptx_->opcode); }
+
+  std::size_t operands() const { return ptx_->operands.size(); }
+  const PtxOperand& operand(std::size_t i) const;
+  void expect_operands(std::size_t least, std::size_t most) const;
+
+  // Slots. `width` is in bytes; 0 takes any and reports it.
+  Slot destination(const PtxOperand& operand, int width);
+  Slot destination(const PtxOperand& operand, int least,
+                   std::uint8_t& width);  // any register of at least `least` bytes
+  Slot source(const PtxOperand& operand, Type type);
+  Slot source_any(const PtxOperand& operand, Type type, std::uint8_t& width);  // a register may be wider than the type
+  Slot predicate_destination(const PtxOperand& operand);
+  Slot predicate_source(const PtxOperand& operand);
+  int register_width(const PtxOperand& operand) const;  // bytes; 0: a predicate, -1: no register
+  bool is_predicate(const PtxOperand& operand) const { return register_width(operand) == 0; }
+  Slot scratch(int width);
+  Slot constant(std::uint64_t value, int width);
+  void begin_list();
+  void add_to_list(Slot slot, int width);
+
+  // An address operand: sets out.a, out.a_width and out.immediate. Gives the space the variable really lies in.
+  Space address(const PtxOperand& operand, Space space);
+
+  // Appends `instruction`, with the origin of the one being decoded, before the one being decoded.
+  void emit(const Instruction& instruction);
+
+  // ---- for decode.cpp
+  void place_module_variables(const std::vector<std::uint32_t>& functions);
+  void place_function(std::uint32_t function);
+  void decode_function(std::uint32_t function);
+  void finish();
+  std::vector<std::uint32_t> calls_of(std::uint32_t function) const;
+
+ private:
+  struct Frame {
+    std::vector<Slot> registers;
+    std::vector<std::uint64_t> variables;  // offsets in their spaces
+    Slot return_address = kNoSlot;
+    std::uint32_t begin = 0, end = 0;
+    bool placed = false;
+  };
+  struct Fixup {
+    std::uint32_t pc;
+    std::uint32_t function;  // callee
+  };
+
+  Slot allocate(int lane_bytes);
+  void place_variables(std::uint32_t function);
+  std::uint64_t place_shared(const PtxVariable& variable);
+  std::uint64_t place_local(const PtxVariable& variable);
+  std::uint64_t variable_address(const PtxOperand& operand, Space& space);
+  std::uint64_t immediate(const PtxOperand& operand, Type type) const;
+  Slot special(const PtxOperand& operand, int width);
+  void decode_instruction(const PtxInstruction& instruction);
+  void decode_call();
+  void copy_parameter(std::uint64_t from, std::uint64_t to, std::uint64_t bytes);
+
+  const ModuleData& module_;
+  Program& program_;
+  std::vector<Frame> frames_;  // by function of the module
+  std::uint32_t function_ = 0;
+  const PtxInstruction* ptx_ = nullptr;
+  std::map<std::pair<std::uint64_t, int>, Slot> constants_;
+  std::map<Special, Slot> specials_;
+  std::map<std::uint32_t, std::uint64_t> module_shared_;  // placed module-level .shared variables
+  std::vector<Fixup> calls_;
+};
+
+// The families: false where the opcode is none of theirs.
+bool decode_integer(Decoder& decoder);
+bool decode_float(Decoder& decoder);
+bool decode_half(Decoder& decoder);
+bool decode_convert(Decoder& decoder);
+bool decode_logic(Decoder& decoder);
+bool decode_compare(Decoder& decoder);
+bool decode_move(Decoder& decoder);
+bool decode_memory(Decoder& decoder);
+bool decode_atomic(Decoder& decoder);
+bool decode_async(Decoder& decoder);
+bool decode_warp(Decoder& decoder);
+bool decode_control(Decoder& decoder);
+bool decode_matrix(Decoder& decoder);
+
+// Gives every branch of code[begin, end) the pc where its paths meet again: its immediate post-dominator.
+void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,
+                        std::uint32_t end, bool is_entry);
+
+}  // namespace fusec::emulator

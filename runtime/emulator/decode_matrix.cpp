@@ -1,0 +1,378 @@
+// Matrix instructions of a warp: mma.sync, ldmatrix, stmatrix, movmatrix.
+//
+// All mma shapes follow one pattern. With E elements of A or B to a register, g = lane / 4 and t = lane % 4:
+//   A, register r, element i:  row g + 8 * (r odd), column t * E + i + (r / 2) * 4E   (8-row shapes: row g, r * 4E)
+//   B, register r, element i:  row t * E + i + r * 4E, column g
+//   C, element i:              row g + 8 * (i / 2), column 2t + i % 2
+#include <algorithm>
+#include <bit>
+
+#include "runtime/emulator/access.h"
+#include "runtime/emulator/decode.h"
+#include "runtime/emulator/lanes.h"
+
+namespace fusec::emulator {
+namespace {
+
+constexpr int kMaxK = 256;
+
+struct Shape {
+  int m = 0, n = 0, k = 0;
+};
+
+// What the handler needs beside the slots: kept in the instruction's immediate, 8 bits each.
+Shape shape_of(const Instruction& in) {
+  return {static_cast<int>(in.immediate & 0xff), static_cast<int>(in.immediate >> 8 & 0xff),
+          static_cast<int>(in.immediate >> 16 & 0xfff)};
+}
+
+bool is_wide(Type type) {
+  return type == Type::kF64;
+}
+int register_bits(Type type) {
+  return is_wide(type) ? 64 : 32;
+}
+
+template <class T>
+T element_value(Type type, std::uint64_t raw) {
+  switch (type) {
+    case Type::kF64:
+      return static_cast<T>(std::bit_cast<double>(raw));
+    case Type::kF16:
+      return static_cast<T>(half_to_float(static_cast<std::uint16_t>(raw)));
+    case Type::kBF16:
+      return static_cast<T>(bfloat_to_float(static_cast<std::uint16_t>(raw)));
+    // The hardware reads the upper 19 bits of a tf32 operand.
+    case Type::kTF32:
+      return static_cast<T>(std::bit_cast<float>(static_cast<std::uint32_t>(raw) & 0xffffe000u));
+    case Type::kE4M3:
+      return static_cast<T>(decode_float(static_cast<std::uint32_t>(raw), kE4M3Format));
+    case Type::kE5M2:
+      return static_cast<T>(decode_float(static_cast<std::uint32_t>(raw), kE5M2Format));
+    case Type::kS8:
+      return static_cast<T>(static_cast<std::int8_t>(raw));
+    case Type::kS4:
+      return static_cast<T>(static_cast<std::int8_t>(raw << 4) >> 4);
+    default:
+      return static_cast<T>(raw);
+  }
+}
+
+// Gathers A as m x k and B transposed as n x k, so that the product runs along k in both.
+template <class T>
+void gather(const Warp& warp, const Operand* registers, int count, Type type, bool is_a, int m, int k, T* out) {
+  const int width = bits(type), per_register = register_bits(type) / width;
+  const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  for (int r = 0; r < count; ++r) {
+    const bool tall = is_a && m == 16;
+    const int row_offset = tall ? 8 * (r & 1) : 0, k_offset = (tall ? r / 2 : r) * 4 * per_register;
+    const std::byte* source = warp.source(registers[r].slot);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      std::uint64_t raw = 0;
+      std::memcpy(&raw, source + lane * (register_bits(type) / 8), static_cast<std::size_t>(register_bits(type) / 8));
+      T* row = out + static_cast<std::ptrdiff_t>((lane / 4 + row_offset) * k + (lane % 4) * per_register + k_offset);
+      for (int i = 0; i < per_register; ++i) row[i] = element_value<T>(type, (raw >> (i * width % 64)) & mask);
+    }
+  }
+}
+
+// acc is m x n, m-major; B comes as n x k and is turned so that the inner loop runs over n.
+template <class T>
+void multiply(const T* a, const T* b, T* acc, int m, int n, int k) {
+  T turned[kMaxK * 8];
+  for (int j = 0; j < n; ++j) {
+    for (int p = 0; p < k; ++p) turned[p * 8 + j] = b[j * k + p];
+  }
+  for (int i = 0; i < m; ++i) {
+    T sum[8];
+    for (int j = 0; j < 8; ++j) sum[j] = acc[i * 8 + j];
+    for (int p = 0; p < k; ++p) {
+      const T x = a[i * k + p];
+      for (int j = 0; j < 8; ++j) sum[j] += x * turned[p * 8 + j];
+    }
+    for (int j = 0; j < 8; ++j) acc[i * 8 + j] = sum[j];
+  }
+}
+
+template <class T>
+T read_accumulator(const Warp& warp, const Operand* c, Type type, int lane, int i) {
+  if (type == Type::kF16) {
+    return static_cast<T>(
+        half_to_float(static_cast<std::uint16_t>(load_raw(warp, c[i / 2].slot, 4, lane) >> (16 * (i % 2)))));
+  }
+  T value;
+  std::memcpy(&value, warp.source(c[i].slot) + static_cast<std::size_t>(lane) * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class T>
+void write_accumulator(Warp& warp, const Operand* d, Type type, int lane, int i, T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (type == Type::kF16) {
+      const std::uint16_t half = float_to_half(value);
+      std::memcpy(warp.lanes(d[i / 2].slot) + lane * 4 + 2 * (i % 2), &half, 2);
+      return;
+    }
+    value = canonical(value);
+  }
+  std::memcpy(warp.lanes(d[i].slot) + static_cast<std::size_t>(lane) * sizeof(T), &value, sizeof(T));
+}
+
+// T: the accumulator. The order of its additions is ours; the ISA leaves it open.
+template <class T>
+void mma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  const Shape shape = shape_of(in);
+  const Operand* list = &warp.program->lists[in.list];
+  const int d_count = in.d_width, a_count = in.a_width, b_count = in.b_width;
+  const Operand *d = list, *a = list + d_count, *b = a + a_count, *c = b + b_count;
+  T a_values[16 * kMaxK], b_values[8 * kMaxK], sums[16 * 8];
+  gather(warp, a, a_count, in.type, true, shape.m, shape.k, a_values);
+  gather(warp, b, b_count, in.from, false, shape.m, shape.k, b_values);
+  const int per_lane = shape.m / 4;  // elements of C in a lane
+  const Type c_type = in.option ? Type::kF16 : Type::kNone, d_type = in.strong ? Type::kF16 : Type::kNone;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int i = 0; i < per_lane; ++i) {
+      sums[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2] = read_accumulator<T>(warp, c, c_type, lane, i);
+    }
+  }
+  multiply(a_values, b_values, sums, shape.m, shape.n, shape.k);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    for (int i = 0; i < per_lane; ++i) {
+      write_accumulator<T>(warp, d, d_type, lane, i, sums[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2]);
+    }
+  }
+  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
+}
+
+// Integers: products are exact in 32 bits, sums wrap, or saturate with .satfinite.
+void mma_integer(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  const Shape shape = shape_of(in);
+  const Operand* list = &warp.program->lists[in.list];
+  const int d_count = in.d_width, a_count = in.a_width, b_count = in.b_width;
+  const Operand *d = list, *a = list + d_count, *b = a + a_count, *c = b + b_count;
+  std::int32_t a_values[16 * kMaxK], b_values[8 * kMaxK], sums[16 * 8] = {};
+  gather(warp, a, a_count, in.type, true, shape.m, shape.k, a_values);
+  gather(warp, b, b_count, in.from, false, shape.m, shape.k, b_values);
+  multiply(a_values, b_values, sums, shape.m, shape.n, shape.k);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    for (int i = 0; i < shape.m / 4; ++i) {
+      const std::int32_t product = sums[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2];
+      std::int64_t sum =
+          static_cast<std::int64_t>(product) + static_cast<std::int32_t>(load_raw(warp, c[i].slot, 4, lane));
+      if (in.saturate) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);
+      store_raw(warp, d[i].slot, 4, lane, static_cast<std::uint32_t>(sum));
+    }
+  }
+  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
+}
+
+std::optional<Shape> take_shape(Suffixes& suffixes) {
+  constexpr std::pair<std::string_view, Shape> kShapes[] = {
+      {"m16n8k4", {16, 8, 4}},   {"m16n8k8", {16, 8, 8}}, {"m16n8k16", {16, 8, 16}}, {"m16n8k32", {16, 8, 32}},
+      {"m16n8k64", {16, 8, 64}}, {"m8n8k4", {8, 8, 4}},   {"m8n8k16", {8, 8, 16}},   {"m8n8k32", {8, 8, 32}}};
+  for (const auto& [word, shape] : kShapes) {
+    if (suffixes.take(word)) return shape;
+  }
+  return std::nullopt;
+}
+
+bool shape_fits(const Shape& shape, Type type) {
+  const int k = shape.k, tall = shape.m == 16;
+  switch (type) {
+    case Type::kF16:
+    case Type::kBF16:
+      return tall && (k == 8 || k == 16);
+    case Type::kTF32:
+      return tall && (k == 4 || k == 8);
+    case Type::kF64:
+      return tall ? k == 4 || k == 8 || k == 16 : k == 4;
+    case Type::kS8:
+    case Type::kU8:
+      return tall ? k == 16 || k == 32 : k == 16;
+    case Type::kS4:
+    case Type::kU4:
+      return tall ? k == 32 || k == 64 : k == 32;
+    case Type::kE4M3:
+    case Type::kE5M2:
+      return tall && (k == 16 || k == 32);
+    default:
+      return false;
+  }
+}
+
+void decode_mma(Decoder& decoder) {
+  Suffixes& suffixes = decoder.suffixes;
+  Instruction& out = decoder.out;
+  suffixes.take("sync");
+  suffixes.take("aligned");
+  const std::optional<Shape> shape = take_shape(suffixes);
+  if (!shape || !suffixes.take("row") || !suffixes.take("col")) decoder.unknown();
+  out.saturate = suffixes.take("satfinite");
+  const Type d = suffixes.take_type(), a = suffixes.take_type(), b = suffixes.take_type(), c = suffixes.take_type();
+  if (!shape_fits(*shape, a) || bits(a) != bits(b) || c == Type::kNone) decoder.unknown();
+  const bool integer = !is_float(a);
+  const bool wide = is_wide(a);
+  const bool good_sum = integer ? d == Type::kS32 && c == Type::kS32
+                        : wide  ? d == Type::kF64 && c == Type::kF64
+                                : (d == Type::kF32 || d == Type::kF16) && (c == Type::kF32 || c == Type::kF16);
+  if (!good_sum) decoder.unknown();
+  out.kind = InstructionClass::kTensor;
+  out.handler = integer ? mma_integer : wide ? mma<double> : mma<float>;
+  out.type = a;
+  out.from = b;
+  out.option = c == Type::kF16;
+  out.strong = d == Type::kF16;
+  out.immediate = shape->m | (shape->n << 8) | (shape->k << 16);
+  const int elements = register_bits(a) / bits(a);
+  const int a_count = shape->m * shape->k / kLanes / elements, b_count = shape->n * shape->k / kLanes / elements;
+  const int sums = shape->m / 4;
+  decoder.expect_operands(4, 4);
+  const int counts[4] = {d == Type::kF16 ? sums / 2 : sums, a_count, b_count, c == Type::kF16 ? sums / 2 : sums};
+  std::vector<Slot> slots;
+  const int width = wide ? 8 : 4;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const PtxOperand& operand = decoder.operand(i);
+    const bool single = operand.kind != PtxOperand::Kind::kVector;
+    const std::size_t given = single ? 1 : operand.parts.size();
+    if (given != static_cast<std::size_t>(counts[i])) decoder.fail("a fragment has the wrong number of registers");
+    for (std::size_t r = 0; r < given; ++r) {
+      const PtxOperand& part = single ? operand : operand.parts[r];
+      slots.push_back(i == 0 ? decoder.destination(part, width) : decoder.source(part, wide ? Type::kB64 : Type::kB32));
+    }
+  }
+  decoder.begin_list();
+  for (Slot slot : slots) decoder.add_to_list(slot, width);
+  out.d_width = static_cast<std::uint8_t>(counts[0]);
+  out.a_width = static_cast<std::uint8_t>(a_count);
+  out.b_width = static_cast<std::uint8_t>(b_count);
+  out.control = Control::kWarpSync;
+}
+
+// ---- ldmatrix stmatrix movmatrix: 8 x 8 matrices of 16-bit elements
+
+// Lane 8m + r holds the address of row r of matrix m; lane l gets elements 2 (l % 4) and the next of row l / 4, or of
+// the transpose's.
+void load_matrix(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  Addresses addresses;
+  gather_addresses(warp, in, addresses);
+  std::uint16_t rows[4][8][8] = {};
+  for (std::uint32_t matrix = 0; matrix < in.count; ++matrix) {
+    Hosts hosts = {};
+    resolve(warp, {.access = Access::kRead, .space = in.space, .bytes = 16}, 0xffu << (8 * matrix), addresses, hosts);
+    for (std::uint32_t row = 0; row < 8; ++row) {
+      if (hosts[8 * matrix + row] != nullptr) std::memcpy(rows[matrix][row], hosts[8 * matrix + row], 16);
+    }
+  }
+  for (std::uint32_t matrix = 0; matrix < in.count; ++matrix) {
+    const Operand& to = warp.program->lists[in.list + matrix];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if ((lanes >> lane & 1) == 0) continue;
+      const int i = lane / 4, j = 2 * (lane % 4);
+      const std::uint16_t low = in.option ? rows[matrix][j][i] : rows[matrix][i][j];
+      const std::uint16_t high = in.option ? rows[matrix][j + 1][i] : rows[matrix][i][j + 1];
+      store_raw(warp, to.slot, 4, lane, static_cast<std::uint32_t>(low) | (static_cast<std::uint32_t>(high) << 16));
+    }
+  }
+}
+
+void store_matrix(Warp& warp, const Instruction& in, std::uint32_t) {
+  Addresses addresses;
+  gather_addresses(warp, in, addresses);
+  for (std::uint32_t matrix = 0; matrix < in.count; ++matrix) {
+    const Operand& from = warp.program->lists[in.list + matrix];
+    std::uint16_t rows[kLanes][8] = {};  // by the lane that holds the row's address
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const std::uint64_t raw = load_raw(warp, from.slot, 4, lane);
+      const int i = lane / 4, j = 2 * (lane % 4);
+      for (int half = 0; half < 2; ++half) {
+        const auto value = static_cast<std::uint16_t>(raw >> (16 * half));
+        const std::size_t base = 8 * matrix;
+        if (in.option)
+          rows[base + static_cast<std::size_t>(j + half)][i] = value;
+        else
+          rows[base + static_cast<std::size_t>(i)][j + half] = value;
+      }
+    }
+    Hosts hosts = {};
+    resolve(warp,
+            {.access = Access::kWrite,
+             .space = in.space,
+             .bytes = 16,
+             .data = reinterpret_cast<const std::byte*>(rows),
+             .stride = 16},
+            0xffu << (8 * matrix), addresses, hosts);
+    for (std::uint32_t row = 8 * matrix; row < 8 * matrix + 8; ++row) {
+      if (hosts[row] != nullptr) std::memcpy(hosts[row], rows[row], 16);
+    }
+  }
+}
+
+void transpose_matrix(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  const Lanes<std::uint32_t> a = load_lanes<std::uint32_t>(warp, in.a);
+  const auto element = [&a](int i, int j) { return (a.at[4 * i + j / 2] >> (16 * (j % 2))) & 0xffffu; };
+  Lanes<std::uint32_t> result;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int i = lane / 4, j = 2 * (lane % 4);
+    result.at[lane] = element(j, i) | (element(j + 1, i) << 16);
+  }
+  store_lanes(warp, in.d, result, lanes);
+}
+
+void decode_matrix_transfer(Decoder& decoder, bool is_load) {
+  Suffixes& suffixes = decoder.suffixes;
+  Instruction& out = decoder.out;
+  suffixes.take("sync");
+  suffixes.take("aligned");
+  if (!suffixes.take("m8n8")) decoder.unknown();
+  std::size_t count = 0;
+  for (const auto& [word, number] : {std::pair{"x1", 1u}, {"x2", 2u}, {"x4", 4u}}) {
+    if (suffixes.take(word)) count = number;
+  }
+  out.option = suffixes.take("trans");
+  out.space = Space::kGeneric;
+  if (suffixes.take("shared") || suffixes.take("shared::cta")) out.space = Space::kShared;
+  if (count == 0 || suffixes.take_type() != Type::kB16) decoder.unknown();
+  decoder.expect_operands(2, 2);
+  const PtxOperand &value = decoder.operand(is_load ? 0 : 1), &where = decoder.operand(is_load ? 1 : 0);
+  out.space = decoder.address(where, out.space);
+  const bool single = value.kind != PtxOperand::Kind::kVector;
+  if ((single ? 1 : value.parts.size()) != count) decoder.fail("the wrong number of registers");
+  std::vector<Slot> slots;
+  for (std::size_t i = 0; i < count; ++i) {
+    const PtxOperand& part = single ? value : value.parts[i];
+    slots.push_back(is_load ? decoder.destination(part, 4) : decoder.source(part, Type::kB32));
+  }
+  decoder.begin_list();
+  for (Slot slot : slots) decoder.add_to_list(slot, 4);
+  out.kind = InstructionClass::kLoadStore;
+  out.handler = is_load ? load_matrix : store_matrix;
+  out.control = Control::kWarpSync;
+}
+
+}  // namespace
+
+bool decode_matrix(Decoder& decoder) {
+  const std::string_view base = decoder.base();
+  if (base == "mma") {
+    decode_mma(decoder);
+  } else if (base == "ldmatrix" || base == "stmatrix") {
+    decode_matrix_transfer(decoder, base == "ldmatrix");
+  } else if (base == "movmatrix") {
+    for (std::string_view word : {"sync", "aligned", "m8n8", "trans", "b16"}) {
+      if (!decoder.suffixes.take(word)) decoder.unknown();
+    }
+    decoder.expect_operands(2, 2);
+    decoder.out.kind = InstructionClass::kMove;
+    decoder.out.handler = transpose_matrix;
+    decoder.out.control = Control::kWarpSync;
+    decoder.out.d = decoder.destination(decoder.operand(0), 4);
+    decoder.out.a = decoder.source(decoder.operand(1), Type::kB32);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace fusec::emulator

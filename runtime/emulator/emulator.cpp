@@ -1,0 +1,576 @@
+#include "runtime/emulator/emulator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <thread>
+
+#include "ir/error.h"
+#include "runtime/emulator/decode.h"
+#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/machine.h"
+
+namespace fusec::emulator {
+namespace {
+
+constexpr std::uint64_t kClusterSlice = 1u << 20;  // warp instructions before another block has its turn
+constexpr std::size_t kMaxSuspended = 256;         // blocks of a host thread that wait for others
+constexpr std::uint64_t kMaxThreads = 1024;
+constexpr std::uint64_t kMaxParameterBytes = 32764;
+
+Dim3 position(std::uint64_t number, const Dim3& shape) {
+  return {static_cast<std::uint32_t>(number % shape.x), static_cast<std::uint32_t>(number / shape.x % shape.y),
+          static_cast<std::uint32_t>(number / shape.x / shape.y)};
+}
+
+std::uint64_t linear(const Dim3& at, const Dim3& shape) {
+  return at.x + std::uint64_t{shape.x} * (at.y + std::uint64_t{shape.y} * at.z);
+}
+
+// ---- setting up
+
+struct SpecialValues {
+  const Block& block;
+  const Warp& warp;
+
+  std::uint32_t value(Special special, int lane) const {
+    const LaunchState& state = *block.launch;
+    const Launch& launch = *state.launch;
+    const Dim3 thread = position(std::uint64_t{warp.number} * kLanes + static_cast<std::uint64_t>(lane), launch.block);
+    const Dim3& shape = state.cluster_shape;
+    const std::uint32_t bit = 1u << lane;
+    switch (special) {
+      case Special::kTidX:
+        return thread.x;
+      case Special::kTidY:
+        return thread.y;
+      case Special::kTidZ:
+        return thread.z;
+      case Special::kNtidX:
+        return launch.block.x;
+      case Special::kNtidY:
+        return launch.block.y;
+      case Special::kNtidZ:
+        return launch.block.z;
+      case Special::kCtaidX:
+        return block.index.x;
+      case Special::kCtaidY:
+        return block.index.y;
+      case Special::kCtaidZ:
+        return block.index.z;
+      case Special::kNctaidX:
+        return launch.grid.x;
+      case Special::kNctaidY:
+        return launch.grid.y;
+      case Special::kNctaidZ:
+        return launch.grid.z;
+      case Special::kLaneId:
+        return static_cast<std::uint32_t>(lane);
+      case Special::kWarpId:
+        return warp.number;
+      case Special::kNwarpId:
+        return 32;
+      case Special::kSmId:
+        return static_cast<std::uint32_t>(block.number % 108);
+      case Special::kNsmId:
+        return 108;
+      case Special::kGridId:
+        return 1;
+      case Special::kLanemaskEq:
+        return bit;
+      case Special::kLanemaskLe:
+        return bit | (bit - 1);
+      case Special::kLanemaskLt:
+        return bit - 1;
+      case Special::kLanemaskGe:
+        return ~(bit - 1);
+      case Special::kLanemaskGt:
+        return ~(bit | (bit - 1));
+      case Special::kClusterIdX:
+        return block.index.x / shape.x;
+      case Special::kClusterIdY:
+        return block.index.y / shape.y;
+      case Special::kClusterIdZ:
+        return block.index.z / shape.z;
+      case Special::kNclusterIdX:
+        return launch.grid.x / shape.x;
+      case Special::kNclusterIdY:
+        return launch.grid.y / shape.y;
+      case Special::kNclusterIdZ:
+        return launch.grid.z / shape.z;
+      case Special::kClusterCtaidX:
+        return block.index.x % shape.x;
+      case Special::kClusterCtaidY:
+        return block.index.y % shape.y;
+      case Special::kClusterCtaidZ:
+        return block.index.z % shape.z;
+      case Special::kClusterNctaidX:
+        return shape.x;
+      case Special::kClusterNctaidY:
+        return shape.y;
+      case Special::kClusterNctaidZ:
+        return shape.z;
+      case Special::kClusterCtarank:
+        return block.rank;
+      case Special::kClusterNctarank:
+        return static_cast<std::uint32_t>(shape.count());
+      case Special::kTotalShared:
+        return static_cast<std::uint32_t>(state.program->declared_shared_bytes) + launch.dynamic_shared_bytes;
+      case Special::kDynamicShared:
+        return launch.dynamic_shared_bytes;
+      case Special::kZero:
+        return 0;
+    }
+    return 0;
+  }
+};
+
+void start_warp(Block& block, Warp& warp, std::uint32_t number) {
+  const Program& program = *block.launch->program;
+  warp = Warp{};
+  warp.block = &block;
+  warp.program = &program;
+  warp.number = number;
+  const std::uint32_t left = block.threads - number * kLanes;
+  warp.exists = warp.live = left >= kLanes ? kAllLanes : (1u << left) - 1;
+  warp.registers.assign(program.register_bytes, std::byte{0});
+  warp.local.assign(program.local_bytes * kLanes, std::byte{0});
+  warp.local_written.assign(program.local_bytes * kLanes, 0);
+  warp.fragments.push_back({.lanes = warp.live});
+  const SpecialValues values{block, warp};
+  for (const auto& [special, slot] : program.specials) {
+    for (int lane = 0; lane < kLanes; ++lane) store_raw(warp, slot, 4, lane, values.value(special, lane));
+  }
+}
+
+void mark_allocated(Block& block, std::uint64_t offset, std::uint64_t bytes) {
+  for (std::uint64_t at = offset; at < offset + bytes; ++at) {
+    block.shadow[at / 4].allocated |= static_cast<std::uint8_t>(1u << (at % 4));
+  }
+}
+
+std::unique_ptr<Block> start_block(LaunchState& state, Cluster& cluster, const Dim3& index, std::uint32_t rank) {
+  const Program& program = *state.program;
+  auto block = std::make_unique<Block>();
+  block->launch = &state;
+  block->cluster = &cluster;
+  block->index = index;
+  block->number = linear(index, state.launch->grid);
+  block->rank = rank;
+  block->owner = static_cast<ByteOwner>(kFirstCode + block->number % (kMany - kFirstCode));
+  block->threads = block->live_threads = static_cast<std::uint32_t>(state.launch->block.count());
+  const std::uint64_t bytes = program.dynamic_shared_offset + state.launch->dynamic_shared_bytes;
+  block->shared.assign((bytes + 15) / 16 * 16, std::byte{0});
+  block->shadow.assign(block->shared.size() / 4, SharedWord{});
+  for (const Placed& variable : program.shared) mark_allocated(*block, variable.offset, variable.bytes);
+  mark_allocated(*block, program.dynamic_shared_offset, state.launch->dynamic_shared_bytes);
+  const std::uint32_t warps = (block->threads + kLanes - 1) / kLanes;
+  block->seen.assign(std::size_t{warps} * warps, 0);
+  block->warps.resize(warps);
+  for (std::uint32_t w = 0; w < warps; ++w) start_warp(*block, block->warps[w], w);
+  block->counters.blocks = 1;
+  block->counters.warps = warps;
+  return block;
+}
+
+std::unique_ptr<Cluster> start_cluster(LaunchState& state, std::uint64_t number) {
+  auto cluster = std::make_unique<Cluster>();
+  const Dim3& shape = state.cluster_shape;
+  const Dim3& grid = state.launch->grid;
+  const Dim3 at = position(number, {grid.x / shape.x, grid.y / shape.y, grid.z / shape.z});
+  for (std::uint32_t rank = 0; rank < shape.count(); ++rank) {
+    const Dim3 inside = position(rank, shape);
+    const Dim3 index{at.x * shape.x + inside.x, at.y * shape.y + inside.y, at.z * shape.z + inside.z};
+    cluster->blocks.push_back(start_block(state, *cluster, index, rank));
+  }
+  return cluster;
+}
+
+// ---- checks of the launch itself
+
+void launch_finding(LaunchState& state, std::string message) {
+  Finding finding{.kind = FindingKind::kLaunch, .message = std::move(message), .kernel = state.program->kernel};
+  state.findings.emplace(LaunchState::Place{static_cast<std::uint32_t>(state.findings.size()), FindingKind::kLaunch},
+                         std::pair{std::uint64_t{0}, std::move(finding)});
+}
+
+// False where the launch cannot be carried out.
+bool check_launch(LaunchState& state) {
+  const Program& program = *state.program;
+  const Launch& launch = *state.launch;
+  const std::uint64_t threads = launch.block.count();
+  const auto array = [](const std::array<std::uint32_t, 3>& size) { return Dim3{size[0], size[1], size[2]}; };
+  bool good = true;
+  const auto bad = [&](std::string message) {
+    launch_finding(state, std::move(message));
+    good = false;
+  };
+  if (threads == 0 || threads > kMaxThreads || launch.block.z > 64) {
+    bad(fmt::format("a block of {} x {} x {} threads; 1 to {} are possible", launch.block.x, launch.block.y,
+                    launch.block.z, kMaxThreads));
+  }
+  if (launch.grid.count() == 0 || launch.grid.x > 0x7fffffffu || launch.grid.y > 65535 || launch.grid.z > 65535) {
+    bad(fmt::format("a grid of {} x {} x {} blocks is not possible", launch.grid.x, launch.grid.y, launch.grid.z));
+  }
+  if (program.required_threads[0] != 0 && !(array(program.required_threads) == launch.block)) {
+    bad("the block is not of the shape that the kernel requires (.reqntid)");
+  }
+  if (program.max_threads[0] != 0 && threads > array(program.max_threads).count()) {
+    bad(fmt::format("{} threads in a block; the kernel allows {} (.maxntid)", threads,
+                    array(program.max_threads).count()));
+  }
+  if (program.declared_shared_bytes + launch.dynamic_shared_bytes > state.options->max_shared_bytes) {
+    bad(fmt::format("{} bytes of shared memory; the target has {}",
+                    program.declared_shared_bytes + launch.dynamic_shared_bytes, state.options->max_shared_bytes));
+  }
+  if (program.parameter_bytes > kMaxParameterBytes) {
+    bad(fmt::format("{} bytes of parameters; {} are possible", program.parameter_bytes, kMaxParameterBytes));
+  }
+  const Dim3& shape = state.cluster_shape;
+  if (shape.count() == 0 || shape.count() > 16 || launch.grid.x % shape.x != 0 || launch.grid.y % shape.y != 0 ||
+      launch.grid.z % shape.z != 0) {
+    bad("the grid is no multiple of the cluster, or the cluster has more than 16 blocks");
+  }
+  if (launch.arguments.size() != program.parameters.size()) {
+    bad(fmt::format("{} arguments for {} parameters", launch.arguments.size(), program.parameters.size()));
+    return false;
+  }
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+    if (launch.arguments[i].size() != program.parameters[i].bytes) {
+      bad(fmt::format("argument {} has {} bytes, the parameter {}", i, launch.arguments[i].size(),
+                      program.parameters[i].bytes));
+    }
+  }
+  return good;
+}
+
+void fill_parameters(LaunchState& state) {
+  state.parameters.resize(state.program->parameter_bytes);
+  for (std::size_t i = 0; i < state.launch->arguments.size(); ++i) {
+    const Argument& argument = state.launch->arguments[i];
+    if (!argument.empty()) {
+      std::memcpy(&state.parameters[state.program->parameters[i].offset], argument.data(), argument.size());
+    }
+  }
+}
+
+// ---- host threads
+
+// Which clusters run, in order: all, or a sample spread over the grid (first and last always).
+std::vector<std::uint64_t> chosen_clusters(std::uint64_t count, std::uint64_t sample) {
+  std::vector<std::uint64_t> chosen;
+  if (sample == 0 || sample >= count) return chosen;
+  for (std::uint64_t i = 0; i < sample; ++i) {
+    chosen.push_back(sample == 1 ? 0 : i * (count - 1) / (sample - 1));
+  }
+  return chosen;
+}
+
+class Workers {
+ public:
+  explicit Workers(LaunchState& state) : state_(state) {
+    const Dim3& shape = state.cluster_shape;
+    clusters_ = state.launch->grid.count() / shape.count();
+    const std::uint64_t sample = state.options->sample_blocks;
+    sample_ = chosen_clusters(clusters_, sample == 0 ? 0 : (sample + shape.count() - 1) / shape.count());
+    if (!sample_.empty()) clusters_ = sample_.size();
+  }
+
+  Counters run() {
+    const int threads = static_cast<int>(
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(std::max(1, state_.options->threads)), clusters_));
+    std::vector<Counters> counters(static_cast<std::size_t>(threads));
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(threads));
+    std::vector<std::thread> hosts;
+    for (int i = 1; i < threads; ++i) {
+      hosts.emplace_back([this, &counters, &errors, i] { work(counters[i], errors[i]); });
+    }
+    work(counters[0], errors[0]);
+    for (std::thread& host : hosts) host.join();
+    for (const std::exception_ptr& error : errors) {
+      if (error) std::rethrow_exception(error);
+    }
+    Counters total;
+    for (const Counters& part : counters) total += part;
+    return total;
+  }
+
+ private:
+  void work(Counters& counters, std::exception_ptr& error) {
+    try {
+      std::deque<std::unique_ptr<Cluster>> suspended;
+      while (!state_.stop.load(std::memory_order_relaxed)) {
+        std::unique_ptr<Cluster> cluster = take(suspended);
+        if (cluster == nullptr) break;
+        if (run_cluster(*cluster, kClusterSlice)) {
+          for (const std::unique_ptr<Block>& block : cluster->blocks) counters += block->counters;
+        } else {
+          suspended.push_back(std::move(cluster));
+        }
+      }
+    } catch (...) {
+      error = std::current_exception();
+      state_.stop = true;
+    }
+  }
+
+  // A new cluster before a suspended one: that may wait for blocks that have not started yet.
+  std::unique_ptr<Cluster> take(std::deque<std::unique_ptr<Cluster>>& suspended) {
+    if (suspended.size() < kMaxSuspended) {
+      const std::uint64_t number = next_.fetch_add(1);
+      if (number < clusters_) return start_cluster(state_, sample_.empty() ? number : sample_[number]);
+    }
+    if (suspended.empty()) return nullptr;
+    std::unique_ptr<Cluster> cluster = std::move(suspended.front());
+    suspended.pop_front();
+    return cluster;
+  }
+
+  LaunchState& state_;
+  std::uint64_t clusters_ = 0;
+  std::vector<std::uint64_t> sample_;
+  std::atomic<std::uint64_t> next_{0};
+};
+
+void count_distinct(const std::vector<std::unique_ptr<Region>>& regions, Counters& counters) {
+  for (const std::unique_ptr<Region>& region : regions) {
+    for (std::uint8_t touched : region->sectors_read) counters.distinct_sectors_read += touched;
+    for (std::uint8_t touched : region->sectors_written) counters.distinct_sectors_written += touched;
+  }
+}
+
+}  // namespace
+
+// ---- findings
+
+void report(Warp& warp, int lane, FindingKind kind, std::string message, std::uint64_t address, std::string buffer) {
+  Block& block = *warp.block;
+  LaunchState& state = *block.launch;
+  const std::uint64_t thread = std::uint64_t{warp.number} * kLanes + static_cast<std::uint64_t>(lane);
+  const std::uint64_t order = block.number * kMaxThreads + thread;
+  const std::lock_guard lock(state.findings_mutex);
+  const LaunchState::Place place{warp.pc, kind};
+  auto found = state.findings.find(place);
+  if (found != state.findings.end()) {
+    ++found->second.second.count;
+    if (order >= found->second.first) return;
+  } else if (state.findings.size() >= state.options->max_findings) {
+    state.stop = true;
+    return;
+  }
+  const Program::Origin& origin = warp.program->origins[warp.pc];
+  Finding finding{.kind = kind,
+                  .message = std::move(message),
+                  .kernel = warp.program->kernel,
+                  .ptx_line = origin.line,
+                  .instruction = origin.opcode,
+                  .source_line = origin.source_line,
+                  .block = block.index,
+                  .thread = position(thread, state.launch->block),
+                  .address = address,
+                  .buffer = std::move(buffer)};
+  for (const auto& [number, file] : state.module->ptx.source_files) {
+    if (number == origin.source_file) finding.source_file = file;
+  }
+  if (found != state.findings.end()) {
+    finding.count = found->second.second.count;
+    found->second = {order, std::move(finding)};
+  } else {
+    state.findings.emplace(place, std::pair{order, std::move(finding)});
+  }
+}
+
+std::string_view name(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kOutOfBounds:
+      return "out_of_bounds";
+    case FindingKind::kMisaligned:
+      return "misaligned";
+    case FindingKind::kUnwrittenRead:
+      return "unwritten_read";
+    case FindingKind::kReadOnlyWrite:
+      return "read_only_write";
+    case FindingKind::kSharedRace:
+      return "shared_race";
+    case FindingKind::kGlobalRace:
+      return "global_race";
+    case FindingKind::kAsyncRead:
+      return "async_read";
+    case FindingKind::kProxyFence:
+      return "proxy_fence";
+    case FindingKind::kBarrierDivergence:
+      return "barrier_divergence";
+    case FindingKind::kDeadlock:
+      return "deadlock";
+    case FindingKind::kWarpSync:
+      return "warp_sync";
+    case FindingKind::kRunaway:
+      return "runaway";
+    case FindingKind::kTrap:
+      return "trap";
+    case FindingKind::kLaunch:
+      return "launch";
+  }
+  return "?";
+}
+
+std::string_view name(InstructionClass instruction_class) {
+  switch (instruction_class) {
+    case InstructionClass::kInteger:
+      return "integer";
+    case InstructionClass::kFloat32:
+      return "float32";
+    case InstructionClass::kFloat64:
+      return "float64";
+    case InstructionClass::kHalf:
+      return "half";
+    case InstructionClass::kSpecialFunction:
+      return "special_function";
+    case InstructionClass::kConvert:
+      return "convert";
+    case InstructionClass::kMove:
+      return "move";
+    case InstructionClass::kLoadStore:
+      return "load_store";
+    case InstructionClass::kAtomic:
+      return "atomic";
+    case InstructionClass::kWarp:
+      return "warp";
+    case InstructionClass::kBarrier:
+      return "barrier";
+    case InstructionClass::kControl:
+      return "control";
+    case InstructionClass::kTensor:
+      return "tensor";
+    case InstructionClass::kOther:
+      return "other";
+  }
+  return "?";
+}
+
+std::string describe(const Finding& finding) {
+  std::string text = finding.kernel;
+  if (finding.source_line != 0) text += fmt::format(" {}:{}", finding.source_file, finding.source_line);
+  if (finding.ptx_line != 0) text += fmt::format(" (ptx line {}: {})", finding.ptx_line, finding.instruction);
+  text += fmt::format(": {}: {}", name(finding.kind), finding.message);
+  if (!finding.buffer.empty()) text += fmt::format(" [{}]", finding.buffer);
+  if (finding.kind != FindingKind::kLaunch) {
+    text += fmt::format(", block ({},{},{}) thread ({},{},{})", finding.block.x, finding.block.y, finding.block.z,
+                        finding.thread.x, finding.thread.y, finding.thread.z);
+  }
+  if (finding.address != 0) text += fmt::format(", address {:#x}", finding.address);
+  if (finding.count > 1) text += fmt::format(", {} times", finding.count);
+  return text;
+}
+
+std::string describe(const Report& report) {
+  std::string text;
+  for (const Finding& finding : report.findings) text += describe(finding) + "\n";
+  return text;
+}
+
+Counters& Counters::operator+=(const Counters& other) {
+  for (std::size_t i = 0; i < kInstructionClasses; ++i) {
+    warp_instructions[i] += other.warp_instructions[i];
+    lane_instructions[i] += other.lane_instructions[i];
+  }
+  sectors_read += other.sectors_read;
+  sectors_written += other.sectors_written;
+  distinct_sectors_read += other.distinct_sectors_read;
+  distinct_sectors_written += other.distinct_sectors_written;
+  bytes_read += other.bytes_read;
+  bytes_written += other.bytes_written;
+  global_requests += other.global_requests;
+  shared_requests += other.shared_requests;
+  shared_bank_conflicts += other.shared_bank_conflicts;
+  tensor_multiply_adds += other.tensor_multiply_adds;
+  barriers += other.barriers;
+  blocks += other.blocks;
+  warps += other.warps;
+  return *this;
+}
+
+// ---- modules
+
+ModuleData::ModuleData(PtxModule parsed) : ptx(std::move(parsed)) {
+  std::uint64_t globals = 0;
+  for (const PtxVariable& variable : ptx.variables) {
+    std::uint64_t offset = 0, number = 0;
+    if (variable.space == Space::kConst) {
+      const auto alignment = static_cast<std::uint64_t>(variable.alignment);
+      offset = (constant_bytes + alignment - 1) / alignment * alignment;
+      constants.push_back({variable.name, offset, variable.bytes});
+      constant_bytes = offset + variable.bytes;
+    } else if (variable.space == Space::kGlobal) {
+      number = globals++;
+    }
+    constant_offsets.push_back(offset);
+    global_numbers.push_back(number);
+  }
+  if (constant_bytes > (1u << 24)) {
+    throw Error(ErrorKind::kInput, {.file = ptx.file, .what = "too much constant memory"});
+  }
+}
+
+std::shared_ptr<const Program> ModuleData::program(std::string_view kernel) {
+  const std::lock_guard lock(mutex_);
+  const auto found = programs_.find(kernel);
+  if (found != programs_.end()) return found->second;
+  auto made = std::make_shared<const Program>(decode_kernel(*this, kernel));
+  programs_.emplace(std::string(kernel), made);
+  return made;
+}
+
+Module::Module(std::string_view ptx, const std::string& file)
+    : data_(std::make_shared<ModuleData>(parse_ptx(ptx, file))) {}
+
+std::vector<std::string> Module::kernels() const {
+  std::vector<std::string> names;
+  for (const PtxFunction& function : data_->ptx.functions) {
+    if (function.is_entry && function.has_body) names.push_back(function.name);
+  }
+  return names;
+}
+
+KernelInfo Module::kernel(std::string_view wanted) const {
+  const std::shared_ptr<const Program> program = data_->program(wanted);
+  KernelInfo info{.name = program->kernel,
+                  .static_shared_bytes = program->declared_shared_bytes,
+                  .local_bytes = program->local_bytes};
+  for (const Placed& parameter : program->parameters) info.parameter_bytes.push_back(parameter.bytes);
+  return info;
+}
+
+// ---- run
+
+Report run(const Module& module, const Launch& launch, Memory& memory, const Options& options) {
+  const std::shared_ptr<const Program> program = module.data()->program(launch.kernel);
+  LaunchState state;
+  state.program = program.get();
+  state.launch = &launch;
+  state.options = &options;
+  state.module = module.data().get();
+  state.memory = &memory.data();
+  state.cluster_shape = launch.cluster;
+  if (launch.cluster.count() == 0) {
+    const std::array<std::uint32_t, 3>& required = program->required_cluster;
+    state.cluster_shape = required[0] == 0 ? Dim3{} : Dim3{required[0], required[1], required[2]};
+  }
+  Report result;
+  if (check_launch(state)) {
+    fill_parameters(state);
+    state.variables = &memory.data().variables_of(module.data());
+    memory.data().begin_launch(options.check_races && launch.grid.count() > 1, *state.variables);
+    result.counters = Workers(state).run();
+    count_distinct(memory.data().regions, result.counters);
+    count_distinct(state.variables->regions, result.counters);
+  }
+  for (auto& [place, found] : state.findings) result.findings.push_back(std::move(found.second));
+  std::stable_sort(result.findings.begin(), result.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.ptx_line < b.ptx_line; });
+  return result;
+}
+
+}  // namespace fusec::emulator

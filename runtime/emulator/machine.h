@@ -1,0 +1,164 @@
+// The state of a launch in progress: launch, cluster, block, warp, fragment of a warp.
+//
+// A warp's lanes are split into fragments that execute apart; a fragment that reaches the point where its branch's
+// paths meet (a Join) waits there for the others and goes on with them as one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/emulator/memory.h"
+#include "runtime/emulator/module_data.h"
+#include "runtime/emulator/program.h"
+
+namespace fusec::emulator {
+
+struct Block;
+struct LaunchState;
+
+enum class FragmentState : std::uint8_t { kReady, kAtWarpSync, kAtBarrier };
+
+struct Fragment {
+  std::uint32_t pc = 0;
+  std::uint32_t lanes = 0;
+  std::int32_t join = -1;
+  FragmentState state = FragmentState::kReady;
+};
+
+struct Join {
+  std::uint32_t pc = 0;
+  std::uint32_t missing = 0;  // lanes still on their way
+  std::uint32_t arrived = 0;
+  std::int32_t parent = -1;
+  bool used = false;
+};
+
+// A cp.async that a lane has issued and not yet waited for.
+struct AsyncCopy {
+  std::uint32_t lane = 0;
+  std::uint32_t group = 0;  // the lane's commit count when it was issued
+  std::uint32_t shared = 0;
+  std::uint32_t bytes = 0;
+  std::array<std::byte, 16> data{};
+};
+
+struct Warp {
+  Block* block = nullptr;
+  const Program* program = nullptr;
+  std::uint32_t number = 0;  // in its block
+  std::uint32_t exists = 0;  // lanes that are threads
+  std::uint32_t live = 0;    // and have not exited
+  std::uint32_t pc = 0;      // of the instruction being executed, for findings
+  std::uint64_t executed = 0;
+  std::vector<std::byte> registers;
+  std::vector<std::byte> local;             // lane after lane
+  std::vector<std::uint8_t> local_written;  // a byte each
+  std::vector<Fragment> fragments;
+  std::vector<Join> joins;
+  std::vector<AsyncCopy> copies;
+  std::array<std::uint32_t, kLanes> commits{};
+  std::uint32_t carry = 0;  // the condition code register, a bit a lane
+  std::uint64_t yields = 0;
+  bool wants_yield = false;  // an instruction asks to let others run (nanosleep, a failed try_wait)
+
+  std::byte* lanes(Slot slot) { return registers.data() + slot; }
+  const std::byte* source(Slot slot) const {
+    return (slot & kConstantBit) != 0 ? program->constants.data() + (slot & ~kConstantBit) : registers.data() + slot;
+  }
+};
+
+// Four bytes of shared memory. Times are counted in Block::now, which every synchronization advances.
+struct SharedWord {
+  std::uint32_t write_time = 0, read_time = 0;
+  std::uint32_t reading_warps = 0;                 // since the last write
+  std::uint16_t writer = 0, reader = 0;            // threads; kSeveralReaders
+  std::uint8_t allocated = 0, written = 0;         // a bit a byte
+  std::uint8_t written_bytes = 0, read_bytes = 0;  // by `writer` and the readers
+  std::uint8_t pending = 0;                        // target of an asynchronous copy under way
+  bool strong_write = false;                       // by an atomic or a volatile store
+};
+inline constexpr std::uint16_t kSeveralReaders = 0xffff;
+
+struct BarrierWaiter {
+  std::uint32_t warp = 0, lanes = 0, pc = 0;
+  bool waits = true;  // not bar.arrive
+};
+
+struct BlockBarrier {
+  std::uint32_t arrived = 0, expected = 0;  // expected 0: all live threads
+  std::uint32_t true_count = 0;             // of bar.red's predicate
+  std::uint32_t predicate_count = 0;
+  std::vector<BarrierWaiter> waiters;
+};
+
+struct Block {
+  LaunchState* launch = nullptr;
+  std::uint64_t number = 0;  // linear in the grid
+  Dim3 index;
+  std::uint32_t rank = 0;  // in its cluster
+  struct Cluster* cluster = nullptr;
+  ByteOwner owner = kFirstCode;
+  std::uint32_t threads = 0, live_threads = 0;
+  std::vector<Warp> warps;
+  std::vector<std::byte> shared;
+  std::vector<SharedWord> shadow;
+  std::array<BlockBarrier, 16> barriers;
+  std::uint32_t now = 1;
+  // seen[v * warps + w]: what warp w did at times up to this is ordered before what warp v does now.
+  std::vector<std::uint32_t> seen;
+  bool did_fence = false, did_strong = false;  // of global memory: the block synchronizes with others by itself
+  std::uint64_t executed = 0;
+  bool stopped = false;
+  Counters counters;
+
+  bool synchronizes() const { return did_fence && did_strong; }
+};
+
+// Blocks that run together: a cluster, or one block.
+struct Cluster {
+  std::vector<std::unique_ptr<Block>> blocks;
+  struct Waiter {
+    std::uint32_t block = 0, warp = 0, lanes = 0, pc = 0;
+  };
+  std::vector<Waiter> waiters;  // at barrier.cluster.wait
+  std::uint32_t arrived = 0;    // threads, at barrier.cluster.arrive
+};
+
+struct LaunchState {
+  const Program* program = nullptr;
+  const Launch* launch = nullptr;
+  const Options* options = nullptr;
+  const ModuleData* module = nullptr;
+  MemoryData* memory = nullptr;
+  ModuleVariables* variables = nullptr;
+  std::vector<std::byte> parameters;
+  Dim3 cluster_shape;
+  std::atomic<bool> stop{false};
+
+  std::mutex findings_mutex;
+  struct Place {
+    std::uint32_t pc;
+    FindingKind kind;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  std::map<Place, std::pair<std::uint64_t, Finding>> findings;  // with the linear thread, for the first one
+
+  Region* find(std::uint64_t address) {
+    if (address < kModuleWindow) return memory->find(address);
+    const std::uint64_t number = (address - kModuleWindow) >> kRegionShift;
+    return number < variables->regions.size() ? variables->regions[number].get() : nullptr;
+  }
+};
+
+// Records a finding of one lane at the warp's current instruction.
+void report(Warp& warp, int lane, FindingKind kind, std::string message, std::uint64_t address = 0,
+            std::string buffer = {});
+
+// Executes a block's warps until all have exited (true) or about `slice` warp instructions have passed.
+bool run_cluster(Cluster& cluster, std::uint64_t slice);
+
+}  // namespace fusec::emulator

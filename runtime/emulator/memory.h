@@ -1,0 +1,67 @@
+// The device's memory as the executor sees it: address windows, buffers with their shadow state, and the variables of
+// modules. Every buffer has 64 GiB of address space and starts in the middle of it.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/emulator/emulator.h"
+#include "runtime/emulator/program.h"
+
+namespace fusec::emulator {
+
+inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t kLocalWindow = std::uint64_t{2} << 32;
+inline constexpr std::uint64_t kParamWindow = std::uint64_t{3} << 32;
+inline constexpr std::uint64_t kConstWindow = std::uint64_t{4} << 32;
+inline constexpr int kRegionShift = 36;
+inline constexpr std::uint64_t kRegionBase = std::uint64_t{1} << (kRegionShift - 1);
+// A block's own shared memory starts at 0; that of rank r of its cluster at (r + 1) << kRankShift.
+inline constexpr int kRankShift = 24;
+
+// Who wrote or read a byte: 0 nobody, kBefore before this launch, else the block's code; kMany more than one block.
+using ByteOwner = std::uint16_t;
+inline constexpr ByteOwner kNobody = 0, kBefore = 1, kFirstCode = 2, kMany = 0xffff;
+
+struct Region {
+  std::string name;
+  std::byte* host = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint64_t base = 0;  // device address
+  bool writable = true;
+  std::vector<ByteOwner> writers;                           // a byte each; empty: read-only and initialized
+  std::vector<ByteOwner> readers;                           // of this launch; empty: not tracked
+  std::vector<std::uint8_t> sectors_read, sectors_written;  // of this launch, one a sector
+};
+
+// The variables of one module in global and constant memory, created at its first launch. Those in global memory have
+// fixed addresses (kModuleWindow), which mean the module of the launch that is running.
+inline constexpr std::uint64_t kModuleWindow = std::uint64_t{1} << 46;
+struct ModuleVariables {
+  std::shared_ptr<ModuleData> module;  // keeps the key alive
+  std::vector<std::vector<std::byte>> storage;
+  std::vector<std::unique_ptr<Region>> regions;  // by ModuleData::global_numbers
+  std::vector<std::byte> constant;               // the constant bank
+};
+
+class MemoryData {
+ public:
+  std::uint32_t add(std::string name, std::span<std::byte> bytes, bool initialized, bool writable);
+  // The region of an address, in or out of its bounds; null where there is none.
+  Region* find(std::uint64_t address) {
+    const std::uint64_t number = address >> kRegionShift;
+    return number >= 1 && number <= regions.size() ? regions[number - 1].get() : nullptr;
+  }
+  // Forgets who touched what during the last launch.
+  void begin_launch(bool check_races, ModuleVariables& variables);
+  ModuleVariables& variables_of(const std::shared_ptr<ModuleData>& module);
+
+  std::vector<std::unique_ptr<Region>> regions;
+  std::vector<Buffer> buffers;                           // by Memory::Id, as the regions
+  std::map<const ModuleData*, ModuleVariables> modules;  // looked up, never iterated
+};
+
+}  // namespace fusec::emulator

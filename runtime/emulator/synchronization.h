@@ -1,0 +1,21 @@
+// Barriers of a block and of a cluster, member masks of warps, and the order they bring between memory accesses.
+#pragma once
+
+#include "runtime/emulator/machine.h"
+
+namespace fusec::emulator {
+
+// The live lanes that must come to a .sync instruction together. Reports executors that are not members.
+std::uint32_t member_mask(Warp& warp, const Instruction& in, std::uint32_t lanes);
+// True where the lanes wait.
+bool arrive_at_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t pc);
+bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t pc);
+// Lets go the threads of every barrier that is complete.
+void release_barriers(Block& block);
+void release_cluster_barrier(Cluster& cluster);
+// Fragments of a warp that go on from one place towards one join go on as one.
+void merge_fragments(Warp& warp);
+// What the warp's lanes did is ordered before what they do from now on (bar.warp.sync).
+void synchronize_warp(Warp& warp);
+
+}  // namespace fusec::emulator
