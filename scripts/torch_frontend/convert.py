@@ -46,6 +46,7 @@ class Converter:
         graph = self.program.graph
         self.live = self._live(graph)
         self._inputs(graph)
+        self.output_names = {n: self.file.unique(n) for n in self._output_names()}  # before a node takes one of them
         for node in graph.nodes:
             if node.op == "call_function" and node in self.live:
                 self._node(node)
@@ -127,7 +128,7 @@ class Converter:
             if source is not None and (name not in made or name in self.file.aliases):
                 name = self._append("identity", [name], {}, wanted, value).name
             elif name in made and value.name not in renamed:
-                renamed[value.name] = self.file.unique(wanted)
+                renamed[value.name] = self.output_names.pop(wanted, None) or self.file.unique(wanted)
                 self.file.rename(name, renamed[value.name])
                 made.add(renamed[value.name])
                 name = renamed[value.name]

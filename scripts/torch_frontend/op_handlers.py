@@ -41,13 +41,9 @@ def no_op(c, node, a):
 
 
 @handles("dropout.default", "feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default",
-         "native_dropout.default", "rrelu.default")
+         "native_dropout.default")
 def dropout(c, node, a):
-    training = a.get("train", a.get("training", False))
-    require(not training or a.get("p") == 0, "dropout in training mode draws random numbers (call module.eval())")
-    if "rrelu" in str(node.target):
-        slope = (a["lower"] + a["upper"]) / 2
-        return c.emit(node, "leaky_relu", [a["self"]], {"negative_slope": slope})
+    require(not a["train"] or a["p"] == 0, "dropout in training mode draws random numbers (call module.eval())")
     return [a["input"], None] if "native" in str(node.target) else a["input"]
 
 
@@ -88,6 +84,12 @@ def expand(c, node, a):
     if same_shape(a["self"].shape, node.meta["val"].shape):
         return a["self"]
     return c.emit(node, "expand", [a["self"]], {"shape": list(node.meta["val"].shape)})
+
+
+@handles("broadcast_tensors.default")
+def broadcast_tensors(c, node, a):
+    return [t if same_shape(t.shape, like.shape) else c.emit(node, "expand", [t], {"shape": list(like.shape)}, like=like)
+            for t, like in zip(a["tensors"], node.meta["val"])]
 
 
 @handles("t.default", "numpy_T.default", "mT.default", "adjoint.default", "matrix_H.default")
@@ -204,6 +206,15 @@ def masked_fill(c, node, a):
     elif isinstance(value, float) and not a["self"].dtype.is_floating_point:
         value = int(value)
     return c.emit(node, "where", [a["mask"], value, a["self"]])
+
+
+@handles("rrelu.default", "rrelu_with_noise_functional.default")
+def rrelu(c, node, a):
+    require(not a["training"], "rrelu in training mode draws random numbers (call module.eval())")
+    several = "noise" in str(node.target)
+    out = c.emit(node, "leaky_relu", [a["self"]], {"negative_slope": (a["lower"] + a["upper"]) / 2},
+                 like=node.meta["val"][0] if several else None)
+    return [out, None] if several else out
 
 
 @handles("isfinite.default")

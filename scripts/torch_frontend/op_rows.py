@@ -147,7 +147,7 @@ def rows():
     """ATen overload name ("aten.gelu.default") -> Row."""
     table = dict(_parse(line) for line in ROWS.splitlines() if line.strip())
     for name in UNARY.split():
-        table[f"aten.{name}.default"] = Row(name, ("self",), (), "one")
+        table[f"aten.{name}.default"] = table[f"prims.{name}.default"] = Row(name, ("self",), (), "one")
     for name, (op, overloads) in BINARY.items():
         for overload in overloads.split():
             table.setdefault(f"aten.{name}.{overload}", Row(op, ("self", "other"), (), "one"))

@@ -4,13 +4,18 @@ import inspect
 import operator
 
 import torch
-from torch._decomp import core_aten_decompositions, decomposition_table
+from torch._decomp import decomposition_table
 
 from .dimensions import declared_dims
 from .errors import ExportError
-from .rewrites import REWRITES
+from .rewrites import REWRITES, batch_norm_inference
 
 aten = torch.ops.aten
+
+
+# Core ATen keeps these whole; --decompose does not.
+STILL_COMPOSITE = (aten._softmax.default, aten._log_softmax.default, aten.native_layer_norm.default, aten.native_group_norm.default,
+                   aten._native_batch_norm_legit.no_stats, aten.addmm.default, aten.gelu.default, aten.hardtanh.default, aten.leaky_relu.default, aten.elu.default)
 
 
 @contextlib.contextmanager
@@ -44,10 +49,11 @@ def lower(program, find_problems, decompose=False):
     find_problems(program) -> list of problems, each with the operator (`overload`) that has no counterpart."""
     table = dict(REWRITES)
     if decompose:
-        table = {**core_aten_decompositions(), **table}
-        table.pop(aten._unsafe_index_put.default, None)  # rewrites.py ends in it
+        further = {o: d for o, d in ((o, decomposition(o)) for o in STILL_COMPOSITE) if d is not None}
+        batch_norm = {aten._native_batch_norm_legit_no_training.default: batch_norm_inference}
+        table = {**dict(torch.export.default_decompositions().items()), **further, **batch_norm, **table}
     with plain_tracing():
-        lowered = program.run_decompositions(dict(table))
+        lowered = decomposed(program, table)
         while True:
             drop_sign_corrections(lowered)
             problems = find_problems(lowered)
@@ -56,7 +62,14 @@ def lower(program, find_problems, decompose=False):
             if not found:
                 return lowered, problems
             table.update(found)
-            lowered = lowered.run_decompositions({**REWRITES, **found})
+            lowered = decomposed(lowered, table)
+
+
+def decomposed(program, table):
+    try:
+        return program.run_decompositions(dict(table))
+    except Exception as error:  # an operator that PyTorch cannot make functional, a decomposition of its that fails
+        raise ExportError(f"PyTorch cannot bring the program into functional form: {error}") from error
 
 
 def decomposition(overload):

@@ -49,6 +49,27 @@ def glu(x, dim=-1):
     return value * torch.sigmoid(gate)
 
 
+@rewrites(aten.signbit.default)
+def signbit(x):
+    return x < 0
+
+
+@rewrites(aten.copysign.Tensor)
+def copysign(x, sign):
+    return torch.where(sign < 0, -torch.abs(x), torch.abs(x))
+
+
+@rewrites(aten.hypot.default)
+def hypot(x, y):
+    return torch.sqrt(x * x + y * y)
+
+
+@rewrites(aten.fake_quantize_per_tensor_affine_cachemask.default)
+def fake_quantize(x, scale, zero_point, quant_min, quant_max):
+    whole = torch.round(x / scale) + zero_point
+    return (torch.clamp(whole, quant_min, quant_max) - zero_point) * scale, (whole >= quant_min) & (whole <= quant_max)
+
+
 @rewrites(aten.bucketize.Tensor)
 def bucketize(x, boundaries, *, right=False, out_int32=False):
     """The number of boundaries below each value."""
@@ -63,6 +84,18 @@ def searchsorted(sequence, x, *, right=False, out_int32=False, side=None, sorter
     return bucketize(x, sequence, right=right or side == "right", out_int32=out_int32)
 
 
+# --- normalization (--decompose only: the format has batch_norm) ----------------------------------------------------
+
+def batch_norm_inference(x, weight, bias, mean, var, momentum, eps):
+    """With running statistics, along dimension 1; 16-bit inputs are computed in float32."""
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    mean, var = mean.reshape(shape), var.reshape(shape)
+    out = (x.to(var.dtype) - mean) * torch.rsqrt(var + eps)
+    out = out if weight is None else out * weight.reshape(shape)
+    out = out if bias is None else out + bias.reshape(shape)
+    return out.to(x.dtype), x.new_empty([0]), x.new_empty([0])
+
+
 # --- matrices and pooling -----------------------------------------------------------------------------------------
 
 @rewrites(aten.baddbmm.default)
@@ -70,6 +103,40 @@ def baddbmm(x, a, b, *, beta=1, alpha=1):
     product = torch.bmm(a, b)
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (x if beta == 1 else x * beta) + product
+
+
+@rewrites(aten.addbmm.default)
+def addbmm(x, a, b, *, beta=1, alpha=1):
+    return baddbmm(x, a.transpose(0, 1).flatten(1).unsqueeze(0), b.flatten(0, 1).unsqueeze(0), beta=beta, alpha=alpha).squeeze(0)
+
+
+@rewrites(aten._trilinear.default)
+def trilinear(a, b, c, expand1, expand2, expand3, sumdim, unroll_dim=1):
+    """nn.Bilinear: the product of three tensors, each unsqueezed at its `expand` dims, summed."""
+    spread = []
+    for tensor, dims in ((a, expand1), (b, expand2), (c, expand3)):
+        for dim in sorted(dims):
+            tensor = tensor.unsqueeze(dim)
+        spread.append(tensor)
+    return (spread[0] * spread[1] * spread[2]).sum(sumdim)
+
+
+@rewrites(aten.norm.Scalar)
+def norm(x, p=2):
+    return torch.linalg.vector_norm(x, p)
+
+
+@rewrites(aten._cdist_forward.default)
+def cdist(x, y, p, compute_mode):
+    return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
+
+
+@rewrites(aten.avg_pool2d.default)
+def avg_pool2d(x, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+    if divisor_override is None or ceil_mode:
+        return NotImplemented
+    area = math.prod(kernel_size) if len(kernel_size) == 2 else kernel_size[0] ** 2
+    return aten.avg_pool2d.default(x, kernel_size, stride, padding) * (area / divisor_override)
 
 
 @rewrites(aten.adaptive_avg_pool1d.default)
@@ -225,6 +292,36 @@ def index(x, indices):
 def unsafe_index(x, indices):
     indices, positions, at, masks = _plan(x, indices)
     return NotImplemented if masks else _index(x, indices, at, positions)
+
+
+@rewrites(aten._unsafe_index_put.default)
+def unsafe_index_put(x, indices, values, accumulate=False):
+    indices = list(indices)
+    leading = all(i is not None and i.dtype in (torch.int64, torch.int32) for i in indices)
+    return NotImplemented if leading else index_put(x, indices, values, accumulate)
+
+
+@rewrites(aten.unfold.default)
+def unfold(x, dim, size, step):
+    """Sliding windows of one dimension: the positions of every window, gathered."""
+    dim = dim % x.dim()
+    starts = torch.arange(0, x.shape[dim] - size + 1, step)
+    windows = _index(x, [None] * dim + [starts.unsqueeze(-1) + torch.arange(size)], dim, [dim])
+    return windows.movedim(dim + 1, -1)
+
+
+@rewrites(aten.as_strided.default)
+def as_strided(x, size, stride, storage_offset=None):
+    """Positions in the flattened tensor, where what PyTorch traced is contiguous and sizes are fixed."""
+    if not x.is_contiguous() or not all(isinstance(n, int) for n in [*x.shape, *size, *stride]):
+        return NotImplemented
+    place = torch.zeros([1] * len(size), dtype=torch.int64)
+    for axis, (count, jump) in enumerate(zip(size, stride)):
+        view = [1] * len(size)
+        view[axis] = count
+        place = place + torch.arange(count).reshape(view) * jump
+    offset = (storage_offset or 0) - (x.storage_offset() if storage_offset is not None else 0)
+    return torch.index_select(x.reshape(-1), 0, (place + offset).reshape(-1)).reshape(size)
 
 
 @rewrites(aten.index_put.default)
