@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""test_export_torch.py [--fusec=PROGRAM] [--fusec-run=PROGRAM] [--full] [unittest arguments]
+"""test_export_torch.py [--fusec=PROGRAM] [--fusec-run=PROGRAM] [--tier=fast|full] [unittest arguments]
 
 Exports the models of models.py, whole and decomposed, holds each file against the format's rules, has fusec infer and
 verify every type, and compares fusec-run's reference device with PyTorch, at other sizes too where sizes are symbolic.
-Without --full some models are tried in one form only. Exit status 77 (skipped) where PyTorch is missing."""
+The fast tier tries most models in one form only. Exit status 77 (skipped) where PyTorch is missing."""
 import contextlib
 import io
 import json
@@ -21,7 +21,7 @@ sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.dirname(HERE), HERE]
 try:
     import torch
 except ImportError:
-    print(f"skipped: PyTorch is not installed for {sys.executable} (set FUSEC_TORCH_PYTHON to a Python that has it)")
+    print(f"skipped: PyTorch is not installed for {sys.executable} (configure with -DFUSEC_TORCH_PYTHON=PATH)")
     sys.exit(77)
 
 import export_torch
@@ -215,10 +215,11 @@ class Errors(Folder):
 
 
 if __name__ == "__main__":
-    given = dict(a[2:].split("=", 1) for a in sys.argv[1:] if a.startswith(("--fusec=", "--fusec-run=")))
+    ours = ("--fusec=", "--fusec-run=", "--tier=")
+    given = dict(a[2:].split("=", 1) for a in sys.argv[1:] if a.startswith(ours))
     FUSEC = export_torch.find_program("fusec", given.get("fusec"))
     FUSEC_RUN = export_torch.find_program("fusec-run", given.get("fusec-run"))
-    FULL = "--full" in sys.argv
-    rest = [a for a in sys.argv[1:] if a != "--full" and not a.startswith(("--fusec=", "--fusec-run="))]
+    FULL = given.get("tier") == "full"
+    rest = [a for a in sys.argv[1:] if not a.startswith(ours)]
     add_model_tests()
     unittest.main(argv=[sys.argv[0], *rest])
