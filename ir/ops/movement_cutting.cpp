@@ -19,9 +19,12 @@ Slice slice_of(const Attributes& attributes, const Dim& size, const Bounds& boun
   const Dim start_given = attributes.dim("start").value_or(Dim(0));
   const Dim end_given = attributes.dim("end").value_or(Dim(std::numeric_limits<std::int64_t>::max()));
   const Dim step = attributes.integer("step", 1);
-  const Dim start = clamped_position(wrapped_position(start_given, size, bounds), 0, size, bounds);
+  const Dim wanted = wrapped_position(start_given, size, bounds);
+  const Dim start = clamped_position(wanted, 0, size, bounds);
   const Dim end = clamped_position(wrapped_position(end_given, size, bounds), start, size, bounds);
-  return {start, simplify(ceil_div(end - start, step), bounds), step};
+  // To the end of the dimension: the last 3 are min(3, size), not size - max(0, size - 3).
+  const Dim length = end == size ? clamped_position(size - wanted, 0, size, bounds) : end - start;
+  return {start, simplify(ceil_div(length, step), bounds), step};
 }
 
 std::vector<ValueType> infer_slice(const OpCall& call) {

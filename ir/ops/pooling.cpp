@@ -157,8 +157,9 @@ ExprId adaptive_formula(Formula& f, std::size_t, Index index) {
   for (std::size_t d = 0; d < 2; ++d) {
     const Dim& in = x.shape[leading + d];
     if (out[d] == 0) return zero(f, type);  // there is no element
-    start[d] = f.simplified(floor_div(index[leading + d] * in, out[d]));
-    end[d] = f.simplified(ceil_div((index[leading + d] + 1) * in, out[d]));
+    const IndexExpr at = out[d] == 1 ? IndexExpr(0) : index[leading + d];
+    start[d] = f.simplified(floor_div(at * in, out[d]));
+    end[d] = f.simplified(ceil_div((at + 1) * in, out[d]));
     extents.push_back(widest_window(f, in, out[d]));
   }
   const E total = sum_over(f, extents, [&](Index k) {

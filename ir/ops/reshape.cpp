@@ -84,7 +84,8 @@ Shape resolved_shape(const OpCall& call, const Shape& from, const std::vector<Di
          "as many elements as " + text_of(call, from));
   };
   if (has_zero(from)) {
-    if (missing && has_zero(known)) fail(place, "-1 is ambiguous beside a dimension of 0", text_of(call, wanted));
+    if (missing && has_zero(known))
+      fail(place, "-1 is ambiguous beside a dimension of 0", text_of(call, wanted), "the dimension itself");
     if (missing) to[*missing] = 0;
     if (!has_zero(to)) refuse();
     return to;
