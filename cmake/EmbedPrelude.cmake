@@ -1,0 +1,25 @@
+# Puts the text of codegen/prelude/*.cu into fusec_codegen, as the function fusec::prelude_files().
+function(fusec_embed_prelude target)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/codegen/prelude/*.cu)
+  set(entries "")
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} text)
+    string(APPEND entries "      R\"PRELUDE(${text})PRELUDE\",\n")
+  endforeach()
+  set(out ${CMAKE_BINARY_DIR}/generated/prelude_files.cpp)
+  file(CONFIGURE OUTPUT ${out} CONTENT [[// Made by cmake/EmbedPrelude.cmake.
+#include "codegen/prelude.h"
+
+namespace fusec {
+
+std::span<const std::string_view> prelude_files() {
+  static constexpr std::string_view kFiles[] = {
+@entries@  };
+  return kFiles;
+}
+
+}  // namespace fusec
+]] @ONLY)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

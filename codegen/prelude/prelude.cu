@@ -1,0 +1,384 @@
+// What emitted kernels are written with. Each part stands between markers; a file holds the parts that it uses and
+// those that they need. Nothing here needs a header; all names are in the file's anonymous namespace.
+
+//@ part bf16
+using bf16 = unsigned short;  // storage only; arithmetic is float
+__device__ __forceinline__ float from_bf16(unsigned bits) { return __uint_as_float(bits << 16); }
+__device__ __forceinline__ bf16 to_bf16(float x) {
+  bf16 bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+//@ part fp16
+using fp16 = unsigned short;  // storage only; arithmetic is float
+__device__ __forceinline__ float from_fp16(unsigned bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)bits));
+  return x;
+}
+__device__ __forceinline__ fp16 to_fp16(float x) {
+  fp16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+//@ part small_float
+// The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
+// greatest value, which the caller checks. x is finite.
+template <int kMantissa, int kBias>
+__device__ __forceinline__ unsigned narrow_magnitude(float x) {
+  const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
+  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // subnormal: count units of the last place
+    const float unit = __uint_as_float((unsigned)(127 + kMantissa - 1 + kBias) << 23);
+    return (unsigned)__float2int_rn(__uint_as_float(magnitude) * unit);
+  }
+  constexpr int kShift = 23 - kMantissa;
+  const unsigned rounded = magnitude + ((1u << (kShift - 1)) - 1u) + ((magnitude >> kShift) & 1u);
+  return (rounded >> kShift) - ((unsigned)(127 - kBias) << kMantissa);
+}
+
+//@ part fp8_e4m3 : small_float
+using fp8_e4m3 = unsigned char;
+__device__ __forceinline__ float from_fp8_e4m3(unsigned bits) {
+  if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
+  const float magnitude = __uint_as_float((bits & 0x7fu) << 20) * __uint_as_float((127u + 120u) << 23);
+  return (bits & 0x80u) ? -magnitude : magnitude;
+}
+__device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
+  const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
+  if (!(fabsf(x) <= 464.0f)) return (fp8_e4m3)(sign | 0x7fu);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+  return (fp8_e4m3)pair;
+#else
+  return (fp8_e4m3)(sign | narrow_magnitude<3, 7>(x));
+#endif
+}
+
+//@ part fp8_e5m2 : small_float
+using fp8_e5m2 = unsigned char;
+__device__ __forceinline__ float from_fp8_e5m2(unsigned bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)(bits << 8)));
+  return x;
+}
+__device__ __forceinline__ fp8_e5m2 to_fp8_e5m2(float x) {  // beyond the greatest value: infinity
+  const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
+  if (x != x) return (fp8_e5m2)(sign | 0x7fu);
+  if (fabsf(x) >= 61440.0f) return (fp8_e5m2)(sign | 0x7cu);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+  return (fp8_e5m2)pair;
+#else
+  return (fp8_e5m2)(sign | narrow_magnitude<2, 15>(x));
+#endif
+}
+
+//@ part e8m0
+using e8m0 = unsigned char;  // a power of two, 2^(bits - 127)
+__device__ __forceinline__ float from_e8m0(unsigned bits) {
+  if (bits == 255u) return __uint_as_float(0x7fc00000u);
+  return __uint_as_float(bits == 0u ? 0x00400000u : bits << 23);
+}
+__device__ __forceinline__ e8m0 to_e8m0(float x) {  // the nearest power of two, the middle goes up; no sign
+  const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
+  if (magnitude >= 0x7f800000u) return 255;
+  if (magnitude < 0x00600000u) return 0;
+  return (e8m0)((magnitude >> 23) + (magnitude < 0x00800000u ? 1u : (magnitude >> 22) & 1u));
+}
+
+//@ part fp4_e2m1 : small_float
+using fp4_e2m1 = unsigned char;  // two to a byte, low nibble first
+__device__ __forceinline__ float from_fp4_e2m1(unsigned nibble) {
+  const float magnitude = __uint_as_float((nibble & 7u) << 22) * __uint_as_float((127u + 126u) << 23);
+  return (nibble & 8u) ? -magnitude : magnitude;
+}
+__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates
+  const unsigned sign = (__float_as_uint(x) >> 28) & 8u;
+  if (!(fabsf(x) < 6.0f)) return sign | 7u;
+  return sign | narrow_magnitude<1, 1>(x);
+}
+
+//@ part int4
+using int4_pair = unsigned char;  // two to a byte, low nibble first
+__device__ __forceinline__ int from_int4(unsigned nibble) { return (int)(nibble << 28) >> 28; }
+
+//@ part uint4
+using uint4_pair = unsigned char;  // two to a byte, low nibble first
+
+//@ part nibble
+template <class Index>
+__device__ __forceinline__ unsigned nibble(const unsigned char* pairs, Index i) {
+  return ((unsigned)pairs[i >> 1] >> (4 * (int)(i & 1))) & 15u;
+}
+
+//@ part words
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+//@ part words64 : words
+template <int kCount>
+__device__ __forceinline__ unsigned long long element64(const Words<kCount>& words, int e) {
+  return (unsigned long long)words.w[2 * e + 1] << 32 | words.w[2 * e];
+}
+template <int kCount>
+__device__ __forceinline__ void put_element64(Words<kCount>& words, int e, unsigned long long bits) {
+  words.w[2 * e] = (unsigned)bits, words.w[2 * e + 1] = (unsigned)(bits >> 32);
+}
+
+//@ part sigmoid
+__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+//@ part nan_max
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+
+//@ part sign
+template <class T>
+__device__ __forceinline__ T sign_of(T x) { return (T)((T)0 < x) - (T)(x < (T)0); }
+
+//@ part is_inf
+__device__ __forceinline__ bool is_inf(float x) { return (__float_as_uint(x) & 0x7fffffffu) == 0x7f800000u; }
+__device__ __forceinline__ bool is_inf(double x) {
+  return (__double_as_longlong(x) & 0x7fffffffffffffffll) == 0x7ff0000000000000ll;
+}
+
+//@ part floor_index
+// Rounding towards minus infinity; the divisor is positive.
+template <class T>
+__device__ __forceinline__ T floor_div_index(T a, T b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+template <class T>
+__device__ __forceinline__ T floor_mod_index(T a, T b) { return a - floor_div_index(a, b) * b; }
+
+//@ part int_arithmetic
+// Two's complement: sums, differences and products wrap; a division by zero gives 0.
+__device__ __forceinline__ int wrap_add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
+__device__ __forceinline__ int wrap_sub(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
+__device__ __forceinline__ int wrap_mul(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
+__device__ __forceinline__ int wrap_neg(int a) { return (int)(0u - (unsigned)a); }
+__device__ __forceinline__ long long wrap_add(long long a, long long b) {
+  return (long long)((unsigned long long)a + (unsigned long long)b);
+}
+__device__ __forceinline__ long long wrap_sub(long long a, long long b) {
+  return (long long)((unsigned long long)a - (unsigned long long)b);
+}
+__device__ __forceinline__ long long wrap_mul(long long a, long long b) {
+  return (long long)((unsigned long long)a * (unsigned long long)b);
+}
+__device__ __forceinline__ long long wrap_neg(long long a) { return (long long)(0ull - (unsigned long long)a); }
+
+//@ part int_division : int_arithmetic
+template <class T>
+__device__ __forceinline__ T int_div(T a, T b) {  // truncates
+  if (b == 0) return 0;
+  if constexpr ((T)-1 < (T)0)
+    if (b == (T)-1) return wrap_neg(a);
+  return a / b;
+}
+template <class T>
+__device__ __forceinline__ T int_fmod(T a, T b) {  // sign of the dividend
+  if (b == 0) return 0;
+  if constexpr ((T)-1 < (T)0)
+    if (b == (T)-1) return 0;
+  return a % b;
+}
+template <class T>
+__device__ __forceinline__ T int_floor_mod(T a, T b) {  // sign of the divisor
+  const T r = int_fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+template <class T>
+__device__ __forceinline__ T int_floor_div(T a, T b) {
+  if (b == 0) return 0;
+  const T q = int_div(a, b);
+  return int_fmod(a, b) != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+//@ part int_pow
+template <class T>
+__device__ __forceinline__ T int_pow(T base, T exponent) {
+  if constexpr ((T)-1 < (T)0)
+    if (exponent < 0) return base == (T)1 ? (T)1 : base == (T)-1 ? (exponent % 2 != 0 ? (T)-1 : (T)1) : (T)0;
+  unsigned long long result = 1, power = (unsigned long long)base;
+  for (unsigned long long left = (unsigned long long)exponent; left != 0; left >>= 1) {
+    if (left & 1) result *= power;
+    power *= power;
+  }
+  return (T)result;
+}
+
+//@ part float_floor_division
+// Python's % and // of floats: the remainder has the divisor's sign.
+template <class T>
+__device__ __forceinline__ T float_floor_mod(T a, T b) {
+  const T r = fmod(a, b);
+  return r != (T)0 && (r < (T)0) != (b < (T)0) ? r + b : r;
+}
+template <class T>
+__device__ __forceinline__ T float_floor_div(T a, T b) {
+  if (b == (T)0) return a / b;
+  const T r = fmod(a, b);
+  T quotient = (a - r) / b;
+  if (r != (T)0 && (b < (T)0) != (r < (T)0)) quotient -= (T)1;
+  if (quotient == (T)0) return copysign((T)0, a / b);
+  const T whole = floor(quotient);
+  return quotient - whole > (T)0.5 ? whole + (T)1 : whole;
+}
+
+//@ part shift
+template <class T>
+__device__ __forceinline__ T shift_left(T a, int by) { return by < 0 || by >= (int)sizeof(T) * 8 ? (T)0 : (T)(a << by); }
+template <class T>
+__device__ __forceinline__ T shift_right(T a, int by) {
+  return by < 0 || by >= (int)sizeof(T) * 8 ? (a < 0 ? (T)-1 : (T)0) : (T)(a >> by);
+}
+
+//@ part combine
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
+
+//@ part extreme
+// The first greatest (or least) element and its position; NaN counts as extreme.
+template <class T>
+struct Extreme {
+  T value;
+  long long position;  // -1: nothing yet
+};
+struct FirstMaximum {
+  template <class T>
+  __device__ __forceinline__ Extreme<T> operator()(Extreme<T> a, Extreme<T> b) const {
+    if (a.position < 0) return b;
+    if (b.position < 0) return a;
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool same = (a_nan && b_nan) || a.value == b.value;
+    const bool take_b = same ? b.position < a.position : b_nan || (!a_nan && b.value > a.value);
+    return take_b ? b : a;
+  }
+};
+struct FirstMinimum {
+  template <class T>
+  __device__ __forceinline__ Extreme<T> operator()(Extreme<T> a, Extreme<T> b) const {
+    if (a.position < 0) return b;
+    if (b.position < 0) return a;
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool same = (a_nan && b_nan) || a.value == b.value;
+    const bool take_b = same ? b.position < a.position : b_nan || (!a_nan && b.value < a.value);
+    return take_b ? b : a;
+  }
+};
+
+//@ part lanes
+// A value from the lane `mask` away.
+template <class T>
+__device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+__device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
+}
+
+//@ part extreme_lanes : extreme lanes
+template <class T>
+__device__ __forceinline__ Extreme<T> from_lane_xor(Extreme<T> value, int mask) {
+  return {from_lane_xor(value.value, mask), from_lane_xor(value.position, mask)};
+}
+
+//@ part warp_reduce : lanes
+// Every lane gets the result; the order of combination is fixed.
+template <class Combine, class T>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
+
+//@ part block_reduce : warp_reduce
+// Every thread of the block gets the result; kThreads is a multiple of 32.
+template <int kThreads, class Combine, class T>
+__device__ __forceinline__ T block_reduce(T value, Combine combine) {
+  __shared__ T partial[kThreads / 32];
+  value = warp_reduce(value, combine);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  __syncthreads();
+  T result = partial[0];
+#pragma unroll
+  for (int warp = 1; warp < kThreads / 32; ++warp) result = combine(result, partial[warp]);
+  __syncthreads();
+  return result;
+}
