@@ -15,8 +15,9 @@ namespace fusec {
 struct KernelOutput {
   ValueId value;
   TensorType type;
-  std::vector<std::uint32_t> axes;  // of the pool; their extents are the type's shape
+  std::vector<std::uint32_t> axes;  // of the pool; as lowered, their extents are the type's shape
   ExprId expr;                      // in compute_type(type.dtype); the store rounds to the dtype
+  std::vector<IndexExpr> index;     // where `expr` is stored, over `axes`: as lowered, the axes themselves
 };
 
 // An expression that is a graph value at some index: where its readable name comes from.

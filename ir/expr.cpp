@@ -364,12 +364,17 @@ IndexExpr ExprPool::as_index(ExprId e, const IndexExpr& extent) {
     return n.indices[0];
   const ExprId zero = constant(ScalarType::kInt64, std::int64_t{0});
   ExprId clamped = binary(ExprOp::kMin, convert(e, ScalarType::kInt64), index(extent - 1));
-  clamped = binary(ExprOp::kMax, clamped, zero);
-  if (nodes_[clamped].op == ExprOp::kConstant) return nodes_[clamped].integer;
-  if (bounds_.value_max.size() <= clamped)
-    bounds_.value_max.resize(clamped + 1, IndexExpr(std::numeric_limits<std::int64_t>::max()));
-  bounds_.value_max[clamped] = extent;
-  return IndexExpr::value(clamped);
+  return known_index(binary(ExprOp::kMax, clamped, zero), extent);
+}
+
+IndexExpr ExprPool::known_index(ExprId e, const IndexExpr& extent) {
+  const ExprNode& n = nodes_[e];
+  if (n.op == ExprOp::kConstant) return n.integer;
+  if (n.op == ExprOp::kIndex) return n.indices[0];
+  if (bounds_.value_max.size() <= e)
+    bounds_.value_max.resize(e + 1, IndexExpr(std::numeric_limits<std::int64_t>::max()));
+  bounds_.value_max[e] = extent;
+  return IndexExpr::value(e);
 }
 
 std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots) {

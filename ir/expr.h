@@ -165,6 +165,8 @@ class ExprPool {
 
   // An integer expression, clamped to [0, extent), as an index: it may stand in the indices of a load.
   IndexExpr as_index(ExprId e, const IndexExpr& extent);
+  // The same for an expression that is already known to lie in [0, extent): what as_index made, copied.
+  IndexExpr known_index(ExprId e, const IndexExpr& extent);
 
  private:
   std::vector<ExprNode> nodes_;

@@ -1,0 +1,152 @@
+#include "codegen/copy_expr.h"
+
+#include "ir/error.h"
+
+namespace fusec {
+
+ExprCopier::ExprCopier(const ExprPool& from, ExprPool& to)
+    : axis(from.bounds().axes.size()),
+      split_axes(from.bounds().axes.size()),
+      from_(from),
+      to_(to),
+      done_(from.size(), kNoExpr) {}
+
+std::uint32_t ExprCopier::copy_axis(std::uint32_t old) {
+  if (axis.size() <= old) axis.resize(old + 1);
+  if (!axis[old]) axis[old] = IndexExpr::axis(to_.new_axis(simplify(copy(from_.extent(old)), to_.bounds())));
+  const auto variable = axis[old]->as_variable();
+  if (!variable || variable->kind != Variable::Kind::kAxis) throw InternalError("a reduction over no plain axis");
+  return variable->id;
+}
+
+IndexExpr ExprCopier::copy(const IndexExpr& e) {
+  return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+    switch (v.kind) {
+      case Variable::Kind::kSymbol:
+        break;
+      case Variable::Kind::kAxis:
+        if (v.id >= axis.size() || !axis[v.id]) copy_axis(v.id);
+        return axis[v.id];
+      case Variable::Kind::kValue:
+        return to_.known_index(done_.at(v.id), copy(from_.bounds().value_max.at(v.id)));
+    }
+    return std::nullopt;
+  });
+}
+
+std::vector<ExprId> ExprCopier::operands_of(ExprId id) const {
+  const ExprNode& n = from_[id];
+  if (n.op == ExprOp::kLoad && replacement) {
+    const ExprId instead = replacement(id);
+    if (instead != kNoExpr) return {instead};
+  }
+  std::vector<ExprId> operands;
+  auto values = [&](const IndexExpr& e) {
+    for (const Variable v : variables_of(e))
+      if (v.kind == Variable::Kind::kValue) operands.push_back(v.id);
+  };
+  for (const IndexExpr& e : n.indices) values(e);
+  for (const ExprId a : n.args)
+    if (a != kNoExpr) operands.push_back(a);
+  return operands;
+}
+
+ExprId ExprCopier::copy_node(ExprId id) {
+  const ExprNode& n = from_[id];
+  auto arg = [&](std::size_t i) { return n.args[i] == kNoExpr ? kNoExpr : done_[n.args[i]]; };
+  switch (n.op) {
+    case ExprOp::kConstant:
+      return to_.add(n);
+    case ExprOp::kLoad: {
+      if (replacement) {
+        const ExprId instead = replacement(id);
+        if (instead != kNoExpr) return finish ? finish(id, done_[instead]) : done_[instead];
+      }
+      std::vector<IndexExpr> indices;
+      for (const IndexExpr& e : n.indices) indices.push_back(copy(e));
+      return to_.load(n.source, n.dtype, std::move(indices), arg(0));
+    }
+    case ExprOp::kIndex:
+      return to_.index(copy(n.indices[0]));
+    case ExprOp::kConvert:
+      return to_.convert(arg(0), n.type);
+    case ExprOp::kRound:
+      return to_.round(arg(0), n.dtype);
+    case ExprOp::kSelect:
+      return to_.select(arg(0), arg(1), arg(2));
+    case ExprOp::kReduce: {
+      std::vector<std::uint32_t> axes;
+      for (const std::uint32_t a : n.axes) {
+        if (a < split_axes.size() && !split_axes[a].empty())
+          axes.insert(axes.end(), split_axes[a].begin(), split_axes[a].end());
+        else
+          axes.push_back(copy_axis(a));
+      }
+      return to_.reduce(n.reduction, std::move(axes), arg(0));
+    }
+    case ExprOp::kBitcast:
+    case ExprOp::kFma: {
+      ExprNode copy = n;
+      for (std::size_t i = 0; i < copy.args.size(); ++i) copy.args[i] = arg(i);
+      return to_.add(std::move(copy));
+    }
+    case ExprOp::kGe:
+    case ExprOp::kLt: {
+      // Guards: what the bounds did not decide for the old axes they may decide for the new ones.
+      const ExprNode& a = to_[arg(0)];
+      const ExprNode& b = to_[arg(1)];
+      auto whole = [](const ExprNode& e) -> std::optional<IndexExpr> {
+        if (e.op == ExprOp::kIndex) return e.indices[0];
+        if (e.op == ExprOp::kConstant && e.type == ScalarType::kInt64) return IndexExpr(e.integer);
+        return std::nullopt;
+      };
+      const auto x = whole(a), y = whole(b);
+      if (x && y) return n.op == ExprOp::kLt ? to_.less(*x, *y) : to_.nonnegative(*x - *y);
+      return to_.binary(n.op, arg(0), arg(1));
+    }
+    default:
+      return arity(n.op) == 1 ? to_.unary(n.op, arg(0)) : to_.binary(n.op, arg(0), arg(1));
+  }
+}
+
+ExprId ExprCopier::copy(ExprId root) {
+  if (done_.size() < from_.size()) done_.resize(from_.size(), kNoExpr);
+  std::vector<std::pair<ExprId, bool>> stack{{root, false}};  // true: its operands are done
+  while (!stack.empty()) {
+    const auto [id, ready] = stack.back();
+    stack.pop_back();
+    if (done_[id] != kNoExpr) continue;
+    if (ready) {
+      done_[id] = copy_node(id);
+      continue;
+    }
+    stack.push_back({id, true});
+    const std::vector<ExprId> operands = operands_of(id);
+    for (auto it = operands.rbegin(); it != operands.rend(); ++it)
+      if (done_[*it] == kNoExpr) stack.push_back({*it, false});
+  }
+  return done_[root];
+}
+
+Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&)>& make_axes) {
+  Kernel changed;
+  changed.pool = ExprPool(kernel.pool.bounds().symbols);
+  changed.nodes = kernel.nodes;
+  changed.exact_steps = kernel.exact_steps;
+  const AxisChange change = make_axes(changed.pool);
+  ExprCopier copier(kernel.pool, changed.pool);
+  const std::vector<std::uint32_t>& old_axes = kernel.outputs.at(0).axes;
+  for (std::size_t i = 0; i < old_axes.size(); ++i) copier.axis[old_axes[i]] = change.values[i];
+  for (const KernelOutput& output : kernel.outputs) {
+    KernelOutput now = output;
+    now.expr = copier.copy(output.expr);
+    now.axes = change.new_axes;
+    now.index.clear();
+    for (const IndexExpr& e : output.index) now.index.push_back(simplify(copier.copy(e), changed.pool.bounds()));
+    changed.outputs.push_back(std::move(now));
+  }
+  for (const NamedExpr& named : kernel.named) changed.named.push_back({copier.copy(named.expr), named.value});
+  return changed;
+}
+
+}  // namespace fusec

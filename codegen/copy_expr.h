@@ -1,0 +1,50 @@
+// Copies expressions from one pool to another while replacing axes and loads: the one rewriting step of code
+// generation. Substituting a producer for a load, splitting an axis in two and renaming axes are all this.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "codegen/kernel.h"
+#include "ir/expr.h"
+
+namespace fusec {
+
+class ExprCopier {
+ public:
+  ExprCopier(const ExprPool& from, ExprPool& to);
+
+  // The copy of `root`. Without recursion, whatever the depth; each node is copied once.
+  ExprId copy(ExprId root);
+  IndexExpr copy(const IndexExpr& e);  // whose loaded values, if any, were copied with some root
+  std::uint32_t copy_axis(std::uint32_t axis);
+
+  // An axis of `from` becomes this expression of `to`'s axes. Axes that are not mentioned here become fresh ones. Axes
+  // of reductions must become plain axes, or be listed in `split_axes`.
+  std::vector<std::optional<IndexExpr>> axis;
+  // A reduction's axis that becomes several plain ones, outermost first.
+  std::vector<std::vector<std::uint32_t>> split_axes;
+  // Where a load's value comes from: an expression of `from` that replaces it. kNoExpr keeps the load.
+  std::function<ExprId(ExprId load)> replacement = nullptr;
+  // What is done to the copy of a load's replacement (rounding it).
+  std::function<ExprId(ExprId load, ExprId copied)> finish = nullptr;
+
+ private:
+  std::vector<ExprId> operands_of(ExprId id) const;
+  ExprId copy_node(ExprId id);
+
+  const ExprPool& from_;
+  ExprPool& to_;
+  std::vector<ExprId> done_;
+};
+
+// The kernel with output axes rearranged. `values` says what becomes of each output axis, over the axes `new_axes` of
+// the new pool, which `make_axes` adds to it first.
+struct AxisChange {
+  std::vector<IndexExpr> values;        // one for each axis of the outputs
+  std::vector<std::uint32_t> new_axes;  // the outputs' axes from now on
+};
+Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&)>& make_axes);
+
+}  // namespace fusec

@@ -1,0 +1,77 @@
+// Collects the text of one kernel: its lines with their indentation, its parameters, its names, the prelude's parts it
+// calls.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/identifiers.h"
+#include "codegen/index_text.h"
+#include "codegen/kernel.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+// How a dtype's elements lie in memory and become values of the compute type.
+std::string storage_type(DType dtype);                    // "bf16", "float", "unsigned char"
+std::string widen(DType dtype, std::string_view stored);  // "from_bf16(stored)"
+std::string narrow(DType dtype, std::string_view value);  // "to_bf16(value)": what is stored
+std::string prelude_part(DType dtype);                    // "bf16", "" where nothing is needed
+std::string c_type(ScalarType type);                      // "float", "long long"
+
+class KernelWriter {
+ public:
+  KernelWriter(const Graph& graph, bool wide_index);
+
+  bool wide() const { return wide_; }
+  std::string index_type() const { return wide_ ? "long long" : "int"; }
+  std::string unique(std::string_view wish) { return names_.take(wish); }
+  void use(const std::string& prelude_part_name);
+  void use(DType dtype) { use(prelude_part(dtype)); }
+
+  // Names of parameters; each is added when first asked for.
+  const std::string& input(ValueId value);
+  const std::string& output(ValueId value);
+  const std::string& symbol(std::uint32_t id);
+  // Scratch memory; `type_and_name` is "float partial".
+  std::string workspace(const IndexExpr& bytes, std::uint32_t scratch, std::string_view type_and_name);
+
+  void line(std::string_view text);
+  void open(std::string_view text);  // "for (...)": adds " {" and indents
+  void close(std::string_view text = "}");
+  void blank() { text_ += '\n'; }
+
+  // The whole function. Sizes (grid, shared) and the schedule's name are the caller's to fill in.
+  KernelSource finish(const std::vector<std::string>& comment, int threads, int min_blocks = 0);
+
+  const TensorType& tensor_type(ValueId value) const { return graph_.tensor(value); }
+  // The name of a value in source, before it is made unique.
+  std::string wish(ValueId value) const;
+
+  std::set<std::string> prelude;
+
+ private:
+  struct Parameter {
+    KernelParameter parameter;
+    std::string type;  // "const bf16* __restrict__ "
+  };
+  const std::string& tensor(ValueId value, bool written);
+
+  const Graph& graph_;
+  bool wide_;
+  UniqueNames names_;
+  std::map<ValueId, std::size_t> tensors_;  // into inputs_ or outputs_
+  std::map<std::uint32_t, std::string> symbols_;
+  std::vector<Parameter> inputs_, outputs_, workspaces_, sizes_;
+  std::string text_;
+  int depth_ = 1;
+};
+
+// "silu_mul": what a kernel is called before it has its final name.
+std::string kernel_name(const Graph& graph, const std::vector<NodeId>& nodes);
+// The comment above a kernel: what it computes, with the graph's names.
+std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel);
+
+}  // namespace fusec
