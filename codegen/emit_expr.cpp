@@ -430,6 +430,11 @@ std::vector<std::string> ExprEmitter::emit(const std::vector<ExprId>& roots) {
   return texts;
 }
 
+void ExprEmitter::emit_independent(const std::vector<ExprId>& roots) {
+  // Roots that depend on unbound axes are skipped by the block as parts of a deeper one.
+  emit_block(roots);
+}
+
 void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
   std::vector<ExprId> todo;
   for (const ExprId id : reachable_until(roots)) todo.push_back(id);

@@ -28,6 +28,8 @@ class ExprEmitter {
   // be bound.
   std::vector<std::string> emit(const std::vector<ExprId>& roots);
   std::string emit(ExprId root) { return emit(std::vector<ExprId>{root})[0]; }
+  // Emits, as variables, what the roots need of nodes whose axes are all bound: what stands before a loop.
+  void emit_independent(const std::vector<ExprId>& roots);
   // An index expression of bound axes and of loaded values that were emitted.
   std::string index(const IndexExpr& e) { return index_text_(e); }
   const IndexText& index_text() const { return index_text_; }

@@ -41,6 +41,7 @@ class KernelWriter {
   void line(std::string_view text);
   void open(std::string_view text);  // "for (...)": adds " {" and indents
   void close(std::string_view text = "}");
+  void reopen() { ++depth_; }  // after close("} else {")
   void blank() { text_ += '\n'; }
 
   // The whole function. Sizes (grid, shared) and the schedule's name are the caller's to fill in.

@@ -1,0 +1,35 @@
+// The form that takes any kernel: one thread makes one element of each output (two neighbours, where elements are half
+// a byte), reductions are loops of that thread. Pooling, grouped convolutions and float64 products end here, and
+// whatever no other schedule takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/target.h"
+#include "codegen/emit_expr.h"
+#include "codegen/kernel.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+KernelSource direct(const Kernel& kernel, const Graph& graph, const Target& target);
+
+// --- shared by the schedules that give each thread some elements of the iteration space
+
+inline constexpr int kPointwiseThreads = 256;
+
+// The number of points of the axes' space.
+IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
+
+// `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;`: gives t's name.
+std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count);
+
+// Declares a variable for each axis, by dividing the flat position `flat` (a C variable) by the extents, and binds it.
+void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, const std::string& flat,
+               std::string_view names = "ijlmnpqr");
+
+// Is some element of the outputs half a byte?
+bool writes_half_bytes(const Kernel& kernel);
+
+}  // namespace fusec

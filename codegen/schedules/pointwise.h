@@ -1,0 +1,22 @@
+// Kernels without reductions: every thread makes some neighbouring elements of all outputs. Axes that all tensors walk
+// alike are merged, so that an elementwise kernel has one axis and divides nothing; neighbours are read and written 16
+// bytes at a time where extents allow; what does not depend on the innermost axis is read once.
+#pragma once
+
+#include <optional>
+
+#include "analysis/target.h"
+#include "codegen/kernel.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+// Nothing where the kernel has reductions.
+std::optional<KernelSource> pointwise(const Kernel& kernel, const Graph& graph, const Target& target);
+
+// The kernel with neighbouring output axes merged wherever every access allows it: [i, j] of one flat tensor is [t].
+Kernel merge_axes(const Kernel& kernel, const Graph& graph);
+
+bool has_reduction(const Kernel& kernel);
+
+}  // namespace fusec

@@ -1,0 +1,180 @@
+#include "codegen/schedules/vector_access.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Bits of an element as the value of the compute type.
+std::string from_bits(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer) {
+  if (bits(dtype) == 64) {
+    writer.use("words64");
+    const std::string raw = fmt::format("element64({}, {})", words, lane);
+    if (dtype == DType::kFloat64) return fmt::format("__longlong_as_double((long long){})", raw);
+    return dtype == DType::kInt64 ? "(long long)" + raw : raw;
+  }
+  writer.use("words");
+  writer.use(dtype);
+  const std::string raw = fmt::format("element<{}>({}, {})", bits(dtype), words, lane);
+  switch (dtype) {
+    case DType::kFloat32:
+      return fmt::format("__uint_as_float({})", raw);
+    case DType::kInt32:
+      return "(int)" + raw;
+    case DType::kInt16:
+    case DType::kInt8:
+      return fmt::format("(int)({}){}", storage_type(dtype), raw);
+    case DType::kUInt4:
+      return raw;
+    default:
+      return widen(dtype, raw);
+  }
+}
+
+std::string put_bits(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
+                     KernelWriter& writer) {
+  if (bits(dtype) == 64) {
+    writer.use("words64");
+    const std::string raw = dtype == DType::kFloat64
+                                ? fmt::format("(unsigned long long)__double_as_longlong({})", value)
+                                : fmt::format("(unsigned long long)({})", value);
+    return fmt::format("put_element64({}, {}, {});", words, lane, raw);
+  }
+  writer.use("words");
+  writer.use(dtype);
+  std::string raw;
+  if (dtype == DType::kFloat32)
+    raw = fmt::format("__float_as_uint({})", value);
+  else if (is_float(dtype))
+    raw = narrow(dtype, value);
+  else
+    raw = fmt::format("(unsigned)({})", value);
+  return fmt::format("put_element<{}>({}, {}, {});", bits(dtype), words, lane, raw);
+}
+
+int word_count(DType dtype, int width) {
+  return bits(dtype) * width / 32;
+}
+
+IndexExpr at_first_lane(const IndexExpr& e, std::uint32_t lane_axis) {
+  return substitute(e, [&](Variable v) {
+    return v.kind == Variable::Kind::kAxis && v.id == lane_axis ? std::optional<IndexExpr>(0) : std::nullopt;
+  });
+}
+
+// A pointer to the element at `position`: half-byte elements have byte addresses.
+std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
+                    const Bounds& bounds) {
+  const IndexExpr at = bits(dtype) == 4 ? simplify(floor_div(position, 2), bounds) : position;
+  return at.is(0) ? pointer : fmt::format("{} + {}", pointer, text.tight(at));
+}
+
+}  // namespace
+
+bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype,
+                        const Bounds& bounds) {
+  const int total = bits(dtype) * width;
+  if (total % 32 != 0) return false;
+  const Variable lane{Variable::Kind::kAxis, lane_axis};
+  if (coefficient_of(position, lane) != 1) return false;
+  const IndexExpr first = at_first_lane(position, lane_axis);
+  const int words = total / 32;
+  const int together = words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
+  return proves_multiple_of(first, std::max(1, together * 32 / bits(dtype)), bounds);
+}
+
+bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width) {
+  // Along the last axis with coefficient 1: what remains must be a multiple of the width; asked before the split.
+  const std::uint32_t last = kernel.outputs[0].axes.back();
+  std::vector<ExprId> roots;
+  auto consecutive = [&](const Shape& shape, const std::vector<IndexExpr>& index, DType dtype) {
+    const IndexExpr at = simplify(flat_index(shape, index), kernel.pool.bounds());
+    if (coefficient_of(at, {Variable::Kind::kAxis, last}) != 1) return false;
+    return bits(dtype) * width % 32 == 0;
+  };
+  bool some = false;
+  for (const KernelOutput& output : kernel.outputs) {
+    roots.push_back(output.expr);
+    some = some || consecutive(output.type.shape, output.index, output.type.dtype);
+  }
+  for (const ExprId id : reachable(kernel.pool, roots)) {
+    const ExprNode& n = kernel.pool[id];
+    if (n.op == ExprOp::kLoad) some = some || consecutive(graph.tensor(n.source).shape, n.indices, n.dtype);
+  }
+  return some;
+}
+
+bool VectorLoads::is_vector(ExprId load) const {
+  const ExprNode& n = emitter_.kernel().pool[load];
+  if (!is_vector_position(emitter_.position(load), lane_axis_, width_, n.dtype, emitter_.kernel().pool.bounds()))
+    return false;
+  if (n.args[0] != kNoExpr) return false;  // a guarded load is made element by element
+  for (const std::uint32_t a : emitter_.axes_of(load))
+    if (a != lane_axis_ && !emitter_.bound(a)) return false;
+  for (const IndexExpr& e : n.indices)
+    for (const Variable v : variables_of(e))
+      if (v.kind == Variable::Kind::kValue) return false;
+  return true;
+}
+
+void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& lane) {
+  KernelWriter& writer = emitter_.writer();
+  const ExprPool& pool = emitter_.kernel().pool;
+  for (const ExprId id : reachable(pool, roots)) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad || !emitter_.depends_on(id, lane_axis_) || !is_vector(id)) continue;
+    const int words = word_count(n.dtype, width_);
+    const std::string& pointer = writer.input(n.source);
+    const std::string variable = writer.unique(writer.wish(n.source) + "_w");
+    writer.use("words");
+    writer.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2});", words, variable,
+                            address(pointer, n.dtype, at_first_lane(emitter_.position(id), lane_axis_),
+                                    emitter_.index_text(), pool.bounds())));
+    words_[id] = variable;
+  }
+  emitter_.load_text = [this, lane](ExprId id) -> std::string {
+    const auto it = words_.find(id);
+    if (it == words_.end()) return "";
+    return from_bits(emitter_.kernel().pool[id].dtype, it->second, lane, emitter_.writer());
+  };
+}
+
+VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width) {
+  VectorStore store;
+  store.output_ = &output;
+  store.width_ = width;
+  const Bounds& bounds = emitter.kernel().pool.bounds();
+  const IndexExpr at = simplify(flat_index(output.type.shape, output.index), bounds);
+  if (!is_vector_position(at, lane_axis, width, output.type.dtype, bounds)) {
+    if (bits(output.type.dtype) == 4) throw InternalError("half-byte elements are stored as vectors alone");
+    return store;
+  }
+  KernelWriter& writer = emitter.writer();
+  writer.use("words");
+  store.words_ = writer.unique(writer.wish(output.value) + "_w");
+  store.start_ = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
+                         emitter.index_text(), bounds);
+  writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output.type.dtype, width), store.words_));
+  return store;
+}
+
+void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::string& value) {
+  KernelWriter& writer = emitter.writer();
+  if (!words_.empty()) {
+    writer.line(put_bits(output_->type.dtype, words_, lane, value, writer));
+    return;
+  }
+  const IndexExpr at = simplify(flat_index(output_->type.shape, output_->index), emitter.kernel().pool.bounds());
+  writer.line(store_text(writer, *output_, emitter.index(at), value));
+}
+
+void VectorStore::finish(ExprEmitter& emitter) {
+  if (!words_.empty()) emitter.writer().line(fmt::format("store_words({}, {});", start_, words_));
+}
+
+}  // namespace fusec

@@ -1,0 +1,56 @@
+// Loads and stores of several neighbouring elements at once, for schedules whose innermost loop walks the lanes of one
+// thread: `lane_axis` has the extent `width`.
+//
+//   const Words<4> gate_w = load_words<4>(gate + 8 * t);
+//   for (int e = 0; e < 8; ++e) ... from_bf16(element<16>(gate_w, e)) ...
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+// Is the position consecutive along the axis, starting at a multiple of what an access of `width` elements takes?
+bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype,
+                        const Bounds& bounds);
+
+// Would splitting the kernel's last axis by `width` give some load or store of a whole vector?
+bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width);
+
+class VectorLoads {
+ public:
+  VectorLoads(ExprEmitter& emitter, const Graph& graph, std::uint32_t lane_axis, int width)
+      : emitter_(emitter), graph_(graph), lane_axis_(lane_axis), width_(width) {}
+
+  // Loads all vectors that the roots need, before the loop over lanes `lane`; the emitter then takes elements of them.
+  // Axes other than the lane must be bound.
+  void declare(const std::vector<ExprId>& roots, const std::string& lane);
+
+ private:
+  bool is_vector(ExprId load) const;
+
+  ExprEmitter& emitter_;
+  const Graph& graph_;
+  std::uint32_t lane_axis_;
+  int width_;
+  std::map<ExprId, std::string> words_;
+};
+
+class VectorStore {
+ public:
+  // Declares the words, where the output's elements are consecutive; else elements are stored one by one.
+  static VectorStore plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width);
+  void put(ExprEmitter& emitter, const std::string& lane, const std::string& value);  // inside the lane loop
+  void finish(ExprEmitter& emitter);                                                  // after it
+
+ private:
+  const KernelOutput* output_ = nullptr;
+  int width_ = 1;
+  std::string words_;  // "" where stored one by one
+  std::string start_;  // position of the first element
+};
+
+}  // namespace fusec
