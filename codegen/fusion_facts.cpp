@@ -1,0 +1,164 @@
+#include "codegen/fusion_facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/expr.h"
+
+namespace fusec {
+namespace {
+
+using AxisSet = std::set<std::uint32_t>;
+
+void add_axes(AxisSet& to, const IndexExpr& e) {
+  for (const Variable v : variables_of(e))
+    if (v.kind == Variable::Kind::kAxis) to.insert(v.id);
+}
+
+int operation_cost(ExprOp op) {
+  switch (op) {
+    case ExprOp::kConstant:
+    case ExprOp::kLoad:
+    case ExprOp::kIndex:
+    case ExprOp::kConvert:
+    case ExprOp::kReduce:
+      return 0;
+    case ExprOp::kNeg:
+    case ExprOp::kAbs:
+    case ExprOp::kAdd:
+    case ExprOp::kSub:
+    case ExprOp::kMul:
+    case ExprOp::kRound:
+    case ExprOp::kSelect:
+    case ExprOp::kBitcast:
+      return 1;
+    default:
+      return op >= ExprOp::kEq && op <= ExprOp::kXor ? 1 : op >= ExprOp::kMax && op <= ExprOp::kMin ? 1 : 8;
+  }
+}
+
+struct Formulas {
+  const ExprPool& pool;
+  std::vector<ExprId> order;
+  std::vector<AxisSet> free;                     // axes that the value depends on
+  std::vector<std::vector<ExprId>> loads_below;  // of reductions only
+};
+
+Formulas analyse(const ExprPool& pool, ExprId root) {
+  Formulas f{pool, reachable(pool, std::vector<ExprId>{root}), std::vector<AxisSet>(pool.size()), {}};
+  for (const ExprId id : f.order) {
+    const ExprNode& n = pool[id];
+    AxisSet& mine = f.free[id];
+    for (const ExprId a : n.args)
+      if (a != kNoExpr) mine.insert(f.free[a].begin(), f.free[a].end());
+    for (const IndexExpr& e : n.indices) {
+      add_axes(mine, e);
+      for (const Variable v : variables_of(e))
+        if (v.kind == Variable::Kind::kValue) mine.insert(f.free[v.id].begin(), f.free[v.id].end());
+    }
+    if (n.op == ExprOp::kReduce)
+      for (const std::uint32_t a : n.axes) mine.erase(a);
+  }
+  return f;
+}
+
+// Output axes on which a load depends.
+AxisSet output_axes(const AxisSet& all, std::size_t rank) {
+  AxisSet mine;
+  for (const std::uint32_t a : all)
+    if (a < rank) mine.insert(a);
+  return mine;
+}
+
+LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, std::size_t rank, const Shape& shape) {
+  LoadFact fact;
+  fact.source = n.source;
+  const Shape& source_shape = graph.tensor(n.source).shape;
+  fact.identity = source_shape == shape;
+  for (std::size_t d = 0; d < n.indices.size(); ++d) {
+    const auto v = n.indices[d].as_variable();
+    const bool output_axis = v && v->kind == Variable::Kind::kAxis && v->id < rank;
+    const bool fixed = n.indices[d].is_constant() || source_shape[d].is(1);
+    fact.dims.push_back(output_axis ? static_cast<int>(v->id) : fixed ? LoadFact::kConstantIndex : LoadFact::kOther);
+    // Where the extent is 1 the index is 0 in every form.
+    if (!source_shape[d].is(1) && (!output_axis || v->id != d)) fact.identity = false;
+    // A window: an output axis and reduction axes in one index.
+    AxisSet axes;
+    add_axes(axes, n.indices[d]);
+    if (!output_axes(axes, rank).empty())
+      for (const std::uint32_t a : axes)
+        if (a >= rank) {
+          const auto extent = pool.extent(a).as_constant();
+          fact.times = static_cast<int>(std::min<std::int64_t>(64, fact.times * extent.value_or(8)));
+        }
+  }
+  return fact;
+}
+
+// Loads under a reduction's body that lie in no deeper reduction matter alike: all of them are repeated.
+std::vector<ExprId> loads_under(const ExprPool& pool, ExprId body) {
+  std::vector<ExprId> loads;
+  for (const ExprId id : reachable(pool, std::vector<ExprId>{body}))
+    if (pool[id].op == ExprOp::kLoad) loads.push_back(id);
+  return loads;
+}
+
+}  // namespace
+
+FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t output) {
+  const Shape& shape = graph.tensor(node.first_output + static_cast<ValueId>(output)).shape;
+  const std::size_t rank = shape.size();
+  ExprPool pool(graph.symbols);
+  std::vector<IndexExpr> index;
+  for (const Dim& extent : shape) index.push_back(IndexExpr::axis(pool.new_axis(extent)));  // axis ids are 0 .. rank-1
+  const ExprId root = build_formula(pool, graph, node, output, index);
+  const Formulas f = analyse(pool, root);
+
+  FormulaFacts facts;
+  facts.rows.assign(rank, false);
+  std::set<ExprId> reused;
+  std::vector<std::uint8_t> in_reduction(pool.size(), 0);
+  std::optional<AxisSet> common_rows;
+  for (const ExprId id : f.order) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kReduce) continue;
+    facts.reduces = true;
+    AxisSet rows;
+    for (const std::uint32_t a : f.free[id]) {
+      if (a >= rank) {
+        facts.nested = true;  // runs anew in every step of another reduction
+      } else if (!shape[a].is(1)) {
+        rows.insert(a);
+        facts.rows[a] = true;
+      }
+    }
+    if (common_rows && *common_rows != rows) facts.nested = true;
+    common_rows = rows;
+    std::vector<AxisSet> missing;
+    for (const ExprId load : loads_under(pool, n.args[0])) {
+      AxisSet lacks = rows;
+      for (const std::uint32_t a : f.free[load]) lacks.erase(a);
+      if (lacks.empty()) continue;
+      reused.insert(load);
+      missing.push_back(std::move(lacks));
+    }
+    for (const AxisSet& a : missing)
+      for (const AxisSet& b : missing)
+        if (!std::includes(a.begin(), a.end(), b.begin(), b.end()) &&
+            !std::includes(b.begin(), b.end(), a.begin(), a.end()))
+          facts.contraction = true;
+    for (const ExprId inner : reachable(pool, std::vector<ExprId>{n.args[0]})) in_reduction[inner] = 1;
+  }
+  for (const ExprId id : f.order) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kLoad) {
+      LoadFact fact = load_fact(graph, pool, n, rank, shape);
+      fact.reused = reused.contains(id);
+      facts.loads.push_back(std::move(fact));
+    }
+    facts.cost += operation_cost(n.op);
+  }
+  return facts;
+}
+
+}  // namespace fusec

@@ -1,0 +1,34 @@
+// What lowering needs to know of a node's formula to decide whether it may stand inside another: where it loads from,
+// and over which of its dimensions its reductions run anew.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct LoadFact {
+  ValueId source = kNone;
+  bool identity = false;  // exactly the output's index, same shape
+  // For each dimension of the source: which dimension of the output its index is, kNoDim for a constant, kOther else.
+  std::vector<int> dims;
+  static constexpr int kConstantIndex = -1, kOther = -2;
+  bool reused = false;  // stands in a reduction that runs for output elements that share this load
+  int times = 1;        // how often an element is needed by one output's neighbours (a window's size)
+};
+
+struct FormulaFacts {
+  std::vector<LoadFact> loads;  // each distinct one
+  int cost = 0;                 // operations an element, functions weighted, without those inside reductions
+  bool reduces = false;
+  bool contraction = false;  // a product of loads that are each reused over other dimensions: a matrix product
+  bool nested = false;       // reductions inside reductions over different dimensions: no single row form
+  std::vector<bool> rows;    // output dimensions that the reductions depend on
+};
+
+// Of one result of a node that has a formula.
+FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t output);
+
+}  // namespace fusec

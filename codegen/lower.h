@@ -1,0 +1,38 @@
+// A group becomes kernels: fusion is substitution. Each value that must be in memory is an expression in which the
+// formulas of the group's other nodes stand in the place of loads; values over one iteration space share a kernel.
+//
+//   {linear, gelu, mul}, output mul     ->  mul[i, j] = gelu(sum_k x[i, k] * w[j, k]) * y[i, j]       one kernel
+//   {softmax, matmul}, output matmul    ->  softmax is stored first: its rows would be computed anew for every column
+//
+// What is stored besides the group's outputs: operands and results of ops that are no expression; results of reductions
+// that some consumer reads otherwise than element by element or row by row; what would be computed many times over.
+#pragma once
+
+#include <vector>
+
+#include "codegen/emit_options.h"
+#include "codegen/kernel.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct LoweredUnit {
+  enum class Kind : std::uint8_t {
+    kKernel,   // `kernel`
+    kSpecial,  // `node`, an op without a formula; its operands are in memory
+    kAlias,    // `value` has the elements of `of`, in the same order: no work
+  };
+  Kind kind = Kind::kKernel;
+  Kernel kernel;
+  NodeId node = kNone;
+  ValueId value = kNone, of = kNone;
+};
+
+// The nodes in topological order; `outputs` are the values that others need. In an order that can be run.
+std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
+                                     const std::vector<ValueId>& outputs, const EmitOptions& options);
+
+// What a value is, seen through `tuple` and `get_item`: the field itself.
+ValueId resolve_tuple(const Graph& graph, ValueId value);
+
+}  // namespace fusec
