@@ -408,12 +408,8 @@ class GroupLowering {
       for (const std::uint32_t a : new_axes) output.index.push_back(IndexExpr::axis(a));
       kernel.outputs.push_back(std::move(output));
     }
-    resolve_loads(kernel);
     return kernel;
   }
-
-  // Loads of a get_item's result are loads of the field.
-  void resolve_loads(Kernel&) const {}
 
   // The value that stands in the kernel most often is stored from now on; or kernels share nothing any more.
   bool give_up_inlining(const Unit& unit, ValueId worst, const std::map<ValueId, std::size_t>& copies) {

@@ -1,0 +1,13 @@
+#include "codegen/schedules/schedules.h"
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/pointwise.h"
+
+namespace fusec {
+
+std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions&) {
+  if (auto source = pointwise(kernel, graph, target)) return {std::move(*source)};
+  return {direct(kernel, graph, target)};
+}
+
+}  // namespace fusec
