@@ -137,6 +137,7 @@ ExprEmitter::ExprEmitter(const Kernel& kernel, KernelWriter& writer)
   };
   for (const NamedExpr& named : kernel.named)
     if (names_[named.expr] == kNone) names_[named.expr] = named.value;
+  for (const KernelOutput& output : kernel.outputs) writer.output(output.value);  // the pointers have the plain names
   compute_dependences();
 }
 
@@ -479,7 +480,8 @@ void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
       if (n.op == ExprOp::kReduce || available(id)) continue;
       const Text text = make(id);
       const bool trivial = n.op == ExprOp::kConstant;
-      const bool named = names_[id] != kNone && n.op != ExprOp::kLoad;
+      const bool root = uses[id] == 1 && std::find(roots.begin(), roots.end(), id) != roots.end();
+      const bool named = names_[id] != kNone && n.op != ExprOp::kLoad && !root;
       if (!trivial && (uses[id] >= kMany || named || text.text.size() > kLongestInline)) {
         declare(id, text);
       } else {

@@ -26,12 +26,7 @@ struct Inlined {
   int cost = 0;
   bool reduces = false, contraction = false, nested = false;
   std::vector<bool> rows;
-};
-
-// A value that is stored, and the kernel that makes it.
-struct Store {
-  ValueId value;
-  std::size_t unit;
+  ValueId origin = kNone;  // the value whose formula has the contraction (or nested reductions)
 };
 
 class GroupLowering {
@@ -138,7 +133,7 @@ class GroupLowering {
             const auto it = facts_.find(v);
             if (it != facts_.end()) {
               if (!stored_.contains(v) && alias_of(v)) stored_.insert(v);
-              inlined_[v] = combine(it->second, graph_.tensor(v).shape);
+              inlined_[v] = combine(v, it->second, graph_.tensor(v).shape);
             }
           } else if (node.op->special == Special::kTuple && !graph_.type(v).is_tuple && !stored_.contains(v)) {
             const ValueId field = resolve_tuple(graph_, v);
@@ -152,8 +147,9 @@ class GroupLowering {
   }
 
   // The value with its operands' formulas put in; operands for which that will not do become stored.
-  Inlined combine(const FormulaFacts& facts, const Shape& shape) {
-    Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows};
+  Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
+    Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows, kNone};
+    if (facts.contraction || facts.nested) mine.origin = value;
     bool rows_known = facts.reduces;
     for (const LoadFact& load : facts.loads) {
       const ValueId v = resolve_tuple(graph_, load.source);
@@ -172,6 +168,7 @@ class GroupLowering {
         mine.reduces = true;
         mine.contraction = mine.contraction || operand.contraction;
         mine.nested = mine.nested || operand.nested;
+        if (operand.origin != kNone) mine.origin = operand.origin;
       }
     }
     return mine;
@@ -192,7 +189,8 @@ class GroupLowering {
       if (load.reused && operand.cost > kCheapOperand) return false;
       return load.identity || operand.cost * load.times <= kCheapWindow;
     }
-    if (operand.contraction || operand.nested) return load.identity && !consumer.reduces;
+    if (operand.contraction || operand.nested)
+      return load.identity && (!consumer.reduces || consumer.origin == operand.origin);
     if (consumer.contraction || consumer.nested) return false;
     const Shape& operand_shape = graph_.tensor(v).shape;
     for (std::size_t d = 0; d < operand.rows.size(); ++d)
@@ -350,7 +348,24 @@ class GroupLowering {
       }
       result.push_back(std::move(lowered));
     }
+    if (store_repeated_reductions(result)) return std::nullopt;
     return result;
+  }
+
+  // A reduction that several kernels would compute is stored instead.
+  bool store_repeated_reductions(const std::vector<LoweredUnit>& units) {
+    std::set<NodeId> seen;
+    bool changed = false;
+    for (const LoweredUnit& unit : units)
+      for (const NodeId n : unit.kernel.nodes) {
+        if (seen.insert(n).second) continue;
+        const Node& node = graph_.nodes[n];
+        for (std::uint32_t i = 0; i < node.output_count; ++i) {
+          const auto it = facts_.find(node.first_output + i);
+          if (it != facts_.end() && it->second.reduces) changed |= must_store_.insert(it->first).second;
+        }
+      }
+    return changed;
   }
 
   bool put_in(const Unit& unit, ValueId v) const {

@@ -72,7 +72,9 @@ std::string prelude_text(const std::set<std::string>& wanted) {
   std::vector<std::uint8_t> state(parts.size(), 0);  // 1: what it needs is on the stack above, 2: printed
   std::vector<std::size_t> stack;
   for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) stack.push_back(part_named(*it));
-  std::string text;
+  // Helpers come in families, of which a file seldom calls all.
+  std::string text =
+      wanted.empty() ? "" : "#if defined(__NVCC__) || defined(__CUDACC_RTC__)\n#pragma nv_diag_suppress 177\n#endif\n";
   while (!stack.empty()) {
     const std::size_t i = stack.back();
     if (state[i] == 0) {
