@@ -1,0 +1,101 @@
+#include "ir/safetensors.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TemporaryFile {
+  fs::path path = fs::temp_directory_path() / fmt::format("fusec_{}.safetensors", std::random_device{}());
+  ~TemporaryFile() { fs::remove(path); }
+  std::string bytes() const {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+  void write(const std::string& text) const { std::ofstream(path, std::ios::binary | std::ios::trunc) << text; }
+};
+
+}  // namespace
+
+TEST_CASE("tensors come back as they were written") {
+  const TemporaryFile file;
+  const std::string halves = "abcdef", doubles = "01234567", nothing;
+  write_safetensors(
+      file.path.string(),
+      {{"h \"1\"\n", {"F16", {3}}, halves}, {"empty", {"F32", {0, 4}}, nothing}, {"d", {"F64", {}}, doubles}});
+  const SafetensorsFile read(file.path.string());
+  CHECK(read.tensors().size() == 3);
+  REQUIRE(read.find("h \"1\"\n"));
+  CHECK(read.find("h \"1\"\n")->bytes == halves);
+  CHECK(read.find("h \"1\"\n")->type == StoredType{"F16", {3}});
+  CHECK(read.find("d")->bytes == doubles);
+  CHECK(read.find("empty")->bytes.empty());
+  CHECK(read.find("x") == nullptr);
+  // Values lie aligned: the data begins at a multiple of 8 and wider elements come first.
+  CHECK(file.bytes().find(doubles) % 8 == 0);
+}
+
+TEST_CASE("4-bit integers are stored as bytes, 4-bit floats as they are") {
+  CHECK(to_string(stored_type(DType::kInt4, {3, 8})) == "U8[3, 4]");
+  CHECK(to_string(stored_type(DType::kUInt4, {8})) == "U8[4]");
+  CHECK(to_string(stored_type(DType::kFloat4E2M1FN, {3, 8})) == "F4[3, 8]");
+  CHECK(to_string(stored_type(DType::kBFloat16, {})) == "BF16[]");
+}
+
+TEST_CASE("the corpus' files are read") {
+  const SafetensorsFile file(FUSEC_TESTS_DIR "/corpus/models/fmt_consts_f32.weights.safetensors");
+  REQUIRE(file.find("layer.w"));
+  CHECK(file.find("layer.w")->type == StoredType{"F32", {7, 7}});
+}
+
+TEST_CASE("a weight file cut off or changed anywhere is read or refused") {
+  const TemporaryFile file;
+  write_safetensors(file.path.string(), {{"a", {"F32", {2, 2}}, std::string_view("0123456789abcdef")},
+                                         {"b", {"U8", {3}}, std::string_view("xyz")}});
+  const std::string good = file.bytes();
+  const auto attempt = [&](const std::string& text) {
+    file.write(text);
+    try {
+      const SafetensorsFile read(file.path.string());
+      for (const auto& [name, tensor] : read.tensors())  // every byte of every tensor can be touched
+        CHECK(std::string(tensor.bytes).size() == tensor.bytes.size());
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  for (std::size_t length = 0; length < good.size(); ++length) CHECK_FALSE(attempt(good.substr(0, length)));
+  CHECK_FALSE(attempt(good + "!"));
+  std::mt19937 random(11);
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = good;
+    for (unsigned changes = 1 + random() % 2; changes > 0; --changes)
+      text[random() % text.size()] =
+          random() % 2 ? static_cast<char>(random() % 256) : static_cast<char>('0' + random() % 10);
+    attempt(text);
+  }
+}
+
+TEST_CASE("a file that cannot be written is an error of the environment, and nothing is left") {
+  try {
+    write_safetensors("/nowhere/at/all.safetensors", {});
+    FAIL("written");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::kEnvironment);
+    CHECK(std::string(error.what()) == "/nowhere/at/all.safetensors: cannot be written");
+  }
+}
+
+}  // namespace fusec
