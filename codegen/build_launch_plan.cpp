@@ -1,0 +1,223 @@
+#include "codegen/build_launch_plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/arena.h"
+#include "codegen/identifiers.h"
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+IndexExpr bytes_of(const TensorType& type) {
+  const auto count = element_count(type.shape);
+  if (!count) throw InternalError("a tensor's size overflows");
+  const int width = bits(type.dtype);
+  return width >= 8 ? *count * (width / 8) : floor_div(*count + 1, 2);
+}
+
+class Builder {
+ public:
+  Builder(const Graph& graph, const FusionPlan& plan, LoweredPlan lowered)
+      : graph_(graph), plan_(plan), lowered_(std::move(lowered)), buffers_(graph.value_count()) {}
+
+  LaunchPlan build() {
+    // The identifier's own names (M_args, M_launch) must stay clear of the kernels' M_<index>_<ops>.
+    result_.identifier = clean_identifier(graph_.name, 64);
+    collect_arguments();
+    find_homes();
+    find_aliases();
+    place_workspace();
+    make_steps();
+    name_kernels();
+    result_.solutions = symbol_solutions(graph_);
+    result_.checks = graph_.checks;
+    return std::move(result_);
+  }
+
+ private:
+  ValueId root(ValueId v) const { return lowered_.storage_of[v]; }
+
+  void collect_arguments() {
+    result_.arguments = graph_.inputs;
+    for (const Constant& constant : graph_.constants)
+      if (!constant.data) result_.arguments.push_back(constant.value);
+    std::set<ValueId> seen;
+    for (const ValueId v : graph_.outputs)
+      if (seen.insert(v).second) result_.results.push_back(v);
+  }
+
+  // Buffers that the caller owns.
+  void find_homes() {
+    for (std::uint32_t i = 0; i < graph_.inputs.size(); ++i)
+      buffers_[graph_.inputs[i]] = {BufferRef::Kind::kInput, i, 0};
+    for (std::uint32_t i = 0; i < graph_.constants.size(); ++i)
+      buffers_[graph_.constants[i].value] = {
+          graph_.constants[i].data ? BufferRef::Kind::kEmbedded : BufferRef::Kind::kConstant, i, 0};
+    for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
+      const ValueId r = root(result_.results[i]);
+      if (buffers_[r].kind == BufferRef::Kind::kNowhere) buffers_[r] = {BufferRef::Kind::kOutput, i, 0};
+    }
+  }
+
+  // An output that belongs into an input's buffer is written there at once if nothing reads the input from then on; else
+  // it is computed elsewhere and copied at the end.
+  void find_aliases() {
+    for (const Alias& alias : graph_.aliases) {
+      const ValueId output = root(alias.output), input = root(alias.input);
+      std::uint32_t step = 0, first_write = UINT32_MAX, last_read = 0;
+      bool read = false;
+      for (const LoweredGroup& group : lowered_.groups)
+        for (const LoweredStep& lowered : group.steps) {
+          for (const ValueId v : lowered.writes)
+            if (root(v) == output) first_write = std::min(first_write, step);
+          for (const ValueId v : lowered.reads)
+            if (root(v) == input) {
+              last_read = step;
+              read = true;
+            }
+          ++step;
+        }
+      const bool is_input_anyway = std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](ValueId v) {
+        return v != alias.output && root(v) == input;
+      });
+      if (!is_input_anyway && first_write != UINT32_MAX && (!read || last_read < first_write)) {
+        buffers_[output] = buffers_[input];
+      } else {
+        buffers_[output] = {};
+        copies_.push_back({output, input});
+      }
+    }
+  }
+
+  // Everything else that a step touches lives in the arena, from its first write to its last use.
+  void place_workspace() {
+    std::vector<ArenaRequest> requests;
+    std::vector<std::uint32_t> request_of(graph_.value_count(), kNone), scratch_request(lowered_.scratch_bytes.size(), kNone);
+    auto touch = [&](std::uint32_t& request, std::uint32_t step, auto bytes) {
+      if (request == kNone) {
+        request = static_cast<std::uint32_t>(requests.size());
+        requests.push_back({bytes(), step, step});
+      }
+      requests[request].last = step;
+    };
+    std::uint32_t step = 0;
+    for (const LoweredGroup& group : lowered_.groups)
+      for (const LoweredStep& lowered : group.steps) {
+        for (const std::vector<ValueId>* list : {&lowered.reads, &lowered.writes})
+          for (const ValueId v : *list)
+            if (buffers_[root(v)].kind == BufferRef::Kind::kNowhere)
+              touch(request_of[root(v)], step, [&] { return bytes_of(graph_.tensor(root(v))); });
+        for (const KernelParameter& parameter : lowered.parameters)
+          if (parameter.kind == KernelParameter::Kind::kWorkspace)
+            touch(scratch_request.at(parameter.scratch), step, [&] { return lowered_.scratch_bytes[parameter.scratch]; });
+        ++step;
+      }
+    for (const auto& [output, input] : copies_)
+      touch(request_of[output], step, [&, out = output] { return bytes_of(graph_.tensor(out)); });
+    const Arena arena = plan_arena(requests, graph_.bounds());
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (request_of[v] != kNone) buffers_[v] = {BufferRef::Kind::kWorkspace, 0, arena.offsets[request_of[v]]};
+    for (const std::uint32_t request : scratch_request)
+      scratch_.push_back({BufferRef::Kind::kWorkspace, 0, request == kNone ? IndexExpr(0) : arena.offsets[request]});
+    result_.workspace_bytes = arena.bytes;
+    result_.live_bytes = arena.live_bytes;
+  }
+
+  Argument buffer_argument(ValueId v) {
+    Argument argument;
+    argument.buffer = buffers_[root(v)];
+    if (argument.buffer.kind == BufferRef::Kind::kNowhere)
+      throw InternalError("value \"" + graph_.value(v).name + "\" has no buffer");
+    if (argument.buffer.kind == BufferRef::Kind::kEmbedded && embedded_.insert(root(v)).second)
+      result_.embedded.push_back(root(v));
+    return argument;
+  }
+
+  LaunchStep make_step(const LoweredStep& lowered, std::uint32_t group) {
+    LaunchStep step;
+    step.group = group;
+    step.node = lowered.node;
+    step.reads = lowered.reads;
+    step.writes = lowered.writes;
+    switch (lowered.kind) {
+      case LoweredStep::Kind::kKernel: {
+        step.kernel = lowered.kernel;
+        const KernelSource& kernel = lowered_.kernels[lowered.kernel];
+        step.grid = kernel.grid;
+        step.dynamic_shared = kernel.dynamic_shared;
+        for (const KernelParameter& parameter : lowered.parameters) step.arguments.push_back(argument_of(parameter));
+        return step;
+      }
+      case LoweredStep::Kind::kCopy:
+        step.kind = LaunchStep::Kind::kCopy;
+        step.bytes = bytes_of(graph_.tensor(lowered.writes[0]));
+        step.arguments = {buffer_argument(lowered.writes[0]), buffer_argument(lowered.reads[0])};
+        return step;
+      case LoweredStep::Kind::kExternal: step.kind = LaunchStep::Kind::kExternal; break;
+      case LoweredStep::Kind::kCollective: step.kind = LaunchStep::Kind::kCollective; break;
+    }
+    for (const ValueId v : lowered.reads) step.arguments.push_back(buffer_argument(v));
+    for (const ValueId v : lowered.writes) step.arguments.push_back(buffer_argument(v));
+    return step;
+  }
+
+  Argument argument_of(const KernelParameter& parameter) {
+    Argument argument;
+    switch (parameter.kind) {
+      case KernelParameter::Kind::kTensor: return buffer_argument(parameter.value);
+      case KernelParameter::Kind::kSize:
+        argument.kind = Argument::Kind::kSize;
+        argument.size = parameter.size;
+        argument.bits = parameter.bits;
+        return argument;
+      case KernelParameter::Kind::kWorkspace: argument.buffer = scratch_.at(parameter.scratch); return argument;
+    }
+    throw InternalError("unknown kernel parameter");
+  }
+
+  void make_steps() {
+    for (std::uint32_t g = 0; g < lowered_.groups.size(); ++g)
+      for (const LoweredStep& lowered : lowered_.groups[g].steps) result_.steps.push_back(make_step(lowered, g));
+    for (const auto& [output, input] : copies_) {
+      LaunchStep step;
+      step.kind = LaunchStep::Kind::kCopy;
+      step.bytes = bytes_of(graph_.tensor(output));
+      step.arguments = {buffer_argument(input), buffer_argument(output)};
+      step.reads = {output};
+      step.writes = {input};
+      step.group = plan_.groups.empty() ? 0 : static_cast<std::uint32_t>(plan_.groups.size() - 1);
+      result_.steps.push_back(std::move(step));
+    }
+  }
+
+  void name_kernels() {
+    result_.kernels = std::move(lowered_.kernels);
+    for (std::size_t k = 0; k < result_.kernels.size(); ++k) {
+      KernelSource& kernel = result_.kernels[k];
+      kernel.name = result_.identifier + "_" + std::to_string(k) + "_" + clean_identifier(kernel.name, 64);
+      static constexpr std::string_view kPlaceholder = "@KERNEL@";
+      for (std::size_t at = kernel.text.find(kPlaceholder); at != std::string::npos;
+           at = kernel.text.find(kPlaceholder, at + kernel.name.size()))
+        kernel.text.replace(at, kPlaceholder.size(), kernel.name);
+    }
+  }
+
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  LoweredPlan lowered_;
+  LaunchPlan result_;
+  std::vector<BufferRef> buffers_;  // of each root value
+  std::vector<BufferRef> scratch_;
+  std::vector<std::pair<ValueId, ValueId>> copies_;  // output root, input root
+  std::set<ValueId> embedded_;
+};
+
+}  // namespace
+
+LaunchPlan build_launch_plan(const Graph& graph, const FusionPlan& plan, LoweredPlan lowered) {
+  return Builder(graph, plan, std::move(lowered)).build();
+}
+
+}  // namespace fusec

@@ -1,0 +1,14 @@
+// Gives the steps of a lowered plan their memory: every value's buffer, one workspace arena planned by lifetime, the
+// model's identifier and the kernels' final names.
+#pragma once
+
+#include "codegen/launch_plan.h"
+#include "codegen/lower_plan.h"
+#include "ir/fusion_plan.h"
+
+namespace fusec {
+
+// The plan's symbols are the graph's. Offsets in the arena are multiples of 256 bytes.
+LaunchPlan build_launch_plan(const Graph& graph, const FusionPlan& plan, LoweredPlan lowered);
+
+}  // namespace fusec
