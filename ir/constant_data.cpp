@@ -1,0 +1,33 @@
+#include "ir/constant_data.h"
+
+#include <cmath>
+
+#include "ir/float_formats.h"
+
+namespace fusec {
+
+std::vector<std::byte> constant_bytes(const std::vector<Scalar>& data, DType dtype) {
+  const int width = bits(dtype);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(packed_bytes(dtype, static_cast<std::int64_t>(data.size()))));
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    std::uint64_t stored;
+    if (is_float(dtype)) {
+      stored = encode_float(dtype, data[i].as_double());
+    } else {
+      const Scalar& s = data[i];
+      const std::int64_t whole =
+          s.category != Category::kFloat ? s.integer : truncate_to_integer(dtype == DType::kUInt64 ? dtype : DType::kInt64, s.real);
+      stored = static_cast<std::uint64_t>(wrap_integer(dtype, whole));
+    }
+    if (width == 4) {
+      const unsigned nibble = static_cast<unsigned>(stored & 0xf) << (i % 2 * 4);
+      bytes[i / 2] |= static_cast<std::byte>(nibble);
+    } else {
+      for (int b = 0; b < width / 8; ++b)
+        bytes[i * static_cast<std::size_t>(width / 8) + static_cast<std::size_t>(b)] = static_cast<std::byte>(stored >> (8 * b));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace fusec
