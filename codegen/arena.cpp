@@ -41,8 +41,8 @@ void place_constant(const std::vector<ArenaRequest>& requests, const std::vector
 }
 
 // In order of birth, each in a free slot that fits, else in a new one.
-void place_in_slots(const std::vector<ArenaRequest>& requests, const std::vector<IndexExpr>& sizes, const Bounds& bounds,
-                    Arena& arena) {
+void place_in_slots(const std::vector<ArenaRequest>& requests, const std::vector<IndexExpr>& sizes,
+                    const Bounds& bounds, Arena& arena) {
   struct Slot {
     IndexExpr bytes;
     std::uint32_t busy_until;

@@ -61,8 +61,8 @@ class Builder {
     }
   }
 
-  // An output that belongs into an input's buffer is written there at once if nothing reads the input from then on; else
-  // it is computed elsewhere and copied at the end.
+  // An output that belongs into an input's buffer is written there at once if nothing reads the input from then on;
+  // else it is computed elsewhere and copied at the end.
   void find_aliases() {
     for (const Alias& alias : graph_.aliases) {
       const ValueId output = root(alias.output), input = root(alias.input);
@@ -79,9 +79,8 @@ class Builder {
             }
           ++step;
         }
-      const bool is_input_anyway = std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](ValueId v) {
-        return v != alias.output && root(v) == input;
-      });
+      const bool is_input_anyway = std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
+                                               [&](ValueId v) { return v != alias.output && root(v) == input; });
       if (!is_input_anyway && first_write != UINT32_MAX && (!read || last_read < first_write)) {
         buffers_[output] = buffers_[input];
       } else {
@@ -94,7 +93,8 @@ class Builder {
   // Everything else that a step touches lives in the arena, from its first write to its last use.
   void place_workspace() {
     std::vector<ArenaRequest> requests;
-    std::vector<std::uint32_t> request_of(graph_.value_count(), kNone), scratch_request(lowered_.scratch_bytes.size(), kNone);
+    std::vector<std::uint32_t> request_of(graph_.value_count(), kNone),
+        scratch_request(lowered_.scratch_bytes.size(), kNone);
     auto touch = [&](std::uint32_t& request, std::uint32_t step, auto bytes) {
       if (request == kNone) {
         request = static_cast<std::uint32_t>(requests.size());
@@ -111,7 +111,8 @@ class Builder {
               touch(request_of[root(v)], step, [&] { return bytes_of(graph_.tensor(root(v))); });
         for (const KernelParameter& parameter : lowered.parameters)
           if (parameter.kind == KernelParameter::Kind::kWorkspace)
-            touch(scratch_request.at(parameter.scratch), step, [&] { return lowered_.scratch_bytes[parameter.scratch]; });
+            touch(scratch_request.at(parameter.scratch), step,
+                  [&] { return lowered_.scratch_bytes[parameter.scratch]; });
         ++step;
       }
     for (const auto& [output, input] : copies_)
@@ -155,8 +156,12 @@ class Builder {
         step.bytes = bytes_of(graph_.tensor(lowered.writes[0]));
         step.arguments = {buffer_argument(lowered.writes[0]), buffer_argument(lowered.reads[0])};
         return step;
-      case LoweredStep::Kind::kExternal: step.kind = LaunchStep::Kind::kExternal; break;
-      case LoweredStep::Kind::kCollective: step.kind = LaunchStep::Kind::kCollective; break;
+      case LoweredStep::Kind::kExternal:
+        step.kind = LaunchStep::Kind::kExternal;
+        break;
+      case LoweredStep::Kind::kCollective:
+        step.kind = LaunchStep::Kind::kCollective;
+        break;
     }
     for (const ValueId v : lowered.reads) step.arguments.push_back(buffer_argument(v));
     for (const ValueId v : lowered.writes) step.arguments.push_back(buffer_argument(v));
@@ -166,13 +171,16 @@ class Builder {
   Argument argument_of(const KernelParameter& parameter) {
     Argument argument;
     switch (parameter.kind) {
-      case KernelParameter::Kind::kTensor: return buffer_argument(parameter.value);
+      case KernelParameter::Kind::kTensor:
+        return buffer_argument(parameter.value);
       case KernelParameter::Kind::kSize:
         argument.kind = Argument::Kind::kSize;
         argument.size = parameter.size;
         argument.bits = parameter.bits;
         return argument;
-      case KernelParameter::Kind::kWorkspace: argument.buffer = scratch_.at(parameter.scratch); return argument;
+      case KernelParameter::Kind::kWorkspace:
+        argument.buffer = scratch_.at(parameter.scratch);
+        return argument;
     }
     throw InternalError("unknown kernel parameter");
   }

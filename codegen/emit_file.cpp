@@ -31,7 +31,7 @@ std::string value_list(const Graph& graph, const std::vector<ValueId>& values) {
 }
 
 // The table at the head of the file: which kernel computes what, and what it moves.
-std::string header(const Graph& graph, const FusionPlan& plan, const LaunchPlan& launch, const Target& target) {
+std::string header(const Graph& graph, const LaunchPlan& launch, const Target& target) {
   std::string text = fmt::format(
       "// Made by fusec from \"{}\" for {}. Compiles with NVRTC (no include path) and with nvcc -arch={}.\n//\n",
       comment_text(graph.name, 60), target.arch, target.arch);
@@ -52,7 +52,9 @@ std::string header(const Graph& graph, const FusionPlan& plan, const LaunchPlan&
   return text;
 }
 
-std::int64_t line_count(std::string_view text) { return std::count(text.begin(), text.end(), '\n'); }
+std::int64_t line_count(std::string_view text) {
+  return std::count(text.begin(), text.end(), '\n');
+}
 
 std::string prelude_of(const std::set<std::string>& parts) {
   if (parts.empty()) return "";
@@ -66,7 +68,7 @@ EmittedFile emit_file(const Graph& graph, const FusionPlan& plan, const LaunchPl
   EmittedFile file;
   std::set<std::string> parts;
   for (const KernelSource& kernel : launch.kernels) parts.insert(kernel.prelude.begin(), kernel.prelude.end());
-  file.text = header(graph, plan, launch, target);
+  file.text = header(graph, launch, target);
   file.text += "\n// ---- prelude: only what this file uses " + std::string(60, '-') + "\n" + prelude_of(parts);
   std::vector<std::int64_t> first_line;
   for (const KernelSource& kernel : launch.kernels) {

@@ -12,9 +12,9 @@
 namespace fusec {
 
 struct EmittedFile {
-  std::string text;                       // out.cu, ASCII
-  std::vector<std::string> units;         // translation units for NVRTC; their lines are numbered as in `text`
-  std::vector<std::uint32_t> unit_of;     // of each kernel
+  std::string text;                    // out.cu, ASCII
+  std::vector<std::string> units;      // translation units for NVRTC; their lines are numbered as in `text`
+  std::vector<std::uint32_t> unit_of;  // of each kernel
 };
 
 // `units` is at most how many translation units the kernels are spread over (at least 1).

@@ -28,7 +28,9 @@ std::string quoted(std::string_view text) {
 }
 
 // The name of a value in a message: cleaned as a comment is, short.
-std::string shown(std::string_view text) { return comment_text(text, 48); }
+std::string shown(std::string_view text) {
+  return comment_text(text, 48);
+}
 
 class HostPart {
  public:
@@ -42,8 +44,10 @@ class HostPart {
     UniqueNames symbol_names;
     for (const Symbol& symbol : graph.symbols) symbols_.push_back(symbol_names.take(symbol.name));
     for (const LaunchStep& step : all_steps())
-      if (step.kind == LaunchStep::Kind::kCollective) collectives_ = true;
-      else if (step.kind == LaunchStep::Kind::kExternal) externals_ = true;
+      if (step.kind == LaunchStep::Kind::kCollective)
+        collectives_ = true;
+      else if (step.kind == LaunchStep::Kind::kExternal)
+        externals_ = true;
   }
 
   std::string print() {
@@ -86,8 +90,9 @@ class HostPart {
     line("typedef struct {0}_context {0}_context;", m_);
     line("typedef struct {{");
     line("  void* cublaslt;           // unused: this file calls no cuBLASLt");
-    line("  void* const* nccl_comms;  // {}", collectives_ ? "one ncclComm_t for each group name: " + shown(group_names_text())
-                                                            : "unused: this file calls no NCCL");
+    line("  void* const* nccl_comms;  // {}", collectives_
+                                                  ? "one ncclComm_t for each group name: " + shown(group_names_text())
+                                                  : "unused: this file calls no NCCL");
     line("}} {}_libraries;", m_);
     line("typedef struct {{");
     for (std::size_t i = 0; i < fields_.size(); ++i) {
@@ -116,9 +121,10 @@ class HostPart {
     symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
     line("// Launchers of custom ops; the program that links this file defines them.");
     for (const std::string& symbol : symbols)
-      line("extern \"C\" cudaError_t {}(const void* const* inputs, void* const* outputs, const long long* extents,\n"
-           "                              const char* attrs_json, cudaStream_t stream);",
-           symbol);
+      line(
+          "extern \"C\" cudaError_t {}(const void* const* inputs, void* const* outputs, const long long* extents,\n"
+          "                              const char* attrs_json, cudaStream_t stream);",
+          symbol);
     line("");
   }
 
@@ -170,10 +176,15 @@ class HostPart {
     std::string index_functions;
     const std::string body = steps_text();  // printed later; here only to see which helpers it needs
     const std::string solving = solve_text();
-    auto used = [&](const char* call) { return body.find(call) != std::string::npos || solving.find(call) != std::string::npos; };
+    auto used = [&](const char* call) {
+      return body.find(call) != std::string::npos || solving.find(call) != std::string::npos;
+    };
     if (used("floor_div(") || used("floor_mod("))
-      line("inline long long floor_div(long long a, long long b) {{ return a / b - (a % b != 0 && (a < 0) != (b < 0)); }}");
-    if (used("floor_mod(")) line("inline long long floor_mod(long long a, long long b) {{ return a - floor_div(a, b) * b; }}");
+      line(
+          "inline long long floor_div(long long a, long long b) {{ return a / b - (a % b != 0 && (a < 0) != (b < 0)); "
+          "}}");
+    if (used("floor_mod("))
+      line("inline long long floor_mod(long long a, long long b) {{ return a - floor_div(a, b) * b; }}");
     if (used("least(")) line("inline long long least(long long a, long long b) {{ return a < b ? a : b; }}");
     if (used("greatest(")) line("inline long long greatest(long long a, long long b) {{ return a > b ? a : b; }}");
     line("");
@@ -185,11 +196,15 @@ class HostPart {
     if (needs_launch(body)) {
       line("// Enqueues one kernel; a grid without blocks is nothing to do.");
       line("template <class... Arguments>");
-      line("inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,");
+      line(
+          "inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 "
+          "block,");
       line("                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {{");
       line("  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;");
       line("  void* pointers[] = {{&arguments...}};");
-      line("  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,");
+      line(
+          "  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, "
+          "pointers,");
       line("                          size_t(shared_bytes), stream);");
       line("}}");
       line("");
@@ -218,8 +233,8 @@ class HostPart {
       } else {
         line("  if ({} % {} != 0)", rest, s.coefficient);
         line("    return complain(ctx, cudaErrorInvalidValue, {});",
-             quoted("no whole " + shown(graph_.symbols[s.symbol].name) + " fits dimension " + std::to_string(s.dimension) +
-                    " of " + shown(graph_.value(graph_.inputs[s.input]).name)));
+             quoted("no whole " + shown(graph_.symbols[s.symbol].name) + " fits dimension " +
+                    std::to_string(s.dimension) + " of " + shown(graph_.value(graph_.inputs[s.input]).name)));
         line("  n.{} = {} / {};", symbols_[s.symbol], rest, s.coefficient);
       }
       const Symbol& symbol = graph_.symbols[s.symbol];
@@ -310,16 +325,20 @@ class HostPart {
     line("  if (libs) made->libraries = *libs;");
     line("  cudaError_t status = cudaSuccess;");
     for (std::size_t i = 0; i < launch_.embedded.size(); ++i)
-      line("  if (status == cudaSuccess) status = cudaGetSymbolAddress(const_cast<void**>(&made->constants[{0}]), constant_{0});", i);
+      line(
+          "  if (status == cudaSuccess) status = cudaGetSymbolAddress(const_cast<void**>(&made->constants[{0}]), "
+          "constant_{0});",
+          i);
     for (std::size_t k = 0; k < launch_.kernels.size(); ++k) {
       const IndexExpr& shared = launch_.kernels[k].dynamic_shared;
       if (shared.is(0)) continue;
       // A size that depends on symbols is bounded by what a block may have at all.
       const std::int64_t most = std::min<std::int64_t>(range_of(shared, graph_.bounds()).max, 227 * 1024);
       if (most > 48 * 1024)
-        line("  if (status == cudaSuccess)\n    status = cudaFuncSetAttribute(reinterpret_cast<const void*>({}), "
-             "cudaFuncAttributeMaxDynamicSharedMemorySize, {});",
-             launch_.kernels[k].name, most);
+        line(
+            "  if (status == cudaSuccess)\n    status = cudaFuncSetAttribute(reinterpret_cast<const void*>({}), "
+            "cudaFuncAttributeMaxDynamicSharedMemorySize, {});",
+            launch_.kernels[k].name, most);
     }
     line("  if (status != cudaSuccess) {{");
     line("    delete made;");
@@ -344,9 +363,13 @@ class HostPart {
     line("");
   }
 
-  std::string steps_text() { return enqueue_text(launch_.steps, "const_cast<char*>(static_cast<const char*>(prepared))", "static_cast<char*>(workspace)"); }
+  std::string steps_text() {
+    return enqueue_text(launch_.steps, "const_cast<char*>(static_cast<const char*>(prepared))",
+                        "static_cast<char*>(workspace)");
+  }
 
-  std::string enqueue_text(const std::vector<LaunchStep>& steps, const std::string& prepared, const std::string& workspace) {
+  std::string enqueue_text(const std::vector<LaunchStep>& steps, const std::string& prepared,
+                           const std::string& workspace) {
     std::string kept = std::move(out_);
     out_.clear();
     line("  if (!ctx) return cudaErrorInvalidValue;");
@@ -381,13 +404,16 @@ class HostPart {
 
   void enqueue(const LaunchStep& step) {
     switch (step.kind) {
-      case LaunchStep::Kind::kKernel: return enqueue_kernel(step);
+      case LaunchStep::Kind::kKernel:
+        return enqueue_kernel(step);
       case LaunchStep::Kind::kCopy:
-        line("  status = cudaMemcpyAsync({}, {}, size_t({}), cudaMemcpyDeviceToDevice, stream);", pointer(step.arguments[0], true),
-             pointer(step.arguments[1], false), sized(step.bytes));
+        line("  status = cudaMemcpyAsync({}, {}, size_t({}), cudaMemcpyDeviceToDevice, stream);",
+             pointer(step.arguments[0], true), pointer(step.arguments[1], false), sized(step.bytes));
         break;
-      case LaunchStep::Kind::kExternal: return enqueue_external(step);
-      case LaunchStep::Kind::kCollective: return enqueue_collective(step);
+      case LaunchStep::Kind::kExternal:
+        return enqueue_external(step);
+      case LaunchStep::Kind::kCollective:
+        return enqueue_collective(step);
     }
     line("  if (status != cudaSuccess) return complain(ctx, status, {});", quoted("a copy could not be enqueued"));
   }
@@ -404,10 +430,11 @@ class HostPart {
       else
         arguments += fmt::format("static_cast<{}>({})", a.bits == 64 ? "long long" : "int", sized(a.size));
     }
-    line("  status = launch(reinterpret_cast<const void*>({}), {}, {}, {}, dim3({}, {}, {}), {}, stream{});", kernel.name,
-         sized(step.grid[0]), sized(step.grid[1]), sized(step.grid[2]), kernel.block[0], kernel.block[1], kernel.block[2],
-         sized(step.dynamic_shared), arguments);
-    line("  if (status != cudaSuccess) return complain(ctx, status, {});", quoted(kernel.name + " could not be launched"));
+    line("  status = launch(reinterpret_cast<const void*>({}), {}, {}, {}, dim3({}, {}, {}), {}, stream{});",
+         kernel.name, sized(step.grid[0]), sized(step.grid[1]), sized(step.grid[2]), kernel.block[0], kernel.block[1],
+         kernel.block[2], sized(step.dynamic_shared), arguments);
+    line("  if (status != cudaSuccess) return complain(ctx, status, {});",
+         quoted(kernel.name + " could not be launched"));
   }
 
   void enqueue_external(const LaunchStep& step) {
@@ -426,7 +453,8 @@ class HostPart {
     line("    const void* const inputs[] = {{{}}};", inputs.empty() ? "nullptr" : inputs);
     line("    void* const outputs[] = {{{}}};", outputs.empty() ? "nullptr" : outputs);
     line("    const long long extents[] = {{{}}};", extents.empty() ? "0" : extents);
-    line("    status = {}(inputs, outputs, extents, {}, stream);", external_symbol(node), quoted(attributes_json(node)));
+    line("    status = {}(inputs, outputs, extents, {}, stream);", external_symbol(node),
+         quoted(attributes_json(node)));
     line("  }}");
     line("  if (status != cudaSuccess) return complain(ctx, status, {});",
          quoted("the launcher of node " + shown(node.name) + " failed"));
@@ -466,18 +494,23 @@ class HostPart {
         const std::string field = field_of_input(graph_.inputs[b.index]);
         return written ? fmt::format("const_cast<void*>(args->{})", field) : "args->" + field;
       }
-      case BufferRef::Kind::kConstant: return "args->" + field_of_input(graph_.constants[b.index].value);
-      case BufferRef::Kind::kOutput: return "args->" + result_fields_.at(b.index);
+      case BufferRef::Kind::kConstant:
+        return "args->" + field_of_input(graph_.constants[b.index].value);
+      case BufferRef::Kind::kOutput:
+        return "args->" + result_fields_.at(b.index);
       case BufferRef::Kind::kWorkspace:
-        return b.offset.is(0) ? "static_cast<void*>(work)" : fmt::format("static_cast<void*>(work + ({}))", sized(b.offset));
+        return b.offset.is(0) ? "static_cast<void*>(work)"
+                              : fmt::format("static_cast<void*>(work + ({}))", sized(b.offset));
       case BufferRef::Kind::kPrepared:
-        return b.offset.is(0) ? "static_cast<void*>(ready)" : fmt::format("static_cast<void*>(ready + ({}))", sized(b.offset));
+        return b.offset.is(0) ? "static_cast<void*>(ready)"
+                              : fmt::format("static_cast<void*>(ready + ({}))", sized(b.offset));
       case BufferRef::Kind::kEmbedded: {
         const ValueId v = graph_.constants[b.index].value;
         const auto at = std::find(launch_.embedded.begin(), launch_.embedded.end(), v) - launch_.embedded.begin();
         return fmt::format("ctx->constants[{}]", at);
       }
-      case BufferRef::Kind::kNowhere: break;
+      case BufferRef::Kind::kNowhere:
+        break;
     }
     throw InternalError("an argument without a buffer");
   }
@@ -515,24 +548,48 @@ void HostPart::enqueue_collective(const LaunchStep& step) {
   const TensorType& output = graph_.tensor(step.writes[0]);
   std::string dtype;
   switch (input.dtype) {
-    case DType::kFloat64: dtype = "ncclFloat64"; break;
-    case DType::kFloat32: dtype = "ncclFloat32"; break;
-    case DType::kFloat16: dtype = "ncclFloat16"; break;
-    case DType::kBFloat16: dtype = "ncclBfloat16"; break;
-    case DType::kInt64: dtype = "ncclInt64"; break;
-    case DType::kInt32: dtype = "ncclInt32"; break;
-    case DType::kInt8: dtype = "ncclInt8"; break;
-    case DType::kUInt64: dtype = "ncclUint64"; break;
-    case DType::kUInt32: dtype = "ncclUint32"; break;
+    case DType::kFloat64:
+      dtype = "ncclFloat64";
+      break;
+    case DType::kFloat32:
+      dtype = "ncclFloat32";
+      break;
+    case DType::kFloat16:
+      dtype = "ncclFloat16";
+      break;
+    case DType::kBFloat16:
+      dtype = "ncclBfloat16";
+      break;
+    case DType::kInt64:
+      dtype = "ncclInt64";
+      break;
+    case DType::kInt32:
+      dtype = "ncclInt32";
+      break;
+    case DType::kInt8:
+      dtype = "ncclInt8";
+      break;
+    case DType::kUInt64:
+      dtype = "ncclUint64";
+      break;
+    case DType::kUInt32:
+      dtype = "ncclUint32";
+      break;
     case DType::kUInt8:
-    case DType::kBool: dtype = "ncclUint8"; break;
+    case DType::kBool:
+      dtype = "ncclUint8";
+      break;
     default:
-      throw Error(ErrorKind::kInput, {.what = fmt::format("node \"{}\": NCCL has no collective of this dtype", node.name),
-                                      .found = std::string(name(input.dtype))});
+      throw Error(ErrorKind::kInput,
+                  {.what = fmt::format("node \"{}\": NCCL has no collective of this dtype", node.name),
+                   .found = std::string(name(input.dtype))});
   }
   const std::string reduce_op = attributes.text("reduce_op", "sum");
-  const std::string op = reduce_op == "sum" ? "ncclSum" : reduce_op == "prod" || reduce_op == "product" ? "ncclProd"
-                         : reduce_op == "max" ? "ncclMax" : reduce_op == "min" ? "ncclMin" : "ncclAvg";
+  const std::string op = reduce_op == "sum"                              ? "ncclSum"
+                         : reduce_op == "prod" || reduce_op == "product" ? "ncclProd"
+                         : reduce_op == "max"                            ? "ncclMax"
+                         : reduce_op == "min"                            ? "ncclMin"
+                                                                         : "ncclAvg";
   const std::string from = pointer(step.arguments[0], false), to = pointer(step.arguments[1], true);
   if (node.op->name == "all_reduce") {
     line("  if (ncclAllReduce({}, {}, size_t({}), {}, {}, {}, stream) != ncclSuccess)", from, to,
@@ -548,12 +605,15 @@ void HostPart::enqueue_collective(const LaunchStep& step) {
     const int width = bits(input.dtype) / 8;
     line("  ncclGroupStart();");
     line("  for (long long slice = 0; slice < {}; ++slice)", sized(outer));
-    line("    {}(static_cast<const char*>({}) + slice * ({}), static_cast<char*>({}) + slice * ({}), size_t({}), {}, {}{}, stream);",
-         gather ? "ncclAllGather" : "ncclReduceScatter", from, sized(in_slice * width), to, sized(out_slice * width),
-         sized(gather ? in_slice : out_slice), dtype, gather ? "" : op + ", ", comm);
+    line(
+        "    {}(static_cast<const char*>({}) + slice * ({}), static_cast<char*>({}) + slice * ({}), size_t({}), {}, "
+        "{}{}, stream);",
+        gather ? "ncclAllGather" : "ncclReduceScatter", from, sized(in_slice * width), to, sized(out_slice * width),
+        sized(gather ? in_slice : out_slice), dtype, gather ? "" : op + ", ", comm);
     line("  if (ncclGroupEnd() != ncclSuccess)");
   }
-  line("    return complain(ctx, cudaErrorUnknown, {});", quoted("NCCL refused the collective of node " + shown(node.name)));
+  line("    return complain(ctx, cudaErrorUnknown, {});",
+       quoted("NCCL refused the collective of node " + shown(node.name)));
 }
 
 }  // namespace

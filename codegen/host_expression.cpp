@@ -11,11 +11,20 @@ std::string literal(std::int64_t v) {
 std::string factor_text(const IndexAtom& atom, const std::function<std::string(Variable)>& name_of) {
   const char* function = "";
   switch (atom.kind) {
-    case IndexAtom::Kind::kVariable: return name_of(atom.variable);
-    case IndexAtom::Kind::kFloorDiv: function = "floor_div"; break;
-    case IndexAtom::Kind::kMod: function = "floor_mod"; break;
-    case IndexAtom::Kind::kMin: function = "least"; break;
-    case IndexAtom::Kind::kMax: function = "greatest"; break;
+    case IndexAtom::Kind::kVariable:
+      return name_of(atom.variable);
+    case IndexAtom::Kind::kFloorDiv:
+      function = "floor_div";
+      break;
+    case IndexAtom::Kind::kMod:
+      function = "floor_mod";
+      break;
+    case IndexAtom::Kind::kMin:
+      function = "least";
+      break;
+    case IndexAtom::Kind::kMax:
+      function = "greatest";
+      break;
   }
   return std::string(function) + "(" + host_expression(atom.a, name_of) + ", " + host_expression(atom.b, name_of) + ")";
 }
@@ -26,8 +35,10 @@ std::string host_expression(const IndexExpr& e, const std::function<std::string(
   std::string text;
   for (const IndexTerm& term : e.terms()) {
     const bool negative = term.coefficient < 0;
-    if (!text.empty()) text += negative ? " - " : " + ";
-    else if (negative) text += "-";
+    if (!text.empty())
+      text += negative ? " - " : " + ";
+    else if (negative)
+      text += "-";
     bool first = true;
     if (term.coefficient != 1 && term.coefficient != -1) {
       const std::string digits = literal(term.coefficient);

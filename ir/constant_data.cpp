@@ -15,8 +15,9 @@ std::vector<std::byte> constant_bytes(const std::vector<Scalar>& data, DType dty
       stored = encode_float(dtype, data[i].as_double());
     } else {
       const Scalar& s = data[i];
-      const std::int64_t whole =
-          s.category != Category::kFloat ? s.integer : truncate_to_integer(dtype == DType::kUInt64 ? dtype : DType::kInt64, s.real);
+      const std::int64_t whole = s.category != Category::kFloat
+                                     ? s.integer
+                                     : truncate_to_integer(dtype == DType::kUInt64 ? dtype : DType::kInt64, s.real);
       stored = static_cast<std::uint64_t>(wrap_integer(dtype, whole));
     }
     if (width == 4) {
@@ -24,7 +25,8 @@ std::vector<std::byte> constant_bytes(const std::vector<Scalar>& data, DType dty
       bytes[i / 2] |= static_cast<std::byte>(nibble);
     } else {
       for (int b = 0; b < width / 8; ++b)
-        bytes[i * static_cast<std::size_t>(width / 8) + static_cast<std::size_t>(b)] = static_cast<std::byte>(stored >> (8 * b));
+        bytes[i * static_cast<std::size_t>(width / 8) + static_cast<std::size_t>(b)] =
+            static_cast<std::byte>(stored >> (8 * b));
     }
   }
   return bytes;

@@ -1,0 +1,145 @@
+#include "codegen/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+namespace fusec {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Printer {
+ public:
+  Printer(const Graph& graph, const FusionPlan& plan, const LaunchPlan& launch)
+      : graph_(graph), plan_(plan), launch_(launch) {}
+
+  Json print(const Target& target) const {
+    Json out;
+    out["fusec_manifest"] = 1;
+    out["model"] = graph_.name;
+    out["identifier"] = launch_.identifier;
+    out["arch"] = target.arch;
+    out["symbols"] = symbols();
+    out["arguments"] = tensors(launch_.arguments);
+    out["results"] = tensors(launch_.results);
+    out["embedded"] = tensors(launch_.embedded);
+    out["checks"] = Json::array();
+    for (const LaunchCheck& check : launch_.checks)
+      out["checks"].push_back({{"left", formula(check.left)}, {"right", formula(check.right)}, {"what", check.what}});
+    out["workspace_bytes"] = formula(launch_.workspace_bytes);
+    out["prepared_bytes"] = formula(launch_.prepared_bytes);
+    out["least_workspace_bytes"] = formula(launch_.live_bytes);
+    out["kernels"] = Json::array();
+    for (const KernelSource& kernel : launch_.kernels) out["kernels"].push_back(describe(kernel));
+    out["prepare"] = steps(launch_.prepare_steps);
+    out["launches"] = steps(launch_.steps);
+    return out;
+  }
+
+ private:
+  std::string formula(const IndexExpr& e) const { return to_string(e, graph_.symbols); }
+
+  Json symbols() const {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < graph_.symbols.size(); ++i) {
+      const Symbol& s = graph_.symbols[i];
+      Json row = {{"name", s.name}, {"min", s.min}, {"max", s.max}, {"multiple_of", s.multiple_of}, {"hint", s.hint}};
+      for (const SymbolSolution& solution : launch_.solutions)
+        if (solution.symbol == i)
+          row["from"] = {{"input", graph_.value(graph_.inputs[solution.input]).name},
+                         {"dimension", solution.dimension},
+                         {"coefficient", solution.coefficient},
+                         {"rest", formula(solution.rest)}};
+      list.push_back(std::move(row));
+    }
+    return list;
+  }
+
+  Json tensors(const std::vector<ValueId>& values) const {
+    Json list = Json::array();
+    for (const ValueId v : values) {
+      Json shape = Json::array();
+      for (const Dim& dim : graph_.tensor(v).shape) shape.push_back(formula(dim));
+      list.push_back(
+          {{"name", graph_.value(v).name}, {"dtype", std::string(name(graph_.tensor(v).dtype))}, {"shape", shape}});
+    }
+    return list;
+  }
+
+  Json describe(const KernelSource& kernel) const {
+    Json parameters = Json::array();
+    for (const KernelParameter& p : kernel.parameters) {
+      if (p.kind == KernelParameter::Kind::kSize)
+        parameters.push_back({{"name", p.name}, {"kind", p.bits == 64 ? "int64" : "int32"}});
+      else
+        parameters.push_back({{"name", p.name}, {"kind", "pointer"}, {"written", p.written}});
+    }
+    return {{"name", kernel.name},
+            {"schedule", kernel.schedule},
+            {"block", kernel.block},
+            {"cluster", kernel.cluster},
+            {"parameters", parameters}};
+  }
+
+  Json buffer(const BufferRef& b) const {
+    switch (b.kind) {
+      case BufferRef::Kind::kInput:
+        return {{"argument", graph_.value(graph_.inputs[b.index]).name}};
+      case BufferRef::Kind::kConstant:
+        return {{"argument", graph_.value(graph_.constants[b.index].value).name}};
+      case BufferRef::Kind::kEmbedded:
+        return {{"embedded", graph_.value(graph_.constants[b.index].value).name}};
+      case BufferRef::Kind::kOutput:
+        return {{"result", graph_.value(launch_.results[b.index]).name}};
+      case BufferRef::Kind::kWorkspace:
+        return {{"workspace", formula(b.offset)}};
+      case BufferRef::Kind::kPrepared:
+        return {{"prepared", formula(b.offset)}};
+      case BufferRef::Kind::kNowhere:
+        break;
+    }
+    return nullptr;
+  }
+
+  Json steps(const std::vector<LaunchStep>& list) const {
+    Json out = Json::array();
+    for (const LaunchStep& step : list) {
+      Json row;
+      switch (step.kind) {
+        case LaunchStep::Kind::kKernel:
+          row["kernel"] = launch_.kernels[step.kernel].name;
+          row["grid"] = {formula(step.grid[0]), formula(step.grid[1]), formula(step.grid[2])};
+          row["dynamic_shared_bytes"] = formula(step.dynamic_shared);
+          break;
+        case LaunchStep::Kind::kCopy:
+          row["copy_bytes"] = formula(step.bytes);
+          break;
+        case LaunchStep::Kind::kExternal:
+          row["external"] = graph_.nodes[step.node].name;
+          break;
+        case LaunchStep::Kind::kCollective:
+          row["collective"] = graph_.nodes[step.node].name;
+          break;
+      }
+      if (step.group < plan_.groups.size()) row["group"] = plan_.groups[step.group].name;
+      row["arguments"] = Json::array();
+      for (const Argument& a : step.arguments)
+        row["arguments"].push_back(a.kind == Argument::Kind::kSize ? Json{{"size", formula(a.size)}}
+                                                                   : buffer(a.buffer));
+      out.push_back(std::move(row));
+    }
+    return out;
+  }
+
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  const LaunchPlan& launch_;
+};
+
+}  // namespace
+
+std::string manifest(const Graph& graph, const FusionPlan& plan, const LaunchPlan& launch, const Target& target) {
+  return Printer(graph, plan, launch).print(target).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace fusec
