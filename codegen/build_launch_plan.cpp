@@ -31,7 +31,7 @@ class Builder {
     place_workspace();
     make_steps();
     name_kernels();
-    result_.solutions = symbol_solutions(graph_);
+    result_.solutions = solve_symbols(graph_).steps;
     result_.checks = graph_.checks;
     return std::move(result_);
   }

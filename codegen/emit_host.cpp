@@ -225,17 +225,18 @@ class HostPart {
     out_.clear();
     line("inline cudaError_t solve({0}_context* ctx, const {0}_args* args, {0}_sizes& n) {{", m_);
     line("  if (!args) return complain(ctx, cudaErrorInvalidValue, \"no arguments\");");
-    for (const SymbolSolution& s : launch_.solutions) {
+    for (const SymbolStep& s : launch_.solutions) {
       const std::string extent = fmt::format("args->{}[{}]", shapes_[s.input], s.dimension);
       const std::string rest = s.rest.is(0) ? extent : fmt::format("({} - ({}))", extent, sized(s.rest));
-      if (s.coefficient == 1) {
+      if (s.coefficient.is(1)) {
         line("  n.{} = {};", symbols_[s.symbol], rest);
       } else {
-        line("  if ({} % {} != 0)", rest, s.coefficient);
+        const std::string coefficient = "(" + sized(s.coefficient) + ")";
+        line("  if ({} % {} != 0)", rest, coefficient);
         line("    return complain(ctx, cudaErrorInvalidValue, {});",
              quoted("no whole " + shown(graph_.symbols[s.symbol].name) + " fits dimension " +
                     std::to_string(s.dimension) + " of " + shown(graph_.value(graph_.inputs[s.input]).name)));
-        line("  n.{} = {} / {};", symbols_[s.symbol], rest, s.coefficient);
+        line("  n.{} = {} / {};", symbols_[s.symbol], rest, coefficient);
       }
       const Symbol& symbol = graph_.symbols[s.symbol];
       line("  if (n.{0} < {1} || n.{0} > {2}{3})", symbols_[s.symbol], symbol.min, symbol.max,

@@ -7,7 +7,7 @@
 
 #include "codegen/kernel_source.h"
 #include "ir/graph.h"
-#include "ir/solve_symbols.h"
+#include "ir/symbol_solution.h"
 
 namespace fusec {
 
@@ -61,7 +61,7 @@ struct LaunchPlan {
   std::vector<ValueId> arguments;         // M_args: inputs, then constants without data
   std::vector<ValueId> results;           // M_args: outputs, each value once
   std::vector<ValueId> embedded;          // constants with data that some kernel reads
-  std::vector<SymbolSolution> solutions;
+  std::vector<SymbolStep> solutions;
   std::vector<LaunchCheck> checks;  // beyond extents and bounds
   IndexExpr workspace_bytes = 0;
   IndexExpr prepared_bytes = 0;

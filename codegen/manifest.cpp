@@ -43,11 +43,11 @@ class Printer {
     for (std::size_t i = 0; i < graph_.symbols.size(); ++i) {
       const Symbol& s = graph_.symbols[i];
       Json row = {{"name", s.name}, {"min", s.min}, {"max", s.max}, {"multiple_of", s.multiple_of}, {"hint", s.hint}};
-      for (const SymbolSolution& solution : launch_.solutions)
+      for (const SymbolStep& solution : launch_.solutions)
         if (solution.symbol == i)
           row["from"] = {{"input", graph_.value(graph_.inputs[solution.input]).name},
                          {"dimension", solution.dimension},
-                         {"coefficient", solution.coefficient},
+                         {"coefficient", formula(solution.coefficient)},
                          {"rest", formula(solution.rest)}};
       list.push_back(std::move(row));
     }

@@ -5,50 +5,10 @@
 #include <stdexcept>
 
 #include "ir/error.h"
+#include "ir/symbol_solution.h"
 
 namespace fusec {
-namespace {
-
-// If the dimension is linear in exactly one unsolved symbol: that symbol, its coefficient and the rest.
-bool solve_one(const Dim& dim, const std::vector<bool>& known, SymbolSolution& solution) {
-  std::uint32_t unknown = kNone;
-  for (const Variable v : variables_of(dim)) {
-    if (known[v.id]) continue;
-    if (unknown != kNone) return false;
-    unknown = v.id;
-  }
-  if (unknown == kNone) return false;
-  const Variable v{Variable::Kind::kSymbol, unknown};
-  const auto coefficient = coefficient_of(dim, v);
-  if (!coefficient || *coefficient == 0) return false;
-  solution.symbol = unknown;
-  solution.coefficient = *coefficient;
-  solution.rest = dim - IndexExpr::variable(v) * IndexExpr(*coefficient);
-  return true;
-}
-
-}  // namespace
-
-std::vector<SymbolSolution> symbol_solutions(const Graph& graph) {
-  std::vector<SymbolSolution> solutions;
-  std::vector<bool> known(graph.symbols.size(), false);
-  for (bool progress = true; progress && solutions.size() < known.size();) {
-    progress = false;
-    for (std::uint32_t i = 0; i < graph.inputs.size(); ++i) {
-      const Shape& shape = graph.tensor(graph.inputs[i]).shape;
-      for (std::uint32_t d = 0; d < shape.size(); ++d) {
-        SymbolSolution solution{0, i, d, 1, 0};
-        if (shape[d].is_constant() || !solve_one(shape[d], known, solution)) continue;
-        known[solution.symbol] = true;
-        solutions.push_back(std::move(solution));
-        progress = true;
-      }
-    }
-  }
-  return solutions;
-}
-
-std::vector<std::int64_t> solve_symbols(
+std::vector<std::int64_t> symbol_values(
     const Graph& graph, const std::function<std::int64_t(std::size_t input, std::size_t dimension)>& extent) {
   std::vector<std::int64_t> values;
   for (const Symbol& symbol : graph.symbols) values.push_back(symbol.hint);
@@ -59,11 +19,12 @@ std::vector<std::int64_t> solve_symbols(
                                     .found = std::to_string(extent(input, dimension)),
                                     .expected = expected});
   };
-  for (const SymbolSolution& s : symbol_solutions(graph)) {
+  for (const SymbolStep& s : solve_symbols(graph).steps) {
     const Symbol& symbol = graph.symbols[s.symbol];
     const std::int64_t left = extent(s.input, s.dimension) - evaluate(s.rest, value_of);
-    const std::int64_t value = left / s.coefficient;
-    if (left % s.coefficient != 0)
+    const std::int64_t coefficient = evaluate(s.coefficient, value_of);
+    const std::int64_t value = left / coefficient;
+    if (left % coefficient != 0)
       complain(s.input, s.dimension,
                to_string(graph.tensor(graph.inputs[s.input]).shape[s.dimension], graph.symbols) + " for a whole " +
                    symbol.name);

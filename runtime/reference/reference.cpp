@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/safetensors.h"
 #include "ir/solve_symbols.h"
@@ -165,7 +166,7 @@ std::vector<std::int64_t> solve_symbols(const Graph& graph, const TensorMap& ten
                                       .expected = std::to_string(graph.tensor(v).rank())});
     given.push_back(&it->second);
   }
-  return solve_symbols(graph, [&](std::size_t input, std::size_t dimension) { return given[input]->shape[dimension]; });
+  return symbol_values(graph, [&](std::size_t input, std::size_t dimension) { return given[input]->shape[dimension]; });
 }
 
 HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
@@ -174,14 +175,7 @@ HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
   const std::vector<std::int64_t> shape = concrete(type.shape, {});
   HostTensor tensor(type.dtype, shape);
   if (constant.data) {
-    for (std::size_t i = 0; i < constant.data->size(); ++i) {
-      const Scalar& s = (*constant.data)[i];
-      if (is_float(type.dtype))
-        tensor.set_real(static_cast<std::int64_t>(i), s.as_double());
-      else
-        tensor.set_integer(static_cast<std::int64_t>(i),
-                           s.category == Category::kFloat ? static_cast<std::int64_t>(s.real) : s.integer);
-    }
+    tensor.bytes = constant_bytes(*constant.data, type.dtype);
     return tensor;
   }
   if (constant.safetensors_file.empty())

@@ -1,0 +1,17 @@
+// The fused graph as a picture: a box for each group, its nodes inside coloured by pattern kind.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ir/fusion_plan.h"
+
+namespace fusec {
+
+// Graphviz text.
+std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const OpPattern> kinds);
+
+// Laid out by Graphviz' `dot` program. Throws Error(kEnvironment) where there is none.
+std::string to_svg(const std::string& dot_text);
+
+}  // namespace fusec
