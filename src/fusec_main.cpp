@@ -1,1 +1,257 @@
-int main() { return 0; }
+// fusec: reads a model, fuses it, emits CUDA source (and what else is asked for).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+
+#include "codegen/manifest.h"
+#include "command_line.h"
+#include "dot.h"
+#include "ir/error.h"
+#include "ir/text.h"
+#include "lists.h"
+#include "output_file.h"
+#include "transforms/explain.h"
+#include "transforms/explain_print.h"
+#include "transforms/plan_file.h"
+
+namespace fusec {
+namespace {
+
+struct Arguments {
+  CompileArguments compile;
+  std::string output;
+  std::vector<std::string> emits;
+  std::vector<std::string> one_kernel;
+  std::vector<std::string> explain;
+  bool json = false, no_nvrtc = false, stats = false;
+  bool list_ops = false, list_passes = false, list_targets = false;
+  std::string dump_before, dump_after;
+};
+
+struct Emission {
+  std::string kind;
+  std::string path;  // "-" is standard output
+};
+
+constexpr std::string_view kKinds[] = {"cu",   "ptx", "cubin",  "manifest", "partition",
+                                       "plan", "ir",  "ledger", "dot",      "svg"};
+
+[[noreturn]] void usage(std::string what, std::string found = "", std::string expected = "") {
+  throw Error(ErrorKind::kUsage, {.what = std::move(what), .found = std::move(found), .expected = std::move(expected)});
+}
+
+bool extension_allows(const std::string& extension, const std::string& kind) {
+  if (extension == ".json") return kind == "manifest" || kind == "partition" || kind == "plan" || kind == "ledger";
+  if (extension == ".txt") return kind == "ir";
+  return extension == "." + kind;
+}
+
+std::string extension_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) return "";
+  return path.substr(dot);
+}
+
+std::string kind_of_extension(const std::string& extension) {
+  if (extension == ".json") return "manifest";
+  if (extension == ".txt") return "ir";
+  for (const std::string_view kind : kKinds)
+    if (extension == "." + std::string(kind)) return std::string(kind);
+  return "";
+}
+
+// Which kind goes where: -o takes the first --emit without a file that its extension allows, else its extension's kind.
+std::vector<Emission> emissions(const Arguments& a) {
+  std::vector<Emission> list;
+  for (const std::string& text : a.emits) {
+    const std::size_t equals = text.find('=');
+    Emission e{text.substr(0, equals), equals == std::string::npos ? "" : text.substr(equals + 1)};
+    if (std::find(std::begin(kKinds), std::end(kKinds), e.kind) == std::end(kKinds))
+      usage("--emit", "\"" + e.kind + "\"", fmt::format("one of {}", fmt::join(kKinds, ", ")));
+    if (equals != std::string::npos && e.path.empty()) usage("--emit=" + e.kind + "= has no file");
+    list.push_back(std::move(e));
+  }
+  if (!a.output.empty()) {
+    const std::string extension = a.output == "-" ? "" : extension_of(a.output);
+    auto taker = std::find_if(list.begin(), list.end(), [&](const Emission& e) {
+      return e.path.empty() && (a.output == "-" || extension_allows(extension, e.kind));
+    });
+    if (taker != list.end()) {
+      taker->path = a.output;
+    } else {
+      const std::string kind = a.output == "-" ? "cu" : kind_of_extension(extension);
+      if (kind.empty())
+        usage("the extension of " + a.output + " names no kind of output", "\"" + extension + "\"",
+              ".cu, .ptx, .cubin, .dot, .svg, .json or .txt");
+      list.push_back({kind, a.output});
+    }
+  }
+  std::size_t to_standard_output = 0;
+  for (Emission& e : list) {
+    if (e.path.empty()) e.path = "-";
+    to_standard_output += e.path == "-";
+  }
+  if (to_standard_output > 1) usage("more than one result would go to standard output; give files: --emit=KIND=FILE");
+  return list;
+}
+
+class Compilation {
+ public:
+  explicit Compilation(const Arguments& a) : a_(a), outputs_(emissions(a)), pipeline_(pipeline_options(a.compile)) {}
+
+  int run() {
+    const auto start = std::chrono::steady_clock::now();
+    Graph graph;
+    pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
+    file_nodes_ = graph.nodes.size();
+    dump("read", graph);
+    planned_ = pipeline_.plan(std::move(graph));
+    dump("fuse", planned_.graph);
+    if (needs_source()) {
+      generated_ = pipeline_.generate(planned_, std::max(1u, std::thread::hardware_concurrency()));
+      if (!a_.no_nvrtc || wants("ptx") || wants("cubin")) compile();
+    }
+    require_one_kernel();
+    // Everything is made before anything is written.
+    std::vector<std::string> contents;
+    for (const Emission& e : outputs_) contents.push_back(content(e.kind));
+    explain();
+    for (std::size_t i = 0; i < outputs_.size(); ++i) write_output(outputs_[i].path, contents[i]);
+    if (a_.compile.time_passes || a_.stats) print_times(pipeline_.times());
+    summary(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return 0;
+  }
+
+ private:
+  bool wants(std::string_view kind) const {
+    return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
+  }
+  bool needs_source() const { return wants("cu") || wants("ptx") || wants("cubin") || wants("manifest"); }
+
+  void dump(std::string_view pass, const Graph& graph) const {
+    if (a_.dump_after == pass || a_.dump_after == "all")
+      fmt::print(stderr, "# after {}\n{}\n", pass, graph_text(graph));
+  }
+
+  void compile() {
+    std::string why;
+    const auto nvrtc = Nvrtc::load(&why);
+    if (!nvrtc) {
+      if (wants("ptx") || wants("cubin")) throw Error(ErrorKind::kEnvironment, why);
+      fmt::print(stderr, "warning: the source is not proven to compile: {}\n", why);
+      return;
+    }
+    if (wants("cu")) {
+      pipeline_.compile(*nvrtc, generated_);
+      proven_ = true;
+    }
+    if (wants("ptx") || wants("cubin")) {  // one module of all kernels
+      GeneratedModel whole{generated_.launch, generated_.file};
+      whole.file.units = {generated_.file.text};
+      module_ = pipeline_.compile(*nvrtc, whole).front();
+    }
+  }
+
+  void require_one_kernel() const {
+    for (const std::string& list : a_.one_kernel) {
+      const std::vector<std::string> names = name_list(list);
+      const auto nodes = find_nodes(planned_.graph, names);
+      const Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
+      if (explanation.one_kernel) continue;
+      throw Error(ErrorKind::kInput, {.file = planned_.graph.file,
+                                      .what = fmt::format("not one kernel: {}", fmt::join(names, ", ")),
+                                      .found = "\n" + explanation_text(planned_.graph, planned_.plan, explanation)});
+    }
+  }
+
+  void explain() const {
+    for (const std::string& list : a_.explain) {
+      if (list == "all") {
+        fmt::print("{}", a_.json ? explain_all_json(planned_.graph, planned_.kinds, planned_.plan)
+                                 : explain_all_text(planned_.graph, planned_.kinds, planned_.plan));
+        continue;
+      }
+      const auto nodes = find_nodes(planned_.graph, name_list(list));
+      const Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
+      fmt::print("{}", a_.json ? explanation_json(planned_.graph, planned_.plan, explanation)
+                               : explanation_text(planned_.graph, planned_.plan, explanation));
+    }
+  }
+
+  std::string content(const std::string& kind) {
+    if (kind == "cu") return generated_.file.text;
+    if (kind == "ptx") return module_.ptx;
+    if (kind == "cubin") return module_.cubin;
+    if (kind == "manifest")
+      return manifest(planned_.graph, planned_.plan, generated_.launch, pipeline_.options().target);
+    if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
+    if (kind == "plan") return write_plan(planned_.graph, planned_.plan);
+    if (kind == "ledger") return ledger_json(planned_.graph, planned_.kinds, planned_.plan);
+    if (kind == "ir") return graph_text(planned_.graph);
+    const std::string dot = to_dot(planned_.graph, planned_.plan, planned_.kinds);
+    return kind == "dot" ? dot : to_svg(dot);
+  }
+
+  void summary(double seconds) const {
+    const PlannedModel& p = planned_;
+    std::string text = fmt::format("{}: {} nodes in {} groups", p.graph.name, file_nodes_, p.plan.groups.size());
+    if (needs_source())
+      text += fmt::format(", {} kernels, {} launches, workspace {} bytes", generated_.launch.kernels.size(),
+                          generated_.launch.steps.size(),
+                          value_at_hint(generated_.launch.workspace_bytes, p.graph.symbols));
+    text += fmt::format(" ({}, {}, {:.0f} ms)", name(p.plan.strategy), pipeline_.options().target.arch, seconds * 1e3);
+    fmt::print(stderr, "{}\n", text);
+    for (const Emission& e : outputs_)
+      if (e.path != "-")
+        fmt::print(stderr, "wrote {}{}\n", e.path, e.kind == "cu" && proven_ ? ", compiled by NVRTC" : "");
+  }
+
+  const Arguments& a_;
+  std::vector<Emission> outputs_;
+  Pipeline pipeline_;
+  PlannedModel planned_;
+  GeneratedModel generated_;
+  CompiledModule module_;
+  std::size_t file_nodes_ = 0;
+  bool proven_ = false;
+};
+
+int run(const Arguments& a) {
+  if (a.list_ops || a.list_passes || a.list_targets) {
+    write_output("-", a.list_ops ? list_ops(a.json) : a.list_passes ? list_passes(a.json) : list_targets(a.json));
+    return 0;
+  }
+  if (a.compile.model.empty()) usage("no model is given", "", "fusec model.json -o out.cu");
+  for (const std::string& pass : {a.dump_after, a.dump_before})
+    if (!pass.empty() && pass != "all" && pass != "read" && pass != "fuse")
+      usage("no such pass to dump the graph at", "\"" + pass + "\"", "read, fuse or all");
+  return Compilation(a).run();
+}
+
+}  // namespace
+}  // namespace fusec
+
+int main(int argc, char** argv) {
+  CLI::App app{"fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu"};
+  app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
+  fusec::Arguments a;
+  fusec::add_compile_options(app, a.compile, false);
+  app.add_option("-o", a.output,
+                 "output; its extension says what: .cu .ptx .cubin .dot .svg .json (manifest) .txt (ir)");
+  app.add_option("--emit", a.emits, "KIND[=FILE]: cu ptx cubin manifest partition plan ir ledger dot svg; repeatable")
+      ->take_all();
+  app.add_option("--require-one-kernel", a.one_kernel, "A,B,...: fail unless these nodes end up in one kernel")
+      ->take_all();
+  app.add_option("--explain", a.explain, "A,B or all: why nodes are, or are not, in one kernel")->take_all();
+  app.add_flag("--json", a.json, "lists and explanations for machines");
+  app.add_flag("--no-nvrtc", a.no_nvrtc, "emit without compiling");
+  app.add_flag("--stats", a.stats, "tell where time and memory went");
+  app.add_flag("--list-ops", a.list_ops, "the operators");
+  app.add_flag("--list-passes", a.list_passes, "the stages of a compilation");
+  app.add_flag("--list-targets", a.list_targets, "the targets");
+  app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
+  app.add_option("--dump-ir-after", a.dump_after, "PASS or all");
+  return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });
+}

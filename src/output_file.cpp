@@ -15,8 +15,7 @@ namespace fusec {
 void write_output(const std::string& path, std::string_view content) {
   if (path == "-") {
     const bool written = std::fwrite(content.data(), 1, content.size(), stdout) == content.size();
-    if (!written || std::fflush(stdout) != 0)
-      throw Error(ErrorKind::kEnvironment, "standard output cannot be written");
+    if (!written || std::fflush(stdout) != 0) throw Error(ErrorKind::kEnvironment, "standard output cannot be written");
     return;
   }
   const std::string temporary = path + ".partial" + std::to_string(getpid());

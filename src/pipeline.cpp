@@ -42,18 +42,17 @@ PlannedModel Pipeline::plan(Graph graph) {
   planned.report.arch = options_.target.arch;
   timed("keep-apart", [&] { keep_apart(planned.graph, options_.no_fuse_ops, options_.no_fuse_nodes); });
   timed("annotate", [&] {
-    planned.kinds = annotate(planned.graph,
-                             options_.strategy == Strategy::kFull ? PatternSource::kFormula : PatternSource::kTvm);
+    planned.kinds =
+        annotate(planned.graph, options_.strategy == Strategy::kFull ? PatternSource::kFormula : PatternSource::kTvm);
   });
   FuseOptions fuse_options;
   fuse_options.strategy = options_.strategy;
   fuse_options.max_fused_ops = options_.max_fused_ops;
   fuse_options.max_args = argument_limit(options_, planned.graph);
   timed("fuse", [&] {
-    planned.plan = options_.plan_file.empty()
-                       ? fuse(planned.graph, planned.kinds, fuse_options)
-                       : read_plan(read_text_file(options_.plan_file), options_.plan_file, planned.graph, planned.kinds,
-                                   fuse_options);
+    planned.plan = options_.plan_file.empty() ? fuse(planned.graph, planned.kinds, fuse_options)
+                                              : read_plan(read_text_file(options_.plan_file), options_.plan_file,
+                                                          planned.graph, planned.kinds, fuse_options);
   });
   return planned;
 }
@@ -63,9 +62,8 @@ GeneratedModel Pipeline::generate(PlannedModel& planned, std::size_t units) {
   LoweredPlan lowered;
   timed("lower", [&] { lowered = lower_plan(planned.graph, planned.plan, options_.target, options_.emit); });
   timed("plan-launch", [&] { generated.launch = build_launch_plan(planned.graph, planned.plan, std::move(lowered)); });
-  timed("emit", [&] {
-    generated.file = emit_file(planned.graph, planned.plan, generated.launch, options_.target, units);
-  });
+  timed("emit",
+        [&] { generated.file = emit_file(planned.graph, planned.plan, generated.launch, options_.target, units); });
   planned.report.group_launches.assign(planned.plan.groups.size(), 0);
   for (const LaunchStep& step : generated.launch.steps)
     if (step.group < planned.report.group_launches.size()) ++planned.report.group_launches[step.group];

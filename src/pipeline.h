@@ -20,9 +20,9 @@ struct PipelineOptions {
   Target target;
   EmitOptions emit;
   std::uint32_t max_fused_ops = 256;
-  std::uint32_t max_args = 0;               // 0: none under `tvm` and `none`, what a kernel can hold under `full`
+  std::uint32_t max_args = 0;  // 0: none under `tvm` and `none`, what a kernel can hold under `full`
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
-  std::string plan_file;                    // an edited plan to compile with; "" for none
+  std::string plan_file;  // an edited plan to compile with; "" for none
   CompileOptions compile;
 };
 

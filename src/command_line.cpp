@@ -1,0 +1,144 @@
+#include "command_line.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "ir/error.h"
+#include "ir/read.h"
+
+namespace fusec {
+
+void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required) {
+  auto* model = app.add_option("model", a.model, "the model file (JSON); - is standard input");
+  if (model_required) model->required();
+  app.add_option("--strategy", a.strategy, "none: a group a node; tvm: the three phases alone; full: all of fusec")
+      ->check(CLI::IsMember({"none", "tvm", "full"}))
+      ->capture_default_str();
+  app.add_option("--arch", a.arch, "target: sm_80, sm_90a, ... or native")->capture_default_str();
+  app.add_option("--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs")
+      ->take_all();
+  app.add_option("--max-fused-ops", a.max_fused_ops, "nodes of a group at most")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-args", a.max_args, "arguments of a group at most")->check(CLI::PositiveNumber);
+  app.add_option("--no-fuse", a.no_fuse, "an op whose nodes stay alone; repeatable")->take_all();
+  app.add_option("--no-fuse-node", a.no_fuse_nodes, "a node that stays alone; repeatable")->take_all();
+  app.add_option("--plan", a.plan, "compile with this (edited) plan");
+  app.add_flag("--round-intermediates", a.round_intermediates,
+               "round fused intermediates to their dtypes, contract nothing across nodes");
+  app.add_option("--jobs", a.jobs, "NVRTC compilations at a time (default: as many as processors)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--cache-dir", a.cache_directory, "where NVRTC's results are kept");
+  app.add_flag("--no-cache", a.no_cache, "compile everything anew");
+  app.add_option("--color", a.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("--time-passes", a.time_passes, "tell where the time went");
+}
+
+PipelineOptions pipeline_options(const CompileArguments& a) {
+  PipelineOptions options;
+  options.strategy = *parse_strategy(a.strategy);
+  options.target = target_for(a.arch);
+  options.emit.round_intermediates = a.round_intermediates;
+  options.max_fused_ops = a.max_fused_ops;
+  options.max_args = a.max_args;
+  options.no_fuse_ops = a.no_fuse;
+  options.no_fuse_nodes = a.no_fuse_nodes;
+  options.plan_file = a.plan;
+  options.compile.jobs = a.jobs;
+  if (!a.no_cache)
+    options.compile.cache_directory = a.cache_directory.empty() ? default_cache_directory() : a.cache_directory;
+  return options;
+}
+
+Graph read_model(const CompileArguments& a) {
+  Graph graph = read_model(a.model);
+  for (const std::string& assignment : a.symbols) {
+    const std::size_t equals = assignment.rfind('=');
+    const std::string symbol_name = assignment.substr(0, equals);
+    std::int64_t value = 0;
+    const char* const end = assignment.data() + assignment.size();
+    const char* const digits = equals == std::string::npos ? end : assignment.data() + equals + 1;
+    const auto parsed = std::from_chars(digits, end, value);
+    if (digits == end || parsed.ec != std::errc() || parsed.ptr != end)
+      throw Error(ErrorKind::kUsage, {.what = "--symbol", .found = "\"" + assignment + "\"", .expected = "NAME=VALUE"});
+    bool known = false;
+    for (Symbol& symbol : graph.symbols) {
+      if (symbol.name != symbol_name) continue;
+      known = true;
+      if (value < symbol.min || value > symbol.max || value % symbol.multiple_of != 0)
+        throw Error(ErrorKind::kInput, {.what = "--symbol " + symbol_name,
+                                        .found = std::to_string(value),
+                                        .expected = fmt::format("{} to {}, a multiple of {}", symbol.min, symbol.max,
+                                                                symbol.multiple_of)});
+      symbol.hint = value;
+    }
+    if (!known)
+      throw Error(ErrorKind::kInput,
+                  {.file = graph.file, .what = "--symbol: the model has no symbol \"" + symbol_name + "\""});
+  }
+  return graph;
+}
+
+int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& arguments,
+                const std::function<int()>& run) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  std::string message;
+  int status = 0;
+  try {
+    return run();
+  } catch (const Error& error) {
+    message = error.what();
+    status = error.exit_status();
+  } catch (const std::bad_alloc&) {
+    message = "there is not enough memory";
+    status = static_cast<int>(ErrorKind::kEnvironment);
+  } catch (const std::exception& error) {
+    message = std::string("internal error: ") + error.what() + " (a bug in fusec; please report it with the model)";
+    status = static_cast<int>(ErrorKind::kEnvironment);
+  }
+  const bool colored = arguments.color == "always" || (arguments.color == "auto" && isatty(STDERR_FILENO));
+  fmt::print(stderr, "{}error:{} {}\n", colored ? "\033[1;31m" : "", colored ? "\033[0m" : "", message);
+  return status;
+}
+
+std::vector<std::string> name_list(const std::string& text) {
+  if (!text.empty() && text.front() == '[') {
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_array())
+      throw Error(ErrorKind::kUsage, {.what = "a list of names", .found = text, .expected = "a JSON array"});
+    std::vector<std::string> names;
+    for (const auto& entry : json) {
+      if (!entry.is_string())
+        throw Error(ErrorKind::kUsage, {.what = "a list of names", .found = entry.dump(), .expected = "a string"});
+      names.push_back(entry.get<std::string>());
+    }
+    return names;
+  }
+  std::vector<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    names.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+void print_times(const std::vector<StageTime>& times) {
+  double total = 0;
+  for (const StageTime& t : times) total += t.seconds;
+  for (const StageTime& t : times) fmt::print(stderr, "{:>10.3f} ms  {}\n", t.seconds * 1e3, t.name);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print(stderr, "{:>10.3f} ms  in all; {} MiB at the peak\n", total * 1e3, usage.ru_maxrss / 1024);
+}
+
+}  // namespace fusec

@@ -1,0 +1,49 @@
+// What the command lines of fusec and fusec-run share: the compile options, how errors are told, exit statuses.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "pipeline.h"
+
+namespace CLI {
+class App;
+}
+
+namespace fusec {
+
+struct CompileArguments {
+  std::string model;
+  std::string strategy = "full";
+  std::string arch = "sm_80";
+  std::uint32_t max_fused_ops = 256;
+  std::uint32_t max_args = 0;
+  std::vector<std::string> no_fuse, no_fuse_nodes, symbols;
+  std::string plan;
+  bool round_intermediates = false;
+  int jobs = 0;
+  std::string cache_directory;
+  bool no_cache = false;
+  std::string color = "auto";
+  bool time_passes = false;
+};
+
+// Adds the options; the model is the positional argument, optional where `model_required` is false.
+void add_compile_options(CLI::App& app, CompileArguments& arguments, bool model_required);
+
+PipelineOptions pipeline_options(const CompileArguments& arguments);
+
+// Reads the model and gives its symbols the hints of --symbol=NAME=VALUE.
+Graph read_model(const CompileArguments& arguments);
+
+// Runs a program: parses, calls `run`, turns errors into one line on standard error and an exit status.
+int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& arguments,
+                const std::function<int()>& run);
+
+// Names given as A,B,C or as a JSON array of strings (for names with commas).
+std::vector<std::string> name_list(const std::string& text);
+
+void print_times(const std::vector<StageTime>& times);
+
+}  // namespace fusec

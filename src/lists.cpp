@@ -1,0 +1,89 @@
+#include "lists.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/target.h"
+#include "ir/op.h"
+#include "pass_names.h"
+
+namespace fusec {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::string attribute_names(const OpDef& row) {
+  std::vector<std::string> names;
+  for (const AttributeSpec& attribute : row.attributes)
+    names.push_back(attribute.name + (attribute.required ? "" : "?"));
+  return joined(names);
+}
+
+}  // namespace
+
+std::string list_ops(bool json) {
+  const auto rows = OpTable::builtin().rows();
+  if (json) {
+    Json list = Json::array();
+    for (const OpDef* row : rows) {
+      Json attributes = Json::array();
+      for (const AttributeSpec& a : row->attributes) attributes.push_back({{"name", a.name}, {"required", a.required}});
+      list.push_back({{"name", row->name},
+                      {"family", row->family},
+                      {"operands", row->operands},
+                      {"attributes", attributes},
+                      {"summary", row->summary}});
+    }
+    return list.dump(2) + "\n";
+  }
+  std::string text;
+  std::string family;
+  for (const OpDef* row : rows) {
+    if (row->family != family) text += fmt::format("{}{}\n", text.empty() ? "" : "\n", family = row->family);
+    const std::string attributes = attribute_names(*row);
+    text += fmt::format("  {:<28} ({}){}  {}\n", row->name, joined(row->operands),
+                        attributes.empty() ? "" : " {" + attributes + "}", row->summary);
+  }
+  return text;
+}
+
+std::string list_passes(bool json) {
+  if (json) {
+    Json list = Json::array();
+    for (const PassName& pass : pass_names()) list.push_back({{"name", pass.name}, {"summary", pass.summary}});
+    return list.dump(2) + "\n";
+  }
+  std::string text;
+  for (const PassName& pass : pass_names()) text += fmt::format("{:<22} {}\n", pass.name, pass.summary);
+  return text;
+}
+
+std::string list_targets(bool json) {
+  if (json) {
+    Json list = Json::array();
+    for (const Target& t : known_targets())
+      list.push_back({{"name", t.arch},
+                      {"chip", t.chip},
+                      {"multiprocessors", t.multiprocessors},
+                      {"bandwidth", t.bandwidth},
+                      {"float32_rate", t.float32_rate},
+                      {"float16_rate", t.float16_rate},
+                      {"shared_bytes_per_block", t.shared_bytes_per_block},
+                      {"source", t.source}});
+    return list.dump(2) + "\n";
+  }
+  std::string text;
+  for (const Target& t : known_targets())
+    text += fmt::format("{:<8} {:<24} {:>4} SMs  {:>5.2f} TB/s  {:>6.0f} TFLOP/s float16   {}\n", t.arch, t.chip,
+                        t.multiprocessors, t.bandwidth / 1e12, t.float16_rate / 1e12, t.source);
+  return text;
+}
+
+}  // namespace fusec
