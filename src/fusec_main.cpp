@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <thread>
 
 #include "codegen/manifest.h"
 #include "command_line.h"
