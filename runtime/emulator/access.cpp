@@ -127,6 +127,8 @@ class SharedAccess {
       if (!strong) check_readers(word, mask, at);
     }
     const bool same = word.writer == thread_ && word.write_time == home_.now;
+    // A thread's atomic behind its own plain store does not hide that store from the others' atomics.
+    if (same && request_.access == Access::kAtomic && !word.strong_write && (word.written_bytes & mask) == mask) return;
     word.written_bytes = same ? word.written_bytes | mask : mask;
     word.written |= mask;
     word.writer = thread_;
@@ -194,7 +196,6 @@ void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, co
   if (unwritten) {
     report(warp, lane, FindingKind::kUnwrittenRead, fmt::format("reads byte {} that nobody has written", offset),
            region.base + offset, region.name);
-    if (request.access == Access::kRead) std::replace(writers, writers + request.bytes, kNobody, kBefore);
   }
   if (!races || (!written_by_other && !read_by_other) || request.access == Access::kAtomic) return;
   if (data != nullptr && std::memcmp(region.host + offset, data, request.bytes) == 0) return;
@@ -427,7 +428,10 @@ std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Req
   }
   if (misaligned(warp, lane, address, request, {})) return nullptr;
   SharedAccess access(warp, *home, lane, request);
-  return access.touch(static_cast<std::uint32_t>(offset), data) ? &home->shared[offset] : nullptr;
+  if (!access.touch(static_cast<std::uint32_t>(offset), data)) return nullptr;
+  // Stored at once, so that the next lane's store of the same value is seen to change nothing.
+  if (data != nullptr) std::memcpy(&home->shared[offset], data, request.bytes);
+  return &home->shared[offset];
 }
 
 void count_banks(Warp& warp, std::uint32_t lanes, const Addresses& addresses, std::uint32_t bytes) {
