@@ -9,11 +9,12 @@ import os, sys
 
 import torch
 
-import elementwise, rows, structure
+import elementwise, quantized, rows, structure
 
 FAMILIES = [elementwise.unary, elementwise.binary, elementwise.ternary, elementwise.creation, rows.reduction,
             rows.composite, rows.gated, rows.rotary, rows.quantize, structure.movement, structure.indexing,
-            structure.matrix, structure.convolution, structure.attention, structure.pooling]
+            structure.matrix, structure.convolution, structure.attention, structure.pooling,
+            quantized.quantized]
 
 
 def main():

@@ -184,6 +184,9 @@ def attention():
         node([q, k, v, added], {"scale": 1.0})
         node([q, shared_k, shared_v], {"enable_gqa": True})
         node([q, shared_k, shared_v, keep], {"enable_gqa": True})
+        some = m.input(f"some_{d}", torch.rand(2, 4, 5, 7) < 0.5)
+        m.inputs[some][:, 1:3, 2] = False  # rows without a key are 0
+        node([q, k, v, some], {})
     return m
 
 

@@ -82,7 +82,7 @@ void check_family(const std::string& family) {
 
 TEST_CASE("op values agree with PyTorch") {
   for (const char* family : {"unary", "binary", "ternary", "creation", "reduction", "composite", "gated", "rotary",
-                             "quantize", "movement", "indexing", "matrix", "convolution", "attention", "pooling"}) {
+                             "quantize", "movement", "indexing", "matrix", "convolution", "attention", "pooling", "quantized"}) {
     CAPTURE(family);
     check_family(family);
   }
