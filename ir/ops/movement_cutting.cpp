@@ -90,7 +90,10 @@ std::vector<ValueType> pieces(const OpCall& call, std::size_t dim, const std::ve
 }
 
 // `count` pieces of `size`, the last one what is left.
-std::vector<Dim> equal_pieces(const Dim& total, const Dim& size, std::int64_t count) {
+std::vector<Dim> equal_pieces(const Dim& total, const Dim& size, std::int64_t count, std::string_view attribute) {
+  constexpr std::int64_t kMost = 1 << 20;  // each piece is a value of the graph
+  if (count > kMost)
+    fail(attribute_place(attribute), "too many pieces", std::to_string(count), "at most " + std::to_string(kMost));
   std::vector<Dim> sizes(static_cast<std::size_t>(count), size);
   if (count > 0) sizes.back() = total - size * (count - 1);
   return sizes;
@@ -103,13 +106,13 @@ std::vector<Dim> pieces_of_size(const OpCall& call, const Dim& total, const Dim&
     fail(place, "size of the pieces of a split", text_of(call, size), "1 or more");
   if (size.is(0) || total.is(0)) return {total};
   const Dim count = simplify(ceil_div(total, size), bounds);
-  if (const auto known = fixed(count, bounds)) return equal_pieces(total, size, *known);
+  if (const auto known = fixed(count, bounds)) return equal_pieces(total, size, *known, "split_sizes");
   if (call.declared.empty())
     fail(place, "the number of pieces of a split depends on a symbol", text_of(call, count), "a fixed number",
          "outputs that the node declares fix it");
   const auto declared = static_cast<std::int64_t>(call.declared.size());
   require_equal(call, declared, count, "the declared and the actual number of pieces", place);
-  return equal_pieces(total, size, declared);
+  return equal_pieces(total, size, declared, "split_sizes");
 }
 
 std::vector<ValueType> infer_split(const OpCall& call) {
@@ -138,13 +141,13 @@ std::vector<ValueType> infer_chunk(const OpCall& call) {
   const Bounds bounds = bounds_of(call);
   const Dim total = x.shape[dim];
   const Dim size = simplify(ceil_div(total, chunks), bounds);
-  if (total == size * chunks) return pieces(call, dim, equal_pieces(total, size, chunks));
+  if (total == size * chunks) return pieces(call, dim, equal_pieces(total, size, chunks, "chunks"));
   // Rounding up may need fewer pieces (5 in 4 chunks: 2, 2, 1); of a symbol, the wanted number is taken and checked.
   const Dim count = simplify(ceil_div(total, size), bounds);
-  if (const auto known = fixed(count, bounds)) return pieces(call, dim, equal_pieces(total, size, *known));
+  if (const auto known = fixed(count, bounds)) return pieces(call, dim, equal_pieces(total, size, *known, "chunks"));
   const std::int64_t wanted = call.declared.empty() ? chunks : static_cast<std::int64_t>(call.declared.size());
   require_equal(call, wanted, count, "the declared and the actual number of chunks", attribute_place("chunks"));
-  return pieces(call, dim, equal_pieces(total, size, wanted));
+  return pieces(call, dim, equal_pieces(total, size, wanted, "chunks"));
 }
 
 ExprId piece_formula(Formula& f, std::size_t output, Index index) {

@@ -1,4 +1,7 @@
 // pad, flip, roll, repeat, repeat_interleave, tril, triu: index arithmetic that stays in place, more or less.
+#include <algorithm>
+#include <cmath>
+
 #include "ir/ops/movement.h"
 #include "ir/ops/positions.h"
 #include "ir/ops/reshape.h"
@@ -7,6 +10,9 @@ namespace fusec::ops {
 namespace {
 
 using Index = std::span<const IndexExpr>;
+
+// Farther than any dimension reaches, yet sums with positions do not overflow.
+constexpr std::int64_t kFar = std::int64_t{1} << 61;
 
 // --- pad
 
@@ -31,6 +37,10 @@ std::vector<ValueType> infer_pad(const OpCall& call) {
     fail(place, "wrong number of paddings", std::to_string(listed),
          "an even number up to " + std::to_string(2 * type.rank()));
   const std::string mode = call.attributes.text("mode", "constant");
+  if (call.attributes.has("value") && !is_float(type.dtype) &&
+      !std::isfinite(call.attributes.scalar("value").as_double()))
+    fail(attribute_place("value"), "value out of the range of its dtype", "not finite",
+         "a value of " + std::string(name(type.dtype)));
   const std::vector<Padding> padding = paddings(call.attributes, type.rank());
   for (std::size_t d = 0; d < type.rank(); ++d) {
     const Dim size = type.shape[d];
@@ -99,7 +109,11 @@ ExprId flip_formula(Formula& f, std::size_t, Index index) {
 
 std::vector<ValueType> infer_roll(const OpCall& call) {
   const TensorType& x = tensor_operand(call, 0);
-  const std::size_t shifts = call.attributes.integers("shifts")->size();
+  const std::vector<std::int64_t> given = *call.attributes.integers("shifts");
+  for (const std::int64_t shift : given)
+    if (shift < -kFar || shift > kFar)
+      fail(attribute_place("shifts"), "shift out of range", std::to_string(shift), "at most 2^61 either way");
+  const std::size_t shifts = given.size();
   const auto dims = call.attributes.integers("dims");
   const std::size_t wanted = dims && !dims->empty() ? dims->size() : 1;
   if (shifts != wanted)
@@ -200,7 +214,8 @@ std::vector<ValueType> infer_triangle(const OpCall& call) {
 
 // The elements with column - row <= diagonal, or >= diagonal; zero elsewhere.
 E triangle(Formula& f, Index index, bool lower) {
-  const IndexExpr beyond = index[index.size() - 1] - index[index.size() - 2] - f.attributes().integer("diagonal", 0);
+  const std::int64_t diagonal = std::clamp(f.attributes().integer("diagonal", 0), -kFar, kFar);
+  const IndexExpr beyond = index[index.size() - 1] - index[index.size() - 2] - diagonal;
   const E keep{&f.pool(), f.pool().nonnegative(lower ? -beyond : beyond)};
   return f.guarded(
       keep, [&] { return f.load(0, index); }, zero(f, compute_type(f.type(0).dtype)));

@@ -36,10 +36,15 @@ const TensorType& spatial_operand(const OpCall& call, std::size_t spatial) {
   return x.rank() > spatial + 2 ? tensor_of_rank(call, 0, spatial + 2) : x;
 }
 
+// From the window's first position to its last.
+Dim reach_of(const Window& w, std::size_t d) {
+  return Dim(w.dilation[d]) * (w.kernel[d] - 1) + 1;
+}
+
 // PyTorch's output size; with ceil_mode a last window may hang over, but must start inside the input or its left
 // padding.
 Dim windows_along(const Window& w, std::size_t d, const Dim& size, const Bounds& bounds) {
-  const Dim reach = w.dilation[d] * (w.kernel[d] - 1) + 1;
+  const Dim reach = reach_of(w, d);
   const Dim room = size + 2 * w.padding[d] - reach;
   if (!w.ceil_mode) return simplify(floor_div(room, w.stride[d]) + 1, bounds);
   const Dim rounded_up = ceil_div(room, w.stride[d]) + 1;
@@ -54,10 +59,9 @@ std::vector<ValueType> infer_window(const OpCall& call, std::size_t spatial) {
   per_dimension(call, "dilation", spatial, 1, 1);
   const Window w = window_of(call.attributes, spatial);
   for (std::size_t d = 0; d < spatial; ++d) {
-    const std::int64_t reach = w.dilation[d] * (w.kernel[d] - 1) + 1;
-    if (w.padding[d] > reach / 2)
-      fail(attribute_place("padding"), "padding is more than half the window", std::to_string(w.padding[d]),
-           "at most " + std::to_string(reach / 2));
+    const Dim reach = reach_of(w, d);
+    require_at_most(call, w.padding[d], floor_div(reach, 2), "padding is at most half the window",
+                    attribute_place("padding"));
     Dim& size = type.shape[type.rank() - spatial + d];
     const std::int64_t overhang = w.ceil_mode ? w.stride[d] - 1 : 0;
     require_at_most(call, reach, size + 2 * w.padding[d] + overhang,
@@ -134,13 +138,16 @@ std::vector<ValueType> infer_adaptive(const OpCall& call) {
   return {type};
 }
 
+// No tensor has such a dimension; products of extents below it and of a few thousand do not overflow.
+constexpr std::int64_t kLargeExtent = std::int64_t{1} << 40;
+
 // The greatest extent of a window.
 Dim widest_window(Formula& f, const Dim& in, std::int64_t out) {
   const Dim even = f.simplified(floor_mod(in, out));
   if (even.is(0)) return f.simplified(floor_div(in, out));
   const Dim bound = f.simplified(ceil_div(in, out) + 1);
   const auto known = in.as_constant();
-  if (!known || out > 4096) return bound;
+  if (!known || *known > kLargeExtent || out > 4096) return bound;
   std::int64_t widest = 0;
   for (std::int64_t i = 0; i < out; ++i)
     widest = std::max(widest, ((i + 1) * *known + out - 1) / out - i * *known / out);

@@ -49,7 +49,7 @@ E quotient(Formula& f, const Dim& a, const Dim& b) {
 
 // Does i * in // out, exact, agree with floor(i * (in / out)) in float32 for every output position?
 bool float_agrees_with_exact(std::int64_t in, std::int64_t out) {
-  if (out > 65536) return false;
+  if (out > 65536 || in > (std::int64_t{1} << 40)) return false;  // neither slow nor beyond 63 bits
   const float scale = static_cast<float>(in) / static_cast<float>(out);
   for (std::int64_t i = 0; i < out; ++i)
     if (std::min(static_cast<std::int64_t>(std::floor(static_cast<float>(i) * scale)), in - 1) != i * in / out)

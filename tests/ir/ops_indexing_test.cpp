@@ -64,7 +64,7 @@ TEST_CASE("pooling: types") {
   CHECK(inferred("max_pool2d", {"float32[3, 9, 9]"}, {{"kernel_size", Ints{2}}, {"ceil_mode", true}}) ==
         "float32[3, 5, 5]");
   CHECK(inferred("max_pool2d", {"float32[3, 9, 9]"}, {{"kernel_size", Ints{3}}, {"padding", Ints{2}}}) ==
-        "attrs/padding: padding is more than half the window: found 2, expected at most 1");
+        "attrs/padding: padding is at most half the window: found 2, expected at most 1");
   CHECK(inferred("max_pool1d", {"float32[3, 2]"}, {{"kernel_size", Ints{3}}}) ==
         "attrs/kernel_size: the window of a pooling fits into its padded input: found 3, expected at most 2");
   CHECK(inferred("avg_pool1d", {"int32[3, 9]"}, {{"kernel_size", Ints{3}}}) ==
