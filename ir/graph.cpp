@@ -140,8 +140,8 @@ std::uint32_t Graph::add_symbol(Symbol symbol) {
 
 const OpDef* Graph::op(std::string_view op_name) {
   if (const OpDef* row = table_.find(op_name)) return row;
-  for (const auto& row : custom_rows_)
-    if (row->name == op_name) return row.get();
+  const std::string key(op_name);
+  if (const auto it = custom_rows_.find(key); it != custom_rows_.end()) return it->second.get();
   auto row = std::make_shared<OpDef>();
   row->name = op_name;
   row->family = "custom";
@@ -150,7 +150,7 @@ const OpDef* Graph::op(std::string_view op_name) {
   row->special = Special::kExternal;
   row->custom = true;
   row->infer = [](const OpCall& call) { return std::vector<ValueType>(call.declared.begin(), call.declared.end()); };
-  custom_rows_.push_back(row);
+  custom_rows_.emplace(key, row);
   return row.get();
 }
 

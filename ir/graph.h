@@ -110,7 +110,7 @@ class Graph {
   ValueId add_value(Value value);
 
   OpTable table_;
-  std::vector<std::shared_ptr<const OpDef>> custom_rows_;
+  std::unordered_map<std::string, std::shared_ptr<const OpDef>> custom_rows_;
   std::vector<Value> values_;
   std::vector<ValueType> types_;
   std::unordered_multimap<std::size_t, TypeId> type_index_;
