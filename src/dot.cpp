@@ -72,8 +72,8 @@ std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const O
         g, label_text(group.name));
     for (const NodeId n : group.nodes) {
       const Node& node = graph.nodes[n];
-      out += fmt::format("    n{} [fillcolor=\"{}\", label=\"{}\\n{} ({})\"]\n", n, colour(kinds[n]), label_text(node.name),
-                         label_text(node.op->name), name(kinds[n]));
+      out += fmt::format("    n{} [fillcolor=\"{}\", label=\"{}\\n{} ({})\"]\n", n, colour(kinds[n]),
+                         label_text(node.name), label_text(node.op->name), name(kinds[n]));
     }
     out += "  }\n";
   }

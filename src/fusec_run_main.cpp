@@ -1,3 +1,161 @@
-int main() {
-  return 0;
+// fusec-run: executes a model on the reference device, on the PTX emulator or on a GPU.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <thread>
+
+#include "command_line.h"
+#include "ir/error.h"
+#include "output_file.h"
+#include "profile.h"
+#include "runtime/cuda_device.h"
+#include "runtime/emulator_device.h"
+#include "runtime/tensor_file.h"
+
+namespace fusec {
+namespace {
+
+struct Arguments {
+  CompileArguments compile;
+  std::string device = "reference";
+  std::string inputs, outputs, profile;
+  std::optional<std::uint64_t> random;
+  std::string verify;
+  bool verify_given = false, json = false;
+  int bench = -1;
+  std::uint64_t sample_blocks = 0;
+};
+
+int device_number(const std::string& device) {
+  const std::size_t colon = device.find(':');
+  if (device.substr(0, colon) != "cuda") return -1;
+  if (colon == std::string::npos) return 0;
+  int number = -1;
+  const char* const end = device.data() + device.size();
+  const auto parsed = std::from_chars(device.data() + colon + 1, end, number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || number < 0)
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = "--device", .found = device, .expected = "cuda:N"});
+  return number;
+}
+
+std::optional<Tolerance> tolerance_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  Tolerance t{};
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, t.rtol);
+  const auto second = first.ptr != end && *first.ptr == ',' ? std::from_chars(first.ptr + 1, end, t.atol) : first;
+  if (first.ec != std::errc() || second.ec != std::errc() || second.ptr != end || second.ptr == first.ptr)
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify", .found = text, .expected = "RTOL,ATOL"});
+  return t;
+}
+
+class Run {
+ public:
+  explicit Run(const Arguments& a) : a_(a), cuda_(device_number(a.device)) {}
+
+  int run() {
+    const Graph graph = read_model(a_.compile);
+    if (a_.inputs.empty() && !a_.random)
+      throw Error(ErrorKind::kUsage, Error::Parts{.what = "no inputs", .expected = "--inputs=FILE or --random[=SEED]"});
+    const TensorMap tensors = a_.inputs.empty() ? random_tensors(graph, *a_.random) : load_tensors(graph, a_.inputs);
+    const TensorMap outputs = a_.device == "reference" ? run_reference(graph, tensors) : run_compiled(graph, tensors);
+    bool good = findings_ == 0;
+    if (a_.verify_given) good = verify(graph, tensors, outputs) && good;
+    if (!a_.outputs.empty()) save_tensors(a_.outputs, graph, outputs);
+    return good ? 0 : 1;
+  }
+
+ private:
+  TensorMap run_compiled(const Graph& graph, const TensorMap& tensors) {
+    PipelineOptions options = pipeline_options(a_.compile);
+    if (a_.compile.arch == "native") options.target = target_for(native_architecture(std::max(cuda_, 0)));
+    Pipeline pipeline(options);
+    PlannedModel planned = pipeline.plan(graph);
+    const GeneratedModel generated = pipeline.generate(planned, std::max(1u, std::thread::hardware_concurrency()));
+    std::string why;
+    const auto nvrtc = Nvrtc::load(&why);
+    if (!nvrtc) throw Error(ErrorKind::kEnvironment, why);
+    const std::vector<CompiledModule> modules = pipeline.compile(*nvrtc, generated);
+    if (cuda_ >= 0) return run_on_gpu(planned, generated, modules, tensors);
+    emulator::Options emulator_options;
+    emulator_options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    emulator_options.sample_blocks = a_.sample_blocks;
+    EmulatorResult result = run_on_emulator(planned.graph, generated.launch, modules, generated.file.unit_of,
+                                            options.target, tensors, emulator_options);
+    for (const KernelProfile& profile : result.profiles) {
+      findings_ += profile.report.findings.size();
+      if (!profile.report.findings.empty()) fmt::print(stderr, "{}", emulator::describe(profile.report));
+    }
+    if (!a_.profile.empty())
+      write_output(a_.profile,
+                   a_.json || a_.profile != "-" ? profile_json(result.profiles) : profile_text(result.profiles));
+    return result.outputs;
+  }
+
+  TensorMap run_on_gpu(const PlannedModel& planned, const GeneratedModel& generated,
+                       const std::vector<CompiledModule>& modules, const TensorMap& tensors) {
+    CudaResult result = run_on_cuda(planned.graph, generated.launch, modules, generated.file.unit_of, tensors, cuda_,
+                                    std::max(a_.bench, 0));
+    if (!result.seconds.empty()) {
+      std::sort(result.seconds.begin(), result.seconds.end());
+      fmt::print(stderr, "{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
+                 result.seconds[result.seconds.size() / 2] * 1e6, result.seconds.front() * 1e6);
+    }
+    return std::move(result.outputs);
+  }
+
+  bool verify(const Graph& graph, const TensorMap& tensors, const TensorMap& outputs) const {
+    const auto difference = first_difference(outputs, run_reference(graph, tensors), tolerance_of(a_.verify));
+    if (!difference) {
+      fmt::print(stderr, "verified: every output agrees with the reference\n");
+      return true;
+    }
+    const NodeId producer = graph.value(graph.find_value(difference->output)).producer;
+    fmt::print(stderr,
+               "output \"{}\" [{}]: got {:.9g}, reference {:.9g}; {} elements differ (computed by node \"{}\")\n",
+               difference->output, fmt::join(difference->index, ", "), difference->got, difference->expected,
+               difference->count, producer == kNone ? "" : graph.nodes[producer].name);
+    return false;
+  }
+
+  const Arguments& a_;
+  int cuda_;
+  std::size_t findings_ = 0;
+};
+
+int run(const Arguments& a) {
+  if (a.device != "reference" && a.device != "emulator" && device_number(a.device) < 0)
+    throw Error(ErrorKind::kUsage,
+                Error::Parts{.what = "--device", .found = a.device, .expected = "reference, emulator or cuda[:N]"});
+  return Run(a).run();
+}
+
+}  // namespace
+}  // namespace fusec
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "fusec-run executes a model: on the reference device, on the PTX emulator, or on a GPU.\n\n"
+      "  fusec-run model.json --inputs=in.safetensors --outputs=out.safetensors --device=emulator"};
+  app.set_version_flag("--version", std::string("fusec-run ") + FUSEC_VERSION);
+  fusec::Arguments a;
+  fusec::add_compile_options(app, a.compile, true);
+  app.add_option("--device", a.device, "reference, emulator or cuda[:N]")->capture_default_str();
+  app.add_option("--inputs", a.inputs, "a safetensors file with the inputs and data-less constants by name");
+  app.add_option("--outputs", a.outputs, "where the outputs go, as safetensors");
+  auto* random = app.add_option("--random", "make the inputs at random, from this seed")->expected(0, 1);
+  auto* verify = app.add_option("--verify", a.verify, "RTOL,ATOL: compare with the reference device")->expected(0, 1);
+  auto* bench = app.add_option("--bench", "time so many further runs (cuda)")->expected(0, 1);
+  app.add_option("--profile", a.profile, "FILE or -: what every kernel touched (emulator)");
+  app.add_option("--sample-blocks", a.sample_blocks, "run only about so many blocks of each kernel (emulator)");
+  app.add_flag("--json", a.json, "the profile for machines");
+  return fusec::run_program(app, argc, argv, a.compile, [&] {
+    a.verify_given = verify->count() > 0;
+    if (random->count() > 0)
+      a.random = random->results().empty() || random->results()[0].empty() ? 0 : random->as<std::uint64_t>();
+    if (bench->count() > 0) a.bench = bench->results().empty() || bench->results()[0].empty() ? 100 : bench->as<int>();
+    return fusec::run(a);
+  });
 }

@@ -1,0 +1,27 @@
+// Runs a model's launch plan on a GPU through the CUDA driver, which is loaded at run time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/launch_plan.h"
+#include "codegen/nvrtc.h"
+#include "runtime/reference/reference.h"
+
+namespace fusec {
+
+struct CudaResult {
+  TensorMap outputs;
+  std::vector<double> seconds;  // of each timed run of the whole plan, by the device's clock
+};
+
+// "sm_90a" for the device's compute capability (with the suffix from 9.0 on). Throws Error(kEnvironment) without a
+// driver or device.
+std::string native_architecture(int device);
+
+// One run for the outputs, then `timed_runs` more. Throws Error(kEnvironment) without a driver or device, or when a
+// launch fails.
+CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
+                       const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, int device, int timed_runs);
+
+}  // namespace fusec

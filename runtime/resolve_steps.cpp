@@ -1,0 +1,51 @@
+#include "runtime/resolve_steps.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace fusec {
+
+ResolvedPlan resolve_steps(const Graph& graph, const LaunchPlan& plan, const std::vector<std::int64_t>& symbols) {
+  auto value = [&](const IndexExpr& e) { return evaluate(e, [&](Variable v) { return symbols.at(v.id); }); };
+  for (const LaunchCheck& check : plan.checks)
+    if (value(check.left) != value(check.right))
+      throw Error(ErrorKind::kInput, {.what = check.what,
+                                      .found = std::to_string(value(check.left)),
+                                      .expected = std::to_string(value(check.right))});
+  ResolvedPlan resolved;
+  resolved.workspace_bytes = value(plan.workspace_bytes);
+  for (const LaunchStep& step : plan.steps) {
+    if (step.kind == LaunchStep::Kind::kExternal || step.kind == LaunchStep::Kind::kCollective)
+      throw Error(ErrorKind::kInput, "node \"" + graph.nodes[step.node].name +
+                                         "\" is a call of a library or launcher, which fusec-run does not have");
+    ResolvedStep r;
+    r.kind = step.kind;
+    r.kernel = step.kernel;
+    r.step = &step;
+    for (std::size_t d = 0; d < 3; ++d) r.grid[d] = value(step.grid[d]);
+    r.dynamic_shared = value(step.dynamic_shared);
+    r.bytes = value(step.bytes);
+    const bool empty = step.kind == LaunchStep::Kind::kCopy
+                           ? r.bytes == 0
+                           : std::any_of(r.grid.begin(), r.grid.end(), [](std::int64_t g) { return g <= 0; });
+    if (empty) continue;
+    for (const Argument& a : step.arguments) {
+      ResolvedArgument argument;
+      argument.is_size = a.kind == Argument::Kind::kSize;
+      argument.bits = a.bits;
+      if (argument.is_size) {
+        argument.size = value(a.size);
+      } else {
+        argument.buffer = a.buffer.kind;
+        argument.index = a.buffer.index;
+        argument.offset = value(a.buffer.offset);
+      }
+      r.arguments.push_back(argument);
+    }
+    resolved.steps.push_back(std::move(r));
+  }
+  return resolved;
+}
+
+}  // namespace fusec

@@ -1,0 +1,39 @@
+// A launch plan with the symbols' values put in: what a device has to do, in numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "codegen/launch_plan.h"
+
+namespace fusec {
+
+struct ResolvedArgument {
+  bool is_size = false;
+  std::int64_t size = 0;  // is_size
+  int bits = 32;
+  BufferRef::Kind buffer = BufferRef::Kind::kNowhere;
+  std::uint32_t index = 0;
+  std::int64_t offset = 0;  // bytes
+};
+
+struct ResolvedStep {
+  LaunchStep::Kind kind = LaunchStep::Kind::kKernel;
+  std::uint32_t kernel = 0;
+  std::array<std::int64_t, 3> grid{1, 1, 1};
+  std::int64_t dynamic_shared = 0;
+  std::int64_t bytes = 0;  // kCopy
+  std::vector<ResolvedArgument> arguments;
+  const LaunchStep* step = nullptr;
+};
+
+struct ResolvedPlan {
+  std::vector<ResolvedStep> steps;  // those that have something to do
+  std::int64_t workspace_bytes = 0;
+};
+
+// Throws Error(kInput) where sizes that must agree do not, or a step needs a library (collectives, external launchers).
+ResolvedPlan resolve_steps(const Graph& graph, const LaunchPlan& plan, const std::vector<std::int64_t>& symbols);
+
+}  // namespace fusec
