@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""check_errors.py FUSEC: every malformed model of tests/errors makes the program exit with status 1, say exactly the
+expected line, write nothing to standard output and leave an existing output file as it was."""
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "errors")
+SENTINEL = b"what was there before\n"
+
+
+def problem(fusec, name, scratch):
+    """What is wrong with the program's answer to one model, or None."""
+    output = os.path.join(scratch, name + ".cu")
+    with open(output, "wb") as f:
+        f.write(SENTINEL)
+    # In the folder itself, so that the message names the file as the expectation does.
+    run = subprocess.run([fusec, name + ".json", "-o", output], cwd=FOLDER, capture_output=True, timeout=60)
+    with open(os.path.join(FOLDER, name + ".error"), "rb") as f:
+        expected = f.read().strip()
+    with open(output, "rb") as f:
+        after = f.read()
+    if run.returncode != 1:
+        return f"exit status {run.returncode}, expected 1"
+    if expected not in run.stderr:
+        return f"standard error is {run.stderr!r}, expected {expected!r}"
+    if run.stdout:
+        return f"standard output is {run.stdout[:200]!r}, expected nothing"
+    if after != SENTINEL or [e for e in os.listdir(scratch) if e.startswith(name) and e != name + ".cu"]:
+        return "the output file was changed, or another left beside it"
+    return None
+
+
+def main():
+    fusec = os.path.abspath(sys.argv[1])
+    names = sorted(e[:-5] for e in os.listdir(FOLDER) if e.endswith(".json"))
+    failures = 0
+    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, what in zip(names, pool.map(lambda n: problem(fusec, n, scratch), names)):
+            if what:
+                failures += 1
+                print(f"{name}: {what}")
+    print(f"{len(names)} malformed models, {failures} answered wrongly")
+    return 1 if failures or len(names) < 120 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
