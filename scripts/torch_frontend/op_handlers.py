@@ -14,10 +14,10 @@ from .model_file import Value
 HANDLERS = {}
 
 
-def handles(*names):
+def handles(*names, library="aten"):
     def register(function):
         for name in names:
-            HANDLERS["aten." + name] = function
+            HANDLERS[f"{library}.{name}"] = function
         return function
     return register
 
@@ -238,7 +238,10 @@ def reduce(c, node, op, a, like=None, **more):
     attributes = {} if dims is None or dims == [] else {"dim": dims}
     if a.get("keepdim"):
         attributes["keepdim"] = True
-    return c.emit(node, op, [source], {**attributes, **more}, like=like)
+    like = node.meta["val"] if like is None else like
+    narrow = op in ("sum", "prod", "cumsum", "cumprod") and like.dtype in (torch.int32, torch.int16, torch.int8, torch.uint8)
+    result = Value("", torch.int64, tuple(like.shape)) if narrow else like  # integers add up in int64
+    return c.cast(c.emit(node, op, [source], {**attributes, **more}, like=result), like.dtype, node)
 
 
 def reductions(op, *overloads):
@@ -317,6 +320,23 @@ def native_group_norm(c, node, a):
     out = c.emit(node, "group_norm", [a["input"], a["weight"], a["bias"]], {"num_groups": a["group"], "eps": a["eps"]},
                  like=node.meta["val"][0])
     return [out, None, None]
+
+
+# --- mixtures of experts ------------------------------------------------------------------------------------------
+
+@handles("_grouped_mm.default")
+def grouped_matmul(c, node, a):
+    require(len(a["self"].shape) == 2 and len(a["mat2"].shape) == 3 and a["offs"] is not None, "a grouped product not over the rows of x")
+    offsets = c.cast(a["offs"], torch.int32, node)
+    bias = [a["bias"]] if a["bias"] is not None else []
+    like = Value("", a["self"].dtype, tuple(node.meta["val"].shape))
+    product = c.emit(node, "grouped_matmul", [a["self"], a["mat2"], offsets, *bias], like=like)
+    return c.cast(product, node.meta["val"].dtype, node)
+
+
+@handles("grouped_mm_fallback.default", library="transformers")
+def transformers_grouped_matmul(c, node, a):
+    return c.emit(node, "grouped_matmul", [a["input"], a["weight"], c.cast(a["offs"], torch.int32, node)])
 
 
 # --- convolutions, pooling, resampling ----------------------------------------------------------------------------

@@ -77,6 +77,17 @@ def bucketize(x, boundaries, *, right=False, out_int32=False):
     return below.sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
+@rewrites(aten.histc.default)
+def histc(x, bins=100, min=0, max=0):
+    """Elements in each of `bins` equal parts of [min, max]; mixtures of experts count their tokens so."""
+    if min >= max:
+        return NotImplemented  # the range is that of the data
+    x = x.reshape(-1)
+    place = torch.clamp(torch.floor((x - min) * (bins / (max - min))), max=bins - 1)
+    place = torch.where(x <= max, place, -1.0).unsqueeze(-1)
+    return (place == torch.arange(bins, dtype=x.dtype)).sum(0).to(x.dtype)
+
+
 @rewrites(aten.searchsorted.Tensor)
 def searchsorted(sequence, x, *, right=False, out_int32=False, side=None, sorter=None):
     if sequence.dim() != 1 or sorter is not None:
