@@ -209,6 +209,10 @@ ExprId build_formula(ExprPool& pool, const Graph& graph, const Node& node, std::
   if (!node.op->formula) throw InternalError("op " + node.op->name + " has no formula");
   const std::vector<Operand> operands = graph.operands(node);
   const std::vector<ValueType> outputs = graph.result_types(node);
+  // A tensor without elements has no element to speak of, and its dimensions are no divisors.
+  const TensorType& type = outputs[output].tensor;
+  for (const Dim& dim : type.shape)
+    if (dim.is(0)) return pool.constant(compute_type(type.dtype), std::int64_t{0});
   Formula formula(pool, operands, graph.attributes(node), outputs);
   formula.set_guard(guard);
   return node.op->formula(formula, output, index);

@@ -21,9 +21,15 @@ std::vector<ValueType> infer_embedding(const OpCall& call) {
   return {type};
 }
 
+// The element of operand 0 at an index that is clamped along a dimension of `extent`; of an empty one there is none.
+E load_clamped(Formula& f, const std::vector<IndexExpr>& index, const IndexExpr& extent) {
+  return f.guarded(
+      f.less(0, extent), [&] { return f.load(0, index); }, f.number(0, compute_type(f.type(0).dtype)));
+}
+
 ExprId embedding_formula(Formula& f, std::size_t, Index index) {
   const IndexExpr row = f.as_index(f.load(1, index.first(index.size() - 1)), f.type(0).shape[0]);
-  return f.load(0, {row, index.back()});
+  return load_clamped(f, {row, index.back()}, f.type(0).shape[0]);
 }
 
 std::vector<ValueType> infer_index_select(const OpCall& call) {
@@ -47,7 +53,7 @@ ExprId index_select_formula(Formula& f, std::size_t, Index index) {
   const E position = f.type(1).rank() == 0 ? f.load(1, Index()) : f.load(1, index.subspan(dim, 1));
   std::vector<IndexExpr> own(index.begin(), index.end());
   own[dim] = f.as_index(position, shape[dim]);
-  return f.load(0, own);
+  return load_clamped(f, own, shape[dim]);
 }
 
 // Except along `dim`, operand `smaller` must not be larger than `shape`.
@@ -82,7 +88,7 @@ ExprId gather_formula(Formula& f, std::size_t, Index index) {
   std::vector<IndexExpr> own(index.begin(), index.end());
   own.resize(shape.size(), IndexExpr(0));
   own[dim] = f.as_index(f.load(1, index), shape[dim]);
-  return f.load(0, own);
+  return load_clamped(f, own, shape[dim]);
 }
 
 // --- scatter, index_put

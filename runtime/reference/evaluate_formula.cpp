@@ -386,6 +386,11 @@ class Evaluation {
 HostTensor evaluate_formula(const ExprPool& pool, ExprId expr, const std::vector<std::uint32_t>& axes, DType dtype,
                             const std::vector<std::int64_t>& symbols,
                             const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
+  // Of no element nothing is computed: what divides by an empty dimension is not even looked at.
+  std::vector<std::int64_t> shape;
+  for (const std::uint32_t axis : axes)
+    shape.push_back(evaluate(pool.extent(axis), [&](Variable v) { return symbols.at(v.id); }));
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return HostTensor(dtype, shape);
   return Evaluation(pool, expr, axes, symbols, tensor_of).run(dtype);
 }
 
