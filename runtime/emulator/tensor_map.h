@@ -1,0 +1,33 @@
+// The emulator's form of a tensor map (CUtensorMap): what cp.async.bulk.tensor copies by. The hardware's own encoding
+// is opaque and made by the driver; here the 128 bytes hold these fields.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace fusec::emulator {
+
+struct TensorMap {
+  std::uint64_t address = 0;  // device address of the tensor
+  std::uint32_t element_bytes = 1;
+  std::uint32_t rank = 1;                  // 1 to 5
+  std::uint32_t swizzle = 0;               // 0, 32, 64 or 128 bytes
+  bool fill_nan = false;                   // out-of-bounds elements: NaN instead of 0
+  std::array<std::uint64_t, 5> extents{};  // innermost first
+  std::array<std::uint64_t, 5> strides{};  // bytes; strides[0] is the element's size
+  std::array<std::uint32_t, 5> box{};      // elements of a copy
+  std::array<std::uint32_t, 5> element_strides{1, 1, 1, 1, 1};
+};
+
+inline constexpr std::size_t kTensorMapBytes = 128;
+
+// A kernel argument of kTensorMapBytes.
+std::vector<std::byte> encode_tensor_map(const TensorMap& map);
+// None where the bytes are no tensor map.
+std::optional<TensorMap> decode_tensor_map(std::span<const std::byte> bytes);
+
+}  // namespace fusec::emulator

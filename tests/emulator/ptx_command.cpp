@@ -1,0 +1,101 @@
+// Kernels run from files, as `fusec-run --ptx` does.
+#include "runtime/emulator/ptx_command.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "emulator/harness.h"
+#include "ir/error.h"
+#include "ir/safetensors.h"
+
+using namespace fusec;
+using namespace fusec::emulator;
+
+namespace {
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("fusec_ptx_command_" + std::to_string(getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file(const char* name) const { return (path / name).string(); }
+};
+
+const char* const kScale = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 x, .param .u64 y, .param .align 8 .b8 s[24], .param .f32 factor)
+{
+  .reg .b64 %rd<6>;
+  .reg .b32 %r<3>;
+  .reg .f32 %f<5>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  ld.param.f32 %f1, [factor];
+  ld.param.f32 %f2, [s+4];
+  ld.param.u64 %rd4, [s+8];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.u64 %rd1, %rd1, %rd3;
+  add.u64 %rd2, %rd2, %rd3;
+  add.u64 %rd4, %rd4, %rd3;
+  ld.global.f32 %f3, [%rd1];
+  fma.rn.f32 %f3, %f3, %f1, %f2;
+  st.global.f32 [%rd2], %f3;
+  st.global.f32 [%rd4], %f1;
+  ret;
+}
+)";
+
+}  // namespace
+
+TEST_CASE("a kernel from a file, its buffers from and to safetensors") {
+  const Folder folder;
+  std::ofstream(folder.file("k.ptx")) << kScale;
+  const float x[4] = {1, 2, 3, 4};
+  write_safetensors(folder.file("in.safetensors"),
+                    {{"x", stored_type(DType::kFloat32, {4}), {reinterpret_cast<const char*>(x), 16}}});
+  PtxCommand command{
+      .ptx_file = folder.file("k.ptx"),
+      .kernel = "scale",
+      .block = {4},
+      .arguments = {"in:x", "out:y:float32:2x2", "struct:{u8:1;f32:0.5;zeros:z:z:float32:4;bytes:0102}", "f32:10"},
+      .inputs_file = folder.file("in.safetensors"),
+      .outputs_file = folder.file("out.safetensors")};
+  const Report report = run_ptx_command(command);
+  INFO(describe(report));
+  CHECK(report.findings.empty());
+  const SafetensorsFile outputs(folder.file("out.safetensors"));
+  REQUIRE(outputs.find("y") != nullptr);
+  REQUIRE(outputs.find("z:z") != nullptr);
+  CHECK(outputs.find("x") == nullptr);
+  CHECK(outputs.find("y")->type.shape == std::vector<std::int64_t>{2, 2});
+  float y[4];
+  std::memcpy(y, outputs.find("y")->bytes.data(), 16);
+  CHECK(y[0] == 10.5f);
+  CHECK(y[3] == 40.5f);
+  command.arguments[1] = "out:y:float32:3";
+  CHECK(run_ptx_command(command).findings.at(0).kind == FindingKind::kOutOfBounds);
+  command.arguments[1] = "in:x";
+  CHECK(run_ptx_command(command).findings.at(0).kind == FindingKind::kReadOnlyWrite);
+  command.arguments[1] = "inout:x";
+  CHECK(run_ptx_command(command).findings.empty());
+  command.arguments.pop_back();
+  CHECK(run_ptx_command(command).findings.at(0).kind == FindingKind::kLaunch);
+  for (const char* bad : {"in:nosuch", "i32:x", "i8:300", "out:y:float99:4", "out:y:float32:ax", "struct:{i32:1",
+                          "bytes:0", "bytes:zz", "what", "tensormap:x:1", "null:1"}) {
+    CAPTURE(bad);
+    command.arguments = {bad};
+    CHECK_THROWS_AS(run_ptx_command(command), Error);
+  }
+}
+
+TEST_CASE("dimensions") {
+  CHECK(parse_dim3("4", "--grid") == Dim3{4, 1, 1});
+  CHECK(parse_dim3("4,5,6", "--grid") == Dim3{4, 5, 6});
+  for (const char* bad : {"", "a", "1,", "1,2,3,4", "-1"}) CHECK_THROWS_AS(parse_dim3(bad, "--grid"), Error);
+}
