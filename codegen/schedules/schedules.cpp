@@ -1,5 +1,6 @@
 #include "codegen/schedules/schedules.h"
 
+#include "codegen/schedules/contraction.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
 
@@ -7,6 +8,7 @@ namespace fusec {
 
 std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions&) {
   if (auto source = pointwise(kernel, graph, target)) return {std::move(*source)};
+  if (auto source = contraction(kernel, graph, target)) return {std::move(*source)};
   return {direct(kernel, graph, target)};
 }
 
