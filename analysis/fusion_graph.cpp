@@ -1,17 +1,13 @@
 #include "analysis/fusion_graph.h"
 
-#include <algorithm>
-
 #include "ir/error.h"
 
 namespace fusec {
 namespace {
 
-// Which results of nodes with several have a use; other values are not looked at.
-std::vector<std::uint8_t> used_results(const Graph& graph) {
-  std::vector<std::uint8_t> used;
-  if (std::ranges::none_of(graph.nodes, has_items)) return used;
-  used.assign(graph.value_count(), 0);
+// Which values some node takes or the graph returns.
+std::vector<std::uint8_t> used_values(const Graph& graph) {
+  std::vector<std::uint8_t> used(graph.value_count(), 0);
   for (const Node& node : graph.nodes) {
     for (const ValueId v : node.inputs) {
       if (v != kNone) used[v] = 1;
@@ -25,7 +21,7 @@ std::vector<std::uint8_t> used_results(const Graph& graph) {
 
 FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds) {
   if (kinds.size() != graph.nodes.size()) throw InternalError("fusion graph: a pattern for every node is needed");
-  const std::vector<std::uint8_t> used = used_results(graph);
+  std::vector<std::uint8_t> used;  // made when the first node with several results comes
   FusionGraph result;
   ForwardGraphBuilder builder;
   result.vertex_of.reserve(graph.nodes.size());
@@ -48,6 +44,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
       result.vertex_of_value[node.first_output] = v;
       continue;
     }
+    if (used.empty()) used = used_values(graph);
     for (ValueId value = node.first_output; value < node.first_output + node.output_count; ++value) {
       if (!used[value]) continue;
       result.vertex_of_value[value] = builder.add(OpPattern::kInjective);

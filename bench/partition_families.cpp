@@ -22,7 +22,7 @@ class Maker {
   ValueId add(OpPattern kind, std::vector<ValueId> operands) {
     Node node;
     node.name = "n" + std::to_string(graph.nodes.size());
-    node.op = graph.op("custom." + std::string(fusec::name(kind)));
+    node.op = graph.op(std::string("custom.") + "ebirmto"[static_cast<std::size_t>(kind)]);
     node.inputs = std::move(operands);
     node.pattern = kind;
     return append(std::move(node));

@@ -40,10 +40,10 @@ std::optional<FusionRule> parse_fusion_rule(std::string_view name);
 
 // Why a node is, or is not, in one group with the node where all ways onward from it meet again.
 struct FusionDecision {
-  FusionRule rule = FusionRule::kUndecided;
-  std::uint8_t phase = 0;
   std::uint32_t meeting = 0xffffffff;  // the node where its ways meet (a NodeId), none: they do not meet
   std::uint32_t blocker = 0xffffffff;  // what stands in the way; of kJoined: the node whose question brought it in
+  FusionRule rule = FusionRule::kUndecided;
+  std::uint8_t phase = 0;
 };
 
 }  // namespace fusec

@@ -58,10 +58,10 @@ std::vector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const 
     Vertex v = fusion.vertex_of[n];
     if (result.decisions[v].rule == FusionRule::kJoined && node_of(post.parent(v)) == n) v = post.parent(v);
     const VertexDecision& decision = result.decisions[v];
-    decisions[n] = {.rule = decision.rule,
-                    .phase = decision.phase,
-                    .meeting = node_of(post.parent(v)),
-                    .blocker = node_of(decision.blocker)};
+    decisions[n] = {.meeting = node_of(post.parent(v)),
+                    .blocker = node_of(decision.blocker),
+                    .rule = decision.rule,
+                    .phase = decision.phase};
   }
   return decisions;
 }

@@ -183,16 +183,17 @@ Partition partition(const ForwardGraph& graph, const PostDominators& post_domina
 std::vector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post, std::uint32_t cap) {
   const Vertex n = graph.size();
   std::vector<std::uint32_t> count(n, cap);
-  // What lies between a vertex and an ancestor is the sum over the parents between: kept as sums from the top.
-  std::vector<std::uint64_t> to_top(n, 0);
+  // What lies between a vertex and an ancestor is the sum over the parents between: kept as sums from the top. A sum
+  // that stops growing only makes differences smaller.
+  std::vector<std::uint32_t> to_top(n, 0);
   Marks marks(n);
   std::vector<Vertex> queue;
   for (Vertex v = n; v-- > 0;) {
     const Vertex parent = post.parent(v);
     if (parent == kNoVertex) continue;
     const auto consumers = graph.consumers(v);
-    std::uint64_t at_least = 1;
-    for (const Vertex c : consumers) at_least = std::max(at_least, 1 + to_top[c] - to_top[parent]);
+    std::size_t at_least = 1;
+    for (const Vertex c : consumers) at_least = std::max(at_least, std::size_t{1} + (to_top[c] - to_top[parent]));
     if (consumers.size() > 1 && at_least < cap) {
       queue.assign(1, v);
       marks.clear();
@@ -204,8 +205,8 @@ std::vector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const Post
       }
       at_least = queue.size();
     }
-    count[v] = static_cast<std::uint32_t>(std::min<std::uint64_t>(at_least, cap));
-    to_top[v] = count[v] + to_top[parent];
+    count[v] = static_cast<std::uint32_t>(std::min<std::size_t>(at_least, cap));
+    to_top[v] = to_top[parent] + std::min(count[v], std::numeric_limits<std::uint32_t>::max() - to_top[parent]);
   }
   return count;
 }
