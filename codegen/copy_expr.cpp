@@ -5,11 +5,7 @@
 namespace fusec {
 
 ExprCopier::ExprCopier(const ExprPool& from, ExprPool& to)
-    : axis(from.bounds().axes.size()),
-      split_axes(from.bounds().axes.size()),
-      from_(from),
-      to_(to),
-      done_(from.size(), kNoExpr) {}
+    : axis(from.bounds().axes.size()), from_(from), to_(to), done_(from.size(), kNoExpr) {}
 
 std::uint32_t ExprCopier::copy_axis(std::uint32_t old) {
   if (axis.size() <= old) axis.resize(old + 1);
@@ -76,12 +72,10 @@ ExprId ExprCopier::copy_node(ExprId id) {
       return to_.select(arg(0), arg(1), arg(2));
     case ExprOp::kReduce: {
       std::vector<std::uint32_t> axes;
-      for (const std::uint32_t a : n.axes) {
-        if (a < split_axes.size() && !split_axes[a].empty())
-          axes.insert(axes.end(), split_axes[a].begin(), split_axes[a].end());
-        else
-          axes.push_back(copy_axis(a));
-      }
+      if (const auto it = reduction_axes.find(n.axes); it != reduction_axes.end())
+        axes = it->second;
+      else
+        for (const std::uint32_t a : n.axes) axes.push_back(copy_axis(a));
       return to_.reduce(n.reduction, std::move(axes), arg(0));
     }
     case ExprOp::kBitcast:
@@ -128,13 +122,26 @@ ExprId ExprCopier::copy(ExprId root) {
   return done_[root];
 }
 
+AxisChange same_axes(const Kernel& kernel, ExprPool& pool) {
+  AxisChange change;
+  for (const std::uint32_t a : kernel.outputs.at(0).axes) {
+    change.new_axes.push_back(pool.new_axis(kernel.pool.extent(a)));
+    change.values.push_back(IndexExpr::axis(change.new_axes.back()));
+  }
+  return change;
+}
+
 Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&)>& make_axes) {
+  return change_axes(kernel, [&](ExprPool& pool, ExprCopier&) { return make_axes(pool); });
+}
+
+Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes) {
   Kernel changed;
   changed.pool = ExprPool(kernel.pool.bounds().symbols);
   changed.nodes = kernel.nodes;
   changed.exact_steps = kernel.exact_steps;
-  const AxisChange change = make_axes(changed.pool);
   ExprCopier copier(kernel.pool, changed.pool);
+  const AxisChange change = make_axes(changed.pool, copier);
   const std::vector<std::uint32_t>& old_axes = kernel.outputs.at(0).axes;
   for (std::size_t i = 0; i < old_axes.size(); ++i) copier.axis[old_axes[i]] = change.values[i];
   for (const KernelOutput& output : kernel.outputs) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -21,10 +22,10 @@ class ExprCopier {
   std::uint32_t copy_axis(std::uint32_t axis);
 
   // An axis of `from` becomes this expression of `to`'s axes. Axes that are not mentioned here become fresh ones. Axes
-  // of reductions must become plain axes, or be listed in `split_axes`.
+  // of reductions must become plain axes, or stand in `reduction_axes`.
   std::vector<std::optional<IndexExpr>> axis;
-  // A reduction's axis that becomes several plain ones, outermost first.
-  std::vector<std::vector<std::uint32_t>> split_axes;
+  // Reductions over exactly these axes of `from` become reductions over those of `to`, outermost first.
+  std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> reduction_axes;
   // Where a load's value comes from: an expression of `from` that replaces it. kNoExpr keeps the load.
   std::function<ExprId(ExprId load)> replacement = nullptr;
   // What is done to the copy of a load's replacement (rounding it).
@@ -46,5 +47,9 @@ struct AxisChange {
   std::vector<std::uint32_t> new_axes;  // the outputs' axes from now on
 };
 Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&)>& make_axes);
+// The same, where the caller also says what becomes of the axes of reductions.
+Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes);
+// Output axes stay as they are.
+AxisChange same_axes(const Kernel& kernel, ExprPool& pool);
 
 }  // namespace fusec

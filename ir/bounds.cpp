@@ -197,8 +197,12 @@ IndexExpr join_division_and_remainder(const IndexExpr& e) {
     const IndexAtom& mod = *term.factors[0];
     const IndexExpr k(term.coefficient);
     const IndexExpr quotient_times = floor_div(mod.a, mod.b) * mod.b * k;
-    const IndexExpr joined = e - from_terms({term}, 0) - quotient_times + mod.a * k;
-    if (joined.terms().size() < e.terms().size()) return join_division_and_remainder(joined);
+    const IndexExpr without = e - from_terms({term}, 0) - quotient_times;
+    const IndexExpr joined = without + mod.a * k;
+    // Either the sum got shorter, or both stood in it whole.
+    if (joined.terms().size() < e.terms().size() ||
+        without.terms().size() + 1 + quotient_times.terms().size() == e.terms().size())
+      return join_division_and_remainder(joined);
   }
   return e;
 }

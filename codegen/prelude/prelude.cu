@@ -382,3 +382,18 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine) {
   __syncthreads();
   return result;
 }
+
+//@ part column_reduce
+// A block of kRows rows, neighbours in threadIdx.x, with kParts threads each; all of a row's threads get the result.
+template <int kRows, int kParts, class Combine, class T>
+__device__ __forceinline__ T column_reduce(T value, Combine combine) {
+  __shared__ T partial[kParts][kRows];
+  const int row = threadIdx.x % kRows;
+  partial[threadIdx.x / kRows][row] = value;
+  __syncthreads();
+  T result = partial[0][row];
+#pragma unroll
+  for (int part = 1; part < kParts; ++part) result = combine(result, partial[part][row]);
+  __syncthreads();
+  return result;
+}

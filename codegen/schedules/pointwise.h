@@ -17,6 +17,14 @@ std::optional<KernelSource> pointwise(const Kernel& kernel, const Graph& graph, 
 // The kernel with neighbouring output axes merged wherever every access allows it: [i, j] of one flat tensor is [t].
 Kernel merge_axes(const Kernel& kernel, const Graph& graph);
 
+// --- steps of this kind, one by one
+// Axes of extent 1 are not walked.
+Kernel drop_unit_axes(const Kernel& kernel);
+// Output axis `first` and the next one as a single axis.
+Kernel merge_pair(const Kernel& kernel, std::size_t first);
+// How many divisions and remainders the accesses and positions of the kernel take.
+std::size_t count_divisions(const Kernel& kernel, const Graph& graph);
+
 bool has_reduction(const Kernel& kernel);
 
 }  // namespace fusec

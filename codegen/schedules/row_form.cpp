@@ -1,0 +1,232 @@
+#include "codegen/schedules/row_form.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/copy_expr.h"
+#include "codegen/schedules/pointwise.h"
+
+namespace fusec {
+namespace {
+
+std::vector<ExprId> roots_of(const Kernel& kernel) {
+  std::vector<ExprId> roots;
+  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
+  return roots;
+}
+
+// One axis for reductions of equal extents, instead of one each.
+Kernel share_reduction_axes(const Kernel& kernel) {
+  const std::vector<ExprId> reductions = row_reductions(kernel);
+  return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
+    AxisChange change = same_axes(kernel, pool);
+    std::map<std::vector<IndexExpr>, std::vector<std::uint32_t>> shared;
+    for (const ExprId id : reductions) {
+      const ExprNode& n = kernel.pool[id];
+      std::vector<IndexExpr> extents;
+      for (const std::uint32_t a : n.axes) extents.push_back(kernel.pool.extent(a));
+      // Extents may not depend on axes: then they cannot be copied ahead of them.
+      const bool plain = std::all_of(extents.begin(), extents.end(), [](const IndexExpr& e) {
+        for (const Variable v : variables_of(e))
+          if (v.kind != Variable::Kind::kSymbol) return false;
+        return true;
+      });
+      if (!plain) continue;
+      std::vector<std::uint32_t>& axes = shared[extents];
+      if (axes.empty())
+        for (const IndexExpr& e : extents) axes.push_back(pool.new_axis(e));
+      for (std::size_t i = 0; i < n.axes.size(); ++i)
+        if (!copier.axis[n.axes[i]]) copier.axis[n.axes[i]] = IndexExpr::axis(axes[i]);
+    }
+    return change;
+  });
+}
+
+// The axes of one group of reductions as a single one.
+Kernel merge_reduction_axes(const Kernel& kernel, const std::vector<std::uint32_t>& axes) {
+  return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
+    AxisChange change = same_axes(kernel, pool);
+    IndexExpr count = 1;
+    for (const std::uint32_t a : axes) count *= kernel.pool.extent(a);
+    const std::uint32_t merged = pool.new_axis(count);
+    IndexExpr inner = 1;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      const IndexExpr& extent = kernel.pool.extent(axes[i]);
+      IndexExpr value = simplify(floor_div(IndexExpr::axis(merged), inner), pool.bounds());
+      if (i > 0) value = simplify(floor_mod(value, extent), pool.bounds());
+      copier.axis[axes[i]] = value;
+      inner *= extent;
+    }
+    copier.reduction_axes[axes] = {merged};
+    return change;
+  });
+}
+
+bool is_positive(const IndexExpr& e, const Bounds& bounds) {
+  return range_of(e, bounds).min >= 1;
+}
+
+Kernel merge_all_reductions(Kernel kernel, const Graph& graph) {
+  std::set<std::vector<IndexExpr>> tried;
+  for (bool again = true; again;) {
+    again = false;
+    for (const ExprId id : row_reductions(kernel)) {
+      const std::vector<std::uint32_t> axes = kernel.pool[id].axes;
+      if (axes.size() < 2) continue;
+      std::vector<IndexExpr> extents;
+      for (const std::uint32_t a : axes) extents.push_back(kernel.pool.extent(a));
+      if (!tried.insert(extents).second) continue;
+      if (!std::all_of(extents.begin(), extents.end(),
+                       [&](const IndexExpr& e) { return is_positive(e, kernel.pool.bounds()); }))
+        continue;
+      Kernel merged = merge_reduction_axes(kernel, axes);
+      if (count_divisions(merged, graph) <= count_divisions(kernel, graph)) {
+        kernel = std::move(merged);
+        again = true;
+        break;
+      }
+    }
+  }
+  return kernel;
+}
+
+// The constant q where every mention of the axis under the reductions is `axis // q`; 0 where there is none.
+std::int64_t common_divisor_of(const Kernel& kernel, const std::vector<ExprId>& reductions, std::uint32_t axis) {
+  const Variable variable{Variable::Kind::kAxis, axis};
+  std::int64_t q = 0;
+  bool only_divided = true;
+  std::function<void(const IndexExpr&)> visit = [&](const IndexExpr& e) {
+    for (const IndexTerm& term : e.terms())
+      for (const IndexAtomPtr& factor : term.factors) {
+        if (factor->kind == IndexAtom::Kind::kVariable) {
+          if (factor->variable == variable) only_divided = false;
+          continue;
+        }
+        const auto by = factor->b.as_constant();
+        if (factor->kind == IndexAtom::Kind::kFloorDiv && factor->a == IndexExpr::axis(axis) && by &&
+            (q == 0 || q == *by)) {
+          q = *by;
+          continue;
+        }
+        visit(factor->a);
+        visit(factor->b);
+      }
+  };
+  for (const ExprId id : reachable(kernel.pool, reductions))
+    for (const IndexExpr& e : kernel.pool[id].indices) visit(e);
+  if (!only_divided || q <= 1 || !proves_multiple_of(kernel.pool.extent(axis), q, kernel.pool.bounds())) return 0;
+  return q;
+}
+
+Kernel split_axis(const Kernel& kernel, std::uint32_t axis, std::int64_t q) {
+  return change_axes(kernel, [&](ExprPool& pool) {
+    AxisChange change;
+    for (const std::uint32_t a : kernel.outputs[0].axes) {
+      const IndexExpr& extent = kernel.pool.extent(a);
+      if (a != axis) {
+        change.new_axes.push_back(pool.new_axis(extent));
+        change.values.push_back(IndexExpr::axis(change.new_axes.back()));
+        continue;
+      }
+      const std::uint32_t outer = pool.new_axis(simplify(floor_div(extent, q), pool.bounds()));
+      const std::uint32_t inner = pool.new_axis(q);
+      change.new_axes.insert(change.new_axes.end(), {outer, inner});
+      change.values.push_back(IndexExpr::axis(outer) * q + IndexExpr::axis(inner));
+    }
+    return change;
+  });
+}
+
+// Neighbouring columns as one axis, where accesses allow it.
+Kernel merge_columns(Kernel kernel, const Graph& graph, std::size_t row_count) {
+  for (std::size_t i = kernel.outputs[0].axes.size(); i-- > row_count + 1;) {
+    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
+    if (!is_positive(kernel.pool.extent(axes[i]), kernel.pool.bounds())) continue;
+    Kernel merged = merge_pair(kernel, i - 1);
+    if (count_divisions(merged, graph) <= count_divisions(kernel, graph)) kernel = std::move(merged);
+  }
+  return kernel;
+}
+
+std::set<std::uint32_t> row_axes(const Kernel& kernel, const std::vector<ExprId>& reductions) {
+  const auto depends = dependences(kernel.pool);
+  std::set<std::uint32_t> rows;
+  for (const ExprId id : reductions) rows.insert(depends[id].begin(), depends[id].end());
+  return rows;
+}
+
+}  // namespace
+
+std::vector<ExprId> row_reductions(const Kernel& kernel) {
+  const auto depends = dependences(kernel.pool);
+  const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
+  std::vector<ExprId> found;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    if (kernel.pool[id].op != ExprOp::kReduce) continue;
+    if (std::all_of(depends[id].begin(), depends[id].end(),
+                    [&](std::uint32_t a) { return std::find(axes.begin(), axes.end(), a) != axes.end(); }))
+      found.push_back(id);
+  }
+  return found;
+}
+
+std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool) {
+  std::vector<std::vector<std::uint32_t>> depends(pool.size());
+  auto add = [](std::vector<std::uint32_t>& to, const std::vector<std::uint32_t>& more) {
+    std::vector<std::uint32_t> both;
+    std::set_union(to.begin(), to.end(), more.begin(), more.end(), std::back_inserter(both));
+    to = std::move(both);
+  };
+  auto add_index = [&](std::vector<std::uint32_t>& to, const IndexExpr& e) {
+    for (const Variable v : variables_of(e)) {
+      if (v.kind == Variable::Kind::kAxis) add(to, {v.id});
+      if (v.kind == Variable::Kind::kValue) add(to, depends[v.id]);
+    }
+  };
+  for (ExprId id = 0; id < pool.size(); ++id) {
+    const ExprNode& n = pool[id];
+    for (const ExprId a : n.args)
+      if (a != kNoExpr) add(depends[id], depends[a]);
+    for (const IndexExpr& e : n.indices) add_index(depends[id], e);
+    if (n.op != ExprOp::kReduce) continue;
+    std::erase_if(depends[id],
+                  [&](std::uint32_t a) { return std::find(n.axes.begin(), n.axes.end(), a) != n.axes.end(); });
+    for (const std::uint32_t a : n.axes) add_index(depends[id], pool.extent(a));
+  }
+  return depends;
+}
+
+std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
+  Kernel kernel = drop_unit_axes(original);
+  if (row_reductions(kernel).empty()) return std::nullopt;
+  kernel = merge_all_reductions(share_reduction_axes(kernel), graph);
+  for (std::size_t i = 0; i < kernel.outputs[0].axes.size(); ++i) {
+    const std::uint32_t axis = kernel.outputs[0].axes[i];
+    const std::vector<ExprId> reductions = row_reductions(kernel);
+    if (!row_axes(kernel, reductions).contains(axis)) continue;
+    if (const std::int64_t q = common_divisor_of(kernel, reductions, axis); q != 0)
+      kernel = split_axis(kernel, axis, q);
+  }
+  // Rows before columns.
+  const std::set<std::uint32_t> rows = row_axes(kernel, row_reductions(kernel));
+  const std::size_t row_count = rows.size();
+  kernel = change_axes(kernel, [&](ExprPool& pool) {
+    AxisChange change = same_axes(kernel, pool);
+    std::vector<std::uint32_t> first, then;
+    for (std::size_t i = 0; i < change.new_axes.size(); ++i)
+      (rows.contains(kernel.outputs[0].axes[i]) ? first : then).push_back(change.new_axes[i]);
+    first.insert(first.end(), then.begin(), then.end());
+    change.new_axes = std::move(first);
+    return change;
+  });
+  RowForm form;
+  form.kernel = merge_columns(std::move(kernel), graph, row_count);
+  const std::vector<std::uint32_t>& axes = form.kernel.outputs[0].axes;
+  form.rows.assign(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(row_count));
+  form.columns.assign(axes.begin() + static_cast<std::ptrdiff_t>(row_count), axes.end());
+  form.reductions = row_reductions(form.kernel);
+  return form;
+}
+
+}  // namespace fusec

@@ -1,0 +1,31 @@
+// A kernel with reductions, seen as rows: the output axes on which its reductions depend number the rows, the others
+// are the columns of a row; every reduction goes over one axis if accesses allow it, and those of equal extent share
+// their axis.
+//
+//   softmax  y[b, q, k], max and sum over k   ->  rows b, q; columns k
+//   group norm y[n, c, h, w], mean over c // 8 ->  c is split in two: rows n, c1; columns c2, h, w
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/kernel.h"
+
+namespace fusec {
+
+struct RowForm {
+  Kernel kernel;  // outputs' axes: rows, then columns
+  std::vector<std::uint32_t> rows, columns;
+  std::vector<ExprId> reductions;  // those that depend on rows alone
+};
+
+// Nothing where no reduction depends on output axes alone.
+std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
+
+// Reductions that depend on output axes alone, operands first.
+std::vector<ExprId> row_reductions(const Kernel& kernel);
+
+// Axes that each node's value depends on, by node.
+std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool);
+
+}  // namespace fusec

@@ -1,0 +1,17 @@
+// Reductions along rows, one after the other or one inside the other, and what is made of them for every column of the
+// row: softmax, norms, argmax, sums. A team of threads takes a row: a warp, a block, or (where neighbouring rows are
+// what lies side by side in memory) one of the 32 columns of threads of a block. The teams combine in a fixed order.
+#pragma once
+
+#include <optional>
+
+#include "analysis/target.h"
+#include "codegen/kernel.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+// Nothing where the kernel has no reduction along rows, or where single threads do better (small windows).
+std::optional<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target);
+
+}  // namespace fusec
