@@ -284,6 +284,9 @@ ExprEmitter::Text ExprEmitter::unary(const ExprNode& n) {
       return call("sigmoid", n);
     case ExprOp::kReciprocal:
       return {(n.type == ScalarType::kFloat32 ? "1.0f / " : "1.0 / ") + arg(n, 0), false};
+    case ExprOp::kRsqrt:
+      if (n.type == ScalarType::kFloat64) return {"1.0 / sqrt(" + loose(n, 0) + ")", false};
+      return call("rsqrtf", n);
     case ExprOp::kFloor:
     case ExprOp::kCeil:
     case ExprOp::kTrunc:

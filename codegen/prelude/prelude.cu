@@ -397,3 +397,69 @@ __device__ __forceinline__ T column_reduce(T value, Combine combine) {
   __syncthreads();
   return result;
 }
+
+//@ part block_scan
+// Inclusive: thread i gets the combination of the values of threads 0 to i; `total` is that of all.
+template <int kThreads, class Combine, class T>
+__device__ __forceinline__ T block_scan(T value, Combine combine, T& total) {
+  __shared__ T partial[kThreads / 32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const T before = __shfl_up_sync(0xffffffffu, value, step);
+    if (lane >= step) value = combine(before, value);
+  }
+  if (lane == 31) partial[warp] = value;
+  __syncthreads();
+  T earlier = partial[0];
+  total = partial[0];
+#pragma unroll
+  for (int w = 1; w < kThreads / 32; ++w) {
+    total = combine(total, partial[w]);
+    if (w < warp) earlier = combine(earlier, partial[w]);
+  }
+  __syncthreads();
+  return warp > 0 ? combine(earlier, value) : value;
+}
+
+//@ part sort_line
+// The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
+// whether element a comes before element b; the result stands in `order`.
+template <int kThreads, class Position, class Before>
+__device__ __forceinline__ void sort_line(Position* order, Position* other, Position length, Before before) {
+  for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = k;
+  __syncthreads();
+  bool swapped = false;
+  for (Position run = 1; run < length; run *= 2) {
+    const Position* from = swapped ? other : order;
+    Position* to = swapped ? order : other;
+    for (Position k = threadIdx.x; k < length; k += kThreads) {
+      const Position left = k / (2 * run) * (2 * run);
+      const Position middle = left + run < length ? left + run : length;
+      const Position end = middle + run < length ? middle + run : length;
+      const bool on_left = k < middle;
+      const Position mine = from[k];
+      // How many of the other run come first: of equal elements, those on the left.
+      Position low = on_left ? middle : left, high = on_left ? end : middle;
+      const Position start = low;
+      while (low < high) {
+        const Position half = low + (high - low) / 2;
+        if (on_left ? before(from[half], mine) : !before(mine, from[half]))
+          low = half + 1;
+        else
+          high = half;
+      }
+      to[left + (k - (on_left ? left : middle)) + (low - start)] = mine;
+    }
+    swapped = !swapped;
+    __syncthreads();
+  }
+  if (swapped)
+    for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = other[k];
+  __syncthreads();
+}
+
+//@ part comes_before
+// NaN is greater than everything.
+template <class T>
+__device__ __forceinline__ bool is_less(T a, T b) { return b != b ? a == a : a < b; }
