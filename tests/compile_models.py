@@ -4,7 +4,7 @@
 Compiles models of tests/corpus/models with `FUSEC MODEL -o out.cu`: each graph (full and tiny) under each strategy for
 each target, NVRTC proving the source. --sample takes that many of these combinations, the same ones for the same seed.
 With --nvcc the emitted files are compiled by nvcc too, host part included, and every two of them are linked into one
-program. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when nvcc was asked for and is
+program. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when the compiler asked for is
 not there."""
 import argparse, concurrent.futures, json, os, random, shutil, subprocess, sys, tempfile
 
@@ -21,6 +21,10 @@ def combinations(only):
     return [(f, s, t) for f in files for s in STRATEGIES for t in TARGETS if only in f"{f} {s} {t}"]
 
 
+class NoNvrtc(Exception):
+    """The program warned that it found no NVRTC to prove the source with."""
+
+
 def run(command, seconds):
     """None when the command succeeds, else what it said."""
     try:
@@ -28,6 +32,8 @@ def run(command, seconds):
     except (OSError, subprocess.TimeoutExpired) as e:
         return str(e)
     text = p.stdout.decode("utf-8", "replace").strip()
+    if p.returncode == 0 and "no libnvrtc found" in text:
+        raise NoNvrtc(text)
     return None if p.returncode == 0 else f"exit status {p.returncode}: {text[-1500:]}"
 
 
@@ -65,10 +71,14 @@ def main():
 
     failed = []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for case, why in pool.map(compile_one, cases):
-            if why is not None:
-                failed.append(case)
-                print(f"FAILED {' '.join(case)}\n    {why}", flush=True)
+        try:
+            for case, why in pool.map(compile_one, cases):
+                if why is not None:
+                    failed.append(case)
+                    print(f"FAILED {' '.join(case)}\n    {why}", flush=True)
+        except NoNvrtc as e:
+            print(f"skipped: {e}")
+            sys.exit(77)
     linked_badly = link_pairs(args.nvcc, folder, [c for c in cases if c not in failed]) if args.nvcc else 0
     if not args.keep:
         shutil.rmtree(folder, ignore_errors=True)
