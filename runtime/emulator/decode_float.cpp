@@ -265,7 +265,8 @@ void single_approximate(Warp& warp, const Instruction& in, std::uint32_t lanes) 
   store_lanes(warp, in.d, result, lanes);
 }
 
-// rcp.approx.ftz.f64, rsqrt.approx(.ftz).f64: the low 32 bits of operand and result do not count.
+// rcp.approx.ftz.f64, rsqrt.approx.ftz.f64: the low 32 bits of operand and result do not count. Without .ftz
+// rsqrt.approx.f64 is done in software to full precision: it is what CUDA's rsqrt(double) of one ulp compiles to.
 void double_approximate(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto op = static_cast<FloatOp>(in.mode);
   const bool coarse = in.option;
@@ -447,7 +448,7 @@ void choose_arithmetic(Decoder& decoder, FloatOp op, Type type) {
     if (op == FloatOp::kDiv) out.mode = static_cast<std::uint16_t>(full ? FloatOp::kDivFull : FloatOp::kDivApprox);
     if (op != FloatOp::kDiv && op != FloatOp::kRcp && op != FloatOp::kSqrt && !only_approximate(op)) decoder.unknown();
     out.kind = InstructionClass::kSpecialFunction;
-    out.option = type == Type::kF64;
+    out.option = type == Type::kF64 && out.flush;
     out.handler = type == Type::kF64 ? double_approximate : single_approximate;
     return;
   }
