@@ -106,7 +106,7 @@ std::vector<std::string> changes_that_join(FusionTrial& trial, const std::vector
     if (changes.size() == kMostChanges) return {};
     std::optional<std::string> change;
     for (const VertexObstacle& obstacle : all_obstacles(trial, vertices)) {
-      change = trial.remove(obstacle);
+      change = trial.remove(obstacle, vertices);
       if (change) break;
     }
     if (!change || std::ranges::find(changes, *change) != changes.end()) return {};

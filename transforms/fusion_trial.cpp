@@ -196,31 +196,38 @@ std::optional<std::string> FusionTrial::suggest(const VertexObstacle& obstacle) 
   return change->text;
 }
 
-bool FusionTrial::is_stopped_by(const VertexObstacle& obstacle) const {
-  const Vertex leader = obstacle.leader;
-  return result_.root[leader] == leader && result_.decisions[leader].rule == obstacle.decision.rule;
+bool FusionTrial::are_stopped_by(FusionRule rule, const std::vector<Vertex>& vertices) const {
+  for (std::size_t i = 1; i < vertices.size(); ++i) {
+    for (const VertexObstacle& o : obstacles(vertices[i - 1], vertices[i])) {
+      if (o.decision.rule == rule) return true;
+    }
+  }
+  return false;
 }
 
-// The smallest limit, found by doubling and halving, at which the rule no longer stops this group.
-std::string FusionTrial::raise_limit(const VertexObstacle& obstacle, std::uint32_t& limit, const char* option) {
-  std::uint32_t too_small = limit;
-  do {
-    limit *= 2;
+// The smallest limit, found by doubling and halving, at which the rule no longer stands between the vertices.
+std::string FusionTrial::raise_limit(FusionRule rule, const std::vector<Vertex>& vertices, std::uint32_t& limit,
+                                     const char* option) {
+  const auto is_too_small = [&](std::uint32_t tried) {
+    limit = tried;
     run();
-  } while (is_stopped_by(obstacle) && limit < kLargestLimitTried);
-  if (is_stopped_by(obstacle)) return {};
-  std::uint32_t enough = limit;
+    return are_stopped_by(rule, vertices);
+  };
+  std::uint32_t too_small = limit, enough = limit * 2;
+  while (is_too_small(enough)) {
+    if (enough >= kLargestLimitTried) return {};
+    too_small = enough;
+    enough *= 2;
+  }
   while (enough - too_small > 1) {
-    limit = too_small + (enough - too_small) / 2;
-    run();
-    (is_stopped_by(obstacle) ? too_small : enough) = limit;
+    const std::uint32_t middle = too_small + (enough - too_small) / 2;
+    (is_too_small(middle) ? too_small : enough) = middle;
   }
   limit = enough;
-  run();
   return option + std::to_string(limit);
 }
 
-std::optional<std::string> FusionTrial::remove(const VertexObstacle& obstacle) {
+std::optional<std::string> FusionTrial::remove(const VertexObstacle& obstacle, const std::vector<Vertex>& vertices) {
   std::optional<Change> change = change_for(obstacle);
   if (!change) return std::nullopt;
   switch (change->kind) {
@@ -235,10 +242,10 @@ std::optional<std::string> FusionTrial::remove(const VertexObstacle& obstacle) {
       fusion_.kept_apart[change->vertex] = 0;
       break;
     case Change::Kind::kNodeLimit:
-      change->text = raise_limit(obstacle, max_fused_ops_, "--max-fused-ops=");
+      change->text = raise_limit(obstacle.decision.rule, vertices, max_fused_ops_, "--max-fused-ops=");
       break;
     case Change::Kind::kArgumentLimit:
-      change->text = raise_limit(obstacle, max_args_, "--max-args=");
+      change->text = raise_limit(obstacle.decision.rule, vertices, max_args_, "--max-args=");
       break;
   }
   if (change->text.empty()) return std::nullopt;

@@ -37,8 +37,9 @@ class FusionTrial {
   // What stopped the group of this leader; precise: its blocker searched on the ways onward.
   VertexObstacle obstacle_of(Vertex leader, bool precise) const;
 
-  // Changes the trial so that this obstacle is gone, and says what was changed; nothing where no change is known.
-  std::optional<std::string> remove(const VertexObstacle& obstacle);
+  // Changes the trial so that this obstacle between `vertices` is gone (a limit: so that it is in no way between them
+  // any more), and says what was changed; nothing where no change is known.
+  std::optional<std::string> remove(const VertexObstacle& obstacle, const std::vector<Vertex>& vertices);
   // The same as a suggestion only.
   std::optional<std::string> suggest(const VertexObstacle& obstacle) const;
 
@@ -48,9 +49,10 @@ class FusionTrial {
   void run();
   Vertex precise_blocker(Vertex leader, const VertexDecision& decision) const;
   std::vector<Vertex> reachable(Vertex from, Vertex up_to) const;
-  std::string raise_limit(const VertexObstacle& obstacle, std::uint32_t& limit, const char* option);
+  std::string raise_limit(FusionRule rule, const std::vector<Vertex>& vertices, std::uint32_t& limit,
+                          const char* option);
   std::string name_of(Vertex v) const;
-  bool is_stopped_by(const VertexObstacle& obstacle) const;
+  bool are_stopped_by(FusionRule rule, const std::vector<Vertex>& vertices) const;
 
   const Graph& graph_;
   std::span<const OpPattern> kinds_;
