@@ -63,7 +63,8 @@ std::vector<ValueType> infer_pad(const OpCall& call) {
 IndexExpr folded_position(const IndexExpr& position, const Dim& size, const Padding& padding, const std::string& mode) {
   if (mode == "circular") {
     const Dim front = max(-padding.before, 0), back = max(-padding.after, 0);
-    return floor_mod(position - front, size - front - back) + front;
+    const Dim left = size - front - back;
+    return left.is(0) ? IndexExpr(0) : floor_mod(position - front, left) + front;
   }
   if (mode == "replicate") return min(max(position, 0), size - 1);
   const IndexExpr from_front = max(position, -position);

@@ -100,6 +100,8 @@ E least_value(Formula& f, DType dtype) {
 
 std::vector<ValueType> infer_average(const OpCall& call, std::size_t spatial) {
   require_float(call, 0);
+  for (const std::int64_t step : per_dimension(call, "dilation", spatial, 1, 1))
+    if (step != 1) fail(attribute_place("dilation"), "dilation of an average pooling", std::to_string(step), "1");
   if (call.attributes.has("divisor_override") && call.attributes.integer("divisor_override") == 0)
     fail(attribute_place("divisor_override"), "a divisor of zero", "0", "any other integer");
   return infer_window(call, spatial);
@@ -190,15 +192,15 @@ OpDef window_row(std::size_t spatial, bool average) {
   row.summary =
       std::string(average ? "The mean" : "The greatest element") + " of each window over " + dims + "-d positions.";
   row.operands = {"x"};
-  row.attributes = {
-      {"kernel_size", kIntegers, true}, {"stride", kIntegers}, {"padding", kIntegers}, {"ceil_mode", kFlag}};
+  // The two kinds share their attributes; dilation of an average must be 1, count_include_pad says nothing of a
+  // maximum.
+  row.attributes = {{"kernel_size", kIntegers, true}, {"stride", kIntegers}, {"padding", kIntegers},
+                    {"dilation", kIntegers},          {"ceil_mode", kFlag},  {"count_include_pad", kFlag}};
   if (average) {
-    row.attributes.push_back({"count_include_pad", kFlag});
     if (spatial > 1) row.attributes.push_back({"divisor_override", kInteger});
     row.infer = [spatial](const OpCall& call) { return infer_average(call, spatial); };
     row.formula = [spatial](Formula& f, std::size_t, Index index) { return average_formula(f, index, spatial); };
   } else {
-    row.attributes.push_back({"dilation", kIntegers});
     row.infer = [spatial](const OpCall& call) { return infer_window(call, spatial); };
     row.formula = [spatial](Formula& f, std::size_t, Index index) -> ExprId {
       return over_window(f, index, spatial, Reduction::kMax, least_value(f, f.type(0).dtype));
