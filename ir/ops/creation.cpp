@@ -1,6 +1,7 @@
 // Tensors out of nothing: a filled one, a range.
 #include <cmath>
 
+#include "ir/float_formats.h"
 #include "ir/ops/common.h"
 #include "ir/ops/table.h"
 
@@ -123,7 +124,8 @@ OpDef arange_row() {
       return f.round(f.convert(f.index(span.start.whole + i[0] * span.step.whole), type), dtype);
     const ScalarType real = type == ScalarType::kFloat64 ? type : ScalarType::kFloat32;
     if (!is_float(dtype)) {  // PyTorch cuts the bounds off first
-      const auto start = static_cast<std::int64_t>(span.start.real), step = static_cast<std::int64_t>(span.step.real);
+      const std::int64_t start = truncate_to_integer(DType::kInt64, span.start.real);
+      const std::int64_t step = truncate_to_integer(DType::kInt64, span.step.real);
       return f.round(f.convert(f.index(start + i[0] * step), type), dtype);
     }
     const E position = f.convert(f.index(i[0]), real);
