@@ -21,6 +21,7 @@ As a library (with this folder on sys.path):
   import export_torch
   export_torch.export(module, args, "model.json", dynamic_shapes=...)
 """
+
 import argparse
 import importlib
 import importlib.util
@@ -34,6 +35,8 @@ import tempfile
 try:
     import torch
 except ImportError:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
     sys.exit("export_torch.py: PyTorch is not installed for this Python; `pip install torch` brings it")
 
 from torch_frontend.check import check
@@ -43,8 +46,20 @@ from torch_frontend.model_file import DTYPES, write_safetensors
 from torch_frontend.program import capture, lower
 
 
-def export(module, args, path, *, kwargs=None, dynamic_shapes=None, name=None, decompose=False, weights="file",
-           types=False, custom_ops=False, strict=False):
+def export(
+    module,
+    args,
+    path,
+    *,
+    kwargs=None,
+    dynamic_shapes=None,
+    name=None,
+    decompose=False,
+    weights="file",
+    types=False,
+    custom_ops=False,
+    strict=False,
+):
     """Writes `module`, traced with the example arguments, to `path` and its weights beside it; returns `path`.
 
     decompose: core ATen operators only. weights: "file", or "none" to leave them for run time. types: declare every
@@ -52,12 +67,21 @@ def export(module, args, path, *, kwargs=None, dynamic_shapes=None, name=None, d
     args, kwargs = ((), {**args, **(kwargs or {})}) if isinstance(args, dict) else (tuple(args), kwargs or {})
     program, declared = capture(module, args, kwargs, dynamic_shapes, strict)
     name = name or type(module).__name__
-    return export_program(program, path, declared=declared, name=name, decompose=decompose, weights=weights, types=types,
-                          custom_ops=custom_ops)
+    return export_program(
+        program,
+        path,
+        declared=declared,
+        name=name,
+        decompose=decompose,
+        weights=weights,
+        types=types,
+        custom_ops=custom_ops,
+    )
 
 
-def export_program(program, path, *, declared=None, name=None, decompose=False, weights="file", types=False,
-                   custom_ops=False):
+def export_program(
+    program, path, *, declared=None, name=None, decompose=False, weights="file", types=False, custom_ops=False
+):
     """The same for a torch.export.ExportedProgram."""
     name = name or os.path.splitext(os.path.basename(path))[0]
 
@@ -75,7 +99,9 @@ def export_program(program, path, *, declared=None, name=None, decompose=False, 
     converted.file.write(path, weights)
     errors = check(path)
     if errors:
-        raise ExportError("the exporter wrote a file that breaks the format's rules (please report it):\n  " + "\n  ".join(errors))
+        raise ExportError(
+            "the exporter wrote a file that breaks the format's rules (please report it):\n  " + "\n  ".join(errors)
+        )
     return path
 
 
@@ -84,6 +110,7 @@ def save_example(module, args, path, kwargs=None):
 
     Returns the two paths, model.in.safetensors and model.out.safetensors."""
     import json
+
     with open(path, encoding="utf-8") as f:
         graph = json.load(f)
     base = os.path.splitext(path)[0]
@@ -93,8 +120,12 @@ def save_example(module, args, path, kwargs=None):
         given = [x for x in torch.utils._pytree.tree_leaves((args, kwargs or {})) if isinstance(x, torch.Tensor)]
         names = [row["name"] for row in graph["inputs"]]
         inputs = {n: (given[i].clone() if i < len(given) else state[n]) for i, n in enumerate(names)}
-        inputs |= {c["name"]: state[c["name"]] for c in graph.get("constants", []) if not {"data", "safetensors"} & set(c)}
-        results = [x for x in torch.utils._pytree.tree_leaves(module(*args, **(kwargs or {}))) if isinstance(x, torch.Tensor)]
+        inputs |= {
+            c["name"]: state[c["name"]] for c in graph.get("constants", []) if not {"data", "safetensors"} & set(c)
+        }
+        results = [
+            x for x in torch.utils._pytree.tree_leaves(module(*args, **(kwargs or {}))) if isinstance(x, torch.Tensor)
+        ]
     after = dict(module.named_buffers())
     outputs = dict(zip(graph["outputs"], results))
     for output, source in graph.get("aliases", {}).items():
@@ -168,27 +199,52 @@ def check_with_fusec(path, fusec=None):
         print("note: no fusec found (build it first); only the structural check was done", file=sys.stderr)
         return None
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([program, path, f"--emit=partition={folder}/partition.json"], capture_output=True, text=True)
+        done = subprocess.run(
+            [program, path, f"--emit=partition={folder}/partition.json"], capture_output=True, text=True
+        )
     return None if done.returncode == 0 else done.stderr.strip()
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage=argparse.SUPPRESS
+    )
     parser.add_argument("model", metavar="MODULE.py:FACTORY | MODEL.pt2")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the .json to write; weights go beside it as .safetensors")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="the .json to write; weights go beside it as .safetensors"
+    )
     parser.add_argument("--inputs", metavar="SPEC", help="example arguments (see above), where the factory gives none")
     parser.add_argument("--name", help="the model's name in the file (default: the module's class)")
-    parser.add_argument("--decompose", action="store_true", help="core ATen operators only: softmax, norms, attention taken apart")
-    parser.add_argument("--types", action="store_true", help="declare the dtype and shape of every value, for fusec to verify")
-    parser.add_argument("--weights", choices=["file", "none"], default="file", help="none: constants without values, given at run time")
+    parser.add_argument(
+        "--decompose", action="store_true", help="core ATen operators only: softmax, norms, attention taken apart"
+    )
+    parser.add_argument(
+        "--types", action="store_true", help="declare the dtype and shape of every value, for fusec to verify"
+    )
+    parser.add_argument(
+        "--weights", choices=["file", "none"], default="file", help="none: constants without values, given at run time"
+    )
     parser.add_argument("--custom-ops", action="store_true", help="write operators of other libraries as custom ops")
-    parser.add_argument("--example", action="store_true",
-                        help="also write FILE.in.safetensors and FILE.out.safetensors: the example arguments and PyTorch's results")
-    parser.add_argument("--strict", action="store_true", help="trace with TorchDynamo instead of running the Python code")
+    parser.add_argument(
+        "--example",
+        action="store_true",
+        help="also write FILE.in.safetensors and FILE.out.safetensors: the example arguments and PyTorch's results",
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="trace with TorchDynamo instead of running the Python code"
+    )
     parser.add_argument("--check", action="store_true", help="also have fusec read the file and infer every type")
-    parser.add_argument("--fusec", metavar="PROGRAM", help="the fusec that --check runs (default: build/*/bin, then PATH)")
+    parser.add_argument(
+        "--fusec", metavar="PROGRAM", help="the fusec that --check runs (default: build/*/bin, then PATH)"
+    )
     options = parser.parse_args(arguments)
-    common = dict(name=options.name, decompose=options.decompose, weights=options.weights, types=options.types, custom_ops=options.custom_ops)
+    common = dict(
+        name=options.name,
+        decompose=options.decompose,
+        weights=options.weights,
+        types=options.types,
+        custom_ops=options.custom_ops,
+    )
     try:
         if options.model.endswith(".pt2"):
             if options.example:
@@ -202,7 +258,15 @@ def main(arguments=None):
             if args is None:
                 raise ExportError("the factory gives a module alone: say what forward() takes with --inputs")
             args, kwargs = ((), args) if isinstance(args, dict) else (tuple(args), {})
-            export(module, args, options.output, kwargs=kwargs, dynamic_shapes=dynamic_shapes, strict=options.strict, **common)
+            export(
+                module,
+                args,
+                options.output,
+                kwargs=kwargs,
+                dynamic_shapes=dynamic_shapes,
+                strict=options.strict,
+                **common,
+            )
             if options.example:
                 save_example(module, args, options.output, kwargs)
         objection = check_with_fusec(options.output, options.fusec) if options.check else None

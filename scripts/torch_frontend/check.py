@@ -2,6 +2,7 @@
 
 Operand counts and attribute names are not repeated here: `export_torch.py --check` asks fusec itself where it is built.
 """
+
 import json
 import os
 import re
@@ -111,7 +112,12 @@ def results(node):
     if "outputs" in node:
         return [o["name"] if isinstance(o, dict) else o for o in node["outputs"]]
     attributes = node.get("attrs", {})
-    count = {"split": len(attributes.get("split_sizes", [])), "chunk": attributes.get("chunks", 0), "topk": 2, "sort": 2}
+    count = {
+        "split": len(attributes.get("split_sizes", [])),
+        "chunk": attributes.get("chunks", 0),
+        "topk": 2,
+        "sort": 2,
+    }
     if node["op"] in count:
         return [f"{node['name']}.{i}" for i in range(count[node["op"]])]
     return [node["name"]]

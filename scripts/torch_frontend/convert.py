@@ -1,4 +1,5 @@
 """Walks a lowered torch.export program and writes it into a ModelFile."""
+
 import math
 import operator
 import re
@@ -9,6 +10,7 @@ import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
 from torch.utils import _pytree as pytree
 
+from . import complex_pairs, layer_handlers  # noqa: F401 (layer_handlers adds to HANDLERS)
 from .dimensions import Dimensions, expression_of
 from .errors import Refused
 from .model_file import DTYPES, SMALL, ModelFile, Value, literal, number
@@ -16,11 +18,18 @@ from .op_handlers import HANDLERS
 from .op_rows import IGNORED, rows
 
 ROWS = rows()
-NUMBER_OPS = {operator.mul: "mul", operator.add: "add", operator.sub: "sub", operator.truediv: "div", operator.pow: "pow"}
+NUMBER_OPS = {
+    operator.mul: "mul",
+    operator.add: "add",
+    operator.sub: "sub",
+    operator.truediv: "div",
+    operator.pow: "pow",
+}
 
 
 class Problem(NamedTuple):
     """One node that has no counterpart."""
+
     overload: object
     target: str
     node: str
@@ -70,8 +79,11 @@ class Converter:
                 later.append((node, spec.target))  # state that the model writes: an input that an output aliases
         leaves = [(node, name) for node, name in inputs]
         declared = list(self.declared or []) + [None] * len(leaves)
-        tensors = [(name, node.meta["val"], dims) for (node, name), dims in zip(leaves, declared)
-                   if isinstance(node.meta.get("val"), torch.Tensor)]
+        tensors = [
+            (name, node.meta["val"], dims)
+            for (node, name), dims in zip(leaves, declared)
+            if isinstance(node.meta.get("val"), torch.Tensor)
+        ]
         self.dims.collect([(n, t) for n, t, _ in tensors], self.program.range_constraints, [d for _, _, d in tensors])
         for node, name in inputs + later:
             value = node.meta.get("val")
@@ -85,25 +97,38 @@ class Converter:
             self.file.inputs.append(row)
             self.env[node] = Value(row["name"], value.dtype, tuple(value.shape))
         for node, spec in zip(placeholders, signature.input_specs):
-            if node not in self.env and node in self.live and spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            if (
+                node not in self.env
+                and node in self.live
+                and spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+            ):
                 self._constant(node, spec)
 
     def _constant(self, node, spec):
         tensor = self.program.constants.get(spec.target)
         tensor = self.program.state_dict.get(spec.target) if tensor is None else tensor
-        fake = node.meta["val"]
+        tensor = node.meta["val"] if tensor is None else tensor
+        lifted = spec.kind == InputKind.CONSTANT_TENSOR
         try:
-            row = {"name": self.file.unique(spec.target), **self._type(fake)}
+            if tensor.dtype in complex_pairs.PART:
+                self.env[node] = complex_pairs.constant(
+                    spec.target, tensor, lambda n, t: self._add_constant(n, t, lifted)
+                )
+            else:
+                self.env[node] = self._add_constant(spec.target, tensor, lifted)
         except Refused as refused:
             self.problems.append(Problem(None, "constant", spec.target, "", str(refused)))
-            return
-        if tensor is not None and tensor.device.type != "meta":
-            if tensor.dim() == 0 or (spec.kind == InputKind.CONSTANT_TENSOR and tensor.numel() <= SMALL):
+
+    def _add_constant(self, name, tensor, lifted):
+        """Small values stand in the graph, the others in the weight file; a fake or meta tensor has none."""
+        row = {"name": self.file.unique(name), **self._type(tensor)}
+        if tensor.device.type != "meta" and not isinstance(tensor, torch._subclasses.FakeTensor):
+            if tensor.dim() == 0 or (lifted and tensor.numel() <= SMALL):
                 row["data"] = literal(tensor)
             else:
                 self.file.tensors[row["name"]] = tensor
         self.file.constants.append(row)
-        self.env[node] = Value(row["name"], fake.dtype, tuple(fake.shape))
+        return Value(row["name"], tensor.dtype, tuple(tensor.shape))
 
     def _outputs(self, graph):
         signature = self.program.graph_signature
@@ -114,13 +139,19 @@ class Converter:
         for spec, result in zip(signature.output_specs, results):
             if spec.kind == OutputKind.USER_OUTPUT:
                 wanted = next(names, "output")
-                if isinstance(spec.arg, TensorArgument) and isinstance(result, torch.fx.Node) and result in self.env:
+                if isinstance(self.env.get(result), complex_pairs.Pair):
+                    self.problems.append(
+                        Problem(None, "output", wanted, "", "a complex result (return torch.view_as_real of it)")
+                    )
+                elif isinstance(spec.arg, TensorArgument) and isinstance(result, torch.fx.Node) and result in self.env:
                     user.append((self.env[result], wanted, None))
                 elif result is not None:
                     self.notes.append(f"the result {wanted} is no tensor and is left out")
             elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
                 buffers = {t: n for n, t in signature.inputs_to_buffers.items()}
-                source = next(n for n in graph.nodes if n.op == "placeholder" and n.name == buffers.get(spec.target, spec.target))
+                source = next(
+                    n for n in graph.nodes if n.op == "placeholder" and n.name == buffers.get(spec.target, spec.target)
+                )
                 state.append((self.env[result], f"{self.env[source].name}.updated", self.env[source]))
         renamed = {}
         for value, wanted, source in user + state:
@@ -175,7 +206,11 @@ class Converter:
                 self.env[node] = result
             elif self._reads_tensor(node):
                 source = self.env[node.args[0]]
-                self.env[node] = source if not source.shape else self.emit(node, "reshape", [source], {"shape": []}, like=source._replace(shape=()))
+                self.env[node] = (
+                    source
+                    if not source.shape
+                    else self.emit(node, "reshape", [source], {"shape": []}, like=source._replace(shape=()))
+                )
             elif isinstance(value, torch.SymFloat):
                 self.env[node] = self._computed_number(node)
             elif not isinstance(value, (torch.SymInt, torch.SymBool, int, bool)):
@@ -192,8 +227,16 @@ class Converter:
     def _placeholder(self, node):
         """Stands for the results of a node that could not be written, so that all problems are found in one run."""
         value = node.meta.get("val")
-        blank = [Value(self.file.unique("?"), v.dtype, tuple(v.shape)) if isinstance(v, torch.Tensor) else None
-                 for v in (value if isinstance(value, (list, tuple)) else [value])]
+
+        def stand_in(v):
+            if not isinstance(v, torch.Tensor):
+                return None
+            parts = [
+                Value(self.file.unique("?"), complex_pairs.PART.get(v.dtype, v.dtype), tuple(v.shape)) for _ in range(2)
+            ]
+            return complex_pairs.Pair(*parts) if v.dtype in complex_pairs.PART else parts[0]
+
+        blank = [stand_in(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
         return blank if isinstance(value, (list, tuple)) else blank[0]
 
     def _call(self, node):
@@ -201,13 +244,20 @@ class Converter:
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused("a Python function or higher-order operator")
         arguments = self._arguments(node)
-        if target in HANDLERS:
-            return HANDLERS[target](self, node, arguments)
-        if target in ROWS:
-            return self._row(node, ROWS[target], arguments)
+        if complex_pairs.is_complex(node, arguments):
+            return complex_pairs.call(self, node, arguments)
+        if target in HANDLERS or target in ROWS:
+            return self.mapped(node, arguments)
         if self.custom_ops and not target.startswith("aten."):
             return self._custom(node, arguments)
         raise Refused("no such operator in the format")
+
+    def mapped(self, node, arguments):
+        """By the operator's handler or row."""
+        target = str(node.target)
+        return (
+            HANDLERS[target](self, node, arguments) if target in HANDLERS else self._row(node, ROWS[target], arguments)
+        )
 
     def _arguments(self, node):
         """The node's arguments by schema name, defaults included, values in place of nodes."""
@@ -281,7 +331,7 @@ class Converter:
         raise Refused("a computation with sizes that is no arithmetic")
 
     def _custom(self, node, arguments):
-        """An operator of a library of the user's: written with its types, for the partitioner and external launchers."""
+        """An operator of another library: written with its types, for the partitioner and external launchers."""
         operands, attributes = [], {}
         for name, value in arguments.items():
             items = value if isinstance(value, list) else [value]
@@ -291,14 +341,18 @@ class Converter:
                 attributes[name] = value
         results = node.meta["val"]
         several = not isinstance(results, torch.Tensor)
-        values = self.emit_several(node, str(node.target), operands, attributes, results if several else [results], declare=True)
+        values = self.emit_several(
+            node, str(node.target), operands, attributes, results if several else [results], declare=True
+        )
         return values if several else values[0]
 
     # --- what handlers call ---------------------------------------------------------------------------------------
 
     def emit(self, node, op, operands, attributes=None, like=None):
         """One node of the file. Its type is `like`'s (a fake tensor or a Value), or the ATen node's."""
-        return self._append(op, operands, attributes or {}, self._name(node, op), node.meta["val"] if like is None else like)
+        return self._append(
+            op, operands, attributes or {}, self._name(node, op), node.meta["val"] if like is None else like
+        )
 
     def emit_several(self, node, op, operands, attributes, results=None, declare=False):
         results = node.meta["val"] if results is None else results
@@ -329,7 +383,13 @@ class Converter:
         return self.emit(node, "cast", [value], {"dtype": dtype}, like=value._replace(dtype=dtype))
 
     def full(self, shape, value, dtype, node):
-        return self.emit(node, "full", [], {"shape": list(shape), "value": value, "dtype": dtype}, like=Value("", dtype, tuple(shape)))
+        return self.emit(
+            node,
+            "full",
+            [],
+            {"shape": list(shape), "value": value, "dtype": dtype},
+            like=Value("", dtype, tuple(shape)),
+        )
 
     def _operands(self, operands):
         floats = [v.dtype for v in operands if isinstance(v, Value) and v.dtype.is_floating_point]

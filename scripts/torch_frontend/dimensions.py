@@ -1,4 +1,5 @@
 """Symbolic sizes: torch.export's sympy expressions as the format's dimension strings, and its `symbols` table."""
+
 import re
 
 import sympy
@@ -21,7 +22,7 @@ class Dimensions:
     """Names the symbols that the inputs' shapes determine and prints expressions of them."""
 
     def __init__(self):
-        self.names = {}   # sympy symbol -> name in the file
+        self.names = {}  # sympy symbol -> name in the file
         self.bounds = {}  # name -> {"min": .., "max": ..}
 
     def collect(self, inputs, ranges, declared):
@@ -141,7 +142,9 @@ def declared_dims(arguments, dynamic_shapes):
         if isinstance(dynamic_shapes, dict):
             unknown = [key for key in dynamic_shapes if key not in arguments]
             if unknown:
-                raise ExportError(f"dynamic_shapes names {unknown}, which forward() does not take: it takes {list(arguments)}")
+                raise ExportError(
+                    f"dynamic_shapes names {unknown}, which forward() does not take: it takes {list(arguments)}"
+                )
             for key, value in arguments.items():
                 walk(value, dynamic_shapes.get(key))
         else:

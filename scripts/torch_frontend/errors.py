@@ -20,6 +20,8 @@ def unmapped_message(problems):
         count = f"{len(found)} node{'s' if len(found) > 1 else ''}"
         where = f", from {found[0].source}" if found[0].source else ""
         lines.append(f'  {target:<{width}}  {count}, for example "{found[0].node}"{where}: {reason}')
-    lines.append("hint: replace them in the module, or write them as custom ops with --custom-ops (their types are "
-                 "declared; such a model can be partitioned, and compiled once an external launcher is named)")
+    lines.append(
+        "hint: replace them in the module, or write them as custom ops with --custom-ops (their types are "
+        "declared; such a model can be partitioned, and compiled once an external launcher is named)"
+    )
     return "\n".join(lines)

@@ -1,4 +1,5 @@
 """The graph as the file has it: unique names, typed values, one node a line; weights in safetensors beside it."""
+
 import ctypes
 import json
 import os
@@ -8,18 +9,42 @@ from typing import NamedTuple
 import torch
 
 DTYPES = {
-    torch.float64: "float64", torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16",
-    torch.float8_e4m3fn: "float8_e4m3fn", torch.float8_e5m2: "float8_e5m2",
-    torch.int64: "int64", torch.int32: "int32", torch.int16: "int16", torch.int8: "int8",
-    torch.uint64: "uint64", torch.uint32: "uint32", torch.uint16: "uint16", torch.uint8: "uint8", torch.bool: "bool",
+    torch.float64: "float64",
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.float8_e4m3fn: "float8_e4m3fn",
+    torch.float8_e5m2: "float8_e5m2",
+    torch.int64: "int64",
+    torch.int32: "int32",
+    torch.int16: "int16",
+    torch.int8: "int8",
+    torch.uint64: "uint64",
+    torch.uint32: "uint32",
+    torch.uint16: "uint16",
+    torch.uint8: "uint8",
+    torch.bool: "bool",
 }
 if hasattr(torch, "float8_e8m0fnu"):
     DTYPES[torch.float8_e8m0fnu] = "float8_e8m0fnu"
 
 SAFETENSORS = {
-    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
-    "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
-    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL",
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e8m0fnu": "F8_E8M0",
+    "int64": "I64",
+    "int32": "I32",
+    "int16": "I16",
+    "int8": "I8",
+    "uint64": "U64",
+    "uint32": "U32",
+    "uint16": "U16",
+    "uint8": "U8",
+    "bool": "BOOL",
 }
 
 SMALL = 64  # elements: a lifted constant up to here is written into the graph itself
@@ -27,6 +52,7 @@ SMALL = 64  # elements: a lifted constant up to here is written into the graph i
 
 class Value(NamedTuple):
     """A tensor of the graph: its name in the file, torch dtype, and sizes (int or SymInt)."""
+
     name: str
     dtype: torch.dtype
     shape: tuple
@@ -87,8 +113,11 @@ class ModelFile:
                 constant["safetensors"] = {"file": os.path.basename(weight_path), "tensor": tensor_name}
         if stored:
             write_safetensors(weight_path, stored)
-        top = {"fusec": 1, "name": self.name,
-               "metadata": {"about": f"exported by scripts/export_torch.py from PyTorch {torch.__version__}"}}
+        top = {
+            "fusec": 1,
+            "name": self.name,
+            "metadata": {"about": f"exported by scripts/export_torch.py from PyTorch {torch.__version__}"},
+        }
         if self.symbols:
             top["symbols"] = self.symbols
         lists = {"inputs": self.inputs, "constants": constants, "nodes": self.nodes}
@@ -124,8 +153,11 @@ def write_safetensors(path, tensors):
     header, offset = {}, 0
     for name, tensor in tensors.items():
         size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": SAFETENSORS[DTYPES[tensor.dtype]], "shape": list(tensor.shape),
-                        "data_offsets": [offset, offset + size]}
+        header[name] = {
+            "dtype": SAFETENSORS[DTYPES[tensor.dtype]],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + size],
+        }
         offset += size
     head = json.dumps(header, separators=(",", ":")).encode("utf-8")
     head += b" " * (-len(head) % 8)

@@ -1,10 +1,11 @@
 """ATen operators whose counterpart needs more than a row of op_rows.py: attributes computed from shapes, casts, no-ops.
+Those of network layers are in layer_handlers.py.
 
 A handler takes the converter, the node, and its arguments by schema name; it returns a Value, or a list of Values and
 None where the operator has several results. It raises Refused for a call that the format has no word for; that
 operator is then decomposed, and reported if it cannot be.
 """
-import sympy
+
 import torch
 
 from .dimensions import expression_of
@@ -19,6 +20,7 @@ def handles(*names, library="aten"):
         for name in names:
             HANDLERS[f"{library}.{name}"] = function
         return function
+
     return register
 
 
@@ -33,15 +35,36 @@ def same_shape(a, b):
 
 # --- nothing to compute -------------------------------------------------------------------------------------------
 
-@handles("detach.default", "detach_.default", "alias.default", "clone.default", "contiguous.default", "positive.default",
-         "lift_fresh.default", "lift_fresh_copy.default", "lift.default", "resolve_conj.default", "resolve_neg.default",
-         "conj.default", "_conj.default", "conj_physical.default", "real.default", "view_as.default")
+
+@handles(
+    "detach.default",
+    "detach_.default",
+    "alias.default",
+    "clone.default",
+    "contiguous.default",
+    "positive.default",
+    "lift_fresh.default",
+    "lift_fresh_copy.default",
+    "lift.default",
+    "resolve_conj.default",
+    "resolve_neg.default",
+    "conj.default",
+    "_conj.default",
+    "conj_physical.default",
+    "real.default",
+    "view_as.default",
+)
 def no_op(c, node, a):
     return a["self"]
 
 
-@handles("dropout.default", "feature_dropout.default", "alpha_dropout.default", "feature_alpha_dropout.default",
-         "native_dropout.default")
+@handles(
+    "dropout.default",
+    "feature_dropout.default",
+    "alpha_dropout.default",
+    "feature_alpha_dropout.default",
+    "native_dropout.default",
+)
 def dropout(c, node, a):
     require(not a["train"] or a["p"] == 0, "dropout in training mode draws random numbers (call module.eval())")
     return [a["input"], None] if "native" in str(node.target) else a["input"]
@@ -49,8 +72,18 @@ def dropout(c, node, a):
 
 # --- types and shapes ---------------------------------------------------------------------------------------------
 
-@handles("_to_copy.default", "to.dtype", "to.dtype_layout", "to.device", "to.other", "type_as.default", "to.prim_Device",
-         "to.prim_dtype", "to.prim_other")
+
+@handles(
+    "_to_copy.default",
+    "to.dtype",
+    "to.dtype_layout",
+    "to.device",
+    "to.other",
+    "type_as.default",
+    "to.prim_Device",
+    "to.prim_dtype",
+    "to.prim_other",
+)
 def cast(c, node, a):
     return c.cast(a["self"], node.meta["val"].dtype, node)
 
@@ -64,8 +97,15 @@ def copy(c, node, a):
     return c.emit(node, "expand", [source], {"shape": list(a["self"].shape)})
 
 
-@handles("view.default", "reshape.default", "_unsafe_view.default", "view_copy.default", "_reshape_alias.default",
-         "unflatten.int", "reshape_as.default")
+@handles(
+    "view.default",
+    "reshape.default",
+    "_unsafe_view.default",
+    "view_copy.default",
+    "_reshape_alias.default",
+    "unflatten.int",
+    "reshape_as.default",
+)
 def reshape(c, node, a):
     if same_shape(a["self"].shape, node.meta["val"].shape):
         return a["self"]
@@ -88,8 +128,10 @@ def expand(c, node, a):
 
 @handles("broadcast_tensors.default")
 def broadcast_tensors(c, node, a):
-    return [t if same_shape(t.shape, like.shape) else c.emit(node, "expand", [t], {"shape": list(like.shape)}, like=like)
-            for t, like in zip(a["tensors"], node.meta["val"])]
+    return [
+        t if same_shape(t.shape, like.shape) else c.emit(node, "expand", [t], {"shape": list(like.shape)}, like=like)
+        for t, like in zip(a["tensors"], node.meta["val"])
+    ]
 
 
 @handles("t.default", "numpy_T.default", "mT.default", "adjoint.default", "matrix_H.default")
@@ -139,8 +181,17 @@ def slice_(c, node, a):
     return c.emit(node, "slice", [a["self"]], attributes)
 
 
-@handles("split.Tensor", "split_with_sizes.default", "split.sizes", "chunk.default", "unsafe_split.Tensor",
-         "unsafe_split_with_sizes.default", "unsafe_chunk.default", "tensor_split.sections", "split_with_sizes_copy.default")
+@handles(
+    "split.Tensor",
+    "split_with_sizes.default",
+    "split.sizes",
+    "chunk.default",
+    "unsafe_split.Tensor",
+    "unsafe_split_with_sizes.default",
+    "unsafe_chunk.default",
+    "tensor_split.sections",
+    "split_with_sizes_copy.default",
+)
 def split(c, node, a):
     pieces = node.meta["val"]
     if len(pieces) == 1:
@@ -156,8 +207,10 @@ def split(c, node, a):
 def unbind(c, node, a):
     pieces = node.meta["val"]
     used = c.used_results(node)
-    return [c.emit(node, "select", [a["self"]], {"dim": a["dim"], "index": i}, like=piece) if i in used else None
-            for i, piece in enumerate(pieces)]
+    return [
+        c.emit(node, "select", [a["self"]], {"dim": a["dim"], "index": i}, like=piece) if i in used else None
+        for i, piece in enumerate(pieces)
+    ]
 
 
 @handles("cat.default", "concat.default", "concatenate.default")
@@ -171,10 +224,25 @@ def concat(c, node, a):
 
 # --- creation -----------------------------------------------------------------------------------------------------
 
-@handles("full.default", "full_like.default", "new_full.default", "scalar_tensor.default", "zeros.default", "ones.default",
-         "zeros_like.default", "ones_like.default", "new_zeros.default", "new_ones.default", "empty.memory_format",
-         "empty_like.default", "new_empty.default", "empty_strided.default", "new_empty_strided.default",
-         "empty_permuted.default")
+
+@handles(
+    "full.default",
+    "full_like.default",
+    "new_full.default",
+    "scalar_tensor.default",
+    "zeros.default",
+    "ones.default",
+    "zeros_like.default",
+    "ones_like.default",
+    "new_zeros.default",
+    "new_ones.default",
+    "empty.memory_format",
+    "empty_like.default",
+    "new_empty.default",
+    "empty_strided.default",
+    "new_empty_strided.default",
+    "empty_permuted.default",
+)
 def full(c, node, a):
     value = a["fill_value"] if "fill_value" in a else a["s"] if "s" in a else int("ones" in str(node.target))
     result = node.meta["val"]
@@ -198,6 +266,7 @@ def arange(c, node, a):
 
 # --- pointwise ----------------------------------------------------------------------------------------------------
 
+
 @handles("masked_fill.Scalar", "masked_fill.Tensor")
 def masked_fill(c, node, a):
     value = a["value"]
@@ -212,8 +281,13 @@ def masked_fill(c, node, a):
 def rrelu(c, node, a):
     require(not a["training"], "rrelu in training mode draws random numbers (call module.eval())")
     several = "noise" in str(node.target)
-    out = c.emit(node, "leaky_relu", [a["self"]], {"negative_slope": (a["lower"] + a["upper"]) / 2},
-                 like=node.meta["val"][0] if several else None)
+    out = c.emit(
+        node,
+        "leaky_relu",
+        [a["self"]],
+        {"negative_slope": (a["lower"] + a["upper"]) / 2},
+        like=node.meta["val"][0] if several else None,
+    )
     return [out, None] if several else out
 
 
@@ -230,6 +304,7 @@ def erfc(c, node, a):
 
 # --- reductions ---------------------------------------------------------------------------------------------------
 
+
 def reduce(c, node, op, a, like=None, **more):
     source = a["self"]
     if a.get("dtype") is not None:
@@ -239,7 +314,12 @@ def reduce(c, node, op, a, like=None, **more):
     if a.get("keepdim"):
         attributes["keepdim"] = True
     like = node.meta["val"] if like is None else like
-    narrow = op in ("sum", "prod", "cumsum", "cumprod") and like.dtype in (torch.int32, torch.int16, torch.int8, torch.uint8)
+    narrow = op in ("sum", "prod", "cumsum", "cumprod") and like.dtype in (
+        torch.int32,
+        torch.int16,
+        torch.int8,
+        torch.uint8,
+    )
     result = Value("", torch.int64, tuple(like.shape)) if narrow else like  # integers add up in int64
     return c.cast(c.emit(node, op, [source], {**attributes, **more}, like=result), like.dtype, node)
 
@@ -262,12 +342,22 @@ reductions("cumsum", "cumsum.default")
 reductions("cumprod", "cumprod.default")
 
 
-@handles("var.correction", "std.correction", "var.dim", "std.dim", "var.default", "std.default", "var_mean.correction",
-         "std_mean.correction")
+@handles(
+    "var.correction",
+    "std.correction",
+    "var.dim",
+    "std.dim",
+    "var.default",
+    "std.default",
+    "var_mean.correction",
+    "std_mean.correction",
+)
 def variance(c, node, a):
     correction = a.get("correction", a.get("unbiased", True))
     correction = 1 if correction is None else correction
-    attributes = {} if correction == 1 else {"correction": int(correction) if isinstance(correction, bool) else correction}
+    attributes = (
+        {} if correction == 1 else {"correction": int(correction) if isinstance(correction, bool) else correction}
+    )
     name = str(node.target)
     op = "var" if ".var" in name else "std"
     if "_mean" not in name:
@@ -286,8 +376,10 @@ def extreme(c, node, a):
     """The value and where it is: two reductions, of which only those in use are written."""
     kind = "max" if "max" in str(node.target) else "min"
     used = c.used_results(node)
-    return [reduce(c, node, op, a, like=like) if i in used else None
-            for i, (op, like) in enumerate(zip(["a" + kind, "arg" + kind], node.meta["val"]))]
+    return [
+        reduce(c, node, op, a, like=like) if i in used else None
+        for i, (op, like) in enumerate(zip(["a" + kind, "arg" + kind], node.meta["val"]))
+    ]
 
 
 @handles("softmax.int", "log_softmax.int", "_softmax.default", "_log_softmax.default")
@@ -296,142 +388,15 @@ def softmax(c, node, a):
     return c.emit(node, "log_softmax" if "log" in str(node.target) else "softmax", [source], {"dim": a["dim"]})
 
 
-# --- normalization ------------------------------------------------------------------------------------------------
-
-@handles("batch_norm.default", "native_batch_norm.default", "cudnn_batch_norm.default", "_batch_norm_no_update.default")
-def batch_norm(c, node, a):
-    require(not a.get("training", False), "batch_norm in training mode (call module.eval())")
-    require(a["running_mean"] is not None, "batch_norm without running statistics")
-    result = node.meta["val"]
-    several = not isinstance(result, torch.Tensor)
-    out = c.emit(node, "batch_norm", [a["input"], a["weight"], a["bias"], a["running_mean"], a["running_var"]],
-                 {"eps": a.get("eps", a.get("epsilon"))}, like=result[0] if several else result)
-    return [out] + [None] * (len(result) - 1) if several else out
-
-
-@handles("instance_norm.default")
-def instance_norm(c, node, a):
-    require(a["use_input_stats"], "instance_norm with running statistics")
-    return c.emit(node, "instance_norm", [a["input"], a["weight"], a["bias"]], {"eps": a["eps"]})
-
-
-@handles("native_group_norm.default")
-def native_group_norm(c, node, a):
-    out = c.emit(node, "group_norm", [a["input"], a["weight"], a["bias"]], {"num_groups": a["group"], "eps": a["eps"]},
-                 like=node.meta["val"][0])
-    return [out, None, None]
-
-
-# --- mixtures of experts ------------------------------------------------------------------------------------------
-
-@handles("_grouped_mm.default")
-def grouped_matmul(c, node, a):
-    require(len(a["self"].shape) == 2 and len(a["mat2"].shape) == 3 and a["offs"] is not None, "a grouped product not over the rows of x")
-    offsets = c.cast(a["offs"], torch.int32, node)
-    bias = [a["bias"]] if a["bias"] is not None else []
-    like = Value("", a["self"].dtype, tuple(node.meta["val"].shape))
-    product = c.emit(node, "grouped_matmul", [a["self"], a["mat2"], offsets, *bias], like=like)
-    return c.cast(product, node.meta["val"].dtype, node)
-
-
-@handles("grouped_mm_fallback.default", library="transformers")
-def transformers_grouped_matmul(c, node, a):
-    return c.emit(node, "grouped_matmul", [a["input"], a["weight"], c.cast(a["offs"], torch.int32, node)])
-
-
-# --- convolutions, pooling, resampling ----------------------------------------------------------------------------
-
-def batched(c, node, source, spatial, emit):
-    """Runs `emit(source, like)` on a batch of one where PyTorch allows the batch dimension to be absent."""
-    if len(source.shape) == spatial + 2:
-        return emit(source, None)
-    result = node.meta["val"]
-    one = c.emit(node, "unsqueeze", [source], {"dim": 0}, like=Value("", source.dtype, (1, *source.shape)))
-    out = emit(one, Value("", result.dtype, (1, *result.shape)))
-    return c.emit(node, "squeeze", [out], {"dim": 0})
-
-
-def window(a, *names, **defaults):
-    """The attributes `names` of `a` that are not at their default."""
-    found = {}
-    for name in names:
-        value, default = a.get(name), defaults.get(name)
-        values = value if isinstance(value, list) else [value]
-        if value is not None and value != [] and not all(v == default for v in values):
-            found[name] = value
-    return found
-
-
-CONVOLUTION_DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0}
-
-
-def convolution_call(c, node, op, spatial, a):
-    attributes = window(a, *CONVOLUTION_DEFAULTS, **CONVOLUTION_DEFAULTS)
-    operands = [a["weight"]] + ([a["bias"]] if a["bias"] is not None else [])
-    return batched(c, node, a["input"], spatial, lambda x, like: c.emit(node, op, [x, *operands], attributes, like=like))
-
-
-@handles(*(f"conv{n}d.{overload}" for n in (1, 2, 3) for overload in ("default", "padding")))
-def convolution(c, node, a):
-    spatial = len(a["weight"].shape) - 2
-    return convolution_call(c, node, f"conv{spatial}d", spatial, a)
-
-
-@handles("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
-def transposed_convolution(c, node, a):
-    spatial = len(a["weight"].shape) - 2
-    return convolution_call(c, node, f"conv_transpose{spatial}d", spatial, a)
-
-
-@handles("convolution.default", "_convolution.default")
-def any_convolution(c, node, a):
-    spatial = len(a["weight"].shape) - 2
-    if not a["transposed"]:
-        a = {**a, "output_padding": None}
-    return convolution_call(c, node, f"conv{'_transpose' if a['transposed'] else ''}{spatial}d", spatial, a)
-
-
-@handles(*(f"{kind}_pool{n}d{tail}.default" for n in (1, 2, 3) for kind in ("max", "avg") for tail in ("", "_with_indices")))
-def pool(c, node, a):
-    require(a.get("divisor_override") is None, "avg_pool with divisor_override")
-    kind, spatial = ("max", "avg")["avg" in str(node.target)], int(str(node.target).split("pool")[1][0])
-    attributes = {"kernel_size": a["kernel_size"]}
-    if a.get("stride") and a["stride"] != a["kernel_size"]:
-        attributes["stride"] = a["stride"]
-    attributes |= window(a, "padding", "dilation", "ceil_mode", "count_include_pad", padding=0, dilation=1, ceil_mode=False,
-                         count_include_pad=True)
-    if "indices" in str(node.target):
-        result = node.meta["val"][0]
-        require(len(a["self"].shape) == spatial + 2, "max_pool with indices and without a batch dimension")
-        return [c.emit(node, f"max_pool{spatial}d", [a["self"]], attributes, like=result), None]
-    return batched(c, node, a["self"], spatial, lambda x, like: c.emit(node, f"{kind}_pool{spatial}d", [x], attributes, like=like))
-
-
-@handles("adaptive_avg_pool2d.default", "_adaptive_avg_pool2d.default")
-def adaptive_avg_pool2d(c, node, a):
-    attributes = {"output_size": a["output_size"]}
-    return batched(c, node, a["self"], 2, lambda x, like: c.emit(node, "adaptive_avg_pool2d", [x], attributes, like=like))
-
-
-@handles("upsample_nearest2d.vec", "upsample_nearest2d.default", "upsample_bilinear2d.vec", "upsample_bilinear2d.default")
-def interpolate(c, node, a):
-    result, source = node.meta["val"], a["self"] if "self" in a else a["input"]
-    scales = a.get("scale_factors") or [a.get("scales_h"), a.get("scales_w")]
-    for axis, scale in zip((2, 3), scales):
-        # The format's interpolate maps by the ratio of sizes; a given scale that differs from it means other pixels.
-        exact = sympy.Rational(scale or 1) * expression_of(source.shape[axis]) == expression_of(result.shape[axis])
-        require(scale is None or a.get("align_corners") or exact, "interpolate by a scale that is not the ratio of the sizes")
-    attributes = {"size": list(result.shape[2:])}
-    if "bilinear" in str(node.target):
-        attributes["mode"] = "bilinear"
-        attributes |= {"align_corners": True} if a["align_corners"] else {}
-    return c.emit(node, "interpolate", [source], attributes)
-
-
 # --- indexing -----------------------------------------------------------------------------------------------------
+
 
 @handles("_unsafe_index_put.default")
 def index_put(c, node, a):
     """What rewrites.py leaves of index_put: the indices are of the leading dimensions and count from the start."""
-    require(all(i is not None and i.dtype in (torch.int64, torch.int32) for i in a["indices"]), "indices by mask or gap")
-    return c.emit(node, "index_put", [a["self"], a["values"], *a["indices"]], {"accumulate": True} if a["accumulate"] else {})
+    require(
+        all(i is not None and i.dtype in (torch.int64, torch.int32) for i in a["indices"]), "indices by mask or gap"
+    )
+    return c.emit(
+        node, "index_put", [a["self"], a["values"], *a["indices"]], {"accumulate": True} if a["accumulate"] else {}
+    )

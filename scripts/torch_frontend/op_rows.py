@@ -7,6 +7,7 @@ An argument that a row does not mention must have its default (else the call is 
 change no value (memory_format, device, ...) are in IGNORED. `first`: only result 0 has a counterpart. `several`: the
 results are name.0, name.1, ... What does not fit a row is in op_handlers.py.
 """
+
 import re
 from typing import NamedTuple
 
@@ -15,17 +16,33 @@ cosh tanh asinh acosh atanh erf sigmoid relu relu6 silu selu mish hardswish hard
 trunc logical_not bitwise_not isnan isinf"""
 
 BINARY = {  # ATen name: (format op, overloads)
-    "add": ("add", "Tensor Scalar"), "sub": ("sub", "Tensor Scalar"), "mul": ("mul", "Tensor Scalar"),
-    "div": ("div", "Tensor Scalar"), "pow": ("pow", "Tensor_Scalar"), "remainder": ("remainder", "Tensor Scalar Scalar_Tensor"),
-    "fmod": ("fmod", "Tensor Scalar"), "maximum": ("maximum", "default"), "minimum": ("minimum", "default"),
-    "max": ("maximum", "other"), "min": ("minimum", "other"), "atan2": ("atan2", "default"),
-    "true_divide": ("div", "Tensor Scalar"), "subtract": ("sub", "Tensor Scalar"), "multiply": ("mul", "Tensor Scalar"),
+    "add": ("add", "Tensor Scalar"),
+    "sub": ("sub", "Tensor Scalar"),
+    "mul": ("mul", "Tensor Scalar"),
+    "div": ("div", "Tensor Scalar"),
+    "pow": ("pow", "Tensor_Scalar"),
+    "remainder": ("remainder", "Tensor Scalar Scalar_Tensor"),
+    "fmod": ("fmod", "Tensor Scalar"),
+    "maximum": ("maximum", "default"),
+    "minimum": ("minimum", "default"),
+    "max": ("maximum", "other"),
+    "min": ("minimum", "other"),
+    "atan2": ("atan2", "default"),
+    "true_divide": ("div", "Tensor Scalar"),
+    "subtract": ("sub", "Tensor Scalar"),
+    "multiply": ("mul", "Tensor Scalar"),
     "divide": ("div", "Tensor Scalar"),
-    "eq": ("eq", "Tensor Scalar"), "ne": ("ne", "Tensor Scalar"), "lt": ("lt", "Tensor Scalar"),
-    "le": ("le", "Tensor Scalar"), "gt": ("gt", "Tensor Scalar"), "ge": ("ge", "Tensor Scalar"),
-    "logical_and": ("logical_and", "default"), "logical_or": ("logical_or", "default"),
+    "eq": ("eq", "Tensor Scalar"),
+    "ne": ("ne", "Tensor Scalar"),
+    "lt": ("lt", "Tensor Scalar"),
+    "le": ("le", "Tensor Scalar"),
+    "gt": ("gt", "Tensor Scalar"),
+    "ge": ("ge", "Tensor Scalar"),
+    "logical_and": ("logical_and", "default"),
+    "logical_or": ("logical_or", "default"),
     "logical_xor": ("logical_xor", "default"),
-    "bitwise_and": ("bitwise_and", "Tensor Scalar Scalar_Tensor"), "bitwise_or": ("bitwise_or", "Tensor Scalar Scalar_Tensor"),
+    "bitwise_and": ("bitwise_and", "Tensor Scalar Scalar_Tensor"),
+    "bitwise_or": ("bitwise_or", "Tensor Scalar Scalar_Tensor"),
     "bitwise_xor": ("bitwise_xor", "Tensor Scalar Scalar_Tensor"),
 }
 
@@ -112,19 +129,20 @@ dot.default                    matmul(self, tensor)
 bmm.default                    bmm(self, mat2)
 linear.default                 linear(input, weight, bias)
 addmm.default                  addmm(self, mat1, mat2) beta alpha
-scaled_dot_product_attention.default  scaled_dot_product_attention(query, key, value, attn_mask) is_causal scale enable_gqa
 """
 
 # Arguments that change no value of the result, or only how gradients and memory are kept.
-IGNORED = set("""memory_format layout device pin_memory non_blocking copy sparse_grad scale_grad_by_freq sparse padding_idx
-cudnn_enable cudnn_enabled momentum generator output_size requires_grad implicit""".split())
+IGNORED = set(
+    """memory_format layout device pin_memory non_blocking copy sparse_grad scale_grad_by_freq sparse padding_idx
+cudnn_enable cudnn_enabled momentum generator output_size requires_grad implicit""".split()
+)
 
 
 class Row(NamedTuple):
     op: str
     operands: tuple
     attributes: tuple  # (format name, ATen argument or None, fixed text or None)
-    results: str       # "one", "first", "several"
+    results: str  # "one", "first", "several"
 
     @property
     def mentioned(self):
@@ -140,7 +158,9 @@ def _parse(line):
         key, equals, value = word.partition("=")
         fixed = value.strip("'") if value.startswith("'") else None
         pairs.append((key, None if fixed is not None else (value if equals else key), fixed))
-    return "aten." + name, Row(op, tuple(x.strip() for x in operands.split(",")), tuple(pairs), results.strip() or "one")
+    return "aten." + name, Row(
+        op, tuple(x.strip() for x in operands.split(",")), tuple(pairs), results.strip() or "one"
+    )
 
 
 def rows():
@@ -151,5 +171,10 @@ def rows():
     for name, (op, overloads) in BINARY.items():
         for overload in overloads.split():
             table.setdefault(f"aten.{name}.{overload}", Row(op, ("self", "other"), (), "one"))
+    attention = _parse(
+        "scaled_dot_product_attention.default scaled_dot_product_attention(query, key, value, attn_mask)"
+        " is_causal scale enable_gqa"
+    )
+    table[attention[0]] = attention[1]
     table["aten.pow.Tensor_Scalar"] = Row("pow", ("self", "exponent"), (), "one")
     return table

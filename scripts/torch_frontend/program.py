@@ -1,4 +1,5 @@
 """A module or a saved torch.export program, made functional and lowered until the format has all of its operators."""
+
 import contextlib
 import inspect
 import operator
@@ -14,13 +15,23 @@ aten = torch.ops.aten
 
 
 # Core ATen keeps these whole; --decompose does not.
-STILL_COMPOSITE = (aten._softmax.default, aten._log_softmax.default, aten.native_layer_norm.default, aten.native_group_norm.default,
-                   aten._native_batch_norm_legit.no_stats, aten.addmm.default, aten.gelu.default, aten.hardtanh.default, aten.leaky_relu.default, aten.elu.default)
+STILL_COMPOSITE = (
+    aten._softmax.default,
+    aten._log_softmax.default,
+    aten.native_layer_norm.default,
+    aten.native_group_norm.default,
+    aten._native_batch_norm_legit.no_stats,
+    aten.addmm.default,
+    aten.gelu.default,
+    aten.hardtanh.default,
+    aten.leaky_relu.default,
+    aten.elu.default,
+)
 
 
 @contextlib.contextmanager
 def plain_tracing():
-    """No gradients, and no fused eager kernels (nn.TransformerEncoderLayer's) in place of the operators they stand for."""
+    """No gradients, and no fused eager kernel (nn.TransformerEncoderLayer has one) in place of its operators."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -85,11 +96,13 @@ def decomposition(overload):
 
 
 def drop_sign_corrections(program):
-    """where(i < 0, i + size, i) -> i for indices that cannot be negative: ranges, their views, constants (rewrites.py)."""
+    """where(i < 0, i + size, i) -> i (see rewrites.py) for what cannot be negative: ranges, their views, constants."""
     constants = {}
     for spec in program.graph_signature.input_specs:
         tensor = program.constants.get(spec.target, program.state_dict.get(spec.target)) if spec.target else None
-        if isinstance(tensor, torch.Tensor) and not tensor.is_floating_point() and tensor.device.type != "meta":
+        if isinstance(tensor, torch.Tensor) and not (
+            tensor.is_floating_point() or tensor.is_complex() or tensor.is_meta
+        ):
             constants[spec.arg.name] = tensor
     mutated = set(program.graph_signature.buffers_to_mutate.values())
     buffers = program.graph_signature.inputs_to_buffers
@@ -105,11 +118,33 @@ def drop_sign_corrections(program):
                 node.replace_all_uses_with(index)
 
 
-KEEPS_SIGN = {aten.view.default, aten.reshape.default, aten.unsqueeze.default, aten.expand.default, aten.permute.default,
-              aten.transpose.int, aten.t.default, aten.clone.default, aten.slice.Tensor, aten.select.int, aten._to_copy.default,
-              aten.squeeze.dim, aten.flatten.using_ints, aten.add.Tensor, aten.mul.Tensor, aten.index_select.default,
-              aten.cat.default, aten.stack.default, aten.repeat.default, aten.lift_fresh_copy.default, aten.detach.default,
-              aten._unsafe_view.default, aten.maximum.default, aten.minimum.default, aten.alias.default}
+KEEPS_SIGN = {
+    aten.view.default,
+    aten.reshape.default,
+    aten.unsqueeze.default,
+    aten.expand.default,
+    aten.permute.default,
+    aten.transpose.int,
+    aten.t.default,
+    aten.clone.default,
+    aten.slice.Tensor,
+    aten.select.int,
+    aten._to_copy.default,
+    aten.squeeze.dim,
+    aten.flatten.using_ints,
+    aten.add.Tensor,
+    aten.mul.Tensor,
+    aten.index_select.default,
+    aten.cat.default,
+    aten.stack.default,
+    aten.repeat.default,
+    aten.lift_fresh_copy.default,
+    aten.detach.default,
+    aten._unsafe_view.default,
+    aten.maximum.default,
+    aten.minimum.default,
+    aten.alias.default,
+}
 STARTS_AT_ZERO = {aten.argmax.default, aten.argmin.default, aten.abs.default, aten.bitwise_and.Tensor}
 
 
@@ -124,11 +159,20 @@ def _never_negative(node, known):
     if node.target in STARTS_AT_ZERO:
         return node.target is not aten.bitwise_and.Tensor
     if node.target is operator.getitem:
-        return node.args[0].target in (aten.topk.default, aten.sort.default, aten.sort.stable, aten.max.dim) and node.args[1] == 1
+        return (
+            node.args[0].target in (aten.topk.default, aten.sort.default, aten.sort.stable, aten.max.dim)
+            and node.args[1] == 1
+        )
     if node.target in KEEPS_SIGN:
         tensors = node.all_input_nodes
-        numbers = [a for a in node.args[1:2] if isinstance(a, (int, float)) and node.target in (aten.add.Tensor, aten.mul.Tensor)]
-        return all(known.get(t, isinstance(t.meta.get("val"), torch.SymInt)) for t in tensors) and all(n >= 0 for n in numbers)
+        numbers = [
+            a
+            for a in node.args[1:2]
+            if isinstance(a, (int, float)) and node.target in (aten.add.Tensor, aten.mul.Tensor)
+        ]
+        return all(known.get(t, isinstance(t.meta.get("val"), torch.SymInt)) for t in tensors) and all(
+            n >= 0 for n in numbers
+        )
     return False
 
 
@@ -137,7 +181,13 @@ def _corrected_index(node):
     if node.target is not aten.where.self:
         return None
     below, moved, index = node.args
-    if isinstance(below, torch.fx.Node) and below.target is aten.lt.Scalar and below.args == (index, 0) and \
-            isinstance(moved, torch.fx.Node) and moved.target is aten.add.Tensor and moved.args[0] is index:
+    if (
+        isinstance(below, torch.fx.Node)
+        and below.target is aten.lt.Scalar
+        and below.args == (index, 0)
+        and isinstance(moved, torch.fx.Node)
+        and moved.target is aten.add.Tensor
+        and moved.args[0] is index
+    ):
         return index
     return None

@@ -3,6 +3,7 @@
 Each is a decomposition for torch.export: it sees fake tensors, so shapes may be symbolic. One that returns
 NotImplemented leaves that call as it is. What PyTorch's own table decomposes well is not repeated here.
 """
+
 import math
 
 import torch
@@ -17,10 +18,12 @@ def rewrites(*operators):
         for operator in operators:
             REWRITES[operator] = function
         return function
+
     return register
 
 
 # --- pointwise ----------------------------------------------------------------------------------------------------
+
 
 @rewrites(aten.add.Tensor, aten.add.Scalar)
 def add(x, other, alpha=1):
@@ -85,7 +88,7 @@ def histc(x, bins=100, min=0, max=0):
     x = x.reshape(-1)
     place = torch.clamp(torch.floor((x - min) * (bins / (max - min))), max=bins - 1)
     place = torch.where(x <= max, place, -1.0).unsqueeze(-1)
-    return (place == torch.arange(bins, dtype=x.dtype)).sum(0).to(x.dtype)
+    return (place == torch.arange(bins, dtype=x.dtype, device=x.device)).sum(0).to(x.dtype)
 
 
 @rewrites(aten.searchsorted.Tensor)
@@ -96,6 +99,7 @@ def searchsorted(sequence, x, *, right=False, out_int32=False, side=None, sorter
 
 
 # --- normalization (--decompose only: the format has batch_norm) ----------------------------------------------------
+
 
 def batch_norm_inference(x, weight, bias, mean, var, momentum, eps):
     """With running statistics, along dimension 1; 16-bit inputs are computed in float32."""
@@ -109,6 +113,7 @@ def batch_norm_inference(x, weight, bias, mean, var, momentum, eps):
 
 # --- matrices and pooling -----------------------------------------------------------------------------------------
 
+
 @rewrites(aten.baddbmm.default)
 def baddbmm(x, a, b, *, beta=1, alpha=1):
     product = torch.bmm(a, b)
@@ -118,7 +123,9 @@ def baddbmm(x, a, b, *, beta=1, alpha=1):
 
 @rewrites(aten.addbmm.default)
 def addbmm(x, a, b, *, beta=1, alpha=1):
-    return baddbmm(x, a.transpose(0, 1).flatten(1).unsqueeze(0), b.flatten(0, 1).unsqueeze(0), beta=beta, alpha=alpha).squeeze(0)
+    return baddbmm(
+        x, a.transpose(0, 1).flatten(1).unsqueeze(0), b.flatten(0, 1).unsqueeze(0), beta=beta, alpha=alpha
+    ).squeeze(0)
 
 
 @rewrites(aten._trilinear.default)
@@ -178,6 +185,7 @@ def upsample_nearest1d(x, output_size, scales=None):
 
 # --- writing into a part of a tensor ------------------------------------------------------------------------------
 
+
 def _along(x, dim, index, shape):
     """A vector of positions along `dim`, as scatter wants it: of `shape`."""
     view = [1] * x.dim()
@@ -197,7 +205,8 @@ def slice_scatter(x, src, dim=0, start=None, end=None, step=1):
     part = aten.slice.Tensor(x, dim, start, end, step)
     src = src.to(x.dtype).expand(part.shape)
     if step != 1:
-        return torch.scatter(x, dim, _along(x, dim, torch.arange(start, start + part.shape[dim] * step, step), src.shape), src)
+        place = torch.arange(start, start + part.shape[dim] * step, step, device=x.device)
+        return torch.scatter(x, dim, _along(x, dim, place, src.shape), src)
     if isinstance(size, int) and isinstance(part.shape[dim], int) and part.shape[dim] == size:
         return src.clone()
     pieces = [] if isinstance(start, int) and start == 0 else [aten.slice.Tensor(x, dim, 0, start)]
@@ -217,7 +226,7 @@ def select_scatter(x, src, dim, index):
 
 @rewrites(aten.scatter.value)
 def scatter_value(x, dim, index, value):
-    return torch.scatter(x, dim, index, torch.full(index.shape, value, dtype=x.dtype))
+    return torch.scatter(x, dim, index, torch.full(index.shape, value, dtype=x.dtype, device=x.device))
 
 
 def _scatter_add(x, dim, index, src):
@@ -229,7 +238,7 @@ def _scatter_add(x, dim, index, src):
         else:
             view = [1] * x.dim()
             view[axis] = index.shape[axis]
-            coordinates.append(torch.arange(index.shape[axis]).reshape(view).expand(index.shape))
+            coordinates.append(torch.arange(index.shape[axis], device=x.device).reshape(view).expand(index.shape))
     for axis in range(x.dim()):
         src = aten.slice.Tensor(src, axis, 0, index.shape[axis])
     return aten._unsafe_index_put.default(x, coordinates, src, True)
@@ -261,8 +270,10 @@ def index_add(x, dim, index, source, *, alpha=1):
 
 # --- advanced indexing --------------------------------------------------------------------------------------------
 
+
 def _counted_from_start(indices, x):
     """Indices may count from the end; program.py removes the correction where that is provably not so."""
+    indices = [i if i is None else i.to(x.device) for i in indices]
     return [i if i is None else torch.where(i < 0, i + x.shape[d], i) for d, i in enumerate(indices)]
 
 
@@ -283,7 +294,7 @@ def _index(x, indices, at, positions):
     if order != list(range(x.dim())):
         x = x.permute(order)
     sizes = [x.shape[at + k] for k in range(len(positions))]
-    before, after = list(x.shape[:at]), list(x.shape[at + len(positions):])
+    before, after = list(x.shape[:at]), list(x.shape[at + len(positions) :])
     linear = found[0]
     for index, size in zip(found[1:], sizes[1:]):
         linear = linear * size + index
@@ -316,8 +327,8 @@ def unsafe_index_put(x, indices, values, accumulate=False):
 def unfold(x, dim, size, step):
     """Sliding windows of one dimension: the positions of every window, gathered."""
     dim = dim % x.dim()
-    starts = torch.arange(0, x.shape[dim] - size + 1, step)
-    windows = _index(x, [None] * dim + [starts.unsqueeze(-1) + torch.arange(size)], dim, [dim])
+    starts = torch.arange(0, x.shape[dim] - size + 1, step, device=x.device)
+    windows = _index(x, [None] * dim + [starts.unsqueeze(-1) + torch.arange(size, device=x.device)], dim, [dim])
     return windows.movedim(dim + 1, -1)
 
 
@@ -326,11 +337,11 @@ def as_strided(x, size, stride, storage_offset=None):
     """Positions in the flattened tensor, where what PyTorch traced is contiguous and sizes are fixed."""
     if not x.is_contiguous() or not all(isinstance(n, int) for n in [*x.shape, *size, *stride]):
         return NotImplemented
-    place = torch.zeros([1] * len(size), dtype=torch.int64)
+    place = torch.zeros([1] * len(size), dtype=torch.int64, device=x.device)
     for axis, (count, jump) in enumerate(zip(size, stride)):
         view = [1] * len(size)
         view[axis] = count
-        place = place + torch.arange(count).reshape(view) * jump
+        place = place + torch.arange(count, device=x.device).reshape(view) * jump
     offset = (storage_offset or 0) - (x.storage_offset() if storage_offset is not None else 0)
     return torch.index_select(x.reshape(-1), 0, (place + offset).reshape(-1)).reshape(size)
 
@@ -339,18 +350,18 @@ def as_strided(x, size, stride, storage_offset=None):
 def index_put(x, indices, values, accumulate=False):
     indices, positions, at, masks = _plan(x, indices)
     if masks:
-        mask = indices[positions[0]]
+        mask = indices[positions[0]].to(x.device)
         if len(positions) > 1 or values.numel() != 1 or mask.dtype != torch.bool or positions[0] != 0:
             return NotImplemented
         mask = mask.reshape(list(mask.shape) + [1] * (x.dim() - mask.dim()))
-        values = values.reshape([]).to(x.dtype)
+        values = values.reshape([]).to(x)
         return torch.where(mask, x + values if accumulate else values, x)
     indices = _counted_from_start(indices, x)
     found = torch.broadcast_tensors(*[indices[d] for d in positions])
     others = [d for d in range(x.dim()) if d not in positions]
     count = found[0].dim()
     result = [x.shape[d] for d in others[:at]] + list(found[0].shape) + [x.shape[d] for d in others[at:]]
-    values = values.to(x.dtype).expand(result)
+    values = values.to(x).expand(result)
     if len(positions) == 1 and count == 1 and not accumulate:
         dim = positions[0]
         return torch.scatter(x, dim, _along(x, dim, found[0], result), values)
@@ -363,6 +374,7 @@ def index_put(x, indices, values, accumulate=False):
 
 
 # --- embedding bags -----------------------------------------------------------------------------------------------
+
 
 def _source(tensor):
     """The graph node that made a fake tensor, or None."""
@@ -380,14 +392,23 @@ def _bag_size(offsets):
     return None
 
 
-def embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
-                  include_last_offset=False, padding_idx=-1):
+def embedding_bag(
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq=False,
+    mode=0,
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=-1,
+):
     rows = torch.embedding(weight, indices)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     size = None if include_last_offset else _bag_size(offsets)
-    place = torch.arange(indices.shape[0])
+    place = torch.arange(indices.shape[0], device=indices.device)
     keep = indices != padding_idx if padding_idx >= 0 else None
     if include_last_offset:
         inside = place < offsets[bags]
@@ -395,7 +416,7 @@ def embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sp
     if keep is not None:
         keep = keep.unsqueeze(-1)
         rows = torch.where(keep, rows, float("-inf") if mode == 2 else 0.0)
-    counted = torch.ones([indices.shape[0], 1], dtype=rows.dtype) if keep is None else keep.to(rows.dtype)
+    counted = rows.new_ones([indices.shape[0], 1]) if keep is None else keep.to(rows.dtype)
     if size is not None:  # all bags alike: a reduction of a reshape
         rows, counted = rows.reshape([bags, size, weight.shape[1]]), counted.reshape([bags, size, 1])
         if mode == 2:
@@ -414,7 +435,7 @@ def embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sp
         if mode == 1:
             counts = aten._unsafe_index_put.default(rows.new_zeros([bags, 1]), [bag], counted, True)
             out = out / counts.clamp(min=1)
-    unused = torch.zeros([0], dtype=torch.int64)
+    unused = offsets.new_zeros([0])
     return out.to(weight.dtype), unused, unused, unused
 
 

@@ -1,5 +1,6 @@
 """Small models of many kinds, written as their users write them. Each function returns module, example arguments and,
 where dimensions are symbolic, dynamic shapes; all have random weights from a fixed seed."""
+
 import math
 
 import torch
@@ -30,6 +31,7 @@ def randint(high, *shape, seed=2):
 
 
 # --- state space model --------------------------------------------------------------------------------------------
+
 
 class SelectiveScan(nn.Module):
     """A Mamba block: causal depthwise convolution, input-dependent state transition, a scan over the sequence."""
@@ -67,6 +69,7 @@ def mamba():
 
 # --- convolutional networks ---------------------------------------------------------------------------------------
 
+
 class SqueezeExcite(nn.Module):
     def __init__(self, channels, squeezed):
         super().__init__()
@@ -80,9 +83,16 @@ class InvertedResidual(nn.Module):
     def __init__(self, channels, wide, kernel, act):
         super().__init__()
         self.block = nn.Sequential(
-            nn.Conv2d(channels, wide, 1, bias=False), nn.BatchNorm2d(wide), act(),
-            nn.Conv2d(wide, wide, kernel, padding=kernel // 2, groups=wide, bias=False), nn.BatchNorm2d(wide), act(),
-            SqueezeExcite(wide, 4), nn.Conv2d(wide, channels, 1, bias=False), nn.BatchNorm2d(channels))
+            nn.Conv2d(channels, wide, 1, bias=False),
+            nn.BatchNorm2d(wide),
+            act(),
+            nn.Conv2d(wide, wide, kernel, padding=kernel // 2, groups=wide, bias=False),
+            nn.BatchNorm2d(wide),
+            act(),
+            SqueezeExcite(wide, 4),
+            nn.Conv2d(wide, channels, 1, bias=False),
+            nn.BatchNorm2d(channels),
+        )
 
     def forward(self, x):
         return x + self.block(x)
@@ -91,9 +101,15 @@ class InvertedResidual(nn.Module):
 class MobileNetV3(nn.Module):
     def __init__(self):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8), nn.Hardswish(inplace=True))
-        self.blocks = nn.Sequential(InvertedResidual(8, 16, 3, lambda: nn.ReLU(inplace=True)), InvertedResidual(8, 24, 5, nn.Hardswish))
-        self.classifier = nn.Sequential(nn.Linear(8, 16), nn.Hardswish(inplace=True), nn.Dropout(0.2, inplace=True), nn.Linear(16, 10))
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8), nn.Hardswish(inplace=True)
+        )
+        self.blocks = nn.Sequential(
+            InvertedResidual(8, 16, 3, lambda: nn.ReLU(inplace=True)), InvertedResidual(8, 24, 5, nn.Hardswish)
+        )
+        self.classifier = nn.Sequential(
+            nn.Linear(8, 16), nn.Hardswish(inplace=True), nn.Dropout(0.2, inplace=True), nn.Linear(16, 10)
+        )
 
     def forward(self, x):
         x = self.blocks(self.stem(x))
@@ -130,6 +146,7 @@ def unet():
 
 
 # --- transformers -------------------------------------------------------------------------------------------------
+
 
 class RotaryAttention(nn.Module):
     """Llama's: grouped queries, rotary positions computed from position ids, causal."""
@@ -174,7 +191,36 @@ class LlamaBlock(nn.Module):
 def llama_block():
     batch, tokens = Dim("batch", min=1, max=8), Dim("tokens", min=1, max=512)
     shapes = {"x": {0: batch, 1: tokens}, "positions": {0: batch, 1: tokens}}
-    return filled(LlamaBlock()).to(torch.bfloat16), (rand(2, 7, 32).to(torch.bfloat16), torch.arange(7).repeat(2, 1)), shapes
+    return (
+        filled(LlamaBlock()).to(torch.bfloat16),
+        (rand(2, 7, 32).to(torch.bfloat16), torch.arange(7).repeat(2, 1)),
+        shapes,
+    )
+
+
+class ComplexRotary(nn.Module):
+    """Rotary positions as the first Llama had them: complex numbers of length one, multiplied."""
+
+    def __init__(self, size=8, room=32):
+        super().__init__()
+        angles = torch.outer(torch.arange(room).float(), 1.0 / 10000 ** (torch.arange(0, size, 2) / size))
+        self.register_buffer("freqs_cis", torch.polar(torch.ones_like(angles), angles), persistent=False)
+        self.scale = nn.Parameter(torch.ones(size // 2))
+
+    def forward(self, q, k, start: int = 3):
+        turn = self.freqs_cis[start : start + q.shape[1]].view(1, q.shape[1], 1, -1)
+        turned = [
+            torch.view_as_real(torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2)) * turn)
+            .flatten(3)
+            .type_as(x)
+            for x in (q, k)
+        ]
+        stretched = torch.polar(self.scale.expand(3, -1), q[0, :3, 0, ::2].float()) * turn[0, :3, 0].conj()
+        return turned[0], turned[1], stretched.abs() + stretched.imag
+
+
+def complex_rotary():
+    return filled(ComplexRotary()), (rand(2, 5, 3, 8).half(), rand(2, 5, 1, 8).half())
 
 
 class CachedGPT(nn.Module):
@@ -184,9 +230,19 @@ class CachedGPT(nn.Module):
         super().__init__()
         self.heads, self.room = heads, room
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(room, width)
-        self.layers = nn.ModuleList(nn.ModuleDict({
-            "ln1": nn.LayerNorm(width), "qkv": nn.Linear(width, 3 * width), "proj": nn.Linear(width, width),
-            "ln2": nn.LayerNorm(width), "fc": nn.Linear(width, 4 * width), "out": nn.Linear(4 * width, width)}) for _ in range(layers))
+        self.layers = nn.ModuleList(
+            nn.ModuleDict(
+                {
+                    "ln1": nn.LayerNorm(width),
+                    "qkv": nn.Linear(width, 3 * width),
+                    "proj": nn.Linear(width, width),
+                    "ln2": nn.LayerNorm(width),
+                    "fc": nn.Linear(width, 4 * width),
+                    "out": nn.Linear(4 * width, width),
+                }
+            )
+            for _ in range(layers)
+        )
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocabulary, bias=False)
         self.head.weight = self.tokens.weight  # tied
@@ -219,7 +275,10 @@ class ViT(nn.Module):
     def __init__(self, width=16, patches=9):
         super().__init__()
         self.patch = nn.Conv2d(3, width, 4, stride=4)
-        self.token, self.place = nn.Parameter(torch.zeros(1, 1, width)), nn.Parameter(torch.zeros(1, patches + 1, width))
+        self.token, self.place = (
+            nn.Parameter(torch.zeros(1, 1, width)),
+            nn.Parameter(torch.zeros(1, patches + 1, width)),
+        )
         layer = nn.TransformerEncoderLayer(width, 2, 32, activation="gelu", batch_first=True, norm_first=True)
         self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.head = nn.Linear(width, 5)
@@ -235,7 +294,7 @@ def vit():
 
 
 class Conformer(nn.Module):
-    """A speech encoder: strided convolutions, half-step feed-forward, attention with a padding mask, GLU convolution."""
+    """A speech encoder: strided convolutions, a half feed-forward, attention with a padding mask, GLU convolution."""
 
     def __init__(self, mels=10, width=16, heads=2):
         super().__init__()
@@ -269,6 +328,7 @@ def conformer():
 
 # --- recommendation, recurrence, graphs, mixtures -----------------------------------------------------------------
 
+
 class DLRM(nn.Module):
     """Embedding bags (sum and mean), a bottom and a top network, pairwise dot products of the features."""
 
@@ -284,7 +344,9 @@ class DLRM(nn.Module):
 
     def forward(self, dense, indices, items, offsets):
         dense = self.bottom(dense)
-        features = torch.stack([dense, *(bag(i) for bag, i in zip(self.bags, indices)), self.ragged(items, offsets)], dim=1)
+        features = torch.stack(
+            [dense, *(bag(i) for bag, i in zip(self.bags, indices)), self.ragged(items, offsets)], dim=1
+        )
         products = torch.bmm(features, features.transpose(1, 2))
         return self.top(torch.cat([dense, products[:, self.rows, self.columns]], dim=1)).squeeze(-1)
 
@@ -318,7 +380,10 @@ class MixtureOfExperts(nn.Module):
     def __init__(self, width=8, hidden=12, experts=4):
         super().__init__()
         self.router = nn.Linear(width, experts, bias=False)
-        self.w1, self.w2 = nn.Parameter(torch.zeros(experts, width, hidden)), nn.Parameter(torch.zeros(experts, hidden, width))
+        self.w1, self.w2 = (
+            nn.Parameter(torch.zeros(experts, width, hidden)),
+            nn.Parameter(torch.zeros(experts, hidden, width)),
+        )
 
     def forward(self, x):
         scores, chosen = torch.topk(self.router(x).softmax(-1), 2, dim=-1)
@@ -366,13 +431,45 @@ class Corners(nn.Module):
         least, where = x.min(dim=1)
         spread = torch.var_mean(x, dim=0, correction=0)
         bounded = x.clamp(max=0.75).sub(count.float().mean(), alpha=2).masked_fill(x == x.max(), float("inf"))
-        return {"y": y, "z": z, "tail": tail, "size": size, "whole": whole, "least": least, "where": where, "spread": spread[0] + spread[1],
-                "bounded": bounded, "bucket": torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])), "same": x, "finite": torch.isfinite(bounded)}
+        return {
+            "y": y,
+            "z": z,
+            "tail": tail,
+            "size": size,
+            "whole": whole,
+            "least": least,
+            "where": where,
+            "spread": spread[0] + spread[1],
+            "bounded": bounded,
+            "bucket": torch.bucketize(x, torch.tensor([-1.0, 0.0, 1.0])),
+            "same": x,
+            "finite": torch.isfinite(bounded),
+        }
 
 
 def corners():
-    return Corners(), (rand(6, 5), torch.tensor([0, 5, 3]), randint(20, 4)), ({0: Dim("rows", min=3, max=99)}, None, None)
+    return (
+        Corners(),
+        (rand(6, 5), torch.tensor([0, 5, 3]), randint(20, 4)),
+        ({0: Dim("rows", min=3, max=99)}, None, None),
+    )
 
 
-ALL = {f.__name__: f for f in (mamba, mobilenet_v3, unet, llama_block, gpt2_cached, vit, conformer, dlrm, recurrent,
-                               mixture_of_experts, graph_convolution, corners)}
+ALL = {
+    f.__name__: f
+    for f in (
+        mamba,
+        mobilenet_v3,
+        unet,
+        llama_block,
+        complex_rotary,
+        gpt2_cached,
+        vit,
+        conformer,
+        dlrm,
+        recurrent,
+        mixture_of_experts,
+        graph_convolution,
+        corners,
+    )
+}

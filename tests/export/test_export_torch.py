@@ -4,6 +4,7 @@
 Exports the models of models.py, whole and decomposed, holds each file against the format's rules, has fusec infer and
 verify every type, and compares fusec-run's reference device with PyTorch, at other sizes too where sizes are symbolic.
 The fast tier tries most models in one form only. Exit status 77 (skipped) where PyTorch is missing."""
+
 import contextlib
 import io
 import json
@@ -66,8 +67,11 @@ class Folder(unittest.TestCase):
         """fusec-run's reference device against PyTorch."""
         inputs, expected = export_torch.save_example(module, args, path)
         outputs = self.path("got.safetensors")
-        done = subprocess.run([FUSEC_RUN, path, f"--inputs={inputs}", f"--outputs={outputs}", "--device=reference"],
-                              capture_output=True, text=True)
+        done = subprocess.run(
+            [FUSEC_RUN, path, f"--inputs={inputs}", f"--outputs={outputs}", "--device=reference"],
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         want, got = tensors.read(expected), tensors.read(outputs)
         self.assertEqual(set(want), set(got))
@@ -96,8 +100,10 @@ def add_model_tests():
     for name in models.ALL:
         for decompose in (False, True):
             if FULL or not decompose or name in decomposed_in_fast_tier:
+
                 def test(self, name=name, decompose=decompose):
                     self.one_model(name, decompose)
+
                 setattr(Models, f"test_{name}{'_decomposed' if decompose else ''}", test)
 
 
@@ -116,8 +122,12 @@ class Format(Folder):
 
     def test_cache_becomes_aliased_inputs_and_tied_weights_are_stored_once(self):
         _, _, graph = exported(self.path("m.json"), models.gpt2_cached)
-        self.assertEqual(graph["aliases"], {f"{kind}_cache{i}.updated": f"{kind}_cache{i}" for kind in "kv" for i in range(2)})
-        self.assertEqual([x["name"] for x in graph["inputs"]], ["ids", "position", "k_cache0", "v_cache0", "k_cache1", "v_cache1"])
+        self.assertEqual(
+            graph["aliases"], {f"{kind}_cache{i}.updated": f"{kind}_cache{i}" for kind in "kv" for i in range(2)}
+        )
+        self.assertEqual(
+            [x["name"] for x in graph["inputs"]], ["ids", "position", "k_cache0", "v_cache0", "k_cache1", "v_cache1"]
+        )
         self.assertEqual(graph["outputs"][0], "logits")
         stored = [c["safetensors"]["tensor"] for c in graph["constants"]]
         self.assertEqual(len({"head.weight", "tokens.weight"} & set(stored)), 1)
@@ -126,11 +136,16 @@ class Format(Folder):
         class Scale(torch.nn.Module):
             def forward(self, x):
                 return (x * 2 + 0.5).masked_fill(x > 0, float("-inf")) / x.shape[0]
+
         shapes = {"x": {0: torch.export.Dim("n", max=99)}}
         _, _, graph = exported(self.path("m.json"), lambda: (Scale(), (torch.ones(4, 2).half(),), shapes))
         operands = [node["inputs"] for node in graph["nodes"]]
-        self.assertEqual(operands, [["x", 2], ["mul", 0.5], ["x", 0], ["gt", "minus_infinity", "add"], ["where", {"dim": "n"}]])
-        self.assertEqual(graph["constants"], [{"name": "minus_infinity", "dtype": "float16", "shape": [], "data": ["-inf"]}])
+        self.assertEqual(
+            operands, [["x", 2], ["mul", 0.5], ["x", 0], ["gt", "minus_infinity", "add"], ["where", {"dim": "n"}]]
+        )
+        self.assertEqual(
+            graph["constants"], [{"name": "minus_infinity", "dtype": "float16", "shape": [], "data": ["-inf"]}]
+        )
 
     def test_same_bytes_every_time(self):
         texts = []
@@ -154,12 +169,19 @@ class Errors(Folder):
         class Unmapped(torch.nn.Module):
             def forward(self, x):
                 return torch.linalg.det(x) + torch.fft.rfft(x).abs().sum(), x.cummax(0)[0] + x.cummax(1)[0]
+
         with self.assertRaises(export_torch.ExportError) as caught:
             export_torch.export(Unmapped(), (torch.eye(3),), self.path("m.json"))
         lines = str(caught.exception).split("\n")
         self.assertEqual(lines[0], "3 operators without a counterpart in the graph format:")
-        self.assertEqual([line.split()[:3] for line in lines[1:4]],
-                         [["aten._fft_r2c.default", "1", "node,"], ["aten._linalg_det.default", "1", "node,"], ["aten.cummax.default", "2", "nodes,"]])
+        self.assertEqual(
+            [line.split()[:3] for line in lines[1:4]],
+            [
+                ["aten._fft_r2c.default", "1", "node,"],
+                ["aten._linalg_det.default", "1", "node,"],
+                ["aten.cummax.default", "2", "nodes,"],
+            ],
+        )
         self.assertIn('for example "cummax", from test_export_torch.py:', lines[3])
         self.assertTrue(lines[4].startswith("hint: "))
         self.assertEqual(os.listdir(self.folder.name), [])
@@ -168,16 +190,20 @@ class Errors(Folder):
         @torch.library.custom_op("fusec_test::twice", mutates_args=())
         def twice(x: torch.Tensor, times: int) -> torch.Tensor:
             return x * 2 * times
+
         twice.register_fake(lambda x, times: torch.empty_like(x))
 
         class Custom(torch.nn.Module):
             def forward(self, x):
                 return torch.relu(twice(x, 3))
+
         with self.assertRaises(export_torch.ExportError):
             export_torch.export(Custom(), (torch.ones(2),), self.path("m.json"))
         _, _, graph = exported(self.path("m.json"), lambda: (Custom(), (torch.ones(2),)), custom_ops=True)
         node = graph["nodes"][0]
-        self.assertEqual((node["op"], node["attrs"], node["outputs"][0]["shape"]), ("fusec_test.twice.default", {"times": 3}, [2]))
+        self.assertEqual(
+            (node["op"], node["attrs"], node["outputs"][0]["shape"]), ("fusec_test.twice.default", {"times": 3}, [2])
+        )
 
     def command(self, *arguments):
         """Exit status and standard error of the command line."""
@@ -192,7 +218,10 @@ class Errors(Folder):
         example = os.path.join(ROOT, "examples", "export_me.py")
         out = self.path("out.json")
         self.assertEqual(self.command(example + ":make", "-o", out, "--example")[0], 0)
-        self.assertEqual(sorted(os.listdir(self.folder.name)), ["out.in.safetensors", "out.json", "out.out.safetensors", "out.safetensors"])
+        self.assertEqual(
+            sorted(os.listdir(self.folder.name)),
+            ["out.in.safetensors", "out.json", "out.out.safetensors", "out.safetensors"],
+        )
         status, text = self.command(example + ":absent", "-o", out)
         self.assertEqual((status, text), (1, f"export_torch.py: {example} has no 'absent'\n"))
         status, text = self.command(self.path("none.py") + ":f", "-o", out)
@@ -200,7 +229,9 @@ class Errors(Folder):
         status, text = self.command(example + ":GatedBlock", "-o", out)
         self.assertEqual(status, 1)
         self.assertIn("--inputs", text)
-        self.assertEqual(self.command(example + ":GatedBlock", "-o", out, "--inputs", "float32[rows=8:2..64,512]")[0], 0)
+        self.assertEqual(
+            self.command(example + ":GatedBlock", "-o", out, "--inputs", "float32[rows=8:2..64,512]")[0], 0
+        )
         with open(out, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["symbols"], {"rows": {"min": 2, "max": 64}})
         self.assertEqual(self.command(example + ":GatedBlock", "-o", out, "--inputs", "float31[4]")[0], 1)

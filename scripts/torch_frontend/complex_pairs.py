@@ -1,0 +1,116 @@
+"""Complex tensors as pairs of real ones: enough for rotary embeddings written with view_as_complex and polar.
+
+The format has no complex dtype. A complex value becomes a Pair; what only moves elements is done to both parts,
+products and sums follow the rules of arithmetic, and view_as_complex and view_as_real lead in and out.
+"""
+
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import torch
+
+from .errors import Refused
+from .model_file import Value
+
+PART = {torch.complex64: torch.float32, torch.complex128: torch.float64, torch.complex32: torch.float16}
+
+MOVES = set(
+    """view reshape _unsafe_view unsqueeze squeeze expand expand_as slice select permute transpose t flatten unflatten
+clone detach alias contiguous cat stack split split_with_sizes chunk unbind index_select repeat roll flip
+lift_fresh_copy broadcast_to view_as reshape_as neg""".split()
+)
+
+
+class Pair(NamedTuple):
+    """A complex tensor's parts."""
+
+    real: Value
+    imag: Value
+
+    @property
+    def shape(self):
+        return self.real.shape
+
+
+def is_complex(node, arguments):
+    """Whether a call takes or gives complex tensors."""
+    results = node.meta.get("val")
+    results = results if isinstance(results, (list, tuple)) else [results]
+    given = [x for a in arguments.values() for x in (a if isinstance(a, list) else [a])]
+    return any(isinstance(x, Pair) for x in given) or any(getattr(r, "dtype", None) in PART for r in results)
+
+
+def call(c, node, a):
+    """One complex operator; `c` is the converter."""
+    name = str(node.target).split(".")[1]
+    if name in MOVES:
+        return _of_both_parts(c, node, a)
+    part = _part_of(node)
+
+    def emit(op, *operands, **attributes):
+        return c.emit(part, op, list(operands), attributes)
+
+    if name == "view_as_complex":
+        return Pair(*(emit("select", a["self"], dim=-1, index=i) for i in (0, 1)))
+    if name == "view_as_real":
+        return c.emit(node, "stack", list(a["self"]), {"dim": -1})
+    if name in ("real", "imag"):
+        return getattr(a["self"], name)
+    if name in ("conj", "_conj", "conj_physical", "_conj_physical"):
+        return Pair(a["self"].real, emit("neg", a["self"].imag))
+    if name in ("resolve_conj", "resolve_neg"):
+        return a["self"]
+    if name == "complex":
+        return Pair(a["real"], a["imag"])
+    if name == "polar":
+        return Pair(emit("mul", a["abs"], emit("cos", a["angle"])), emit("mul", a["abs"], emit("sin", a["angle"])))
+    if name == "abs":
+        squares = [emit("mul", part_value, part_value) for part_value in a["self"]]
+        return emit("sqrt", emit("add", *squares))
+    if name == "mul":
+        x, y = a["self"], a["other"]
+        if not isinstance(x, Pair):
+            x, y = y, x
+        if isinstance(y, complex):
+            raise Refused("a complex number")
+        if not isinstance(y, Pair):
+            return Pair(emit("mul", x.real, y), emit("mul", x.imag, y))
+        real = emit("sub", emit("mul", x.real, y.real), emit("mul", x.imag, y.imag))
+        return Pair(real, emit("add", emit("mul", x.real, y.imag), emit("mul", x.imag, y.real)))
+    if (
+        name in ("add", "sub")
+        and a.get("alpha", 1) == 1
+        and isinstance(a["self"], Pair)
+        and isinstance(a["other"], Pair)
+    ):
+        return Pair(emit(name, a["self"].real, a["other"].real), emit(name, a["self"].imag, a["other"].imag))
+    raise Refused("no such operator on complex tensors")
+
+
+def constant(name, tensor, add):
+    """A complex weight as two real ones; `add(name, tensor)` makes a constant and gives its Value."""
+    return Pair(add(name + ".real", tensor.real.contiguous()), add(name + ".imag", tensor.imag.contiguous()))
+
+
+def _part_of(node):
+    """The node as if its results were real: what handlers look at is the type and the shape."""
+
+    def real(value):
+        if isinstance(value, (list, tuple)):
+            return [real(v) for v in value]
+        return Value("", PART.get(value.dtype, value.dtype), tuple(value.shape))
+
+    return SimpleNamespace(
+        target=node.target, name=node.name, users=node.users, meta={**node.meta, "val": real(node.meta["val"])}
+    )
+
+
+def _of_both_parts(c, node, a):
+    def pick(value, index):
+        if isinstance(value, Pair):
+            return value[index]
+        return [pick(v, index) for v in value] if isinstance(value, list) else value
+
+    part = _part_of(node)
+    real, imag = (c.mapped(part, {name: pick(value, i) for name, value in a.items()}) for i in (0, 1))
+    return [Pair(r, i) for r, i in zip(real, imag)] if isinstance(real, list) else Pair(real, imag)
