@@ -50,6 +50,7 @@ TEST_CASE("indexing: types") {
 }
 
 TEST_CASE("indexing: formulas") {
+  CHECK(formula("embedding", {"float32[0, 8]", "int64[2]"}) == "0");
   CHECK(formula("embedding", {"float32[100, 8]", "int64[2, 3]"}) == "v0[{max(min(v1[i0, i1], 99), 0)}, i2]");
   CHECK(formula("gather", {"float32[5, 6]", "int32[5, 2]"}, {{"dim", std::int64_t{1}}}) ==
         "v0[i0, {max(min(int64(v1[i0, i1]), 5), 0)}]");
