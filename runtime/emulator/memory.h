@@ -38,8 +38,8 @@ struct Region {
 };
 
 // The variables of one module in global and constant memory, created at its first launch. Those in global memory have
-// fixed addresses (kModuleWindow), which mean the module of the launch that is running.
-inline constexpr std::uint64_t kModuleWindow = std::uint64_t{1} << 46;
+// fixed addresses (kModuleWindow, above those of 2^24 buffers), which mean the module of the launch that is running.
+inline constexpr std::uint64_t kModuleWindow = std::uint64_t{1} << 60;
 struct ModuleVariables {
   std::shared_ptr<ModuleData> module;  // keeps the key alive
   std::vector<std::vector<std::byte>> storage;
