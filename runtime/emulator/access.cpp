@@ -19,7 +19,11 @@ std::uint16_t thread_of(const Warp& warp, int lane) {
 class SharedAccess {
  public:
   SharedAccess(Warp& warp, Block& home, int lane, const Request& request)
-      : warp_(warp), home_(home), lane_(lane), request_(request), thread_(thread_of(warp, lane)) {
+      : warp_(warp),
+        home_(home),
+        lane_(lane),
+        request_(request),
+        thread_(request.async && request.access != Access::kRead ? kAsyncWriter : thread_of(warp, lane)) {
     races_ = &home == warp.block && home.launch->options->check_races;
   }
 
@@ -65,18 +69,33 @@ class SharedAccess {
     report(warp_, lane_, kind, std::move(message), at, std::move(variable));
   }
 
-  bool ordered(std::uint32_t other_warp, std::uint32_t time) const {
-    const std::size_t count = home_.warps.size();
-    return home_.seen[warp_.number * count + other_warp] >= time;
+  bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(warp_.number, column) >= time; }
+
+  std::size_t column_of(std::uint16_t thread) const {
+    return thread == kAsyncWriter ? home_.warps.size() : thread / kLanes;
   }
 
   bool unordered_writer(const SharedWord& word, std::uint8_t mask) const {
     return (word.written_bytes & mask) != 0 && word.writer != thread_ &&
-           !ordered(word.writer / kLanes, word.write_time);
+           !ordered(column_of(word.writer), word.write_time);
+  }
+
+  // Bulk copies and wgmma see what threads have stored only behind a fence.proxy.async, of the writer or of the issuer.
+  void check_proxy(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
+    if (!request_.async || word.writer == kAsyncWriter || (word.written_bytes & mask) == 0) return;
+    const std::size_t writer = word.writer / kLanes, columns = home_.columns();
+    if (home_.fenced[writer * columns + writer] >= word.write_time ||
+        home_.fenced[warp_.number * columns + writer] >= word.write_time) {
+      return;
+    }
+    finding(FindingKind::kProxyFence, "reads asynchronously what threads stored, without fence.proxy.async between",
+            at);
   }
 
   void race(const char* what, std::uint32_t at, std::uint32_t other) const {
-    std::string who = other == kSeveralReaders ? "other threads" : fmt::format("thread {}", other);
+    std::string who = other == kSeveralReaders ? "other threads"
+                      : other == kAsyncWriter  ? "an asynchronous copy"
+                                               : fmt::format("thread {}", other);
     finding(FindingKind::kSharedRace, fmt::format("{} {} without a barrier between", what, who), at);
   }
 
@@ -87,8 +106,13 @@ class SharedAccess {
     }
     if (!races_) return;
     if (unordered_writer(word, mask) && !(request_.strong && word.strong_write)) {
-      race("reads what was written by", at, word.writer);
+      if (word.writer == kAsyncWriter) {
+        finding(FindingKind::kAsyncRead, "reads what a bulk copy brings without waiting for its mbarrier", at);
+      } else {
+        race("reads what was written by", at, word.writer);
+      }
     }
+    check_proxy(word, mask, at);
     const std::uint32_t own = 1u << warp_.number;
     if (word.read_time != home_.now || word.read_bytes != mask) forget_ordered_readers(word, mask);
     if (word.reading_warps == 0)
@@ -415,11 +439,16 @@ std::byte* resolve_global(Warp& warp, int lane, std::uint64_t address, const Req
   return region->host + offset;
 }
 
-std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data) {
-  Block* home = warp.block;
+Block* block_of_shared(Warp& warp, std::uint64_t address) {
   const std::uint64_t rank = address >> kRankShift;
+  if (rank == 0) return warp.block;
+  const std::vector<std::unique_ptr<Block>>& blocks = warp.block->cluster->blocks;
+  return rank <= blocks.size() ? blocks[rank - 1].get() : nullptr;
+}
+
+std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data) {
+  Block* home = block_of_shared(warp, address);
   const std::uint64_t offset = address & ((1u << kRankShift) - 1);
-  if (rank != 0) home = rank <= home->cluster->blocks.size() ? home->cluster->blocks[rank - 1].get() : nullptr;
   if (home == nullptr || offset + request.bytes > home->shared.size()) {
     report(warp, lane, FindingKind::kOutOfBounds,
            fmt::format("{} of {} bytes outside the block's shared memory", verb(request.access), request.bytes),

@@ -15,6 +15,7 @@ struct Request {
   bool strong = false;              // volatile, relaxed, acquire, release: does not race with its like
   const std::byte* data = nullptr;  // kWrite: what is written, lane after lane
   std::uint32_t stride = 0;         // of `data`
+  bool async = false;               // by a bulk copy or wgmma, on behalf of the lane
 };
 
 using Addresses = std::uint64_t[kLanes];
@@ -26,11 +27,16 @@ void gather_addresses(const Warp& warp, const Instruction& in, Addresses& addres
 void resolve(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses, Hosts& hosts);
 
 // One access to the warp's own shared memory (or a cluster neighbour's), checked like the above. Null after a finding.
+// Shared addresses of the block itself, or with a rank of its cluster above kRankShift.
+Block* block_of_shared(Warp& warp, std::uint64_t address);
 std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data);
 // The passes over the banks that such an access takes beyond the fewest possible.
 void count_banks(Warp& warp, std::uint32_t lanes, const Addresses& addresses, std::uint32_t bytes);
 
-// The lane's global memory, without counting.
+// The lane's global memory, with the sectors it touches counted as distinct ones only.
 std::byte* resolve_global(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data);
+
+// The lanes' cp.async so far, committed or not, are complete.
+void complete_all_copies(Warp& warp, std::uint32_t lanes);
 
 }  // namespace fusec::emulator

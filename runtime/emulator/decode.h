@@ -130,6 +130,10 @@ bool decode_async(Decoder& decoder);
 bool decode_warp(Decoder& decoder);
 bool decode_control(Decoder& decoder);
 bool decode_matrix(Decoder& decoder);
+bool decode_mbarrier(Decoder& decoder);
+bool decode_bulk(Decoder& decoder);
+bool decode_wgmma(Decoder& decoder);
+bool decode_cluster(Decoder& decoder);
 
 // Gives every branch of code[begin, end) the pc where its paths meet again: its immediate post-dominator.
 void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,

@@ -100,6 +100,14 @@ void wait_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   warp.copies = std::move(left);
 }
 
+}  // namespace
+
+void complete_all_copies(Warp& warp, std::uint32_t lanes) {
+  wait_group(warp, {.option = true}, lanes);
+}
+
+namespace {
+
 void decode_copy(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;

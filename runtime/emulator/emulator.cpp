@@ -167,8 +167,9 @@ std::unique_ptr<Block> start_block(LaunchState& state, Cluster& cluster, const D
   for (const Placed& variable : program.shared) mark_allocated(*block, variable.offset, variable.bytes);
   mark_allocated(*block, program.dynamic_shared_offset, state.launch->dynamic_shared_bytes);
   const std::uint32_t warps = (block->threads + kLanes - 1) / kLanes;
-  block->seen.assign(std::size_t{warps} * warps, 0);
   block->warps.resize(warps);
+  block->seen.assign(warps * block->columns(), 0);
+  block->fenced = block->seen;
   for (std::uint32_t w = 0; w < warps; ++w) start_warp(*block, block->warps[w], w);
   block->counters.blocks = 1;
   block->counters.warps = warps;

@@ -82,6 +82,17 @@ struct SharedWord {
   bool strong_write = false;                       // by an atomic or a volatile store
 };
 inline constexpr std::uint16_t kSeveralReaders = 0xffff;
+inline constexpr std::uint16_t kAsyncWriter = 0xfffe;  // a bulk copy, which no thread carries out
+
+// An mbarrier object, kept beside the shared memory it lies in.
+struct MBarrier {
+  std::uint32_t expected = 0, pending = 0;  // arrivals of the current phase
+  std::int64_t bytes = 0;                   // expected of asynchronous copies and not yet complete
+  std::uint64_t phase = 0;
+  std::uint32_t arrived_warps = 0;      // in this phase
+  std::vector<std::uint32_t> joined;    // what the arrivals had seen, as a row of Block::seen
+  std::vector<std::uint32_t> released;  // the same, of completed phases: what a successful wait gives
+};
 
 struct BarrierWaiter {
   std::uint32_t warp = 0, lanes = 0, pc = 0;
@@ -108,9 +119,15 @@ struct Block {
   std::vector<SharedWord> shadow;
   std::array<BlockBarrier, 16> barriers;
   std::uint32_t now = 1;
-  // seen[v * warps + w]: what warp w did at times up to this is ordered before what warp v does now.
+  // What warp x did at times up to seen_at(v, x) is ordered before what warp v does now. The column after the last warp
+  // stands for bulk copies.
   std::vector<std::uint32_t> seen;
-  bool did_fence = false, did_strong = false;  // of global memory: the block synchronizes with others by itself
+  std::size_t columns() const { return warps.size() + 1; }
+  std::uint32_t& seen_at(std::size_t warp, std::size_t of) { return seen[warp * columns() + of]; }
+  std::uint32_t seen_at(std::size_t warp, std::size_t of) const { return seen[warp * columns() + of]; }
+  std::vector<std::uint32_t> fenced;  // a copy of `seen` rows as they were at each warp's last fence.proxy.async
+  std::map<std::uint32_t, MBarrier> mbarriers;  // by offset in shared memory
+  bool did_fence = false, did_strong = false;   // of global memory: the block synchronizes with others by itself
   std::uint64_t executed = 0;
   bool stopped = false;
   Counters counters;

@@ -79,6 +79,7 @@ struct Instruction {
   Space space = Space::kGeneric;
   Type type = Type::kNone, from = Type::kNone;
   Rounding rounding = Rounding::kNearestEven;
+  std::uint8_t reduction = 0;  // ReduceOp of a reducing bulk copy
 };
 
 // Special registers that a warp fills in before its first instruction.

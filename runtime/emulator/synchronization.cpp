@@ -10,18 +10,18 @@ namespace {
 
 // Everything `warps` have seen or done is ordered before what those of them in `acquiring` do from now on.
 void synchronize(Block& block, std::uint32_t warps, std::uint32_t acquiring) {
-  const std::size_t count = block.warps.size();
-  std::array<std::uint32_t, kLanes> joined{};
+  const std::size_t count = block.warps.size(), columns = block.columns();
+  std::vector<std::uint32_t> joined(columns);
   for (std::size_t w = 0; w < count; ++w) {
     if ((warps >> w & 1) == 0) continue;
-    for (std::size_t x = 0; x < count; ++x) joined[x] = std::max(joined[x], block.seen[w * count + x]);
+    for (std::size_t x = 0; x < columns; ++x) joined[x] = std::max(joined[x], block.seen_at(w, x));
   }
   for (std::size_t w = 0; w < count; ++w) {
     if ((warps >> w & 1) != 0) joined[w] = block.now;
   }
   for (std::size_t w = 0; w < count; ++w) {
     if ((acquiring >> w & 1) == 0) continue;
-    for (std::size_t x = 0; x < count; ++x) block.seen[w * count + x] = joined[x];
+    for (std::size_t x = 0; x < columns; ++x) block.seen_at(w, x) = joined[x];
   }
   ++block.now;
 }
@@ -181,8 +181,7 @@ void release_barriers(Block& block) {
 }
 
 void synchronize_warp(Warp& warp) {
-  const std::size_t count = warp.block->warps.size();
-  warp.block->seen[warp.number * count + warp.number] = warp.block->now;
+  warp.block->seen_at(warp.number, warp.number) = warp.block->now;
   ++warp.block->now;
 }
 

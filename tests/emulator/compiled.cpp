@@ -1,19 +1,12 @@
 // Kernels compiled by nvcc when the test runs, against the same computation on the host. Skipped where there is no
 // nvcc.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
 #include <random>
 
+#include "emulator/compile.h"
 #include "emulator/harness.h"
 
 using namespace fusec::emulator;
@@ -21,35 +14,8 @@ using namespace fusec::emulator::testing;
 
 namespace {
 
-std::string find_nvcc() {
-  for (const char* place : {"/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc", "/opt/cuda/bin/nvcc"}) {
-    if (access(place, X_OK) == 0) return place;
-  }
-  return {};
-}
-
-std::string compile(const std::string& source, const std::string& arch) {
-  const std::string nvcc = find_nvcc();
-  const auto output = std::filesystem::temp_directory_path() / fmt::format("fusec_emulator_{}.ptx", getpid());
-  const std::string command = fmt::format("{} -ptx -lineinfo -arch={} {}/emulator/kernels/{} -o {}", nvcc, arch,
-                                          FUSEC_TESTS_DIR, source, output.string());
-  if (std::system(command.c_str()) != 0) return {};
-  std::ifstream file(output);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::filesystem::remove(output);
-  return text;
-}
-
-// The module, compiled once for all tests of this file; none where nvcc is missing.
 const Module* compiled_kernels() {
-  static const std::optional<Module> module = []() -> std::optional<Module> {
-    if (find_nvcc().empty()) return std::nullopt;
-    const std::string text = compile("kernels.cu", "sm_80");
-    REQUIRE(!text.empty());
-    return Module(text, "kernels.ptx");
-  }();
-  if (!module) MESSAGE("skipped: nvcc is missing");
-  return module ? &*module : nullptr;
+  return compiled_module("kernels.cu", "sm_80");
 }
 
 template <class T>

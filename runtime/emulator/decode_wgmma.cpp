@@ -1,0 +1,311 @@
+// wgmma.mma_async: a warp group's product of matrices in shared memory (or A in registers), and its fences and groups.
+//
+// Each of the four warps computes its own 16 of the 64 rows when it comes to the instruction; the result stands in its
+// registers at once. The operands in shared memory are described by 64-bit descriptors, in units of 16 bytes:
+//   bits 0-13 start, 16-29 leading byte offset, 32-45 stride byte offset, 62-63 swizzle (0 none, 1 128, 2 64, 3 32).
+#include <algorithm>
+#include <bit>
+
+#include "runtime/emulator/access.h"
+#include "runtime/emulator/decode.h"
+#include "runtime/emulator/lanes.h"
+
+namespace fusec::emulator {
+namespace {
+
+constexpr int kMaxN = 256, kRows = 16;
+
+struct Layout {  // a descriptor, in bytes
+  std::uint64_t start = 0, leading = 0, stride = 0;
+  std::uint32_t swizzle = 0;
+};
+
+Layout decode_descriptor(std::uint64_t bits) {
+  constexpr std::uint32_t kSwizzles[4] = {0, 128, 64, 32};
+  return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4, kSwizzles[bits >> 62]};
+}
+
+// Where the 16-byte chunk that holds element (row, column) begins: row along M or N, column along K.
+std::uint64_t chunk_address(const Layout& layout, bool transposed, std::uint32_t row, std::uint32_t column,
+                            std::uint32_t size) {
+  std::uint64_t address = layout.start;
+  const std::uint32_t per = 16 / size;  // elements of a chunk
+  const std::uint32_t width = layout.swizzle == 0 ? 16 : layout.swizzle;
+  if (!transposed) {
+    // Rows of `width` bytes, eight to a group; groups are `stride` apart. Without swizzle, chunks along K are `leading`
+    // apart; with it they lie side by side.
+    const std::uint32_t chunk = column / per;
+    address += row % 8 * width + row / 8 * layout.stride;
+    address += layout.swizzle == 0 ? chunk * layout.leading : chunk * 16;
+  } else {
+    // K runs along the rows of `width` bytes, eight to a group.
+    const std::uint32_t per_width = width / size;
+    const std::uint32_t chunk = row % per_width / per;
+    const std::uint64_t along_rows = layout.swizzle == 0 ? layout.stride : layout.leading;
+    const std::uint64_t along_k = layout.swizzle == 0 ? layout.leading : layout.stride;
+    address += chunk * 16 + row / per_width * along_rows + column % 8 * width + column / 8 * along_k;
+  }
+  switch (layout.swizzle) {
+    case 32:
+      return address ^ ((address >> 7 & 1) << 4);
+    case 64:
+      return address ^ ((address >> 7 & 3) << 4);
+    case 128:
+      return address ^ ((address >> 7 & 7) << 4);
+    default:
+      return address;
+  }
+}
+
+template <class T>
+T element_value(Type type, const std::byte* from) {
+  std::uint32_t raw = 0;
+  std::memcpy(&raw, from, static_cast<std::size_t>(bytes(type)));
+  switch (type) {
+    case Type::kF16:
+      return static_cast<T>(half_to_float(static_cast<std::uint16_t>(raw)));
+    case Type::kBF16:
+      return static_cast<T>(bfloat_to_float(static_cast<std::uint16_t>(raw)));
+    case Type::kTF32:
+      return static_cast<T>(std::bit_cast<float>(raw & 0xffffe000u));
+    case Type::kE4M3:
+      return static_cast<T>(decode_float(raw, kE4M3Format));
+    case Type::kE5M2:
+      return static_cast<T>(decode_float(raw, kE5M2Format));
+    case Type::kS8:
+      return static_cast<T>(static_cast<std::int8_t>(raw));
+    default:
+      return static_cast<T>(raw & 0xff);
+  }
+}
+
+// rows x k elements of a matrix in shared memory, from row `first` on.
+template <class T>
+void read_matrix(Warp& warp, std::uint64_t descriptor, Type type, bool transposed, int first, int rows, int k, T* out) {
+  const Layout layout = decode_descriptor(descriptor);
+  const auto size = static_cast<std::uint32_t>(bytes(type));
+  const int per = static_cast<int>(16 / size);
+  const int row_step = transposed ? per : 1, k_step = transposed ? 1 : per;
+  const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = 16, .async = true};
+  const int lane = std::countr_zero(warp.live);
+  for (int row = 0; row < rows; row += row_step) {
+    for (int column = 0; column < k; column += k_step) {
+      const std::uint64_t address = chunk_address(layout, transposed, static_cast<std::uint32_t>(first + row),
+                                                  static_cast<std::uint32_t>(column), size);
+      const std::byte* chunk = resolve_shared(warp, lane, address, request, nullptr);
+      for (int i = 0; i < per; ++i) {
+        const int r = transposed ? row + i : row, c = transposed ? column : column + i;
+        if (r < rows && c < k)
+          out[r * k + c] =
+              chunk == nullptr ? T{0} : element_value<T>(type, chunk + static_cast<std::uint32_t>(i) * size);
+      }
+    }
+  }
+}
+
+// A's fragment in registers, as mma.sync lays it out.
+template <class T>
+void read_fragment(const Warp& warp, const Operand* registers, Type type, int k, T* out) {
+  const int size = bytes(type), per = 4 / size;
+  for (int r = 0; r < 4; ++r) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const std::byte* source = warp.source(registers[r].slot) + lane * 4;
+      const int row = lane / 4 + 8 * (r & 1), column = lane % 4 * per + r / 2 * 4 * per;
+      for (int i = 0; i < per; ++i) out[row * k + column + i] = element_value<T>(type, source + i * size);
+    }
+  }
+}
+
+struct Shape {
+  int n, k;
+};
+Shape shape_of(const Instruction& in) {
+  return {static_cast<int>(in.immediate & 0xffff), static_cast<int>(in.immediate >> 16 & 0xff)};
+}
+
+template <class T>
+void multiply(const T* a, const T* b, T* sums, const Shape& shape) {
+  std::vector<T> turned(static_cast<std::size_t>(shape.k * shape.n));
+  for (int j = 0; j < shape.n; ++j) {
+    for (int p = 0; p < shape.k; ++p) turned[static_cast<std::size_t>(p * shape.n + j)] = b[j * shape.k + p];
+  }
+  for (int i = 0; i < kRows; ++i) {
+    T* row = sums + i * shape.n;
+    for (int p = 0; p < shape.k; ++p) {
+      const T x = a[i * shape.k + p];
+      const T* other = turned.data() + p * shape.n;
+      for (int j = 0; j < shape.n; ++j) row[j] += x * other[j];
+    }
+  }
+}
+
+// The list: the sums' registers, A's four registers or its descriptor, B's descriptor, the predicate of scale-d.
+template <class T>
+void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  const Shape shape = shape_of(in);
+  const Operand* list = &warp.program->lists[in.list];
+  const int d_count = in.count - (in.option ? 6 : 3);
+  const Operand *d = list, *a = list + d_count, *b = a + (in.option ? 4 : 1), *scale = b + 1;
+  const bool half = in.strong;  // f16 sums, two to a register
+  const int lane0 = std::countr_zero(lanes);
+  std::vector<T> a_values(static_cast<std::size_t>(kRows * shape.k)),
+      b_values(static_cast<std::size_t>(shape.n * shape.k)), sums(static_cast<std::size_t>(kRows * shape.n));
+  if (in.option)
+    read_fragment(warp, a, in.type, shape.k, a_values.data());
+  else
+    read_matrix(warp, load_raw(warp, a->slot, 8, lane0), in.type, (in.mode & 4) != 0,
+                static_cast<int>(warp.number % 4) * kRows, kRows, shape.k, a_values.data());
+  read_matrix(warp, load_raw(warp, b->slot, 8, lane0), in.from, (in.mode & 8) != 0, 0, shape.n, shape.k,
+              b_values.data());
+  if ((in.mode & 1) != 0)
+    for (T& value : a_values) value = static_cast<T>(0 - value);
+  if ((in.mode & 2) != 0)
+    for (T& value : b_values) value = static_cast<T>(0 - value);
+  const std::uint32_t keeps = load_predicate(warp, scale->slot);
+  const auto place = [&](int lane, int i) {
+    const int row = lane / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+    return static_cast<std::size_t>(row * shape.n + column);
+  };
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((keeps >> lane & 1) == 0) continue;
+    for (int i = 0; i < shape.n / 2; ++i) {
+      const std::uint64_t raw = load_raw(warp, d[half ? i / 2 : i].slot, 4, lane);
+      if constexpr (std::is_same_v<T, float>) {
+        sums[place(lane, i)] = half ? half_to_float(static_cast<std::uint16_t>(raw >> (16 * (i % 2))))
+                                    : std::bit_cast<float>(static_cast<std::uint32_t>(raw));
+      } else {
+        sums[place(lane, i)] = static_cast<T>(raw);
+      }
+    }
+  }
+  multiply(a_values.data(), b_values.data(), sums.data(), shape);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int i = 0; i < shape.n / 2; ++i) {
+      const T value = sums[place(lane, i)];
+      std::byte* target = warp.lanes(d[half ? i / 2 : i].slot) + lane * 4;
+      if constexpr (std::is_same_v<T, float>) {
+        if (half) {
+          const std::uint16_t bits = float_to_half(value);
+          std::memcpy(target + 2 * (i % 2), &bits, 2);
+          continue;
+        }
+        const float stored = canonical(value);
+        std::memcpy(target, &stored, 4);
+      } else {
+        std::memcpy(target, &value, 4);
+      }
+    }
+  }
+  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(kRows * shape.n * shape.k);
+}
+
+void nothing(Warp&, const Instruction&, std::uint32_t) {}
+
+bool take_shape(Suffixes& suffixes, Shape& shape) {
+  for (const std::string_view word : suffixes.left()) {
+    if (!word.starts_with("m64n")) continue;
+    const std::size_t k_at = word.find('k', 4);
+    if (k_at == std::string_view::npos || k_at > 7 || word.size() > k_at + 3) return false;
+    shape = {0, 0};
+    for (char c : word.substr(4, k_at - 4)) shape.n = c >= '0' && c <= '9' ? shape.n * 10 + (c - '0') : 1 << 20;
+    for (char c : word.substr(k_at + 1)) shape.k = c >= '0' && c <= '9' ? shape.k * 10 + (c - '0') : 1 << 20;
+    suffixes.take(word);
+    return shape.n >= 8 && shape.n <= kMaxN && shape.n % 8 == 0;
+  }
+  return false;
+}
+
+bool shape_fits(const Shape& shape, Type type) {
+  switch (type) {
+    case Type::kF16:
+    case Type::kBF16:
+      return shape.k == 16;
+    case Type::kTF32:
+      return shape.k == 8;
+    case Type::kE4M3:
+    case Type::kE5M2:
+    case Type::kS8:
+    case Type::kU8:
+      return shape.k == 32;
+    default:
+      return false;
+  }
+}
+
+// An immediate operand that must be one of two values; true for the second.
+bool choice(const Decoder& decoder, std::size_t i, std::uint64_t no, std::uint64_t yes) {
+  const PtxOperand& operand = decoder.operand(i);
+  if (operand.kind != PtxOperand::Kind::kInteger || (operand.value != no && operand.value != yes))
+    decoder.fail("an operand must be a constant");
+  return operand.value == yes;
+}
+
+void decode_product(Decoder& decoder) {
+  Suffixes& suffixes = decoder.suffixes;
+  Instruction& out = decoder.out;
+  suffixes.take("sync");
+  suffixes.take("aligned");
+  Shape shape{};
+  if (!take_shape(suffixes, shape)) decoder.unknown();
+  out.saturate = suffixes.take("satfinite");
+  const Type d = suffixes.take_type();
+  out.type = suffixes.take_type();
+  out.from = suffixes.take_type();
+  if (!shape_fits(shape, out.type) || bits(out.type) != bits(out.from)) decoder.unknown();
+  const bool integer = !is_float(out.type);
+  if (integer ? d != Type::kS32 : d != Type::kF32 && d != Type::kF16) decoder.unknown();
+  if (out.saturate) decoder.fail("wgmma with .satfinite is not supported");
+  out.strong = d == Type::kF16;
+  out.handler = integer ? wgmma<std::int32_t> : wgmma<float>;
+  out.kind = InstructionClass::kTensor;
+  out.control = Control::kWarpSync;
+  out.immediate = shape.n | shape.k << 16;
+  const PtxOperand &sums = decoder.operand(0), &a = decoder.operand(1);
+  out.option = a.kind == PtxOperand::Kind::kVector;
+  const std::size_t registers = static_cast<std::size_t>(out.strong ? shape.n / 4 : shape.n / 2);
+  if (sums.kind != PtxOperand::Kind::kVector || sums.parts.size() != registers || (out.option && a.parts.size() != 4)) {
+    decoder.fail("a fragment has the wrong number of registers");
+  }
+  // d, a, b, scale-d {, imm-scale-a, imm-scale-b {, imm-trans-a}, imm-trans-b}
+  const bool turns = out.type == Type::kF16 || out.type == Type::kBF16;
+  const std::size_t wanted = integer ? 4 : !turns ? 6 : out.option ? 7 : 8;
+  decoder.expect_operands(wanted, wanted);
+  if (!integer) {
+    const std::uint64_t minus = ~std::uint64_t{0};
+    if (choice(decoder, 4, 1, minus)) out.mode |= 1;
+    if (choice(decoder, 5, 1, minus)) out.mode |= 2;
+    if (turns && !out.option && choice(decoder, 6, 0, 1)) out.mode |= 4;
+    if (turns && choice(decoder, wanted - 1, 0, 1)) out.mode |= 8;
+  }
+  std::vector<std::pair<Slot, int>> slots;
+  for (const PtxOperand& part : sums.parts) slots.emplace_back(decoder.destination(part, 4), 4);
+  if (out.option) {
+    for (const PtxOperand& part : a.parts) slots.emplace_back(decoder.source(part, Type::kB32), 4);
+  } else {
+    slots.emplace_back(decoder.source(a, Type::kB64), 8);
+  }
+  slots.emplace_back(decoder.source(decoder.operand(2), Type::kB64), 8);
+  slots.emplace_back(decoder.predicate_source(decoder.operand(3)), 0);
+  decoder.begin_list();
+  for (const auto& [slot, width] : slots) decoder.add_to_list(slot, width);
+}
+
+}  // namespace
+
+bool decode_wgmma(Decoder& decoder) {
+  if (decoder.base() != "wgmma") return false;
+  Suffixes& suffixes = decoder.suffixes;
+  if (suffixes.take("mma_async")) {
+    if (suffixes.has("sp")) decoder.unknown();
+    decode_product(decoder);
+    return true;
+  }
+  if (!suffixes.take("fence") && !suffixes.take("commit_group") && !suffixes.take("wait_group")) decoder.unknown();
+  suffixes.take("sync");
+  suffixes.take("aligned");
+  decoder.out.kind = InstructionClass::kBarrier;
+  decoder.out.handler = nothing;
+  return true;
+}
+
+}  // namespace fusec::emulator

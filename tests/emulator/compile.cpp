@@ -1,0 +1,50 @@
+#include "emulator/compile.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace fusec::emulator::testing {
+namespace {
+
+std::string find_nvcc() {
+  for (const char* place : {"/usr/local/cuda/bin/nvcc", "/usr/bin/nvcc", "/opt/cuda/bin/nvcc"}) {
+    if (access(place, X_OK) == 0) return place;
+  }
+  return {};
+}
+
+std::string compile(const std::string& nvcc, const std::string& source, const std::string& arch) {
+  const auto output = std::filesystem::temp_directory_path() / fmt::format("fusec_emulator_{}_{}.ptx", arch, getpid());
+  const std::string command = fmt::format("{} -ptx -lineinfo -arch={} {}/emulator/kernels/{} -o {}", nvcc, arch,
+                                          FUSEC_TESTS_DIR, source, output.string());
+  if (std::system(command.c_str()) != 0) return {};
+  std::ifstream file(output);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::filesystem::remove(output);
+  return text;
+}
+
+}  // namespace
+
+const Module* compiled_module(const char* source, const char* arch) {
+  static std::map<std::string, Module> modules;
+  const std::string nvcc = find_nvcc();
+  if (nvcc.empty()) {
+    MESSAGE("skipped: nvcc is missing");
+    return nullptr;
+  }
+  const auto known = modules.find(source);
+  if (known != modules.end()) return &known->second;
+  const std::string text = compile(nvcc, source, arch);
+  REQUIRE(!text.empty());
+  return &modules.emplace(source, Module(text, source)).first->second;
+}
+
+}  // namespace fusec::emulator::testing
