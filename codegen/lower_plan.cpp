@@ -95,10 +95,22 @@ class PlanLowering {
     launch(made.kernels, instead, kernel.nodes);
   }
 
+  // Analysis takes any custom op; source needs to know what to call.
+  void require_launcher(const Node& node) const {
+    if (node.op->special != Special::kExternal || !node.op->symbol.empty()) return;
+    if (graph_.attributes(node).has("symbol")) return;
+    throw Error(ErrorKind::kInput, {.file = graph_.file,
+                                    .pointer = "/nodes/" + std::to_string(node.file_position),
+                                    .what = "no source for a custom op",
+                                    .found = "op \"" + node.op->name + "\" without a launcher",
+                                    .expected = "attrs.symbol, or attrs.expr on an elemwise or broadcast op"});
+  }
+
   void add_special(NodeId id) {
     const Node& node = graph_.nodes[id];
     for (std::uint32_t i = 0; i < node.output_count; ++i) claim(node.first_output + i);
     if (node.op->special == Special::kExternal || node.op->special == Special::kCollective) {
+      require_launcher(node);
       LoweredStep step{.kind = node.op->special == Special::kExternal ? LoweredStep::Kind::kExternal
                                                                       : LoweredStep::Kind::kCollective,
                        .parameters = {},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/attribute_text.h"
@@ -10,6 +11,7 @@
 #include "ir/json_document.h"
 #include "ir/read_attributes.h"
 #include "ir/read_values.h"
+#include "ir/scalar_expression.h"
 #include "ir/spelling.h"
 #include "ir/type_rules.h"
 #include "ir/verify.h"
@@ -48,6 +50,15 @@ Attributes normalized(const GraphBuilder::Settings& settings, const OpDef& op, c
   const std::string file;
   const JsonDocument document = JsonDocument::parse(text, file);
   return read_attributes({document, file}, document.root(), document.root(), op, SymbolNames(symbols));
+}
+
+// Of a node given by an expression: elementwise where no operand is smaller than the result.
+OpPattern pointwise_kind(const Graph& graph, const Node& node) {
+  for (const ValueId v : node.inputs)
+    if (graph.operand(v).kind == Operand::Kind::kTensor &&
+        graph.tensor(v).shape != graph.tensor(node.first_output).shape)
+      return OpPattern::kBroadcast;
+  return OpPattern::kElemwise;
 }
 
 }  // namespace
@@ -196,9 +207,13 @@ std::vector<GraphBuilder::Tensor> GraphBuilder::custom(const std::string& op_nam
                                                        const std::vector<TensorType>& types, const Settings& settings,
                                                        const std::string& node_name) {
   if (op_name.empty() || types.empty()) usage("a custom op needs a name and at least one result");
-  const OpDef* row = graph_.op(op_name);
+  const bool expression =
+      std::any_of(settings.begin(), settings.end(), [](const Setting& s) { return s.name == "expr"; });
+  const OpDef* row = expression ? graph_.op(expression_key(op_name)) : graph_.op(op_name);
   Attributes attributes = as_usage(op_name, [&] { return normalized(settings, *row, graph_.symbols); });
-  return add(row, args, std::move(attributes), {types.begin(), types.end()}, node_name);
+  std::vector<Tensor> tensors = add(row, args, std::move(attributes), {types.begin(), types.end()}, node_name);
+  if (expression) graph_.nodes.back().pattern = pointwise_kind(graph_, graph_.nodes.back());
+  return tensors;
 }
 
 Node& GraphBuilder::producer(Tensor result) {

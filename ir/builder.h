@@ -85,7 +85,8 @@ class GraphBuilder {
   // A node with any number of results.
   std::vector<Tensor> results(const std::string& op_name, const std::vector<Arg>& args, const Settings& settings = {},
                               const std::string& node_name = "");
-  // A node whose op is not in the table: its results' types are given.
+  // A node whose op is not in the table: its results' types are given. With a setting "expr" (ir/scalar_expression.h)
+  // it is elementwise or broadcasting and needs no launcher.
   std::vector<Tensor> custom(const std::string& op_name, const std::vector<Arg>& args,
                              const std::vector<TensorType>& types, const Settings& settings = {},
                              const std::string& node_name = "");

@@ -2,6 +2,7 @@
 
 #include "ir/error.h"
 #include "ir/formula.h"
+#include "ir/scalar_expression.h"
 
 namespace fusec {
 namespace {
@@ -142,6 +143,10 @@ const OpDef* Graph::op(std::string_view op_name) {
   if (const OpDef* row = table_.find(op_name)) return row;
   const std::string key(op_name);
   if (const auto it = custom_rows_.find(key); it != custom_rows_.end()) return it->second.get();
+  if (is_expression_key(op_name)) {
+    auto row = std::make_shared<const OpDef>(expression_row(op_of_expression_key(op_name)));
+    return custom_rows_.emplace(key, std::move(row)).first->second.get();
+  }
   auto row = std::make_shared<OpDef>();
   row->name = op_name;
   row->family = "custom";

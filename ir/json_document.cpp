@@ -194,6 +194,14 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
                  .found = fmt::format("byte 0x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[bad]))),
                  .expected = "UTF-8 text"});
   }
+  // The parser would take it for the end of the text.
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    const Place place = place_of(text, nul);
+    throw Error(ErrorKind::kInput, {.file = file,
+                                    .what = fmt::format("not JSON at line {}, column {}", place.line, place.column),
+                                    .found = "a NUL byte",
+                                    .expected = "JSON; in a string it is \\u0000"});
+  }
   JsonDocument document;
   // Memory that is reserved and not used costs nothing; growing by copies would.
   document.values_.reserve(text.size() / 8 + 16);

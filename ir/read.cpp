@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <set>
 
 #include "ir/alias_order.h"
 #include "ir/error.h"
@@ -59,6 +60,7 @@ class ModelReader {
     NodeReader(context_, symbols, values_, graph_).read(*fields[kNodes]);
     read_outputs(*fields[kOutputs]);
     if (fields[kAliases]) read_aliases(*fields[kAliases]);
+    drop_repeated_checks();
     return std::move(graph_);
   }
 
@@ -90,6 +92,12 @@ class ModelReader {
       if (position++ == undetermined.front())
         context_.fail(member, "a symbol that no input determines", in_quotes(member.key_text()),
                       "an input with a dimension from which its value follows");
+  }
+
+  // A layer repeated a thousand times asks the same things of its dimensions each time.
+  void drop_repeated_checks() {
+    std::set<std::pair<Dim, Dim>> seen;
+    std::erase_if(graph_.checks, [&](const LaunchCheck& c) { return !seen.insert({c.left, c.right}).second; });
   }
 
   ValueId named_value(Json at, const char* what) {

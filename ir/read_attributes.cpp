@@ -127,8 +127,10 @@ Attributes custom_attributes(const ReadContext& context, Json attrs) {
   std::vector<Attribute> list;
   for (const Json member : attrs) {
     const std::string_view key = member.key_text();
-    if (key == "symbol" || key == "expr")
-      context.name(member, key == "symbol" ? "the launcher's name" : "the op's expression");
+    if (key == "expr") context.name(member, "the op's expression");
+    // It stands in emitted source as it is.
+    if (key == "symbol" && (!member.is(JsonKind::kString) || !is_identifier(member.text())))
+      context.unfit(member, "the launcher's name", "an identifier: letters, digits and _, no digit first");
     AttributeValue value;
     if (member.is(JsonKind::kString))
       value = std::string(member.text());

@@ -9,6 +9,7 @@
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/read_attributes.h"
+#include "ir/scalar_expression.h"
 #include "ir/spelling.h"
 #include "ir/type_rules.h"
 
@@ -239,12 +240,12 @@ void NodeReader::report_cycle(const std::vector<std::uint32_t>& waiting) const {
 void NodeReader::add(NodeId id) {
   const FileNode& file_node = nodes_[id];
   const Op& op = ops_[file_node.op];
-  Node node{.name = std::string(context_.document.strings()[file_node.name]), .op = op.row};
+  Node node{.name = std::string(context_.document.strings()[file_node.name]), .op = row_of(file_node)};
   node.inputs = operands(file_node, op);
   const std::optional<Json> attrs =
       file_node.attributes == kNone ? std::nullopt : std::optional(json(file_node.attributes));
-  Attributes attributes = read_attributes(context_, json(file_node.at), attrs, *op.row, symbols_);
-  std::vector<ValueType> types = infer(file_node, *op.row, node.inputs, attributes);
+  Attributes attributes = read_attributes(context_, json(file_node.at), attrs, *node.op, symbols_);
+  std::vector<ValueType> types = infer(file_node, *node.op, node.inputs, attributes);
   node.attributes = graph_.intern(std::move(attributes));
   node.pattern = file_node.pattern;
   node.fuse = file_node.fuse;
@@ -257,6 +258,16 @@ void NodeReader::add(NodeId id) {
     }
   }
   publish(id, file_node, graph_.add_node(std::move(node), types, std::move(names)));
+}
+
+const OpDef* NodeReader::row_of(const FileNode& node) {
+  const OpDef* row = ops_[node.op].row;
+  const bool pointwise = node.pattern == OpPattern::kElemwise || node.pattern == OpPattern::kBroadcast;
+  if (!row->custom || !pointwise || node.attributes == kNone || !json(node.attributes).is(JsonKind::kObject))
+    return row;
+  for (const Json member : json(node.attributes))
+    if (member.key_text() == "expr") return graph_.op(expression_key(row->name));
+  return row;
 }
 
 std::vector<ValueId> NodeReader::operands(const FileNode& node, const Op& op) {

@@ -69,6 +69,8 @@ class NodeReader {
   [[noreturn]] void report_cycle(const std::vector<std::uint32_t>& waiting) const;
 
   void add(NodeId id);
+  // A custom op's nodes have a row of their own where they carry an expression.
+  const OpDef* row_of(const FileNode& node);
   std::vector<ValueId> operands(const FileNode& node, const Op& op);
   ValueId operand(Json at, std::size_t position, const Op& op);
   Dim dim_operand(Json at) const;
