@@ -8,6 +8,7 @@
 #include "codegen/identifiers.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
+#include "ir/spelling.h"
 
 namespace fusec {
 namespace {
@@ -465,8 +466,9 @@ class HostPart {
     std::string json = "{";
     for (const Attribute& a : graph_.attributes(node).list()) {
       const auto* raw = std::get_if<RawJson>(&a.value);
-      if (!raw) continue;
-      json += (json.size() > 1 ? "," : "") + fmt::format("\"{}\":{}", a.name, raw->text);
+      const auto* text = std::get_if<std::string>(&a.value);
+      if (!raw && !text) throw InternalError("an attribute of a custom op that is no JSON");
+      json += (json.size() > 1 ? "," : "") + json_string(a.name) + ":" + (raw ? raw->text : json_string(*text));
     }
     return json + "}";
   }

@@ -1,0 +1,187 @@
+// fusec as a library: build or read a graph, compile it, get every result as a value.
+//
+//   fusec::ModelBuilder builder("swiglu");
+//   builder.symbol("tokens", {.max = 8192});
+//   const auto gate = builder.input("gate", "bfloat16", {"tokens", 14336});
+//   const auto up = builder.input("up", "bfloat16", {"tokens", 14336});
+//   builder.output(builder.op("mul", {builder.op("silu", {gate}), up}));
+//   const fusec::Compilation c = fusec::compile(builder.build(), {.arch = "sm_90a"});
+//   c.source;      // out.cu
+//   c.kernels[0];  // its name, nodes, PTX
+//
+// Functions print nothing, never exit, and may be called from several threads at once on different objects; a Model and
+// a Registry are immutable once made. What goes wrong is a fusec::Error (fusec/error.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "fusec/error.h"
+
+namespace fusec {
+
+class Graph;
+class OpTable;
+
+// A dimension: a number, or an expression of symbols ("2*tokens").
+struct Dimension {
+  Dimension(std::int64_t extent) : value(extent) {}                      // NOLINT(google-explicit-constructor)
+  Dimension(int extent) : value(std::int64_t{extent}) {}                 // NOLINT(google-explicit-constructor)
+  Dimension(const char* expression) : value(std::string(expression)) {}  // NOLINT(google-explicit-constructor)
+  Dimension(std::string expression) : value(std::move(expression)) {}    // NOLINT(google-explicit-constructor)
+  std::variant<std::int64_t, std::string> value;
+};
+
+struct TensorInfo {
+  std::string dtype;  // "bfloat16": the names of ml_dtypes
+  std::vector<Dimension> shape;
+};
+
+// --- operators of one's own
+
+struct OpDescription {
+  std::string name;                   // "my.scale_shift"
+  std::vector<std::string> operands;  // "x", "bias?" for an optional one
+  std::string pattern = "opaque";     // its pattern kind: elemwise, broadcast, injective, comm_reduce, ...
+  // What it computes, for elementwise and broadcasting ops: "$0 * sigmoid($1)". Empty: an external launcher.
+  std::string expression;
+  std::string launcher;  // the launcher's symbol, as the emitted host part calls it
+  // The result's dtype and shape from the operands'. Empty: the broadcast of the operands, with the first one's dtype.
+  std::function<TensorInfo(const std::vector<TensorInfo>&)> infer;
+};
+
+// The operators that models may use: those of the format, and those added. A value.
+class Registry {
+ public:
+  Registry();
+  Registry with(OpDescription op) const;
+  std::vector<std::string> op_names() const;
+  const OpTable& table() const { return *table_; }
+
+ private:
+  std::shared_ptr<const OpTable> table_;
+};
+
+// --- models
+
+class Model {
+ public:
+  static Model read(const std::string& path, const Registry& registry = {});  // "-" is standard input
+  // Weight files are looked for in `directory`.
+  static Model parse(std::string_view json, const std::string& directory = ".", const Registry& registry = {});
+
+  std::string name() const;
+  std::vector<std::string> node_names() const;  // in topological order
+  std::string to_json() const;
+  std::string to_text() const;
+
+  // Internal: the graph behind it.
+  explicit Model(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {}
+  const Graph& graph() const { return *graph_; }
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+};
+
+struct SymbolRange {
+  std::int64_t min = 1, max = 2147483647, multiple_of = 1;
+  std::optional<std::int64_t> hint;
+};
+
+class ModelBuilder {
+ public:
+  // A value of the model under construction.
+  struct Value {
+    std::string name;
+  };
+  using Operand = std::variant<Value, double, std::int64_t, bool, std::nullptr_t>;  // numbers are weakly typed scalars
+  using AttributeValue =
+      std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<std::string>>;
+  struct Attribute {
+    std::string name;
+    AttributeValue value;
+  };
+
+  explicit ModelBuilder(std::string name, Registry registry = {});
+  ~ModelBuilder();
+  ModelBuilder(ModelBuilder&&) noexcept;
+  ModelBuilder& operator=(ModelBuilder&&) noexcept;
+
+  void symbol(const std::string& name, SymbolRange range = {});
+  Value input(const std::string& name, const std::string& dtype, std::vector<Dimension> shape);
+  Value constant(const std::string& name, const std::string& dtype, std::vector<Dimension> shape);
+  Value constant(const std::string& name, const std::string& dtype, std::vector<Dimension> shape,
+                 std::vector<double> data);
+  // A node with one result; `name` is made where it is empty.
+  Value op(const std::string& op, std::vector<Operand> operands, std::vector<Attribute> attributes = {},
+           const std::string& name = "");
+  // A node with `count` results (split, topk).
+  std::vector<Value> op_several(const std::string& op, std::size_t count, std::vector<Operand> operands,
+                                std::vector<Attribute> attributes = {}, const std::string& name = "");
+  void output(const Value& value);
+
+  // Checks the whole model and infers its types. Errors carry the JSON pointer of the model as `Model::to_json` writes
+  // it.
+  Model build() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// --- compilation
+
+struct Options {
+  std::string strategy = "full";  // none, tvm or full
+  std::string arch = "sm_80";
+  std::uint32_t max_fused_ops = 256;
+  std::uint32_t max_args = 0;  // 0: the strategy's own limit
+  std::vector<std::string> no_fuse_ops, no_fuse_nodes;
+  bool round_intermediates = false;
+  bool ptx = false;             // compile with NVRTC: Kernel::ptx and ::cubin are filled in
+  int jobs = 0;                 // NVRTC compilations at a time; 0: as many as there are processors
+  std::string cache_directory;  // where NVRTC's results are kept; "" for nowhere
+};
+
+struct Group {
+  std::string name;
+  std::vector<std::string> nodes;
+  std::string pattern;
+};
+
+struct KernelInfo {
+  std::string name;                               // of the __global__ function
+  std::string schedule;                           // "pointwise", "contraction_mma", ...
+  std::string source;                             // its text
+  std::shared_ptr<const std::string> ptx, cubin;  // of the module that it is in, shared by the module's kernels
+};
+
+struct Compilation {
+  std::string identifier;     // M of the host interface
+  std::string source;         // out.cu
+  std::string manifest;       // JSON
+  std::string partition;      // the partition report, JSON
+  std::string plan;           // the plan file, JSON
+  std::vector<Group> groups;  // in execution order
+  std::vector<KernelInfo> kernels;
+  std::vector<std::string> diagnostics;  // warnings
+};
+
+// The whole pipeline. Throws Error(kEnvironment) where PTX is asked for and NVRTC is missing or refuses the source.
+Compilation compile(const Model& model, const Options& options = {});
+
+// The pattern kind of every node, by node: a single pass.
+std::vector<std::string> annotate_patterns(const Model& model, const std::string& strategy = "full");
+// The groups alone: annotation and partition, no code generation.
+std::vector<Group> partition(const Model& model, const Options& options = {});
+
+std::string_view version();
+
+}  // namespace fusec
