@@ -7,10 +7,10 @@
 #include "analysis/annotate.h"
 #include "codegen/manifest.h"
 #include "fusec/fusec.h"
-#include "ir/custom_expression.h"
 #include "ir/ops/common.h"
 #include "ir/parse_dim.h"
 #include "ir/read.h"
+#include "ir/scalar_expression.h"
 #include "ir/text.h"
 #include "ir/write.h"
 #include "pipeline.h"
@@ -66,7 +66,7 @@ std::vector<ValueType> inferred(const OpDescription& description, const OpCall& 
     if (const auto* extent = std::get_if<std::int64_t>(&d.value))
       type.shape.emplace_back(*extent);
     else
-      type.shape.push_back(parse_dim(std::get<std::string>(d.value), call.symbols));
+      type.shape.push_back(parse_dim(std::get<std::string>(d.value), SymbolNames(call.symbols)));
   }
   return {type};
 }
@@ -119,15 +119,8 @@ Registry Registry::with(OpDescription description) const {
     row.special = Special::kExternal;
     row.symbol = description.launcher.empty() ? description.name : description.launcher;
   } else {
-    try {
-      check_custom_expression(description.expression, description.operands.size());
-    } catch (const OpError& error) {
-      throw Error(ErrorKind::kUsage, Error::Parts{.what = "the expression of op " + description.name,
-                                                  .found = error.found,
-                                                  .expected = error.expected});
-    }
-    row.formula = [text = description.expression](Formula& f, std::size_t, std::span<const IndexExpr> index) {
-      return custom_expression(f, text, index);
+    row.formula = [text = description.expression](Formula& f, std::size_t, std::span<const IndexExpr> index) -> ExprId {
+      return scalar_expression(text, f, index);
     };
   }
   row.infer = [description](const OpCall& call) { return inferred(description, call); };
