@@ -81,8 +81,9 @@ void check_family(const std::string& family) {
 }  // namespace
 
 TEST_CASE("op values agree with PyTorch") {
-  for (const char* family : {"unary", "binary", "ternary", "creation", "reduction", "composite", "gated", "rotary",
-                             "quantize", "movement", "indexing", "matrix", "convolution", "attention", "pooling", "quantized"}) {
+  for (const char* family :
+       {"unary", "binary", "ternary", "creation", "reduction", "composite", "gated", "rotary", "quantize", "movement",
+        "indexing", "matrix", "convolution", "attention", "pooling", "quantized"}) {
     CAPTURE(family);
     check_family(family);
   }
