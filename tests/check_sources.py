@@ -20,7 +20,7 @@ MAY_INCLUDE = {
 FOLDERS = {"ir", "analysis", "transforms", "codegen", "runtime", "src", "fusec"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Put together from parts, so that this file does not name them itself.
-MACHINE_PATHS = re.compile("|".join(["/" + "work/", r"\.\./" + "shared", r"\." + "library", "/" + "home/", "farm" + "-[a-z]"]))
+MACHINE_PATHS = re.compile("|".join(["/" + "work/", r"\.\./" + "shared", r"(?<!\w)\." + "library", "/" + "home/", "farm" + "-[a-z]"]))
 SKIPPED = {".git", "build", ".deps", ".cache", "__pycache__", "corpus"}
 
 
