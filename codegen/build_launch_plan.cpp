@@ -188,16 +188,27 @@ class Builder {
   void make_steps() {
     for (std::uint32_t g = 0; g < lowered_.groups.size(); ++g)
       for (const LoweredStep& lowered : lowered_.groups[g].steps) result_.steps.push_back(make_step(lowered, g));
-    for (const auto& [output, input] : copies_) {
-      LaunchStep step;
-      step.kind = LaunchStep::Kind::kCopy;
-      step.bytes = bytes_of(graph_.tensor(output));
-      step.arguments = {buffer_argument(input), buffer_argument(output)};
-      step.reads = {output};
-      step.writes = {input};
-      step.group = plan_.groups.empty() ? 0 : static_cast<std::uint32_t>(plan_.groups.size() - 1);
-      result_.steps.push_back(std::move(step));
+    // Results that are an input or a constant themselves; before the copies below, which may overwrite an input.
+    for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
+      const ValueId v = result_.results[i];
+      if (graph_.value(v).kind == Value::Kind::kResult) continue;
+      Argument result;
+      result.buffer = {BufferRef::Kind::kOutput, i, 0};
+      push_copy(v, std::move(result), v);
     }
+    for (const auto& [output, input] : copies_) push_copy(input, buffer_argument(input), output);
+  }
+
+  // At the end of the launch: to <- the buffer of `from`.
+  void push_copy(ValueId written, Argument to, ValueId from) {
+    LaunchStep step;
+    step.kind = LaunchStep::Kind::kCopy;
+    step.bytes = bytes_of(graph_.tensor(from));
+    step.arguments = {std::move(to), buffer_argument(from)};
+    step.reads = {from};
+    step.writes = {written};
+    step.group = plan_.groups.empty() ? 0 : static_cast<std::uint32_t>(plan_.groups.size() - 1);
+    result_.steps.push_back(std::move(step));
   }
 
   void name_kernels() {
