@@ -9,6 +9,7 @@
 #include "codegen/copy_expr.h"
 #include "codegen/fusion_facts.h"
 #include "ir/error.h"
+#include "ir/type.h"
 
 namespace fusec {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 // Beyond these an intermediate is stored rather than computed anew. Costs count operations (a function is 8).
 constexpr int kCheapOperand = 8;  // of a matrix product's operand: computed once for every tile
 constexpr int kCheapWindow = 64;  // times the size of the window that needs it
+constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 32;
 constexpr std::size_t kMostCopies = 24;
 constexpr std::size_t kMostExprs = 30000;
 constexpr std::size_t kMostOutputs = 8;
@@ -195,7 +197,15 @@ class GroupLowering {
     const Shape& operand_shape = graph_.tensor(v).shape;
     for (std::size_t d = 0; d < operand.rows.size(); ++d)
       if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0) return false;
-    return !rows_known || mapped_rows(operand, load, v, shape) == consumer.rows;
+    const std::vector<bool> rows = mapped_rows(operand, load, v, shape);
+    return (!rows_known || rows == consumer.rows) && enough_rows(rows, shape);
+  }
+
+  // A team of threads makes all columns of a row: few long rows would leave most of the device idle.
+  bool enough_rows(const std::vector<bool>& rows, const Shape& shape) const {
+    IndexExpr row_count = 1, columns = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) (rows[d] ? row_count : columns) *= shape[d];
+    return value_at_hint(columns, graph_.symbols) <= kLongRow || value_at_hint(row_count, graph_.symbols) >= kFewRows;
   }
 
   // --- units
