@@ -1,5 +1,7 @@
 #include "transforms/explain.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -15,7 +17,9 @@ namespace {
 
 constexpr int kMostChanges = 8;  // "the smallest change" is not a rebuilt model
 
-// Beyond this the ledger names the node where ways meet instead of searching the one on the way that is to blame.
+// Beyond the first the ledger suggests what would remove the obstacle it names without trying whether that is enough;
+// beyond the second it names the node where ways meet instead of searching the one on the way that is to blame.
+constexpr std::size_t kMostNodesForTriedLedger = 400;
 constexpr std::size_t kMostNodesForPreciseLedger = 20000;
 
 // Global memory traffic of groups, as they are or as one.
@@ -161,7 +165,6 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
     return answer;
   }
   Traffic traffic(graph, plan);
-  answer.bytes_saved = traffic.saved_by_joining(groups);
   if (is_of_partitioner(plan, answer.nodes.front())) {
     FusionTrial trial(graph, kinds, plan);
     std::vector<Vertex> vertices;
@@ -178,6 +181,12 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
       obstacle.bytes_saved = traffic.saved_by_joining({groups[i - 1], groups[i]});
     }
   }
+  // One kernel for these nodes is one for what lies between, too.
+  for (const Obstacle& o : answer.obstacles) {
+    groups.push_back(plan.group_of[o.from]);
+    if (o.to != kNone) groups.push_back(plan.group_of[o.to]);
+  }
+  answer.bytes_saved = traffic.saved_by_joining(groups);
   return answer;
 }
 
@@ -187,6 +196,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
   Traffic traffic(graph, plan);
   std::optional<FusionTrial> trial;
   if (is_of_partitioner(plan, 0)) trial.emplace(graph, kinds, plan);
+  const bool tried = graph.nodes.size() <= kMostNodesForTriedLedger;
   const bool precise = graph.nodes.size() <= kMostNodesForPreciseLedger;
   std::unordered_map<Vertex, VertexObstacle> known;      // by leader
   std::vector<NodeId> noted(graph.nodes.size(), kNone);  // the latest consumer noted for a producer
@@ -208,6 +218,12 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
           entry.phase = obstacle.decision.phase;
           entry.blocker = trial->node_of(obstacle.decision.blocker);
           entry.would_allow = trial->suggest(obstacle).value_or("");
+          if (tried) {
+            FusionTrial changed = *trial;
+            const std::vector<std::string> changes =
+                changes_that_join(changed, {trial->vertex_of(from), trial->vertex_of(to)});
+            entry.would_allow = fmt::format("{}", fmt::join(changes, "; and "));
+          }
         }
       }
       entries.push_back(std::move(entry));

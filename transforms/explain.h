@@ -33,7 +33,7 @@ struct Explanation {
   // Together: how each node came to the others (its decision). Apart: nothing.
   std::vector<FusionDecision> joined;
   std::vector<Obstacle> obstacles;  // apart: in order of execution
-  std::int64_t bytes_saved = 0;     // apart: if all the groups in question were one kernel
+  std::int64_t bytes_saved = 0;     // apart: if the groups in question and between were one kernel
   // Apart: changes that, all together, were tried and do put the nodes in one kernel; empty where none was found.
   std::vector<std::string> would_allow;
 };
@@ -44,7 +44,8 @@ std::vector<NodeId> find_nodes(const Graph& graph, std::span<const std::string> 
 Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
                     std::span<const NodeId> nodes);
 
-// Each edge between two groups, once, by producer and consumer.
+// Each edge between two groups, once, by producer and consumer. In small graphs `would_allow` was tried and puts the
+// two in one kernel; in larger ones it removes the obstacle named.
 struct LedgerEntry {
   NodeId from = kNone, to = kNone;
   FusionRule rule = FusionRule::kUndecided;

@@ -52,7 +52,7 @@ void write_obstacle(const Graph& graph, const Obstacle& o, Out out) {
   if (o.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, o.blocker));
   if (o.to != kNone) fmt::format_to(out, "; joining would save {}", bytes_text(o.bytes_saved));
   fmt::format_to(out, "\n");
-  if (!o.would_allow.empty()) fmt::format_to(out, "    would be allowed: {}\n", o.would_allow);
+  if (!o.would_allow.empty()) fmt::format_to(out, "    out of the way: {}\n", o.would_allow);
 }
 
 void write_obstacle_json(const Graph& graph, const Obstacle& o, Out out) {
