@@ -33,6 +33,8 @@ def run_one(args, case, folder):
         return str(e)
     if p.returncode != 0:
         return f"exit status {p.returncode}: {p.stdout.decode('utf-8', 'replace').strip()[-1500:]}"
+    if not os.path.exists(outputs):
+        return "exit status 0, but no outputs were written"
     want, got = tensors.read(os.path.join(MODELS, expected)), tensors.read(outputs)
     if set(want) != set(got):
         return f"outputs are {sorted(got)}, expected {sorted(want)}"
