@@ -347,7 +347,7 @@ std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, 
   } catch (const OpError& error) {
     context_.fail(json(node.at), error);
   }
-  if (node.outputs != kNone) check_declared(node, types);
+  if (node.outputs != kNone && !op.custom) check_declared(node, types);  // a custom op has no types but those
   return types;
 }
 
