@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check_errors.py FUSEC: every malformed model of tests/errors makes the program exit with status 1, say exactly the
-expected line, write nothing to standard output and leave an existing output file as it was."""
+expected line, write nothing to standard output and leave an existing output file as it was. The models of
+tests/errors/program are read without complaint; a later step refuses them."""
 import concurrent.futures
 import os
 import subprocess
@@ -11,14 +12,14 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "errors")
 SENTINEL = b"what was there before\n"
 
 
-def problem(fusec, name, scratch):
+def problem(fusec, folder, name, scratch):
     """What is wrong with the program's answer to one model, or None."""
     output = os.path.join(scratch, name + ".cu")
     with open(output, "wb") as f:
         f.write(SENTINEL)
     # In the folder itself, so that the message names the file as the expectation does.
-    run = subprocess.run([fusec, name + ".json", "-o", output], cwd=FOLDER, capture_output=True, timeout=60)
-    with open(os.path.join(FOLDER, name + ".error"), "rb") as f:
+    run = subprocess.run([fusec, name + ".json", "-o", output], cwd=folder, capture_output=True, timeout=60)
+    with open(os.path.join(folder, name + ".error"), "rb") as f:
         expected = f.read().strip()
     with open(output, "rb") as f:
         after = f.read()
@@ -35,15 +36,16 @@ def problem(fusec, name, scratch):
 
 def main():
     fusec = os.path.abspath(sys.argv[1])
-    names = sorted(e[:-5] for e in os.listdir(FOLDER) if e.endswith(".json"))
+    cases = [(folder, e[:-5]) for folder in (FOLDER, os.path.join(FOLDER, "program"))
+             for e in sorted(os.listdir(folder)) if e.endswith(".json")]
     failures = 0
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, what in zip(names, pool.map(lambda n: problem(fusec, n, scratch), names)):
+        for (_, name), what in zip(cases, pool.map(lambda case: problem(fusec, *case, scratch), cases)):
             if what:
                 failures += 1
                 print(f"{name}: {what}")
-    print(f"{len(names)} malformed models, {failures} answered wrongly")
-    return 1 if failures or len(names) < 120 else 0
+    print(f"{len(cases)} malformed models, {failures} answered wrongly")
+    return 1 if failures or len(cases) < 120 else 0
 
 
 if __name__ == "__main__":
