@@ -190,6 +190,11 @@ std::string region_text(const Region* region) {
   return region == nullptr ? std::string() : region->name;
 }
 
+// Read first: many host threads would otherwise write one cache line over and over.
+void mark_touched(Region& region) {
+  if (!region.touched.load(std::memory_order_relaxed)) region.touched.store(true, std::memory_order_relaxed);
+}
+
 void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, const Request& request,
                   const std::byte* data) {
   Block& block = *warp.block;
@@ -260,6 +265,7 @@ bool resolve_together(Warp& warp, const Request& request, std::uint32_t lanes, c
       (all & (std::bit_floor(request.bytes) - 1)) != 0 || (request.access != Access::kRead && !region->writable)) {
     return false;
   }
+  mark_touched(*region);
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     const std::uint64_t offset = addresses[lane] - region->base;
@@ -432,6 +438,7 @@ std::byte* resolve_global(Warp& warp, int lane, std::uint64_t address, const Req
     report(warp, lane, FindingKind::kReadOnlyWrite, "writes a buffer that is an input", address, region->name);
     return nullptr;
   }
+  mark_touched(*region);
   const std::uint64_t offset = address - region->base;
   if (!region->writers.empty()) check_owners(warp, *region, lane, offset, request, data);
   std::vector<std::uint8_t>& touched = request.access == Access::kRead ? region->sectors_read : region->sectors_written;

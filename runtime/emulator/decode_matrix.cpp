@@ -58,10 +58,10 @@ T element_value(Type type, std::uint64_t raw) {
   }
 }
 
-// Gathers A as m x k and B transposed as n x k, so that the product runs along k in both.
-template <class T>
-void gather(const Warp& warp, const Operand* registers, int count, Type type, bool is_a, int m, int k, T* out) {
-  const int width = bits(type), per_register = register_bits(type) / width;
+template <class T, class Convert>
+void gather_with(const Warp& warp, const Operand* registers, int count, Type type, bool is_a, int m, int k, T* out,
+                 Convert convert) {
+  const int width = bits(type), per_register = register_bits(type) / width, bytes = register_bits(type) / 8;
   const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
   for (int r = 0; r < count; ++r) {
     const bool tall = is_a && m == 16;
@@ -69,10 +69,33 @@ void gather(const Warp& warp, const Operand* registers, int count, Type type, bo
     const std::byte* source = warp.source(registers[r].slot);
     for (int lane = 0; lane < kLanes; ++lane) {
       std::uint64_t raw = 0;
-      std::memcpy(&raw, source + lane * (register_bits(type) / 8), static_cast<std::size_t>(register_bits(type) / 8));
+      if (bytes == 4)
+        std::memcpy(&raw, source + lane * 4, 4);
+      else
+        std::memcpy(&raw, source + lane * 8, 8);
       T* row = out + static_cast<std::ptrdiff_t>((lane / 4 + row_offset) * k + (lane % 4) * per_register + k_offset);
-      for (int i = 0; i < per_register; ++i) row[i] = element_value<T>(type, (raw >> (i * width % 64)) & mask);
+      for (int i = 0; i < per_register; ++i) row[i] = convert((raw >> (i * width % 64)) & mask);
     }
+  }
+}
+
+// Gathers A as m x k and B transposed as n x k, so that the product runs along k in both.
+template <class T>
+void gather(const Warp& warp, const Operand* registers, int count, Type type, bool is_a, int m, int k, T* out) {
+  const auto with = [&](auto convert) { gather_with(warp, registers, count, type, is_a, m, k, out, convert); };
+  switch (type) {
+    case Type::kF16:
+      return with([](std::uint64_t raw) { return element_value<T>(Type::kF16, raw); });
+    case Type::kBF16:
+      return with([](std::uint64_t raw) { return element_value<T>(Type::kBF16, raw); });
+    case Type::kTF32:
+      return with([](std::uint64_t raw) { return element_value<T>(Type::kTF32, raw); });
+    case Type::kS8:
+      return with([](std::uint64_t raw) { return element_value<T>(Type::kS8, raw); });
+    case Type::kU8:
+      return with([](std::uint64_t raw) { return element_value<T>(Type::kU8, raw); });
+    default:
+      return with([type](std::uint64_t raw) { return element_value<T>(type, raw); });
   }
 }
 

@@ -337,6 +337,7 @@ class Workers {
 
 void count_distinct(const std::vector<std::unique_ptr<Region>>& regions, Counters& counters) {
   for (const std::unique_ptr<Region>& region : regions) {
+    if (!region->touched) continue;
     for (std::uint8_t touched : region->sectors_read) counters.distinct_sectors_read += touched;
     for (std::uint8_t touched : region->sectors_written) counters.distinct_sectors_written += touched;
   }

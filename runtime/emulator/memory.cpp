@@ -23,10 +23,13 @@ std::uint32_t MemoryData::add(std::string name, std::span<std::byte> bytes, bool
 namespace {
 
 void begin_launch(Region& region, bool check_races) {
+  // Shadow state is as large as the buffer: what the last launch left alone is clean already.
+  const bool tracks_readers = check_races && region.writable;
+  if (!region.touched.exchange(false) && tracks_readers == !region.readers.empty()) return;
   region.sectors_read.assign(region.bytes / 32 + 1, 0);
   region.sectors_written.assign(region.bytes / 32 + 1, 0);
   for (ByteOwner& owner : region.writers) owner = std::min(owner, kBefore);
-  if (check_races && region.writable)
+  if (tracks_readers)
     region.readers.assign(region.bytes, kNobody);
   else
     region.readers.clear();

@@ -32,6 +32,7 @@ struct Region {
   std::uint64_t bytes = 0;
   std::uint64_t base = 0;  // device address
   bool writable = true;
+  std::atomic<bool> touched{true};                          // since the last launch began
   std::vector<ByteOwner> writers;                           // a byte each; empty: read-only and initialized
   std::vector<ByteOwner> readers;                           // of this launch; empty: not tracked
   std::vector<std::uint8_t> sectors_read, sectors_written;  // of this launch, one a sector

@@ -22,7 +22,7 @@ std::string find_nvcc() {
 
 std::string compile(const std::string& nvcc, const std::string& source, const std::string& arch) {
   const auto output = std::filesystem::temp_directory_path() / fmt::format("fusec_emulator_{}_{}.ptx", arch, getpid());
-  const std::string command = fmt::format("{} -ptx -lineinfo -arch={} {}/emulator/kernels/{} -o {}", nvcc, arch,
+  const std::string command = fmt::format("{} -ptx -std=c++17 -lineinfo -arch={} {}/emulator/kernels/{} -o {}", nvcc, arch,
                                           FUSEC_TESTS_DIR, source, output.string());
   if (std::system(command.c_str()) != 0) return {};
   std::ifstream file(output);
