@@ -159,6 +159,21 @@ const OpDef* Graph::op(std::string_view op_name) {
   return row.get();
 }
 
+Graph Graph::emptied() const {
+  Graph graph(table_);
+  graph.name = name;
+  graph.file = file;
+  graph.directory = directory;
+  graph.symbols = symbols;
+  graph.checks = checks;
+  graph.custom_rows_ = custom_rows_;
+  graph.types_ = types_;
+  graph.type_index_ = type_index_;
+  graph.attribute_sets_ = attribute_sets_;
+  graph.attribute_index_ = attribute_index_;
+  return graph;
+}
+
 const Constant* Graph::constant_of(ValueId v) const {
   return values_[v].kind == Value::Kind::kConstant ? &constants[values_[v].index] : nullptr;
 }

@@ -100,6 +100,10 @@ class Graph {
   const OpDef* op(std::string_view op_name);
   const OpTable& table() const { return table_; }
 
+  // The same model without inputs, constants, nodes and outputs: what a pass fills anew. Ids of types and of attribute
+  // sets, and the rows of custom ops, stay what they are.
+  Graph emptied() const;
+
   // --- views
   Operand operand(ValueId v) const;  // kNone gives an absent one
   std::vector<Operand> operands(const Node& node) const;

@@ -106,9 +106,12 @@ class Compilation {
     const auto start = std::chrono::steady_clock::now();
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
+    if (a_.dump_before == "canonicalize") show("before canonicalize", graph);
     file_nodes_ = graph.nodes.size();
     dump("read", graph);
     planned_ = pipeline_.plan(std::move(graph));
+    dump("canonicalize", planned_.graph);
+    if (a_.dump_before == "fuse") show("before fuse", planned_.graph);
     dump("fuse", planned_.graph);
     if (needs_source()) {
       generated_ = pipeline_.generate(planned_, std::max(1u, std::thread::hardware_concurrency()));
@@ -131,9 +134,11 @@ class Compilation {
   }
   bool needs_source() const { return wants("cu") || wants("ptx") || wants("cubin") || wants("manifest"); }
 
+  static void show(std::string_view when, const Graph& graph) {
+    fmt::print(stderr, "# {}\n{}\n", when, graph_text(graph));
+  }
   void dump(std::string_view pass, const Graph& graph) const {
-    if (a_.dump_after == pass || a_.dump_after == "all")
-      fmt::print(stderr, "# after {}\n{}\n", pass, graph_text(graph));
+    if (a_.dump_after == pass || a_.dump_after == "all") show("after " + std::string(pass), graph);
   }
 
   void compile() {
@@ -155,10 +160,24 @@ class Compilation {
     }
   }
 
+  // The node that now computes what the file's node did.
+  std::vector<std::string> present(std::vector<std::string> names) const {
+    for (std::string& wanted : names) {
+      if (planned_.graph.find_node(wanted) != kNone) continue;
+      for (std::size_t n = 0; n < planned_.report.stands_for.size(); ++n) {
+        const auto& origins = planned_.report.stands_for[n];
+        if (std::find(origins.begin(), origins.end(), wanted) == origins.end()) continue;
+        wanted = planned_.graph.nodes[n].name;
+        break;
+      }
+    }
+    return names;
+  }
+
   void require_one_kernel() const {
     for (const std::string& list : a_.one_kernel) {
       const std::vector<std::string> names = name_list(list);
-      const auto nodes = find_nodes(planned_.graph, names);
+      const auto nodes = find_nodes(planned_.graph, present(names));
       const Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
       if (explanation.one_kernel) continue;
       throw Error(ErrorKind::kInput, {.file = planned_.graph.file,
@@ -174,7 +193,7 @@ class Compilation {
                                  : explain_all_text(planned_.graph, planned_.kinds, planned_.plan));
         continue;
       }
-      const auto nodes = find_nodes(planned_.graph, name_list(list));
+      const auto nodes = find_nodes(planned_.graph, present(name_list(list)));
       const Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
       fmt::print("{}", a_.json ? explanation_json(planned_.graph, planned_.plan, explanation)
                                : explanation_text(planned_.graph, planned_.plan, explanation));
@@ -226,8 +245,8 @@ int run(const Arguments& a) {
   }
   if (a.compile.model.empty()) usage("no model is given", "", "fusec model.json -o out.cu");
   for (const std::string& pass : {a.dump_after, a.dump_before})
-    if (!pass.empty() && pass != "all" && pass != "read" && pass != "fuse")
-      usage("no such pass to dump the graph at", "\"" + pass + "\"", "read, fuse or all");
+    if (!pass.empty() && pass != "all" && pass != "read" && pass != "canonicalize" && pass != "fuse")
+      usage("no such pass to dump the graph at", "\"" + pass + "\"", "read, canonicalize, fuse or all");
   return Compilation(a).run();
 }
 

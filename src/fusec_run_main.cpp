@@ -11,6 +11,7 @@
 #include "output_file.h"
 #include "profile.h"
 #include "runtime/cuda_device.h"
+#include "runtime/emulator/ptx_command.h"
 #include "runtime/emulator_device.h"
 #include "runtime/tensor_file.h"
 
@@ -26,6 +27,10 @@ struct Arguments {
   bool verify_given = false, json = false;
   int bench = -1;
   std::uint64_t sample_blocks = 0;
+  // any PTX file instead of a model
+  std::string ptx, kernel, grid = "1", block = "1", cluster;
+  std::vector<std::string> kernel_arguments;
+  std::uint32_t shared = 0;
 };
 
 int device_number(const std::string& device) {
@@ -125,7 +130,40 @@ class Run {
   std::size_t findings_ = 0;
 };
 
+// One kernel of a PTX file on the emulator, as an executor and sanitizer of its own.
+int run_ptx(const Arguments& a) {
+  if (a.kernel.empty()) throw Error(ErrorKind::kUsage, Error::Parts{.what = "--ptx without --kernel"});
+  emulator::PtxCommand command;
+  command.ptx_file = a.ptx;
+  command.kernel = a.kernel;
+  command.grid = emulator::parse_dim3(a.grid, "--grid");
+  command.block = emulator::parse_dim3(a.block, "--block");
+  if (!a.cluster.empty()) command.cluster = emulator::parse_dim3(a.cluster, "--cluster");
+  command.dynamic_shared_bytes = a.shared;
+  command.arguments = a.kernel_arguments;
+  command.inputs_file = a.inputs;
+  command.outputs_file = a.outputs;
+  command.options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  command.options.sample_blocks = a.sample_blocks;
+  KernelProfile profile{a.kernel, 0, emulator::run_ptx_command(command)};
+  const bool good = profile.report.findings.empty();
+  if (!good) fmt::print(stderr, "{}", emulator::describe(profile.report));
+  if (!a.profile.empty()) {
+    const bool json = a.json || a.profile != "-";
+    write_output(a.profile, json ? profile_json({profile}) : profile_text({profile}));
+  }
+  return good ? 0 : 1;
+}
+
 int run(const Arguments& a) {
+  if (!a.ptx.empty()) {
+    if (!a.compile.model.empty())
+      throw Error(ErrorKind::kUsage, Error::Parts{.what = "a model and --ptx", .expected = "one of them"});
+    return run_ptx(a);
+  }
+  if (a.compile.model.empty())
+    throw Error(ErrorKind::kUsage,
+                Error::Parts{.what = "no model is given", .expected = "a model file, or --ptx=FILE"});
   if (a.device != "reference" && a.device != "emulator" && device_number(a.device) < 0)
     throw Error(ErrorKind::kUsage,
                 Error::Parts{.what = "--device", .found = a.device, .expected = "reference, emulator or cuda[:N]"});
@@ -141,7 +179,7 @@ int main(int argc, char** argv) {
       "  fusec-run model.json --inputs=in.safetensors --outputs=out.safetensors --device=emulator"};
   app.set_version_flag("--version", std::string("fusec-run ") + FUSEC_VERSION);
   fusec::Arguments a;
-  fusec::add_compile_options(app, a.compile, true);
+  fusec::add_compile_options(app, a.compile, false);
   app.add_option("--device", a.device, "reference, emulator or cuda[:N]")->capture_default_str();
   app.add_option("--inputs", a.inputs, "a safetensors file with the inputs and data-less constants by name");
   app.add_option("--outputs", a.outputs, "where the outputs go, as safetensors");
@@ -151,6 +189,15 @@ int main(int argc, char** argv) {
   app.add_option("--profile", a.profile, "FILE or -: what every kernel touched (emulator)");
   app.add_option("--sample-blocks", a.sample_blocks, "run only about so many blocks of each kernel (emulator)");
   app.add_flag("--json", a.json, "the profile for machines");
+  app.add_option("--ptx", a.ptx, "a PTX file: run one of its kernels on the emulator instead of a model");
+  app.add_option("--kernel", a.kernel, "its name");
+  app.add_option("--grid", a.grid, "X,Y,Z")->capture_default_str();
+  app.add_option("--block", a.block, "X,Y,Z")->capture_default_str();
+  app.add_option("--cluster", a.cluster, "X,Y,Z");
+  app.add_option("--shared", a.shared, "bytes of dynamic shared memory");
+  app.add_option("--arg", a.kernel_arguments, "one a parameter: in:NAME, out:NAME:DTYPE:SHAPE, i32:V, f32:V, null, ...")
+      ->allow_extra_args(false)
+      ->take_all();
   return fusec::run_program(app, argc, argv, a.compile, [&] {
     a.verify_given = verify->count() > 0;
     if (random->count() > 0)

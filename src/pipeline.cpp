@@ -1,6 +1,7 @@
 #include "pipeline.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -8,6 +9,8 @@
 #include "codegen/build_launch_plan.h"
 #include "codegen/lower_plan.h"
 #include "ir/error.h"
+#include "ir/verify.h"
+#include "transforms/canonicalize.h"
 #include "transforms/fuse.h"
 #include "transforms/plan_file.h"
 #include "transforms/verify_plan.h"
@@ -29,6 +32,15 @@ std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph)
   return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
 }
 
+// After every pass in debug builds, and where FUSEC_DEBUG asks for it.
+void verify_in_debug(const Graph& graph, const std::string& pass) {
+#ifdef NDEBUG
+  const char* level = std::getenv("FUSEC_DEBUG");
+  if (!level || *level == '0') return;
+#endif
+  verify(graph, pass);
+}
+
 }  // namespace
 
 void Pipeline::timed(const std::string& name, const std::function<void()>& stage) {
@@ -41,6 +53,14 @@ PlannedModel Pipeline::plan(Graph graph) {
   PlannedModel planned{std::move(graph), {}, {}, {}};
   planned.report.arch = options_.target.arch;
   timed("keep-apart", [&] { keep_apart(planned.graph, options_.no_fuse_ops, options_.no_fuse_nodes); });
+  if (options_.strategy == Strategy::kFull)
+    timed("canonicalize", [&] {
+      CanonicalGraph canonical = canonicalize(planned.graph);
+      planned.graph = std::move(canonical.graph);
+      planned.report.stands_for = std::move(canonical.stands_for);
+      planned.report.dropped = std::move(canonical.dropped);
+      verify_in_debug(planned.graph, "canonicalize");
+    });
   timed("annotate", [&] {
     planned.kinds =
         annotate(planned.graph, options_.strategy == Strategy::kFull ? PatternSource::kFormula : PatternSource::kTvm);
