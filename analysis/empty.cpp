@@ -1,2 +1,0 @@
-// Placeholder so that the library exists; goes away with the first real source.
-namespace fusec {}
