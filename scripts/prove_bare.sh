@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# prove_bare.sh bookworm|noble [FOLDER]: runs the README's two commands in a fresh Debian 12 or Ubuntu 24.04 that has
+# nothing but a shell, made by debootstrap in FOLDER (default: a temporary one, removed at the end), from what is
+# committed. Needs root and debootstrap; takes as long as a full build and the fast tests.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+suite=${1:?usage: scripts/prove_bare.sh bookworm|noble [FOLDER]}
+root=${2:-$(mktemp -d)}
+
+clean_up() {
+  umount "$root/proc" "$root/dev" 2>/dev/null || true
+  [ -n "${2:-}" ] || rm -rf --one-file-system "$root"
+}
+trap 'clean_up "$@"' EXIT
+
+if [ ! -e "$root/bin/sh" ]; then
+  case $suite in
+    bookworm) debootstrap --variant=minbase bookworm "$root" ;;
+    noble)  # Debian's debootstrap knows neither Ubuntu's release nor its keys; all Ubuntu releases share one script
+      debootstrap --variant=minbase --components=main,universe --no-check-gpg noble "$root" \
+        http://archive.ubuntu.com/ubuntu gutsy ;;
+    *) echo "unknown suite $suite" >&2; exit 2 ;;
+  esac
+fi
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+# The certificates of this machine, for machines behind a proxy; a root without a proxy needs none.
+if [ -e /etc/ssl/certs/ca-certificates.crt ] && [ ! -e "$root/etc/ssl/certs/ca-certificates.crt" ]; then
+  mkdir -p "$root/etc/ssl/certs"
+  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+fi
+mkdir -p "$root/fusec"
+git archive HEAD | tar -x -C "$root/fusec"
+
+in_root() {
+  chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+    /bin/bash -c "cd /fusec && $1"
+}
+for command in scripts/demo.sh .ci/run scripts/demo.sh; do
+  echo "prove: $command in a bare $suite"
+  start=$SECONDS
+  in_root "$command"
+  echo "prove: $command passed in $((SECONDS - start)) s"
+done
