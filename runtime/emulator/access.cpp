@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "runtime/emulator/lanes.h"
@@ -195,6 +196,16 @@ void mark_touched(Region& region) {
   if (!region.touched.load(std::memory_order_relaxed)) region.touched.store(true, std::memory_order_relaxed);
 }
 
+// Shadow state of global memory is shared by the host threads; no order between them is needed.
+template <class T>
+T peek(const T& place) {
+  return std::atomic_ref<T>(const_cast<T&>(place)).load(std::memory_order_relaxed);
+}
+template <class T>
+void poke(T& place, T value) {
+  std::atomic_ref<T>(place).store(value, std::memory_order_relaxed);
+}
+
 void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, const Request& request,
                   const std::byte* data) {
   Block& block = *warp.block;
@@ -205,21 +216,27 @@ void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, co
   bool unwritten = false, written_by_other = false, read_by_other = false;
   if (request.access == Access::kRead) {
     for (std::uint32_t i = 0; i < request.bytes; ++i) {
-      unwritten = unwritten || writers[i] == kNobody;
-      written_by_other = written_by_other || (writers[i] >= kFirstCode && writers[i] != mine);
+      const ByteOwner writer = peek(writers[i]);
+      unwritten = unwritten || writer == kNobody;
+      written_by_other = written_by_other || (writer >= kFirstCode && writer != mine);
     }
     if (readers != nullptr && !request.strong) {
       for (std::uint32_t i = 0; i < request.bytes; ++i) {
-        readers[i] = readers[i] == kNobody || readers[i] == mine ? mine : kMany;
+        const ByteOwner reader = peek(readers[i]);
+        if (reader != mine) poke(readers[i], reader == kNobody ? mine : kMany);
       }
     }
   } else {
     const bool atomic = request.access == Access::kAtomic || request.strong;
     for (std::uint32_t i = 0; i < request.bytes; ++i) {
-      unwritten = unwritten || (request.access == Access::kAtomic && writers[i] == kNobody);
-      written_by_other = written_by_other || (writers[i] >= kFirstCode && writers[i] != mine);
-      if (readers != nullptr) read_by_other = read_by_other || (readers[i] != kNobody && readers[i] != mine);
-      writers[i] = atomic ? kBefore : mine;
+      const ByteOwner writer = peek(writers[i]);
+      unwritten = unwritten || (request.access == Access::kAtomic && writer == kNobody);
+      written_by_other = written_by_other || (writer >= kFirstCode && writer != mine);
+      if (readers != nullptr) {
+        const ByteOwner reader = peek(readers[i]);
+        read_by_other = read_by_other || (reader != kNobody && reader != mine);
+      }
+      poke(writers[i], atomic ? kBefore : mine);
     }
   }
   if (unwritten) {
@@ -234,6 +251,10 @@ void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, co
          : written_by_other ? fmt::format("writes byte {}, which another block writes too", offset)
                             : fmt::format("writes byte {}, which another block reads in this launch", offset),
          region.base + offset, region.name);
+}
+
+void touch(std::uint8_t& sector) {
+  if (peek(sector) == 0) poke(sector, std::uint8_t{1});
 }
 
 const char* verb(Access access) {
@@ -276,9 +297,9 @@ bool resolve_together(Warp& warp, const Request& request, std::uint32_t lanes, c
     }
     std::vector<std::uint8_t>& touched =
         request.access == Access::kRead ? region->sectors_read : region->sectors_written;
-    touched[offset / 32] = 1;
-    touched[(offset + request.bytes - 1) / 32] = 1;
-    if (request.access == Access::kAtomic) region->sectors_read[offset / 32] = 1;
+    touch(touched[offset / 32]);
+    touch(touched[(offset + request.bytes - 1) / 32]);
+    if (request.access == Access::kAtomic) touch(region->sectors_read[offset / 32]);
   }
   return true;
 }
@@ -442,7 +463,8 @@ std::byte* resolve_global(Warp& warp, int lane, std::uint64_t address, const Req
   const std::uint64_t offset = address - region->base;
   if (!region->writers.empty()) check_owners(warp, *region, lane, offset, request, data);
   std::vector<std::uint8_t>& touched = request.access == Access::kRead ? region->sectors_read : region->sectors_written;
-  for (std::uint64_t sector = offset / 32; sector <= (offset + request.bytes - 1) / 32; ++sector) touched[sector] = 1;
+  for (std::uint64_t sector = offset / 32; sector <= (offset + request.bytes - 1) / 32; ++sector)
+    touch(touched[sector]);
   return region->host + offset;
 }
 

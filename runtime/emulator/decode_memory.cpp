@@ -274,6 +274,13 @@ bool decode_memory(Decoder& decoder) {
     decoder.suffixes.clear();
     decoder.out.kind = InstructionClass::kLoadStore;
     decoder.out.handler = nothing;
+  } else if (base == "createpolicy") {  // policies guide the cache only; any value does
+    decoder.suffixes.clear();
+    decoder.out.kind = InstructionClass::kMove;
+    decoder.out.handler = convert_address;
+    decoder.out.d = decoder.destination(decoder.operand(0), 8);
+    decoder.out.a = decoder.constant(0, 8);
+    decoder.out.d_width = decoder.out.a_width = 8;
   } else {
     return false;
   }

@@ -449,7 +449,8 @@ TEST_CASE("memory spaces and generic addresses") {
     ld.global.u64 %rd7, [pointer];
     ld.global.nc.u32 %r8, [%rd7];
     st.volatile.global.u32 [%rout+4], %r8;
-    ld.global.L1::no_allocate.L2::128B.v4.u32 {%r9, %r10, %r11, %r12}, [%rin];
+    createpolicy.fractional.L2::evict_last.b64 %rd8, 1.0;
+    ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%r9, %r10, %r11, %r12}, [%rin], %rd8;
     st.global.wb.v4.b32 [%rout+32], {%r12, %r11, %r10, %r9};
   )",
                                     {1, 2, 3, 4}, 12, 1, 1, globals);
