@@ -47,7 +47,10 @@ void write_decision(const Graph& graph, NodeId n, const FusionDecision& decision
 
 void write_obstacle(const Graph& graph, const Obstacle& o, Out out) {
   fmt::format_to(out, "  phase {}: {} did not join", o.phase, node_text(graph, o.from));
-  fmt::format_to(out, "{}: {}\n", o.to == kNone ? " what follows" : " " + node_text(graph, o.to), sentence(o.rule));
+  const std::string to = o.to == kNone    ? "what follows"
+                         : o.to == o.from ? "the item that takes its results apart"
+                                          : node_text(graph, o.to);
+  fmt::format_to(out, " {}: {}\n", to, sentence(o.rule));
   fmt::format_to(out, "    rule {}", name(o.rule));
   if (o.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, o.blocker));
   if (o.to != kNone) fmt::format_to(out, "; joining would save {}", bytes_text(o.bytes_saved));
