@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
@@ -52,6 +53,7 @@ PipelineOptions pipeline_options(const CompileArguments& a) {
   options.compile.jobs = a.jobs;
   if (!a.no_cache)
     options.compile.cache_directory = a.cache_directory.empty() ? default_cache_directory() : a.cache_directory;
+  if (const char* level = std::getenv("FUSEC_DEBUG")) options.debug_level = std::atoi(level);
   return options;
 }
 

@@ -98,21 +98,31 @@ std::vector<Emission> emissions(const Arguments& a) {
   return list;
 }
 
+// --dump-ir-before, --dump-ir-after and FUSEC_DEBUG=3 show the graph around the passes that may change it.
+PipelineOptions observed(PipelineOptions options, const Arguments& a) {
+  auto show = [](std::string_view when, std::string_view pass, const Graph& graph) {
+    fmt::print(stderr, "# {} {}\n{}\n", when, pass, graph_text(graph));
+  };
+  options.before_pass = [show, &a](std::string_view pass, const Graph& graph) {
+    if (a.dump_before == pass) show("before", pass, graph);
+  };
+  options.after_pass = [show, &a, level = options.debug_level](std::string_view pass, const Graph& graph) {
+    if (a.dump_after == pass || a.dump_after == "all" || level >= 3) show("after", pass, graph);
+  };
+  return options;
+}
+
 class Compilation {
  public:
-  explicit Compilation(const Arguments& a) : a_(a), outputs_(emissions(a)), pipeline_(pipeline_options(a.compile)) {}
+  explicit Compilation(const Arguments& a)
+      : a_(a), outputs_(emissions(a)), pipeline_(observed(pipeline_options(a.compile), a)) {}
 
   int run() {
     const auto start = std::chrono::steady_clock::now();
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
-    if (a_.dump_before == "canonicalize") show("before canonicalize", graph);
     file_nodes_ = graph.nodes.size();
-    dump("read", graph);
     planned_ = pipeline_.plan(std::move(graph));
-    dump("canonicalize", planned_.graph);
-    if (a_.dump_before == "fuse") show("before fuse", planned_.graph);
-    dump("fuse", planned_.graph);
     if (needs_source()) {
       generated_ = pipeline_.generate(planned_, std::max(1u, std::thread::hardware_concurrency()));
       if (!a_.no_nvrtc || wants("ptx") || wants("cubin")) compile();
@@ -133,13 +143,6 @@ class Compilation {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
   }
   bool needs_source() const { return wants("cu") || wants("ptx") || wants("cubin") || wants("manifest"); }
-
-  static void show(std::string_view when, const Graph& graph) {
-    fmt::print(stderr, "# {}\n{}\n", when, graph_text(graph));
-  }
-  void dump(std::string_view pass, const Graph& graph) const {
-    if (a_.dump_after == pass || a_.dump_after == "all") show("after " + std::string(pass), graph);
-  }
 
   void compile() {
     std::string why;
@@ -245,8 +248,8 @@ int run(const Arguments& a) {
   }
   if (a.compile.model.empty()) usage("no model is given", "", "fusec model.json -o out.cu");
   for (const std::string& pass : {a.dump_after, a.dump_before})
-    if (!pass.empty() && pass != "all" && pass != "read" && pass != "canonicalize" && pass != "fuse")
-      usage("no such pass to dump the graph at", "\"" + pass + "\"", "read, canonicalize, fuse or all");
+    if (!pass.empty() && pass != "all" && pass != "canonicalize")
+      usage("no such pass to dump the graph at", "\"" + pass + "\"", "canonicalize or all");
   return Compilation(a).run();
 }
 

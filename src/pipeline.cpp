@@ -1,7 +1,6 @@
 #include "pipeline.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -9,6 +8,7 @@
 #include "codegen/build_launch_plan.h"
 #include "codegen/lower_plan.h"
 #include "ir/error.h"
+#include "ir/text.h"
 #include "ir/verify.h"
 #include "transforms/canonicalize.h"
 #include "transforms/fuse.h"
@@ -32,14 +32,11 @@ std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph)
   return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
 }
 
-// After every pass in debug builds, and where FUSEC_DEBUG asks for it.
-void verify_in_debug(const Graph& graph, const std::string& pass) {
 #ifdef NDEBUG
-  const char* level = std::getenv("FUSEC_DEBUG");
-  if (!level || *level == '0') return;
+constexpr bool kAlwaysVerify = false;
+#else
+constexpr bool kAlwaysVerify = true;
 #endif
-  verify(graph, pass);
-}
 
 }  // namespace
 
@@ -49,17 +46,31 @@ void Pipeline::timed(const std::string& name, const std::function<void()>& stage
   times_.push_back({name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
 }
 
+void Pipeline::run_pass(const std::string& name, Graph& graph, const std::function<void()>& pass) {
+  if (options_.before_pass) options_.before_pass(name, graph);
+  const std::string before = options_.debug_level >= 2 ? graph_text(graph) : "";
+  timed(name, pass);
+  if (kAlwaysVerify || options_.debug_level >= 1) {
+    try {
+      verify(graph, name);
+    } catch (const InternalError& error) {
+      if (before.empty()) throw;
+      throw InternalError(std::string(error.what()) + "\nthe graph before " + name + ":\n" + before);
+    }
+  }
+  if (options_.after_pass) options_.after_pass(name, graph);
+}
+
 PlannedModel Pipeline::plan(Graph graph) {
   PlannedModel planned{std::move(graph), {}, {}, {}};
   planned.report.arch = options_.target.arch;
   timed("keep-apart", [&] { keep_apart(planned.graph, options_.no_fuse_ops, options_.no_fuse_nodes); });
   if (options_.strategy == Strategy::kFull)
-    timed("canonicalize", [&] {
+    run_pass("canonicalize", planned.graph, [&] {
       CanonicalGraph canonical = canonicalize(planned.graph);
       planned.graph = std::move(canonical.graph);
       planned.report.stands_for = std::move(canonical.stands_for);
       planned.report.dropped = std::move(canonical.dropped);
-      verify_in_debug(planned.graph, "canonicalize");
     });
   timed("annotate", [&] {
     planned.kinds =

@@ -24,6 +24,11 @@ struct PipelineOptions {
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
   std::string plan_file;  // an edited plan to compile with; "" for none
   CompileOptions compile;
+  // FUSEC_DEBUG: 1 verifies the graph after every pass that changes it (debug builds always do), 2 also tells, in the
+  // error, the graph before the pass that broke it.
+  int debug_level = 0;
+  // Called with the graph before and after each pass that may change it.
+  std::function<void(std::string_view pass, const Graph&graph)> before_pass, after_pass;
 };
 
 // Wall time of one stage, for --time-passes.
@@ -54,6 +59,9 @@ class Pipeline {
   GeneratedModel generate(PlannedModel& planned, std::size_t units);
   // PTX and cubin of every unit of the file. Throws Error(kEnvironment) where it does not compile.
   std::vector<CompiledModule> compile(const Nvrtc& nvrtc, const GeneratedModel& generated);
+
+  // A pass from graph to graph: timed, shown, verified.
+  void run_pass(const std::string& name, Graph& graph, const std::function<void()>& pass);
 
   const std::vector<StageTime>& times() const { return times_; }
   // Times a stage that the caller runs itself.
