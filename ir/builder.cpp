@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "ir/attribute_text.h"
@@ -140,6 +141,12 @@ std::string GraphBuilder::fresh_name(const std::string& wanted) {
   return name;
 }
 
+ValueId GraphBuilder::number_operand(const Scalar& number) {
+  if (number.category != Category::kFloat || std::isfinite(number.real)) return graph_.add_number(number);
+  // A model file has no number for it.
+  return constant(fresh_name(std::isnan(number.real) ? "nan" : "infinity"), DType::kFloat32, {}, {number}).id;
+}
+
 std::vector<GraphBuilder::Tensor> GraphBuilder::add(const OpDef* row, const std::vector<Arg>& args,
                                                     Attributes attributes, const std::vector<ValueType>& declared,
                                                     const std::string& node_name) {
@@ -151,7 +158,7 @@ std::vector<GraphBuilder::Tensor> GraphBuilder::add(const OpDef* row, const std:
     if (const auto* tensor = std::get_if<Tensor>(&arg.operand))
       node.inputs.push_back(tensor->id);
     else if (const auto* number = std::get_if<Scalar>(&arg.operand))
-      node.inputs.push_back(graph_.add_number(*number));
+      node.inputs.push_back(number_operand(*number));
     else if (const auto* dim = std::get_if<Dim>(&arg.operand))
       node.inputs.push_back(graph_.add_dim(*dim));
     else if (is_optional(*row, node.inputs.size()))

@@ -105,6 +105,8 @@ class GraphBuilder {
   std::string fresh_name(const std::string& wanted);
   void check_name(const std::string& name) const;
   Node& producer(Tensor result);
+  // A weak infinity or NaN is a 0-d constant, as in a model file.
+  ValueId number_operand(const Scalar& number);
   std::vector<Tensor> add(const OpDef* row, const std::vector<Arg>& args, Attributes attributes,
                           const std::vector<ValueType>& declared, const std::string& node_name);
 

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "ir/builder.h"
 #include "ir/error.h"
 #include "ir/read.h"
@@ -93,6 +95,18 @@ twice: bfloat16[n, 8] = mul(mul, 2.0)
 sum: bfloat16[n, 1] = sum(twice, dim=[-1], keepdim=true)
 mul_1: bfloat16[n, 8] = mul(twice, twice)
 return sum, mul_1
+)");
+}
+
+TEST_CASE("a weak infinity becomes a 0-d constant") {
+  GraphBuilder b;
+  const auto x = b.input("x", DType::kBFloat16, {8});
+  b.output(b.op("maximum", {x, -HUGE_VAL}));
+  CHECK(graph_text(b.finish()) == R"(model "model"
+input x: bfloat16[8]
+constant infinity: float32[] = ["-inf"]
+maximum: bfloat16[8] = maximum(x, infinity)
+return maximum
 )");
 }
 
