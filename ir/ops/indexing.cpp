@@ -179,6 +179,7 @@ OpDef with_formula(OpDef def, ExprId (*formula)(Formula&, std::size_t, Index)) {
 
 OpDef special(OpDef def, Special kind) {
   def.special = kind;
+  def.several = kind == Special::kSort;  // values and indices: name.0 and name.1
   def.pattern = OpPattern::kOpaque;
   return def;
 }
