@@ -29,6 +29,11 @@ struct Layout {
 
 constexpr int kSmallWindow = 48;  // up to this length single threads do better, where no column needs the result
 constexpr int kColumnRows = 32;
+constexpr std::int64_t kLongReduction = 1 << 17;  // from this length on, a reduction to one value takes many blocks
+
+// A reduction to one value in two kernels: blocks leave partial results in scratch memory, one block combines them.
+enum class Step : std::uint8_t { kWhole, kPartial, kFinal };
+constexpr int kPartialBytes = 16;  // the largest accumulator
 
 IndexExpr length_of(const ExprPool& pool, ExprId reduction) {
   return point_count(pool, pool[reduction].axes);
@@ -181,13 +186,45 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, const Layout& lay
   return result;
 }
 
+// The reductions, those over the same axes together.
+std::vector<std::vector<ExprId>> by_axes(const RowForm& form) {
+  std::vector<std::vector<ExprId>> groups;
+  for (const ExprId r : form.reductions) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<ExprId>& group) {
+      return form.kernel.pool[group[0]].axes == form.kernel.pool[r].axes;
+    });
+    if (same == groups.end())
+      groups.push_back({r});
+    else
+      same->push_back(r);
+  }
+  return groups;
+}
+
+// Reductions of everything to one value, none of which needs another's result, long enough for many blocks: how many.
+int blocks_for_partials(const RowForm& form, const Target& target) {
+  const ExprPool& pool = form.kernel.pool;
+  if (!form.rows.empty() || !form.columns.empty()) return 1;
+  std::int64_t longest = 0;
+  for (const ExprId r : form.reductions) {
+    longest = std::max(longest, value_at_hint(length_of(pool, r), pool.bounds().symbols));
+    for (const ExprId inner : reachable(pool, std::vector<ExprId>{pool[r].args[0]}))
+      if (pool[inner].op == ExprOp::kReduce) return 1;
+  }
+  if (longest < kLongReduction) return 1;
+  return static_cast<int>(std::min<std::int64_t>(longest / (kLongReduction / 8), 2 * target.multiprocessors));
+}
+
 class RowEmitter {
  public:
-  RowEmitter(const RowForm& form, const Graph& graph, const Layout& layout, const Split& split, bool wide)
+  RowEmitter(const RowForm& form, const Graph& graph, const Layout& layout, const Split& split, bool wide,
+             Step step = Step::kWhole, int partial_blocks = 1)
       : form_(form),
         graph_(graph),
         layout_(layout),
         split_(split),
+        step_(step),
+        partial_blocks_(partial_blocks),
         writer_(graph, wide),
         emitter_(form.kernel, writer_) {}
 
@@ -195,14 +232,19 @@ class RowEmitter {
     const ExprPool& pool = form_.kernel.pool;
     const IndexExpr rows = point_count(pool, form_.rows);
     open_rows(rows);
-    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
-    emitter_.emit_independent(roots_of(form_.kernel));
-    if (form_.columns.empty())
-      store_row();
-    else
-      store_columns();
+    if (step_ == Step::kPartial) {
+      for (const std::vector<ExprId>& together : by_axes(form_)) reduce(together);
+    } else {
+      emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+      emitter_.emit_independent(roots_of(form_.kernel));
+      if (form_.columns.empty())
+        store_row();
+      else
+        store_columns();
+    }
     KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads);
-    source.grid[0] = simplify(ceil_div(rows, layout_.rows), pool.bounds());
+    source.grid[0] =
+        step_ == Step::kPartial ? IndexExpr(partial_blocks_) : simplify(ceil_div(rows, layout_.rows), pool.bounds());
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == Team::kColumn ? "column_reduction" : "row_reduction";
     return source;
@@ -248,8 +290,10 @@ class RowEmitter {
   void open_loop(const std::vector<std::uint32_t>& axes, std::string_view wish) {
     const IndexExpr count = point_count(form_.kernel.pool, axes);
     const std::string k = writer_.unique(wish);
-    writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, part_,
-                             emitter_.index_text().tight(count), layout_.parts));
+    const bool partial = step_ == Step::kPartial;
+    const std::string first = partial ? fmt::format("blockIdx.x * {} + {}", layout_.parts, part_) : part_;
+    writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first,
+                             emitter_.index_text().tight(count), layout_.parts * (partial ? partial_blocks_ : 1)));
     bind_flat(emitter_, axes, k, "cdefghuvw");
   }
 
@@ -282,6 +326,10 @@ class RowEmitter {
       writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
       bodies.push_back(pool[r].args[0]);
     }
+    if (step_ == Step::kFinal) {
+      for (const ExprEmitter::Accumulator& a : accumulators) combine_partials(a);
+      return true;
+    }
     const ExprEmitter::Mark outside = emitter_.mark();
     std::vector<std::uint32_t> axes = pool[reductions[0]].axes;
     const bool vector = axes == split_.reduction && split_.reduction_width > 1;
@@ -309,9 +357,29 @@ class RowEmitter {
     writer_.close();
     for (const ExprEmitter::Accumulator& a : accumulators) {
       if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
-      emitter_.define(a.reduction, emitter_.result(a));
+      if (step_ == Step::kPartial)
+        writer_.line(fmt::format("if (threadIdx.x == 0) {}[blockIdx.x] = {};", partials(a), a.name));
+      else
+        emitter_.define(a.reduction, emitter_.result(a));
     }
     return true;
+  }
+
+  // Scratch memory with one partial result of this reduction for each block.
+  std::string partials(const ExprEmitter::Accumulator& a) {
+    const auto number = std::find(form_.reductions.begin(), form_.reductions.end(), a.reduction);
+    return writer_.workspace(kPartialBytes * partial_blocks_,
+                             static_cast<std::uint32_t>(number - form_.reductions.begin()), a.type + " partial");
+  }
+
+  void combine_partials(const ExprEmitter::Accumulator& a) {
+    const std::string pointer = partials(a), i = writer_.unique("i");
+    writer_.use("combine");
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, partial_blocks_, layout_.parts));
+    writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, i));
+    writer_.close();
+    writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    emitter_.define(a.reduction, emitter_.result(a));
   }
 
   void store_row() {
@@ -369,6 +437,8 @@ class RowEmitter {
   const Graph& graph_;
   const Layout& layout_;
   const Split& split_;
+  Step step_;
+  int partial_blocks_;
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::string part_;
@@ -385,18 +455,18 @@ RowForm with_contiguous_row_last(RowForm form, std::uint32_t axis) {
 
 }  // namespace
 
-std::optional<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target) {
-  if (writes_half_bytes(kernel)) return std::nullopt;
+std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target) {
+  if (writes_half_bytes(kernel)) return {};
   std::optional<RowForm> form = row_form(kernel, graph);
-  if (!form) return std::nullopt;
+  if (!form) return {};
   const Direction direction = direction_of(*form, graph);
   const ExprPool& pool = form->kernel.pool;
   if (form->columns.empty()) {
     std::int64_t longest = 0;
     for (const ExprId r : form->reductions)
       longest = std::max(longest, value_at_hint(length_of(pool, r), pool.bounds().symbols));
-    if (direction.product || longest <= kSmallWindow) return std::nullopt;
-    if (direction.along_rows == 0 && direction.along_reduction == 0 && longest <= 8 * kSmallWindow) return std::nullopt;
+    if (direction.product || longest <= kSmallWindow) return {};
+    if (direction.along_rows == 0 && direction.along_reduction == 0 && longest <= 8 * kSmallWindow) return {};
   }
   const Layout layout = choose_layout(*form, direction, target);
   if (layout.team == Team::kColumn) *form = with_contiguous_row_last(std::move(*form), direction.contiguous_row);
@@ -405,7 +475,12 @@ std::optional<KernelSource> row_reduction(const Kernel& kernel, const Graph& gra
   ready.reductions = row_reductions(ready.kernel);  // the copy has them under new ids
   const IndexExpr threads = point_count(ready.kernel.pool, ready.rows) * layout.parts;
   const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
-  return RowEmitter(ready, graph, layout, split, wide).emit(kernel);
+  if (const int blocks = blocks_for_partials(ready, target); blocks > 1) {
+    const Layout partial{Team::kBlock, 256, 1, 256};
+    return {RowEmitter(ready, graph, partial, split, wide, Step::kPartial, blocks).emit(kernel),
+            RowEmitter(ready, graph, partial, split, wide, Step::kFinal, blocks).emit(kernel)};
+  }
+  return {RowEmitter(ready, graph, layout, split, wide).emit(kernel)};
 }
 
 }  // namespace fusec

@@ -3,7 +3,7 @@
 // what lies side by side in memory) one of the 32 columns of threads of a block. The teams combine in a fixed order.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "analysis/target.h"
 #include "codegen/kernel.h"
@@ -11,7 +11,8 @@
 
 namespace fusec {
 
-// Nothing where the kernel has no reduction along rows, or where single threads do better (small windows).
-std::optional<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target);
+// Empty where the kernel has no reduction along rows, or where single threads do better (small windows). Two kernels
+// where a large tensor is reduced to one value: many blocks make partial results, one block combines them.
+std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target);
 
 }  // namespace fusec
