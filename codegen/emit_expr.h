@@ -115,6 +115,7 @@ bool needs_wide_index(const Kernel& kernel, const Graph& graph, const IndexExpr&
 
 // "1.5f", "-0.0f", a NaN and infinities by their bits.
 std::string constant_text(const ExprNode& constant);
+std::string zero_text(ScalarType type);
 
 // The statement that stores a value of the compute type at a position of an output: `out[at] = to_bf16(value);`
 std::string store_text(KernelWriter& writer, const KernelOutput& output, std::string_view position,
