@@ -16,6 +16,22 @@ function(fusec_folder name)
   foreach(used ${ARG_USES})
     target_link_libraries(fusec_${name} PUBLIC fusec_${used})
   endforeach()
+  fusec_precompiled_headers(fusec_${name})
+endfunction()
+
+# What nearly every source includes, compiled once: a sixth of the time of a clean build. Not under ccache, which would
+# find nothing again; those builds also show where a source forgets an include.
+function(fusec_precompiled_headers target)
+  if(CMAKE_CXX_COMPILER_LAUNCHER)
+    return()
+  endif()
+  if(target STREQUAL fusec_ir)
+    target_precompile_headers(fusec_ir PRIVATE <algorithm> <array> <functional> <map> <memory> <optional> <set> <span>
+                                               <string> <string_view> <unordered_map> <variant> <vector>
+                                               <fmt/format.h>)
+  else()
+    target_precompile_headers(${target} REUSE_FROM fusec_ir)
+  endif()
 endfunction()
 
 # Warnings are errors everywhere; sanitizers as the preset asks.
