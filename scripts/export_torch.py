@@ -15,7 +15,8 @@ MODEL.pt2 is what torch.export.save wrote.
 
 The module is put into eval mode and traced by torch.export; what it writes to its buffers (a KV cache) becomes an input
 and an aliased output. Operators that the format has stay whole (linear, layer_norm, scaled_dot_product_attention, ...);
-the others are decomposed, and those for which that does not help are listed together. Needs PyTorch 2.6 or newer.
+the others are decomposed, and those for which that does not help are listed together. Tested with
+PyTorch 2.15; needs 2.6 or newer.
 
 As a library (with this folder on sys.path):
   import export_torch
@@ -37,6 +38,7 @@ try:
 except ImportError:
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(__doc__)
+        sys.exit(0)
     sys.exit("export_torch.py: PyTorch is not installed for this Python; `pip install torch` brings it")
 
 from torch_frontend.check import check
