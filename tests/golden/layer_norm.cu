@@ -1,0 +1,317 @@
+// Made by fusec from "layer_norm" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
+//
+//   layer_norm_0_add
+//       reads x, residual 2688 B; writes sum 1344 B
+//   layer_norm_1_layer_norm_relu
+//       reads sum, weight, bias 1728 B; writes y 1344 B
+
+// ---- prelude: only what this file uses ------------------------------------------------------------
+namespace {
+
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#pragma nv_diag_suppress 177
+#endif
+
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
+
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+
+// A value from the lane `mask` away.
+template <class T>
+__device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+__device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
+}
+
+// Every lane gets the result; the order of combination is fixed.
+template <class Combine, class T>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
+
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+}  // namespace
+
+// ---- layer_norm_0_add ------------------------------------------------------------------------------------
+// sum = add(x, residual)
+// writes sum: float32[7, 48]
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_0_add(const float* __restrict__ x, const float* __restrict__ residual, float* __restrict__ sum) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 84) return;
+  const Words<4> x_w = load_words<4>(x + (t * 4));
+  const Words<4> residual_w = load_words<4>(residual + (t * 4));
+  Words<4> sum_w = {};
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    put_element<32>(sum_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) + __uint_as_float(element<32>(residual_w, e))));
+  }
+  store_words(sum + (t * 4), sum_w);
+}
+
+// ---- layer_norm_1_layer_norm_relu ------------------------------------------------------------------------
+// normed = layer_norm(sum, weight, bias)
+// y = relu(normed)
+// writes y: float32[7, 48]
+extern "C" __global__ void __launch_bounds__(256)
+layer_norm_1_layer_norm_relu(const float* __restrict__ sum, const float* __restrict__ weight, const float* __restrict__ bias,
+         float* __restrict__ y) {
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  if (row >= 7) return;
+  float row_sum = 0.0f;
+  for (int k = lane; k < 12; k += 32) {
+    const Words<4> sum_w = load_words<4>(sum + (row * 48 + k * 4));
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      row_sum += __uint_as_float(element<32>(sum_w, e));
+    }
+  }
+  row_sum = warp_reduce(row_sum, Sum{});
+  const float t = row_sum / 48.0f;
+  float row_sum_2 = 0.0f;
+  for (int k_2 = lane; k_2 < 12; k_2 += 32) {
+    const Words<4> sum_w_2 = load_words<4>(sum + (row * 48 + k_2 * 4));
+#pragma unroll
+    for (int e_2 = 0; e_2 < 4; ++e_2) {
+      const float t_2 = __uint_as_float(element<32>(sum_w_2, e_2)) - t;
+      row_sum_2 += t_2 * t_2;
+    }
+  }
+  row_sum_2 = warp_reduce(row_sum_2, Sum{});
+  const float t_3 = rsqrtf((row_sum_2 / 48.0f) + 1e-06f);
+  for (int j = lane; j < 12; j += 32) {
+    const Words<4> sum_w_3 = load_words<4>(sum + (row * 48 + j * 4));
+    const Words<4> weight_w = load_words<4>(weight + (j * 4));
+    const Words<4> bias_w = load_words<4>(bias + (j * 4));
+    Words<4> y_w = {};
+#pragma unroll
+    for (int e_3 = 0; e_3 < 4; ++e_3) {
+      const float t_4 = ((__uint_as_float(element<32>(sum_w_3, e_3)) - t) * t_3) * __uint_as_float(element<32>(weight_w, e_3));
+      const float normed = t_4 + __uint_as_float(element<32>(bias_w, e_3));
+      put_element<32>(y_w, e_3, __float_as_uint(nan_max(normed, 0.0f)));
+    }
+    store_words(y + (row * 48 + j * 4), y_w);
+  }
+}
+
+#ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct layer_norm_context layer_norm_context;
+typedef struct {
+  void* cublaslt;           // unused: this file calls no cuBLASLt
+  void* const* nccl_comms;  // unused: this file calls no NCCL
+} layer_norm_libraries;
+typedef struct {
+  const void* x;  // float32[7, 48]
+  long long x_shape[2];
+  const void* residual;  // float32[7, 48]
+  long long residual_shape[2];
+  const void* weight;  // float32[48], constant
+  long long weight_shape[1];
+  const void* bias;  // float32[48], constant
+  long long bias_shape[1];
+  void* y;  // float32[7, 48]
+  void* sum;  // float32[7, 48]
+} layer_norm_args;
+
+struct layer_norm_context {
+  char error[256];
+  layer_norm_libraries libraries;
+};
+
+namespace {
+
+struct layer_norm_sizes {
+  int unused;
+};
+
+
+inline cudaError_t complain(layer_norm_context* ctx, cudaError_t status, const char* text) {
+  if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
+  return status;
+}
+
+// Enqueues one kernel; a grid without blocks is nothing to do.
+template <class... Arguments>
+inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,
+                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;
+  void* pointers[] = {&arguments...};
+  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,
+                          size_t(shared_bytes), stream);
+}
+
+inline cudaError_t solve(layer_norm_context* ctx, const layer_norm_args* args, layer_norm_sizes& n) {
+  if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->x_shape[0] != 7 || args->x_shape[1] != 48)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[7, 48]");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (args->residual_shape[0] != 7 || args->residual_shape[1] != 48)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of residual are not float32[7, 48]");
+  if (reinterpret_cast<size_t>(args->residual) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "residual is not aligned to 16 bytes");
+  if (args->weight_shape[0] != 48)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not float32[48]");
+  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (args->bias_shape[0] != 48)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of bias are not float32[48]");
+  if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->y) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->sum) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "sum is not aligned to 16 bytes");
+  (void)n;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t layer_norm_create(layer_norm_context** ctx, const layer_norm_libraries* libs) {
+  if (!ctx) return cudaErrorInvalidValue;
+  *ctx = nullptr;
+  layer_norm_context* made = new layer_norm_context();
+  if (libs) made->libraries = *libs;
+  cudaError_t status = cudaSuccess;
+  if (status != cudaSuccess) {
+    delete made;
+    return status;
+  }
+  *ctx = made;
+  return cudaSuccess;
+}
+
+size_t layer_norm_workspace_bytes(const layer_norm_args* args) {
+  (void)args;
+  return 0;
+}
+
+size_t layer_norm_prepared_bytes(const layer_norm_args* args) {
+  (void)args;
+  return 0;
+}
+
+cudaError_t layer_norm_prepare(layer_norm_context* ctx, const layer_norm_args* args, void* prepared, cudaStream_t stream) {
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  return cudaSuccess;
+}
+
+cudaError_t layer_norm_launch(layer_norm_context* ctx, const layer_norm_args* args, const void* prepared, void* workspace,
+                     cudaStream_t stream) {
+  if (!ctx) return cudaErrorInvalidValue;
+  layer_norm_sizes n;
+  cudaError_t status = solve(ctx, args, n);
+  if (status != cudaSuccess) return status;
+  char* const work = static_cast<char*>(workspace);
+  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
+  (void)work, (void)ready, (void)stream;
+  // sum
+  status = launch(reinterpret_cast<const void*>(layer_norm_0_add), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<const void*>(args->residual),
+                  static_cast<void*>(args->sum));
+  if (status != cudaSuccess) return complain(ctx, status, "layer_norm_0_add could not be launched");
+  // normed, y
+  status = launch(reinterpret_cast<const void*>(layer_norm_1_layer_norm_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->sum),
+                  static_cast<const void*>(args->weight),
+                  static_cast<const void*>(args->bias),
+                  static_cast<void*>(args->y));
+  if (status != cudaSuccess) return complain(ctx, status, "layer_norm_1_layer_norm_relu could not be launched");
+  return cudaSuccess;
+}
+
+const char* layer_norm_error(const layer_norm_context* ctx) { return ctx ? ctx->error : "no context"; }
+
+void layer_norm_destroy(layer_norm_context* ctx) { delete ctx; }
+
+}  // extern "C"
+#endif  // __CUDACC_RTC__

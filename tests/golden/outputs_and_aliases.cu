@@ -1,0 +1,299 @@
+// Made by fusec from "outputs_and_aliases" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
+//
+//   outputs_and_aliases_0_mul_add
+//       reads momentum, gradient 288 B; writes momentum_next 144 B
+//   outputs_and_aliases_1_mul
+//       reads momentum_next 144 B; writes step 144 B
+//   outputs_and_aliases_2_sub
+//       reads weight, step 288 B; writes weight_next 144 B
+//   outputs_and_aliases_3_vector_norm
+//       reads gradient 144 B; writes norm 4 B
+
+// ---- prelude: only what this file uses ------------------------------------------------------------
+namespace {
+
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#pragma nv_diag_suppress 177
+#endif
+
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+}  // namespace
+
+// ---- outputs_and_aliases_0_mul_add -----------------------------------------------------------------------
+// decayed = mul(momentum)
+// momentum_next = add(decayed, gradient)
+// writes momentum_next: float32[9, 4]
+extern "C" __global__ void __launch_bounds__(256)
+outputs_and_aliases_0_mul_add(const float* __restrict__ momentum, const float* __restrict__ gradient,
+         float* __restrict__ momentum_next) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 9) return;
+  const Words<4> momentum_w = load_words<4>(momentum + (t * 4));
+  const Words<4> gradient_w = load_words<4>(gradient + (t * 4));
+  Words<4> momentum_next_w = {};
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    const float decayed = __uint_as_float(element<32>(momentum_w, e)) * 0.9f;
+    put_element<32>(momentum_next_w, e, __float_as_uint(decayed + __uint_as_float(element<32>(gradient_w, e))));
+  }
+  store_words(momentum_next + (t * 4), momentum_next_w);
+}
+
+// ---- outputs_and_aliases_1_mul ---------------------------------------------------------------------------
+// step = mul(momentum_next)
+// writes step: float32[9, 4]
+extern "C" __global__ void __launch_bounds__(256)
+outputs_and_aliases_1_mul(const float* __restrict__ momentum_next, float* __restrict__ step) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 9) return;
+  const Words<4> momentum_next_w = load_words<4>(momentum_next + (t * 4));
+  Words<4> step_w = {};
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    put_element<32>(step_w, e, __float_as_uint(__uint_as_float(element<32>(momentum_next_w, e)) * 0.01f));
+  }
+  store_words(step + (t * 4), step_w);
+}
+
+// ---- outputs_and_aliases_2_sub ---------------------------------------------------------------------------
+// weight_next = sub(weight, step)
+// writes weight_next: float32[9, 4]
+extern "C" __global__ void __launch_bounds__(256)
+outputs_and_aliases_2_sub(const float* __restrict__ weight, const float* __restrict__ step, float* __restrict__ weight_next) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 9) return;
+  const Words<4> weight_w = load_words<4>(weight + (t * 4));
+  const Words<4> step_w = load_words<4>(step + (t * 4));
+  Words<4> weight_next_w = {};
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    put_element<32>(weight_next_w, e, __float_as_uint(__uint_as_float(element<32>(weight_w, e)) - __uint_as_float(element<32>(step_w, e))));
+  }
+  store_words(weight_next + (t * 4), weight_next_w);
+}
+
+// ---- outputs_and_aliases_3_vector_norm -------------------------------------------------------------------
+// norm = vector_norm(gradient)
+// writes norm: float32[]
+extern "C" __global__ void __launch_bounds__(256)
+outputs_and_aliases_3_vector_norm(const float* __restrict__ gradient, float* __restrict__ norm_v) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 1) return;
+  float row_sum = 0.0f;
+  for (int k = 0; k < 9; ++k) {
+#pragma unroll
+    for (int k_2 = 0; k_2 < 4; ++k_2) {
+      const float gradient_v = gradient[k * 4 + k_2];
+      row_sum += gradient_v * gradient_v;
+    }
+  }
+  norm_v[0] = sqrtf(row_sum);
+}
+
+#ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct outputs_and_aliases_context outputs_and_aliases_context;
+typedef struct {
+  void* cublaslt;           // unused: this file calls no cuBLASLt
+  void* const* nccl_comms;  // unused: this file calls no NCCL
+} outputs_and_aliases_libraries;
+typedef struct {
+  const void* weight;  // float32[9, 4]
+  long long weight_shape[2];
+  const void* momentum;  // float32[9, 4]
+  long long momentum_shape[2];
+  const void* gradient;  // float32[9, 4]
+  long long gradient_shape[2];
+  void* weight_next;  // float32[9, 4], written into weight's buffer: null or that pointer
+  void* momentum_next;  // float32[9, 4], written into momentum's buffer: null or that pointer
+  void* norm_v;  // float32[]
+  void* gradient_2;  // float32[9, 4]
+} outputs_and_aliases_args;
+
+struct outputs_and_aliases_context {
+  char error[256];
+  outputs_and_aliases_libraries libraries;
+};
+
+namespace {
+
+struct outputs_and_aliases_sizes {
+  int unused;
+};
+
+
+inline cudaError_t complain(outputs_and_aliases_context* ctx, cudaError_t status, const char* text) {
+  if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
+  return status;
+}
+
+// Enqueues one kernel; a grid without blocks is nothing to do.
+template <class... Arguments>
+inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,
+                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;
+  void* pointers[] = {&arguments...};
+  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,
+                          size_t(shared_bytes), stream);
+}
+
+inline cudaError_t solve(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args, outputs_and_aliases_sizes& n) {
+  if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->weight_shape[0] != 9 || args->weight_shape[1] != 4)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not float32[9, 4]");
+  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (args->momentum_shape[0] != 9 || args->momentum_shape[1] != 4)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of momentum are not float32[9, 4]");
+  if (reinterpret_cast<size_t>(args->momentum) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "momentum is not aligned to 16 bytes");
+  if (args->gradient_shape[0] != 9 || args->gradient_shape[1] != 4)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of gradient are not float32[9, 4]");
+  if (reinterpret_cast<size_t>(args->gradient) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "gradient is not aligned to 16 bytes");
+  if (args->weight_next && args->weight_next != args->weight)
+    return complain(ctx, cudaErrorInvalidValue, "weight_next is written into the buffer of weight");
+  if (args->momentum_next && args->momentum_next != args->momentum)
+    return complain(ctx, cudaErrorInvalidValue, "momentum_next is written into the buffer of momentum");
+  if (reinterpret_cast<size_t>(args->norm_v) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "norm is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->gradient_2) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "gradient is not aligned to 16 bytes");
+  (void)n;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t outputs_and_aliases_create(outputs_and_aliases_context** ctx, const outputs_and_aliases_libraries* libs) {
+  if (!ctx) return cudaErrorInvalidValue;
+  *ctx = nullptr;
+  outputs_and_aliases_context* made = new outputs_and_aliases_context();
+  if (libs) made->libraries = *libs;
+  cudaError_t status = cudaSuccess;
+  if (status != cudaSuccess) {
+    delete made;
+    return status;
+  }
+  *ctx = made;
+  return cudaSuccess;
+}
+
+size_t outputs_and_aliases_workspace_bytes(const outputs_and_aliases_args* args) {
+  (void)args;
+  return 768;
+}
+
+size_t outputs_and_aliases_prepared_bytes(const outputs_and_aliases_args* args) {
+  (void)args;
+  return 0;
+}
+
+cudaError_t outputs_and_aliases_prepare(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args, void* prepared, cudaStream_t stream) {
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  return cudaSuccess;
+}
+
+cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args, const void* prepared, void* workspace,
+                     cudaStream_t stream) {
+  if (!ctx) return cudaErrorInvalidValue;
+  outputs_and_aliases_sizes n;
+  cudaError_t status = solve(ctx, args, n);
+  if (status != cudaSuccess) return status;
+  char* const work = static_cast<char*>(workspace);
+  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
+  (void)work, (void)ready, (void)stream;
+  // decayed, momentum_next
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_0_mul_add), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->momentum),
+                  static_cast<const void*>(args->gradient),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add could not be launched");
+  // step
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_1_mul), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(static_cast<void*>(work)),
+                  static_cast<void*>(static_cast<void*>(work + (256))));
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_1_mul could not be launched");
+  // weight_next
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_2_sub), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->weight),
+                  static_cast<const void*>(static_cast<void*>(work + (256))),
+                  static_cast<void*>(static_cast<void*>(work + (512))));
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_2_sub could not be launched");
+  // norm
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_3_vector_norm), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->gradient),
+                  static_cast<void*>(args->norm_v));
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_3_vector_norm could not be launched");
+  status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  status = cudaMemcpyAsync(const_cast<void*>(args->weight), static_cast<void*>(work + (512)), size_t(144), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  status = cudaMemcpyAsync(const_cast<void*>(args->momentum), static_cast<void*>(work), size_t(144), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  return cudaSuccess;
+}
+
+const char* outputs_and_aliases_error(const outputs_and_aliases_context* ctx) { return ctx ? ctx->error : "no context"; }
+
+void outputs_and_aliases_destroy(outputs_and_aliases_context* ctx) { delete ctx; }
+
+}  // extern "C"
+#endif  // __CUDACC_RTC__

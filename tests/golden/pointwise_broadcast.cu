@@ -1,0 +1,247 @@
+// Made by fusec from "pointwise_broadcast" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
+//
+//   pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more
+//       reads x, row, column 1132 B; writes y 960 B
+
+// ---- prelude: only what this file uses ------------------------------------------------------------
+namespace {
+
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#pragma nv_diag_suppress 177
+#endif
+
+using fp16 = unsigned short;  // storage only; arithmetic is float
+__device__ __forceinline__ float from_fp16(unsigned bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)bits));
+  return x;
+}
+__device__ __forceinline__ fp16 to_fp16(float x) {
+  fp16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+
+__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+}  // namespace
+
+// ---- pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more ------------------------------------------------
+// shifted = add(x, row)
+// scaled = mul(shifted, column)
+// gate = sigmoid(scaled)
+// gated = mul(gate)
+// positive = gt(x)
+// kept = where(positive, gated)
+// y = clamp(kept)
+// writes y: float32[6, 40]
+extern "C" __global__ void __launch_bounds__(256)
+pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more(const float* __restrict__ x, const float* __restrict__ row, const fp16* __restrict__ column,
+         float* __restrict__ y) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 30) return;
+  const int j = t % 5;
+  const int rest = t / 5;
+  const Words<8> x_w = load_words<8>(x + (rest * 40 + j * 8));
+  const Words<8> row_w = load_words<8>(row + (j * 8));
+  Words<8> y_w = {};
+  const float column_v = from_fp16(column[rest]);
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    const float x_v = __uint_as_float(element<32>(x_w, e));
+    const bool positive = x_v > 0.0f;
+    const float shifted = x_v + __uint_as_float(element<32>(row_w, e));
+    const float scaled = shifted * column_v;
+    const float gate = sigmoid(scaled);
+    const float gated = gate * 2.0f;
+    const float kept = positive ? gated : 0.5f;
+    put_element<32>(y_w, e, __float_as_uint(nan_min(nan_max(kept, 0.25f), 1.5f)));
+  }
+  store_words(y + (rest * 40 + j * 8), y_w);
+}
+
+#ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct pointwise_broadcast_context pointwise_broadcast_context;
+typedef struct {
+  void* cublaslt;           // unused: this file calls no cuBLASLt
+  void* const* nccl_comms;  // unused: this file calls no NCCL
+} pointwise_broadcast_libraries;
+typedef struct {
+  const void* x;  // float32[6, 40]
+  long long x_shape[2];
+  const void* row;  // float32[40]
+  long long row_shape[1];
+  const void* column;  // float16[6, 1]
+  long long column_shape[2];
+  void* y;  // float32[6, 40]
+} pointwise_broadcast_args;
+
+struct pointwise_broadcast_context {
+  char error[256];
+  pointwise_broadcast_libraries libraries;
+};
+
+namespace {
+
+struct pointwise_broadcast_sizes {
+  int unused;
+};
+
+
+inline cudaError_t complain(pointwise_broadcast_context* ctx, cudaError_t status, const char* text) {
+  if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
+  return status;
+}
+
+// Enqueues one kernel; a grid without blocks is nothing to do.
+template <class... Arguments>
+inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,
+                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;
+  void* pointers[] = {&arguments...};
+  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,
+                          size_t(shared_bytes), stream);
+}
+
+inline cudaError_t solve(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, pointwise_broadcast_sizes& n) {
+  if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->x_shape[0] != 6 || args->x_shape[1] != 40)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[6, 40]");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (args->row_shape[0] != 40)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of row are not float32[40]");
+  if (reinterpret_cast<size_t>(args->row) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "row is not aligned to 16 bytes");
+  if (args->column_shape[0] != 6 || args->column_shape[1] != 1)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of column are not float16[6, 1]");
+  if (reinterpret_cast<size_t>(args->column) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "column is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->y) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
+  (void)n;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t pointwise_broadcast_create(pointwise_broadcast_context** ctx, const pointwise_broadcast_libraries* libs) {
+  if (!ctx) return cudaErrorInvalidValue;
+  *ctx = nullptr;
+  pointwise_broadcast_context* made = new pointwise_broadcast_context();
+  if (libs) made->libraries = *libs;
+  cudaError_t status = cudaSuccess;
+  if (status != cudaSuccess) {
+    delete made;
+    return status;
+  }
+  *ctx = made;
+  return cudaSuccess;
+}
+
+size_t pointwise_broadcast_workspace_bytes(const pointwise_broadcast_args* args) {
+  (void)args;
+  return 0;
+}
+
+size_t pointwise_broadcast_prepared_bytes(const pointwise_broadcast_args* args) {
+  (void)args;
+  return 0;
+}
+
+cudaError_t pointwise_broadcast_prepare(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, void* prepared, cudaStream_t stream) {
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  return cudaSuccess;
+}
+
+cudaError_t pointwise_broadcast_launch(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, const void* prepared, void* workspace,
+                     cudaStream_t stream) {
+  if (!ctx) return cudaErrorInvalidValue;
+  pointwise_broadcast_sizes n;
+  cudaError_t status = solve(ctx, args, n);
+  if (status != cudaSuccess) return status;
+  char* const work = static_cast<char*>(workspace);
+  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
+  (void)work, (void)ready, (void)stream;
+  // shifted, scaled, gate, gated, positive, kept, y
+  status = launch(reinterpret_cast<const void*>(pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<const void*>(args->row),
+                  static_cast<const void*>(args->column),
+                  static_cast<void*>(args->y));
+  if (status != cudaSuccess) return complain(ctx, status, "pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more could not be launched");
+  return cudaSuccess;
+}
+
+const char* pointwise_broadcast_error(const pointwise_broadcast_context* ctx) { return ctx ? ctx->error : "no context"; }
+
+void pointwise_broadcast_destroy(pointwise_broadcast_context* ctx) { delete ctx; }
+
+}  // extern "C"
+#endif  // __CUDACC_RTC__

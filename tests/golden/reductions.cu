@@ -1,0 +1,442 @@
+// Made by fusec from "reductions" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
+//
+//   reductions_0_mul_sum
+//       reads x 3000 B; writes energy 60 B
+//   reductions_1_sqrt_v
+//       reads energy 60 B; writes root 60 B
+//   reductions_2_amax
+//       reads x 3000 B; writes peak 600 B
+//   reductions_3_sub
+//       reads x, peak 3600 B; writes centred 3000 B
+//   reductions_4_argmin
+//       reads centred 3000 B; writes where_least 120 B
+//   reductions_5_mean
+//       reads x 3000 B; writes everything 4 B
+
+// ---- prelude: only what this file uses ------------------------------------------------------------
+namespace {
+
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#pragma nv_diag_suppress 177
+#endif
+
+// A value from the lane `mask` away.
+template <class T>
+__device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+__device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
+}
+
+// Every lane gets the result; the order of combination is fixed.
+template <class Combine, class T>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
+
+// Every thread of the block gets the result; kThreads is a multiple of 32.
+template <int kThreads, class Combine, class T>
+__device__ __forceinline__ T block_reduce(T value, Combine combine) {
+  __shared__ T partial[kThreads / 32];
+  value = warp_reduce(value, combine);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  __syncthreads();
+  T result = partial[0];
+#pragma unroll
+  for (int warp = 1; warp < kThreads / 32; ++warp) result = combine(result, partial[warp]);
+  __syncthreads();
+  return result;
+}
+
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
+
+// The first greatest (or least) element and its position; NaN counts as extreme.
+template <class T>
+struct Extreme {
+  T value;
+  long long position;  // -1: nothing yet
+};
+struct FirstMaximum {
+  template <class T>
+  __device__ __forceinline__ Extreme<T> operator()(Extreme<T> a, Extreme<T> b) const {
+    if (a.position < 0) return b;
+    if (b.position < 0) return a;
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool same = (a_nan && b_nan) || a.value == b.value;
+    const bool take_b = same ? b.position < a.position : b_nan || (!a_nan && b.value > a.value);
+    return take_b ? b : a;
+  }
+};
+struct FirstMinimum {
+  template <class T>
+  __device__ __forceinline__ Extreme<T> operator()(Extreme<T> a, Extreme<T> b) const {
+    if (a.position < 0) return b;
+    if (b.position < 0) return a;
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool same = (a_nan && b_nan) || a.value == b.value;
+    const bool take_b = same ? b.position < a.position : b_nan || (!a_nan && b.value < a.value);
+    return take_b ? b : a;
+  }
+};
+
+template <class T>
+__device__ __forceinline__ Extreme<T> from_lane_xor(Extreme<T> value, int mask) {
+  return {from_lane_xor(value.value, mask), from_lane_xor(value.position, mask)};
+}
+
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+}  // namespace
+
+// ---- reductions_0_mul_sum --------------------------------------------------------------------------------
+// squares = mul(x, x)
+// energy = sum(squares)
+// writes energy: float32[3, 5]
+extern "C" __global__ void __launch_bounds__(256)
+reductions_0_mul_sum(const float* __restrict__ x, float* __restrict__ energy) {
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  if (row >= 15) return;
+  const int j = row % 5;
+  const int rest = row / 5;
+  float energy_2 = 0.0f;
+  for (int k = lane; k < 25; k += 32) {
+    const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const float x_v = __uint_as_float(element<32>(x_w, e));
+      energy_2 += x_v * x_v;
+    }
+  }
+  energy_2 = warp_reduce(energy_2, Sum{});
+  if (lane == 0) {
+    energy[rest * 5 + j] = energy_2;
+  }
+}
+
+// ---- reductions_1_sqrt_v ---------------------------------------------------------------------------------
+// root = sqrt(energy)
+// writes root: float32[3, 5]
+extern "C" __global__ void __launch_bounds__(256)
+reductions_1_sqrt_v(const float* __restrict__ energy, float* __restrict__ root) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 4) return;
+  if (t * 4 + 4 <= 15) {
+    const Words<4> energy_w = load_words<4>(energy + (t * 4));
+    Words<4> root_w = {};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      put_element<32>(root_w, e, __float_as_uint(sqrtf(__uint_as_float(element<32>(energy_w, e)))));
+    }
+    store_words(root + (t * 4), root_w);
+  } else {
+    for (int e_2 = 0; t * 4 + e_2 < 15; ++e_2) {
+      root[t * 4 + e_2] = sqrtf(energy[t * 4 + e_2]);
+    }
+  }
+}
+
+// ---- reductions_2_amax -----------------------------------------------------------------------------------
+// peak = amax(x)
+// writes peak: float32[3, 1, 50]
+extern "C" __global__ void __launch_bounds__(256)
+reductions_2_amax(const float* __restrict__ x, float* __restrict__ peak) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 150) return;
+  const int l = t % 50;
+  const int rest = t / 50;
+  float peak_2 = __uint_as_float(0xff800000u);
+  for (int k = 0; k < 5; ++k) {
+    peak_2 = nan_max(peak_2, x[rest * 250 + l + k * 50]);
+  }
+  peak[rest * 50 + 0 * 50 + l] = peak_2;
+}
+
+// ---- reductions_3_sub ------------------------------------------------------------------------------------
+// centred = sub(x, peak)
+// writes centred: float32[3, 5, 50]
+extern "C" __global__ void __launch_bounds__(256)
+reductions_3_sub(const float* __restrict__ x, const float* __restrict__ peak, float* __restrict__ centred) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 375) return;
+  const int l = t % 25;
+  const int rest = t / 25;
+  const int j = rest % 5;
+  const int rest_2 = rest / 5;
+  const Words<2> x_w = load_words<2>(x + (rest_2 * 250 + j * 50 + l * 2));
+  const Words<2> peak_w = load_words<2>(peak + (rest_2 * 50 + l * 2));
+  Words<2> centred_w = {};
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    put_element<32>(centred_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) - __uint_as_float(element<32>(peak_w, e))));
+  }
+  store_words(centred + (rest_2 * 250 + j * 50 + l * 2), centred_w);
+}
+
+// ---- reductions_4_argmin ---------------------------------------------------------------------------------
+// where_least = argmin(centred)
+// writes where_least: int64[3, 5]
+extern "C" __global__ void __launch_bounds__(256)
+reductions_4_argmin(const float* __restrict__ centred, long long* __restrict__ where_least) {
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  if (row >= 15) return;
+  const int j = row % 5;
+  const int rest = row / 5;
+  Extreme<float> where_least_2{0.0f, -1};
+  for (int k = lane; k < 25; k += 32) {
+    const Words<2> centred_w = load_words<2>(centred + (rest * 250 + j * 50 + k * 2));
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      where_least_2 = FirstMinimum{}(where_least_2, Extreme<float>{__uint_as_float(element<32>(centred_w, e)), (long long)(k * 2 + e)});
+    }
+  }
+  where_least_2 = warp_reduce(where_least_2, FirstMinimum{});
+  if (lane == 0) {
+    where_least[rest * 5 + j] = where_least_2.position;
+  }
+}
+
+// ---- reductions_5_mean -----------------------------------------------------------------------------------
+// everything = mean(x)
+// writes everything: float32[]
+extern "C" __global__ void __launch_bounds__(256)
+reductions_5_mean(const float* __restrict__ x, float* __restrict__ everything) {
+  const int lane = threadIdx.x;
+  float row_sum = 0.0f;
+  for (int k = lane; k < 375; k += 256) {
+    const Words<2> x_w = load_words<2>(x + (k * 2));
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      row_sum += __uint_as_float(element<32>(x_w, e));
+    }
+  }
+  row_sum = block_reduce<256>(row_sum, Sum{});
+  if (lane == 0) {
+    everything[0] = row_sum / 750.0f;
+  }
+}
+
+#ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct reductions_context reductions_context;
+typedef struct {
+  void* cublaslt;           // unused: this file calls no cuBLASLt
+  void* const* nccl_comms;  // unused: this file calls no NCCL
+} reductions_libraries;
+typedef struct {
+  const void* x;  // float32[3, 5, 50]
+  long long x_shape[3];
+  void* root;  // float32[3, 5]
+  void* where_least;  // int64[3, 5]
+  void* everything;  // float32[]
+} reductions_args;
+
+struct reductions_context {
+  char error[256];
+  reductions_libraries libraries;
+};
+
+namespace {
+
+struct reductions_sizes {
+  int unused;
+};
+
+
+inline cudaError_t complain(reductions_context* ctx, cudaError_t status, const char* text) {
+  if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
+  return status;
+}
+
+// Enqueues one kernel; a grid without blocks is nothing to do.
+template <class... Arguments>
+inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,
+                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;
+  void* pointers[] = {&arguments...};
+  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,
+                          size_t(shared_bytes), stream);
+}
+
+inline cudaError_t solve(reductions_context* ctx, const reductions_args* args, reductions_sizes& n) {
+  if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->x_shape[0] != 3 || args->x_shape[1] != 5 || args->x_shape[2] != 50)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[3, 5, 50]");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->root) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "root is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->where_least) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "where_least is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->everything) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "everything is not aligned to 16 bytes");
+  (void)n;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t reductions_create(reductions_context** ctx, const reductions_libraries* libs) {
+  if (!ctx) return cudaErrorInvalidValue;
+  *ctx = nullptr;
+  reductions_context* made = new reductions_context();
+  if (libs) made->libraries = *libs;
+  cudaError_t status = cudaSuccess;
+  if (status != cudaSuccess) {
+    delete made;
+    return status;
+  }
+  *ctx = made;
+  return cudaSuccess;
+}
+
+size_t reductions_workspace_bytes(const reductions_args* args) {
+  (void)args;
+  return 3840;
+}
+
+size_t reductions_prepared_bytes(const reductions_args* args) {
+  (void)args;
+  return 0;
+}
+
+cudaError_t reductions_prepare(reductions_context* ctx, const reductions_args* args, void* prepared, cudaStream_t stream) {
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  return cudaSuccess;
+}
+
+cudaError_t reductions_launch(reductions_context* ctx, const reductions_args* args, const void* prepared, void* workspace,
+                     cudaStream_t stream) {
+  if (!ctx) return cudaErrorInvalidValue;
+  reductions_sizes n;
+  cudaError_t status = solve(ctx, args, n);
+  if (status != cudaSuccess) return status;
+  char* const work = static_cast<char*>(workspace);
+  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
+  (void)work, (void)ready, (void)stream;
+  // squares, energy
+  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum could not be launched");
+  // root
+  status = launch(reinterpret_cast<const void*>(reductions_1_sqrt_v), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(static_cast<void*>(work)),
+                  static_cast<void*>(args->root));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_1_sqrt_v could not be launched");
+  // peak
+  status = launch(reinterpret_cast<const void*>(reductions_2_amax), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(static_cast<void*>(work + (3072))));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_2_amax could not be launched");
+  // centred
+  status = launch(reinterpret_cast<const void*>(reductions_3_sub), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<const void*>(static_cast<void*>(work + (3072))),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_3_sub could not be launched");
+  // where_least
+  status = launch(reinterpret_cast<const void*>(reductions_4_argmin), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(static_cast<void*>(work)),
+                  static_cast<void*>(args->where_least));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_4_argmin could not be launched");
+  // everything
+  status = launch(reinterpret_cast<const void*>(reductions_5_mean), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(args->everything));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_5_mean could not be launched");
+  return cudaSuccess;
+}
+
+const char* reductions_error(const reductions_context* ctx) { return ctx ? ctx->error : "no context"; }
+
+void reductions_destroy(reductions_context* ctx) { delete ctx; }
+
+}  // extern "C"
+#endif  // __CUDACC_RTC__

@@ -1,0 +1,234 @@
+// Made by fusec from "softmax" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
+//
+//   softmax_0_mul_where
+//       reads mask, scores 363 B; writes masked 330 B
+//   softmax_1_softmax_cast
+//       reads masked 330 B; writes y 660 B
+
+// ---- prelude: only what this file uses ------------------------------------------------------------
+namespace {
+
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#pragma nv_diag_suppress 177
+#endif
+
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
+
+using fp16 = unsigned short;  // storage only; arithmetic is float
+__device__ __forceinline__ float from_fp16(unsigned bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)bits));
+  return x;
+}
+__device__ __forceinline__ fp16 to_fp16(float x) {
+  fp16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+
+// A value from the lane `mask` away.
+template <class T>
+__device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+__device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
+}
+
+// Every lane gets the result; the order of combination is fixed.
+template <class Combine, class T>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
+
+}  // namespace
+
+// ---- softmax_0_mul_where ---------------------------------------------------------------------------------
+// scaled = mul(scores)
+// masked = where(mask, scaled)
+// writes masked: float16[5, 33]
+extern "C" __global__ void __launch_bounds__(256)
+softmax_0_mul_where(const unsigned char* __restrict__ mask, const fp16* __restrict__ scores, fp16* __restrict__ masked) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 165) return;
+  const int j = t % 33;
+  const int rest = t / 33;
+  const float scaled = from_fp16(scores[rest * 33 + j]) * 0.125f;
+  masked[rest * 33 + j] = to_fp16((mask[j] != 0) ? scaled : (-1000.0f));
+}
+
+// ---- softmax_1_softmax_cast ------------------------------------------------------------------------------
+// weights = softmax(masked)
+// y = cast(weights)
+// writes y: float32[5, 33]
+extern "C" __global__ void __launch_bounds__(256)
+softmax_1_softmax_cast(const fp16* __restrict__ masked, float* __restrict__ y) {
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  if (row >= 5) return;
+  float row_max = __uint_as_float(0xff800000u);
+  for (int k = lane; k < 33; k += 32) {
+    row_max = nan_max(row_max, from_fp16(masked[row * 33 + k]));
+  }
+  row_max = warp_reduce(row_max, Maximum{});
+  float row_sum = 0.0f;
+  for (int k_2 = lane; k_2 < 33; k_2 += 32) {
+    row_sum += expf(from_fp16(masked[row * 33 + k_2]) - row_max);
+  }
+  row_sum = warp_reduce(row_sum, Sum{});
+  for (int j = lane; j < 33; j += 32) {
+    y[row * 33 + j] = expf(from_fp16(masked[row * 33 + j]) - row_max) / row_sum;
+  }
+}
+
+#ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct softmax_context softmax_context;
+typedef struct {
+  void* cublaslt;           // unused: this file calls no cuBLASLt
+  void* const* nccl_comms;  // unused: this file calls no NCCL
+} softmax_libraries;
+typedef struct {
+  const void* scores;  // float16[5, 33]
+  long long scores_shape[2];
+  const void* mask;  // bool[33]
+  long long mask_shape[1];
+  void* y;  // float32[5, 33]
+} softmax_args;
+
+struct softmax_context {
+  char error[256];
+  softmax_libraries libraries;
+};
+
+namespace {
+
+struct softmax_sizes {
+  int unused;
+};
+
+
+inline cudaError_t complain(softmax_context* ctx, cudaError_t status, const char* text) {
+  if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
+  return status;
+}
+
+// Enqueues one kernel; a grid without blocks is nothing to do.
+template <class... Arguments>
+inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,
+                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;
+  void* pointers[] = {&arguments...};
+  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,
+                          size_t(shared_bytes), stream);
+}
+
+inline cudaError_t solve(softmax_context* ctx, const softmax_args* args, softmax_sizes& n) {
+  if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->scores_shape[0] != 5 || args->scores_shape[1] != 33)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of scores are not float16[5, 33]");
+  if (reinterpret_cast<size_t>(args->scores) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "scores is not aligned to 16 bytes");
+  if (args->mask_shape[0] != 33)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of mask are not bool[33]");
+  if (reinterpret_cast<size_t>(args->mask) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "mask is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->y) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
+  (void)n;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t softmax_create(softmax_context** ctx, const softmax_libraries* libs) {
+  if (!ctx) return cudaErrorInvalidValue;
+  *ctx = nullptr;
+  softmax_context* made = new softmax_context();
+  if (libs) made->libraries = *libs;
+  cudaError_t status = cudaSuccess;
+  if (status != cudaSuccess) {
+    delete made;
+    return status;
+  }
+  *ctx = made;
+  return cudaSuccess;
+}
+
+size_t softmax_workspace_bytes(const softmax_args* args) {
+  (void)args;
+  return 512;
+}
+
+size_t softmax_prepared_bytes(const softmax_args* args) {
+  (void)args;
+  return 0;
+}
+
+cudaError_t softmax_prepare(softmax_context* ctx, const softmax_args* args, void* prepared, cudaStream_t stream) {
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  return cudaSuccess;
+}
+
+cudaError_t softmax_launch(softmax_context* ctx, const softmax_args* args, const void* prepared, void* workspace,
+                     cudaStream_t stream) {
+  if (!ctx) return cudaErrorInvalidValue;
+  softmax_sizes n;
+  cudaError_t status = solve(ctx, args, n);
+  if (status != cudaSuccess) return status;
+  char* const work = static_cast<char*>(workspace);
+  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
+  (void)work, (void)ready, (void)stream;
+  // scaled, masked
+  status = launch(reinterpret_cast<const void*>(softmax_0_mul_where), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->mask),
+                  static_cast<const void*>(args->scores),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "softmax_0_mul_where could not be launched");
+  // weights, y
+  status = launch(reinterpret_cast<const void*>(softmax_1_softmax_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(static_cast<void*>(work)),
+                  static_cast<void*>(args->y));
+  if (status != cudaSuccess) return complain(ctx, status, "softmax_1_softmax_cast could not be launched");
+  return cudaSuccess;
+}
+
+const char* softmax_error(const softmax_context* ctx) { return ctx ? ctx->error : "no context"; }
+
+void softmax_destroy(softmax_context* ctx) { delete ctx; }
+
+}  // extern "C"
+#endif  // __CUDACC_RTC__
