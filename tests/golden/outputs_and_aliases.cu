@@ -2,11 +2,9 @@
 //
 //   outputs_and_aliases_0_mul_add
 //       reads momentum, gradient 288 B; writes momentum_next 144 B
-//   outputs_and_aliases_1_mul
-//       reads momentum_next 144 B; writes step 144 B
-//   outputs_and_aliases_2_sub
-//       reads weight, step 288 B; writes weight_next 144 B
-//   outputs_and_aliases_3_vector_norm
+//   outputs_and_aliases_1_mul_sub
+//       reads weight, momentum_next 288 B; writes weight_next 144 B
+//   outputs_and_aliases_2_vector_norm
 //       reads gradient 144 B; writes norm 4 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -91,44 +89,31 @@ outputs_and_aliases_0_mul_add(const float* __restrict__ momentum, const float* _
   store_words(momentum_next + (t * 4), momentum_next_w);
 }
 
-// ---- outputs_and_aliases_1_mul ---------------------------------------------------------------------------
+// ---- outputs_and_aliases_1_mul_sub -----------------------------------------------------------------------
 // step = mul(momentum_next)
-// writes step: float32[9, 4]
-extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_1_mul(const float* __restrict__ momentum_next, float* __restrict__ step) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 9) return;
-  const Words<4> momentum_next_w = load_words<4>(momentum_next + (t * 4));
-  Words<4> step_w = {};
-#pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    put_element<32>(step_w, e, __float_as_uint(__uint_as_float(element<32>(momentum_next_w, e)) * 0.01f));
-  }
-  store_words(step + (t * 4), step_w);
-}
-
-// ---- outputs_and_aliases_2_sub ---------------------------------------------------------------------------
 // weight_next = sub(weight, step)
 // writes weight_next: float32[9, 4]
 extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_2_sub(const float* __restrict__ weight, const float* __restrict__ step, float* __restrict__ weight_next) {
+outputs_and_aliases_1_mul_sub(const float* __restrict__ weight, const float* __restrict__ momentum_next,
+         float* __restrict__ weight_next) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 9) return;
   const Words<4> weight_w = load_words<4>(weight + (t * 4));
-  const Words<4> step_w = load_words<4>(step + (t * 4));
+  const Words<4> momentum_next_w = load_words<4>(momentum_next + (t * 4));
   Words<4> weight_next_w = {};
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    put_element<32>(weight_next_w, e, __float_as_uint(__uint_as_float(element<32>(weight_w, e)) - __uint_as_float(element<32>(step_w, e))));
+    const float step = __uint_as_float(element<32>(momentum_next_w, e)) * 0.01f;
+    put_element<32>(weight_next_w, e, __float_as_uint(__uint_as_float(element<32>(weight_w, e)) - step));
   }
   store_words(weight_next + (t * 4), weight_next_w);
 }
 
-// ---- outputs_and_aliases_3_vector_norm -------------------------------------------------------------------
+// ---- outputs_and_aliases_2_vector_norm -------------------------------------------------------------------
 // norm = vector_norm(gradient)
 // writes norm: float32[]
 extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_3_vector_norm(const float* __restrict__ gradient, float* __restrict__ norm_v) {
+outputs_and_aliases_2_vector_norm(const float* __restrict__ gradient, float* __restrict__ norm_v) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 1) return;
   float row_sum = 0.0f;
@@ -238,7 +223,7 @@ cudaError_t outputs_and_aliases_create(outputs_and_aliases_context** ctx, const 
 
 size_t outputs_and_aliases_workspace_bytes(const outputs_and_aliases_args* args) {
   (void)args;
-  return 768;
+  return 512;
 }
 
 size_t outputs_and_aliases_prepared_bytes(const outputs_and_aliases_args* args) {
@@ -266,25 +251,20 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
                   static_cast<const void*>(args->gradient),
                   static_cast<void*>(static_cast<void*>(work)));
   if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add could not be launched");
-  // step
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_1_mul), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // step, weight_next
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_1_mul_sub), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->weight),
                   static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(static_cast<void*>(work + (256))));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_1_mul could not be launched");
-  // weight_next
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_2_sub), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->weight),
-                  static_cast<const void*>(static_cast<void*>(work + (256))),
-                  static_cast<void*>(static_cast<void*>(work + (512))));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_2_sub could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_1_mul_sub could not be launched");
   // norm
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_3_vector_norm), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_2_vector_norm), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->gradient),
                   static_cast<void*>(args->norm_v));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_3_vector_norm could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_2_vector_norm could not be launched");
   status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(const_cast<void*>(args->weight), static_cast<void*>(work + (512)), size_t(144), cudaMemcpyDeviceToDevice, stream);
+  status = cudaMemcpyAsync(const_cast<void*>(args->weight), static_cast<void*>(work + (256)), size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   status = cudaMemcpyAsync(const_cast<void*>(args->momentum), static_cast<void*>(work), size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");

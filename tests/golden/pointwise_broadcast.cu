@@ -28,8 +28,9 @@ __device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b;
 template <class T>
 __device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
 
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-__device__ __forceinline__ double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
+// The sum does not contract with the exponential's last product: the same value wherever it is inlined.
+__device__ __forceinline__ float sigmoid(float x) { return 1.0f / __fadd_rn(1.0f, expf(-x)); }
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
 
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
