@@ -137,6 +137,21 @@ Nvrtc::~Nvrtc() {
   // The library stays loaded: it has threads and state of its own that do not survive being unloaded.
 }
 
+namespace {
+
+// NVRTC opens libnvrtc-builtins by its bare name when it first needs it, which the loader finds only on its own path.
+// Loaded beforehand from where NVRTC itself lies, it is found by that name anywhere.
+void load_builtins_beside(const std::string& library) {
+  if (library.find('/') == std::string::npos) return;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(library).parent_path(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("libnvrtc-builtins.so.", 0) == 0) dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<const Nvrtc> Nvrtc::load(std::string* why) {
   std::string tried;
   for (const std::string& path : candidates()) {
@@ -146,6 +161,7 @@ std::shared_ptr<const Nvrtc> Nvrtc::load(std::string* why) {
       tried += fmt::format("{}{}", tried.empty() ? "" : ", ", path);
       continue;
     }
+    load_builtins_beside(path);
     auto nvrtc = std::shared_ptr<Nvrtc>(new Nvrtc);
     nvrtc->functions_ = std::make_unique<Functions>();
     Functions& f = *nvrtc->functions_;
