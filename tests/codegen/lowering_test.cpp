@@ -203,3 +203,21 @@ TEST_CASE("with rounded intermediates nothing contracts") {
   const std::string plain = lower_together(g).kernels[0].text;
   CHECK_FALSE(has(plain, "_rn("));
 }
+
+TEST_CASE("a large tensor reduced to one value takes two kernels, a row one") {
+  const Graph g = model(
+      R"({"name": "x", "dtype": "float32", "shape": [1024, 4096]})",
+      R"({"name": "s", "op": "sum", "inputs": ["x"]}, {"name": "m", "op": "amax", "inputs": ["x"], "attrs": {"dim": 1}})",
+      R"("s", "m")");
+  const LoweredPlan plan = lower_together(g);
+  REQUIRE(plan.groups[0].steps.size() == 3);
+  REQUIRE(plan.scratch_bytes.size() == 1);
+  const auto workspace = [](const LoweredStep& step) {
+    return std::any_of(step.parameters.begin(), step.parameters.end(), [](const KernelParameter& p) {
+      return p.kind == KernelParameter::Kind::kWorkspace && p.scratch == 0;
+    });
+  };
+  CHECK(workspace(plan.groups[0].steps[0]));
+  CHECK(workspace(plan.groups[0].steps[1]));
+  compiled(plan);
+}
