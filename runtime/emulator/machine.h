@@ -171,6 +171,14 @@ struct LaunchState {
   }
 };
 
+inline constexpr std::uint64_t kMaxThreads = 1024;  // of a block
+
+// The index of a linear number in a grid or block of that shape.
+inline Dim3 position(std::uint64_t number, const Dim3& shape) {
+  return {static_cast<std::uint32_t>(number % shape.x), static_cast<std::uint32_t>(number / shape.x % shape.y),
+          static_cast<std::uint32_t>(number / shape.x / shape.y)};
+}
+
 // Records a finding of one lane at the warp's current instruction.
 void report(Warp& warp, int lane, FindingKind kind, std::string message, std::uint64_t address = 0,
             std::string buffer = {});
