@@ -14,8 +14,22 @@
 namespace fusec {
 namespace {
 
-// Longer expressions are cut into named pieces.
+// Longer expressions are cut into named pieces. Every word counts alike: where to cut must not depend on the names that
+// the model's values happen to have.
 constexpr std::size_t kLongestInline = 90;
+constexpr std::size_t kWordLength = 7;
+
+std::size_t reading_length(std::string_view text) {
+  std::size_t length = 0;
+  bool in_word = false;
+  for (const char c : text) {
+    const bool word = c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!word) ++length;
+    if (word && !in_word) length += kWordLength;
+    in_word = word;
+  }
+  return length;
+}
 
 std::vector<std::uint32_t> united(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
   std::vector<std::uint32_t> u;
@@ -194,7 +208,7 @@ void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
       const bool trivial = n.op == ExprOp::kConstant;
       const bool root = uses[id] == 1 && std::find(roots.begin(), roots.end(), id) != roots.end();
       const bool named = names_[id] != kNone && n.op != ExprOp::kLoad && !root;
-      if (!trivial && (uses[id] >= kMany || named || text.text.size() > kLongestInline)) {
+      if (!trivial && (uses[id] >= kMany || named || reading_length(text.text) > kLongestInline)) {
         declare(id, text);
       } else {
         texts_[id] = text;

@@ -1,5 +1,6 @@
 #include "ir/read.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -133,6 +134,8 @@ class ModelReader {
       graph_.aliases.push_back({output, input});
     }
     check_alias_order(at);
+    // The keys of a JSON object have no order.
+    std::ranges::sort(graph_.aliases, {}, &Alias::output);
   }
 
   ValueId alias_input(Json member) {

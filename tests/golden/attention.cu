@@ -122,27 +122,29 @@ attention_1_scaled_dot_product_atten(const fp16* __restrict__ turned, const fp16
       const float t_2 = from_fp16(turned[rest_2 * 192 + l * 16 + k_2]) * from_fp16(k_3[rest_2 * 320 + k * 16 + k_2]);
       row_sum += t_2;
     }
-    row_max = nan_max(row_max, (((long long)(l - k)) >= 0ll) ? (row_sum * 0.25f) : __uint_as_float(0xff800000u));
+    const float t_3 = (((long long)(l - k)) >= 0ll) ? (row_sum * 0.25f) : __uint_as_float(0xff800000u);
+    row_max = nan_max(row_max, t_3);
   }
   float row_sum_2 = 0.0f;
   for (int k_4 = 0; k_4 < 20; ++k_4) {
     float row_sum_3 = 0.0f;
     for (int k_5 = 0; k_5 < 16; ++k_5) {
-      const float t_3 = from_fp16(turned[rest_2 * 192 + l * 16 + k_5]) * from_fp16(k_3[rest_2 * 320 + k_4 * 16 + k_5]);
-      row_sum_3 += t_3;
+      const float t_4 = from_fp16(turned[rest_2 * 192 + l * 16 + k_5]) * from_fp16(k_3[rest_2 * 320 + k_4 * 16 + k_5]);
+      row_sum_3 += t_4;
     }
-    const float t_4 = ((((long long)(l - k_4)) >= 0ll) ? (row_sum_3 * 0.25f) : __uint_as_float(0xff800000u)) - row_max;
-    row_sum_2 += expf(t_4);
+    const float t_5 = (((long long)(l - k_4)) >= 0ll) ? (row_sum_3 * 0.25f) : __uint_as_float(0xff800000u);
+    row_sum_2 += expf(t_5 - row_max);
   }
   float mixed_2 = 0.0f;
   for (int k_6 = 0; k_6 < 20; ++k_6) {
     float row_sum_4 = 0.0f;
     for (int k_7 = 0; k_7 < 16; ++k_7) {
-      const float t_5 = from_fp16(turned[rest_2 * 192 + l * 16 + k_7]) * from_fp16(k_3[rest_2 * 320 + k_6 * 16 + k_7]);
-      row_sum_4 += t_5;
+      const float t_6 = from_fp16(turned[rest_2 * 192 + l * 16 + k_7]) * from_fp16(k_3[rest_2 * 320 + k_6 * 16 + k_7]);
+      row_sum_4 += t_6;
     }
-    const float t_6 = ((((long long)(l - k_6)) >= 0ll) ? (row_sum_4 * 0.25f) : __uint_as_float(0xff800000u)) - row_max;
-    mixed_2 += (expf(t_6) / row_sum_2) * from_fp16(v[rest_2 * 320 + m + k_6 * 16]);
+    const float t_7 = (((long long)(l - k_6)) >= 0ll) ? (row_sum_4 * 0.25f) : __uint_as_float(0xff800000u);
+    const float t_8 = (expf(t_7 - row_max) / row_sum_2) * from_fp16(v[rest_2 * 320 + m + k_6 * 16]);
+    mixed_2 += t_8;
   }
   mixed[0 * 384 + rest_2 * 192 + l * 16 + m] = to_fp16(mixed_2);
 }

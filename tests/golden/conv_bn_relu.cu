@@ -70,8 +70,8 @@ conv_bn_relu_0_square_conv2d_batch_norm_relu(const float* __restrict__ filter, c
         const long long position = (long long)(n * 2 + l_2 - 1);
         const long long position_2 = (long long)(o * 2 + u_2 - 1);
         const bool holds = ((position >= 0ll) && (position < 9ll)) && ((position_2 >= 0ll) && (position_2 < 9ll));
-        const float t = holds ? (holds ? image[rest_4 * 243 + n * 18 + o * 2 + l_2 * 9 + u_2 + rest_6 * 81 - 10] : 0.0f) : 0.0f;
-        one_2 = t;
+        const float image_v = holds ? image[rest_4 * 243 + n * 18 + o * 2 + l_2 * 9 + u_2 + rest_6 * 81 - 10] : 0.0f;
+        one_2 = holds ? image_v : 0.0f;
       }
       right_tile[place_2][line_2] = one_2;
     }
@@ -96,7 +96,8 @@ conv_bn_relu_0_square_conv2d_batch_norm_relu(const float* __restrict__ filter, c
       const int rest_8 = rest_7 / 5;
       const float variance_root_v = variance_root[row];
       const float variance = variance_root_v * variance_root_v;
-      const float normed = (((sum[e / 4][e % 4]) - mean[row]) * (rsqrtf(variance + 0.5f) * weight[row])) + bias[row];
+      const float t = ((sum[e / 4][e % 4]) - mean[row]) * (rsqrtf(variance + 0.5f) * weight[row]);
+      const float normed = t + bias[row];
       active[rest_8 * 200 + row * 25 + j * 5 + l_3] = nan_max(normed, 0.0f);
     }
   }
@@ -120,7 +121,8 @@ conv_bn_relu_1_max_pool2d(const float* __restrict__ active, float* __restrict__ 
   for (int k = 0; k < 2; ++k) {
 #pragma unroll
     for (int k_2 = 0; k_2 < 2; ++k_2) {
-      pooled_2 = nan_max(pooled_2, active[rest_3 * 200 + j * 25 + l * 10 + m * 2 + k * 5 + k_2]);
+      const float active_v = active[rest_3 * 200 + j * 25 + l * 10 + m * 2 + k * 5 + k_2];
+      pooled_2 = nan_max(pooled_2, active_v);
     }
   }
   pooled[rest_3 * 32 + j * 4 + l * 2 + m] = pooled_2;

@@ -98,8 +98,8 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
     if (row < 20 && column < 24) {
       const float hidden = (sum[e / 16][e / 4 % 4][e % 4]) + from_fp16(bias[column]);
       const float scaled = hidden * 0.125f;
-      const float y_2 = (scaled * 0.5f) * (tanhf((scaled + (((scaled * scaled) * scaled) * 0.044715f)) * 0.7978846f) + 1.0f);
-      y[row * 24 + column] = to_fp16(y_2);
+      const float t = tanhf((scaled + (((scaled * scaled) * scaled) * 0.044715f)) * 0.7978846f) + 1.0f;
+      y[row * 24 + column] = to_fp16((scaled * 0.5f) * t);
     }
   }
 }

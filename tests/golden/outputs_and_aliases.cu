@@ -264,9 +264,9 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
   if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_2_vector_norm could not be launched");
   status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(const_cast<void*>(args->weight), static_cast<void*>(work + (256)), size_t(144), cudaMemcpyDeviceToDevice, stream);
-  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   status = cudaMemcpyAsync(const_cast<void*>(args->momentum), static_cast<void*>(work), size_t(144), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  status = cudaMemcpyAsync(const_cast<void*>(args->weight), static_cast<void*>(work + (256)), size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   return cudaSuccess;
 }

@@ -140,8 +140,8 @@ quantized_0_quantize(const float* __restrict__ x, const float* __restrict__ step
   const float t_2 = (float)((int)zero[0]);
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
-    const float t_3 = nan_min(nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / step_v) + t_2, -128.0f), 127.0f);
-    put_element<8>(codes_w, e, (unsigned)((int)(signed char)((int)t_3)));
+    const float t_3 = nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / step_v) + t_2, -128.0f);
+    put_element<8>(codes_w, e, (unsigned)((int)(signed char)((int)nan_min(t_3, 127.0f))));
   }
   store_words(codes + (t * 8), codes_w);
 }
@@ -223,7 +223,8 @@ quantized_2_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const float from_eight = from_fp8_e4m3(element<8>(eight_bit_w, e)) * eight_bit_scale_v;
-    const float from_four = ((float)from_int4(element<4>(four_bit_w, e))) * block_scale[((t * 8 + e) / 32) * 2 + (((t * 8 + e) % 32) / 16)];
+    const float block_scale_v = block_scale[((t * 8 + e) / 32) * 2 + (((t * 8 + e) % 32) / 16)];
+    const float from_four = ((float)from_int4(element<4>(four_bit_w, e))) * block_scale_v;
     put_element<32>(mixed_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) + (from_eight * from_four)));
   }
   store_words(mixed + (t * 8), mixed_w);

@@ -35,9 +35,11 @@ split_concat_0_split_exp_v_mul_concat_and_2_more(const float* __restrict__ x, fl
   const bool holds = ((long long)j) < 8ll;
   const float right_half = (holds ? x[rest * 18 + j + 10] : 0.0f) * 0.5f;
   const bool holds_2 = ((long long)(j - 8)) >= 0ll;
-  const float joined = holds ? right_half : (holds_2 ? (holds_2 ? x[rest * 18 + j - 4] : 0.0f) : 0.0f);
+  const float t_2 = holds_2 ? (holds_2 ? x[rest * 18 + j - 4] : 0.0f) : 0.0f;
+  const float joined = holds ? right_half : t_2;
   const bool holds_3 = ((long long)(j + 1)) < 6ll;
-  const float left_exp = expf((((long long)(j - 5)) >= 0ll) ? x[rest * 18 + j - 5] : 0.0f);
+  const float left = (((long long)(j - 5)) >= 0ll) ? x[rest * 18 + j - 5] : 0.0f;
+  const float left_exp = expf(left);
   const float joined_2 = holds_3 ? (holds_3 ? x[rest * 18 + j + 5] : 0.0f) : left_exp;
   y[rest * 9 + j] = nan_max(joined, joined_2);
 }
