@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""check_metamorphic.py FUSEC [--sample=N] [--seed=N]
+
+A model written in another way is compiled to the same thing. For every golden model and a seeded sample of the tiny
+networks, under strategies full and tvm:
+
+  repeated, jobs       compiled again, with --jobs=1 and with --jobs=8: the same bytes of every output
+  spelling             other whitespace, the keys of every object shuffled: the same bytes
+  node order           nodes standing elsewhere in the file, but taken by the loader in the same order: the same bytes
+  argument order       inputs and constants shuffled: the same kernels and groups
+  defaults             attributes given that have their default value anyway: the same kernels and groups
+  names                every value and node renamed: the same kernels and groups, but for identifiers
+
+The kernels are compared without comments, since those quote the model."""
+import argparse, glob, heapq, json, os, random, re, sys, tempfile
+
+import golden_models
+from golden_models import Failure
+
+TINY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models", "*.tiny.json")
+ALL_KINDS = ["cu", "partition", "plan", "manifest", "ledger", "ir"]
+RENAMED = "other_"
+DEFAULTS = {
+    "gelu": {"approximate": "none"}, "leaky_relu": {"negative_slope": 0.01}, "elu": {"alpha": 1.0},
+    "softplus": {"beta": 1.0, "threshold": 20.0}, "addcmul": {"value": 1}, "addcdiv": {"value": 1},
+    "flatten": {"start_dim": 0, "end_dim": -1}, "slice": {"dim": 0, "step": 1}, "split": {"dim": 0},
+    "chunk": {"dim": 0}, "concat": {"dim": 0}, "stack": {"dim": 0}, "tril": {"diagonal": 0}, "triu": {"diagonal": 0},
+    "sum": {"keepdim": False}, "mean": {"keepdim": False}, "amax": {"keepdim": False}, "amin": {"keepdim": False},
+    "argmax": {"keepdim": False}, "argmin": {"keepdim": False}, "vector_norm": {"keepdim": False, "ord": 2},
+    "layer_norm": {"eps": 1e-5}, "group_norm": {"eps": 1e-5}, "batch_norm": {"eps": 1e-5},
+    "conv2d": {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}, "addmm": {"alpha": 1, "beta": 1},
+    "max_pool2d": {"padding": 0, "dilation": 1, "ceil_mode": False},
+    "scaled_dot_product_attention": {"is_causal": False, "enable_gqa": False}, "rope": {"interleaved": False},
+    "index_put": {"accumulate": False}, "topk": {"dim": -1, "largest": True, "sorted": True},
+}
+
+
+# ---- the model written in another way ----------------------------------------------------------------------------
+
+
+def copy(model):
+    return json.loads(json.dumps(model))
+
+
+def shuffled_keys(value, chance):
+    if isinstance(value, dict):
+        items = [(key, shuffled_keys(member, chance)) for key, member in value.items()]
+        chance.shuffle(items)
+        return dict(items)
+    return [shuffled_keys(item, chance) for item in value] if isinstance(value, list) else value
+
+
+def other_spelling(model, chance):
+    # The order of the symbols is part of the model: their values are kernel parameters.
+    other = shuffled_keys(model, chance)
+    if "symbols" in model:
+        other["symbols"] = {name: shuffled_keys(bounds, chance) for name, bounds in model["symbols"].items()}
+    return re.sub("\n( *)", lambda blanks: "\r\n\t" + blanks.group(1) if chance.random() < 0.5 else " ",
+                  json.dumps(other, indent=3, ensure_ascii=chance.random() < 0.5))
+
+
+def output_names(node):
+    """The names a node gives its values, as far as the file says them."""
+    return [o["name"] if isinstance(o, dict) else o for o in node.get("outputs", [])]
+
+
+class LoaderOrder:
+    """The order in which the loader takes nodes: always the ready one that is earliest in the file."""
+
+    def __init__(self, nodes):
+        maker = {}
+        for i, node in enumerate(nodes):
+            for value in output_names(node) or [node["name"]]:
+                maker[value] = i
+        self.makers = []
+        for node in nodes:
+            given = [v for v in node.get("inputs", []) if isinstance(v, str)]
+            # A value without an own entry is an input, a constant, or result i of a node: "node.i".
+            found = {maker.get(v, maker.get(v.rpartition(".")[0])) for v in given}
+            self.makers.append(found - {None})
+        self.users = [[] for _ in nodes]
+        for i, makers in enumerate(self.makers):
+            for m in makers:
+                self.users[m].append(i)
+
+    def of(self, file_order):
+        """The nodes as they are taken, when they stand in the file in this order."""
+        place = {node: at for at, node in enumerate(file_order)}
+        waiting = [len(makers) for makers in self.makers]
+        ready = [(place[i], i) for i in file_order if waiting[i] == 0]
+        heapq.heapify(ready)
+        taken = []
+        while ready:
+            node = heapq.heappop(ready)[1]
+            taken.append(node)
+            for user in self.users[node]:
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    heapq.heappush(ready, (place[user], user))
+        return taken
+
+
+def other_node_order(model, chance):
+    """Nodes moved about in the file as far as the loader takes them in the same order; None where nothing can move."""
+    loader = LoaderOrder(model["nodes"])
+    order = list(range(len(model["nodes"])))
+    wanted = loader.of(order)
+    best = order
+    for _ in range(60):
+        start = chance.randrange(len(order))
+        end = min(len(order), start + chance.randint(2, 6))
+        candidate = best[:start] + best[start:end][::-1] + best[end:]
+        if loader.of(candidate) == wanted:
+            best = candidate
+    if best == order:
+        return None
+    other = copy(model)
+    other["nodes"] = [model["nodes"][i] for i in best]
+    return other
+
+
+def other_argument_order(model, chance):
+    other = copy(model)
+    for key in ("inputs", "constants"):
+        chance.shuffle(other.get(key, []))
+    return other
+
+
+def with_defaults(model):
+    other, changed = copy(model), False
+    for node in other["nodes"]:
+        for name, value in DEFAULTS.get(node["op"], {}).items():
+            if name not in node.get("attrs", {}):
+                node.setdefault("attrs", {})[name] = value
+                changed = True
+    return other if changed else None
+
+
+def renamed(model):
+    """The model with other names, and what each new name was. Symbols keep theirs: they stand in expressions."""
+    new_names, old_names = {}, {}
+
+    def rename(name):
+        if name not in new_names:
+            new_names[name] = f"{RENAMED}{len(new_names)}"
+            old_names[new_names[name]] = name
+        return new_names[name]
+
+    def reference(name):
+        node, dot, index = name.rpartition(".")
+        return rename(name) if name in new_names or not dot else f"{rename(node)}.{index}"
+
+    other = copy(model)
+    for tensor in other["inputs"] + other.get("constants", []):
+        tensor["name"] = rename(tensor["name"])
+    for node in other["nodes"]:
+        node["name"] = rename(node["name"])
+        for i, output in enumerate(node.get("outputs", [])):
+            if isinstance(output, dict):
+                output["name"] = rename(output["name"])
+            else:
+                node["outputs"][i] = rename(output)
+    for node in other["nodes"]:
+        node["inputs"] = [reference(v) if isinstance(v, str) else v for v in node.get("inputs", [])]
+    other["outputs"] = [reference(v) for v in other["outputs"]]
+    if "aliases" in other:
+        other["aliases"] = {reference(to): reference(source) for to, source in other["aliases"].items()}
+    return other, old_names
+
+
+# ---- what is compared --------------------------------------------------------------------------------------------
+
+
+def kernels(source):
+    """The kernels of an emitted file, each as a list of tokens, comments and host part left out."""
+    text = source.decode("ascii").split("#ifndef __CUDACC_RTC__")[0]
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.S)
+    return [re.findall(r'"[^"]*"|[A-Za-z_]\w*|[0-9][\w.]*|\S', part) for part in text.split('extern "C" __global__')[1:]]
+
+
+def without_number(identifier):
+    """e for e_2: the number keeps local names apart from the model's."""
+    return re.sub(r"_\d+$", "", identifier)
+
+
+def first_difference(expected, got, renamed_too):
+    """Where two kernels differ, or None. With renamed_too they may differ by a one-to-one exchange of identifiers
+    that come from the model's names."""
+    there, back = {}, {}
+    scopes = []
+    for i, (a, b) in enumerate(zip(expected, got)):
+        same = a == b
+        # What a block declares ends with it: the next one may give the same name to something else.
+        if a == "{":
+            scopes.append((dict(there), dict(back)))
+        elif a == "}" and scopes:
+            there, back = scopes.pop()
+        # Not for threadIdx.x: a member is no name of the model's.
+        if renamed_too and re.match(r"[A-Za-z_]", a) and expected[i - 1] != ".":
+            same = (there.setdefault(a, b) == b and back.setdefault(b, a) == a and
+                    (without_number(a) == without_number(b) or RENAMED.rstrip("_") in b))
+        if not same:
+            return i
+    return None if len(expected) == len(got) else min(len(expected), len(got))
+
+
+def groups(report, old_names=None):
+    """A partition report, its names put back."""
+    def original(name):
+        node, dot, index = name.rpartition(".")
+        return old_names.get(name) or (f"{old_names[node]}.{index}" if dot and node in old_names else name)
+
+    parsed = json.loads(report)
+    if old_names:
+        for group in parsed["groups"]:
+            for key in ("nodes", "duplicated", "inputs", "outputs"):
+                group[key] = [original(n) for n in group[key]]
+            group["anchor"] = group["anchor"] and original(group["anchor"])
+        for key in ("dropped", "folded", "prepared"):
+            parsed[key] = [original(n) for n in parsed[key]]
+    return parsed
+
+
+def require_same_bytes(what, expected, got):
+    for kind in expected:
+        if expected[kind] != got[kind]:
+            raise Failure(f"{what}: {kind} differs")
+
+
+def require_same_kernels(what, expected, got, old_names=None):
+    if groups(expected["partition"]) != groups(got["partition"], old_names):
+        raise Failure(f"{what}: the groups differ")
+    ours, theirs = kernels(expected["cu"]), kernels(got["cu"])
+    if len(ours) != len(theirs):
+        raise Failure(f"{what}: {len(theirs)} kernels, expected {len(ours)}")
+    for a, b in zip(ours, theirs):
+        at = first_difference(a, b, old_names is not None)
+        if at is not None:
+            near = slice(max(0, at - 25), at + 8)
+            raise Failure(f"{what}: a kernel differs:\n    {' '.join(b[near])}\n    expected\n    {' '.join(a[near])}")
+
+
+def check(fusec, model, strategy, chance, scratch):
+    path = os.path.join(scratch, "model.json")
+
+    def compiled(text, *options):
+        with open(path, "w", encoding="utf-8", newline="") as f:
+            f.write(text if isinstance(text, str) else json.dumps(text))
+        return golden_models.emit(fusec, path, ALL_KINDS, scratch, ["--strategy=" + strategy, *options])
+
+    base = compiled(model)
+    if not kernels(base["cu"]) and json.loads(base["partition"])["kernels"]:
+        raise Failure("no kernels found in the emitted source")
+    require_same_bytes("repeated", base, compiled(model))
+    for jobs in (1, 8):
+        require_same_bytes(f"--jobs={jobs}", base, compiled(model, f"--jobs={jobs}"))
+    require_same_bytes("spelling", base, compiled(other_spelling(model, chance)))
+    other = other_node_order(model, chance)
+    if other:
+        require_same_bytes("node order", base, compiled(other))
+    require_same_kernels("argument order", base, compiled(other_argument_order(model, chance)))
+    other = with_defaults(model)
+    if other:
+        require_same_kernels("defaults", base, compiled(other))
+    other, old_names = renamed(model)
+    require_same_kernels("names", base, compiled(other), old_names)
+
+
+def check_compiled(fusec, name, scratch):
+    """PTX from one and from eight compilations at a time; False where NVRTC is missing."""
+    outputs = []
+    for jobs in (1, 8):
+        path = os.path.join(scratch, f"jobs_{jobs}.ptx")
+        process = golden_models.run([fusec, os.path.join(golden_models.FOLDER, name + ".json"), "-o", path,
+                                     "--no-cache", f"--jobs={jobs}"], good=(0, 3))
+        if golden_models.lacks_nvrtc(process):
+            return False
+        if process.returncode:
+            raise Failure(process.stderr.decode("utf-8", "replace")[-1500:])
+        with open(path, "rb") as f:
+            outputs.append(f.read())
+    if outputs[0] != outputs[1]:
+        raise Failure("PTX differs between --jobs=1 and --jobs=8")
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("--sample", type=int, default=0, help="tiny networks; 0: all")
+    parser.add_argument("--seed", type=int, default=3)
+    args = parser.parse_args()
+    fusec = os.path.abspath(args.fusec)
+
+    models = {name: golden_models.load(name) for name in golden_models.names()}
+    tiny = sorted(glob.glob(TINY))
+    for path in random.Random(args.seed).sample(tiny, min(args.sample or len(tiny), len(tiny))):
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        # Weight files lie beside the model, which is written elsewhere here.
+        if '"safetensors"' not in text:
+            models[os.path.basename(path)] = json.loads(text)
+
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="fusec_metamorphic_") as scratch:
+        for name, model in models.items():
+            for strategy in ("full", "tvm"):
+                try:
+                    check(fusec, model, strategy, random.Random(f"{args.seed} {name}"), scratch)
+                except Failure as e:
+                    failures += 1
+                    print(f"FAILED {name} ({strategy}, seed {args.seed})\n    {e}", flush=True)
+        for name in ("reductions", "layer_norm"):
+            try:
+                if not check_compiled(fusec, name, scratch):
+                    print("skipped: PTX under --jobs=1 and --jobs=8: NVRTC is not on this machine")
+                    break
+            except Failure as e:
+                failures += 1
+                print(f"FAILED {name}\n    {e}")
+    print(f"{len(models)} models written in other ways, {failures} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
