@@ -197,6 +197,10 @@ def first_difference(expected, got, renamed_too):
             there, back = scopes.pop()
         # Not for threadIdx.x: a member is no name of the model's.
         if renamed_too and re.match(r"[A-Za-z_]", a) and expected[i - 1] != ".":
+            if re.match(r"[A-Za-z_]", expected[i - 1]) and expected[i - 1] != "return":
+                # A declaration, as in "int i": it may hide a parameter that its block does not use.
+                back.pop(there.pop(a, None), None)
+                there.pop(back.pop(b, None), None)
             same = (there.setdefault(a, b) == b and back.setdefault(b, a) == a and
                     (without_number(a) == without_number(b) or RENAMED.rstrip("_") in b))
         if not same:
