@@ -162,7 +162,7 @@ class Contraction {
     const std::string type = c_type(pool_[p_.reduction].type);
     sum_ = writer_.unique("sum");
     if (tensor_dtype_) {
-      writer_.line("const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;");
+      writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
       writer_.line("const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;");
       writer_.line(fmt::format("float {}[2][4][4] = {{}};", sum_));
     } else {
@@ -283,7 +283,7 @@ class Contraction {
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", depth_));
     writer_.line("unsigned a[2][4], b[4][2];");
-    writer_.line("const int group = lane / 4, pair = kk + lane % 4 * 2;");
+    writer_.line("const int group = warp_lane / 4, pair = kk + warp_lane % 4 * 2;");
     writer_.line("#pragma unroll");
     writer_.open("for (int i = 0; i < 2; ++i)");
     writer_.line(
@@ -320,18 +320,20 @@ class Contraction {
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
     if (tensor_dtype_) {
       writer_.line("#pragma unroll");
-      writer_.open("for (int e = 0; e < 32; ++e)");
+      writer_.open("for (int tile_item = 0; tile_item < 32; ++tile_item)");
       writer_.line(
-          fmt::format("const {} {} = {} + warp_row + e / 16 * 16 + e % 4 / 2 * 8 + lane / 4;", integer(), row, row0_));
-      writer_.line(fmt::format("const {} {} = {} + warp_column + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;", integer(),
-                               column, column0_));
-      element_text = fmt::format("{}[e / 16][e / 4 % 4][e % 4]", sum_);
+          fmt::format("const {} {} = {} + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;",
+                      integer(), row, row0_));
+      writer_.line(
+          fmt::format("const {} {} = {} + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;",
+                      integer(), column, column0_));
+      element_text = fmt::format("{}[tile_item / 16][tile_item / 4 % 4][tile_item % 4]", sum_);
     } else {
       writer_.line("#pragma unroll");
-      writer_.open("for (int e = 0; e < 16; ++e)");
-      writer_.line(fmt::format("const {} {} = {} + thread_row + e / 4 * 16;", integer(), row, row0_));
-      writer_.line(fmt::format("const {} {} = {} + thread_column + e % 4 * 16;", integer(), column, column0_));
-      element_text = fmt::format("{}[e / 4][e % 4]", sum_);
+      writer_.open("for (int tile_item = 0; tile_item < 16; ++tile_item)");
+      writer_.line(fmt::format("const {} {} = {} + thread_row + tile_item / 4 * 16;", integer(), row, row0_));
+      writer_.line(fmt::format("const {} {} = {} + thread_column + tile_item % 4 * 16;", integer(), column, column0_));
+      element_text = fmt::format("{}[tile_item / 4][tile_item % 4]", sum_);
     }
     writer_.open(fmt::format("if ({} < {} && {} < {})", row, text(count(p_.rows)), column, text(count(p_.columns))));
     const ExprEmitter::Mark mark = emitter_.mark();

@@ -86,9 +86,9 @@ conv_bn_relu_0_square_conv2d_batch_norm_relu(const float* __restrict__ filter, c
     __syncthreads();
   }
 #pragma unroll
-  for (int e = 0; e < 16; ++e) {
-    const int row = row0 + thread_row + e / 4 * 16;
-    const int column = column0 + thread_column + e % 4 * 16;
+  for (int tile_item = 0; tile_item < 16; ++tile_item) {
+    const int row = row0 + thread_row + tile_item / 4 * 16;
+    const int column = column0 + thread_column + tile_item % 4 * 16;
     if (row < 8 && column < 50) {
       const int l_3 = column % 5;
       const int rest_7 = column / 5;
@@ -96,7 +96,7 @@ conv_bn_relu_0_square_conv2d_batch_norm_relu(const float* __restrict__ filter, c
       const int rest_8 = rest_7 / 5;
       const float variance_root_v = variance_root[row];
       const float variance = variance_root_v * variance_root_v;
-      const float t = ((sum[e / 4][e % 4]) - mean[row]) * (rsqrtf(variance + 0.5f) * weight[row]);
+      const float t = ((sum[tile_item / 4][tile_item % 4]) - mean[row]) * (rsqrtf(variance + 0.5f) * weight[row]);
       const float normed = t + bias[row];
       active[rest_8 * 200 + row * 25 + j * 5 + l_3] = nan_max(normed, 0.0f);
     }

@@ -44,7 +44,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
   const int tile = blockIdx.x;
   const int column0 = tile % 1 * 64;
   const int row0 = tile / 1 % 1 * 64;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
   const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;
   float sum[2][4][4] = {};
   for (int k0 = 0; k0 < 64; k0 += 32) {
@@ -72,7 +72,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
 #pragma unroll
     for (int kk = 0; kk < 32; kk += 16) {
       unsigned a[2][4], b[4][2];
-      const int group = lane / 4, pair = kk + lane % 4 * 2;
+      const int group = warp_lane / 4, pair = kk + warp_lane % 4 * 2;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const unsigned short (*rows)[40] = left_tile + warp_row + i * 16 + group;
@@ -92,11 +92,11 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
     __syncthreads();
   }
 #pragma unroll
-  for (int e = 0; e < 32; ++e) {
-    const int row = row0 + warp_row + e / 16 * 16 + e % 4 / 2 * 8 + lane / 4;
-    const int column = column0 + warp_column + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
+  for (int tile_item = 0; tile_item < 32; ++tile_item) {
+    const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
+    const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
     if (row < 20 && column < 24) {
-      const float hidden = (sum[e / 16][e / 4 % 4][e % 4]) + from_fp16(bias[column]);
+      const float hidden = (sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]) + from_fp16(bias[column]);
       const float scaled = hidden * 0.125f;
       const float t = tanhf((scaled + (((scaled * scaled) * scaled) * 0.044715f)) * 0.7978846f) + 1.0f;
       y[row * 24 + column] = to_fp16((scaled * 0.5f) * t);

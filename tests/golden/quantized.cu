@@ -194,11 +194,11 @@ quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, cons
     __syncthreads();
   }
 #pragma unroll
-  for (int e = 0; e < 16; ++e) {
-    const int row = row0 + thread_row + e / 4 * 16;
-    const int column = column0 + thread_column + e % 4 * 16;
+  for (int tile_item = 0; tile_item < 16; ++tile_item) {
+    const int row = row0 + thread_row + tile_item / 4 * 16;
+    const int column = column0 + thread_column + tile_item % 4 * 16;
     if (row < 4 && column < 16) {
-      const float product = (((float)(sum[e / 4][e % 4])) * step[0]) * weight_scale[column];
+      const float product = (((float)(sum[tile_item / 4][tile_item % 4])) * step[0]) * weight_scale[column];
       active[row * 16 + column] = nan_max(product, 0.0f);
     }
   }
