@@ -11,7 +11,11 @@ if [ ! -e build/release/build.ninja ]; then
   cmake --preset release -DFUSEC_TESTS=OFF >/dev/null
 fi
 echo "demo: building fusec and fusec-run"
-cmake --build --preset release --target fusec_program fusec_run_program | tail -n 1
+log=build/release/build.log
+if ! cmake --build --preset release --target fusec_program fusec_run_program >"$log" 2>&1; then
+  grep -A 20 -m 1 'FAILED' "$log" || tail -n 20 "$log"
+  exit 1
+fi
 
 mkdir -p build/demo
 echo "demo: build/release/bin/fusec $model -o build/demo/out.cu"
