@@ -39,10 +39,9 @@ function(fusec_compile_options target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
                                            -Werror)
-  # What GCC says after inlining, or of any reference that a call returns, is too often wrong to stop a build: from
-  # version 13 on, and with precompiled headers in 12 too. The sanitizers look for the same faults.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND (CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13
-                                               OR NOT CMAKE_CXX_COMPILER_LAUNCHER))
+  # What GCC says after inlining, or of any reference that a call returns, is too often wrong to stop a build. The
+  # sanitizers look for the same faults.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict
                                              -Wno-stringop-overflow -Wno-stringop-overread -Wno-dangling-reference)
   endif()

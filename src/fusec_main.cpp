@@ -126,7 +126,8 @@ class Compilation {
     if (needs_source()) {
       generated_ = pipeline_.generate(planned_, std::max(1u, std::thread::hardware_concurrency()));
       if (!a_.no_nvrtc || wants("ptx") || wants("cubin")) compile();
-    }
+    } else if (wants("partition"))
+      count_launches();
     require_one_kernel();
     // Everything is made before anything is written.
     std::vector<std::string> contents;
@@ -143,6 +144,18 @@ class Compilation {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
   }
   bool needs_source() const { return wants("cu") || wants("ptx") || wants("cubin") || wants("manifest"); }
+
+  // The report's launches are those of generated code, where there can be any (not for ops without a launcher) and the
+  // model is of a size that somebody would run.
+  void count_launches() {
+    constexpr std::size_t kLargest = 20000;
+    if (file_nodes_ > kLargest) return;
+    try {
+      pipeline_.generate(planned_, 1);
+    } catch (const Error&) {
+      // The report then counts a launch for every group that is more than a view.
+    }
+  }
 
   void compile() {
     std::string why;
