@@ -4,25 +4,22 @@
 #include <limits>
 
 #include "ir/error.h"
+#include "ir/hash.h"
 
 namespace fusec {
 namespace {
 
-std::size_t mix(std::size_t seed, std::size_t value) {
-  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
-}
-
 std::size_t hash_of(const ExprNode& n) {
   std::size_t h = static_cast<std::size_t>(n.op);
-  h = mix(h, static_cast<std::size_t>(n.type));
-  h = mix(h, static_cast<std::size_t>(n.dtype));
-  h = mix(h, static_cast<std::size_t>(n.reduction));
-  for (const ExprId a : n.args) h = mix(h, a);
-  h = mix(h, n.source);
-  h = mix(h, static_cast<std::size_t>(n.integer));
-  h = mix(h, std::hash<double>{}(n.real));
-  for (const IndexExpr& e : n.indices) h = mix(h, e.hash());
-  for (const std::uint32_t a : n.axes) h = mix(h, a);
+  h = hash_mix(h, static_cast<std::size_t>(n.type));
+  h = hash_mix(h, static_cast<std::size_t>(n.dtype));
+  h = hash_mix(h, static_cast<std::size_t>(n.reduction));
+  for (const ExprId a : n.args) h = hash_mix(h, a);
+  h = hash_mix(h, n.source);
+  h = hash_mix(h, static_cast<std::size_t>(n.integer));
+  h = hash_mix(h, std::hash<double>{}(n.real));
+  for (const IndexExpr& e : n.indices) h = hash_mix(h, e.hash());
+  for (const std::uint32_t a : n.axes) h = hash_mix(h, a);
   return h;
 }
 

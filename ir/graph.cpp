@@ -2,19 +2,16 @@
 
 #include "ir/error.h"
 #include "ir/formula.h"
+#include "ir/hash.h"
 #include "ir/scalar_expression.h"
 
 namespace fusec {
 namespace {
 
-std::size_t mix(std::size_t seed, std::size_t value) {
-  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
-}
-
 std::size_t hash_of(const ValueType& type) {
   std::size_t h = static_cast<std::size_t>(type.tensor.dtype) + (type.is_tuple ? 64 : 0);
-  for (const Dim& dim : type.tensor.shape) h = mix(h, dim.hash());
-  for (const ValueType& field : type.fields) h = mix(h, hash_of(field));
+  for (const Dim& dim : type.tensor.shape) h = hash_mix(h, dim.hash());
+  for (const ValueType& field : type.fields) h = hash_mix(h, hash_of(field));
   return h;
 }
 
@@ -22,16 +19,16 @@ std::size_t hash_of(const ValueType& type) {
 std::size_t hash_of(const Attributes& attributes) {
   std::size_t h = attributes.list().size();
   for (const Attribute& a : attributes.list()) {
-    h = mix(h, std::hash<std::string>{}(a.name));
-    if (const auto* v = std::get_if<std::int64_t>(&a.value)) h = mix(h, static_cast<std::size_t>(*v));
-    if (const auto* v = std::get_if<double>(&a.value)) h = mix(h, std::hash<double>{}(*v));
-    if (const auto* v = std::get_if<std::string>(&a.value)) h = mix(h, std::hash<std::string>{}(*v));
-    if (const auto* v = std::get_if<Dim>(&a.value)) h = mix(h, v->hash());
+    h = hash_mix(h, std::hash<std::string>{}(a.name));
+    if (const auto* v = std::get_if<std::int64_t>(&a.value)) h = hash_mix(h, static_cast<std::size_t>(*v));
+    if (const auto* v = std::get_if<double>(&a.value)) h = hash_mix(h, std::hash<double>{}(*v));
+    if (const auto* v = std::get_if<std::string>(&a.value)) h = hash_mix(h, std::hash<std::string>{}(*v));
+    if (const auto* v = std::get_if<Dim>(&a.value)) h = hash_mix(h, v->hash());
     if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a.value))
-      for (const std::int64_t x : *v) h = mix(h, static_cast<std::size_t>(x));
+      for (const std::int64_t x : *v) h = hash_mix(h, static_cast<std::size_t>(x));
     if (const auto* v = std::get_if<std::vector<Dim>>(&a.value))
-      for (const Dim& x : *v) h = mix(h, x.hash());
-    if (const auto* v = std::get_if<RawJson>(&a.value)) h = mix(h, std::hash<std::string>{}(v->text));
+      for (const Dim& x : *v) h = hash_mix(h, x.hash());
+    if (const auto* v = std::get_if<RawJson>(&a.value)) h = hash_mix(h, std::hash<std::string>{}(v->text));
   }
   return h;
 }

@@ -4,6 +4,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "ir/hash.h"
+
 namespace fusec {
 namespace {
 
@@ -39,10 +41,6 @@ std::strong_ordering compare_factors(const std::vector<IndexAtomPtr>& a, const s
   for (std::size_t i = 0; i < common; ++i)
     if (auto c = compare(*a[i], *b[i]); c != 0) return c;
   return b.size() <=> a.size();  // higher degree first
-}
-
-std::size_t mix(std::size_t seed, std::size_t value) {
-  return seed ^ (value + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2));
 }
 
 }  // namespace
@@ -155,13 +153,13 @@ std::strong_ordering operator<=>(const IndexExpr& a, const IndexExpr& b) {
 std::size_t IndexExpr::hash() const {
   std::size_t h = std::hash<std::int64_t>{}(constant_);
   for (const IndexTerm& term : terms()) {
-    h = mix(h, std::hash<std::int64_t>{}(term.coefficient));
+    h = hash_mix(h, std::hash<std::int64_t>{}(term.coefficient));
     for (const IndexAtomPtr& factor : term.factors) {
-      h = mix(h, static_cast<std::size_t>(factor->kind));
+      h = hash_mix(h, static_cast<std::size_t>(factor->kind));
       if (factor->kind == IndexAtom::Kind::kVariable)
-        h = mix(h, (static_cast<std::size_t>(factor->variable.kind) << 32) | factor->variable.id);
+        h = hash_mix(h, (static_cast<std::size_t>(factor->variable.kind) << 32) | factor->variable.id);
       else
-        h = mix(mix(h, factor->a.hash()), factor->b.hash());
+        h = hash_mix(hash_mix(h, factor->a.hash()), factor->b.hash());
     }
   }
   return h;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "codegen/identifiers.h"
 #include "codegen/manifest.h"
 #include "command_line.h"
 #include "dot.h"
@@ -232,7 +233,8 @@ class Compilation {
 
   void summary(double seconds) const {
     const PlannedModel& p = planned_;
-    std::string text = fmt::format("{}: {} nodes in {} groups", p.graph.name, file_nodes_, p.plan.groups.size());
+    std::string text =
+        fmt::format("{}: {} nodes in {} groups", comment_text(p.graph.name), file_nodes_, p.plan.groups.size());
     if (needs_source())
       text += fmt::format(", {} kernels, {} launches, workspace {} bytes", generated_.launch.kernels.size(),
                           generated_.launch.steps.size(),

@@ -8,7 +8,7 @@
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/safetensors.h"
-#include "ir/solve_symbols.h"
+#include "ir/symbol_values.h"
 #include "runtime/reference/evaluate_formula.h"
 #include "runtime/special_ops.h"
 

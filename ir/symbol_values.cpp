@@ -1,4 +1,4 @@
-#include "ir/solve_symbols.h"
+#include "ir/symbol_values.h"
 
 #include <fmt/format.h>
 
