@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/emit_file.h"
 #include "codegen/host_expression.h"
@@ -52,13 +53,18 @@ class HostPart {
   }
 
   std::string print() {
+    // The functions are printed first, though they stand last: what they call is known only then.
+    functions();
+    const std::string body = std::exchange(out_, "");
+    const std::string solving = solve_text();
     includes();
     types();
     embedded_constants();
-    helpers();
-    solve();
-    functions();
-    return std::move(out_);
+    helpers(solving + body);
+    out_ += solving;
+    line("}}  // namespace");
+    line("");
+    return out_ + body;
   }
 
  private:
@@ -158,7 +164,8 @@ class HostPart {
     line("");
   }
 
-  void helpers() {
+  // What the text below calls, and the context.
+  void helpers(const std::string& calling) {
     line("struct {}_context {{", m_);
     line("  char error[256];");
     line("  {}_libraries libraries;", m_);
@@ -174,12 +181,7 @@ class HostPart {
     if (symbols_.empty()) line("  int unused;");
     line("}};");
     line("");
-    std::string index_functions;
-    const std::string body = steps_text();  // printed later; here only to see which helpers it needs
-    const std::string solving = solve_text();
-    auto used = [&](const char* call) {
-      return body.find(call) != std::string::npos || solving.find(call) != std::string::npos;
-    };
+    auto used = [&](const char* call) { return calling.find(call) != std::string::npos; };
     if (used("floor_div(") || used("floor_mod("))
       line(
           "inline long long floor_div(long long a, long long b) {{ return a / b - (a % b != 0 && (a < 0) != (b < 0)); "
@@ -194,7 +196,7 @@ class HostPart {
     line("  return status;");
     line("}}");
     line("");
-    if (needs_launch(body)) {
+    if (used(" launch(")) {
       line("// Enqueues one kernel; a grid without blocks is nothing to do.");
       line("template <class... Arguments>");
       line(
@@ -210,14 +212,6 @@ class HostPart {
       line("}}");
       line("");
     }
-  }
-
-  static bool needs_launch(const std::string& body) { return body.find(" launch(") != std::string::npos; }
-
-  void solve() {
-    out_ += solve_text();
-    line("}}  // namespace");
-    line("");
   }
 
   // Finds the symbols and checks every extent, every bound and every pointer's alignment.
