@@ -5,21 +5,14 @@
 #include <cstring>
 #include <filesystem>
 
+#include "analysis/evaluate/evaluate_node.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/safetensors.h"
 #include "ir/symbol_values.h"
-#include "runtime/reference/evaluate_formula.h"
-#include "runtime/special_ops.h"
 
 namespace fusec {
 namespace {
-
-std::vector<std::int64_t> concrete(const Shape& shape, const std::vector<std::int64_t>& symbols) {
-  std::vector<std::int64_t> dims;
-  for (const Dim& dim : shape) dims.push_back(evaluate(dim, [&](Variable v) { return symbols.at(v.id); }));
-  return dims;
-}
 
 void require_type(const std::string& value_name, const HostTensor& got, DType dtype,
                   const std::vector<std::int64_t>& shape) {
@@ -54,7 +47,7 @@ class Run {
   }
 
   void run() {
-    for (const Node& node : graph_.nodes) evaluate_node(node);
+    for (const Node& node : graph_.nodes) run_node(node);
   }
 
   const Held& held(ValueId v) const { return held_[v]; }
@@ -62,7 +55,7 @@ class Run {
  private:
   void hold_given(ValueId v, const HostTensor& tensor) {
     const TensorType& type = graph_.tensor(v);
-    require_type(graph_.value(v).name, tensor, type.dtype, concrete(type.shape, symbols_));
+    require_type(graph_.value(v).name, tensor, type.dtype, concrete_shape(type.shape, symbols_));
     held_[v].tensor = std::make_shared<HostTensor>(tensor);
   }
 
@@ -76,27 +69,12 @@ class Run {
     }
   }
 
-  void evaluate_node(const Node& node) {
+  void run_node(const Node& node) {
     if (node.op->special == Special::kTuple) return bundle(node);
-    if (node.op->special != Special::kNone) return special(node);
-    if (!node.op->formula)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("node \"{}\": the reference device cannot evaluate op {}", node.name, node.op->name));
-    for (std::uint32_t o = 0; o < node.output_count; ++o) {
-      const TensorType& type = graph_.tensor(node.first_output + o);
-      ExprPool pool(graph_.symbols);
-      std::vector<std::uint32_t> axes;
-      std::vector<IndexExpr> index;
-      for (const Dim& dim : type.shape) {
-        axes.push_back(pool.new_axis(dim));
-        index.push_back(IndexExpr::axis(axes.back()));
-      }
-      ExprId expr = build_formula(pool, graph_, node, o, index);
-      expr = pool.convert(expr, compute_type(type.dtype));
-      held_[node.first_output + o].tensor = std::make_shared<HostTensor>(
-          evaluate_formula(pool, expr, axes, type.dtype, symbols_,
-                           [&](std::uint32_t v) -> const HostTensor& { return *held_[v].tensor; }));
-    }
+    std::vector<HostTensor> results =
+        evaluate_node(graph_, node, symbols_, [&](ValueId v) -> const HostTensor& { return *held_[v].tensor; });
+    for (std::uint32_t o = 0; o < node.output_count; ++o)
+      held_[node.first_output + o].tensor = std::make_shared<HostTensor>(std::move(results[o]));
   }
 
   void bundle(const Node& node) {
@@ -109,41 +87,6 @@ class Run {
       return;
     }
     for (const ValueId v : node.inputs) result.fields.push_back(held_[v]);
-  }
-
-  HostTensor number_tensor(ValueId v) const {
-    HostTensor tensor(graph_.tensor(v).dtype, {});
-    if (graph_.value(v).kind == Value::Kind::kDim)
-      tensor.set_integer(0, evaluate(graph_.dim(v), [&](Variable s) { return symbols_.at(s.id); }));
-    else if (graph_.number(v).category == Category::kFloat)
-      tensor.set_real(0, graph_.number(v).real);
-    else
-      tensor.set_integer(0, graph_.number(v).integer);
-    return tensor;
-  }
-
-  void special(const Node& node) {
-    std::vector<HostTensor> numbers;
-    numbers.reserve(node.inputs.size());
-    std::vector<const HostTensor*> operands;
-    for (const ValueId v : node.inputs) {
-      if (v == kNone) {
-        operands.push_back(nullptr);
-      } else if (held_[v].tensor) {
-        operands.push_back(held_[v].tensor.get());
-      } else {
-        numbers.push_back(number_tensor(v));
-        operands.push_back(&numbers.back());
-      }
-    }
-    std::vector<HostTensor> results;
-    for (std::uint32_t o = 0; o < node.output_count; ++o) {
-      const TensorType& type = graph_.tensor(node.first_output + o);
-      results.emplace_back(type.dtype, concrete(type.shape, symbols_));
-    }
-    evaluate_special(*node.op, graph_.attributes(node), operands, results);
-    for (std::uint32_t o = 0; o < node.output_count; ++o)
-      held_[node.first_output + o].tensor = std::make_shared<HostTensor>(std::move(results[o]));
   }
 
   const Graph& graph_;
@@ -172,7 +115,7 @@ std::vector<std::int64_t> solve_symbols(const Graph& graph, const TensorMap& ten
 HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
   const TensorType& type = graph.tensor(constant.value);
   const std::string& value_name = graph.value(constant.value).name;
-  const std::vector<std::int64_t> shape = concrete(type.shape, {});
+  const std::vector<std::int64_t> shape = concrete_shape(type.shape, {});
   HostTensor tensor(type.dtype, shape);
   if (constant.data) {
     tensor.bytes = constant_bytes(*constant.data, type.dtype);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "runtime/host_tensor.h"
+#include "ir/host_tensor.h"
 
 namespace fusec {
 

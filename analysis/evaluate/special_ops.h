@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ir/attributes.h"
+#include "ir/host_tensor.h"
 #include "ir/op.h"
-#include "runtime/host_tensor.h"
 
 namespace fusec {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/expr.h"
-#include "runtime/host_tensor.h"
+#include "ir/host_tensor.h"
 
 namespace fusec {
 

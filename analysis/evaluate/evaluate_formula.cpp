@@ -1,11 +1,11 @@
-#include "runtime/reference/evaluate_formula.h"
+#include "analysis/evaluate/evaluate_formula.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "analysis/evaluate/scalar_functions.h"
 #include "ir/error.h"
-#include "runtime/reference/scalar_functions.h"
 
 namespace fusec {
 namespace {

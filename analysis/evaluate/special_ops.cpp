@@ -1,4 +1,4 @@
-#include "runtime/special_ops.h"
+#include "analysis/evaluate/special_ops.h"
 
 #include <algorithm>
 #include <cmath>

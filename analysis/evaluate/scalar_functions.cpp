@@ -1,4 +1,4 @@
-#include "runtime/reference/scalar_functions.h"
+#include "analysis/evaluate/scalar_functions.h"
 
 #include <bit>
 #include <cmath>

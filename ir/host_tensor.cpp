@@ -1,4 +1,4 @@
-#include "runtime/host_tensor.h"
+#include "ir/host_tensor.h"
 
 #include <cstring>
 #include <new>

@@ -1,0 +1,22 @@
+// One node executed on the host, in the stated dtypes: what the reference device does with every node of a graph, and
+// constant folding with a node whose operands are known.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/host_tensor.h"
+
+namespace fusec {
+
+// The node's results. `symbols` are the values of the graph's symbols; `tensor_of` gives the operands that are tensors
+// (numbers and dimensions it is not asked for). Not for tuples and their items, which compute nothing. Throws
+// Error(kInput) for what no host can do: launchers from outside, collectives.
+std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, const std::vector<std::int64_t>& symbols,
+                                      const std::function<const HostTensor&(ValueId)>& tensor_of);
+
+// A shape's extents under the symbols' values.
+std::vector<std::int64_t> concrete_shape(const Shape& shape, const std::vector<std::int64_t>& symbols);
+
+}  // namespace fusec
