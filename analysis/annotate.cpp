@@ -118,6 +118,12 @@ bool has_symbols(const Graph& graph, ValueId v) {
   return std::any_of(shape.begin(), shape.end(), [](const Dim& dim) { return !dim.is_constant(); });
 }
 
+// Whether each element of this matrix product is one product.
+bool has_single_products(const Graph& graph, const Node& node) {
+  const Shape& left = graph.tensor(node.inputs[node.op->name == "addmm" ? 1 : 0]).shape;
+  return !left.empty() && left.back().is(1);
+}
+
 // Where TVM's kind is not what the formula says: tests/corpus/partition/tvm_op_patterns.json has the rows.
 std::optional<OpPattern> tvm_exception(const Graph& graph, const Node& node) {
   const std::string& op = node.op->name;
@@ -127,6 +133,13 @@ std::optional<OpPattern> tvm_exception(const Graph& graph, const Node& node) {
   for (const std::string_view opaque : {"embedding", "index_select", "gather", "select", "addcmul"})
     if (op == opaque) return OpPattern::kOpaque;
   if (op == "batch_norm") return OpPattern::kInjective;
+  if (op == "mean") return OpPattern::kOutEwiseFusable;  // a division behind the sum, also of a single element
+  for (const std::string_view product : {"matmul", "bmm", "linear", "addmm"})
+    if (op == product && has_single_products(graph, node)) {
+      // TVM keeps the loop over one product, which the formula does not have.
+      const bool of_vector = graph.tensor(node.inputs[0]).rank() == 1 || graph.tensor(node.inputs[1]).rank() == 1;
+      return of_vector && op == "matmul" ? OpPattern::kCommReduce : OpPattern::kOutEwiseFusable;
+    }
   if (op == "adaptive_avg_pool2d") {  // its windows' sizes depend on the position unless there is one
     const Shape& out = graph.tensor(node.first_output).shape;
     const bool one = out.size() >= 2 && out[out.size() - 1].is(1) && out[out.size() - 2].is(1);

@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "ir/fusion_plan.h"
 #include "ir/graph.h"
 #include "ir/op_pattern.h"
 
@@ -19,6 +20,11 @@ enum class PatternSource : std::uint8_t {
   kTvm,      // TVM's kind for every op that TVM has one for, the formula's elsewhere
   kFormula,  // what the formula proves
 };
+
+// `full` reasons with what formulas prove; `tvm`, and `none` for its reports, with what TVM says.
+constexpr PatternSource pattern_source(Strategy strategy) {
+  return strategy == Strategy::kFull ? PatternSource::kFormula : PatternSource::kTvm;
+}
 
 // By node. A kind that the file gives overrules the derived one; one below it throws Error(kInput) (custom ops are
 // free).

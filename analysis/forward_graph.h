@@ -4,7 +4,7 @@
 //     └───▶ c ───▶┘          consumers(b) = consumers(c) = {d}
 //
 // Leaves (graph inputs, constants, numbers) are not in it: nothing ever fuses with them. A node with several results
-// stands for a tuple vertex and one injective item vertex for every result in use. The kind of an edge is its
+// stands for a tuple vertex and one item vertex for every result in use. The kind of an edge is its
 // consumer's pattern, so edges carry none; an operand that is used twice by one consumer is one edge here, which
 // changes neither dominators, nor counts, nor paths. Compressed sparse rows, vertices in topological order.
 #pragma once

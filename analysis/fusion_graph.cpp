@@ -21,7 +21,7 @@ std::vector<std::uint8_t> used_values(const Graph& graph) {
 
 }  // namespace
 
-FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds) {
+FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds, PatternSource source) {
   if (kinds.size() != graph.nodes.size()) throw InternalError("fusion graph: a pattern for every node is needed");
   std::vector<std::uint8_t> used;  // made when the first node with several results comes
   FusionGraph result;
@@ -49,9 +49,11 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
       continue;
     }
     if (used.empty()) used = used_values(graph);
+    const OpPattern item =
+        source == PatternSource::kTvm ? OpPattern::kInjective : std::min(builder.pattern(v), OpPattern::kInjective);
     for (ValueId value = node.first_output; value < node.first_output + node.output_count; ++value) {
       if (!used[value]) continue;
-      result.vertex_of_value[value] = builder.add(OpPattern::kInjective);
+      result.vertex_of_value[value] = builder.add(item);
       builder.add_operand(v);
       result.node_of.push_back(n);
       result.kept_apart.push_back(0);

@@ -3,13 +3,15 @@
 //     parts = split(x)             vertices:  parts ──▶ parts.0 ──▶ y
 //     y = add(parts.0, parts.1)                  └───▶ parts.1 ──▶┘
 //
-// A node with several results is a vertex and one injective item for every result in use, right behind it. A result
-// that is a graph output marks its item. Nodes that the user keeps apart ("fuse": false) become opaque.
+// A node with several results is a vertex and one item for every result in use, right behind it. To TVM an item is
+// injective; by its formula it reads where its node writes, so it is elementwise or broadcast where its node is. A
+// result that is a graph output marks its item. Nodes that the user keeps apart ("fuse": false) become opaque.
 #pragma once
 
 #include <span>
 #include <vector>
 
+#include "analysis/annotate.h"
 #include "analysis/forward_graph.h"
 #include "ir/graph.h"
 
@@ -25,8 +27,9 @@ struct FusionGraph {
   bool is_item(Vertex v) const { return vertex_of[node_of[v]] != v; }
 };
 
-// `kinds` has the pattern of each node.
-FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds);
+// `kinds` has the pattern of each node, `source` says where the items take theirs from.
+FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds,
+                               PatternSource source = PatternSource::kTvm);
 
 // Whether a node's results are taken apart by items: several, or always counted (split into one piece).
 inline bool has_items(const Node& node) {

@@ -72,10 +72,7 @@ PlannedModel Pipeline::plan(Graph graph) {
       planned.report.stands_for = std::move(canonical.stands_for);
       planned.report.dropped = std::move(canonical.dropped);
     });
-  timed("annotate", [&] {
-    planned.kinds =
-        annotate(planned.graph, options_.strategy == Strategy::kFull ? PatternSource::kFormula : PatternSource::kTvm);
-  });
+  timed("annotate", [&] { planned.kinds = annotate(planned.graph, pattern_source(options_.strategy)); });
   FuseOptions fuse_options;
   fuse_options.strategy = options_.strategy;
   fuse_options.max_fused_ops = options_.max_fused_ops;

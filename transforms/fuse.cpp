@@ -74,7 +74,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const Fuse
     leave_alone(graph, kinds, plan);
     plan.decisions.resize(graph.nodes.size());
   } else {
-    const FusionGraph fusion = build_fusion_graph(graph, kinds);
+    const FusionGraph fusion = build_fusion_graph(graph, kinds, pattern_source(options.strategy));
     const PostDominators post(fusion.forward);
     PartitionOptions limits{.max_fused_ops = options.max_fused_ops, .max_args = options.max_args};
     limits.kept_apart = &fusion.kept_apart;

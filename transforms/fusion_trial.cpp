@@ -55,7 +55,7 @@ struct FusionTrial::Change {
 FusionTrial::FusionTrial(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan)
     : graph_(graph),
       kinds_(kinds),
-      fusion_(build_fusion_graph(graph, kinds)),
+      fusion_(build_fusion_graph(graph, kinds, pattern_source(plan.strategy))),
       arguments_(argument_table(graph, fusion_)),
       max_fused_ops_(plan.max_fused_ops),
       max_args_(plan.max_args) {
