@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint64_t kClusterSlice = 1u << 20;  // warp instructions before another block has its turn
 constexpr std::size_t kMaxSuspended = 256;         // blocks of a host thread that wait for others
 constexpr std::uint64_t kMaxParameterBytes = 32764;
+constexpr std::uint64_t kMaxModuleBytes = std::uint64_t{1} << 32;  // of a module's variables, all together
 
 std::uint64_t linear(const Dim3& at, const Dim3& shape) {
   return at.x + std::uint64_t{shape.x} * (at.y + std::uint64_t{shape.y} * at.z);
@@ -342,8 +343,10 @@ void count_distinct(const std::vector<std::unique_ptr<Region>>& regions, Counter
 // ---- modules
 
 ModuleData::ModuleData(PtxModule parsed) : ptx(std::move(parsed)) {
-  std::uint64_t globals = 0;
+  std::uint64_t globals = 0, total = 0;
   for (const PtxVariable& variable : ptx.variables) {
+    total += variable.bytes;
+    if (total > kMaxModuleBytes) throw Error(ErrorKind::kInput, {.file = ptx.file, .what = "too large variables"});
     std::uint64_t offset = 0, number = 0;
     if (variable.space == Space::kConst) {
       const auto alignment = static_cast<std::uint64_t>(variable.alignment);

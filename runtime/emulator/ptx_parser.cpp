@@ -13,7 +13,7 @@ namespace fusec::emulator {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr std::uint64_t kMaxRegisters = 1u << 20;
+constexpr std::uint64_t kMaxRegisters = 1u << 18;
 constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxInitializedBytes = std::uint64_t{1} << 28;
 constexpr std::uint32_t kNoLabel = 0xffffffffu;

@@ -1,11 +1,32 @@
 // Compiles a file of tests/emulator/kernels with nvcc, once for all tests that use it.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "runtime/emulator/emulator.h"
 
 namespace fusec::emulator::testing {
 
 // Null, with a message, where there is no nvcc.
 const Module* compiled_module(const char* source, const char* arch);
+
+// tests/emulator/kernels/SOURCE with kernels/emulated_runtime.cpp, host side and all, for compute capability `arch`.
+struct CompiledLibrary {
+  CompiledLibrary(std::string folder, std::string library, std::string ptx_text)
+      : path(std::move(library)), ptx(std::move(ptx_text)), folder_(std::move(folder)) {}
+  CompiledLibrary(CompiledLibrary&& other) noexcept
+      : path(std::move(other.path)), ptx(std::move(other.ptx)), folder_(std::exchange(other.folder_, {})) {}
+  ~CompiledLibrary();
+
+  std::string path;  // of the shared object
+  std::string ptx;   // of its kernels
+
+ private:
+  std::string folder_;  // removed with the object
+};
+// None, with a message, where nvcc is missing.
+std::optional<CompiledLibrary> compile_library(const char* source, const char* arch);
 
 }  // namespace fusec::emulator::testing
