@@ -10,6 +10,9 @@ networks, under strategies full and tvm:
   argument order       inputs and constants shuffled: the same kernels and groups
   defaults             attributes given that have their default value anyway: the same kernels and groups
   names                every value and node renamed: the same kernels and groups, but for identifiers
+  identities           (full) nodes that pass a value on put between a value and its users: the same kernels and groups
+  topological order    (full) nodes taken by the loader in another order: the same kernels and groups. Under tvm the order
+                       of nodes decides which of two takes a common user, as it does in TVM
 
 The kernels are compared without comments, since those quote the model."""
 import argparse, glob, heapq, json, os, random, re, sys, tempfile
@@ -20,6 +23,7 @@ from golden_models import Failure
 TINY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models", "*.tiny.json")
 ALL_KINDS = ["cu", "partition", "plan", "manifest", "ledger", "ir"]
 RENAMED = "other_"
+PUT_IN = "put_in_"
 DEFAULTS = {
     "gelu": {"approximate": "none"}, "leaky_relu": {"negative_slope": 0.01}, "elu": {"alpha": 1.0},
     "softplus": {"beta": 1.0, "threshold": 20.0}, "addcmul": {"value": 1}, "addcdiv": {"value": 1},
@@ -136,6 +140,32 @@ def with_defaults(model):
     return other if changed else None
 
 
+def with_identities(model, chance):
+    """The model with a node put in that passes a value on, before some of its users; None where there is no user."""
+    other = copy(model)
+    uses = [(node, i) for node in other["nodes"] for i, v in enumerate(node.get("inputs", [])) if isinstance(v, str)]
+    if not uses:
+        return None
+    for number, (node, i) in enumerate(chance.sample(uses, min(3, len(uses)))):
+        put_in = {"name": f"{PUT_IN}{number}", "op": "identity", "inputs": [node["inputs"][i]]}
+        node["inputs"][i] = put_in["name"]
+        other["nodes"].insert(other["nodes"].index(node), put_in)
+    return other
+
+
+def other_topological_order(model, chance):
+    """The model with its nodes in another order in which each follows what it reads; None where there is but one."""
+    loader = LoaderOrder(model["nodes"])
+    shuffled = list(range(len(model["nodes"])))
+    chance.shuffle(shuffled)
+    order = loader.of(shuffled)
+    if order == loader.of(list(range(len(model["nodes"])))):
+        return None
+    other = copy(model)
+    other["nodes"] = [model["nodes"][i] for i in order]
+    return other
+
+
 def renamed(model):
     """The model with other names, and what each new name was. Symbols keep theirs: they stand in expressions."""
     new_names, old_names = {}, {}
@@ -222,6 +252,8 @@ def groups(report, old_names=None):
             group["anchor"] = group["anchor"] and original(group["anchor"])
         for key in ("dropped", "folded", "prepared"):
             parsed[key] = [original(n) for n in parsed[key]]
+    for key in ("dropped", "folded", "prepared"):  # in the order of the file
+        parsed[key].sort()
     return parsed
 
 
@@ -242,6 +274,13 @@ def require_same_kernels(what, expected, got, old_names=None):
         if at is not None:
             near = slice(max(0, at - 25), at + 8)
             raise Failure(f"{what}: a kernel differs:\n    {' '.join(b[near])}\n    expected\n    {' '.join(a[near])}")
+
+
+def without_put_in(report):
+    parsed = json.loads(report)
+    for names in [parsed["dropped"]] + [group["nodes"] for group in parsed["groups"]]:
+        names[:] = [name for name in names if not name.startswith(PUT_IN)]
+    return json.dumps(parsed)
 
 
 def check(fusec, model, strategy, chance, scratch):
@@ -268,6 +307,15 @@ def check(fusec, model, strategy, chance, scratch):
         require_same_kernels("defaults", base, compiled(other))
     other, old_names = renamed(model)
     require_same_kernels("names", base, compiled(other), old_names)
+    if strategy == "tvm":
+        return
+    other = with_identities(model, chance)
+    if other:
+        got = compiled(other)
+        require_same_kernels("identities", base, {**got, "partition": without_put_in(got["partition"])})
+    other = other_topological_order(model, chance)
+    if other:
+        require_same_kernels("topological order", base, compiled(other))
 
 
 def check_compiled(fusec, name, scratch):

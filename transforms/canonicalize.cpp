@@ -1,5 +1,7 @@
 #include "transforms/canonicalize.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 
@@ -17,16 +19,35 @@ struct KeyHash {
 };
 using Key = std::vector<std::uint64_t>;
 
-std::vector<bool> needed_nodes(const Graph& graph) {
-  std::vector<bool> needed(graph.nodes.size(), false);
-  auto need = [&](ValueId v) {
-    if (v != kNone && graph.value(v).producer != kNone) needed[graph.value(v).producer] = true;
+// The nodes that outputs need, operands before their users: by depth from the outputs, so that the order follows from
+// the wiring alone and not from where a node stands in the file.
+std::vector<NodeId> structural_order(const Graph& graph) {
+  std::vector<NodeId> order;
+  std::vector<std::uint8_t> visited(graph.nodes.size(), 0);
+  struct Frame {
+    NodeId node;
+    std::uint32_t next_operand;
   };
-  for (const ValueId v : graph.outputs) need(v);
-  for (NodeId n = static_cast<NodeId>(graph.nodes.size()); n-- > 0;)
-    if (needed[n])
-      for (const ValueId v : graph.nodes[n].inputs) need(v);
-  return needed;
+  std::vector<Frame> stack;
+  auto visit = [&](ValueId v) {
+    if (v == kNone || graph.value(v).producer == kNone || visited[graph.value(v).producer]) return;
+    visited[graph.value(v).producer] = 1;
+    stack.push_back({graph.value(v).producer, 0});
+  };
+  for (const ValueId output : graph.outputs) {
+    visit(output);
+    while (!stack.empty()) {
+      const NodeId n = stack.back().node;
+      const auto& operands = graph.nodes[n].inputs;
+      if (stack.back().next_operand < operands.size()) {
+        visit(operands[stack.back().next_operand++]);
+      } else {
+        order.push_back(n);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
 }
 
 class Canonicalizer {
@@ -45,14 +66,14 @@ class Canonicalizer {
       to().constants.back() = constant;
       to().constants.back().value = v;
     }
-    const std::vector<bool> needed = needed_nodes(from_);
-    for (NodeId n = 0; n < from_.nodes.size(); ++n) {
+    std::vector<bool> needed(from_.nodes.size(), false);
+    for (const NodeId n : structural_order(from_)) {
+      needed[n] = true;
       const Node& node = from_.nodes[n];
-      if (!needed[n])
-        result_.dropped.push_back(node.name);
-      else if (!remove_identity(node) && !merge_duplicate(node))
-        keep(node);
+      if (!remove_identity(node) && !merge_duplicate(node)) keep(node);
     }
+    for (NodeId n = 0; n < from_.nodes.size(); ++n)
+      if (!needed[n]) result_.dropped.push_back(from_.nodes[n].name);
     for (const ValueId v : from_.outputs) to().outputs.push_back(map_[v]);
     for (const Alias& alias : from_.aliases) to().aliases.push_back({map_[alias.output], map_[alias.input]});
     return std::move(result_);
@@ -127,10 +148,25 @@ class Canonicalizer {
     if (i == SIZE_MAX) return false;
     const ValueId operand = map_[node.inputs[i]];
     const NodeId producer = to().value(operand).producer;
-    if (producer == kNone) return false;  // an input by another name: no group would compute it
     map_[node.first_output] = operand;
-    result_.stands_for[producer].push_back(node.name);
+    if (producer != kNone) {
+      result_.stands_for[producer].push_back(node.name);
+    } else {
+      // An input by another name, which no group computes: told of with the first node that reads it.
+      std::vector<std::string> names = waiting_names(node);
+      names.push_back(node.name);
+      waiting_names_.emplace(node.first_output, std::move(names));
+    }
     return true;
+  }
+
+  // Names of removed nodes that stand with this node, the first to read their values.
+  std::vector<std::string> waiting_names(const Node& node) {
+    std::vector<std::string> names;
+    if (waiting_names_.empty()) return names;
+    for (const ValueId v : node.inputs)
+      if (auto entry = waiting_names_.extract(v)) std::ranges::move(entry.mapped(), std::back_inserter(names));
+    return names;
   }
 
   ValueId mapped(ValueId v) {
@@ -157,6 +193,7 @@ class Canonicalizer {
     const NodeId same = it->second;
     for (std::uint32_t o = 0; o < node.output_count; ++o)
       map_[node.first_output + o] = to().nodes[same].first_output + o;
+    std::ranges::move(waiting_names(node), std::back_inserter(result_.stands_for[same]));
     result_.stands_for[same].push_back(node.name);
     return true;
   }
@@ -168,13 +205,15 @@ class Canonicalizer {
     for (std::uint32_t o = 0; o < node.output_count; ++o) names.push_back(from_.value(node.first_output + o).name);
     const NodeId n = to().add_node(std::move(copy), from_.result_types(node), std::move(names));
     for (std::uint32_t o = 0; o < node.output_count; ++o) map_[node.first_output + o] = to().nodes[n].first_output + o;
-    result_.stands_for.push_back({node.name});
+    result_.stands_for.push_back(waiting_names(node));
+    result_.stands_for.back().push_back(node.name);
   }
 
   const Graph& from_;
   CanonicalGraph result_;
   std::vector<ValueId> map_;  // of each old value: the new one
   std::vector<bool> is_output_;
+  std::unordered_map<ValueId, std::vector<std::string>> waiting_names_;  // by the old value
   std::unordered_map<Key, std::size_t, KeyHash> identities_;
   std::unordered_map<Key, NodeId, KeyHash> computed_;
   std::map<std::tuple<Category, std::int64_t, std::uint64_t>, ValueId> numbers_;

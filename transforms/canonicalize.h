@@ -4,6 +4,9 @@
 //   remove-identities   a = identity(x), cast to x's own dtype, reshape to x's own shape, x*1, x+0 of integers: users
 //   take x merge-duplicates    c = add(x, y), d = add(x, y): users of d take c
 //
+// Nodes are taken by depth from the outputs, operands first: the order of the result follows from the wiring alone, not
+// from where a node stands in the file, and with it every later choice between equals.
+//
 // Kept: a node that is an output under its own name, an op that is not deterministic, custom launchers and collectives,
 // and nodes with "fuse": false, whose results somebody wants to see.
 #pragma once

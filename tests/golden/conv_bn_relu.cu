@@ -1,6 +1,6 @@
 // Made by fusec from "conv_bn_relu" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   conv_bn_relu_0_square_conv2d_batch_norm_relu
+//   conv_bn_relu_0_conv2d_square_batch_norm_relu
 //       reads filter, image, mean, variance_root, weight, ... 2936 B; writes active 1600 B
 //   conv_bn_relu_1_max_pool2d
 //       reads active 1600 B; writes pooled 256 B
@@ -20,15 +20,15 @@ __device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b;
 
 }  // namespace
 
-// ---- conv_bn_relu_0_square_conv2d_batch_norm_relu --------------------------------------------------------
-// variance = square(variance_root)
+// ---- conv_bn_relu_0_conv2d_square_batch_norm_relu --------------------------------------------------------
 // features = conv2d(image, filter)
+// variance = square(variance_root)
 // normed = batch_norm(features, weight, bias, mean, variance)
 // active = relu(normed)
 // writes active: float32[2, 8, 5, 5]
 // A block makes a 64x64 tile; 16 of k at a time go through shared memory.
 extern "C" __global__ void __launch_bounds__(256)
-conv_bn_relu_0_square_conv2d_batch_norm_relu(const float* __restrict__ filter, const float* __restrict__ image, const float* __restrict__ mean,
+conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, const float* __restrict__ image, const float* __restrict__ mean,
          const float* __restrict__ variance_root, const float* __restrict__ weight,
          const float* __restrict__ bias, float* __restrict__ active) {
   __shared__ __align__(16) float left_tile[16][65];
@@ -255,8 +255,8 @@ cudaError_t conv_bn_relu_launch(conv_bn_relu_context* ctx, const conv_bn_relu_ar
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // variance, features, normed, active
-  status = launch(reinterpret_cast<const void*>(conv_bn_relu_0_square_conv2d_batch_norm_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // features, variance, normed, active
+  status = launch(reinterpret_cast<const void*>(conv_bn_relu_0_conv2d_square_batch_norm_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->filter),
                   static_cast<const void*>(args->image),
                   static_cast<const void*>(args->mean),
@@ -264,7 +264,7 @@ cudaError_t conv_bn_relu_launch(conv_bn_relu_context* ctx, const conv_bn_relu_ar
                   static_cast<const void*>(args->weight),
                   static_cast<const void*>(args->bias),
                   static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "conv_bn_relu_0_square_conv2d_batch_norm_relu could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "conv_bn_relu_0_conv2d_square_batch_norm_relu could not be launched");
   // pooled
   status = launch(reinterpret_cast<const void*>(conv_bn_relu_1_max_pool2d), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(static_cast<void*>(work)),

@@ -1,6 +1,6 @@
 // Made by fusec from "pointwise_broadcast" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more
+//   pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more
 //       reads x, row, column 1132 B; writes y 960 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -87,17 +87,17 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more ------------------------------------------------
+// ---- pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more -------------------------------------------------
+// positive = gt(x)
 // shifted = add(x, row)
 // scaled = mul(shifted, column)
 // gate = sigmoid(scaled)
 // gated = mul(gate)
-// positive = gt(x)
 // kept = where(positive, gated)
 // y = clamp(kept)
 // writes y: float32[6, 40]
 extern "C" __global__ void __launch_bounds__(256)
-pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more(const float* __restrict__ x, const float* __restrict__ row, const fp16* __restrict__ column,
+pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more(const float* __restrict__ x, const float* __restrict__ row, const fp16* __restrict__ column,
          float* __restrict__ y) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 30) return;
@@ -230,13 +230,13 @@ cudaError_t pointwise_broadcast_launch(pointwise_broadcast_context* ctx, const p
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // shifted, scaled, gate, gated, positive, kept, y
-  status = launch(reinterpret_cast<const void*>(pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // positive, shifted, scaled, gate, gated, kept, y
+  status = launch(reinterpret_cast<const void*>(pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->row),
                   static_cast<const void*>(args->column),
                   static_cast<void*>(args->y));
-  if (status != cudaSuccess) return complain(ctx, status, "pointwise_broadcast_0_add_mul_sigmoid_mul_and_3_more could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more could not be launched");
   return cudaSuccess;
 }
 

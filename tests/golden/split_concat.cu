@@ -1,6 +1,6 @@
 // Made by fusec from "split_concat" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   split_concat_0_split_exp_v_mul_concat_and_2_more
+//   split_concat_0_split_mul_exp_v_concat_and_2_more
 //       reads x 288 B; writes y 144 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -18,16 +18,16 @@ __device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b;
 
 }  // namespace
 
-// ---- split_concat_0_split_exp_v_mul_concat_and_2_more ----------------------------------------------------
+// ---- split_concat_0_split_mul_exp_v_concat_and_2_more ----------------------------------------------------
 // left = split(x)
-// left_exp = exp(left)
 // right_half = mul(right)
+// left_exp = exp(left)
 // joined = concat(right_half, middle, left_exp)
 // halves.0 = chunk(joined)
 // y = maximum(halves.0, halves.1)
 // writes y: float32[4, 9]
 extern "C" __global__ void __launch_bounds__(256)
-split_concat_0_split_exp_v_mul_concat_and_2_more(const float* __restrict__ x, float* __restrict__ y) {
+split_concat_0_split_mul_exp_v_concat_and_2_more(const float* __restrict__ x, float* __restrict__ y) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 36) return;
   const int j = t % 9;
@@ -141,11 +141,11 @@ cudaError_t split_concat_launch(split_concat_context* ctx, const split_concat_ar
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // parts, left_exp, right_half, joined, halves, y
-  status = launch(reinterpret_cast<const void*>(split_concat_0_split_exp_v_mul_concat_and_2_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // parts, right_half, left_exp, joined, halves, y
+  status = launch(reinterpret_cast<const void*>(split_concat_0_split_mul_exp_v_concat_and_2_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->y));
-  if (status != cudaSuccess) return complain(ctx, status, "split_concat_0_split_exp_v_mul_concat_and_2_more could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "split_concat_0_split_mul_exp_v_concat_and_2_more could not be launched");
   return cudaSuccess;
 }
 
