@@ -35,10 +35,13 @@ fusec::Model build_model() {
 
 int main() {
   try {
-    const fusec::Model model = build_model();
-    std::printf("%s\n", model.to_text().c_str());
+    // What a compilation does, and one rewriting pass of it alone: without what computes nothing.
+    for (const fusec::PassInfo& pass : fusec::passes_in_order())
+      std::printf("%-14s %s\n", pass.name.c_str(), pass.summary.c_str());
+    const fusec::Model model = fusec::run_pass(build_model(), "canonicalize");
+    std::printf("\n%s\n", model.to_text().c_str());
 
-    // A single pass: what kind of op is each node?
+    // What kind of op is each node?
     const auto kinds = fusec::annotate_patterns(model);
     const auto nodes = model.node_names();
     for (std::size_t i = 0; i < nodes.size(); ++i) std::printf("%-10s %s\n", nodes[i].c_str(), kinds[i].c_str());
@@ -53,6 +56,7 @@ int main() {
     for (const fusec::KernelInfo& kernel : result.kernels)
       std::printf("kernel %s (%s), %zu bytes of source\n", kernel.name.c_str(), kernel.schedule.c_str(),
                   kernel.source.size());
+    std::printf("a plan of %zu bytes, a manifest of %zu\n", result.plan.size(), result.manifest.size());
     std::printf("out.cu has %zu bytes, its host interface begins with %s_create\n", result.source.size(),
                 result.identifier.c_str());
   } catch (const fusec::Error& error) {

@@ -50,11 +50,10 @@ struct Driver {
   }
 };
 
-Driver load_driver() {
+Driver load_driver(const char* hint) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    throw Error(ErrorKind::kEnvironment,
-                Error::Parts{.what = "no CUDA driver (libcuda.so.1)", .hint = "--device=emulator needs no GPU"});
+    throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "no CUDA driver (libcuda.so.1)", .hint = hint});
   Driver d{};
   auto bind = [&](auto& function, const char* symbol) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
@@ -272,7 +271,7 @@ class Device {
 }  // namespace
 
 std::string native_architecture(int device) {
-  const Driver driver = load_driver();
+  const Driver driver = load_driver("name the architecture instead: sm_80, sm_90a, ...");
   int handle = 0, major = 0, minor = 0;
   driver.check(driver.device_get(&handle, device), "no CUDA device " + std::to_string(device));
   driver.check(driver.attribute(&major, kMajor, handle), "the device's compute capability");
@@ -283,7 +282,7 @@ std::string native_architecture(int device) {
 CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
                        const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, int device,
                        int timed_runs) {
-  const Driver driver = load_driver();
+  const Driver driver = load_driver("--device=emulator needs no GPU");
   const Context context(driver, device);
   Device run(driver, graph, plan, modules, unit_of, tensors);
   run.enqueue();

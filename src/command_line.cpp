@@ -11,78 +11,65 @@
 
 #include "ir/error.h"
 #include "ir/read.h"
+#include "ir/spelling.h"
+#include "pipeline_options.h"
 
 namespace fusec {
 
 void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required) {
   auto* model = app.add_option("model", a.model, "the model file (JSON); - is standard input");
   if (model_required) model->required();
-  app.add_option("--strategy", a.strategy, "none: a group a node; tvm: the three phases alone; full: all of fusec")
+  app.add_option("--strategy", a.options.strategy,
+                 "none: a group a node; tvm: the three phases alone; full: all of fusec")
       ->check(CLI::IsMember({"none", "tvm", "full"}))
       ->capture_default_str();
-  app.add_option("--arch", a.arch, "target: sm_80, sm_90a, ... or native")->capture_default_str();
+  app.add_option("--arch", a.options.arch, "target: sm_80, sm_90a, ..., or native: the GPU at hand")
+      ->capture_default_str();
   app.add_option("--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs")
       ->take_all();
-  app.add_option("--max-fused-ops", a.max_fused_ops, "nodes of a group at most")
+  app.add_option("--max-fused-ops", a.options.max_fused_ops, "nodes of a group at most")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--max-args", a.max_args, "arguments of a group at most")->check(CLI::PositiveNumber);
-  app.add_option("--no-fuse", a.no_fuse, "an op whose nodes stay alone; repeatable")->take_all();
-  app.add_option("--no-fuse-node", a.no_fuse_nodes, "a node that stays alone; repeatable")->take_all();
-  app.add_option("--plan", a.plan, "compile with this (edited) plan");
-  app.add_flag("--round-intermediates", a.round_intermediates,
+  app.add_option("--max-args", a.options.max_args, "arguments of a group at most")->check(CLI::PositiveNumber);
+  app.add_option("--no-fuse", a.options.no_fuse_ops, "an op whose nodes stay alone; repeatable")->take_all();
+  app.add_option("--no-fuse-node", a.options.no_fuse_nodes, "a node that stays alone; repeatable")->take_all();
+  app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
+  app.add_flag("--round-intermediates", a.options.round_intermediates,
                "round fused intermediates to their dtypes, contract nothing across nodes");
-  app.add_option("--jobs", a.jobs, "NVRTC compilations at a time (default: as many as processors)")
+  app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--cache-dir", a.cache_directory, "where NVRTC's results are kept");
+  app.add_option("--cache-dir", a.options.cache_directory, "where NVRTC's results are kept");
   app.add_flag("--no-cache", a.no_cache, "compile everything anew");
   app.add_option("--color", a.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("--time-passes", a.time_passes, "tell where the time went");
 }
 
-PipelineOptions pipeline_options(const CompileArguments& a) {
-  PipelineOptions options;
-  options.strategy = *parse_strategy(a.strategy);
-  options.target = target_for(a.arch);
-  options.emit.round_intermediates = a.round_intermediates;
-  options.max_fused_ops = a.max_fused_ops;
-  options.max_args = a.max_args;
-  options.no_fuse_ops = a.no_fuse;
-  options.no_fuse_nodes = a.no_fuse_nodes;
-  options.plan_file = a.plan;
-  options.compile.jobs = a.jobs;
-  if (!a.no_cache)
-    options.compile.cache_directory = a.cache_directory.empty() ? default_cache_directory() : a.cache_directory;
+PipelineOptions pipeline_options(const CompileArguments& a, int device) {
+  Options shared = a.options;
+  if (a.no_cache)
+    shared.cache_directory.clear();
+  else if (shared.cache_directory.empty())
+    shared.cache_directory = default_cache_directory();
+  PipelineOptions options = pipeline_options(shared, device);
+  options.plan_file = a.plan_file;
   if (const char* level = std::getenv("FUSEC_DEBUG")) options.debug_level = std::atoi(level);
   return options;
 }
 
 Graph read_model(const CompileArguments& a) {
-  Graph graph = read_model(a.model);
+  std::map<std::string, std::int64_t> hints;
   for (const std::string& assignment : a.symbols) {
     const std::size_t equals = assignment.rfind('=');
-    const std::string symbol_name = assignment.substr(0, equals);
     std::int64_t value = 0;
     const char* const end = assignment.data() + assignment.size();
     const char* const digits = equals == std::string::npos ? end : assignment.data() + equals + 1;
     const auto parsed = std::from_chars(digits, end, value);
     if (digits == end || parsed.ec != std::errc() || parsed.ptr != end)
-      throw Error(ErrorKind::kUsage, {.what = "--symbol", .found = "\"" + assignment + "\"", .expected = "NAME=VALUE"});
-    bool known = false;
-    for (Symbol& symbol : graph.symbols) {
-      if (symbol.name != symbol_name) continue;
-      known = true;
-      if (value < symbol.min || value > symbol.max || value % symbol.multiple_of != 0)
-        throw Error(ErrorKind::kInput, {.what = "--symbol " + symbol_name,
-                                        .found = std::to_string(value),
-                                        .expected = fmt::format("{} to {}, a multiple of {}", symbol.min, symbol.max,
-                                                                symbol.multiple_of)});
-      symbol.hint = value;
-    }
-    if (!known)
-      throw Error(ErrorKind::kInput,
-                  {.file = graph.file, .what = "--symbol: the model has no symbol \"" + symbol_name + "\""});
+      throw Error(ErrorKind::kUsage, {.what = "--symbol", .found = in_quotes(assignment), .expected = "NAME=VALUE"});
+    hints[assignment.substr(0, equals)] = value;
   }
+  Graph graph = read_model(a.model);
+  set_hints(graph, hints);
   return graph;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fusec/fusec.h"
 #include "pipeline.h"
 
 namespace CLI {
@@ -15,15 +16,9 @@ namespace fusec {
 
 struct CompileArguments {
   std::string model;
-  std::string strategy = "full";
-  std::string arch = "sm_80";
-  std::uint32_t max_fused_ops = 256;
-  std::uint32_t max_args = 0;
-  std::vector<std::string> no_fuse, no_fuse_nodes, symbols;
-  std::string plan;
-  bool round_intermediates = false;
-  int jobs = 0;
-  std::string cache_directory;
+  Options options;
+  std::vector<std::string> symbols;  // NAME=VALUE
+  std::string plan_file;
   bool no_cache = false;
   std::string color = "auto";
   bool time_passes = false;
@@ -32,7 +27,8 @@ struct CompileArguments {
 // Adds the options; the model is the positional argument, optional where `model_required` is false.
 void add_compile_options(CLI::App& app, CompileArguments& arguments, bool model_required);
 
-PipelineOptions pipeline_options(const CompileArguments& arguments);
+// `device` is the GPU that --arch=native means.
+PipelineOptions pipeline_options(const CompileArguments& arguments, int device = 0);
 
 // Reads the model and gives its symbols the hints of --symbol=NAME=VALUE.
 Graph read_model(const CompileArguments& arguments);

@@ -13,6 +13,7 @@
 #include "ir/text.h"
 #include "lists.h"
 #include "output_file.h"
+#include "passes.h"
 #include "transforms/explain.h"
 #include "transforms/explain_print.h"
 #include "transforms/plan_file.h"
@@ -104,11 +105,12 @@ PipelineOptions observed(PipelineOptions options, const Arguments& a) {
   auto show = [](std::string_view when, std::string_view pass, const Graph& graph) {
     fmt::print(stderr, "# {} {}\n{}\n", when, pass, graph_text(graph));
   };
-  options.before_pass = [show, &a](std::string_view pass, const Graph& graph) {
-    if (a.dump_before == pass) show("before", pass, graph);
+  options.before_pass = [show, &a](const Pass& pass, const Graph& graph) {
+    if (a.dump_before == pass.name) show("before", pass.name, graph);
   };
-  options.after_pass = [show, &a, level = options.debug_level](std::string_view pass, const Graph& graph) {
-    if (a.dump_after == pass || a.dump_after == "all" || level >= 3) show("after", pass, graph);
+  options.after_pass = [show, &a, level = options.debug_level](const Pass& pass, const Graph& graph) {
+    const bool all = a.dump_after == "all" || level >= 3;
+    if (a.dump_after == pass.name || (all && pass.part == CompilationPart::kGraph)) show("after", pass.name, graph);
   };
   return options;
 }
@@ -125,8 +127,9 @@ class Compilation {
     file_nodes_ = graph.nodes.size();
     planned_ = pipeline_.plan(std::move(graph));
     if (needs_source()) {
-      generated_ = pipeline_.generate(planned_, std::max(1u, std::thread::hardware_concurrency()));
-      if (!a_.no_nvrtc || wants("ptx") || wants("cubin")) compile();
+      // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
+      generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
+      if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
     } else if (wants("partition"))
       count_launches();
     require_one_kernel();
@@ -144,6 +147,7 @@ class Compilation {
   bool wants(std::string_view kind) const {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
   }
+  bool wants_module() const { return wants("ptx") || wants("cubin"); }
   bool needs_source() const { return wants("cu") || wants("ptx") || wants("cubin") || wants("manifest"); }
 
   // The report's launches are those of generated code, where there can be any (not for ops without a launcher) and the
@@ -162,19 +166,13 @@ class Compilation {
     std::string why;
     const auto nvrtc = Nvrtc::load(&why);
     if (!nvrtc) {
-      if (wants("ptx") || wants("cubin")) throw Error(ErrorKind::kEnvironment, why);
+      if (wants_module()) throw Error(ErrorKind::kEnvironment, why);
       fmt::print(stderr, "warning: the source is not proven to compile: {}\n", why);
       return;
     }
-    if (wants("cu")) {
-      pipeline_.compile(*nvrtc, generated_);
-      proven_ = true;
-    }
-    if (wants("ptx") || wants("cubin")) {  // one module of all kernels
-      GeneratedModel whole{generated_.launch, generated_.file};
-      whole.file.units = {generated_.file.text};
-      module_ = pipeline_.compile(*nvrtc, whole).front();
-    }
+    std::vector<CompiledModule> modules = pipeline_.compile(*nvrtc, generated_);
+    proven_ = true;
+    if (wants_module()) module_ = std::move(modules.front());
   }
 
   // The node that now computes what the file's node did.
@@ -262,9 +260,8 @@ int run(const Arguments& a) {
     return 0;
   }
   if (a.compile.model.empty()) usage("no model is given", "", "fusec model.json -o out.cu");
-  for (const std::string& pass : {a.dump_after, a.dump_before})
-    if (!pass.empty() && pass != "all" && pass != "canonicalize")
-      usage("no such pass to dump the graph at", "\"" + pass + "\"", "canonicalize or all");
+  if (!a.dump_before.empty()) find_pass(a.dump_before);
+  if (!a.dump_after.empty() && a.dump_after != "all") find_pass(a.dump_after);
   return Compilation(a).run();
 }
 

@@ -74,8 +74,7 @@ class Run {
 
  private:
   TensorMap run_compiled(const Graph& graph, const TensorMap& tensors) {
-    PipelineOptions options = pipeline_options(a_.compile);
-    if (a_.compile.arch == "native") options.target = target_for(native_architecture(std::max(cuda_, 0)));
+    const PipelineOptions options = pipeline_options(a_.compile, std::max(cuda_, 0));
     Pipeline pipeline(options);
     PlannedModel planned = pipeline.plan(graph);
     const GeneratedModel generated = pipeline.generate(planned, std::max(1u, std::thread::hardware_concurrency()));

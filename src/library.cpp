@@ -11,9 +11,11 @@
 #include "ir/parse_dim.h"
 #include "ir/read.h"
 #include "ir/scalar_expression.h"
+#include "ir/spelling.h"
 #include "ir/text.h"
 #include "ir/write.h"
-#include "pipeline.h"
+#include "passes.h"
+#include "pipeline_options.h"
 #include "transforms/plan_file.h"
 
 namespace fusec {
@@ -71,21 +73,11 @@ std::vector<ValueType> inferred(const OpDescription& description, const OpCall& 
   return {type};
 }
 
-PipelineOptions pipeline_options(const Options& o) {
-  PipelineOptions options;
-  const auto strategy = parse_strategy(o.strategy);
-  if (!strategy)
-    throw Error(ErrorKind::kUsage,
-                Error::Parts{.what = "strategy", .found = o.strategy, .expected = "none, tvm or full"});
-  options.strategy = *strategy;
-  options.target = target_for(o.arch);
-  options.emit.round_intermediates = o.round_intermediates;
-  options.max_fused_ops = o.max_fused_ops;
-  options.max_args = o.max_args;
-  options.no_fuse_ops = o.no_fuse_ops;
-  options.no_fuse_nodes = o.no_fuse_nodes;
-  options.compile = {o.jobs, o.cache_directory};
-  return options;
+// The model's graph, its symbols at the values that the user gives them.
+Graph hinted(const Model& model, const Options& options) {
+  Graph graph = model.graph();
+  set_hints(graph, options.symbols);
+  return graph;
 }
 
 std::vector<Group> groups_of(const PlannedModel& planned) {
@@ -257,7 +249,7 @@ Model ModelBuilder::build() const {
 
 Compilation compile(const Model& model, const Options& options) {
   Pipeline pipeline(pipeline_options(options));
-  PlannedModel planned = pipeline.plan(model.graph());
+  PlannedModel planned = pipeline.plan(hinted(model, options));
   const std::size_t units =
       options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : std::max(1u, std::thread::hardware_concurrency());
   const GeneratedModel generated = pipeline.generate(planned, units);
@@ -291,16 +283,33 @@ Compilation compile(const Model& model, const Options& options) {
   return result;
 }
 
+std::vector<PassInfo> passes_in_order() {
+  std::vector<PassInfo> list;
+  for (const Pass& pass : passes())
+    list.push_back({std::string(pass.name), std::string(pass.summary), pass.part == CompilationPart::kGraph});
+  return list;
+}
+
+Model run_pass(const Model& model, std::string_view name, const Options& options) {
+  const Pass& pass = find_pass(name);
+  if (pass.part != CompilationPart::kGraph)
+    throw Error(ErrorKind::kUsage, {.what = "the pass makes no graph",
+                                    .found = in_quotes(name),
+                                    .expected = "a pass from graph to graph",
+                                    .hint = "annotate_patterns, partition and compile have the results of the others"});
+  return Model(std::make_shared<const Graph>(Pipeline(pipeline_options(options)).rewritten(model.graph(), pass)));
+}
+
 std::vector<std::string> annotate_patterns(const Model& model, const std::string& strategy) {
   std::vector<std::string> kinds;
   for (const OpPattern kind :
-       annotate(model.graph(), strategy == "full" ? PatternSource::kFormula : PatternSource::kTvm))
+       annotate(model.graph(), pattern_source(pipeline_options({.strategy = strategy}).strategy)))
     kinds.emplace_back(name(kind));
   return kinds;
 }
 
 std::vector<Group> partition(const Model& model, const Options& options) {
-  return groups_of(Pipeline(pipeline_options(options)).plan(model.graph()));
+  return groups_of(Pipeline(pipeline_options(options)).plan(hinted(model, options)));
 }
 
 std::string_view version() {

@@ -6,7 +6,7 @@
 
 #include "analysis/target.h"
 #include "ir/op.h"
-#include "pass_names.h"
+#include "passes.h"
 
 namespace fusec {
 namespace {
@@ -57,11 +57,11 @@ std::string list_ops(bool json) {
 std::string list_passes(bool json) {
   if (json) {
     Json list = Json::array();
-    for (const PassName& pass : pass_names()) list.push_back({{"name", pass.name}, {"summary", pass.summary}});
+    for (const Pass& pass : passes()) list.push_back({{"name", pass.name}, {"summary", pass.summary}});
     return list.dump(2) + "\n";
   }
   std::string text;
-  for (const PassName& pass : pass_names()) text += fmt::format("{:<22} {}\n", pass.name, pass.summary);
+  for (const Pass& pass : passes()) text += fmt::format("{:<22} {}\n", pass.name, pass.summary);
   return text;
 }
 

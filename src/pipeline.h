@@ -1,4 +1,4 @@
-// From a graph to emitted source, stage by stage; what the programs and the library API are made of.
+// From a graph to emitted source: runs the rows of src/passes.h; what the programs and the library API are made of.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,10 @@
 
 namespace fusec {
 
+struct Pass;
+struct CompilationState;
+enum class CompilationPart : std::uint8_t;
+
 struct PipelineOptions {
   Strategy strategy = Strategy::kFull;
   Target target;
@@ -22,13 +26,13 @@ struct PipelineOptions {
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;  // 0: none under `tvm` and `none`, what a kernel can hold under `full`
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
-  std::string plan_file;  // an edited plan to compile with; "" for none
+  std::string plan_file, plan_text;  // an edited plan to compile with: the file or its text; "" for none
   CompileOptions compile;
   // FUSEC_DEBUG: 1 verifies the graph after every pass that changes it (debug builds always do), 2 also tells, in the
   // error, the graph before the pass that broke it.
   int debug_level = 0;
-  // Called with the graph before and after each pass that may change it.
-  std::function<void(std::string_view pass, const Graph&graph)> before_pass, after_pass;
+  // Called with the graph before and after each pass that has one.
+  std::function<void(const Pass&, const Graph&)> before_pass, after_pass;
 };
 
 // Wall time of one stage, for --time-passes.
@@ -60,14 +64,17 @@ class Pipeline {
   // PTX and cubin of every unit of the file. Throws Error(kEnvironment) where it does not compile.
   std::vector<CompiledModule> compile(const Nvrtc& nvrtc, const GeneratedModel& generated);
 
-  // A pass from graph to graph: timed, shown, verified.
-  void run_pass(const std::string& name, Graph& graph, const std::function<void()>& pass);
+  // One pass alone, from graph to graph.
+  Graph rewritten(Graph graph, const Pass& pass);
 
   const std::vector<StageTime>& times() const { return times_; }
   // Times a stage that the caller runs itself.
-  void timed(const std::string& name, const std::function<void()>& stage);
+  void timed(std::string_view name, const std::function<void()>& stage);
 
  private:
+  void run_part(CompilationPart part, CompilationState& state);
+  void run(const Pass& pass, CompilationState& state);  // timed, shown, verified
+
   PipelineOptions options_;
   std::vector<StageTime> times_;
 };

@@ -7,7 +7,7 @@
 //   builder.output(builder.op("mul", {builder.op("silu", {gate}), up}));
 //   const fusec::Compilation c = fusec::compile(builder.build(), {.arch = "sm_90a"});
 //   c.source;      // out.cu
-//   c.kernels[0];  // its name, nodes, PTX
+//   c.kernels[0];  // its name, schedule, source, and with .ptx = true its PTX and cubin
 //
 // Functions print nothing, never exit, and may be called from several threads at once on different objects; a Model and
 // a Registry are immutable once made. What goes wrong is a fusec::Error (fusec/error.h).
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -140,10 +141,12 @@ class ModelBuilder {
 
 struct Options {
   std::string strategy = "full";  // none, tvm or full
-  std::string arch = "sm_80";
+  std::string arch = "sm_80";     // "native": the GPU at hand, as the driver names it
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;  // 0: the strategy's own limit
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
+  std::string plan;  // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
+  std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   bool round_intermediates = false;
   bool ptx = false;             // compile with NVRTC: Kernel::ptx and ::cubin are filled in
   int jobs = 0;                 // NVRTC compilations at a time; 0: as many as there are processors
@@ -177,9 +180,20 @@ struct Compilation {
 // The whole pipeline. Throws Error(kEnvironment) where PTX is asked for and NVRTC is missing or refuses the source.
 Compilation compile(const Model& model, const Options& options = {});
 
-// The pattern kind of every node, by node: a single pass.
+// --- single passes
+
+struct PassInfo {
+  std::string name, summary;
+  bool rewrites = false;  // from graph to graph: run_pass runs it
+};
+
+// What a compilation does, in order.
+std::vector<PassInfo> passes_in_order();
+// One rewriting pass alone ("canonicalize"). Throws Error(kUsage), which lists the passes, for any other name.
+Model run_pass(const Model& model, std::string_view pass, const Options& options = {});
+// The pattern kind of every node, by node: the pass "annotate".
 std::vector<std::string> annotate_patterns(const Model& model, const std::string& strategy = "full");
-// The groups alone: annotation and partition, no code generation.
+// The groups alone: everything up to the pass "fuse", no code generation.
 std::vector<Group> partition(const Model& model, const Options& options = {});
 
 std::string_view version();

@@ -1,0 +1,132 @@
+#include "passes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "analysis/annotate.h"
+#include "codegen/build_launch_plan.h"
+#include "ir/error.h"
+#include "ir/spelling.h"
+#include "transforms/canonicalize.h"
+#include "transforms/fuse.h"
+#include "transforms/plan_file.h"
+
+namespace fusec {
+namespace {
+
+std::string read_text_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) throw Error(ErrorKind::kInput, {.file = path, .what = "the file cannot be read"});
+  return text.str();
+}
+
+std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph) {
+  if (options.max_args != 0 || options.strategy != Strategy::kFull) return options.max_args;
+  // Pointers and symbol values take up to 8 bytes each.
+  const auto all = static_cast<std::size_t>(options.target.max_parameter_bytes) / 8;
+  return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
+}
+
+// A rewritten graph knows the nodes of the graph before it by name; the report tells of the file's nodes.
+void take(PlannedModel& planned, CanonicalGraph next) {
+  PartitionReportContext& report = planned.report;
+  const auto origins = [&](const std::string& node) -> std::vector<std::string> {
+    return report.stands_for.empty() ? std::vector{node} : report.stands_for[planned.graph.find_node(node)];
+  };
+  const auto all_origins = [&](const std::vector<std::string>& nodes) {
+    std::vector<std::string> all;
+    for (const std::string& node : nodes)
+      for (std::string& origin : origins(node)) all.push_back(std::move(origin));
+    return all;
+  };
+  for (std::string& node : all_origins(next.dropped)) report.dropped.push_back(std::move(node));
+  for (std::vector<std::string>& nodes : next.stands_for) nodes = all_origins(nodes);
+  report.stands_for = std::move(next.stands_for);
+  planned.graph = std::move(next.graph);
+}
+
+template <CanonicalGraph (*rewriting)(const Graph&)>
+void rewrite(CompilationState& state) {
+  take(*state.planned, rewriting(state.planned->graph));
+}
+
+void note_kept_apart(CompilationState& state) {
+  keep_apart(state.planned->graph, state.options.no_fuse_ops, state.options.no_fuse_nodes);
+}
+
+void annotate_nodes(CompilationState& state) {
+  state.planned->kinds = annotate(state.planned->graph, pattern_source(state.options.strategy));
+}
+
+void fuse_nodes(CompilationState& state) {
+  const PipelineOptions& options = state.options;
+  PlannedModel& planned = *state.planned;
+  const FuseOptions limits{.strategy = options.strategy,
+                           .max_fused_ops = options.max_fused_ops,
+                           .max_args = argument_limit(options, planned.graph)};
+  if (!options.plan_text.empty())
+    planned.plan = read_plan(options.plan_text, "plan", planned.graph, planned.kinds, limits);
+  else if (!options.plan_file.empty())
+    planned.plan =
+        read_plan(read_text_file(options.plan_file), options.plan_file, planned.graph, planned.kinds, limits);
+  else
+    planned.plan = fuse(planned.graph, planned.kinds, limits);
+}
+
+void lower_groups(CompilationState& state) {
+  state.lowered = lower_plan(state.planned->graph, state.planned->plan, state.options.target, state.options.emit);
+}
+
+void plan_launch(CompilationState& state) {
+  state.generated->launch = build_launch_plan(state.planned->graph, state.planned->plan, std::move(state.lowered));
+}
+
+void emit_source(CompilationState& state) {
+  GeneratedModel& generated = *state.generated;
+  generated.file =
+      emit_file(state.planned->graph, state.planned->plan, generated.launch, state.options.target, state.units);
+}
+
+void compile_source(CompilationState& state) {
+  state.modules = compile_all(*state.nvrtc, {state.sources.begin(), state.sources.end()}, state.options.target.arch,
+                              state.options.compile);
+}
+
+constexpr Pass kPasses[] = {
+    {"read", "reads the model, checks every rule of the format, infers all types", CompilationPart::kRead, nullptr},
+    {"keep-apart", "notes which ops and nodes the user keeps out of fusion", CompilationPart::kGraph, note_kept_apart},
+    {"canonicalize", "drops what no output needs, removes identities, merges duplicates (under full)",
+     CompilationPart::kGraph, rewrite<canonicalize>, true},
+    {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,
+     annotate_nodes},
+    {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},
+    {"lower", "puts the formulas of each group into one another and gives every kernel a schedule",
+     CompilationPart::kSource, lower_groups},
+    {"plan-launch", "places every value in memory, intermediates in one arena by lifetime", CompilationPart::kSource,
+     plan_launch},
+    {"emit", "prints kernels and host part as CUDA source", CompilationPart::kSource, emit_source},
+    {"nvrtc", "compiles the kernels to PTX and cubin", CompilationPart::kProgram, compile_source},
+};
+
+}  // namespace
+
+std::span<const Pass> passes() {
+  return kPasses;
+}
+
+const Pass& find_pass(std::string_view name) {
+  const auto found = std::ranges::find(kPasses, name, &Pass::name);
+  if (found != std::end(kPasses)) return *found;
+  std::vector<std::string_view> names;
+  for (const Pass& pass : kPasses) names.push_back(pass.name);
+  throw Error(ErrorKind::kUsage, {.what = "no such pass",
+                                  .found = in_quotes(name),
+                                  .expected = fmt::format("one of {}", fmt::join(names, ", ")),
+                                  .hint = did_you_mean(name, names)});
+}
+
+}  // namespace fusec

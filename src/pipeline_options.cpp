@@ -1,0 +1,52 @@
+#include "pipeline_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/spelling.h"
+#include "runtime/cuda_device.h"
+
+namespace fusec {
+
+PipelineOptions pipeline_options(const Options& o, int device) {
+  const auto strategy = parse_strategy(o.strategy);
+  if (!strategy)
+    throw Error(ErrorKind::kUsage,
+                Error::Parts{.what = "strategy", .found = in_quotes(o.strategy), .expected = "none, tvm or full"});
+  PipelineOptions options;
+  options.strategy = *strategy;
+  options.target = target_for(o.arch == "native" ? native_architecture(device) : o.arch);
+  options.emit.round_intermediates = o.round_intermediates;
+  options.max_fused_ops = o.max_fused_ops;
+  options.max_args = o.max_args;
+  options.no_fuse_ops = o.no_fuse_ops;
+  options.no_fuse_nodes = o.no_fuse_nodes;
+  options.plan_text = o.plan;
+  options.compile = {o.jobs, o.cache_directory};
+  return options;
+}
+
+void set_hints(Graph& graph, const std::map<std::string, std::int64_t>& values) {
+  for (const auto& [name, value] : values) {
+    const auto symbol = std::ranges::find(graph.symbols, name, &Symbol::name);
+    if (symbol == graph.symbols.end()) {
+      std::vector<std::string_view> names;
+      for (const Symbol& s : graph.symbols) names.push_back(s.name);
+      throw Error(ErrorKind::kInput, {.file = graph.file,
+                                      .what = "the model has no symbol of this name",
+                                      .found = in_quotes(name),
+                                      .hint = did_you_mean(name, names)});
+    }
+    if (value < symbol->min || value > symbol->max || value % symbol->multiple_of != 0)
+      throw Error(ErrorKind::kInput, {.file = graph.file,
+                                      .what = "the value of symbol " + in_quotes(name),
+                                      .found = std::to_string(value),
+                                      .expected = fmt::format("{} to {}, a multiple of {}", symbol->min, symbol->max,
+                                                              symbol->multiple_of)});
+    symbol->hint = value;
+  }
+}
+
+}  // namespace fusec
