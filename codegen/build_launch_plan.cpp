@@ -66,28 +66,45 @@ class Builder {
   void find_aliases() {
     for (const Alias& alias : graph_.aliases) {
       const ValueId output = root(alias.output), input = root(alias.input);
-      std::uint32_t step = 0, first_write = UINT32_MAX, last_read = 0;
-      bool read = false;
-      for (const LoweredGroup& group : lowered_.groups)
-        for (const LoweredStep& lowered : group.steps) {
-          for (const ValueId v : lowered.writes)
-            if (root(v) == output) first_write = std::min(first_write, step);
-          for (const ValueId v : lowered.reads)
-            if (root(v) == input) {
-              last_read = step;
-              read = true;
-            }
-          ++step;
-        }
-      const bool is_input_anyway = std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
-                                               [&](ValueId v) { return v != alias.output && root(v) == input; });
-      if (!is_input_anyway && first_write != UINT32_MAX && (!read || last_read < first_write)) {
+      if (output == input) continue;
+      if (written_before_any_read_is_lost(alias)) {
         buffers_[output] = buffers_[input];
-      } else {
-        buffers_[output] = {};
-        copies_.push_back({output, input});
+        continue;
       }
+      if (is_result(output)) buffers_[output] = {};
+      copies_.push_back({output, input, false});
     }
+    // x into y and y into x: what is overwritten before it is copied is put aside first.
+    for (AliasCopy& copy : copies_)
+      copy.put_aside = std::any_of(copies_.begin(), copies_.end(),
+                                   [&](const AliasCopy& other) { return other.input == copy.output; });
+  }
+
+  bool written_before_any_read_is_lost(const Alias& alias) const {
+    const ValueId output = root(alias.output), input = root(alias.input);
+    std::uint32_t step = 0, first_write = UINT32_MAX, last_read = 0;
+    bool read = false;
+    for (const LoweredGroup& group : lowered_.groups)
+      for (const LoweredStep& lowered : group.steps) {
+        for (const ValueId v : lowered.writes)
+          if (root(v) == output) first_write = std::min(first_write, step);
+        for (const ValueId v : lowered.reads)
+          if (root(v) == input) {
+            last_read = step;
+            read = true;
+          }
+        ++step;
+      }
+    const bool is_output_too =
+        std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](ValueId v) { return root(v) == input; });
+    return is_result(output) && !is_output_too && first_write != UINT32_MAX && (!read || last_read < first_write);
+  }
+
+  bool is_result(ValueId v) const { return graph_.value(v).kind == Value::Kind::kResult; }
+
+  bool is_aliased(ValueId output) const {
+    return std::any_of(graph_.aliases.begin(), graph_.aliases.end(),
+                       [&](const Alias& alias) { return alias.output == output; });
   }
 
   // Everything else that a step touches lives in the arena, from its first write to its last use.
@@ -115,13 +132,18 @@ class Builder {
                   [&] { return lowered_.scratch_bytes[parameter.scratch]; });
         ++step;
       }
-    for (const auto& [output, input] : copies_)
-      touch(request_of[output], step, [&, out = output] { return bytes_of(graph_.tensor(out)); });
+    std::vector<std::uint32_t> aside_request(copies_.size(), kNone);
+    for (std::size_t c = 0; c < copies_.size(); ++c)
+      if (is_result(copies_[c].output) || copies_[c].put_aside)
+        touch(copies_[c].put_aside ? aside_request[c] : request_of[copies_[c].output], step,
+              [&] { return bytes_of(graph_.tensor(copies_[c].output)); });
     const Arena arena = plan_arena(requests, graph_.bounds());
     for (ValueId v = 0; v < graph_.value_count(); ++v)
       if (request_of[v] != kNone) buffers_[v] = {BufferRef::Kind::kWorkspace, 0, arena.offsets[request_of[v]]};
     for (const std::uint32_t request : scratch_request)
       scratch_.push_back({BufferRef::Kind::kWorkspace, 0, request == kNone ? IndexExpr(0) : arena.offsets[request]});
+    for (std::size_t c = 0; c < copies_.size(); ++c)
+      if (copies_[c].put_aside) copies_[c].aside = {BufferRef::Kind::kWorkspace, 0, arena.offsets[aside_request[c]]};
     result_.workspace_bytes = arena.bytes;
     result_.live_bytes = arena.live_bytes;
   }
@@ -191,20 +213,24 @@ class Builder {
     // Results that are an input or a constant themselves; before the copies below, which may overwrite an input.
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
       const ValueId v = result_.results[i];
-      if (graph_.value(v).kind == Value::Kind::kResult) continue;
-      Argument result;
-      result.buffer = {BufferRef::Kind::kOutput, i, 0};
-      push_copy(v, std::move(result), v);
+      if (is_result(v) || is_aliased(v)) continue;
+      push_copy(v, {BufferRef::Kind::kOutput, i, 0}, v, buffer_argument(v).buffer);
     }
-    for (const auto& [output, input] : copies_) push_copy(input, buffer_argument(input), output);
+    for (const AliasCopy& copy : copies_)
+      if (copy.put_aside) push_copy(copy.output, copy.aside, copy.output, buffer_argument(copy.output).buffer);
+    for (const AliasCopy& copy : copies_)
+      push_copy(copy.input, buffer_argument(copy.input).buffer, copy.output,
+                copy.put_aside ? copy.aside : buffer_argument(copy.output).buffer);
   }
 
-  // At the end of the launch: to <- the buffer of `from`.
-  void push_copy(ValueId written, Argument to, ValueId from) {
+  // At the end of the launch: the value `from`, which lies at `source`, is copied to `to`.
+  void push_copy(ValueId written, BufferRef to, ValueId from, BufferRef source) {
     LaunchStep step;
     step.kind = LaunchStep::Kind::kCopy;
     step.bytes = bytes_of(graph_.tensor(from));
-    step.arguments = {std::move(to), buffer_argument(from)};
+    step.arguments.resize(2);
+    step.arguments[0].buffer = std::move(to);
+    step.arguments[1].buffer = std::move(source);
     step.reads = {from};
     step.writes = {written};
     step.group = plan_.groups.empty() ? 0 : static_cast<std::uint32_t>(plan_.groups.size() - 1);
@@ -229,7 +255,14 @@ class Builder {
   LaunchPlan result_;
   std::vector<BufferRef> buffers_;  // of each root value
   std::vector<BufferRef> scratch_;
-  std::vector<std::pair<ValueId, ValueId>> copies_;  // output root, input root
+
+  // At the end of the launch: the output's value goes into the input's buffer.
+  struct AliasCopy {
+    ValueId output, input;  // roots
+    bool put_aside;         // through `aside`, since another copy overwrites the output's value, itself an input
+    BufferRef aside = {};
+  };
+  std::vector<AliasCopy> copies_;
   std::set<ValueId> embedded_;
 };
 

@@ -103,10 +103,10 @@ KernelSource sort(const Graph& graph, NodeId id) {
     return special.load(0, (line[0] * from.length + special.coordinate(k, from.length)) * from.inner + line[1],
                         compute);
   };
-  writer.line(
-      fmt::format("sort_line<{}>({}, {}, {}, [&]({} a, {} b) {{", kThreads, order, other, length, index, index));
-  writer.line(
-      fmt::format("  return is_less({}, {});", element(descending ? "b" : "a"), element(descending ? "a" : "b")));
+  const std::string a = writer.unique("a"), b = writer.unique("b");
+  writer.line(fmt::format("sort_line<{}>({}, {}, {}, [&]({} {}, {} {}) {{", kThreads, order, other, length, index, a,
+                          index, b));
+  writer.line(fmt::format("  return is_less({}, {});", element(descending ? b : a), element(descending ? a : b)));
   writer.line("});");
   const std::string k = writer.unique("k"), chosen = writer.unique("chosen");
   writer.open(

@@ -144,10 +144,16 @@ typedef struct {
   long long momentum_shape[2];
   const void* gradient;  // float32[9, 4]
   long long gradient_shape[2];
+  const void* front;  // float16[5]
+  long long front_shape[1];
+  const void* back;  // float16[5]
+  long long back_shape[1];
   void* weight_next;  // float32[9, 4], written into weight's buffer: null or that pointer
   void* momentum_next;  // float32[9, 4], written into momentum's buffer: null or that pointer
   void* norm_v;  // float32[]
   void* gradient_2;  // float32[9, 4]
+  void* front_2;  // float16[5], written into back's buffer: null or that pointer
+  void* back_2;  // float16[5], written into front's buffer: null or that pointer
 } outputs_and_aliases_args;
 
 struct outputs_and_aliases_context {
@@ -191,6 +197,14 @@ inline cudaError_t solve(outputs_and_aliases_context* ctx, const outputs_and_ali
     return complain(ctx, cudaErrorInvalidValue, "the extents of gradient are not float32[9, 4]");
   if (reinterpret_cast<size_t>(args->gradient) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "gradient is not aligned to 16 bytes");
+  if (args->front_shape[0] != 5)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of front are not float16[5]");
+  if (reinterpret_cast<size_t>(args->front) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "front is not aligned to 16 bytes");
+  if (args->back_shape[0] != 5)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of back are not float16[5]");
+  if (reinterpret_cast<size_t>(args->back) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "back is not aligned to 16 bytes");
   if (args->weight_next && args->weight_next != args->weight)
     return complain(ctx, cudaErrorInvalidValue, "weight_next is written into the buffer of weight");
   if (args->momentum_next && args->momentum_next != args->momentum)
@@ -199,6 +213,10 @@ inline cudaError_t solve(outputs_and_aliases_context* ctx, const outputs_and_ali
     return complain(ctx, cudaErrorInvalidValue, "norm is not aligned to 16 bytes");
   if (reinterpret_cast<size_t>(args->gradient_2) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "gradient is not aligned to 16 bytes");
+  if (args->front_2 && args->front_2 != args->back)
+    return complain(ctx, cudaErrorInvalidValue, "front is written into the buffer of back");
+  if (args->back_2 && args->back_2 != args->front)
+    return complain(ctx, cudaErrorInvalidValue, "back is written into the buffer of front");
   (void)n;
   return cudaSuccess;
 }
@@ -223,7 +241,7 @@ cudaError_t outputs_and_aliases_create(outputs_and_aliases_context** ctx, const 
 
 size_t outputs_and_aliases_workspace_bytes(const outputs_and_aliases_args* args) {
   (void)args;
-  return 512;
+  return 1024;
 }
 
 size_t outputs_and_aliases_prepared_bytes(const outputs_and_aliases_args* args) {
@@ -263,6 +281,14 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
                   static_cast<void*>(args->norm_v));
   if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_2_vector_norm could not be launched");
   status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  status = cudaMemcpyAsync(static_cast<void*>(work + (512)), args->front, size_t(10), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  status = cudaMemcpyAsync(static_cast<void*>(work + (768)), args->back, size_t(10), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  status = cudaMemcpyAsync(const_cast<void*>(args->back), static_cast<void*>(work + (512)), size_t(10), cudaMemcpyDeviceToDevice, stream);
+  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
+  status = cudaMemcpyAsync(const_cast<void*>(args->front), static_cast<void*>(work + (768)), size_t(10), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   status = cudaMemcpyAsync(const_cast<void*>(args->momentum), static_cast<void*>(work), size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");

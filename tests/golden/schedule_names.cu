@@ -2,6 +2,10 @@
 //
 //   schedule_names_0_linear_add
 //       reads left_tile, sum, lane, e 6640 B; writes warp 960 B
+//   schedule_names_1_sort
+//       reads order 16 kB; writes line.0, line.1 49 kB
+//
+// Sizes are at a = 64, b = 64.
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -9,6 +13,10 @@ namespace {
 #if defined(__NVCC__) || defined(__CUDACC_RTC__)
 #pragma nv_diag_suppress 177
 #endif
+
+// NaN is greater than everything.
+template <class T>
+__device__ __forceinline__ bool is_less(T a, T b) { return b != b ? a == a : a < b; }
 
 using fp16 = unsigned short;  // storage only; arithmetic is float
 __device__ __forceinline__ float from_fp16(unsigned bits) {
@@ -26,6 +34,42 @@ __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], 
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
+// whether element a comes before element b; the result stands in `order`.
+template <int kThreads, class Position, class Before>
+__device__ __forceinline__ void sort_line(Position* order, Position* other, Position length, Before before) {
+  for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = k;
+  __syncthreads();
+  bool swapped = false;
+  for (Position run = 1; run < length; run *= 2) {
+    const Position* from = swapped ? other : order;
+    Position* to = swapped ? order : other;
+    for (Position k = threadIdx.x; k < length; k += kThreads) {
+      const Position left = k / (2 * run) * (2 * run);
+      const Position middle = left + run < length ? left + run : length;
+      const Position end = middle + run < length ? middle + run : length;
+      const bool on_left = k < middle;
+      const Position mine = from[k];
+      // How many of the other run come first: of equal elements, those on the left.
+      Position low = on_left ? middle : left, high = on_left ? end : middle;
+      const Position start = low;
+      while (low < high) {
+        const Position half = low + (high - low) / 2;
+        if (on_left ? before(from[half], mine) : !before(mine, from[half]))
+          low = half + 1;
+        else
+          high = half;
+      }
+      to[left + (k - (on_left ? left : middle)) + (low - start)] = mine;
+    }
+    swapped = !swapped;
+    __syncthreads();
+  }
+  if (swapped)
+    for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = other[k];
+  __syncthreads();
 }
 
 }  // namespace
@@ -101,6 +145,25 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile_2, const fp16* __
   }
 }
 
+// ---- schedule_names_1_sort -------------------------------------------------------------------------------
+// line.0 = sort(order)
+extern "C" __global__ void __launch_bounds__(256)
+schedule_names_1_sort(const float* __restrict__ order_2, float* __restrict__ line_0, long long* __restrict__ line_1,
+         int* __restrict__ orders, const int b) {
+  const int line = blockIdx.x;
+  const int length = b;
+  int* order = orders + 2 * line * length;
+  int* other = order + length;
+  sort_line<256>(order, other, length, [&](int a, int b_2) {
+    return is_less(order_2[b * line + b_2], order_2[b * line + a]);
+  });
+  for (int k = threadIdx.x; k < b; k += 256) {
+    const int chosen = order[k];
+    line_0[b * line + k] = order_2[b * line + chosen];
+    line_1[b * line + k] = chosen;
+  }
+}
+
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
 #include <cuda_runtime.h>
 #include <stddef.h>
@@ -114,6 +177,8 @@ typedef struct {
 typedef struct {
   const void* left_tile;  // float16[20, 64]
   long long left_tile_shape[2];
+  const void* order;  // float32[a, b]
+  long long order_shape[2];
   const void* sum;  // float16[24, 64], constant
   long long sum_shape[2];
   const void* lane;  // float16[24], constant
@@ -121,6 +186,7 @@ typedef struct {
   const void* e;  // float16[20, 24], constant
   long long e_shape[2];
   void* warp;  // float16[20, 24]
+  void* line_0;  // float32[a, b]
 } schedule_names_args;
 
 struct schedule_names_context {
@@ -131,9 +197,11 @@ struct schedule_names_context {
 namespace {
 
 struct schedule_names_sizes {
-  int unused;
+  long long a;  // 1 to 64, a multiple of 1
+  long long b;  // 1 to 64, a multiple of 1
 };
 
+inline long long floor_div(long long a, long long b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 inline cudaError_t complain(schedule_names_context* ctx, cudaError_t status, const char* text) {
   if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
@@ -152,10 +220,20 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
 
 inline cudaError_t solve(schedule_names_context* ctx, const schedule_names_args* args, schedule_names_sizes& n) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  n.a = args->order_shape[0];
+  if (n.a < 1 || n.a > 64)
+    return complain(ctx, cudaErrorInvalidValue, "a is not from 1 to 64, a multiple of 1");
+  n.b = args->order_shape[1];
+  if (n.b < 1 || n.b > 64)
+    return complain(ctx, cudaErrorInvalidValue, "b is not from 1 to 64, a multiple of 1");
   if (args->left_tile_shape[0] != 20 || args->left_tile_shape[1] != 64)
     return complain(ctx, cudaErrorInvalidValue, "the extents of left_tile are not float16[20, 64]");
   if (reinterpret_cast<size_t>(args->left_tile) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "left_tile is not aligned to 16 bytes");
+  if (args->order_shape[0] != n.a || args->order_shape[1] != n.b)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of order are not float32[a, b]");
+  if (reinterpret_cast<size_t>(args->order) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "order is not aligned to 16 bytes");
   if (args->sum_shape[0] != 24 || args->sum_shape[1] != 64)
     return complain(ctx, cudaErrorInvalidValue, "the extents of sum are not float16[24, 64]");
   if (reinterpret_cast<size_t>(args->sum) % 16 != 0)
@@ -170,7 +248,8 @@ inline cudaError_t solve(schedule_names_context* ctx, const schedule_names_args*
     return complain(ctx, cudaErrorInvalidValue, "e is not aligned to 16 bytes");
   if (reinterpret_cast<size_t>(args->warp) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "warp is not aligned to 16 bytes");
-  (void)n;
+  if (reinterpret_cast<size_t>(args->line_0) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "line.0 is not aligned to 16 bytes");
   return cudaSuccess;
 }
 
@@ -193,8 +272,8 @@ cudaError_t schedule_names_create(schedule_names_context** ctx, const schedule_n
 }
 
 size_t schedule_names_workspace_bytes(const schedule_names_args* args) {
-  (void)args;
-  return 0;
+  schedule_names_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(512 * floor_div(8 * n.a * n.b + 255, 256)) : 0;
 }
 
 size_t schedule_names_prepared_bytes(const schedule_names_args* args) {
@@ -224,6 +303,14 @@ cudaError_t schedule_names_launch(schedule_names_context* ctx, const schedule_na
                   static_cast<const void*>(args->e),
                   static_cast<void*>(args->warp));
   if (status != cudaSuccess) return complain(ctx, status, "schedule_names_0_linear_add could not be launched");
+  // line
+  status = launch(reinterpret_cast<const void*>(schedule_names_1_sort), n.a, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->order),
+                  static_cast<void*>(args->line_0),
+                  static_cast<void*>(static_cast<void*>(work)),
+                  static_cast<void*>(static_cast<void*>(work + (256 * floor_div(8 * n.a * n.b + 255, 256)))),
+                  static_cast<int>(n.b));
+  if (status != cudaSuccess) return complain(ctx, status, "schedule_names_1_sort could not be launched");
   return cudaSuccess;
 }
 
