@@ -3,10 +3,10 @@
 
 Compiles models of tests/corpus/models with `FUSEC MODEL -o out.cu`: each graph (full and tiny) under each strategy for
 each target, NVRTC proving the source. --sample takes that many of these combinations, the same ones for the same seed.
-With --nvcc the emitted files are compiled by nvcc too, host part included, and every two of them are linked into one
-program. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when the compiler asked for is
+With --nvcc the emitted files are compiled by nvcc too, host part included (files that differ in comments alone once),
+and every two of them are linked into one program. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when the compiler asked for is
 not there."""
-import argparse, concurrent.futures, json, os, random, shutil, subprocess, sys, tempfile
+import argparse, concurrent.futures, hashlib, json, os, random, re, shutil, subprocess, sys, tempfile, threading
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models")
 STRATEGIES = ("none", "tvm", "full")
@@ -57,6 +57,17 @@ def main():
     folder = args.keep or tempfile.mkdtemp(prefix="fusec_compile_")
     os.makedirs(folder, exist_ok=True)
 
+    seen, lock = set(), threading.Lock()
+
+    def is_new(file, target):
+        with open(file, encoding="utf-8") as f:
+            code = re.sub(r"^\s*//.*\n", "", f.read(), flags=re.M)
+        key = (target, hashlib.sha256(code.encode()).hexdigest())
+        with lock:
+            new = key not in seen
+            seen.add(key)
+        return new
+
     def compile_one(case):
         model, strategy, target = case
         stem = os.path.join(folder, f"{model[:-5]}.{strategy}.{target}")
@@ -65,7 +76,7 @@ def main():
         why = run(emit + (["--no-nvrtc"] if args.nvcc else []), 900)
         if why is None and not os.path.exists(stem + ".cu"):
             why = "exit status 0, but no file was written"
-        if why is None and args.nvcc:
+        if why is None and args.nvcc and is_new(stem + ".cu", target):
             why = run([args.nvcc, f"-arch={target}", "-c", stem + ".cu", "-o", stem + ".o"], 900)
         return case, why
 
@@ -96,7 +107,9 @@ def link_pairs(nvcc, folder, cases):
         objects = {}
         for model, strategy, t in cases:
             if t == target:
-                objects.setdefault(model.split(".")[0], os.path.join(folder, f"{model[:-5]}.{strategy}.{t}.o"))
+                file = os.path.join(folder, f"{model[:-5]}.{strategy}.{t}.o")
+                if os.path.exists(file):
+                    objects.setdefault(model.split(".")[0], file)
         stems = sorted(objects)
         for a, b in zip(stems[::2], stems[1::2]):
             why = run([nvcc, f"-arch={target}", empty, objects[a], objects[b], "-o", os.path.join(folder, "pair")], 300)
