@@ -24,8 +24,16 @@ class SharedAccess {
         home_(home),
         lane_(lane),
         request_(request),
-        thread_(request.async && request.access != Access::kRead ? kAsyncWriter : thread_of(warp, lane)) {
-    races_ = &home == warp.block && home.launch->options->check_races;
+        remote_(&home != warp.block),
+        row_(remote_ ? home.row_of_rank(warp.block->rank) : warp.number),
+        thread_(request.async && request.access != Access::kRead ? kAsyncWriter
+                : remote_ ? static_cast<std::uint16_t>(kRemoteThread + warp.block->rank)
+                          : thread_of(warp, lane)) {
+    races_ = home.launch->options->check_races;
+    if (!remote_) return;
+    if (request.strong || request.access == Access::kAtomic) warp.block->did_strong = true;
+    if (!request.async) home.remote_times[warp.block->rank] = home.now;
+    races_ = races_ && !home.synchronizes() && !warp.block->synchronizes();
   }
 
   // False where the access must not be carried out.
@@ -70,10 +78,11 @@ class SharedAccess {
     report(warp_, lane_, kind, std::move(message), at, std::move(variable));
   }
 
-  bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(warp_.number, column) >= time; }
+  bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(row_, column) >= time; }
 
   std::size_t column_of(std::uint16_t thread) const {
-    return thread == kAsyncWriter ? home_.warps.size() : thread / kLanes;
+    if (thread == kAsyncWriter) return home_.warps.size();
+    return thread >= kRemoteThread ? home_.column_of_rank(thread - kRemoteThread) : thread / kLanes;
   }
 
   bool unordered_writer(const SharedWord& word, std::uint8_t mask) const {
@@ -83,7 +92,7 @@ class SharedAccess {
 
   // Bulk copies and wgmma see what threads have stored only behind a fence.proxy.async, of the writer or of the issuer.
   void check_proxy(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
-    if (!request_.async || word.writer == kAsyncWriter || (word.written_bytes & mask) == 0) return;
+    if (!request_.async || remote_ || word.writer >= kRemoteThread || (word.written_bytes & mask) == 0) return;
     const std::size_t writer = word.writer / kLanes, columns = home_.columns();
     if (home_.fenced[writer * columns + writer] >= word.write_time ||
         home_.fenced[warp_.number * columns + writer] >= word.write_time) {
@@ -96,6 +105,8 @@ class SharedAccess {
   void race(const char* what, std::uint32_t at, std::uint32_t other) const {
     std::string who = other == kSeveralReaders ? "other threads"
                       : other == kAsyncWriter  ? "an asynchronous copy"
+                      : other >= kRemoteThread ? fmt::format("block {} of the cluster", other - kRemoteThread)
+                      : remote_                ? fmt::format("thread {} of block {} of the cluster", other, home_.rank)
                                                : fmt::format("thread {}", other);
     finding(FindingKind::kSharedRace, fmt::format("{} {} without a barrier between", what, who), at);
   }
@@ -114,13 +125,15 @@ class SharedAccess {
       }
     }
     check_proxy(word, mask, at);
-    const std::uint32_t own = 1u << warp_.number;
     if (word.read_time != home_.now || word.read_bytes != mask) forget_ordered_readers(word, mask);
-    if (word.reading_warps == 0)
+    if (word.reading_warps == 0 && word.reading_blocks == 0)
       word.reader = thread_;
     else if (word.reader != thread_)
       word.reader = kSeveralReaders;
-    word.reading_warps |= own;
+    if (remote_)
+      word.reading_blocks = static_cast<std::uint16_t>(word.reading_blocks | 1u << warp_.block->rank);
+    else
+      word.reading_warps |= 1u << warp_.number;
     word.read_bytes = mask;
     word.read_time = home_.now;
   }
@@ -128,7 +141,12 @@ class SharedAccess {
   void forget_ordered_readers(SharedWord& word, std::uint8_t mask) const {
     if (word.read_bytes != mask) {
       word.reading_warps = 0;
+      word.reading_blocks = 0;
       return;
+    }
+    for (std::size_t rank = 0; word.reading_blocks != 0 && rank < home_.ranks; ++rank) {
+      if (!ordered(home_.column_of_rank(rank), word.read_time)) continue;
+      word.reading_blocks = static_cast<std::uint16_t>(word.reading_blocks & ~(1u << rank));
     }
     std::uint32_t left = word.reading_warps;
     while (left != 0) {
@@ -160,17 +178,24 @@ class SharedAccess {
     word.write_time = home_.now;
     word.strong_write = request_.strong || request_.access == Access::kAtomic;
     word.reading_warps = 0;
+    word.reading_blocks = 0;
     word.read_time = 0;
     word.read_bytes = 0;
   }
 
   void check_readers(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
-    if ((word.read_bytes & mask) == 0 || word.reading_warps == 0) return;
+    if ((word.read_bytes & mask) == 0) return;
+    for (std::size_t rank = 0; word.reading_blocks != 0 && rank < home_.ranks; ++rank) {
+      if ((word.reading_blocks >> rank & 1) == 0 || (remote_ && rank == warp_.block->rank)) continue;
+      if (ordered(home_.column_of_rank(rank), word.read_time)) continue;
+      race("writes over what was read by", at, static_cast<std::uint32_t>(kRemoteThread + rank));
+      return;
+    }
     std::uint32_t left = word.reading_warps;
     while (left != 0) {
       const auto other = static_cast<std::uint32_t>(std::countr_zero(left));
       left &= left - 1;
-      if (other == warp_.number && word.reader == thread_) continue;
+      if (!remote_ && other == warp_.number && word.reader == thread_) continue;
       if (ordered(other, word.read_time)) continue;
       race("writes over what was read by", at, word.reader);
       return;
@@ -181,6 +206,8 @@ class SharedAccess {
   Block& home_;
   int lane_;
   const Request& request_;
+  bool remote_;      // another block of the cluster than the warp's
+  std::size_t row_;  // of home_.seen
   std::uint16_t thread_;
   bool races_ = false;
 };
@@ -485,6 +512,13 @@ std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Req
     return nullptr;
   }
   if (misaligned(warp, lane, address, request, {})) return nullptr;
+  if (home->live_threads == 0) {
+    report(warp, lane, FindingKind::kSharedRace,
+           fmt::format("{} of the shared memory of block {} of the cluster, which has exited", verb(request.access),
+                       home->rank),
+           address);
+    return nullptr;
+  }
   SharedAccess access(warp, *home, lane, request);
   if (!access.touch(static_cast<std::uint32_t>(offset), data)) return nullptr;
   // Stored at once, so that the next lane's store of the same value is seen to change nothing.

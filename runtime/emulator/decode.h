@@ -134,6 +134,8 @@ bool decode_mbarrier(Decoder& decoder);
 bool decode_bulk(Decoder& decoder);
 bool decode_wgmma(Decoder& decoder);
 bool decode_cluster(Decoder& decoder);
+bool decode_store_async(Decoder& decoder);
+bool decode_tensor_map(Decoder& decoder);
 
 // Gives every branch of code[begin, end) the pc where its paths meet again: its immediate post-dominator.
 void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,

@@ -26,6 +26,7 @@ struct BulkCopy {
   Warp& warp;
   const Instruction& in;
   int lane;
+  Type reduced = in.from;  // of the elements of a reduction; kNone: a copy
 
   std::uint64_t operand(Place place) const {
     const Operand& found = warp.program->lists[in.list + place];
@@ -65,13 +66,13 @@ struct BulkCopy {
   }
 
   void store_global(std::uint64_t global, const std::byte* data, std::uint32_t bytes) const {
-    if (in.from == Type::kNone) {
+    if (reduced == Type::kNone) {
       std::byte* host =
           resolve_global(warp, lane, global, {.access = Access::kWrite, .space = Space::kGlobal, .bytes = bytes}, data);
       if (host != nullptr) std::memcpy(host, data, bytes);
       return;
     }
-    const auto size = static_cast<std::uint32_t>(emulator::bytes(in.from));
+    const auto size = static_cast<std::uint32_t>(emulator::bytes(reduced));
     for (std::uint32_t at = 0; at + size <= bytes; at += size) {
       std::byte* host =
           resolve_global(warp, lane, global + at,
@@ -79,7 +80,7 @@ struct BulkCopy {
       if (host == nullptr) return;
       std::uint64_t value = 0;
       std::memcpy(&value, data + at, size);
-      reduce_value(host, static_cast<ReduceOp>(in.reduction), in.from, value);
+      reduce_value(host, static_cast<ReduceOp>(in.reduction), reduced, value);
     }
   }
 };
@@ -253,7 +254,7 @@ void store_box(const BulkCopy& copy, const Box& box, std::uint64_t source) {
   }
 }
 
-void copy_tensor(const BulkCopy& copy) {
+void copy_tensor(BulkCopy copy) {
   const bool loads = static_cast<Direction>(copy.in.mode) == Direction::kToShared;
   const std::uint64_t shared = copy.operand(loads ? kTarget : kSource);
   const std::uint64_t where = copy.operand(loads ? kSource : kTarget);
@@ -283,6 +284,13 @@ void copy_tensor(const BulkCopy& copy) {
   Box box{.map = *map};
   for (std::uint32_t d = 0; d < map->rank; ++d) {
     box.start[d] = static_cast<std::int32_t>(copy.operand(static_cast<Place>(kCoordinates + d)));
+  }
+  if (copy.in.option) {
+    copy.reduced = map->type;
+    if (emulator::bytes(map->type) < 2 || map->type == Type::kU16 || map->type == Type::kTF32) {
+      report(warp, copy.lane, FindingKind::kTrap, "the tensor map's element type has no such reduction", where);
+      return;
+    }
   }
   if (!loads) {
     store_box(copy, box, shared);
@@ -329,7 +337,7 @@ std::pair<Slot, int> address_slot(Decoder& decoder, const PtxOperand& operand, S
 
 using Slots = std::vector<std::pair<Slot, int>>;
 
-void take_reduction(Decoder& decoder) {
+void take_reduction(Decoder& decoder, bool is_tensor) {
   constexpr std::pair<std::string_view, ReduceOp> kOps[] = {
       {"add", ReduceOp::kAdd}, {"min", ReduceOp::kMin}, {"max", ReduceOp::kMax}, {"inc", ReduceOp::kInc},
       {"dec", ReduceOp::kDec}, {"and", ReduceOp::kAnd}, {"or", ReduceOp::kOr},   {"xor", ReduceOp::kXor}};
@@ -339,9 +347,13 @@ void take_reduction(Decoder& decoder) {
     decoder.out.reduction = static_cast<std::uint8_t>(op);
     found = true;
   }
+  if (!found) decoder.unknown();
+  if (is_tensor) {  // of the map's element type
+    decoder.out.option = true;
+    return;
+  }
   decoder.suffixes.take("noftz");
   decoder.out.from = decoder.suffixes.take_type();
-  if (!found) decoder.unknown();
 }
 
 Direction take_direction(Decoder& decoder) {
@@ -373,11 +385,7 @@ void decode_transfer(Decoder& decoder, bool reduces) {
   suffixes.take("bulk_group");
   suffixes.take("mbarrier::complete_tx::bytes");
   const bool multicast = suffixes.take("multicast::cluster"), hinted = suffixes.take("L2::cache_hint");
-  if (reduces) take_reduction(decoder);
-  if (reduces && rank != 0) {
-    // The element's type is the map's; sums of other than float32 and int32 elements would need it.
-    decoder.fail("reductions through a tensor map are not supported");
-  }
+  if (reduces) take_reduction(decoder, rank != 0);
   if (reduces && direction != Direction::kToGlobal) decoder.fail("reductions into shared memory are not supported");
   const bool signals = direction != Direction::kToGlobal;
   const std::size_t wanted = (rank != 0 ? 2u : 3u) + (signals ? 1 : 0) + (multicast ? 1 : 0) + (hinted ? 1 : 0);

@@ -22,6 +22,7 @@ void maybe_complete(Block& home, MBarrier& barrier) {
     if ((barrier.arrived_warps >> w & 1) != 0) barrier.joined[w] = home.now;
   }
   barrier.released = barrier.joined;
+  barrier.released_blocks = barrier.joined_blocks;
   barrier.pending = barrier.expected;
   barrier.arrived_warps = 0;
   ++barrier.phase;
@@ -54,12 +55,40 @@ void initialize(Warp& warp, const Instruction& in, int lane, std::uint64_t addre
   home.mbarriers[static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1))] = std::move(barrier);
 }
 
+void see(Block& block, std::size_t row, std::size_t other) {
+  for (std::size_t x = 0; x < block.columns(); ++x)
+    block.seen_at(row, x) = std::max(block.seen_at(row, x), block.seen_at(other, x));
+}
+
 void acquire(Warp& warp, const Block& home, const MBarrier& barrier) {
   if (&home != warp.block) return;
   for (std::size_t x = 0; x < home.columns(); ++x) {
     std::uint32_t& seen = warp.block->seen_at(warp.number, x);
     seen = std::max(seen, barrier.released[x]);
   }
+  // What the arriving blocks know of any block's memory, this one knows now.
+  const std::vector<std::unique_ptr<Block>>& blocks = warp.block->cluster->blocks;
+  for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
+    if ((barrier.released_blocks >> rank & 1) == 0) continue;
+    for (const std::unique_ptr<Block>& block : blocks) {
+      const std::size_t row = block.get() == warp.block ? warp.number : block->row_of_rank(warp.block->rank);
+      see(*block, row, block->row_of_rank(rank));
+    }
+  }
+}
+
+// Another block of the cluster arrives: what it did to the home's memory, and its warp to its own block's, comes before
+// what those do who wait.
+void arrive_from_afar(Warp& warp, Block& home, MBarrier& barrier) {
+  Block& block = *warp.block;
+  barrier.joined[home.column_of_rank(block.rank)] = home.now;
+  barrier.joined_blocks = static_cast<std::uint16_t>(barrier.joined_blocks | 1u << block.rank);
+  ++home.now;
+  // As a row of its own memory a block stands for the warps that have arrived elsewhere.
+  const std::size_t row = block.row_of_rank(block.rank);
+  see(block, row, warp.number);
+  block.seen_at(row, warp.number) = block.now;
+  ++block.now;
 }
 
 bool phase_over(const Instruction& in, const MBarrier& barrier, std::uint64_t state) {
@@ -223,6 +252,8 @@ void arrive(Warp& warp, Block& home, MBarrier& barrier, std::uint32_t count) {
     for (std::size_t x = 0; x < home.columns(); ++x)
       barrier.joined[x] = std::max(barrier.joined[x], home.seen_at(warp.number, x));
     barrier.arrived_warps |= 1u << warp.number;
+  } else {
+    arrive_from_afar(warp, home, barrier);
   }
   if (count > barrier.pending) {
     report(warp, 0, FindingKind::kBarrierDivergence, "more arrivals at an mbarrier than it expects");

@@ -253,7 +253,7 @@ bool decode_memory(Decoder& decoder) {
   const std::string_view base = decoder.base();
   if (base == "ld" || base == "ldu")
     decode_load_store(decoder, true);
-  else if (base == "st")
+  else if (base == "st" && !decoder.suffixes.has("async"))
     decode_load_store(decoder, false);
   else if (base == "cvta")
     decode_cvta(decoder);

@@ -7,7 +7,7 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint64_t kGap = 128;  // bytes between variables that nothing may touch; keeps the banks
+constexpr std::uint64_t kGap = 128;                 // bytes between variables that nothing may touch; keeps the banks
 constexpr std::uint64_t kMaxLocalBytes = 1u << 19;  // of a thread: the ISA's limit, 512 KiB
 
 std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {

@@ -163,7 +163,9 @@ std::unique_ptr<Block> start_block(LaunchState& state, Cluster& cluster, const D
   mark_allocated(*block, program.dynamic_shared_offset, state.launch->dynamic_shared_bytes);
   const std::uint32_t warps = (block->threads + kLanes - 1) / kLanes;
   block->warps.resize(warps);
-  block->seen.assign(warps * block->columns(), 0);
+  const std::uint64_t ranks = state.cluster_shape.count();
+  if (ranks > 1) block->ranks = ranks;
+  block->seen.assign(block->rows() * block->columns(), 0);
   block->fenced = block->seen;
   for (std::uint32_t w = 0; w < warps; ++w) start_warp(*block, block->warps[w], w);
   block->counters.blocks = 1;

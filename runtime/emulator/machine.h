@@ -75,23 +75,26 @@ struct Warp {
 struct SharedWord {
   std::uint32_t write_time = 0, read_time = 0;
   std::uint32_t reading_warps = 0;                 // since the last write
-  std::uint16_t writer = 0, reader = 0;            // threads; kSeveralReaders
+  std::uint16_t reading_blocks = 0;                // others of the cluster, a bit a rank
+  std::uint16_t writer = 0, reader = 0;            // threads; kSeveralReaders, kAsyncWriter, kRemoteThread + rank
   std::uint8_t allocated = 0, written = 0;         // a bit a byte
   std::uint8_t written_bytes = 0, read_bytes = 0;  // by `writer` and the readers
   std::uint8_t pending = 0;                        // target of an asynchronous copy under way
   bool strong_write = false;                       // by an atomic or a volatile store
 };
 inline constexpr std::uint16_t kSeveralReaders = 0xffff;
-inline constexpr std::uint16_t kAsyncWriter = 0xfffe;  // a bulk copy, which no thread carries out
+inline constexpr std::uint16_t kAsyncWriter = 0xfffe;   // a bulk copy, which no thread carries out
+inline constexpr std::uint16_t kRemoteThread = 0x8000;  // any thread of another block of the cluster
 
 // An mbarrier object, kept beside the shared memory it lies in.
 struct MBarrier {
   std::uint32_t expected = 0, pending = 0;  // arrivals of the current phase
   std::int64_t bytes = 0;                   // expected of asynchronous copies and not yet complete
   std::uint64_t phase = 0;
-  std::uint32_t arrived_warps = 0;      // in this phase
-  std::vector<std::uint32_t> joined;    // what the arrivals had seen, as a row of Block::seen
-  std::vector<std::uint32_t> released;  // the same, of completed phases: what a successful wait gives
+  std::uint32_t arrived_warps = 0;                       // in this phase
+  std::vector<std::uint32_t> joined;                     // what the arrivals had seen, as a row of Block::seen
+  std::vector<std::uint32_t> released;                   // the same, of completed phases: what a successful wait gives
+  std::uint16_t joined_blocks = 0, released_blocks = 0;  // other blocks of the cluster that arrived, likewise
 };
 
 struct BarrierWaiter {
@@ -119,10 +122,16 @@ struct Block {
   std::vector<SharedWord> shadow;
   std::array<BlockBarrier, 16> barriers;
   std::uint32_t now = 1;
-  // What warp x did at times up to seen_at(v, x) is ordered before what warp v does now. The column after the last warp
-  // stands for bulk copies.
+  // What x did to this block's shared memory at times up to seen_at(v, x) is ordered before what v does to it now. Rows
+  // are the warps, then the blocks of the cluster by rank, each as a whole; columns the warps, one for bulk copies, the
+  // blocks of the cluster. A cluster of one block has no such rows and columns.
   std::vector<std::uint32_t> seen;
-  std::size_t columns() const { return warps.size() + 1; }
+  std::size_t ranks = 0;  // blocks of the cluster, where there are several
+  std::size_t columns() const { return warps.size() + 1 + ranks; }
+  std::size_t rows() const { return warps.size() + ranks; }
+  std::size_t row_of_rank(std::size_t of) const { return warps.size() + of; }
+  std::size_t column_of_rank(std::size_t of) const { return warps.size() + 1 + of; }
+  std::array<std::uint32_t, 16> remote_times{};  // when each block of the cluster last accessed this one's memory
   std::uint32_t& seen_at(std::size_t warp, std::size_t of) { return seen[warp * columns() + of]; }
   std::uint32_t seen_at(std::size_t warp, std::size_t of) const { return seen[warp * columns() + of]; }
   std::vector<std::uint32_t> fenced;  // a copy of `seen` rows as they were at each warp's last fence.proxy.async

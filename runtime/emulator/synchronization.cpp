@@ -26,6 +26,17 @@ void synchronize(Block& block, std::uint32_t warps, std::uint32_t acquiring) {
   ++block.now;
 }
 
+// The same for the whole cluster: everything done to the block's memory so far, but for bulk copies that nobody has
+// waited for, is ordered before what comes.
+void synchronize_all(Block& block) {
+  const std::size_t copies = block.warps.size();
+  std::uint32_t waited_for = 0;
+  for (std::size_t row = 0; row < block.rows(); ++row) waited_for = std::max(waited_for, block.seen_at(row, copies));
+  std::fill(block.seen.begin(), block.seen.end(), block.now);
+  for (std::size_t row = 0; row < block.rows(); ++row) block.seen_at(row, copies) = waited_for;
+  ++block.now;
+}
+
 // A warp that has come with all its live lanes counts as a whole one.
 std::uint32_t arrivals(const Warp& warp, std::uint32_t lanes) {
   return lanes == warp.live ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
@@ -203,11 +214,7 @@ void release_cluster_barrier(Cluster& cluster) {
   for (const Cluster::Waiter& waiter : cluster.waiters)
     waiting += static_cast<std::uint32_t>(std::popcount(waiter.lanes));
   if (cluster.waiters.empty() || waiting < live || cluster.arrived < live) return;
-  for (const std::unique_ptr<Block>& block : cluster.blocks) {
-    const std::size_t warps = block->warps.size();
-    const std::uint32_t all = warps >= kLanes ? kAllLanes : (1u << warps) - 1;
-    synchronize(*block, all, all);
-  }
+  for (const std::unique_ptr<Block>& block : cluster.blocks) synchronize_all(*block);
   for (const Cluster::Waiter& waiter : cluster.waiters) {
     for (Fragment& fragment : cluster.blocks[waiter.block]->warps[waiter.warp].fragments) {
       if (fragment.state == FragmentState::kAtBarrier && fragment.pc == waiter.pc + 1 &&
