@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
@@ -15,6 +16,31 @@
 #include "pipeline_options.h"
 
 namespace fusec {
+namespace {
+
+constexpr int kMost = std::numeric_limits<int>::max();
+
+// What the parser has to say, in the form of our own errors.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string hint = " (--help lists the options)";
+  const auto* extra = dynamic_cast<const CLI::ExtrasError*>(&error);
+  const std::vector<std::string> left = extra ? app.remaining() : std::vector<std::string>();
+  if (left.empty()) return error.what() + hint;
+  if (!left.front().starts_with('-')) return "one model at a time: found " + in_quotes(left.front()) + " as well";
+  return "unknown option " + left.front().substr(0, left.front().find('=')) + hint;
+}
+
+void print_error(const std::string& color, const std::string& message) {
+  const bool colored = color == "always" || (color == "auto" && isatty(STDERR_FILENO));
+  fmt::print(stderr, "{}error:{} {}\n", colored ? "\033[1;31m" : "", colored ? "\033[0m" : "", message);
+}
+
+}  // namespace
+
+void add_repeatable(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  // Without the second, CLI11 takes what follows (the model) for further values, and [...] for a list of its own.
+  app.add_option(name, values, help + "; repeatable")->take_all()->allow_extra_args(false);
+}
 
 void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required) {
   auto* model = app.add_option("model", a.model, "the model file (JSON); - is standard input");
@@ -25,19 +51,18 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->capture_default_str();
   app.add_option("--arch", a.options.arch, "target: sm_80, sm_90a, ..., or native: the GPU at hand")
       ->capture_default_str();
-  app.add_option("--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs")
-      ->take_all();
+  add_repeatable(app, "--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs");
   app.add_option("--max-fused-ops", a.options.max_fused_ops, "nodes of a group at most")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app.add_option("--max-args", a.options.max_args, "arguments of a group at most")->check(CLI::PositiveNumber);
-  app.add_option("--no-fuse", a.options.no_fuse_ops, "an op whose nodes stay alone; repeatable")->take_all();
-  app.add_option("--no-fuse-node", a.options.no_fuse_nodes, "a node that stays alone; repeatable")->take_all();
+      ->check(CLI::Range(1, kMost));
+  app.add_option("--max-args", a.options.max_args, "arguments of a group at most")->check(CLI::Range(1, kMost));
+  add_repeatable(app, "--no-fuse", a.options.no_fuse_ops, "an op whose nodes stay alone");
+  add_repeatable(app, "--no-fuse-node", a.options.no_fuse_nodes, "a node that stays alone");
   app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
   app.add_flag("--round-intermediates", a.options.round_intermediates,
                "round fused intermediates to their dtypes, contract nothing across nodes");
   app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, kMost));
   app.add_option("--cache-dir", a.options.cache_directory, "where NVRTC's results are kept");
   app.add_flag("--no-cache", a.no_cache, "compile everything anew");
   app.add_option("--color", a.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
@@ -78,7 +103,9 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    print_error(arguments.color, usage_message(app, error));
+    return static_cast<int>(ErrorKind::kUsage);
   }
   std::string message;
   int status = 0;
@@ -94,8 +121,7 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
     message = std::string("internal error: ") + error.what() + " (a bug in fusec; please report it with the model)";
     status = static_cast<int>(ErrorKind::kEnvironment);
   }
-  const bool colored = arguments.color == "always" || (arguments.color == "auto" && isatty(STDERR_FILENO));
-  fmt::print(stderr, "{}error:{} {}\n", colored ? "\033[1;31m" : "", colored ? "\033[0m" : "", message);
+  print_error(arguments.color, message);
   return status;
 }
 

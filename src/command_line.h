@@ -24,6 +24,9 @@ struct CompileArguments {
   bool time_passes = false;
 };
 
+// An option that may be given several times, with one value each.
+void add_repeatable(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& help);
+
 // Adds the options; the model is the positional argument, optional where `model_required` is false.
 void add_compile_options(CLI::App& app, CompileArguments& arguments, bool model_required);
 

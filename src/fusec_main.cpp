@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "codegen/identifiers.h"
@@ -65,6 +66,19 @@ std::string kind_of_extension(const std::string& extension) {
   return "";
 }
 
+// No result may take another's place, or the model's.
+void check_paths(const std::vector<Emission>& list, const std::string& model) {
+  std::vector<std::string> taken;
+  if (model != "-") taken.push_back(std::filesystem::weakly_canonical(model));
+  for (const Emission& e : list) {
+    std::error_code none;
+    if (e.path == "-" || std::filesystem::is_character_file(e.path, none)) continue;
+    taken.push_back(std::filesystem::weakly_canonical(e.path));
+    if (std::find(taken.begin(), taken.end() - 1, taken.back()) != taken.end() - 1)
+      usage(e.path + (taken.back() == taken.front() && model != "-" ? " is the model" : " would be written twice"));
+  }
+}
+
 // Which kind goes where: -o takes the first --emit without a file that its extension allows, else its extension's kind.
 std::vector<Emission> emissions(const Arguments& a) {
   std::vector<Emission> list;
@@ -78,8 +92,9 @@ std::vector<Emission> emissions(const Arguments& a) {
   }
   if (!a.output.empty()) {
     const std::string extension = a.output == "-" ? "" : extension_of(a.output);
+    const bool any = a.output == "-" || (kind_of_extension(extension).empty() && extension != ".html");
     auto taker = std::find_if(list.begin(), list.end(), [&](const Emission& e) {
-      return e.path.empty() && (a.output == "-" || extension_allows(extension, e.kind));
+      return e.path.empty() && (any || extension_allows(extension, e.kind));
     });
     if (taker != list.end()) {
       taker->path = a.output;
@@ -97,6 +112,9 @@ std::vector<Emission> emissions(const Arguments& a) {
     to_standard_output += e.path == "-";
   }
   if (to_standard_output > 1) usage("more than one result would go to standard output; give files: --emit=KIND=FILE");
+  check_paths(list, a.compile.model);
+  for (const Emission& e : list)
+    if (a.no_nvrtc && (e.kind == "ptx" || e.kind == "cubin")) usage("--no-nvrtc leaves no way to make a " + e.kind);
   return list;
 }
 
@@ -275,11 +293,11 @@ int main(int argc, char** argv) {
   fusec::add_compile_options(app, a.compile, false);
   app.add_option("-o", a.output,
                  "output; its extension says what: .cu .ptx .cubin .dot .svg .json (manifest) .txt (ir)");
-  app.add_option("--emit", a.emits, "KIND[=FILE]: cu ptx cubin manifest partition plan ir ledger dot svg; repeatable")
-      ->take_all();
-  app.add_option("--require-one-kernel", a.one_kernel, "A,B,...: fail unless these nodes end up in one kernel")
-      ->take_all();
-  app.add_option("--explain", a.explain, "A,B or all: why nodes are, or are not, in one kernel")->take_all();
+  fusec::add_repeatable(app, "--emit", a.emits, "KIND[=FILE]: cu ptx cubin manifest partition plan ir ledger dot svg");
+  fusec::add_repeatable(app, "--require-one-kernel", a.one_kernel,
+                        "A,B,... or a JSON array: fail unless these nodes end up in one kernel");
+  fusec::add_repeatable(app, "--explain", a.explain,
+                        "A,B or all or a JSON array: why nodes are, or are not, in one kernel");
   app.add_flag("--json", a.json, "lists and explanations for machines");
   app.add_flag("--no-nvrtc", a.no_nvrtc, "emit without compiling");
   app.add_flag("--stats", a.stats, "tell where time and memory went");

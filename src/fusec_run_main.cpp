@@ -45,8 +45,17 @@ int device_number(const std::string& device) {
   return number;
 }
 
+template <typename Number>
+Number number_in(const std::string& text, const char* option) {
+  Number number{};
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number < Number{})
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = option, .found = text, .expected = "a number"});
+  return number;
+}
+
 std::optional<Tolerance> tolerance_of(const std::string& text) {
-  if (text.empty()) return std::nullopt;
+  if (text == "default") return std::nullopt;
   Tolerance t{};
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, t.rtol);
@@ -182,9 +191,11 @@ int main(int argc, char** argv) {
   app.add_option("--device", a.device, "reference, emulator or cuda[:N]")->capture_default_str();
   app.add_option("--inputs", a.inputs, "a safetensors file with the inputs and data-less constants by name");
   app.add_option("--outputs", a.outputs, "where the outputs go, as safetensors");
-  auto* random = app.add_option("--random", "make the inputs at random, from this seed")->expected(0, 1);
-  auto* verify = app.add_option("--verify", a.verify, "RTOL,ATOL: compare with the reference device")->expected(0, 1);
-  auto* bench = app.add_option("--bench", "time so many further runs (cuda)")->expected(0, 1);
+  // Flags: their values come behind = alone, so that a model may follow.
+  std::string seed, runs;
+  auto* random = app.add_flag("--random{0}", seed, "make the inputs at random; =SEED");
+  auto* verify = app.add_flag("--verify{default}", a.verify, "compare with the reference device; =RTOL,ATOL");
+  auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");
   app.add_option("--profile", a.profile, "FILE or -: what every kernel touched (emulator)");
   app.add_option("--sample-blocks", a.sample_blocks, "run only about so many blocks of each kernel (emulator)");
   app.add_flag("--json", a.json, "the profile for machines");
@@ -199,9 +210,8 @@ int main(int argc, char** argv) {
       ->take_all();
   return fusec::run_program(app, argc, argv, a.compile, [&] {
     a.verify_given = verify->count() > 0;
-    if (random->count() > 0)
-      a.random = random->results().empty() || random->results()[0].empty() ? 0 : random->as<std::uint64_t>();
-    if (bench->count() > 0) a.bench = bench->results().empty() || bench->results()[0].empty() ? 100 : bench->as<int>();
+    if (random->count() > 0) a.random = fusec::number_in<std::uint64_t>(seed, "--random");
+    if (bench->count() > 0) a.bench = fusec::number_in<int>(runs, "--bench");
     return fusec::run(a);
   });
 }

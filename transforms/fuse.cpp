@@ -66,6 +66,17 @@ std::vector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const 
   return decisions;
 }
 
+// An op of the table that the model happens not to have is no error, a misspelt one is.
+void require_op(const Graph& graph, const std::string& op) {
+  const bool in_model = std::ranges::any_of(graph.nodes, [&](const Node& node) { return node.op->name == op; });
+  if (in_model || OpTable::builtin().find(op)) return;
+  const std::string nearest = OpTable::builtin().nearest(op);
+  throw Error(ErrorKind::kInput, {.file = graph.file,
+                                  .what = "--no-fuse: no such op, in the table or in the model",
+                                  .found = in_quotes(op),
+                                  .hint = nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?"});
+}
+
 }  // namespace
 
 FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const FuseOptions& options) {
@@ -107,6 +118,7 @@ void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const 
   for (Node& node : graph.nodes) {
     if (std::ranges::find(ops, node.op->name) != ops.end()) node.fuse = false;
   }
+  for (const std::string& op : ops) require_op(graph, op);
 }
 
 }  // namespace fusec

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""check_command_line.py FUSEC FUSEC_RUN
+
+The rules of fusec's command line: what goes where, which status a run ends with, and that a name or a value never
+swallows the model behind it."""
+import json, os, re, subprocess, sys, tempfile
+
+import golden_models
+
+FUSEC, RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+MODEL = os.path.join(golden_models.FOLDER, "linear_gelu.json")
+CHAIN = os.path.join(golden_models.FOLDER, "view_chain.json")
+CUSTOM = os.path.join(golden_models.FOLDER, "custom_ops.json")
+failures = []
+
+
+def run(*arguments, program=FUSEC, stdin=None, folder=None):
+    return subprocess.run([program, *arguments], stdin=stdin, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def expect(what, process, status, out=None, err=None):
+    """`out` and `err` are patterns; out="" is no output at all."""
+    wrong = []
+    if process.returncode != status:
+        wrong.append(f"exit status {process.returncode}, expected {status}")
+    if out is not None and (process.stdout != "" if out == "" else not re.search(out, process.stdout)):
+        wrong.append(f"standard output lacks {out!r}: {process.stdout[:300]!r}")
+    if err is not None and not re.search(err, process.stderr):
+        wrong.append(f"standard error lacks {err!r}: {process.stderr[:300]!r}")
+    if wrong:
+        failures.append(f"{what}: " + "; ".join(wrong))
+    return process
+
+
+def usage_errors():
+    for arguments, message in [
+            ([], "no model is given"),
+            ([MODEL, CHAIN], "one model"),
+            ([MODEL, "--strategy=most"], "strategy"),
+            ([MODEL, "--arch=sm_70"], "sm_80"),
+            ([MODEL, "--max-fused-ops=0"], "max-fused-ops"),
+            ([MODEL, "--max-args=-3"], "max-args"),
+            ([MODEL, "--max-fused-ops=99999999999"], "max-fused-ops"),
+            ([MODEL, "--jobs=-1"], "jobs"),
+            ([MODEL, "--color=red"], "color"),
+            ([MODEL, "--symbol=n"], "NAME=VALUE"),
+            ([MODEL, "--emit=html"], "partition"),
+            ([MODEL, "--emit=ir="], "has no file"),
+            ([MODEL, "--emit=ir", "--emit=plan"], "standard output"),
+            ([MODEL, "-o", "x.html"], r"\.html"),
+            ([MODEL, "-o", "x.weird"], r"\.weird"),
+            ([MODEL, "--no-nvrtc", "-o", "x.ptx"], "no-nvrtc"),
+            ([MODEL, "-o", "x.cu", "--emit=ir=x.cu"], "twice"),
+            ([MODEL, "-o", MODEL], "the model"),
+            ([MODEL, "--dump-ir-after=inlining"], "one of read, keep-apart, .*nvrtc"),
+            ([MODEL, "--require-one-kernel=[1"], "JSON array"),
+    ]:
+        expect(" ".join(arguments), run(*arguments), 2, "", "error: .*" + message)
+    for later in ["--patterns=p", "--disable-pattern=p", "--list-patterns", "--gemm=auto", "--bisect=true", "--precise-math",
+                  "--allow-tf32", "--allow-atomics", "--tuning-db=db", "--target=t.json", "--no-such-option"]:
+        expect(later, run(MODEL, later), 2, "", "error: unknown option " + later.split("=")[0] + " ")
+
+
+def input_errors(scratch):
+    for arguments, message in [
+            (["nosuch.json"], "nosuch.json"),
+            ([MODEL, "--no-fuse-node=scale"], 'did you mean "scaled"'),
+            ([MODEL, "--no-fuse=geluu"], 'did you mean "gelu"'),
+            ([MODEL, "--explain=hidden,scale"], "no such node"),
+            ([MODEL, "--require-one-kernel=hidden,scale"], "no such node"),
+            ([MODEL, "--no-fuse-node=scaled", "--require-one-kernel=hidden,scaled"], "not one kernel"),
+            ([MODEL, "--symbol=n=3"], "no symbol"),
+            ([MODEL, "--plan=nosuch"], "nosuch"),
+    ]:
+        path = os.path.join(scratch, "out.cu")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write("kept")
+        expect(" ".join(arguments), run(*arguments, "--no-nvrtc", "-o", path), 1, "", "error: .*" + message)
+        with open(path, encoding="utf-8") as f:
+            if f.read() != "kept":
+                failures.append(f"{arguments}: a failed run changed its output")
+    if os.listdir(scratch) != ["out.cu"]:
+        failures.append(f"a failed run left files: {os.listdir(scratch)}")
+
+
+def values_do_not_swallow_the_model():
+    for option in ["--no-fuse=gelu", "--no-fuse-node=scaled", "--explain=all", "--require-one-kernel=hidden,scaled",
+                   "--emit=partition"]:
+        name, value = option.split("=")
+        expect(option + " MODEL", run(option, MODEL), 0)
+        expect(f"{name} {value} MODEL", run(name, value, MODEL), 0)
+    for option in ["--random", "--random=3"]:
+        expect(option + " MODEL", run(option, MODEL, program=RUN), 0)
+    expect("--verify MODEL", run("--random", "--verify", MODEL, program=RUN), 0, "", "verified")
+    apart = run("--no-fuse=mul", "--no-fuse", "gelu", MODEL, "--emit=partition")
+    if [g["nodes"] for g in json.loads(apart.stdout)["groups"]] != [["hidden"], ["scaled"], ["y"]]:
+        failures.append("--no-fuse twice: " + apart.stdout)
+    custom = json.loads(run(CUSTOM, "--no-fuse=acme.quick_gate", "--emit=partition").stdout)
+    if ["gated"] not in [g["nodes"] for g in custom["groups"]]:
+        failures.append(f"--no-fuse of a custom op: {custom['groups']}")
+
+
+def lists_of_names(scratch):
+    """A,B or a JSON array, for names with commas and quotes."""
+    model = os.path.join(scratch, "names.json")
+    nodes = [{"name": "a,b", "op": "exp", "inputs": ["x"]}, {"name": "[c]", "op": "neg", "inputs": ["a,b"]}]
+    with open(model, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "inputs": [{"name": "x", "dtype": "float32", "shape": [4]}], "nodes": nodes,
+                   "outputs": ["[c]"]}, f)
+    expect("a JSON array", run(model, '--require-one-kernel=["a,b", "[c]"]'), 0)
+    expect("a JSON array, apart", run(model, '--require-one-kernel=["a,b", "[c]"]', "--no-fuse=neg"), 1, "", "not one kernel")
+    answer = expect("--explain", run(model, '--explain=["a,b", "[c]"]', "--json"), 0)
+    if json.loads(answer.stdout)["one_kernel"] is not True:
+        failures.append("--explain of a JSON array: " + answer.stdout)
+    expect("two lists", run(MODEL, "--require-one-kernel=hidden,scaled", "--require-one-kernel=scaled,y"), 0)
+
+
+def outputs(scratch):
+    def content(name):
+        with open(os.path.join(scratch, name), encoding="utf-8") as f:
+            return f.read()
+
+    def go(*arguments, out=""):
+        expect(" ".join(arguments), run(MODEL, "--no-nvrtc", *arguments, folder=scratch), 0, out, "linear_gelu: 3 nodes")
+
+    go()
+    go("-o", "-", out="__global__")
+    go("--emit=ir", out='model "linear_gelu"')
+    go("-o", "a.cu", "--emit=partition", out='"fusec_partition"')
+    go("-o", "b.json")
+    go("-o", "c.json", "--emit=plan")
+    go("-o", "d.txt", "--emit=partition=e.json", "--emit=dot=f.dot")
+    go("-o", "g.report", "--emit=ledger")
+    go("-o", os.devnull, "--emit=cu")
+    os.symlink("target.cu", os.path.join(scratch, "link.cu"))
+    go("-o", "link.cu")
+    for name, start in [("a.cu", "//"), ("b.json", '{\n  "fusec_manifest"'), ("c.json", '{\n  "fusec_plan"'),
+                        ("d.txt", 'model "linear_gelu"'), ("e.json", '{\n  "fusec_partition"'), ("f.dot", "digraph"),
+                        ("g.report", '{\n  "fusec_ledger"'), ("target.cu", "//")]:
+        if not re.sub(r"\{\s*", "{\n  ", content(name), count=1).startswith(start):
+            failures.append(f"{name} begins with {content(name)[:60]!r}")
+    if not os.path.islink(os.path.join(scratch, "link.cu")):
+        failures.append("a link was replaced")
+    if [name for name in os.listdir(scratch) if ".partial" in name]:
+        failures.append("partial files are left")
+    with open(MODEL, encoding="utf-8") as f:
+        expect("-", run("-", "--emit=partition", stdin=f), 0, '"fusec_partition"')
+    expect("a folder that is not there", run(MODEL, "--no-nvrtc", "-o", "no/such.cu", folder=scratch), 3, "", "no/such.cu")
+
+
+def native_and_nvrtc(scratch):
+    """Where there is no GPU, `native` says so; source, PTX and cubin together are one compilation."""
+    native = run(MODEL, "--arch=native", "--emit=partition")
+    if native.returncode not in (0, 3) or (native.returncode == 3 and "sm_80" not in native.stderr):
+        failures.append(f"--arch=native: {native.returncode} {native.stderr}")
+    kinds = ["-o", os.path.join(scratch, "x.cu"), "--emit=ptx=" + os.path.join(scratch, "x.ptx"),
+             "--emit=cubin=" + os.path.join(scratch, "x.cubin")]
+    together = run(MODEL, *kinds, "--time-passes", "--no-cache")
+    if together.returncode == 3 and "NVRTC" in together.stderr:
+        print("skipped: PTX and cubin (no NVRTC here)")
+        return
+    expect("source, PTX and cubin", together, 0, "", r"x\.cu, compiled by NVRTC")
+    if together.stderr.count("  nvrtc\n") != 1:
+        failures.append("source, PTX and cubin are not compiled once: " + together.stderr)
+
+
+def passes():
+    """--list-passes, --time-passes and --dump-ir-* go by one list."""
+    listed = [p["name"] for p in json.loads(run("--list-passes", "--json").stdout)]
+    timed = re.findall(r"^ *[\d.]+ ms  ([a-z-]+)$", run(MODEL, "--time-passes", "--emit=manifest").stderr, re.M)
+    if [name for name in listed if name in timed] != timed or set(listed) - set(timed) - {"nvrtc"}:
+        failures.append(f"passes listed {listed}, timed {timed}")
+    given = run(MODEL, "--time-passes", "--emit=partition", "--strategy=tvm").stderr
+    if re.search("^.* canonicalize$", given, re.M):
+        failures.append("canonicalization runs under tvm: " + given)
+    for name in listed:
+        expect("--dump-ir-before=" + name, run(MODEL, "--dump-ir-before=" + name, "--no-nvrtc"), 0)
+        expect("--dump-ir-after=" + name, run(MODEL, "--dump-ir-after=" + name, "--no-nvrtc"), 0)
+    shown = expect("dump", run(MODEL, "--dump-ir-after=all", "--dump-ir-before=canonicalize"), 0, "", "# after canonicalize\nmodel")
+    if shown.stderr.count("# before canonicalize") != 1:
+        failures.append("--dump-ir-before: " + shown.stderr)
+
+
+def informative():
+    expect("--help", run("--help"), 0, "--require-one-kernel")
+    expect("--version", run("--version"), 0, r"^fusec \d+\.\d+")
+    expect("fusec-run --help", run("--help", program=RUN), 0, "--device")
+    for option in ["--list-ops", "--list-passes", "--list-targets"]:
+        expect(option, run(option), 0, r"\w")
+        if not all(row["name"] for row in json.loads(run(option, "--json").stdout)):
+            failures.append(option + " --json: a row without a name")
+    expect("color", run(MODEL, "--color=always", "--emit=no"), 2, "", "\033\\[1;31merror")
+    if "\033" in run(MODEL, "--emit=no").stderr:
+        failures.append("colours though standard error is no terminal")
+
+
+def main():
+    usage_errors()
+    for check in (input_errors, lists_of_names, outputs, native_and_nvrtc):
+        with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
+            check(scratch)
+    values_do_not_swallow_the_model()
+    passes()
+    informative()
+    for failure in failures:
+        print("FAILED", failure)
+    print(f"the command line: {len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+main()
