@@ -8,6 +8,7 @@
 
 #include "codegen/copy_expr.h"
 #include "codegen/fusion_facts.h"
+#include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/type.h"
 
@@ -401,6 +402,7 @@ class GroupLowering {
       const ExprNode load = raw[id];
       if (load.op != ExprOp::kLoad) continue;
       const ValueId source = resolve_tuple(graph_, load.source);
+      if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
       if (!put_in(unit, source)) continue;
       const Node& node = producer(source);
       members.insert(graph_.value(source).producer);
@@ -434,6 +436,17 @@ class GroupLowering {
       kernel.outputs.push_back(std::move(output));
     }
     return kernel;
+  }
+
+  // What is loaded of a constant whose elements are all one number needs no memory; kNoExpr for other constants.
+  static ExprId literal_of(ExprPool& pool, const Constant& constant, const ExprNode& load) {
+    const std::optional<Scalar> number = uniform_value(constant);
+    if (!number) return kNoExpr;
+    const auto literal = [&](const Scalar& s) {
+      return is_float(load.type) ? pool.constant(load.type, s.as_double()) : pool.constant(load.type, s.integer);
+    };
+    if (load.args[0] == kNoExpr) return literal(*number);
+    return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
   }
 
   // The value that stands in the kernel most often is stored from now on; or kernels share nothing any more.

@@ -37,8 +37,8 @@ int main() {
   try {
     // What a compilation does, and one rewriting pass of it alone: without what computes nothing.
     for (const fusec::PassInfo& pass : fusec::passes_in_order())
-      std::printf("%-14s %s\n", pass.name.c_str(), pass.summary.c_str());
-    const fusec::Model model = fusec::run_pass(build_model(), "canonicalize");
+      std::printf("%-16s %s\n", pass.name.c_str(), pass.summary.c_str());
+    const fusec::Model model = fusec::run_pass(build_model(), "simplify-algebra");
     std::printf("\n%s\n", model.to_text().c_str());
 
     // What kind of op is each node?

@@ -1,5 +1,7 @@
 #include "ir/constant_data.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ir/float_formats.h"
@@ -30,6 +32,32 @@ std::vector<std::byte> constant_bytes(const std::vector<Scalar>& data, DType dty
     }
   }
   return bytes;
+}
+
+std::vector<Scalar> constant_data(const HostTensor& tensor) {
+  std::vector<Scalar> data;
+  const std::int64_t count = tensor.size();
+  data.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (is_float(tensor.dtype))
+      data.push_back(Scalar::floating(tensor.real(i)));
+    else if (tensor.dtype == DType::kBool)
+      data.push_back(Scalar::boolean(tensor.integer(i) != 0));
+    else
+      data.push_back(Scalar::whole(tensor.integer(i)));
+  }
+  return data;
+}
+
+std::optional<Scalar> uniform_value(const Constant& constant) {
+  if (!constant.data || constant.data->empty()) return std::nullopt;
+  const Scalar& first = constant.data->front();
+  const auto same = [&](const Scalar& s) {
+    return s.category == first.category && s.integer == first.integer &&
+           std::bit_cast<std::uint64_t>(s.real) == std::bit_cast<std::uint64_t>(first.real);
+  };
+  if (!std::all_of(constant.data->begin(), constant.data->end(), same)) return std::nullopt;
+  return first;
 }
 
 }  // namespace fusec

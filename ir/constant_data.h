@@ -1,13 +1,23 @@
-// The bytes of a constant that the model gives as `data`: rounded to the dtype, 4-bit values packed two to a byte.
+// A constant's elements: as `data` gives them, as bytes in memory, and back.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/host_tensor.h"
 
 namespace fusec {
 
+// Rounded to the dtype, 4-bit values packed two to a byte.
 std::vector<std::byte> constant_bytes(const std::vector<Scalar>& data, DType dtype);
+
+// A tensor's elements as `data` has them: constant_bytes makes the same bytes of them again (a NaN may become another
+// NaN).
+std::vector<Scalar> constant_data(const HostTensor& tensor);
+
+// The one value that all elements of a constant have, if it has data and that is so.
+std::optional<Scalar> uniform_value(const Constant& constant);
 
 }  // namespace fusec

@@ -10,9 +10,11 @@
 #include "codegen/build_launch_plan.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
-#include "transforms/canonicalize.h"
+#include "transforms/fold_constants.h"
 #include "transforms/fuse.h"
 #include "transforms/plan_file.h"
+#include "transforms/remove_dead.h"
+#include "transforms/simplify_algebra.h"
 
 namespace fusec {
 namespace {
@@ -31,27 +33,21 @@ std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph)
   return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
 }
 
-// A rewritten graph knows the nodes of the graph before it by name; the report tells of the file's nodes.
-void take(PlannedModel& planned, CanonicalGraph next) {
-  PartitionReportContext& report = planned.report;
-  const auto origins = [&](const std::string& node) -> std::vector<std::string> {
-    return report.stands_for.empty() ? std::vector{node} : report.stands_for[planned.graph.find_node(node)];
-  };
-  const auto all_origins = [&](const std::vector<std::string>& nodes) {
-    std::vector<std::string> all;
-    for (const std::string& node : nodes)
-      for (std::string& origin : origins(node)) all.push_back(std::move(origin));
-    return all;
-  };
-  for (std::string& node : all_origins(next.dropped)) report.dropped.push_back(std::move(node));
-  for (std::vector<std::string>& nodes : next.stands_for) nodes = all_origins(nodes);
-  report.stands_for = std::move(next.stands_for);
-  planned.graph = std::move(next.graph);
-}
-
-template <CanonicalGraph (*rewriting)(const Graph&)>
+// Rewritings work on the graph together with what they made of the file's nodes, which the report tells of.
+template <void (*rewriting)(CanonicalGraph&)>
 void rewrite(CompilationState& state) {
-  take(*state.planned, rewriting(state.planned->graph));
+  PlannedModel& planned = *state.planned;
+  PartitionReportContext& report = planned.report;
+  if (report.stands_for.empty()) report.stands_for = as_given(planned.graph);
+  CanonicalGraph canonical{.graph = std::move(planned.graph),
+                           .stands_for = std::move(report.stands_for),
+                           .dropped = std::move(report.dropped),
+                           .folded = std::move(report.folded)};
+  rewriting(canonical);
+  planned.graph = std::move(canonical.graph);
+  report.stands_for = std::move(canonical.stands_for);
+  report.dropped = std::move(canonical.dropped);
+  report.folded = std::move(canonical.folded);
 }
 
 void note_kept_apart(CompilationState& state) {
@@ -99,8 +95,12 @@ void compile_source(CompilationState& state) {
 constexpr Pass kPasses[] = {
     {"read", "reads the model, checks every rule of the format, infers all types", CompilationPart::kRead, nullptr},
     {"keep-apart", "notes which ops and nodes the user keeps out of fusion", CompilationPart::kGraph, note_kept_apart},
-    {"canonicalize", "drops what no output needs, removes identities, merges duplicates (under full)",
-     CompilationPart::kGraph, rewrite<canonicalize>, true},
+    {"remove-dead", "drops what no output needs, takes nodes by depth from the outputs (under full)",
+     CompilationPart::kGraph, rewrite<remove_dead>, true},
+    {"fold-constants", "evaluates what is made of constants alone (under full)", CompilationPart::kGraph,
+     rewrite<fold_constants>, true},
+    {"simplify-algebra", "applies the algebraic rules, removes identities and duplicates (under full)",
+     CompilationPart::kGraph, rewrite<simplify_algebra>, true},
     {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,
      annotate_nodes},
     {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},

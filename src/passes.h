@@ -4,7 +4,7 @@
 // The order: what the user asked is noted before any rewriting, so that names mean the file's nodes; rewriting comes
 // before annotation, since kinds follow from the nodes that are left; kinds before fusion, which reasons with them.
 //
-// A new rewriting is a function CanonicalGraph f(const Graph&) and one row here.
+// A new rewriting is a function void f(CanonicalGraph&) and one row here.
 #pragma once
 
 #include <span>

@@ -81,7 +81,33 @@ class Evaluation {
     return result;
   }
 
+  // Scalar operations for all elements; the greatest number where that is beyond counting.
+  std::int64_t steps() const {
+    std::int64_t count = steps_of(top_level_);
+    for (const std::uint32_t a : axes_) count = saturating_product(count, extent(a));
+    return count;
+  }
+
  private:
+  static std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
+    std::int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;
+  }
+
+  // As deep as reductions are nested in one formula.
+  std::int64_t steps_of(const std::vector<ExprId>& nodes) const {
+    std::int64_t count = 0;
+    for (const ExprId id : nodes) {
+      std::int64_t mine = 1;
+      if (pool_[id].op == ExprOp::kReduce) {
+        mine = steps_of(body_[id]) + 1;
+        for (const std::uint32_t a : pool_[id].axes) mine = saturating_product(mine, extent(a));
+      }
+      if (__builtin_add_overflow(count, mine, &count)) return std::numeric_limits<std::int64_t>::max();
+    }
+    return count;
+  }
+
   static IndexExpr flat_index_of(const Shape& shape, const std::vector<IndexExpr>& index) {
     IndexExpr flat = 0;
     for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + index[i];
@@ -383,15 +409,27 @@ class Evaluation {
 
 }  // namespace
 
-HostTensor evaluate_formula(const ExprPool& pool, ExprId expr, const std::vector<std::uint32_t>& axes, DType dtype,
-                            const std::vector<std::int64_t>& symbols,
-                            const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
+std::optional<HostTensor> evaluate_formula_within(std::int64_t& steps_left, const ExprPool& pool, ExprId expr,
+                                                  const std::vector<std::uint32_t>& axes, DType dtype,
+                                                  const std::vector<std::int64_t>& symbols,
+                                                  const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
   // Of no element nothing is computed: what divides by an empty dimension is not even looked at.
   std::vector<std::int64_t> shape;
   for (const std::uint32_t axis : axes)
     shape.push_back(evaluate(pool.extent(axis), [&](Variable v) { return symbols.at(v.id); }));
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return HostTensor(dtype, shape);
-  return Evaluation(pool, expr, axes, symbols, tensor_of).run(dtype);
+  Evaluation evaluation(pool, expr, axes, symbols, tensor_of);
+  const std::int64_t steps = evaluation.steps();
+  if (steps > steps_left) return std::nullopt;
+  steps_left -= steps;
+  return evaluation.run(dtype);
+}
+
+HostTensor evaluate_formula(const ExprPool& pool, ExprId expr, const std::vector<std::uint32_t>& axes, DType dtype,
+                            const std::vector<std::int64_t>& symbols,
+                            const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
+  std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+  return *evaluate_formula_within(unlimited, pool, expr, axes, dtype, symbols, tensor_of);
 }
 
 }  // namespace fusec

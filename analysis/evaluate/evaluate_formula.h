@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ir/expr.h"
@@ -18,5 +19,11 @@ namespace fusec {
 HostTensor evaluate_formula(const ExprPool& pool, ExprId expr, const std::vector<std::uint32_t>& axes, DType dtype,
                             const std::vector<std::int64_t>& symbols,
                             const std::function<const HostTensor&(std::uint32_t)>& tensor_of);
+
+// The same where it takes at most `steps_left` scalar operations, which are then taken off; else nothing.
+std::optional<HostTensor> evaluate_formula_within(std::int64_t& steps_left, const ExprPool& pool, ExprId expr,
+                                                  const std::vector<std::uint32_t>& axes, DType dtype,
+                                                  const std::vector<std::int64_t>& symbols,
+                                                  const std::function<const HostTensor&(std::uint32_t)>& tensor_of);
 
 }  // namespace fusec

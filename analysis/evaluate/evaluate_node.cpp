@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "analysis/evaluate/evaluate_formula.h"
 #include "analysis/evaluate/special_ops.h"
 #include "ir/error.h"
@@ -11,8 +13,9 @@ namespace {
 
 using TensorOf = std::function<const HostTensor&(ValueId)>;
 
-HostTensor evaluate_result(const Graph& graph, const Node& node, std::uint32_t output,
-                           const std::vector<std::int64_t>& symbols, const TensorOf& tensor_of) {
+std::optional<HostTensor> evaluate_result(std::int64_t& steps_left, const Graph& graph, const Node& node,
+                                          std::uint32_t output, const std::vector<std::int64_t>& symbols,
+                                          const TensorOf& tensor_of) {
   const TensorType& type = graph.tensor(node.first_output + output);
   ExprPool pool(graph.symbols);
   std::vector<std::uint32_t> axes;
@@ -23,7 +26,7 @@ HostTensor evaluate_result(const Graph& graph, const Node& node, std::uint32_t o
   }
   ExprId expr = build_formula(pool, graph, node, output, index);
   expr = pool.convert(expr, compute_type(type.dtype));
-  return evaluate_formula(pool, expr, axes, type.dtype, symbols, tensor_of);
+  return evaluate_formula_within(steps_left, pool, expr, axes, type.dtype, symbols, tensor_of);
 }
 
 HostTensor number_tensor(const Graph& graph, ValueId v, const std::vector<std::int64_t>& symbols) {
@@ -37,8 +40,13 @@ HostTensor number_tensor(const Graph& graph, ValueId v, const std::vector<std::i
   return tensor;
 }
 
-std::vector<HostTensor> evaluate_without_formula(const Graph& graph, const Node& node,
-                                                 const std::vector<std::int64_t>& symbols, const TensorOf& tensor_of) {
+// Scans, sorts and scatters look at each element some times.
+constexpr std::int64_t kStepsPerElement = 16;
+
+std::optional<std::vector<HostTensor>> evaluate_without_formula(std::int64_t& steps_left, const Graph& graph,
+                                                                const Node& node,
+                                                                const std::vector<std::int64_t>& symbols,
+                                                                const TensorOf& tensor_of) {
   std::vector<HostTensor> numbers;
   numbers.reserve(node.inputs.size());
   std::vector<const HostTensor*> operands;
@@ -58,6 +66,11 @@ std::vector<HostTensor> evaluate_without_formula(const Graph& graph, const Node&
     const TensorType& type = graph.tensor(node.first_output + o);
     results.emplace_back(type.dtype, concrete_shape(type.shape, symbols));
   }
+  std::int64_t elements = 0;
+  for (const HostTensor* operand : operands) elements += operand ? operand->size() : 0;
+  for (const HostTensor& result : results) elements += result.size();
+  if (elements > steps_left / kStepsPerElement) return std::nullopt;
+  steps_left -= elements * kStepsPerElement;
   evaluate_special(*node.op, graph.attributes(node), operands, results);
   return results;
 }
@@ -70,16 +83,26 @@ std::vector<std::int64_t> concrete_shape(const Shape& shape, const std::vector<s
   return extents;
 }
 
-std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, const std::vector<std::int64_t>& symbols,
-                                      const TensorOf& tensor_of) {
-  if (node.op->special != Special::kNone) return evaluate_without_formula(graph, node, symbols, tensor_of);
+std::optional<std::vector<HostTensor>> evaluate_node_within(std::int64_t& steps_left, const Graph& graph,
+                                                            const Node& node, const std::vector<std::int64_t>& symbols,
+                                                            const TensorOf& tensor_of) {
+  if (node.op->special != Special::kNone) return evaluate_without_formula(steps_left, graph, node, symbols, tensor_of);
   if (!node.op->formula)
     throw Error(ErrorKind::kInput,
                 fmt::format("node \"{}\": the reference device cannot evaluate op {}", node.name, node.op->name));
   std::vector<HostTensor> results;
-  for (std::uint32_t o = 0; o < node.output_count; ++o)
-    results.push_back(evaluate_result(graph, node, o, symbols, tensor_of));
+  for (std::uint32_t o = 0; o < node.output_count; ++o) {
+    std::optional<HostTensor> result = evaluate_result(steps_left, graph, node, o, symbols, tensor_of);
+    if (!result) return std::nullopt;
+    results.push_back(std::move(*result));
+  }
   return results;
+}
+
+std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, const std::vector<std::int64_t>& symbols,
+                                      const TensorOf& tensor_of) {
+  std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+  return *evaluate_node_within(unlimited, graph, node, symbols, tensor_of);
 }
 
 }  // namespace fusec

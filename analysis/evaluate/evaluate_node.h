@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ir/graph.h"
@@ -15,6 +16,11 @@ namespace fusec {
 // Error(kInput) for what no host can do: launchers from outside, collectives.
 std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, const std::vector<std::int64_t>& symbols,
                                       const std::function<const HostTensor&(ValueId)>& tensor_of);
+
+// The same where it takes at most `steps_left` scalar operations, which are then taken off; else nothing.
+std::optional<std::vector<HostTensor>> evaluate_node_within(std::int64_t& steps_left, const Graph& graph,
+                                                            const Node& node, const std::vector<std::int64_t>& symbols,
+                                                            const std::function<const HostTensor&(ValueId)>& tensor_of);
 
 // A shape's extents under the symbols' values.
 std::vector<std::int64_t> concrete_shape(const Shape& shape, const std::vector<std::int64_t>& symbols);

@@ -189,7 +189,7 @@ struct PassInfo {
 
 // What a compilation does, in order.
 std::vector<PassInfo> passes_in_order();
-// One rewriting pass alone ("canonicalize"). Throws Error(kUsage), which lists the passes, for any other name.
+// One rewriting pass alone ("simplify-algebra"). Throws Error(kUsage), which lists the passes, for any other name.
 Model run_pass(const Model& model, std::string_view pass, const Options& options = {});
 // The pattern kind of every node, by node: the pass "annotate".
 std::vector<std::string> annotate_patterns(const Model& model, const std::string& strategy = "full");

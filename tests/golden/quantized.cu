@@ -1,9 +1,9 @@
 // Made by fusec from "quantized" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
 //   quantized_0_quantize
-//       reads x, step, zero 517 B; writes codes 128 B
+//       reads x 512 B; writes codes 128 B
 //   quantized_1_static_quant_linear_relu
-//       reads codes, zero, weight, step, weight_scale 709 B; writes active 256 B
+//       reads codes, weight, weight_scale 704 B; writes active 256 B
 //   quantized_2_dequantize_dequantize_addcmul
 //       reads x, eight_bit, four_bit, eight_bit_scale, block_scale 740 B; writes mixed 512 B
 
@@ -130,18 +130,15 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // codes = quantize(x, step, zero)
 // writes codes: int8[4, 32]
 extern "C" __global__ void __launch_bounds__(256)
-quantized_0_quantize(const float* __restrict__ x, const float* __restrict__ step, const signed char* __restrict__ zero,
-         signed char* __restrict__ codes) {
+quantized_0_quantize(const float* __restrict__ x, signed char* __restrict__ codes) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 16) return;
   const Words<8> x_w = load_words<8>(x + (t * 8));
   Words<2> codes_w = {};
-  const float step_v = step[0];
-  const float t_2 = (float)((int)zero[0]);
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
-    const float t_3 = nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / step_v) + t_2, -128.0f);
-    put_element<8>(codes_w, e, (unsigned)((int)(signed char)((int)nan_min(t_3, 127.0f))));
+    const float t_2 = nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / 0.0625f) + 3.0f, -128.0f);
+    put_element<8>(codes_w, e, (unsigned)((int)(signed char)((int)nan_min(t_2, 127.0f))));
   }
   store_words(codes + (t * 8), codes_w);
 }
@@ -152,8 +149,7 @@ quantized_0_quantize(const float* __restrict__ x, const float* __restrict__ step
 // writes active: float32[4, 16]
 // A block makes a 64x64 tile; 16 of k at a time go through shared memory.
 extern "C" __global__ void __launch_bounds__(256)
-quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, const signed char* __restrict__ zero,
-         const signed char* __restrict__ weight, const float* __restrict__ step,
+quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, const signed char* __restrict__ weight,
          const float* __restrict__ weight_scale, float* __restrict__ active) {
   __shared__ __align__(16) int left_tile[16][65];
   __shared__ __align__(16) int right_tile[16][65];
@@ -169,7 +165,7 @@ quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, cons
       const int at = row0 + line, k = k0 + place;
       int one = 0;
       if (at < 4 && k < 32) {
-        one = wrap_sub((int)codes[at * 32 + k], (int)zero[0]);
+        one = wrap_sub((int)codes[at * 32 + k], 3);
       }
       left_tile[place][line] = one;
     }
@@ -198,7 +194,7 @@ quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, cons
     const int row = row0 + thread_row + tile_item / 4 * 16;
     const int column = column0 + thread_column + tile_item % 4 * 16;
     if (row < 4 && column < 16) {
-      const float product = (((float)(sum[tile_item / 4][tile_item % 4])) * step[0]) * weight_scale[column];
+      const float product = (((float)(sum[tile_item / 4][tile_item % 4])) * 0.0625f) * weight_scale[column];
       active[row * 16 + column] = nan_max(product, 0.0f);
     }
   }
@@ -258,19 +254,9 @@ typedef struct {
   void* mixed;  // float32[4, 32]
 } quantized_args;
 
-namespace {
-// constant step: float32[1]
-alignas(16) __device__ const unsigned char constant_0[4] = {
-    0,0,128,61,};
-// constant zero: int8[1]
-alignas(16) __device__ const unsigned char constant_1[1] = {
-    3,};
-}  // namespace
-
 struct quantized_context {
   char error[256];
   quantized_libraries libraries;
-  const void* constants[2];
 };
 
 namespace {
@@ -341,8 +327,6 @@ cudaError_t quantized_create(quantized_context** ctx, const quantized_libraries*
   quantized_context* made = new quantized_context();
   if (libs) made->libraries = *libs;
   cudaError_t status = cudaSuccess;
-  if (status == cudaSuccess) status = cudaGetSymbolAddress(const_cast<void**>(&made->constants[0]), constant_0);
-  if (status == cudaSuccess) status = cudaGetSymbolAddress(const_cast<void**>(&made->constants[1]), constant_1);
   if (status != cudaSuccess) {
     delete made;
     return status;
@@ -378,16 +362,12 @@ cudaError_t quantized_launch(quantized_context* ctx, const quantized_args* args,
   // codes
   status = launch(reinterpret_cast<const void*>(quantized_0_quantize), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
-                  static_cast<const void*>(ctx->constants[0]),
-                  static_cast<const void*>(ctx->constants[1]),
                   static_cast<void*>(static_cast<void*>(work)));
   if (status != cudaSuccess) return complain(ctx, status, "quantized_0_quantize could not be launched");
   // product, active
   status = launch(reinterpret_cast<const void*>(quantized_1_static_quant_linear_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(static_cast<void*>(work)),
-                  static_cast<const void*>(ctx->constants[1]),
                   static_cast<const void*>(args->weight),
-                  static_cast<const void*>(ctx->constants[0]),
                   static_cast<const void*>(args->weight_scale),
                   static_cast<void*>(args->active));
   if (status != cudaSuccess) return complain(ctx, status, "quantized_1_static_quant_linear_relu could not be launched");

@@ -1,0 +1,86 @@
+#include "transforms/remove_dead.h"
+
+#include <algorithm>
+
+#include "transforms/graph_copy.h"
+
+namespace fusec {
+namespace {
+
+// The nodes that outputs need, by depth from them.
+std::vector<NodeId> structural_order(const Graph& graph) {
+  std::vector<NodeId> order;
+  std::vector<std::uint8_t> visited(graph.nodes.size(), 0);
+  struct Frame {
+    NodeId node;
+    std::uint32_t next_operand;
+  };
+  std::vector<Frame> stack;
+  const auto visit = [&](ValueId v) {
+    if (v == kNone || graph.value(v).producer == kNone || visited[graph.value(v).producer]) return;
+    visited[graph.value(v).producer] = 1;
+    stack.push_back({graph.value(v).producer, 0});
+  };
+  for (const ValueId output : graph.outputs) {
+    visit(output);
+    while (!stack.empty()) {
+      const NodeId n = stack.back().node;
+      const auto& operands = graph.nodes[n].inputs;
+      if (stack.back().next_operand < operands.size()) {
+        visit(operands[stack.back().next_operand++]);
+      } else {
+        order.push_back(n);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+bool is_as_it_was(const std::vector<NodeId>& order, const Graph& graph) {
+  if (order.size() != graph.nodes.size()) return false;
+  for (NodeId n = 0; n < order.size(); ++n)
+    if (order[n] != n) return false;
+  return true;
+}
+
+// By value: does a node that stays, or an output, read it?
+std::vector<bool> read_values(const Graph& graph, const std::vector<NodeId>& order) {
+  std::vector<bool> read(graph.value_count(), false);
+  for (const ValueId v : graph.outputs) read[v] = true;
+  for (const NodeId n : order)
+    for (const ValueId v : graph.nodes[n].inputs)
+      if (v != kNone) read[v] = true;
+  return read;
+}
+
+// The node that does a dead node's work as well; the way to it is short, and cut where it turns in a circle.
+NodeId heir_of(const CanonicalGraph& canonical, const std::vector<NodeId>& kept, NodeId dead) {
+  NodeId n = dead;
+  for (std::size_t step = 0; step <= canonical.looked_through.size(); ++step) {
+    const auto it = canonical.looked_through.find(n);
+    if (it == canonical.looked_through.end()) return kDropped;
+    n = it->second;
+    if (kept[n] != kDropped) return kept[n];
+  }
+  return kDropped;
+}
+
+}  // namespace
+
+void remove_dead(CanonicalGraph& canonical) {
+  const Graph& from = canonical.graph;
+  const std::vector<NodeId> order = structural_order(from);
+  const std::vector<bool> read = read_values(from, order);
+  const auto unread = [&](const Constant& constant) { return constant.data && !read[constant.value]; };
+  if (is_as_it_was(order, from) && std::none_of(from.constants.begin(), from.constants.end(), unread)) return;
+  GraphCopy copy(from, [&](const Constant& constant) { return !unread(constant); });
+  std::vector<NodeId> kept(from.nodes.size(), kDropped);
+  for (const NodeId n : order) kept[n] = copy.keep(from.nodes[n]);
+  std::vector<NodeId> fates = kept;
+  for (NodeId n = 0; n < fates.size(); ++n)
+    if (kept[n] == kDropped) fates[n] = heir_of(canonical, kept, n);
+  replace_graph(canonical, std::move(copy).finish(), fates);
+}
+
+}  // namespace fusec
