@@ -1,6 +1,7 @@
 #include "transforms/fold_constants.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -20,6 +21,7 @@ constexpr std::int64_t kMostStepsOfModel = 1 << 25;  // and some tenths
 struct Known {
   std::shared_ptr<const HostTensor> tensor;
   std::int64_t data_bytes = 0;  // of the largest constant it is made of
+  ValueId same = kNone;         // an operand that is the very same tensor
 };
 
 bool has_symbols(const Shape& shape) {
@@ -64,6 +66,9 @@ class Folding {
   }
 
   const HostTensor& value(ValueId v) const { return *known_[v].tensor; }
+
+  // The value that is this very tensor and from which it came through identities.
+  ValueId origin(ValueId v) const { return known_[v].same == kNone ? v : known_[v].same; }
 
  private:
   std::int64_t bytes_of(ValueId v) const {
@@ -124,9 +129,17 @@ class Folding {
     steps_left_ -= before - steps;
     if (!results) return false;
     made_ += made;
-    for (std::uint32_t o = 0; o < node.output_count; ++o)
-      known_[node.first_output + o] = {std::make_shared<HostTensor>(std::move((*results)[o])), data_bytes};
+    for (std::uint32_t o = 0; o < node.output_count; ++o) {
+      const ValueId same = operand_like(node, (*results)[o]);
+      known_[node.first_output + o] = {std::make_shared<HostTensor>(std::move((*results)[o])), data_bytes, same};
+    }
     return true;
+  }
+
+  ValueId operand_like(const Node& node, const HostTensor& result) const {
+    for (const ValueId v : node.inputs)
+      if (v != kNone && known_[v].tensor && *known_[v].tensor == result) return origin(v);
+    return kNone;
   }
 
   std::int64_t known_data_bytes(ValueId v) const { return graph_.constant_of(v) ? bytes_of(v) : known_[v].data_bytes; }
@@ -146,20 +159,36 @@ void fold_constants(CanonicalGraph& canonical) {
   const std::vector<bool> folded = folding.run();
   if (std::find(folded.begin(), folded.end(), true) == folded.end()) return;
   GraphCopy copy(from);
-  // A folded value becomes a constant where something that stays reads it.
-  const auto need = [&](ValueId v) {
-    if (v == kNone || copy.has(v) || from.value(v).kind != Value::Kind::kResult || !folded[from.value(v).producer])
-      return;
-    copy.replace(v, copy.graph().add_constant(from.value(v).name, from.tensor(v)));
-    copy.graph().constants.back().data = std::make_shared<const std::vector<Scalar>>(constant_data(folding.value(v)));
+  // A folded value becomes a constant where something that stays reads it; an output has one under its own name.
+  std::map<std::pair<TypeId, std::vector<std::byte>>, ValueId> made;
+  const auto is_folded = [&](ValueId v) {
+    return v != kNone && from.value(v).kind == Value::Kind::kResult && folded[from.value(v).producer];
   };
+  const auto make = [&](ValueId v) {
+    const ValueId constant = copy.graph().add_constant(from.value(v).name, from.tensor(v));
+    copy.graph().constants.back().data = std::make_shared<const std::vector<Scalar>>(constant_data(folding.value(v)));
+    copy.replace(v, constant);
+    made.emplace(std::pair{from.value(v).type, folding.value(v).bytes}, constant);
+  };
+  const auto need = [&](ValueId v) {
+    if (!is_folded(v) || copy.has(v)) return;
+    const ValueId origin = folding.origin(v);
+    const auto equal = made.find({from.value(v).type, folding.value(v).bytes});
+    if (copy.has(origin))
+      copy.replace(v, copy.now(origin));
+    else if (equal != made.end())
+      copy.replace(v, equal->second);
+    else
+      make(v);
+  };
+  for (const ValueId v : from.outputs)
+    if (is_folded(v) && !copy.has(v)) make(v);
   std::vector<NodeId> fates(from.nodes.size(), kFolded);
   for (NodeId n = 0; n < fates.size(); ++n) {
     if (folded[n]) continue;
     for (const ValueId v : from.nodes[n].inputs) need(v);
     fates[n] = copy.keep(from.nodes[n]);
   }
-  for (const ValueId v : from.outputs) need(v);
   replace_graph(canonical, std::move(copy).finish(), fates);
 }
 

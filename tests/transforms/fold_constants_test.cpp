@@ -56,6 +56,32 @@ return v, i
 )");
 }
 
+TEST_CASE("equal values are one constant, identities of constants are those") {
+  const CanonicalGraph c = folded(R"(input x: float32[2]
+constant c: float32[2] = [1.0, 3.0]
+a: float32[2] = full(shape=[2], value=2.0, dtype="float32")
+b: float32[2] = full(shape=[2], value=2.0, dtype="float32")
+d: float32[2] = identity(c)
+e: float32[2] = mul(x, a)
+f: float32[2] = mul(x, b)
+g: float32[2] = sub(e, d)
+h: float32[2] = div(e, g)
+i: float32[2] = add(h, f)
+return i
+)");
+  CHECK(c.folded == Names{"a", "d", "b"});
+  CHECK(graph_text(c.graph) == R"(model "m"
+input x: float32[2]
+constant c: float32[2] = [1.0, 3.0]
+constant a: float32[2] = [2.0, 2.0]
+e: float32[2] = mul(x, a)
+g: float32[2] = sub(e, c)
+h: float32[2] = div(e, g)
+i: float32[2] = add(h, e)
+return i
+)");
+}
+
 TEST_CASE("what must stay, stays") {
   struct Case {
     const char* why;
