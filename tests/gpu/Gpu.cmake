@@ -1,0 +1,15 @@
+# The emulator against a GPU, where there is one; its CPU half is checked everywhere.
+file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/gpu/*.cpp)
+add_executable(compare_gpu ${gpu_sources})
+fusec_compile_options(compare_gpu)
+target_include_directories(compare_gpu PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(compare_gpu PRIVATE fusec_runtime ${CMAKE_DL_LIBS})
+# The self-check sets the host's rounding mode.
+set_source_files_properties(gpu/scalar_model.cpp PROPERTIES COMPILE_OPTIONS -frounding-math)
+add_test(NAME gpu_self_check COMMAND compare_gpu --self-check)
+add_test(NAME gpu COMMAND compare_gpu --rounds=16)
+set_tests_properties(gpu_self_check PROPERTIES LABELS "fast;full" TIMEOUT 300)
+set_tests_properties(gpu PROPERTIES LABELS "fast;full" TIMEOUT 1200 SKIP_RETURN_CODE 77)
+find_program(ptxas_found ptxas HINTS /usr/local/cuda/bin)
+fusec_script_test(gpu_assembles full 600 gpu/assemble.py $<TARGET_FILE:compare_gpu>
+                  $<IF:$<BOOL:${ptxas_found}>,${ptxas_found},ptxas>)
