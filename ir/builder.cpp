@@ -90,14 +90,16 @@ void GraphBuilder::check_name(const std::string& name) const {
 GraphBuilder::Tensor GraphBuilder::input(const std::string& name, DType dtype, Shape shape) {
   check_name(name);
   const TensorType type{dtype, std::move(shape)};
-  as_usage("input " + in_quotes(name), [&] { check_type(type, graph_.symbols, nullptr, ""); });
+  const std::string what = "input " + in_quotes(name);
+  as_usage(what, [&] { check_type(type, graph_.symbols, &graph_.checks, what); });
   return {graph_.add_input(name, type)};
 }
 
 GraphBuilder::Tensor GraphBuilder::constant(const std::string& name, DType dtype, Shape shape) {
   check_name(name);
   const TensorType type{dtype, std::move(shape)};
-  as_usage("constant " + in_quotes(name), [&] { check_type(type, graph_.symbols, nullptr, ""); });
+  const std::string what = "constant " + in_quotes(name);
+  as_usage(what, [&] { check_type(type, graph_.symbols, &graph_.checks, what); });
   return {graph_.add_constant(name, type)};
 }
 

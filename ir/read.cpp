@@ -68,7 +68,7 @@ class ModelReader {
  private:
   void read_inputs(Json at, const SymbolNames& symbols) {
     for (const Json input : context_.array(at, "the model's inputs")) {
-      Declaration d = read_input(context_, input, symbols);
+      Declaration d = read_input(context_, input, symbols, graph_.checks);
       values_.define(d.name, d.name.string(), kNone, kNone);
       values_.set_value(d.name.string(), graph_.add_input(std::string(d.name.text()), std::move(d.type)));
     }
@@ -77,7 +77,7 @@ class ModelReader {
   void read_constants(Json at, const SymbolNames& symbols) {
     for (const Json element : context_.array(at, "the model's constants")) {
       Constant constant{};
-      Declaration d = read_constant(context_, element, symbols, weights_, constant);
+      Declaration d = read_constant(context_, element, symbols, weights_, graph_.checks, constant);
       values_.define(d.name, d.name.string(), kNone, kNone);
       constant.value = graph_.add_constant(std::string(d.name.text()), std::move(d.type));
       values_.set_value(d.name.string(), constant.value);

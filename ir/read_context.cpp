@@ -125,10 +125,11 @@ DType read_dtype(const ReadContext& context, Json at, const char* what) {
   context.fail(at, "unknown dtype", in_quotes(text), "one of " + listed(list), did_you_mean(text, names));
 }
 
-TensorType read_type(const ReadContext& context, Json dtype, Json shape, const SymbolNames& names) {
+TensorType read_type(const ReadContext& context, Json dtype, Json shape, const SymbolNames& names,
+                     std::vector<LaunchCheck>* checks, const std::string& what) {
   TensorType type{read_dtype(context, dtype, "a dtype"), read_shape(context, shape, names)};
   try {
-    check_type(type, names.symbols(), nullptr, "");
+    check_type(type, names.symbols(), checks, what);
   } catch (const OpError& error) {
     context.fail(shape, error);
   }

@@ -57,6 +57,8 @@ Dim read_dim(const ReadContext& context, Json at, const SymbolNames& names);
 Shape read_shape(const ReadContext& context, Json at, const SymbolNames& names);
 DType read_dtype(const ReadContext& context, Json at, const char* what);
 // dtype and shape of one declaration, checked against the rules of all tensors (ir/type_rules.h).
-TensorType read_type(const ReadContext& context, Json dtype, Json shape, const SymbolNames& names);
+// What the symbols' bounds do not decide goes to `checks`, if given; `what` names the tensor there.
+TensorType read_type(const ReadContext& context, Json dtype, Json shape, const SymbolNames& names,
+                     std::vector<LaunchCheck>* checks = nullptr, const std::string& what = "");
 
 }  // namespace fusec

@@ -133,11 +133,13 @@ std::vector<Symbol> read_symbols(const ReadContext& context, Json at) {
   return symbols;
 }
 
-Declaration read_input(const ReadContext& context, Json at, const SymbolNames& names) {
+Declaration read_input(const ReadContext& context, Json at, const SymbolNames& names,
+                       std::vector<LaunchCheck>& checks) {
   enum { kName, kDType, kShape };
   const Fields fields(context, at, "an input", {{"name", true}, {"dtype", true}, {"shape", true}});
   context.name(*fields[kName], "an input's name");
-  return {*fields[kName], read_type(context, *fields[kDType], *fields[kShape], names)};
+  const std::string what = names.symbols().empty() ? "" : "input " + in_quotes(fields[kName]->text());
+  return {*fields[kName], read_type(context, *fields[kDType], *fields[kShape], names, &checks, what)};
 }
 
 Scalar read_element(const ReadContext& context, Json at, DType dtype) {
@@ -149,12 +151,13 @@ Scalar read_element(const ReadContext& context, Json at, DType dtype) {
 }
 
 Declaration read_constant(const ReadContext& context, Json at, const SymbolNames& names, WeightFiles& weights,
-                          Constant& constant) {
+                          std::vector<LaunchCheck>& checks, Constant& constant) {
   enum { kName, kDType, kShape, kData, kSafetensors };
   const Fields fields(context, at, "a constant",
                       {{"name", true}, {"dtype", true}, {"shape", true}, {"data", false}, {"safetensors", false}});
   context.name(*fields[kName], "a constant's name");
-  Declaration declaration{*fields[kName], read_type(context, *fields[kDType], *fields[kShape], names)};
+  const std::string what = names.symbols().empty() ? "" : "constant " + in_quotes(fields[kName]->text());
+  Declaration declaration{*fields[kName], read_type(context, *fields[kDType], *fields[kShape], names, &checks, what)};
   if (fields[kData] && fields[kSafetensors])
     context.fail(*fields[kSafetensors], "a constant with two values", "data and safetensors", "one of them");
   if (fields[kData])

@@ -16,7 +16,8 @@ struct Declaration {
   Json name;  // a string
   TensorType type;
 };
-Declaration read_input(const ReadContext& context, Json at, const SymbolNames& names);
+// What the bounds of symbols do not decide goes to `checks`.
+Declaration read_input(const ReadContext& context, Json at, const SymbolNames& names, std::vector<LaunchCheck>& checks);
 
 // Weight files of one model, each opened and checked once.
 class WeightFiles {
@@ -36,7 +37,7 @@ class WeightFiles {
 
 // `constant` gets data and safetensors; its value is the caller's.
 Declaration read_constant(const ReadContext& context, Json at, const SymbolNames& names, WeightFiles& weights,
-                          Constant& constant);
+                          std::vector<LaunchCheck>& checks, Constant& constant);
 
 // One element of a constant's data, rounded to the dtype (64-bit unsigned numbers as their bits).
 Scalar read_element(const ReadContext& context, Json at, DType dtype);

@@ -12,8 +12,8 @@ namespace {
 constexpr std::size_t kMostDimensions = 64;
 constexpr std::size_t kMostTerms = 4096;
 
-// The product of the dimensions; nothing where it overflows for every value of the symbols.
-std::optional<IndexExpr> checked_count(const TensorType& type, const std::vector<Symbol>& symbols) {
+// The size in bits; nothing where it overflows for every value of the symbols.
+std::optional<IndexExpr> checked_bits(const TensorType& type, const std::vector<Symbol>& symbols) {
   IndexExpr count = 1;
   for (const Dim& dim : type.shape)
     if (dim.is(0)) return IndexExpr(0);
@@ -24,6 +24,7 @@ std::optional<IndexExpr> checked_count(const TensorType& type, const std::vector
                       fmt::format("an element count of at most {} terms", kMostTerms)};
       count *= dim;
     }
+    count *= bits(type.dtype);
   } catch (const std::overflow_error&) {
     return std::nullopt;
   }
@@ -77,8 +78,9 @@ void check_type(const TensorType& type, const std::vector<Symbol>& symbols, std:
     if (!empty && __builtin_mul_overflow(elements, static_cast<std::int64_t>(fusec::bits(type.dtype)), &bits))
       throw OpError{"", "the size overflows 63 bits", to_string(type, symbols), "fewer than 2^63 bits"};
   } else {
-    const auto count = checked_count(type, symbols);
-    if (!count || range_of(*count, bounds).min == std::numeric_limits<std::int64_t>::max()) too_large();
+    // In bits: sizes in bytes are computed from the same polynomial at launch.
+    const auto size = checked_bits(type, symbols);
+    if (!size || range_of(*size, bounds).min == std::numeric_limits<std::int64_t>::max()) too_large();
   }
   if (bits(type.dtype) == 4 && !type.shape.empty()) {
     const IndexExpr odd = simplify(floor_mod(type.shape.back(), 2), bounds);

@@ -148,8 +148,9 @@ class Compilation {
       // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
       generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
       if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
-    } else if (wants("partition"))
+    } else if (wants("partition") || !a_.one_kernel.empty() || !a_.explain.empty()) {
       count_launches();
+    }
     require_one_kernel();
     // Everything is made before anything is written.
     std::vector<std::string> contents;
@@ -174,7 +175,7 @@ class Compilation {
     constexpr std::size_t kLargest = 20000;
     if (file_nodes_ > kLargest) return;
     try {
-      pipeline_.generate(planned_, 1);
+      generated_ = pipeline_.generate(planned_, 1);
     } catch (const Error&) {
       // The report then counts a launch for every group that is more than a view.
     }
@@ -207,11 +208,33 @@ class Compilation {
     return names;
   }
 
+  // The group's kernels, and what they store for one another.
+  GroupKernels kernels_of(GroupId group) const {
+    GroupKernels made;
+    std::vector<ValueId> written;
+    for (const LaunchStep& step : generated_.launch.steps) {
+      if (step.group != group || step.kind == LaunchStep::Kind::kCopy) continue;
+      ++made.kernels;
+      for (const ValueId v : step.reads)
+        if (std::find(written.begin(), written.end(), v) != written.end() &&
+            std::find(made.stored.begin(), made.stored.end(), v) == made.stored.end())
+          made.stored.push_back(v);
+      written.insert(written.end(), step.writes.begin(), step.writes.end());
+    }
+    return made;
+  }
+
+  Explanation explanation_of(const std::vector<std::string>& names) const {
+    const auto nodes = find_nodes(planned_.graph, present(names));
+    Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
+    if (!nodes.empty()) split_by_kernels(explanation, planned_.graph, kernels_of(planned_.plan.group_of[nodes[0]]));
+    return explanation;
+  }
+
   void require_one_kernel() const {
     for (const std::string& list : a_.one_kernel) {
       const std::vector<std::string> names = name_list(list);
-      const auto nodes = find_nodes(planned_.graph, present(names));
-      const Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
+      const Explanation explanation = explanation_of(names);
       if (explanation.one_kernel) continue;
       throw Error(ErrorKind::kInput, {.file = planned_.graph.file,
                                       .what = fmt::format("not one kernel: {}", fmt::join(names, ", ")),
@@ -226,8 +249,7 @@ class Compilation {
                                  : explain_all_text(planned_.graph, planned_.kinds, planned_.plan));
         continue;
       }
-      const auto nodes = find_nodes(planned_.graph, present(name_list(list)));
-      const Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
+      const Explanation explanation = explanation_of(name_list(list));
       fmt::print("{}", a_.json ? explanation_json(planned_.graph, planned_.plan, explanation)
                                : explanation_text(planned_.graph, planned_.plan, explanation));
     }

@@ -190,6 +190,14 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
   return answer;
 }
 
+void split_by_kernels(Explanation& explanation, const Graph& graph, GroupKernels made) {
+  if (!explanation.one_kernel || made.kernels <= 1) return;
+  explanation.one_kernel = false;
+  ValueBytes bytes(graph);
+  for (const ValueId v : made.stored) explanation.bytes_saved += 2 * bytes.of(v);
+  explanation.split = std::move(made);
+}
+
 std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
   std::vector<LedgerEntry> entries;
   if (graph.nodes.empty()) return entries;

@@ -27,9 +27,17 @@ struct Obstacle {
   std::string would_allow;       // the smallest change that would remove this obstacle
 };
 
+// What code generation made of a group: how many kernels, and what one stores for the next.
+struct GroupKernels {
+  std::uint32_t kernels = 0;
+  std::vector<ValueId> stored;
+};
+
 struct Explanation {
   std::vector<NodeId> nodes;  // those asked about, in topological order, each once
   bool one_kernel = false;
+  // One group, and yet several kernels (see split_by_kernels): then `joined` is filled and `one_kernel` false.
+  GroupKernels split;
   // Together: how each node came to the others (its decision). Apart: nothing.
   std::vector<FusionDecision> joined;
   std::vector<Obstacle> obstacles;  // apart: in order of execution
@@ -43,6 +51,9 @@ std::vector<NodeId> find_nodes(const Graph& graph, std::span<const std::string> 
 
 Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
                     std::span<const NodeId> nodes);
+
+// To an explanation that found the nodes in one group: whether code generation made one kernel of it.
+void split_by_kernels(Explanation& explanation, const Graph& graph, GroupKernels made);
 
 // Each edge between two groups, once, by producer and consumer. In small graphs `would_allow` was tried and puts the
 // two in one kernel; in larger ones it removes the obstacle named.

@@ -65,6 +65,15 @@ void write_obstacle_json(const Graph& graph, const Obstacle& o, Out out) {
   fmt::format_to(out, "\"bytes_saved\": {}, \"would_allow\": {}}}", o.bytes_saved, text_json(o.would_allow));
 }
 
+void write_split(const Graph& graph, const std::string& group, const Explanation& explanation, Out out) {
+  fmt::format_to(out, "not one kernel: one group, {}, but {} kernels\n", group, explanation.split.kernels);
+  std::vector<std::string> names;
+  for (const ValueId v : explanation.split.stored) names.push_back(in_quotes(graph.value(v).name));
+  if (!names.empty())
+    fmt::format_to(out, "  stored between them: {}; one kernel would save {}\n", listed(names),
+                   bytes_text(explanation.bytes_saved));
+}
+
 template <typename List, typename WriteItem>
 void write_list(const List& list, std::string_view separator, Out out, WriteItem write_item) {
   bool first = true;
@@ -90,9 +99,13 @@ std::string explanation_text(const Graph& graph, const FusionPlan& plan, const E
   std::string text;
   const Out out(text);
   fmt::format_to(out, "{}: ", joined_nodes(graph, explanation.nodes));
-  if (explanation.one_kernel) {
-    if (explanation.nodes.empty()) return "nothing to explain\n";
-    fmt::format_to(out, "one kernel, {}\n", plan.groups[plan.group_of[explanation.nodes[0]]].name);
+  if (explanation.one_kernel && explanation.nodes.empty()) return "nothing to explain\n";
+  if (explanation.one_kernel || explanation.split.kernels > 1) {
+    const std::string& group = plan.groups[plan.group_of[explanation.nodes[0]]].name;
+    if (explanation.one_kernel)
+      fmt::format_to(out, "one kernel, {}\n", group);
+    else
+      write_split(graph, group, explanation, out);
     for (std::size_t i = 0; i < explanation.nodes.size(); ++i) {
       write_decision(graph, explanation.nodes[i], explanation.joined[i], out);
     }
@@ -114,9 +127,15 @@ std::string explanation_json(const Graph& graph, const FusionPlan& plan, const E
   const Out out(text);
   fmt::format_to(out, "{{\"nodes\": [");
   write_list(explanation.nodes, ", ", out, [&](NodeId n) { fmt::format_to(out, "{}", node_json(graph, n)); });
-  const bool one = explanation.one_kernel && !explanation.nodes.empty();
-  fmt::format_to(out, "], \"one_kernel\": {}, \"group\": {},\n \"joined\": [", explanation.one_kernel,
-                 one ? json_string(plan.groups[plan.group_of[explanation.nodes[0]]].name) : "null");
+  const bool one = (explanation.one_kernel || explanation.split.kernels > 1) && !explanation.nodes.empty();
+  fmt::format_to(out, "], \"one_kernel\": {}, \"group\": {}, \"kernels\": {}, \"stored\": [", explanation.one_kernel,
+                 one ? json_string(plan.groups[plan.group_of[explanation.nodes[0]]].name) : "null",
+                 explanation.one_kernel ? "1"
+                 : one                  ? std::to_string(explanation.split.kernels)
+                                        : "null");
+  write_list(explanation.split.stored, ", ", out,
+             [&](ValueId v) { fmt::format_to(out, "{}", json_string(graph.value(v).name)); });
+  fmt::format_to(out, "],\n \"joined\": [");
   for (std::size_t i = 0; i < explanation.joined.size(); ++i) {
     const FusionDecision& d = explanation.joined[i];
     fmt::format_to(out, "{}{{\"node\": {}, \"rule\": \"{}\", \"phase\": {}, \"to\": {}, \"because_of\": {}}}",

@@ -158,6 +158,16 @@ TEST_CASE("what the bounds leave open is checked at launch") {
   CHECK(to_string(graph.checks[1].left, graph.symbols) == "n%2");
 }
 
+TEST_CASE("an input of a packed type asks at launch for an even last dimension") {
+  const Graph graph = read_model_text(R"({"fusec": 1, "symbols": {"n": {"min": 1}, "m": {"min": 2, "multiple_of": 2}},
+      "inputs": [{"name": "x", "dtype": "int4", "shape": [4, "n"]}, {"name": "y", "dtype": "int4", "shape": [4, "m"]}],
+      "nodes": [], "outputs": ["x", "y"]})",
+                                      "m.json", "");
+  REQUIRE(graph.checks.size() == 1);
+  CHECK(to_string(graph.checks[0].left, graph.symbols) == "n%2");
+  CHECK(graph.checks[0].what == "the last dimension of input \"x\", which must be even");
+}
+
 TEST_CASE("aliases put other readers of the buffer before the writer") {
   const Graph graph = graph_of(R"({"name":"w","op":"neg","inputs":["x"]}, {"name":"r","op":"sum","inputs":["x"]},
       {"name":"q","op":"exp","inputs":["w"]})",
