@@ -23,3 +23,30 @@ std::span<const std::string_view> prelude_files() {
 ]] @ONLY)
   target_sources(${target} PRIVATE ${out})
 endfunction()
+
+# Puts the headers of runtime/host_part/stand_in into fusec_runtime, as the function fusec::stand_in_headers().
+function(fusec_embed_stand_in target)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/host_part/stand_in/*.h)
+  set(entries "")
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} text)
+    get_filename_component(file_name ${file} NAME)
+    string(APPEND entries "      {\"${file_name}\", R\"HEADER(${text})HEADER\"},\n")
+  endforeach()
+  set(out ${CMAKE_BINARY_DIR}/generated/stand_in_headers.cpp)
+  file(CONFIGURE OUTPUT ${out} CONTENT [[// Made by cmake/EmbedPrelude.cmake.
+#include "runtime/host_part/stand_in_headers.h"
+
+namespace fusec {
+
+std::span<const StandInHeader> stand_in_headers() {
+  static constexpr StandInHeader kHeaders[] = {
+@entries@  };
+  return kHeaders;
+}
+
+}  // namespace fusec
+]] @ONLY)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

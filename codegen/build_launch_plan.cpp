@@ -138,12 +138,20 @@ class Builder {
         touch(copies_[c].put_aside ? aside_request[c] : request_of[copies_[c].output], step,
               [&] { return bytes_of(graph_.tensor(copies_[c].output)); });
     const Arena arena = plan_arena(requests, graph_.bounds());
+    for (std::size_t r = 0; r < requests.size(); ++r)
+      result_.arena.push_back({kNone, arena.offsets[r], requests[r].bytes, requests[r].first, requests[r].last});
+    const auto place = [&](std::uint32_t request) -> BufferRef {
+      return {BufferRef::Kind::kWorkspace, request, arena.offsets[request]};
+    };
     for (ValueId v = 0; v < graph_.value_count(); ++v)
-      if (request_of[v] != kNone) buffers_[v] = {BufferRef::Kind::kWorkspace, 0, arena.offsets[request_of[v]]};
+      if (request_of[v] != kNone) {
+        buffers_[v] = place(request_of[v]);
+        result_.arena[request_of[v]].value = v;
+      }
     for (const std::uint32_t request : scratch_request)
-      scratch_.push_back({BufferRef::Kind::kWorkspace, 0, request == kNone ? IndexExpr(0) : arena.offsets[request]});
+      scratch_.push_back(request == kNone ? BufferRef{} : place(request));
     for (std::size_t c = 0; c < copies_.size(); ++c)
-      if (copies_[c].put_aside) copies_[c].aside = {BufferRef::Kind::kWorkspace, 0, arena.offsets[aside_request[c]]};
+      if (copies_[c].put_aside) copies_[c].aside = place(aside_request[c]);
     result_.workspace_bytes = arena.bytes;
     result_.live_bytes = arena.live_bytes;
   }
@@ -210,6 +218,7 @@ class Builder {
   void make_steps() {
     for (std::uint32_t g = 0; g < lowered_.groups.size(); ++g)
       for (const LoweredStep& lowered : lowered_.groups[g].steps) result_.steps.push_back(make_step(lowered, g));
+    const std::size_t kernel_steps = result_.steps.size();
     // Results that are an input or a constant themselves; before the copies below, which may overwrite an input.
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
       const ValueId v = result_.results[i];
@@ -221,6 +230,9 @@ class Builder {
     for (const AliasCopy& copy : copies_)
       push_copy(copy.input, buffer_argument(copy.input).buffer, copy.output,
                 copy.put_aside ? copy.aside : buffer_argument(copy.output).buffer);
+    // What a copy at the end reads is alive until the end.
+    for (ArenaValue& value : result_.arena)
+      if (value.last_step >= kernel_steps) value.last_step = static_cast<std::uint32_t>(result_.steps.size());
   }
 
   // At the end of the launch: the value `from`, which lies at `source`, is copied to `to`.

@@ -403,14 +403,20 @@ class HostPart {
       case LaunchStep::Kind::kKernel:
         return enqueue_kernel(step);
       case LaunchStep::Kind::kCopy:
-        line("  status = cudaMemcpyAsync({}, {}, size_t({}), cudaMemcpyDeviceToDevice, stream);",
-             pointer(step.arguments[0], true), pointer(step.arguments[1], false), sized(step.bytes));
-        break;
+        return enqueue_copy(step);
       case LaunchStep::Kind::kExternal:
         return enqueue_external(step);
       case LaunchStep::Kind::kCollective:
         return enqueue_collective(step);
     }
+  }
+
+  void enqueue_copy(const LaunchStep& step) {
+    if (step.bytes.is(0)) return;
+    const Range bytes = range_of(step.bytes, graph_.bounds());
+    line("  {}status = cudaMemcpyAsync({}, {}, size_t({}), cudaMemcpyDeviceToDevice, stream);",
+         bytes.min > 0 ? "" : fmt::format("if ({} > 0) ", sized(step.bytes)), pointer(step.arguments[0], true),
+         pointer(step.arguments[1], false), sized(step.bytes));
     line("  if (status != cudaSuccess) return complain(ctx, status, {});", quoted("a copy could not be enqueued"));
   }
 

@@ -19,7 +19,7 @@ struct BufferRef {
     kConstant,   // M_args' pointer of graph.constants[index] (without data)
     kEmbedded,   // a __device__ array of out.cu: graph.constants[index] with data
     kOutput,     // M_args' pointer of graph.outputs[index]
-    kWorkspace,  // workspace + offset
+    kWorkspace,  // workspace + offset: where LaunchPlan::arena[index] lies
     kPrepared,   // prepared + offset
   };
   Kind kind = Kind::kNowhere;
@@ -53,6 +53,14 @@ struct LaunchStep {
   std::vector<ValueId> reads, writes;  // values behind the buffer arguments, for messages and checks
 };
 
+// A value, or scratch memory that the kernels of a group share, in the workspace. The steps during which it is alive
+// count both ends; what others have in the same place is alive before or after.
+struct ArenaValue {
+  ValueId value = kNone;  // kNone: scratch memory
+  IndexExpr offset = 0, bytes = 0;
+  std::uint32_t first_step = 0, last_step = 0;  // of LaunchPlan::steps
+};
+
 struct LaunchPlan {
   std::string identifier;                 // M
   std::vector<KernelSource> kernels;      // distinct; final names
@@ -63,6 +71,7 @@ struct LaunchPlan {
   std::vector<ValueId> embedded;          // constants with data that some kernel reads
   std::vector<SymbolStep> solutions;
   std::vector<LaunchCheck> checks;  // beyond extents and bounds
+  std::vector<ArenaValue> arena;
   IndexExpr workspace_bytes = 0;
   IndexExpr prepared_bytes = 0;
   IndexExpr live_bytes = 0;  // lower bound of the arena: the largest live set, at hints

@@ -135,7 +135,8 @@ class Device {
         graph_(graph),
         plan_(plan),
         symbols_(solve_symbols(graph, tensors)),
-        resolved_(resolve_steps(graph, plan, symbols_)) {
+        resolved_(resolve_steps(plan, symbols_)) {
+    require_kernels_only(graph, plan);
     load_kernels(modules, unit_of);
     for (std::uint32_t i = 0; i < graph.inputs.size(); ++i)
       upload(BufferRef::Kind::kInput, i, tensors.at(graph.value(graph.inputs[i]).name));

@@ -1,10 +1,17 @@
 #include "runtime/emulator_device.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "ir/error.h"
-#include "runtime/resolve_steps.h"
+#include "runtime/device_call.h"
+#include "runtime/emulator_arena.h"
+#include "runtime/host_part/check_host_part.h"
 
 namespace fusec {
 namespace {
@@ -17,7 +24,8 @@ class Device {
     for (std::size_t u = 0; u < modules.size(); ++u)
       modules_.emplace_back(modules[u].ptx, "unit " + std::to_string(u) + " of out.cu");
     symbols_ = solve_symbols(graph, tensors);
-    resolved_ = resolve_steps(graph, plan, symbols_);
+    require_kernels_only(graph, plan);
+    resolved_ = resolve_steps(plan, symbols_);
     for (std::uint32_t i = 0; i < graph.inputs.size(); ++i)
       add(BufferRef::Kind::kInput, i, graph.inputs[i], tensors.at(graph.value(graph.inputs[i]).name), true,
           is_alias_target(graph.inputs[i]));
@@ -34,17 +42,22 @@ class Device {
       for (const Dim& dim : type.shape) shape.push_back(value(dim));
       add(BufferRef::Kind::kOutput, i, plan.results[i], HostTensor(type.dtype, shape), false, true);
     }
-    workspace_.resize(static_cast<std::size_t>(resolved_.workspace_bytes));
-    workspace_id_ = memory_.add({.name = "workspace", .bytes = workspace_, .initialized = false, .writable = true});
+    arena_.emplace(graph, plan, resolved_, memory_);
   }
 
-  EmulatorResult run() {
+  EmulatorResult run(HostPart* host) {
     EmulatorResult result;
-    for (const ResolvedStep& step : resolved_.steps) {
+    std::vector<DeviceCall> calls =
+        planned_calls(graph_, plan_, resolved_, symbols_,
+                      [this](BufferRef::Kind kind, std::uint32_t index) { return base_address(kind, index); });
+    if (host) calls = recorded_calls(*host, calls);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const ResolvedStep& step = resolved_.steps[i];
+      arena_->begin_step(step.position);
       if (step.kind == LaunchStep::Kind::kCopy)
-        copy(step);
+        copy(step, calls[i]);
       else
-        result.profiles.push_back(launch(step));
+        result.profiles.push_back(launch(step, calls[i]));
     }
     for (std::uint32_t i = 0; i < plan_.results.size(); ++i) {
       const ValueId v = plan_.results[i];
@@ -52,6 +65,7 @@ class Device {
       for (const Alias& alias : graph_.aliases)
         if (alias.output == v) tensor = &held_.at({BufferRef::Kind::kInput, graph_.value(alias.input).index}).tensor;
       result.outputs[graph_.value(v).name] = *tensor;
+      check_written(i, tensor, result.findings);
     }
     return result;
   }
@@ -80,40 +94,103 @@ class Device {
         {.name = graph_.value(v).name, .bytes = held.tensor.bytes, .initialized = initialized, .writable = writable});
   }
 
-  emulator::Memory::Id id_of(const ResolvedArgument& a) const {
-    return a.buffer == BufferRef::Kind::kWorkspace ? workspace_id_ : held_.at({a.buffer, a.index}).id;
+  HostArguments host_arguments() const {
+    HostArguments a;
+    for (const ValueId v : plan_.arguments) {
+      const Value& value_of = graph_.value(v);
+      const bool input = value_of.kind == Value::Kind::kInput;
+      const Key key{input ? BufferRef::Kind::kInput : BufferRef::Kind::kConstant, value_of.index};
+      a.arguments.push_back({base_address(key.first, key.second), held_.at(key).tensor.shape});
+    }
+    for (std::uint32_t i = 0; i < plan_.results.size(); ++i) {
+      const bool aliased = std::any_of(graph_.aliases.begin(), graph_.aliases.end(),
+                                       [&](const Alias& alias) { return alias.output == plan_.results[i]; });
+      a.results.push_back(aliased ? 0 : base_address(BufferRef::Kind::kOutput, i));
+    }
+    return a;
   }
 
-  void copy(const ResolvedStep& step) {
-    const ResolvedArgument &to = step.arguments[0], &from = step.arguments[1];
-    const auto bytes = static_cast<std::size_t>(step.bytes);
-    const auto at = static_cast<std::size_t>(to.offset);
-    std::memmove(memory_.buffer(id_of(to)).bytes.data() + at, memory_.buffer(id_of(from)).bytes.data() + from.offset,
-                 bytes);
-    memory_.mark_written(id_of(to), at, bytes);
+  // What the compiled host part enqueues; nothing but what is planned.
+  std::vector<DeviceCall> recorded_calls(HostPart& host, const std::vector<DeviceCall>& planned) {
+    const HostArguments arguments = host_arguments();
+    const std::vector<std::string> wrong = check_host_part(host, graph_, plan_, arguments);
+    if (!wrong.empty()) throw InternalError(fmt::format("the host part: {}", fmt::join(wrong, "\n  ")));
+    std::string fault;
+    const int created =
+        host.create([&](std::size_t position, std::span<const std::byte> bytes) -> std::optional<std::uint64_t> {
+          const std::uint32_t index = graph_.value(plan_.embedded.at(position)).index;
+          const Held& constant = held_.at({BufferRef::Kind::kEmbedded, index});
+          const std::vector<std::byte>& expected = constant.tensor.bytes;
+          if (bytes.size() < expected.size() || !std::equal(expected.begin(), expected.end(), bytes.begin()))
+            fault = "the bytes of constant \"" + graph_.value(plan_.embedded[position]).name + "\" are others";
+          return memory_.address(constant.id);
+        });
+    if (created != 0 || !fault.empty()) throw InternalError("the host part: M_create fails: " + fault);
+    HostAnswer answer = host.launch(&arguments, 0, arena_->window());
+    const std::string difference = first_difference(answer.calls, planned);
+    if (answer.status != 0 || !difference.empty())
+      throw InternalError("the host part: M_launch fails: " + answer.error + difference);
+    return std::move(answer.calls);
   }
 
-  KernelProfile launch(const ResolvedStep& step) {
-    const KernelSource& kernel = plan_.kernels[step.kernel];
-    emulator::Launch launch;
-    launch.kernel = kernel.name;
-    auto dims = [](auto x, auto y, auto z) {
-      return emulator::Dim3{static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
-                            static_cast<std::uint32_t>(z)};
+  // Every byte of an output that has a buffer of its own has been written.
+  void check_written(std::uint32_t result, const HostTensor* tensor, std::vector<std::string>& findings) const {
+    const Held& held = held_.at({BufferRef::Kind::kOutput, result});
+    if (tensor != &held.tensor || options_.sample_blocks != 0) return;
+    const auto byte = memory_.first_unwritten(held.id);
+    if (!byte) return;
+    findings.push_back(
+        fmt::format("nobody wrote byte {} of output \"{}\"", *byte, graph_.value(plan_.results[result]).name));
+  }
+
+  // Where the caller of the model sees a buffer; the workspace as a whole.
+  std::uint64_t base_address(BufferRef::Kind kind, std::uint32_t index) const {
+    return kind == BufferRef::Kind::kWorkspace ? arena_->window() : memory_.address(held_.at({kind, index}).id);
+  }
+
+  // The place that an address argument of a call means.
+  struct Place {
+    emulator::Memory::Id id;
+    std::int64_t offset;
+  };
+  Place place_of(const ResolvedArgument& a, const std::vector<std::byte>& argument) const {
+    const std::uint64_t address = address_of(argument);
+    if (a.buffer == BufferRef::Kind::kWorkspace) return {arena_->buffer(a.index), arena_->offset_in(a.index, address)};
+    return {held_.at({a.buffer, a.index}).id, static_cast<std::int64_t>(address - base_address(a.buffer, a.index))};
+  }
+
+  void copy(const ResolvedStep& step, const DeviceCall& call) {
+    const Place to = place_of(step.arguments[0], call.arguments[0]);
+    const Place from = place_of(step.arguments[1], call.arguments[1]);
+    const auto bytes = static_cast<std::size_t>(call.bytes);
+    const auto inside = [&](const Place& place) {
+      return place.offset >= 0 &&
+             static_cast<std::size_t>(place.offset) + bytes <= memory_.buffer(place.id).bytes.size();
     };
-    launch.grid = dims(step.grid[0], step.grid[1], step.grid[2]);
-    launch.block = dims(kernel.block[0], kernel.block[1], kernel.block[2]);
-    launch.dynamic_shared_bytes = static_cast<std::uint32_t>(step.dynamic_shared);
-    for (const ResolvedArgument& a : step.arguments) {
-      if (!a.is_size)
-        launch.arguments.push_back(emulator::pointer_argument(memory_, id_of(a), a.offset));
-      else if (a.bits == 64)
-        launch.arguments.push_back(emulator::scalar_argument<std::int64_t>(a.size));
-      else
-        launch.arguments.push_back(emulator::scalar_argument<std::int32_t>(static_cast<std::int32_t>(a.size)));
+    if (!inside(to) || !inside(from)) throw InternalError("a copy of the launch plan is out of bounds");
+    std::memmove(memory_.buffer(to.id).bytes.data() + to.offset, memory_.buffer(from.id).bytes.data() + from.offset,
+                 bytes);
+    memory_.mark_written(to.id, static_cast<std::size_t>(to.offset), bytes);
+  }
+
+  KernelProfile launch(const ResolvedStep& step, const DeviceCall& call) {
+    emulator::Launch launch;
+    launch.kernel = call.name;
+    auto dims = [](const std::array<std::int64_t, 3>& d) {
+      return emulator::Dim3{static_cast<std::uint32_t>(d[0]), static_cast<std::uint32_t>(d[1]),
+                            static_cast<std::uint32_t>(d[2])};
+    };
+    launch.grid = dims(call.grid);
+    launch.block = dims(call.block);
+    launch.dynamic_shared_bytes = static_cast<std::uint32_t>(call.dynamic_shared);
+    launch.arguments = call.arguments;
+    for (std::size_t i = 0; i < step.arguments.size(); ++i) {
+      if (step.arguments[i].is_size) continue;
+      const Place place = place_of(step.arguments[i], call.arguments[i]);
+      launch.arguments[i] = emulator::pointer_argument(memory_, place.id, place.offset);
     }
     KernelProfile profile;
-    profile.kernel = kernel.name;
+    profile.kernel = call.name;
     for (const std::vector<ValueId>* list : {&step.step->reads, &step.step->writes})
       for (const ValueId v : *list) {
         const TensorType& type = graph_.tensor(v);
@@ -132,17 +209,16 @@ class Device {
   ResolvedPlan resolved_;
   emulator::Memory memory_;
   std::map<Key, Held> held_;
-  std::vector<std::byte> workspace_;
-  emulator::Memory::Id workspace_id_ = 0;
+  std::optional<EmulatorArena> arena_;
 };
 
 }  // namespace
 
 EmulatorResult run_on_emulator(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
                                const std::vector<std::uint32_t>& unit_of, const Target& target,
-                               const TensorMap& tensors, emulator::Options options) {
+                               const TensorMap& tensors, emulator::Options options, HostPart* host) {
   options.max_shared_bytes = static_cast<std::uint64_t>(target.shared_bytes_per_block);
-  return Device(graph, plan, modules, unit_of, tensors, options).run();
+  return Device(graph, plan, modules, unit_of, tensors, options).run(host);
 }
 
 }  // namespace fusec

@@ -6,7 +6,14 @@
 
 namespace fusec {
 
-ResolvedPlan resolve_steps(const Graph& graph, const LaunchPlan& plan, const std::vector<std::int64_t>& symbols) {
+void require_kernels_only(const Graph& graph, const LaunchPlan& plan) {
+  for (const LaunchStep& step : plan.steps)
+    if (step.kind == LaunchStep::Kind::kExternal || step.kind == LaunchStep::Kind::kCollective)
+      throw Error(ErrorKind::kInput, "node \"" + graph.nodes[step.node].name +
+                                         "\" is a call of a library or launcher, which fusec-run does not have");
+}
+
+ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols) {
   auto value = [&](const IndexExpr& e) { return evaluate(e, [&](Variable v) { return symbols.at(v.id); }); };
   for (const LaunchCheck& check : plan.checks)
     if (value(check.left) != value(check.right))
@@ -15,14 +22,14 @@ ResolvedPlan resolve_steps(const Graph& graph, const LaunchPlan& plan, const std
                                       .expected = std::to_string(value(check.right))});
   ResolvedPlan resolved;
   resolved.workspace_bytes = value(plan.workspace_bytes);
-  for (const LaunchStep& step : plan.steps) {
-    if (step.kind == LaunchStep::Kind::kExternal || step.kind == LaunchStep::Kind::kCollective)
-      throw Error(ErrorKind::kInput, "node \"" + graph.nodes[step.node].name +
-                                         "\" is a call of a library or launcher, which fusec-run does not have");
+  for (const ArenaValue& a : plan.arena) resolved.arena.push_back({value(a.offset), value(a.bytes)});
+  for (std::uint32_t position = 0; position < plan.steps.size(); ++position) {
+    const LaunchStep& step = plan.steps[position];
     ResolvedStep r;
     r.kind = step.kind;
     r.kernel = step.kernel;
     r.step = &step;
+    r.position = position;
     for (std::size_t d = 0; d < 3; ++d) r.grid[d] = value(step.grid[d]);
     r.dynamic_shared = value(step.dynamic_shared);
     r.bytes = value(step.bytes);

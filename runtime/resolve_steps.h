@@ -26,14 +26,23 @@ struct ResolvedStep {
   std::int64_t bytes = 0;  // kCopy
   std::vector<ResolvedArgument> arguments;
   const LaunchStep* step = nullptr;
+  std::uint32_t position = 0;  // of the step in LaunchPlan::steps
+};
+
+struct ResolvedArenaValue {
+  std::int64_t offset = 0, bytes = 0;
 };
 
 struct ResolvedPlan {
-  std::vector<ResolvedStep> steps;  // those that have something to do
+  std::vector<ResolvedStep> steps;        // those that have something to do
+  std::vector<ResolvedArenaValue> arena;  // as LaunchPlan::arena
   std::int64_t workspace_bytes = 0;
 };
 
-// Throws Error(kInput) where sizes that must agree do not, or a step needs a library (collectives, external launchers).
-ResolvedPlan resolve_steps(const Graph& graph, const LaunchPlan& plan, const std::vector<std::int64_t>& symbols);
+// Throws Error(kInput) where sizes that must agree do not.
+ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols);
+
+// Throws Error(kInput) where a step calls what fusec-run does not have: a collective, an external launcher.
+void require_kernels_only(const Graph& graph, const LaunchPlan& plan);
 
 }  // namespace fusec

@@ -22,6 +22,7 @@ struct Arguments {
   CompileArguments compile;
   std::string device = "reference";
   std::string inputs, outputs, profile;
+  std::string host_part = "plan";
   std::optional<std::uint64_t> random;
   std::string verify;
   bool verify_given = false, json = false;
@@ -95,8 +96,12 @@ class Run {
     emulator::Options emulator_options;
     emulator_options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     emulator_options.sample_blocks = a_.sample_blocks;
+    std::optional<HostPart> host;
+    if (a_.host_part == "recorded") host.emplace(generated.file.text, planned.graph, generated.launch);
     EmulatorResult result = run_on_emulator(planned.graph, generated.launch, modules, generated.file.unit_of,
-                                            options.target, tensors, emulator_options);
+                                            options.target, tensors, emulator_options, host ? &*host : nullptr);
+    findings_ += result.findings.size();
+    for (const std::string& finding : result.findings) fmt::print(stderr, "{}\n", finding);
     for (const KernelProfile& profile : result.profiles) {
       findings_ += profile.report.findings.size();
       if (!profile.report.findings.empty()) fmt::print(stderr, "{}", emulator::describe(profile.report));
@@ -197,6 +202,11 @@ int main(int argc, char** argv) {
   auto* verify = app.add_flag("--verify{default}", a.verify, "compare with the reference device; =RTOL,ATOL");
   auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");
   app.add_option("--profile", a.profile, "FILE or -: what every kernel touched (emulator)");
+  app.add_option("--host-part", a.host_part,
+                 "plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA runtime, "
+                 "hold it against the plan, and execute what it launches (emulator)")
+      ->check(CLI::IsMember({"plan", "recorded"}))
+      ->capture_default_str();
   app.add_option("--sample-blocks", a.sample_blocks, "run only about so many blocks of each kernel (emulator)");
   app.add_flag("--json", a.json, "the profile for machines");
   app.add_option("--ptx", a.ptx, "a PTX file: run one of its kernels on the emulator instead of a model");

@@ -122,6 +122,16 @@ void Memory::mark_unwritten(Id id, std::size_t offset, std::size_t bytes) {
               std::min(bytes, region.writers.size() - offset), kNobody);
 }
 
+void Memory::remove(Id id) {
+  Region& region = *data_->regions.at(id);
+  region.host = nullptr;
+  region.bytes = 0;
+  region.writers = region.readers = {};
+  region.sectors_read = region.sectors_written = {};
+  region.touched = true;
+  data_->buffers.at(id).bytes = {};
+}
+
 std::optional<std::size_t> Memory::first_unwritten(Id id, std::size_t offset) const {
   const std::vector<ByteOwner>& writers = data_->regions.at(id)->writers;
   for (std::size_t i = offset; i < writers.size(); ++i) {

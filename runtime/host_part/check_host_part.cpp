@@ -1,0 +1,218 @@
+#include "runtime/host_part/check_host_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/symbol_values.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::uint64_t kWorkspace = 0x7000'0000'0000, kConstants = 0x6000'0000'0000;
+
+class Checker {
+ public:
+  Checker(HostPart& host, const Graph& graph, const LaunchPlan& plan, const HostArguments& good)
+      : host_(host), graph_(graph), plan_(plan), good_(good) {}
+
+  std::vector<std::string> run() {
+    check_create();
+    check_null();
+    expect_planned(good_, "a good launch");
+    expect_planned(good_, "the same launch again");
+    for (std::size_t i = 0; i < good_.arguments.size(); ++i) {
+      check_extents(i);
+      check_alignment(i);
+    }
+    for (std::size_t i = 0; i < good_.results.size(); ++i) check_result(i);
+    for (std::size_t s = 0; s < graph_.symbols.size(); ++s) check_symbol(s);
+    check_refusals();
+    return std::move(wrong_);
+  }
+
+ private:
+  template <class... T>
+  void expect(bool good, fmt::format_string<T...> format, T&&... arguments) {
+    if (!good && wrong_.size() < 20) wrong_.push_back(fmt::format(format, std::forward<T>(arguments)...));
+  }
+
+  static std::optional<std::uint64_t> constant_address(std::size_t position, std::span<const std::byte>) {
+    return kConstants + (position << 32);
+  }
+
+  void check_create() {
+    expect(host_.create_nowhere() != 0, "M_create takes no place for its context");
+    if (!plan_.embedded.empty()) {
+      const int status = host_.create([](std::size_t, std::span<const std::byte>) { return std::nullopt; });
+      expect(status != 0 && !host_.has_context(), "M_create succeeds though the runtime refuses");
+    }
+    expect(host_.create(constant_address) == 0, "M_create fails");
+    for (const KernelSource& kernel : plan_.kernels) {
+      const Range range = range_of(kernel.dynamic_shared, graph_.bounds());
+      if (range.max > 48 * 1024)
+        expect(host_.allowed_shared(kernel.name).value_or(0) >= std::min<std::int64_t>(range.max, 227 * 1024),
+               "M_create allows {} too little dynamic shared memory", kernel.name);
+    }
+  }
+
+  void check_null() {
+    expect(host_.launch_without_context(good_) != 0, "M_launch takes no context");
+    const HostAnswer answer = host_.launch(nullptr, 0, kWorkspace);
+    expect(answer.status != 0 && !answer.error.empty() && answer.calls.empty(), "M_launch takes no arguments");
+  }
+
+  // The symbols that these extents say, or nothing where they are wrong.
+  std::optional<std::vector<std::int64_t>> solve(const HostArguments& a) const {
+    try {
+      const std::vector<std::int64_t> symbols =
+          symbol_values(graph_, [&](std::size_t input, std::size_t d) { return a.arguments[input].extents[d]; });
+      const auto value = [&](const IndexExpr& e) { return evaluate(e, [&](Variable v) { return symbols.at(v.id); }); };
+      for (std::size_t i = 0; i < plan_.arguments.size(); ++i) {
+        const Shape& shape = graph_.tensor(plan_.arguments[i]).shape;
+        for (std::size_t d = 0; d < shape.size(); ++d)
+          if (value(shape[d]) != a.arguments[i].extents[d]) return std::nullopt;
+      }
+      for (const LaunchCheck& check : plan_.checks)
+        if (value(check.left) != value(check.right)) return std::nullopt;
+      return symbols;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
+  std::uint64_t base(const HostArguments& a, BufferRef::Kind kind, std::uint32_t index) const {
+    switch (kind) {
+      case BufferRef::Kind::kInput:
+        return a.arguments.at(index).address;
+      case BufferRef::Kind::kConstant:
+        return a.arguments.at(position(plan_.arguments, graph_.constants.at(index).value)).address;
+      case BufferRef::Kind::kEmbedded:
+        return *constant_address(position(plan_.embedded, graph_.constants.at(index).value), {});
+      case BufferRef::Kind::kOutput:
+        return a.results.at(index);
+      case BufferRef::Kind::kWorkspace:
+        return kWorkspace;
+      case BufferRef::Kind::kPrepared:
+      case BufferRef::Kind::kNowhere:
+        break;
+    }
+    throw InternalError("a buffer that no launch is given");
+  }
+  static std::size_t position(const std::vector<ValueId>& list, ValueId v) {
+    return static_cast<std::size_t>(std::find(list.begin(), list.end(), v) - list.begin());
+  }
+
+  void expect_planned(const HostArguments& a, const std::string& what) {
+    const auto symbols = solve(a);
+    const HostAnswer answer = host_.launch(&a, 0, kWorkspace);
+    if (!symbols) {
+      expect(answer.status != 0, "{}: M_launch accepts extents that are wrong", what);
+      expect(answer.status == 0 || !answer.error.empty(), "{}: M_error says nothing", what);
+      expect(answer.calls.empty(), "{}: something is launched all the same", what);
+      return;
+    }
+    expect(answer.status == 0, "{}: M_launch says \"{}\"", what, answer.error);
+    if (answer.status != 0) return;
+    const ResolvedPlan resolved = resolve_steps(plan_, *symbols);
+    const auto bytes = static_cast<std::uint64_t>(resolved.workspace_bytes);
+    expect(host_.workspace_bytes(a) == bytes, "{}: M_workspace_bytes is {}, planned are {}", what,
+           host_.workspace_bytes(a), bytes);
+    const std::string difference = first_difference(
+        answer.calls, planned_calls(graph_, plan_, resolved, *symbols,
+                                    [&](BufferRef::Kind kind, std::uint32_t index) { return base(a, kind, index); }));
+    expect(difference.empty(), "{}: {}", what, difference);
+  }
+
+  std::string name_of(std::size_t argument) const { return graph_.value(plan_.arguments[argument]).name; }
+
+  void check_extents(std::size_t i) {
+    for (std::size_t d = 0; d < good_.arguments[i].extents.size(); ++d) {
+      const std::int64_t extent = good_.arguments[i].extents[d];
+      for (const std::int64_t other : {extent - 1, extent + 1, 2 * extent, std::int64_t{0}, std::int64_t{-1}}) {
+        if (other == extent) continue;
+        HostArguments a = good_;
+        a.arguments[i].extents[d] = other;
+        expect_planned(a, fmt::format("dimension {} of \"{}\" is {}", d, name_of(i), other));
+      }
+    }
+  }
+
+  // All extents as another value of one symbol makes them.
+  void check_symbol(std::size_t s) {
+    const auto now = solve(good_);
+    if (!now) return;
+    const Symbol& symbol = graph_.symbols[s];
+    const std::int64_t step = symbol.multiple_of;
+    for (const std::int64_t other : {symbol.min, symbol.min + step, symbol.max - symbol.max % step, (*now)[s] + step,
+                                     (*now)[s] + 1, symbol.min - step, symbol.max + step}) {
+      std::vector<std::int64_t> symbols = *now;
+      symbols[s] = other;
+      HostArguments a = good_;
+      for (std::size_t i = 0; i < plan_.arguments.size(); ++i) {
+        const Shape& shape = graph_.tensor(plan_.arguments[i]).shape;
+        for (std::size_t d = 0; d < shape.size(); ++d)
+          a.arguments[i].extents[d] = evaluate(shape[d], [&](Variable v) { return symbols.at(v.id); });
+      }
+      expect_planned(a, fmt::format("{} is {}", symbol.name, other));
+    }
+  }
+
+  void expect_refused(const HostArguments& a, const std::string& what) {
+    const HostAnswer answer = host_.launch(&a, 0, kWorkspace);
+    expect(answer.status != 0 && !answer.error.empty() && answer.calls.empty(), "M_launch accepts {}", what);
+  }
+
+  void check_alignment(std::size_t i) {
+    HostArguments a = good_;
+    a.arguments[i].address += 8;
+    for (const Alias& alias : graph_.aliases)  // the output goes along
+      if (alias.input == plan_.arguments[i]) a.results[position(plan_.results, alias.output)] = 0;
+    expect_refused(a, fmt::format("a misaligned \"{}\"", name_of(i)));
+  }
+
+  void check_result(std::size_t i) {
+    const std::string name = graph_.value(plan_.results[i]).name;
+    HostArguments a = good_;
+    for (const Alias& alias : graph_.aliases) {
+      if (alias.output != plan_.results[i]) continue;
+      a.results[i] = 0;
+      expect_planned(a, "\"" + name + "\" is null, its input's buffer is written");
+      a.results[i] = a.arguments[position(plan_.arguments, alias.input)].address;
+      expect_planned(a, "\"" + name + "\" is its input's buffer");
+      a.results[i] += 16;
+      expect_refused(a, fmt::format("another buffer for \"{}\" than its input's", name));
+      return;
+    }
+    a.results[i] += 4;
+    expect_refused(a, fmt::format("a misaligned \"{}\"", name));
+  }
+
+  // The runtime refuses an operation: its error comes back, and nothing follows.
+  void check_refusals() {
+    const std::size_t count = host_.launch(&good_, 0, kWorkspace).calls.size();
+    for (const std::size_t k : {std::size_t{0}, count / 2, count - 1}) {
+      if (k >= count) continue;
+      const HostAnswer answer = host_.launch(&good_, 0, kWorkspace, k);
+      expect(answer.status != 0 && !answer.error.empty() && answer.calls.size() == k,
+             "the runtime refuses operation {}: M_launch returns {} after {} operations", k, answer.status,
+             answer.calls.size());
+    }
+  }
+
+  HostPart& host_;
+  const Graph& graph_;
+  const LaunchPlan& plan_;
+  const HostArguments& good_;
+  std::vector<std::string> wrong_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_host_part(HostPart& host, const Graph& graph, const LaunchPlan& plan,
+                                         const HostArguments& arguments) {
+  return Checker(host, graph, plan, arguments).run();
+}
+
+}  // namespace fusec

@@ -1,0 +1,228 @@
+#include "runtime/host_part/host_part.h"
+
+#include <cstring>
+#include <map>
+
+#include "ir/error.h"
+#include "runtime/host_part/stand_in/recorded_runtime.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kInvalidValue = 1;
+constexpr std::uintptr_t kStream = 0x5742;  // handed to the host part, expected back with every operation
+
+// The fields of M_args, each of 8 bytes, so that they lie one after the other.
+std::vector<std::uint64_t> fields_of(const HostArguments& arguments) {
+  std::vector<std::uint64_t> fields;
+  for (const HostArguments::Tensor& tensor : arguments.arguments) {
+    fields.push_back(tensor.address);
+    for (const std::int64_t extent : tensor.extents) fields.push_back(static_cast<std::uint64_t>(extent));
+  }
+  fields.insert(fields.end(), arguments.results.begin(), arguments.results.end());
+  fields.push_back(0);  // a model without arguments has one unused field
+  return fields;
+}
+
+std::uint64_t number(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+struct Libraries {
+  void* cublaslt = nullptr;
+  void* const* nccl_comms = nullptr;
+};
+
+}  // namespace
+
+// What the stand-in's functions call. Nothing may throw through the host part: what is wrong is kept in `fault`.
+struct HostRecorder {
+  HostRecorder(const Graph& graph, const LaunchPlan& launch_plan, const SharedLibrary& library) : plan(launch_plan) {
+    for (const KernelSource& kernel : plan.kernels) kernels[library.symbol(kernel.name)] = &kernel;
+    for (const LaunchStep& step : plan.steps)
+      if (step.kind == LaunchStep::Kind::kExternal) {
+        externals.push_back(&step);
+        std::size_t extents = 0;
+        for (const std::vector<ValueId>* list : {&step.reads, &step.writes})
+          for (const ValueId v : *list) extents += graph.tensor(v).rank();
+        external_extents.push_back(extents);
+      }
+    runtime = {this, &launch, &copy, &symbol_address, &set_attribute, &external};
+  }
+
+  static HostRecorder& self(void* recorder) { return *static_cast<HostRecorder*>(recorder); }
+
+  // Records the operation, or refuses it.
+  int add(DeviceCall call, const void* stream) {
+    if (number(stream) != kStream) fault = "an operation is enqueued on another stream";
+    if (refuse == attempts++) return kInvalidValue;
+    calls.push_back(std::move(call));
+    return 0;
+  }
+
+  static int launch(void* recorder, const void* kernel, const unsigned* grid, const unsigned* block, void** arguments,
+                    std::size_t shared_bytes, const void* stream) {
+    HostRecorder& r = self(recorder);
+    const auto found = r.kernels.find(kernel);
+    if (found == r.kernels.end()) {
+      r.fault = "a kernel is launched that the file does not have";
+      return kInvalidValue;
+    }
+    DeviceCall call;
+    call.name = found->second->name;
+    for (std::size_t d = 0; d < 3; ++d) {
+      call.grid[d] = grid[d];
+      call.block[d] = block[d];
+    }
+    call.dynamic_shared = static_cast<std::int64_t>(shared_bytes);
+    for (std::size_t i = 0; i < found->second->parameters.size(); ++i) {
+      const KernelParameter& p = found->second->parameters[i];
+      const bool narrow = p.kind == KernelParameter::Kind::kSize && p.bits == 32;
+      const auto* bytes = static_cast<const std::byte*>(arguments[i]);
+      call.arguments.emplace_back(bytes, bytes + (narrow ? 4 : 8));
+    }
+    return r.add(std::move(call), stream);
+  }
+
+  static int copy(void* recorder, void* to, const void* from, std::size_t bytes, int kind, const void* stream) {
+    HostRecorder& r = self(recorder);
+    if (kind != 3) r.fault = "a copy that is not from device to device";
+    DeviceCall call;
+    call.kind = DeviceCall::Kind::kCopy;
+    call.arguments = {address_bytes(number(to)), address_bytes(number(from))};
+    call.bytes = static_cast<std::int64_t>(bytes);
+    return r.add(std::move(call), stream);
+  }
+
+  static int external(void* recorder, const char* launcher, const void* const* inputs, void* const* outputs,
+                      const long long* extents, const char* attributes, const void* stream) {
+    HostRecorder& r = self(recorder);
+    if (r.next_external == r.externals.size()) {
+      r.fault = "a launcher of a custom op is called once too often";
+      return kInvalidValue;
+    }
+    const LaunchStep& step = *r.externals[r.next_external];
+    const std::size_t count = r.external_extents[r.next_external++];
+    if (!attributes || attributes[0] != '{') r.fault = "attributes of a custom op that are no JSON object";
+    DeviceCall call;
+    call.kind = DeviceCall::Kind::kExternal;
+    call.name = launcher;
+    for (std::size_t i = 0; i < step.reads.size(); ++i) call.arguments.push_back(address_bytes(number(inputs[i])));
+    for (std::size_t i = 0; i < step.writes.size(); ++i) call.arguments.push_back(address_bytes(number(outputs[i])));
+    call.extents.assign(extents, extents + count);
+    return r.add(std::move(call), stream);
+  }
+
+  static int symbol_address(void* recorder, void** address, const void* symbol, std::size_t bytes) {
+    HostRecorder& r = self(recorder);
+    const auto given = (*r.address_of_constant)(r.next_constant++, {static_cast<const std::byte*>(symbol), bytes});
+    if (!given) return kInvalidValue;
+    *address = pointer(*given);
+    return 0;
+  }
+
+  static int set_attribute(void* recorder, const void* kernel, int attribute, int value) {
+    HostRecorder& r = self(recorder);
+    const auto found = r.kernels.find(kernel);
+    if (found == r.kernels.end() || attribute != 8) return kInvalidValue;
+    r.allowed_shared[found->second->name] = value;
+    return 0;
+  }
+
+  const LaunchPlan& plan;
+  fusec_recorded_runtime runtime{};
+  std::map<const void*, const KernelSource*> kernels;  // looked up, never iterated
+  std::vector<const LaunchStep*> externals;
+  std::vector<std::size_t> external_extents;
+  std::map<std::string, std::int64_t> allowed_shared;
+  const HostPart::AddressOfConstant* address_of_constant = nullptr;
+  std::size_t next_constant = 0, next_external = 0, attempts = 0;
+  std::optional<std::size_t> refuse;
+  std::vector<DeviceCall> calls;
+  std::string fault;
+};
+
+HostPart::HostPart(const std::string& out_cu, const Graph& graph, const LaunchPlan& plan, const std::string& compiler)
+    : plan_(plan),
+      library_(compile_host(out_cu, graph, plan, compiler)),
+      recorder_(std::make_unique<HostRecorder>(graph, plan, *library_)) {
+  *static_cast<const fusec_recorded_runtime**>(library_->symbol("fusec_runtime")) = &recorder_->runtime;
+}
+
+HostPart::~HostPart() {
+  if (context_) function<void(void*)>("destroy")(context_);
+}
+
+int HostPart::create(const AddressOfConstant& address) {
+  if (context_) function<void(void*)>("destroy")(context_);
+  context_ = this;  // M_create has to overwrite it
+  recorder_->address_of_constant = &address;
+  recorder_->next_constant = 0;
+  const Libraries libraries;
+  const int status = function<int(void**, const Libraries*)>("create")(&context_, &libraries);
+  if (context_ == this) throw InternalError("M_create leaves the context as it was");
+  if (status == 0 && !context_) throw InternalError("M_create succeeds without a context");
+  return status;
+}
+
+int HostPart::create_nowhere() {
+  return function<int(void**, const Libraries*)>("create")(nullptr, nullptr);
+}
+
+HostAnswer HostPart::record(const std::function<int()>& call, std::optional<std::size_t> refuse) {
+  recorder_->calls.clear();
+  recorder_->next_external = recorder_->attempts = 0;
+  recorder_->refuse = refuse;
+  recorder_->fault.clear();
+  HostAnswer answer;
+  answer.status = call();
+  answer.error = function<const char*(const void*)>("error")(context_);
+  answer.calls = std::move(recorder_->calls);
+  recorder_->calls.clear();
+  if (!recorder_->fault.empty()) throw InternalError("the host part: " + recorder_->fault);
+  return answer;
+}
+
+HostAnswer HostPart::launch(const HostArguments* arguments, std::uint64_t prepared, std::uint64_t workspace,
+                            std::optional<std::size_t> refuse) {
+  const std::vector<std::uint64_t> fields = fields_of(arguments ? *arguments : HostArguments{});
+  auto* launch = function<int(void*, const void*, const void*, void*, void*)>("launch");
+  return record(
+      [&] {
+        return launch(context_, arguments ? fields.data() : nullptr, pointer(prepared), pointer(workspace),
+                      pointer(kStream));
+      },
+      refuse);
+}
+
+HostAnswer HostPart::prepare(const HostArguments* arguments, std::uint64_t prepared) {
+  const std::vector<std::uint64_t> fields = fields_of(arguments ? *arguments : HostArguments{});
+  auto* prepare = function<int(void*, const void*, void*, void*)>("prepare");
+  return record(
+      [&] { return prepare(context_, arguments ? fields.data() : nullptr, pointer(prepared), pointer(kStream)); },
+      std::nullopt);
+}
+
+int HostPart::launch_without_context(const HostArguments& arguments) {
+  auto* launch = function<int(void*, const void*, const void*, void*, void*)>("launch");
+  return launch(nullptr, fields_of(arguments).data(), nullptr, nullptr, pointer(kStream));
+}
+
+std::uint64_t HostPart::workspace_bytes(const HostArguments& arguments) const {
+  return function<std::size_t(const void*)>("workspace_bytes")(fields_of(arguments).data());
+}
+
+std::uint64_t HostPart::prepared_bytes(const HostArguments& arguments) const {
+  return function<std::size_t(const void*)>("prepared_bytes")(fields_of(arguments).data());
+}
+
+std::optional<std::int64_t> HostPart::allowed_shared(const std::string& kernel) const {
+  const auto found = recorder_->allowed_shared.find(kernel);
+  if (found == recorder_->allowed_shared.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace fusec

@@ -1,0 +1,16 @@
+// What the stand-in of the CUDA runtime calls: the recorder that loaded the compiled host part. Plain C types, since the
+// two sides are compiled apart. Each function answers a cudaError_t.
+#pragma once
+
+#include <stddef.h>
+
+struct fusec_recorded_runtime {
+  void* recorder;
+  int (*launch)(void* recorder, const void* kernel, const unsigned* grid, const unsigned* block, void** arguments,
+                size_t shared_bytes, const void* stream);
+  int (*copy)(void* recorder, void* to, const void* from, size_t bytes, int kind, const void* stream);
+  int (*symbol_address)(void* recorder, void** address, const void* symbol, size_t bytes);
+  int (*set_attribute)(void* recorder, const void* kernel, int attribute, int value);
+  int (*external)(void* recorder, const char* launcher, const void* const* inputs, void* const* outputs,
+                  const long long* extents, const char* attributes, const void* stream);
+};

@@ -1,0 +1,15 @@
+// The stand-in of the CUDA runtime, as files: embedded by the build from runtime/host_part/stand_in/.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace fusec {
+
+struct StandInHeader {
+  std::string_view name, text;
+};
+
+std::span<const StandInHeader> stand_in_headers();
+
+}  // namespace fusec
