@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ir/error.h"
+#include "runtime/cubin_resources.h"
 #include "runtime/device_call.h"
 #include "runtime/emulator_arena.h"
 #include "runtime/host_part/check_host_part.h"
@@ -18,11 +19,9 @@ namespace {
 
 class Device {
  public:
-  Device(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
+  Device(const Graph& graph, const LaunchPlan& plan, const std::vector<emulator::Module>& modules,
          const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, emulator::Options options)
-      : graph_(graph), plan_(plan), unit_of_(unit_of), options_(options) {
-    for (std::size_t u = 0; u < modules.size(); ++u)
-      modules_.emplace_back(modules[u].ptx, "unit " + std::to_string(u) + " of out.cu");
+      : graph_(graph), plan_(plan), unit_of_(unit_of), options_(options), modules_(modules) {
     symbols_ = solve_symbols(graph, tensors);
     require_kernels_only(graph, plan);
     resolved_ = resolve_steps(plan, symbols_);
@@ -191,6 +190,8 @@ class Device {
     }
     KernelProfile profile;
     profile.kernel = call.name;
+    profile.threads = static_cast<int>(launch.block.count());
+    profile.dynamic_shared = call.dynamic_shared;
     for (const std::vector<ValueId>* list : {&step.step->reads, &step.step->writes})
       for (const ValueId v : *list) {
         const TensorType& type = graph_.tensor(v);
@@ -204,7 +205,7 @@ class Device {
   const LaunchPlan& plan_;
   const std::vector<std::uint32_t>& unit_of_;
   emulator::Options options_;
-  std::vector<emulator::Module> modules_;
+  const std::vector<emulator::Module>& modules_;
   std::vector<std::int64_t> symbols_;
   ResolvedPlan resolved_;
   emulator::Memory memory_;
@@ -214,11 +215,42 @@ class Device {
 
 }  // namespace
 
-EmulatorResult run_on_emulator(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
+EmulatorResult run_on_emulator(const Graph& graph, const LaunchPlan& plan, const std::vector<emulator::Module>& modules,
                                const std::vector<std::uint32_t>& unit_of, const Target& target,
                                const TensorMap& tensors, emulator::Options options, HostPart* host) {
   options.max_shared_bytes = static_cast<std::uint64_t>(target.shared_bytes_per_block);
   return Device(graph, plan, modules, unit_of, tensors, options).run(host);
+}
+
+void add_costs(std::vector<KernelProfile>& profiles, const std::vector<CompiledModule>& modules,
+               const std::vector<emulator::Module>& parsed, const Target& target) {
+  std::map<std::string, KernelCost> costs;
+  for (std::size_t u = 0; u < modules.size(); ++u) {
+    if (modules[u].cubin.empty()) continue;
+    for (const auto& [kernel, resources] : cubin_resources(modules[u].cubin)) {
+      const auto local = static_cast<std::int64_t>(parsed[u].kernel(kernel).local_bytes);
+      costs[kernel] = {resources.registers,
+                       resources.stack_bytes,
+                       std::max<std::int64_t>(0, resources.stack_bytes - local),
+                       resources.static_shared_bytes,
+                       {}};
+    }
+  }
+  for (KernelProfile& profile : profiles) {
+    const auto found = costs.find(profile.kernel);
+    if (found == costs.end()) continue;
+    KernelCost cost = found->second;
+    cost.shared_bytes += profile.dynamic_shared;
+    cost.occupancy = occupancy(target, profile.threads, cost.registers, cost.shared_bytes);
+    profile.cost = cost;
+  }
+}
+
+std::vector<emulator::Module> parse_units(const std::vector<CompiledModule>& modules) {
+  std::vector<emulator::Module> parsed;
+  for (std::size_t u = 0; u < modules.size(); ++u)
+    parsed.emplace_back(modules[u].ptx, "unit " + std::to_string(u) + " of out.cu");
+  return parsed;
 }
 
 }  // namespace fusec

@@ -13,6 +13,7 @@
 #include "runtime/cuda_device.h"
 #include "runtime/emulator/ptx_command.h"
 #include "runtime/emulator_device.h"
+#include "runtime/find_wrong_node.h"
 #include "runtime/tensor_file.h"
 
 namespace fusec {
@@ -84,38 +85,59 @@ class Run {
 
  private:
   TensorMap run_compiled(const Graph& graph, const TensorMap& tensors) {
-    const PipelineOptions options = pipeline_options(a_.compile, std::max(cuda_, 0));
-    Pipeline pipeline(options);
-    PlannedModel planned = pipeline.plan(graph);
-    const GeneratedModel generated = pipeline.generate(planned, std::max(1u, std::thread::hardware_concurrency()));
+    pipeline_.emplace(pipeline_options(a_.compile, std::max(cuda_, 0)));
     std::string why;
-    const auto nvrtc = Nvrtc::load(&why);
-    if (!nvrtc) throw Error(ErrorKind::kEnvironment, why);
-    const std::vector<CompiledModule> modules = pipeline.compile(*nvrtc, generated);
-    if (cuda_ >= 0) return run_on_gpu(planned, generated, modules, tensors);
-    emulator::Options emulator_options;
-    emulator_options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    emulator_options.sample_blocks = a_.sample_blocks;
+    nvrtc_ = Nvrtc::load(&why);
+    planned_.emplace(pipeline_->plan(graph));
+    if (!nvrtc_) throw Error(ErrorKind::kEnvironment, why);
+    return execute(*planned_, tensors, cuda_ >= 0 ? std::max(a_.bench, 0) : 0, [this](EmulatorRun& run) { tell(run); });
+  }
+
+  struct EmulatorRun {
+    EmulatorResult result;
+    const std::vector<CompiledModule>& modules;
+    const std::vector<emulator::Module>& parsed;
+  };
+
+  // Compiles the planned model and runs it; what the emulator says besides the outputs goes to `told`.
+  TensorMap execute(PlannedModel& planned, const TensorMap& tensors, int bench,
+                    const std::function<void(EmulatorRun&)>& told) {
+    const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
+    const GeneratedModel generated = pipeline_->generate(planned, processors);
+    const std::vector<CompiledModule> modules = pipeline_->compile(*nvrtc_, generated);
+    if (cuda_ >= 0) return run_on_gpu(planned, generated, modules, tensors, bench);
+    emulator::Options options;
+    options.threads = static_cast<int>(processors);
+    options.sample_blocks = a_.sample_blocks;
     std::optional<HostPart> host;
     if (a_.host_part == "recorded") host.emplace(generated.file.text, planned.graph, generated.launch);
-    EmulatorResult result = run_on_emulator(planned.graph, generated.launch, modules, generated.file.unit_of,
-                                            options.target, tensors, emulator_options, host ? &*host : nullptr);
+    const std::vector<emulator::Module> parsed = parse_units(modules);
+    EmulatorRun run{run_on_emulator(planned.graph, generated.launch, parsed, generated.file.unit_of,
+                                    pipeline_->options().target, tensors, options, host ? &*host : nullptr),
+                    modules, parsed};
+    told(run);
+    return std::move(run.result.outputs);
+  }
+
+  // Findings, and the profile that is asked for.
+  void tell(EmulatorRun& run) {
+    EmulatorResult& result = run.result;
     findings_ += result.findings.size();
     for (const std::string& finding : result.findings) fmt::print(stderr, "{}\n", finding);
     for (const KernelProfile& profile : result.profiles) {
       findings_ += profile.report.findings.size();
       if (!profile.report.findings.empty()) fmt::print(stderr, "{}", emulator::describe(profile.report));
     }
-    if (!a_.profile.empty())
-      write_output(a_.profile,
-                   a_.json || a_.profile != "-" ? profile_json(result.profiles) : profile_text(result.profiles));
-    return result.outputs;
+    if (a_.profile.empty()) return;
+    add_costs(result.profiles, run.modules, run.parsed, pipeline_->options().target);
+    write_output(a_.profile,
+                 a_.json || a_.profile != "-" ? profile_json(result.profiles) : profile_text(result.profiles));
   }
 
   TensorMap run_on_gpu(const PlannedModel& planned, const GeneratedModel& generated,
-                       const std::vector<CompiledModule>& modules, const TensorMap& tensors) {
-    CudaResult result = run_on_cuda(planned.graph, generated.launch, modules, generated.file.unit_of, tensors, cuda_,
-                                    std::max(a_.bench, 0));
+                       const std::vector<CompiledModule>& modules, const TensorMap& tensors, int bench) {
+    CudaResult result =
+        run_on_cuda(planned.graph, generated.launch, modules, generated.file.unit_of, tensors, cuda_, bench);
     if (!result.seconds.empty()) {
       std::sort(result.seconds.begin(), result.seconds.end());
       fmt::print(stderr, "{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
@@ -124,23 +146,45 @@ class Run {
     return std::move(result.outputs);
   }
 
-  bool verify(const Graph& graph, const TensorMap& tensors, const TensorMap& outputs) const {
-    const auto difference = first_difference(outputs, run_reference(graph, tensors), tolerance_of(a_.verify));
+  bool verify(const Graph& graph, const TensorMap& tensors, const TensorMap& outputs) {
+    const std::optional<Tolerance> tolerance = tolerance_of(a_.verify);
+    const auto difference = first_difference(outputs, run_reference(graph, tensors), tolerance);
     if (!difference) {
       fmt::print(stderr, "verified: every output agrees with the reference\n");
       return true;
     }
-    const NodeId producer = graph.value(graph.find_value(difference->output)).producer;
-    fmt::print(stderr,
-               "output \"{}\" [{}]: got {:.9g}, reference {:.9g}; {} elements differ (computed by node \"{}\")\n",
-               difference->output, fmt::join(difference->index, ", "), difference->got, difference->expected,
-               difference->count, producer == kNone ? "" : graph.nodes[producer].name);
+    fmt::print(stderr, "output {}\n", describe(*difference));
+    if (planned_) tell_wrong_node(tensors, tolerance);
     return false;
+  }
+
+  static std::string describe(const Difference& difference) {
+    return fmt::format("\"{}\" [{}]: got {:.9g}, reference {:.9g}; {} elements differ", difference.output,
+                       fmt::join(difference.index, ", "), difference.got, difference.expected, difference.count);
+  }
+
+  void tell_wrong_node(const TensorMap& tensors, const std::optional<Tolerance>& tolerance) {
+    const auto run_again = [&](const Graph& graph, const FusionPlan& plan) {
+      PlannedModel again{graph, planned_->kinds, plan, planned_->report};
+      return execute(again, tensors, 0, [](EmulatorRun&) {});
+    };
+    const auto wrong = find_wrong_node(planned_->graph, planned_->plan, tensors, tolerance, run_again);
+    if (!wrong) {
+      fmt::print(stderr, "the values between the kernels agree when they are looked at\n");
+      return;
+    }
+    fmt::print(stderr, "it begins with node \"{}\" in group \"{}\"{}: {}\n", wrong->node,
+               planned_->plan.groups[wrong->group].name,
+               wrong->inside ? "" : " (the values inside the group agree when they are stored)",
+               describe(wrong->difference));
   }
 
   const Arguments& a_;
   int cuda_;
   std::size_t findings_ = 0;
+  std::shared_ptr<const Nvrtc> nvrtc_;
+  std::optional<Pipeline> pipeline_;
+  std::optional<PlannedModel> planned_;
 };
 
 // One kernel of a PTX file on the emulator, as an executor and sanitizer of its own.
@@ -158,7 +202,9 @@ int run_ptx(const Arguments& a) {
   command.outputs_file = a.outputs;
   command.options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   command.options.sample_blocks = a.sample_blocks;
-  KernelProfile profile{a.kernel, 0, emulator::run_ptx_command(command)};
+  KernelProfile profile;
+  profile.kernel = a.kernel;
+  profile.report = emulator::run_ptx_command(command);
   const bool good = profile.report.findings.empty();
   if (!good) fmt::print(stderr, "{}", emulator::describe(profile.report));
   if (!a.profile.empty()) {

@@ -7,17 +7,37 @@
 namespace fusec {
 
 std::string profile_text(const std::vector<KernelProfile>& profiles) {
-  std::string text = fmt::format("{:<48} {:>14} {:>14} {:>14} {:>10} {:>16}\n", "kernel", "least bytes", "distinct",
-                                 "requested", "conflicts", "warp instructions");
+  std::string text = fmt::format("{:<48} {:>14} {:>14} {:>14} {:>10} {:>16} {:>9} {:>6} {:>7}  {}\n", "kernel",
+                                 "least bytes", "distinct", "requested", "conflicts", "warp instructions", "registers",
+                                 "spills", "shared", "occupancy");
   for (const KernelProfile& p : profiles) {
     const emulator::Counters& c = p.report.counters;
     std::uint64_t instructions = 0;
     for (const std::uint64_t count : c.warp_instructions) instructions += count;
-    text += fmt::format("{:<48} {:>14} {:>14} {:>14} {:>10} {:>16}\n", p.kernel, p.least_bytes, c.distinct_bytes(),
+    text += fmt::format("{:<48} {:>14} {:>14} {:>14} {:>10} {:>16}", p.kernel, p.least_bytes, c.distinct_bytes(),
                         c.requested_bytes(), c.shared_bank_conflicts, instructions);
+    if (p.cost)
+      text += fmt::format(" {:>9} {:>6} {:>7}  {:.0f}% ({} blocks, by {})", p.cost->registers, p.cost->spill_bytes,
+                          p.cost->shared_bytes, 100 * p.cost->occupancy.fraction, p.cost->occupancy.blocks,
+                          name(p.cost->occupancy.limit));
+    text += "\n";
   }
   return text;
 }
+
+namespace {
+
+nlohmann::ordered_json resources_json(const KernelCost& cost) {
+  return {{"registers", cost.registers},
+          {"stack_bytes", cost.stack_bytes},
+          {"spill_bytes", cost.spill_bytes},
+          {"shared_bytes", cost.shared_bytes},
+          {"blocks_per_multiprocessor", cost.occupancy.blocks},
+          {"occupancy", cost.occupancy.fraction},
+          {"limited_by", std::string(name(cost.occupancy.limit))}};
+}
+
+}  // namespace
 
 std::string profile_json(const std::vector<KernelProfile>& profiles) {
   using Json = nlohmann::ordered_json;
@@ -39,6 +59,7 @@ std::string profile_json(const std::vector<KernelProfile>& profiles) {
                               {"tensor_multiply_adds", c.tensor_multiply_adds},
                               {"barriers", c.barriers},
                               {"findings", p.report.findings.size()}});
+    if (p.cost) out["kernels"].back()["resources"] = resources_json(*p.cost);
   }
   return out.dump(2) + "\n";
 }

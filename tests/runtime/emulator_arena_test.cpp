@@ -32,8 +32,8 @@ struct Chain : BuiltModel {
   std::string run() const {
     const auto nvrtc = Nvrtc::load();
     REQUIRE(nvrtc);
-    return test::findings_of(
-        run_on_emulator(graph, launch, compile(*nvrtc), file.unit_of, target, random_tensors(graph, 1), {}));
+    return test::findings_of(run_on_emulator(graph, launch, parse_units(compile(*nvrtc)), file.unit_of, target,
+                                             random_tensors(graph, 1), {}));
   }
 };
 

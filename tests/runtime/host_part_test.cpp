@@ -136,7 +136,7 @@ TEST_SUITE("host part") {
       const BuiltModel model(kModel, together);
       HostPart host(model.file.text, model.graph, model.launch);
       const TensorMap tensors = random_tensors(model.graph, 4);
-      const EmulatorResult result = run_on_emulator(model.graph, model.launch, model.compile(*nvrtc),
+      const EmulatorResult result = run_on_emulator(model.graph, model.launch, parse_units(model.compile(*nvrtc)),
                                                     model.file.unit_of, model.target, tensors, {}, &host);
       CHECK(test::findings_of(result) == "");
       CHECK(!first_difference(result.outputs, run_reference(model.graph, tensors), std::nullopt));
@@ -155,8 +155,8 @@ TEST_SUITE("host part") {
     REQUIRE(bytes != std::string::npos);
     text.replace(text.find("192,63", bytes), 6, "193,63");
     HostPart host(text, model.graph, model.launch);
-    CHECK_THROWS_AS(run_on_emulator(model.graph, model.launch, model.compile(*nvrtc), model.file.unit_of, model.target,
-                                    random_tensors(model.graph, 4), {}, &host),
+    CHECK_THROWS_AS(run_on_emulator(model.graph, model.launch, parse_units(model.compile(*nvrtc)), model.file.unit_of,
+                                    model.target, random_tensors(model.graph, 4), {}, &host),
                     InternalError);
   }
 }

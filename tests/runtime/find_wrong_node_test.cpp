@@ -1,0 +1,67 @@
+// The node that a wrong output belongs to: with a defect planted into a kernel's text, it is named.
+#include "runtime/find_wrong_node.h"
+
+#include <doctest/doctest.h>
+
+#include "support/built_model.h"
+
+using namespace fusec;
+
+namespace {
+
+const char* const kModel = R"({
+  "fusec": 1, "name": "verified",
+  "inputs": [ { "name": "x", "dtype": "float32", "shape": [5, 64] } ],
+  "nodes": [
+    { "name": "scaled", "op": "mul", "inputs": ["x", 0.5] },
+    { "name": "bent", "op": "tanh", "inputs": ["scaled"] },
+    { "name": "grown", "op": "exp", "inputs": ["bent"] },
+    { "name": "total", "op": "sum", "inputs": ["grown"], "attrs": { "dim": [1] } },
+    { "name": "y", "op": "sqrt", "inputs": ["total"] }
+  ],
+  "outputs": ["y"] })";
+
+// Runs on the emulator with `planted` in place of `original` in every kernel.
+std::optional<WrongNode> search(bool together, const std::string& original, const std::string& planted) {
+  const auto nvrtc = Nvrtc::load();
+  REQUIRE(nvrtc);
+  const test::BuiltModel model(kModel, together);
+  const TensorMap tensors = random_tensors(model.graph, 3);
+  std::size_t replaced = 0;
+  const auto run = [&](const Graph& graph, const FusionPlan& plan) {
+    LaunchPlan launch = build_launch_plan(graph, plan, lower_plan(graph, plan, model.target, {}));
+    for (KernelSource& kernel : launch.kernels)
+      for (std::size_t at = kernel.text.find(original); !original.empty() && at != std::string::npos;
+           at = kernel.text.find(original, at + planted.size()), ++replaced)
+        kernel.text.replace(at, original.size(), planted);
+    const EmittedFile file = emit_file(graph, plan, launch, model.target, 1);
+    const auto modules = compile_all(*nvrtc, file.units, model.target.arch, {1, default_cache_directory()});
+    return run_on_emulator(graph, launch, parse_units(modules), file.unit_of, model.target, tensors, {}).outputs;
+  };
+  const auto wrong = find_wrong_node(model.graph, model.plan, tensors, std::nullopt, run);
+  CHECK((original.empty() || replaced > 0));
+  return wrong;
+}
+
+}  // namespace
+
+TEST_SUITE("find wrong node" * doctest::skip(Nvrtc::load() == nullptr)) {
+  TEST_CASE("a planted wrong function is traced to its node") {
+    for (const bool together : {false, true}) {
+      const auto wrong = search(together, "tanhf(", "sinhf(");
+      REQUIRE(wrong);
+      CHECK(wrong->node == "bent");
+      CHECK(wrong->difference.output == "bent");
+      CHECK(wrong->difference.index.size() == 2);
+      CHECK(wrong->inside);
+    }
+    const auto last = search(true, "sqrtf(", "fabsf(");
+    REQUIRE(last);
+    CHECK(last->node == "y");
+  }
+
+  TEST_CASE("where nothing is wrong, nothing is found") {
+    CHECK(!search(false, "", ""));
+    CHECK(!search(true, "", ""));
+  }
+}
