@@ -10,8 +10,8 @@
 #include "ir/text.h"
 #include "runtime/emulator_device.h"
 #include "runtime/tensor_file.h"
+#include "support/canonicalized.h"
 #include "support/random_pointwise.h"
-#include "transforms/canonicalize.h"
 #include "transforms/fuse.h"
 
 using namespace fusec;
@@ -24,7 +24,7 @@ struct Planned {
 };
 
 Planned plan_model(Graph graph, Strategy strategy, const Target& target) {
-  if (strategy == Strategy::kFull) graph = canonicalize(graph).graph;
+  if (strategy == Strategy::kFull) graph = canonicalized(std::move(graph)).graph;
   const std::vector<OpPattern> kinds = annotate(graph, pattern_source(strategy));
   const FusionPlan plan = fuse(graph, kinds, {.strategy = strategy});
   LaunchPlan launch = build_launch_plan(graph, plan, lower_plan(graph, plan, target, {.round_intermediates = true}));

@@ -32,6 +32,12 @@ class RandomPointwise {
                       random_.chance(60) ? "[3, 4, 8]" : one_of({"[4, 8]", "[8]", "[3, 1, 8]", "[1]", "[4, 1]"}));
       values_.push_back(fmt::format("x{}", i));
     }
+    // Sometimes constants, which `full` may compute with at compile time.
+    if (random_.chance(20)) {
+      constants_ = R"({"name": "c0", "dtype": ")" + std::string(main) +
+                   R"(", "shape": [8], "data": [0.5, -1, 2, 3.25, 0, -0.125, 7, 1]})";
+      values_.push_back("c0");
+    }
     const std::uint32_t nodes = 2 + random_.below(11);
     for (std::uint32_t tries = 0; tries < 10 * nodes && nodes_.size() < nodes; ++tries) propose();
     if (nodes_.empty()) append(R"("op": "neg", "inputs": ["x0"])");
@@ -141,7 +147,7 @@ class RandomPointwise {
 
   std::string name_;
   Random random_;
-  std::string inputs_;
+  std::string inputs_, constants_;
   std::vector<std::string> nodes_, values_;
 };
 
