@@ -86,12 +86,12 @@ void Decoder::decode_instruction(const PtxInstruction& instruction) {
     out.guard_negated = instruction.guard_negated;
   }
   if (instruction.base == "call") return decode_call();
-  const bool known = decode_move(*this) || decode_integer(*this) || decode_float(*this) || decode_half(*this) ||
-                     decode_memory(*this) || decode_logic(*this) || decode_compare(*this) || decode_convert(*this) ||
-                     decode_control(*this) || decode_warp(*this) || decode_store_async(*this) ||
-                     decode_tensor_map(*this) || decode_atomic(*this) || decode_matrix(*this) ||
-                     decode_mbarrier(*this) || decode_bulk(*this) || decode_wgmma(*this) || decode_cluster(*this) ||
-                     decode_async(*this);
+  const bool known = decode_move(*this) || decode_integer(*this) || decode_float(*this) || decode_float_order(*this) ||
+                     decode_half(*this) || decode_memory(*this) || decode_logic(*this) || decode_compare(*this) ||
+                     decode_convert(*this) || decode_control(*this) || decode_warp(*this) ||
+                     decode_store_async(*this) || decode_tensor_map(*this) || decode_atomic(*this) ||
+                     decode_matrix(*this) || decode_mbarrier(*this) || decode_bulk(*this) || decode_wgmma(*this) ||
+                     decode_cluster(*this) || decode_async(*this);
   if (!known || !suffixes.empty()) unknown();
   if (out.control == Control::kReturn) {
     const Frame& frame = frames_[function_];

@@ -119,6 +119,7 @@ class Decoder {
 // The families: false where the opcode is none of theirs.
 bool decode_integer(Decoder& decoder);
 bool decode_float(Decoder& decoder);
+bool decode_float_order(Decoder& decoder);
 bool decode_half(Decoder& decoder);
 bool decode_convert(Decoder& decoder);
 bool decode_logic(Decoder& decoder);

@@ -437,7 +437,8 @@ bool decode_bulk(Decoder& decoder) {
     return true;
   }
   if (suffixes.take("prefetch")) {
-    suffixes.clear();
+    for (std::string_view word : {"tensor", "1d", "2d", "3d", "4d", "5d", "L2", "global", "tile", "L2::cache_hint"})
+      suffixes.take(word);
     return true;
   }
   decode_transfer(decoder, reduces);

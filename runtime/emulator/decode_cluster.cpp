@@ -66,7 +66,11 @@ bool decode_cluster(Decoder& decoder) {
     out.kind = InstructionClass::kBarrier;
     const bool async = suffixes.has("async") || suffixes.has("async::generic") || suffixes.has("async.shared::cta");
     out.handler = async ? fence_proxy : nothing;
-    suffixes.clear();
+    for (std::string_view word : {"async", "async.shared::cta", "async::generic", "alias", "tensormap::generic",
+                                  "acquire", "release", "cta", "cluster", "gpu", "sys", "global", "shared::cta",
+                                  "shared::cluster", "sync_restrict::shared::cta", "sync_restrict::shared::cluster"}) {
+      suffixes.take(word);
+    }
     return true;
   }
   return false;

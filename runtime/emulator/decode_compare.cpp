@@ -58,11 +58,12 @@ std::uint32_t compare(Compare compare, const Lanes<T>& a, const Lanes<T>& b) {
   return 0;
 }
 
-Lanes<float> load_half(const Warp& warp, Slot slot, int width, int half, bool brain) {
+Lanes<float> load_half(const Warp& warp, Slot slot, int width, int half, bool brain, bool flushed) {
   Lanes<float> value;
   for (int lane = 0; lane < kLanes; ++lane) {
     const auto raw = static_cast<std::uint16_t>(load_raw(warp, slot, width, lane) >> (16 * half));
     value.at[lane] = brain ? bfloat_to_float(raw) : half_to_float(raw);
+    if (flushed && !brain && std::fabs(value.at[lane]) < 0x1p-14f) value.at[lane] = std::copysign(0.0f, value.at[lane]);
   }
   return value;
 }
@@ -106,7 +107,8 @@ std::uint32_t outcome(const Warp& warp, const Instruction& in, int half) {
     default: {
       const bool brain = in.from == Type::kBF16 || in.from == Type::kBF16x2;
       const int width = bytes(in.from);
-      return compare<float>(how, load_half(warp, in.a, width, half, brain), load_half(warp, in.b, width, half, brain));
+      return compare<float>(how, load_half(warp, in.a, width, half, brain, in.flush),
+                            load_half(warp, in.b, width, half, brain, in.flush));
     }
   }
 }

@@ -85,6 +85,20 @@ bool decode_barrier(Decoder& decoder) {
   return true;
 }
 
+// setmaxnreg.inc|dec.sync.aligned.u32 count: only the hardware's register file feels it.
+void decode_register_count(Decoder& decoder) {
+  Suffixes& suffixes = decoder.suffixes;
+  if (!suffixes.take("inc") && !suffixes.take("dec")) decoder.unknown();
+  for (std::string_view word : {"sync", "aligned", "u32"}) {
+    if (!suffixes.take(word)) decoder.unknown();
+  }
+  decoder.expect_operands(1, 1);
+  const PtxOperand& count = decoder.operand(0);
+  if (count.kind != PtxOperand::Kind::kInteger || count.value < 24 || count.value > 256 || count.value % 8 != 0)
+    decoder.fail("the number of registers must be a multiple of 8 from 24 to 256");
+  decoder.out.handler = nothing;
+}
+
 }  // namespace
 
 bool decode_control(Decoder& decoder) {
@@ -102,8 +116,14 @@ bool decode_control(Decoder& decoder) {
   } else if (base == "nanosleep") {
     decoder.suffixes.take("u32");
     out.handler = yield;
-  } else if (base == "setmaxnreg" || base == "griddepcontrol" || base == "pmevent" || base == "brkpt") {
-    decoder.suffixes.clear();
+  } else if (base == "setmaxnreg") {
+    decode_register_count(decoder);
+  } else if (base == "griddepcontrol") {
+    if (!decoder.suffixes.take("launch_dependents") && !decoder.suffixes.take("wait")) decoder.unknown();
+    decoder.expect_operands(0, 0);
+    out.handler = nothing;
+  } else if (base == "pmevent" || base == "brkpt") {
+    decoder.suffixes.take("mask");
     out.handler = nothing;
   } else {
     return false;

@@ -14,10 +14,6 @@ enum class FloatOp : std::uint8_t {
   kMul,
   kFma,
   kDiv,
-  kMin,
-  kMax,
-  kAbs,
-  kNeg,
   kSqrt,
   kRcp,
   kRsqrt,
@@ -27,8 +23,7 @@ enum class FloatOp : std::uint8_t {
   kLg2,
   kTanh,
   kDivFull,
-  kDivApprox,
-  kCopysign
+  kDivApprox
 };
 
 // The exact result, rounded to odd in float64, so that one further rounding gives the right float32.
@@ -279,78 +274,6 @@ void double_approximate(Warp& warp, const Instruction& in, std::uint32_t lanes) 
   });
 }
 
-// ---- min max abs neg copysign
-
-template <class T>
-T smaller(T a, T b) {
-  if (a == b) return std::signbit(a) ? a : b;  // -0 is less than +0
-  return a < b ? a : b;
-}
-template <class T>
-T larger(T a, T b) {
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
-}
-
-template <class T>
-T canonical_nan() {
-  if constexpr (std::is_same_v<T, float>)
-    return std::bit_cast<float>(std::uint32_t{0x7fffffff});
-  else
-    return std::bit_cast<double>(std::uint64_t{0x7fffffffffffffff});
-}
-
-template <class T>
-T select_extreme(const Instruction& in, bool wants_max, T a, T b) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (in.flush) a = flush(a), b = flush(b);
-  }
-  const bool propagates = (in.mode & 1) != 0, xorsign = (in.mode & 2) != 0, absolute = (in.mode & 4) != 0;
-  const bool sign = std::signbit(a) != std::signbit(b);
-  if (absolute || xorsign) a = std::fabs(a), b = std::fabs(b);
-  T value;
-  if (a != a || b != b) {
-    const bool both = a != a && b != b;
-    value = both || propagates ? canonical_nan<T>() : a != a ? b : a;
-  } else {
-    value = wants_max ? larger(a, b) : smaller(a, b);
-  }
-  if (xorsign && value == value) value = std::copysign(value, sign ? T(-1) : T(1));
-  return value;
-}
-
-template <class T>
-void extreme(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  const bool wants_max = in.option;
-  if (in.c != kNoSlot) {
-    map_lanes<T, T, T, T>(warp, in, lanes, [&in, wants_max](T a, T b, T c) {
-      return select_extreme(in, wants_max, select_extreme(in, wants_max, a, b), c);
-    });
-    return;
-  }
-  map_lanes<T, T, T>(warp, in, lanes, [&in, wants_max](T a, T b) { return select_extreme(in, wants_max, a, b); });
-}
-
-template <bool kNegate>
-void sign_single(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  const bool flushed = in.flush;
-  map_lanes<std::uint32_t, std::uint32_t>(warp, in, lanes, [flushed](std::uint32_t a) {
-    if (flushed && (a & 0x7f800000u) == 0) a &= 0x80000000u;
-    return kNegate ? a ^ 0x80000000u : a & 0x7fffffffu;
-  });
-}
-template <bool kNegate>
-void sign_double(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
-  map_lanes<std::uint64_t, std::uint64_t>(
-      warp, in, lanes, [](std::uint64_t a) { return kNegate ? a ^ (std::uint64_t{1} << 63) : a & ~kSign; });
-}
-
-template <class T>
-void copy_sign(Warp& warp, const Instruction& in, std::uint32_t lanes) {  // the sign of a, the magnitude of b
-  map_lanes<T, T, T>(warp, in, lanes, [](T a, T b) { return std::copysign(b, a); });
-}
-
 // Two float32 at once (sm_100's f32x2).
 void packed_single(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto op = static_cast<FloatOp>(in.mode);
@@ -373,59 +296,17 @@ void packed_single(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-// testp
-void test_property(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  std::uint32_t result = 0;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    int kind;
-    const std::uint64_t bits = load_raw(warp, in.a, in.a_width, lane);
-    if (in.a_width == 4)
-      kind = std::fpclassify(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-    else
-      kind = std::fpclassify(std::bit_cast<double>(bits));
-    bool holds = false;
-    switch (in.mode) {
-      case 0:
-        holds = kind == FP_NORMAL || kind == FP_SUBNORMAL || kind == FP_ZERO;
-        break;  // finite
-      case 1:
-        holds = kind == FP_INFINITE;
-        break;
-      case 2:
-        holds = kind != FP_NAN;
-        break;  // number
-      case 3:
-        holds = kind == FP_NAN;
-        break;
-      case 4:
-        holds = kind == FP_NORMAL;
-        break;
-      default:
-        holds = kind == FP_SUBNORMAL;
-        break;
-    }
-    result |= static_cast<std::uint32_t>(holds) << lane;
-  }
-  store_predicate(warp, in.d, result, lanes);
-}
-
 struct OpRow {
   std::string_view name;
   FloatOp op;
   std::size_t sources;
 };
-constexpr OpRow kRows[] = {
-    {"add", FloatOp::kAdd, 2},          {"sub", FloatOp::kSub, 2},   {"mul", FloatOp::kMul, 2},
-    {"fma", FloatOp::kFma, 3},          {"mad", FloatOp::kFma, 3},   {"div", FloatOp::kDiv, 2},
-    {"rcp", FloatOp::kRcp, 1},          {"sqrt", FloatOp::kSqrt, 1}, {"rsqrt", FloatOp::kRsqrt, 1},
-    {"sin", FloatOp::kSin, 1},          {"cos", FloatOp::kCos, 1},   {"ex2", FloatOp::kEx2, 1},
-    {"lg2", FloatOp::kLg2, 1},          {"tanh", FloatOp::kTanh, 1}, {"min", FloatOp::kMin, 2},
-    {"max", FloatOp::kMax, 2},          {"abs", FloatOp::kAbs, 1},   {"neg", FloatOp::kNeg, 1},
-    {"copysign", FloatOp::kCopysign, 2}};
+constexpr OpRow kRows[] = {{"add", FloatOp::kAdd, 2}, {"sub", FloatOp::kSub, 2},   {"mul", FloatOp::kMul, 2},
+                           {"fma", FloatOp::kFma, 3}, {"mad", FloatOp::kFma, 3},   {"div", FloatOp::kDiv, 2},
+                           {"rcp", FloatOp::kRcp, 1}, {"sqrt", FloatOp::kSqrt, 1}, {"rsqrt", FloatOp::kRsqrt, 1},
+                           {"sin", FloatOp::kSin, 1}, {"cos", FloatOp::kCos, 1},   {"ex2", FloatOp::kEx2, 1},
+                           {"lg2", FloatOp::kLg2, 1}, {"tanh", FloatOp::kTanh, 1}};
 
-bool is_extreme(FloatOp op) {
-  return op == FloatOp::kMin || op == FloatOp::kMax;
-}
 bool only_approximate(FloatOp op) {
   return op == FloatOp::kRsqrt || op == FloatOp::kSin || op == FloatOp::kCos || op == FloatOp::kEx2 ||
          op == FloatOp::kLg2 || op == FloatOp::kTanh;
@@ -447,6 +328,9 @@ void choose_arithmetic(Decoder& decoder, FloatOp op, Type type) {
   if (approximate_form || full || only_approximate(op)) {
     if (op == FloatOp::kDiv) out.mode = static_cast<std::uint16_t>(full ? FloatOp::kDivFull : FloatOp::kDivApprox);
     if (op != FloatOp::kDiv && op != FloatOp::kRcp && op != FloatOp::kSqrt && !only_approximate(op)) decoder.unknown();
+    // float64 has the gross reciprocals only.
+    if (type == Type::kF64 && op != FloatOp::kRcp && op != FloatOp::kRsqrt) decoder.unknown();
+    if (out.saturate) decoder.unknown();
     out.kind = InstructionClass::kSpecialFunction;
     out.option = type == Type::kF64 && out.flush;
     out.handler = type == Type::kF64 ? double_approximate : single_approximate;
@@ -461,50 +345,9 @@ void choose_arithmetic(Decoder& decoder, FloatOp op, Type type) {
   }
 }
 
-void choose_simple(Decoder& decoder, FloatOp op, Type type) {
-  Suffixes& suffixes = decoder.suffixes;
-  Instruction& out = decoder.out;
-  const bool wide = type == Type::kF64;
-  out.flush = suffixes.take("ftz");
-  if (is_extreme(op)) {
-    const bool nan = suffixes.take("NaN"), xorsign = suffixes.take("xorsign"), absolute = suffixes.take("abs");
-    out.mode = static_cast<std::uint16_t>((nan ? 1 : 0) | (xorsign ? 2 : 0) | (absolute ? 4 : 0));
-    out.option = op == FloatOp::kMax;
-    out.handler = wide ? extreme<double> : extreme<float>;
-  } else if (op == FloatOp::kAbs) {
-    out.handler = wide ? sign_double<false> : sign_single<false>;
-  } else if (op == FloatOp::kNeg) {
-    out.handler = wide ? sign_double<true> : sign_single<true>;
-  } else {
-    out.handler = wide ? copy_sign<double> : copy_sign<float>;
-  }
-}
-
-bool decode_testp(Decoder& decoder) {
-  if (decoder.base() != "testp") return false;
-  Instruction& out = decoder.out;
-  constexpr std::string_view kProperties[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-  bool found = false;
-  for (std::uint16_t i = 0; i < 6; ++i) {
-    if (!decoder.suffixes.take(kProperties[i])) continue;
-    out.mode = i;
-    found = true;
-  }
-  const Type type = decoder.suffixes.take_type();
-  if (!found || (type != Type::kF32 && type != Type::kF64)) decoder.unknown();
-  decoder.expect_operands(2, 2);
-  out.kind = InstructionClass::kFloat32;
-  out.handler = test_property;
-  out.d = decoder.predicate_destination(decoder.operand(0));
-  out.a = decoder.source(decoder.operand(1), type);
-  out.a_width = static_cast<std::uint8_t>(bytes(type));
-  return true;
-}
-
 }  // namespace
 
 bool decode_float(Decoder& decoder) {
-  if (decode_testp(decoder)) return true;
   const OpRow* row = nullptr;
   for (const OpRow& candidate : kRows) {
     if (candidate.name == decoder.base()) row = &candidate;
@@ -518,15 +361,9 @@ bool decode_float(Decoder& decoder) {
   decoder.suffixes.take_type();
   Instruction& out = decoder.out;
   out.kind = *type == Type::kF64 ? InstructionClass::kFloat64 : InstructionClass::kFloat32;
-  const bool simple =
-      is_extreme(row->op) || row->op == FloatOp::kAbs || row->op == FloatOp::kNeg || row->op == FloatOp::kCopysign;
-  if (simple && *type == Type::kF32x2) decoder.unknown();
-  if (simple)
-    choose_simple(decoder, row->op, *type);
-  else
-    choose_arithmetic(decoder, row->op, *type);
+  choose_arithmetic(decoder, row->op, *type);
   if (out.handler == nullptr) decoder.unknown();
-  const std::size_t sources = is_extreme(row->op) && decoder.operands() == 4 ? 3 : row->sources;
+  const std::size_t sources = row->sources;
   decoder.expect_operands(sources + 1, sources + 1);
   out.d = decoder.destination(decoder.operand(0), bytes(*type));
   out.a = decoder.source(decoder.operand(1), *type);

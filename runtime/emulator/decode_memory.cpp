@@ -271,11 +271,20 @@ bool decode_memory(Decoder& decoder) {
     decoder.out.kind = InstructionClass::kBarrier;
     decoder.out.handler = device ? fence : nothing;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority") {
-    decoder.suffixes.clear();
+    for (std::string_view word :
+         {"global", "local", "const", "param", "tensormap", "L1", "L2", "L2::evict_normal", "L2::evict_last"}) {
+      decoder.suffixes.take(word);
+    }
     decoder.out.kind = InstructionClass::kLoadStore;
     decoder.out.handler = nothing;
   } else if (base == "createpolicy") {  // policies guide the cache only; any value does
-    decoder.suffixes.clear();
+    Suffixes& suffixes = decoder.suffixes;
+    if (!suffixes.take("fractional") && !suffixes.take("range")) decoder.unknown();
+    for (std::string_view word :
+         {"L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged", "global", "b64"}) {
+      // A policy of its own for hits and for misses may name the same word twice.
+      while (suffixes.take(word)) continue;
+    }
     decoder.out.kind = InstructionClass::kMove;
     decoder.out.handler = convert_address;
     decoder.out.d = decoder.destination(decoder.operand(0), 8);

@@ -1,0 +1,17 @@
+// What the files of access share: access.cpp chooses the space, access_global.cpp and access_shared.cpp know theirs.
+#pragma once
+
+#include <string>
+
+#include "runtime/emulator/access.h"
+
+namespace fusec::emulator {
+
+const char* verb(Access access);  // "load"
+// Reports an address that is no multiple of the access's width.
+bool misaligned(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::string& where);
+// All lanes of one access to global memory.
+void resolve_global_lanes(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses,
+                          Hosts& hosts);
+
+}  // namespace fusec::emulator

@@ -1,0 +1,244 @@
+// Shared memory of a block and its cluster: bounds, races, asynchronous copies, proxies.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/emulator/access_parts.h"
+
+namespace fusec::emulator {
+namespace {
+
+std::uint16_t thread_of(const Warp& warp, int lane) {
+  return static_cast<std::uint16_t>(warp.number * kLanes + lane);
+}
+
+class SharedAccess {
+ public:
+  SharedAccess(Warp& warp, Block& home, int lane, const Request& request)
+      : warp_(warp),
+        home_(home),
+        lane_(lane),
+        request_(request),
+        remote_(&home != warp.block),
+        row_(remote_ ? home.row_of_rank(warp.block->rank) : warp.number),
+        thread_(request.async && request.access != Access::kRead ? kAsyncWriter
+                : remote_ ? static_cast<std::uint16_t>(kRemoteThread + warp.block->rank)
+                          : thread_of(warp, lane)) {
+    races_ = home.launch->options->check_races;
+    if (!remote_) return;
+    if (request.strong || request.access == Access::kAtomic) warp.block->did_strong = true;
+    if (!request.async) home.remote_times[warp.block->rank] = home.now;
+    races_ = races_ && !home.synchronizes() && !warp.block->synchronizes();
+  }
+
+  // False where the access must not be carried out.
+  bool touch(std::uint32_t offset, const std::byte* data) {
+    const std::uint32_t end = offset + request_.bytes;
+    for (std::uint32_t at = offset; at < end;) {
+      const std::uint32_t stop = std::min(end, (at | 3u) + 1);
+      const auto mask = static_cast<std::uint8_t>(((1u << (stop - at)) - 1) << (at % 4));
+      SharedWord& word = home_.shadow[at / 4];
+      if ((word.allocated & mask) != mask) {
+        finding(FindingKind::kOutOfBounds,
+                fmt::format("{} of {} bytes outside the block's shared memory", verb(), request_.bytes), at);
+        return false;
+      }
+      if ((word.pending & mask) != 0) {
+        finding(FindingKind::kAsyncRead, "touches bytes that an asynchronous copy has not yet been waited for", at);
+      }
+      if (request_.access == Access::kRead)
+        read(word, mask, at);
+      else
+        write(word, mask, at, data == nullptr ? nullptr : data + (at - offset), stop - at);
+      at = stop;
+    }
+    return true;
+  }
+
+ private:
+  const char* verb() const {
+    return request_.access == Access::kRead ? "load" : request_.access == Access::kWrite ? "store" : "atomic";
+  }
+
+  void finding(FindingKind kind, std::string message, std::uint32_t at) const {
+    std::string variable;
+    const Program& program = *warp_.program;
+    for (const Placed& placed : program.shared) {
+      // The gap behind a variable is its own guard.
+      if (at >= placed.offset && at < placed.offset + placed.bytes + 128) variable = placed.name;
+    }
+    if (at >= program.dynamic_shared_offset && program.dynamic_shared_offset < home_.shared.size()) {
+      variable = "dynamic shared memory";
+    }
+    report(warp_, lane_, kind, std::move(message), at, std::move(variable));
+  }
+
+  bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(row_, column) >= time; }
+
+  std::size_t column_of(std::uint16_t thread) const {
+    if (thread == kAsyncWriter) return home_.warps.size();
+    return thread >= kRemoteThread ? home_.column_of_rank(thread - kRemoteThread) : thread / kLanes;
+  }
+
+  bool unordered_writer(const SharedWord& word, std::uint8_t mask) const {
+    return (word.written_bytes & mask) != 0 && word.writer != thread_ &&
+           !ordered(column_of(word.writer), word.write_time);
+  }
+
+  // Bulk copies and wgmma see what threads have stored only behind a fence.proxy.async, of the writer or of the issuer.
+  void check_proxy(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
+    if (!request_.async || remote_ || word.writer >= kRemoteThread || (word.written_bytes & mask) == 0) return;
+    const std::size_t writer = word.writer / kLanes, columns = home_.columns();
+    if (home_.fenced[writer * columns + writer] >= word.write_time ||
+        home_.fenced[warp_.number * columns + writer] >= word.write_time) {
+      return;
+    }
+    finding(FindingKind::kProxyFence, "reads asynchronously what threads stored, without fence.proxy.async between",
+            at);
+  }
+
+  void race(const char* what, std::uint32_t at, std::uint32_t other) const {
+    std::string who = other == kSeveralReaders ? "other threads"
+                      : other == kAsyncWriter  ? "an asynchronous copy"
+                      : other >= kRemoteThread ? fmt::format("block {} of the cluster", other - kRemoteThread)
+                      : remote_                ? fmt::format("thread {} of block {} of the cluster", other, home_.rank)
+                                               : fmt::format("thread {}", other);
+    finding(FindingKind::kSharedRace, fmt::format("{} {} without a barrier between", what, who), at);
+  }
+
+  void read(SharedWord& word, std::uint8_t mask, std::uint32_t at) {
+    if ((word.written & mask) != mask) {
+      finding(FindingKind::kUnwrittenRead, "reads shared memory that nobody has written", at);
+      word.written |= mask;  // said once
+    }
+    if (!races_) return;
+    if (unordered_writer(word, mask) && !(request_.strong && word.strong_write)) {
+      if (word.writer == kAsyncWriter) {
+        finding(FindingKind::kAsyncRead, "reads what a bulk copy brings without waiting for its mbarrier", at);
+      } else {
+        race("reads what was written by", at, word.writer);
+      }
+    }
+    check_proxy(word, mask, at);
+    if (word.read_time != home_.now || word.read_bytes != mask) forget_ordered_readers(word, mask);
+    if (word.reading_warps == 0 && word.reading_blocks == 0)
+      word.reader = thread_;
+    else if (word.reader != thread_)
+      word.reader = kSeveralReaders;
+    if (remote_)
+      word.reading_blocks = static_cast<std::uint16_t>(word.reading_blocks | 1u << warp_.block->rank);
+    else
+      word.reading_warps |= 1u << warp_.number;
+    word.read_bytes = mask;
+    word.read_time = home_.now;
+  }
+
+  void forget_ordered_readers(SharedWord& word, std::uint8_t mask) const {
+    if (word.read_bytes != mask) {
+      word.reading_warps = 0;
+      word.reading_blocks = 0;
+      return;
+    }
+    for (std::size_t rank = 0; word.reading_blocks != 0 && rank < home_.ranks; ++rank) {
+      if (!ordered(home_.column_of_rank(rank), word.read_time)) continue;
+      word.reading_blocks = static_cast<std::uint16_t>(word.reading_blocks & ~(1u << rank));
+    }
+    std::uint32_t left = word.reading_warps;
+    while (left != 0) {
+      const auto other = static_cast<std::uint32_t>(std::countr_zero(left));
+      left &= left - 1;
+      if (ordered(other, word.read_time)) word.reading_warps &= ~(1u << other);
+    }
+  }
+
+  void write(SharedWord& word, std::uint8_t mask, std::uint32_t at, const std::byte* data, std::uint32_t bytes) {
+    const bool changes =
+        data == nullptr || (word.written & mask) != mask || std::memcmp(&home_.shared[at], data, bytes) != 0;
+    if (request_.access == Access::kAtomic && (word.written & mask) != mask) {
+      finding(FindingKind::kUnwrittenRead, "updates shared memory that nobody has written", at);
+    }
+    if (races_ && changes) {
+      const bool strong = request_.strong || request_.access == Access::kAtomic;
+      if (unordered_writer(word, mask) && !(strong && word.strong_write)) {
+        race("writes over what was written by", at, word.writer);
+      }
+      if (!strong) check_readers(word, mask, at);
+    }
+    const bool same = word.writer == thread_ && word.write_time == home_.now;
+    // A thread's atomic behind its own plain store does not hide that store from the others' atomics.
+    if (same && request_.access == Access::kAtomic && !word.strong_write && (word.written_bytes & mask) == mask) return;
+    word.written_bytes = same ? word.written_bytes | mask : mask;
+    word.written |= mask;
+    word.writer = thread_;
+    word.write_time = home_.now;
+    word.strong_write = request_.strong || request_.access == Access::kAtomic;
+    word.reading_warps = 0;
+    word.reading_blocks = 0;
+    word.read_time = 0;
+    word.read_bytes = 0;
+  }
+
+  void check_readers(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
+    if ((word.read_bytes & mask) == 0) return;
+    for (std::size_t rank = 0; word.reading_blocks != 0 && rank < home_.ranks; ++rank) {
+      if ((word.reading_blocks >> rank & 1) == 0 || (remote_ && rank == warp_.block->rank)) continue;
+      if (ordered(home_.column_of_rank(rank), word.read_time)) continue;
+      race("writes over what was read by", at, static_cast<std::uint32_t>(kRemoteThread + rank));
+      return;
+    }
+    std::uint32_t left = word.reading_warps;
+    while (left != 0) {
+      const auto other = static_cast<std::uint32_t>(std::countr_zero(left));
+      left &= left - 1;
+      if (!remote_ && other == warp_.number && word.reader == thread_) continue;
+      if (ordered(other, word.read_time)) continue;
+      race("writes over what was read by", at, word.reader);
+      return;
+    }
+  }
+
+  Warp& warp_;
+  Block& home_;
+  int lane_;
+  const Request& request_;
+  bool remote_;      // another block of the cluster than the warp's
+  std::size_t row_;  // of home_.seen
+  std::uint16_t thread_;
+  bool races_ = false;
+};
+
+}  // namespace
+
+Block* block_of_shared(Warp& warp, std::uint64_t address) {
+  const std::uint64_t rank = address >> kRankShift;
+  if (rank == 0) return warp.block;
+  const std::vector<std::unique_ptr<Block>>& blocks = warp.block->cluster->blocks;
+  return rank <= blocks.size() ? blocks[rank - 1].get() : nullptr;
+}
+
+std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data) {
+  Block* home = block_of_shared(warp, address);
+  const std::uint64_t offset = address & ((1u << kRankShift) - 1);
+  if (home == nullptr || offset + request.bytes > home->shared.size()) {
+    report(warp, lane, FindingKind::kOutOfBounds,
+           fmt::format("{} of {} bytes outside the block's shared memory", verb(request.access), request.bytes),
+           address);
+    return nullptr;
+  }
+  if (misaligned(warp, lane, address, request, {})) return nullptr;
+  if (home->live_threads == 0) {
+    report(warp, lane, FindingKind::kSharedRace,
+           fmt::format("{} of the shared memory of block {} of the cluster, which has exited", verb(request.access),
+                       home->rank),
+           address);
+    return nullptr;
+  }
+  SharedAccess access(warp, *home, lane, request);
+  if (!access.touch(static_cast<std::uint32_t>(offset), data)) return nullptr;
+  // Stored at once, so that the next lane's store of the same value is seen to change nothing.
+  if (data != nullptr) std::memcpy(&home->shared[offset], data, request.bytes);
+  return &home->shared[offset];
+}
+
+}  // namespace fusec::emulator
