@@ -196,6 +196,11 @@ OpPattern derived_pattern(const Graph& graph, const Node& node, PatternSource so
   return Reading(graph, node).kind();
 }
 
+void require_allowed_kinds(const Graph& graph, PatternSource source) {
+  for (const Node& node : graph.nodes)
+    if (node.pattern && !node.op->custom) require_not_below(graph, node, derived_pattern(graph, node, source));
+}
+
 std::vector<OpPattern> annotate(const Graph& graph, PatternSource source) {
   std::vector<OpPattern> kinds;
   kinds.reserve(graph.nodes.size());

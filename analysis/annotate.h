@@ -30,6 +30,9 @@ constexpr PatternSource pattern_source(Strategy strategy) {
 // free).
 std::vector<OpPattern> annotate(const Graph& graph, PatternSource source);
 
+// Throws as `annotate` does: for the nodes of a file, before any of them are rewritten or dropped.
+void require_allowed_kinds(const Graph& graph, PatternSource source);
+
 // The derived kind of one node, whatever the file says.
 OpPattern derived_pattern(const Graph& graph, const Node& node, PatternSource source);
 

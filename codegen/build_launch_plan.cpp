@@ -245,7 +245,7 @@ class Builder {
     step.arguments[1].buffer = std::move(source);
     step.reads = {from};
     step.writes = {written};
-    step.group = plan_.groups.empty() ? 0 : static_cast<std::uint32_t>(plan_.groups.size() - 1);
+    step.group = kNone;
     result_.steps.push_back(std::move(step));
   }
 

@@ -49,7 +49,7 @@ struct LaunchStep {
   IndexExpr dynamic_shared = 0;
   IndexExpr bytes = 0;                 // kCopy
   NodeId node = kNone;                 // kExternal, kCollective
-  std::uint32_t group = 0;             // of the plan
+  std::uint32_t group = 0;             // of the plan; kNone: a copy at the end, of none
   std::vector<ValueId> reads, writes;  // values behind the buffer arguments, for messages and checks
 };
 

@@ -51,6 +51,7 @@ void rewrite(CompilationState& state) {
 }
 
 void note_kept_apart(CompilationState& state) {
+  require_allowed_kinds(state.planned->graph, pattern_source(state.options.strategy));
   keep_apart(state.planned->graph, state.options.no_fuse_ops, state.options.no_fuse_nodes);
 }
 
@@ -94,7 +95,8 @@ void compile_source(CompilationState& state) {
 
 constexpr Pass kPasses[] = {
     {"read", "reads the model, checks every rule of the format, infers all types", CompilationPart::kRead, nullptr},
-    {"keep-apart", "notes which ops and nodes the user keeps out of fusion", CompilationPart::kGraph, note_kept_apart},
+    {"keep-apart", "takes what the user says of nodes: pattern kinds, and which ops and nodes stay out of fusion",
+     CompilationPart::kGraph, note_kept_apart},
     {"remove-dead", "drops what no output needs, takes nodes by depth from the outputs (under full)",
      CompilationPart::kGraph, rewrite<remove_dead>, true},
     {"fold-constants", "evaluates what is made of constants alone (under full)", CompilationPart::kGraph,

@@ -59,6 +59,10 @@ Geometry checked_geometry(const OpCall& call, std::size_t spatial) {
     fail(attribute_place("groups"), "number of groups", std::to_string(call.attributes.integer("groups", 1)),
          "1 or more");
   Geometry g = geometry_of(call.attributes, spatial, weight.shape);
+  const Bounds bounds{call.symbols, {}, {}};
+  if (g.groups > 1 && range_of(weight.shape[0], bounds).max < g.groups)
+    fail(attribute_place("groups"), "more groups than channels", std::to_string(g.groups),
+         "at most " + to_string(weight.shape[0], call.symbols));
   if (padding && std::holds_alternative<std::string>(*padding) && std::get<std::string>(*padding) == "same")
     for (const std::int64_t s : g.stride)
       if (s != 1)
