@@ -168,6 +168,10 @@ Graph Graph::emptied() const {
   graph.type_index_ = type_index_;
   graph.attribute_sets_ = attribute_sets_;
   graph.attribute_index_ = attribute_index_;
+  graph.nodes.reserve(nodes.size());
+  graph.values_.reserve(values_.size());
+  graph.value_names_.reserve(value_names_.size());
+  graph.node_names_.reserve(node_names_.size());
   return graph;
 }
 

@@ -25,7 +25,7 @@ void replace_graph(CanonicalGraph& canonical, Graph graph, const std::vector<Nod
   }
   canonical.graph = std::move(graph);
   canonical.stands_for = std::move(stands_for);
-  canonical.looked_through.clear();
+  canonical.heirs.clear();
 }
 
 }  // namespace fusec

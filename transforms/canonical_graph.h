@@ -7,7 +7,6 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
@@ -20,9 +19,9 @@ struct CanonicalGraph {
   std::vector<std::vector<std::string>> stands_for;  // by node of `graph`: the file's nodes whose work it does
   std::vector<std::string> dropped;                  // those that no output needs
   std::vector<std::string> folded;                   // those whose values are constants, known now
-  // Of a node that was looked through (a permute before a permute): the node that does its work as well, should nobody
-  // else need it.
-  std::unordered_map<NodeId, NodeId> looked_through;
+  // Of a node that went, or that was looked through (a permute before a permute): the node that does its work as well,
+  // should nobody read it any more.
+  std::vector<NodeId> heirs;  // by node, kNone for none; or empty
 };
 
 // Of the graph that the file gives: each node stands for itself.

@@ -54,16 +54,22 @@ std::vector<bool> read_values(const Graph& graph, const std::vector<NodeId>& ord
   return read;
 }
 
-// The node that does a dead node's work as well; the way to it is short, and cut where it turns in a circle.
-NodeId heir_of(const CanonicalGraph& canonical, const std::vector<NodeId>& kept, NodeId dead) {
-  NodeId n = dead;
-  for (std::size_t step = 0; step <= canonical.looked_through.size(); ++step) {
-    const auto it = canonical.looked_through.find(n);
-    if (it == canonical.looked_through.end()) return kDropped;
-    n = it->second;
-    if (kept[n] != kDropped) return kept[n];
+// What becomes of the nodes that go: what becomes of their heirs. Each is asked once, however long the way; a circle of
+// heirs leads nowhere.
+void inherit(const CanonicalGraph& canonical, std::vector<NodeId>& fates) {
+  if (canonical.heirs.empty()) return;
+  std::vector<std::uint8_t> asked(fates.size(), 0);
+  std::vector<NodeId> way;
+  for (NodeId dead = 0; dead < fates.size(); ++dead) {
+    way.clear();
+    NodeId n = dead;
+    while (fates[n] == kDropped && !asked[n]) {
+      asked[n] = 1;
+      way.push_back(n);
+      if (canonical.heirs[n] != kNone) n = canonical.heirs[n];
+    }
+    for (const NodeId on_the_way : way) fates[on_the_way] = fates[n];
   }
-  return kDropped;
 }
 
 }  // namespace
@@ -75,11 +81,9 @@ void remove_dead(CanonicalGraph& canonical) {
   const auto unread = [&](const Constant& constant) { return constant.data && !read[constant.value]; };
   if (is_as_it_was(order, from) && std::none_of(from.constants.begin(), from.constants.end(), unread)) return;
   GraphCopy copy(from, [&](const Constant& constant) { return !unread(constant); });
-  std::vector<NodeId> kept(from.nodes.size(), kDropped);
-  for (const NodeId n : order) kept[n] = copy.keep(from.nodes[n]);
-  std::vector<NodeId> fates = kept;
-  for (NodeId n = 0; n < fates.size(); ++n)
-    if (kept[n] == kDropped) fates[n] = heir_of(canonical, kept, n);
+  std::vector<NodeId> fates(from.nodes.size(), kDropped);
+  for (const NodeId n : order) fates[n] = copy.keep(from.nodes[n]);
+  inherit(canonical, fates);
   replace_graph(canonical, std::move(copy).finish(), fates);
 }
 

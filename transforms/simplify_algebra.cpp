@@ -1,11 +1,13 @@
 #include "transforms/simplify_algebra.h"
 
 #include <bit>
+#include <map>
+#include <tuple>
+#include <unordered_map>
 
 #include "ir/expr.h"
 #include "ir/formula.h"
 #include "ir/hash.h"
-#include "transforms/graph_copy.h"
 #include "transforms/remove_dead.h"
 #include "transforms/rule_matcher.h"
 
@@ -24,28 +26,64 @@ struct KeyHash {
   }
 };
 
-class Simplification {
+// Nodes found by what they compute: op, attributes, operands and type. Numbers of nodes in a table of twice their
+// count, each at the first free place from that of its hash on.
+class ComputedNodes {
  public:
-  explicit Simplification(CanonicalGraph& canonical)
-      : canonical_(canonical),
-        from_(canonical.graph),
-        copy_(from_),
-        is_output_(from_.value_count(), false),
-        fates_(from_.nodes.size(), kDropped) {}
+  explicit ComputedNodes(const Graph& graph)
+      : graph_(graph), slots_(std::bit_ceil(2 * graph.nodes.size() + 1), kNone) {}
 
-  void run() {
-    for (const ValueId v : from_.outputs) is_output_[v] = true;
-    for (NodeId n = 0; n < from_.nodes.size(); ++n) simplify(n);
-    find_homes();
-    std::unordered_map<NodeId, NodeId> looked_through;
-    for (const auto& [inner, outer] : looked_through_)
-      if (fates_[outer] != kDropped && fates_[outer] != inner) looked_through[inner] = fates_[outer];
-    replace_graph(canonical_, std::move(copy_).finish(), fates_);
-    canonical_.looked_through = std::move(looked_through);
+  // A node added before that computes the same, else `n`, which is added.
+  NodeId find_or_add(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    std::size_t at = hash_of(node) & (slots_.size() - 1);
+    while (slots_[at] != kNone && !same(graph_.nodes[slots_[at]], node)) at = (at + 1) & (slots_.size() - 1);
+    if (slots_[at] == kNone) slots_[at] = n;
+    return slots_[at];
   }
 
  private:
-  Graph& to() { return copy_.graph(); }
+  std::size_t hash_of(const Node& node) const {
+    std::size_t h = hash_mix(node.attributes, reinterpret_cast<std::uintptr_t>(node.op));
+    for (const ValueId v : node.inputs) h = hash_mix(h, v);
+    return h * 0x9e3779b97f4a7c15ull >> 16;
+  }
+  bool same(const Node& a, const Node& b) const {
+    return a.op == b.op && a.attributes == b.attributes && a.inputs == b.inputs &&
+           graph_.value(a.first_output).type == graph_.value(b.first_output).type;
+  }
+
+  const Graph& graph_;
+  std::vector<NodeId> slots_;
+};
+
+// Works in place: what goes stays as a node that nobody reads, until remove_dead takes it away.
+class Simplification {
+ public:
+  explicit Simplification(CanonicalGraph& canonical)
+      : graph_(canonical.graph), heirs_(canonical.heirs), now_(graph_.value_count(), kNone), computed_(graph_) {
+    for (ValueId v = 0; v < now_.size(); ++v) now_[v] = v;
+    heirs_.assign(graph_.nodes.size(), kNone);
+    is_output_.assign(graph_.value_count(), false);
+    for (const ValueId v : graph_.outputs) is_output_[v] = true;
+  }
+
+  void run() {
+    merge_numbers();
+    for (NodeId n = 0; n < graph_.nodes.size(); ++n) simplify(n);
+  }
+
+ private:
+  using NumberKey = std::tuple<Category, std::int64_t, std::uint64_t>;
+  static NumberKey key_of(const Scalar& s) { return {s.category, s.integer, std::bit_cast<std::uint64_t>(s.real)}; }
+
+  // Equal numbers are one value, so that duplicates are seen.
+  void merge_numbers() {
+    std::map<NumberKey, ValueId> first;
+    for (ValueId v = 0; v < now_.size(); ++v)
+      if (graph_.value(v).kind == Value::Kind::kNumber)
+        now_[v] = first.emplace(key_of(graph_.number(v)), v).first->second;
+  }
 
   bool has_output(const Node& node) const {
     for (std::uint32_t o = 0; o < node.output_count; ++o)
@@ -54,45 +92,70 @@ class Simplification {
   }
 
   void simplify(NodeId n) {
-    const Node& old = from_.nodes[n];
-    Node node = copy_.with_new_operands(old);
-    const bool free = old.fuse && !old.pattern && !old.op->custom && old.op->special == Special::kNone;
-    const bool keep_node = !free || has_output(old);
-    if (free && old.output_count == 1 && apply_rules(n, node, keep_node)) return;
-    if (!keep_node && (remove_identity(old, node) || merge_duplicate(old, node))) return;
-    fates_[n] = copy_.add(std::move(node), old);
+    Node& node = graph_.nodes[n];
+    for (ValueId& v : node.inputs) {
+      if (v == kNone) continue;
+      if (!homeless_.empty()) take_in(n, v);
+      v = now_[v];
+    }
+    const bool free = node.fuse && !node.pattern && !node.op->custom && node.op->special == Special::kNone;
+    const bool keep_node = !free || has_output(node);
+    if (!keep_node && remove_identity(n)) return;
+    if (free && node.output_count == 1 && apply_rules(n, keep_node)) return;
+    if (!keep_node) merge_duplicate(n);
   }
 
-  // True where a value that is there already takes the node's place; else the node may have become another.
-  bool apply_rules(NodeId n, Node& node, bool keep_node) {
-    const Node& old = from_.nodes[n];
-    const ValueType& type = from_.type(old.first_output);
-    if (type.is_tuple) return false;
+  // Users of the node's results take those that begin with `value`. The node's name stands with the node that has that
+  // value; where it is an input, or stands apart, with the first node that reads it.
+  void replace(NodeId n, ValueId value) {
+    const Node& node = graph_.nodes[n];
+    for (std::uint32_t o = 0; o < node.output_count; ++o) now_[node.first_output + o] = value + o;
+    const NodeId producer = graph_.value(value).producer;
+    if (producer != kNone && graph_.nodes[producer].fuse)
+      heirs_[n] = producer;
+    else
+      homeless_.emplace(node.first_output, n);
+  }
+
+  void take_in(NodeId reader, ValueId read) {
+    const auto it = homeless_.find(read);
+    if (it == homeless_.end() || !graph_.nodes[reader].fuse) return;
+    heirs_[it->second] = reader;
+    homeless_.erase(it);
+  }
+
+  // Where a value that is there already takes the node's place, true; else the node may have become another.
+  bool apply_rules(NodeId n, bool keep_node) {
+    const ValueId result = graph_.nodes[n].first_output;
+    if (graph_.type(result).is_tuple) return false;
     for (int step = 0; step < kMostRewrites; ++step) {
-      std::optional<Replacement> replacement = matcher_.apply(to(), node, type.tensor, keep_node);
+      std::optional<Replacement> replacement =
+          matcher_.apply(graph_, graph_.nodes[n], graph_.tensor(result), keep_node);
       if (!replacement) return false;
-      for (const NodeId inner : replacement->looked_through) looked_through_.emplace(inner, n);
+      for (const NodeId inner : replacement->looked_through)
+        if (heirs_[inner] == kNone) heirs_[inner] = n;
       if (replacement->value != kNone) {
-        copy_.replace(old.first_output, replacement->value);
+        replace(n, replacement->value);
         return true;
       }
-      node = std::move(replacement->node);
+      graph_.nodes[n] = std::move(replacement->node);
+      if (!keep_node && remove_identity(n)) return true;
     }
     return false;
   }
 
   // What the node's formula depends on: numbers by their values, operands by their types.
-  Key signature(const Node& node, TypeId result) const {
-    const Graph& graph = copy_.graph();
-    Key key{reinterpret_cast<std::uintptr_t>(node.op), node.attributes};
+  const Key& signature(const Node& node, TypeId result) {
+    Key& key = signature_;
+    key.assign({reinterpret_cast<std::uintptr_t>(node.op), node.attributes});
     for (const ValueId v : node.inputs) {
       if (v == kNone) {
         key.push_back(kNone);
         continue;
       }
-      key.push_back(graph.value(v).type);
-      if (graph.value(v).kind == Value::Kind::kNumber) {
-        const Scalar& s = graph.number(v);
+      key.push_back(graph_.value(v).type);
+      if (graph_.value(v).kind == Value::Kind::kNumber) {
+        const Scalar& s = graph_.number(v);
         key.insert(key.end(), {std::uint64_t{1} << 40, static_cast<std::uint64_t>(s.category),
                                static_cast<std::uint64_t>(s.integer), std::bit_cast<std::uint64_t>(s.real)});
       }
@@ -106,19 +169,20 @@ class Simplification {
     constexpr std::size_t kNo = SIZE_MAX;
     if (!node.op->formula) return kNo;
     bool candidate = false;
-    for (const ValueId v : node.inputs) candidate = candidate || (v != kNone && to().value(v).type == type);
+    for (const ValueId v : node.inputs) candidate = candidate || (v != kNone && graph_.value(v).type == type);
     if (!candidate) return kNo;
-    const auto [it, fresh] = identities_.emplace(signature(node, type), kNo);
-    if (!fresh) return it->second;
-    ExprPool pool(to().symbols);
+    const Key& key = signature(node, type);
+    if (const auto known = identities_.find(key); known != identities_.end()) return known->second;
+    const auto it = identities_.emplace(key, kNo).first;
+    ExprPool pool(graph_.symbols);
     std::vector<IndexExpr> index;
-    const std::vector<ValueType> results{to().type_by_id(type)};
+    const std::vector<ValueType> results{graph_.type_by_id(type)};
     for (const Dim& dim : results[0].tensor.shape) {
       if (dim.is(0)) return kNo;  // nothing is loaded from an empty tensor
       index.push_back(IndexExpr::axis(pool.new_axis(dim)));
     }
-    const std::vector<Operand> operands = to().operands(node);
-    Formula formula(pool, operands, to().attributes(node), results);
+    const std::vector<Operand> operands = graph_.operands(node);
+    Formula formula(pool, operands, graph_.attributes(node), results);
     const ExprNode& root = pool[node.op->formula(formula, 0, index)];
     if (root.op != ExprOp::kLoad || root.args[0] != kNoExpr) return kNo;
     for (std::size_t d = 0; d < index.size(); ++d) {
@@ -126,59 +190,35 @@ class Simplification {
       if (root.indices.size() != index.size() || (root.indices[d] != index[d] && !one)) return kNo;
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i] == root.source && to().value(node.inputs[i]).type == type) return it->second = i;
+      if (node.inputs[i] == root.source && graph_.value(node.inputs[i]).type == type) return it->second = i;
     return kNo;
   }
 
-  bool remove_identity(const Node& old, const Node& node) {
-    if (old.output_count != 1) return false;
-    const std::size_t i = identity_operand(node, from_.value(old.first_output).type);
+  bool remove_identity(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    if (node.output_count != 1) return false;
+    const std::size_t i = identity_operand(node, graph_.value(node.first_output).type);
     if (i == SIZE_MAX) return false;
-    copy_.replace(old.first_output, node.inputs[i]);
+    replace(n, node.inputs[i]);
     return true;
   }
 
-  bool merge_duplicate(const Node& old, const Node& node) {
-    if (!node.op->deterministic) return false;
-    Key key{reinterpret_cast<std::uintptr_t>(node.op), node.attributes};
-    key.insert(key.end(), node.inputs.begin(), node.inputs.end());
-    key.push_back(from_.value(old.first_output).type);
-    const auto [it, fresh] = computed_.emplace(std::move(key), static_cast<NodeId>(to().nodes.size()));
-    if (fresh) return false;
-    const Node& same = to().nodes[it->second];
-    for (std::uint32_t o = 0; o < old.output_count; ++o) copy_.replace(old.first_output + o, same.first_output + o);
-    return true;
+  void merge_duplicate(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    if (!node.op->deterministic) return;
+    const NodeId same = computed_.find_or_add(n);
+    if (same != n) replace(n, graph_.nodes[same].first_output);
   }
 
-  // Where the nodes that went are at home: with the node that now has their value; where that is an input or stands
-  // apart, with the first node that reads it. From the last to the first, since the readers' homes must be known.
-  void find_homes() {
-    const Uses uses = uses_of(from_);
-    for (NodeId n = static_cast<NodeId>(from_.nodes.size()); n-- > 0;) {
-      if (fates_[n] != kDropped) continue;
-      const Node& old = from_.nodes[n];
-      const NodeId producer = to().value(copy_.now(old.first_output)).producer;
-      if (producer != kNone && to().nodes[producer].fuse) {
-        fates_[n] = producer;
-        continue;
-      }
-      for (const NodeId user : uses.of(old.first_output)) {
-        if (fates_[user] == kDropped || !to().nodes[fates_[user]].fuse) continue;
-        fates_[n] = fates_[user];
-        break;
-      }
-    }
-  }
-
-  CanonicalGraph& canonical_;
-  const Graph& from_;
-  GraphCopy copy_;
+  Graph& graph_;
+  std::vector<NodeId>& heirs_;
+  std::vector<ValueId> now_;  // by value: the one that its readers take
   std::vector<bool> is_output_;
-  std::vector<NodeId> fates_;
   RuleMatcher matcher_;
   std::unordered_map<Key, std::size_t, KeyHash> identities_;
-  std::unordered_map<Key, NodeId, KeyHash> computed_;
-  std::unordered_map<NodeId, NodeId> looked_through_;  // a new node: the first old one whose rule found it
+  Key signature_;
+  ComputedNodes computed_;
+  std::unordered_map<ValueId, NodeId> homeless_;  // nodes that went, by their result, until somebody reads it
 };
 
 }  // namespace
