@@ -134,6 +134,7 @@ bool decode_matrix(Decoder& decoder);
 bool decode_mbarrier(Decoder& decoder);
 bool decode_bulk(Decoder& decoder);
 bool decode_wgmma(Decoder& decoder);
+bool decode_wmma(Decoder& decoder);
 bool decode_cluster(Decoder& decoder);
 bool decode_store_async(Decoder& decoder);
 bool decode_tensor_map(Decoder& decoder);

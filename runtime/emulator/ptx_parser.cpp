@@ -1,36 +1,19 @@
 // Recursive descent over the tokens of a PTX file. Depth is bounded by kMaxDepth, sizes by the kMax... constants, so
 // that no text can make it crash or eat the machine's memory.
-#include <bit>
-#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 
-#include "runtime/emulator/ptx_lexer.h"
+#include "runtime/emulator/ptx_declaration.h"
 #include "runtime/emulator/ptx_module.h"
+#include "runtime/emulator/ptx_scope.h"
+#include "runtime/emulator/ptx_token_reader.h"
 
 namespace fusec::emulator {
 namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr std::uint64_t kMaxRegisters = 1u << 18;
-constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 32;
-constexpr std::uint64_t kMaxInitializedBytes = std::uint64_t{1} << 28;
-constexpr std::uint32_t kNoLabel = 0xffffffffu;
-
-// Names declared between two braces. Labels may be used before they are declared, so they are resolved at the end of
-// the function, walking outwards from the scope of the use.
-struct Scope {
-  int parent = -1;
-  std::unordered_map<std::string_view, std::uint32_t> registers;
-  struct Range {
-    std::uint32_t first, count;
-  };
-  std::unordered_map<std::string_view, Range> register_ranges;  // "%r" of %r<5>
-  std::unordered_map<std::string_view, std::uint32_t> variables;
-  std::unordered_map<std::string_view, std::uint32_t> labels;
-  std::map<std::string_view, std::vector<std::string_view>> label_lists;  // .branchtargets
-};
 
 struct Fixup {
   std::uint32_t instruction;
@@ -39,112 +22,62 @@ struct Fixup {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file) : tokens_(lex_ptx(text, file)) { module_.file = file; }
+  Parser(std::string_view text, const std::string& file) : in_(text, file) { module_.file = file; }
 
   PtxModule run() {
-    while (peek().kind != Token::Kind::kEnd) module_item();
+    while (in_.peek().kind != Token::Kind::kEnd) module_item();
     return std::move(module_);
   }
 
  private:
-  // ---- tokens
-  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
-  const Token& take() {
-    const Token& token = peek();
-    if (at_ + 1 < tokens_.size()) ++at_;
-    return token;
-  }
-  bool accept(std::string_view punctuation) {
-    if (!peek().is(punctuation)) return false;
-    take();
-    return true;
-  }
-  bool accept_dot(std::string_view word) {
-    if (!peek().is_dot(word)) return false;
-    take();
-    return true;
-  }
-  [[noreturn]] void fail(std::string what, std::string expected = {}) const {
-    throw_ptx_error(module_.file, peek().line, std::move(what), shown(peek()), std::move(expected));
-  }
-  static std::string shown(const Token& token) {
-    if (token.kind == Token::Kind::kEnd) return "the end of the file";
-    return (token.kind == Token::Kind::kDotWord ? "." : "") + std::string(token.text.substr(0, 80));
-  }
-  void expect(std::string_view punctuation) {
-    if (!accept(punctuation)) fail("unexpected text", "\"" + std::string(punctuation) + "\"");
-  }
-  std::string_view identifier() {
-    if (peek().kind != Token::Kind::kIdentifier) fail("a name is missing");
-    return take().text;
-  }
-  std::uint64_t integer() {
-    const bool negative = accept("-");
-    if (peek().kind != Token::Kind::kInteger) fail("an integer is missing");
-    const std::uint64_t value = take().value;
-    return negative ? 0 - value : value;
-  }
-  void skip_line() {
-    const int line = peek().line;
-    while (peek().kind != Token::Kind::kEnd && peek().line == line) take();
-  }
-  void skip_braces() {
-    int depth = 0;
-    do {
-      if (peek().is("{")) ++depth;
-      if (peek().is("}")) --depth;
-      if (peek().kind == Token::Kind::kEnd) fail("section without an end");
-      take();
-    } while (depth > 0);
-  }
-
   // ---- module level
   void module_item() {
-    const Token& token = peek();
-    if (accept(";")) return;
-    if (token.kind != Token::Kind::kDotWord) fail("unexpected text", "a directive");
+    const Token& token = in_.peek();
+    if (in_.accept(";")) return;
+    if (token.kind != Token::Kind::kDotWord) in_.fail("unexpected text", "a directive");
     if (token.text == "version") {
-      take();
-      module_.version = std::string(peek().text);
-      skip_line();
+      in_.take();
+      module_.version = std::string(in_.peek().text);
+      in_.skip_line();
     } else if (token.text == "target") {
-      take();
-      module_.target = peek().kind == Token::Kind::kIdentifier ? std::string(peek().text) : "";
-      skip_line();
+      in_.take();
+      module_.target = in_.peek().kind == Token::Kind::kIdentifier ? std::string(in_.peek().text) : "";
+      in_.skip_line();
     } else if (token.text == "file") {
       file_directive();
     } else if (token.text == "address_size" || token.text == "loc") {
-      skip_line();
+      in_.skip_line();
     } else if (token.text == "section") {
-      take();
-      while (!peek().is("{") && peek().kind != Token::Kind::kEnd) take();
-      skip_braces();
+      in_.take();
+      while (!in_.peek().is("{") && in_.peek().kind != Token::Kind::kEnd) in_.take();
+      in_.skip_braces();
     } else if (token.text == "pragma" || token.text == "alias") {
-      while (!peek().is(";") && peek().kind != Token::Kind::kEnd) take();
+      while (!in_.peek().is(";") && in_.peek().kind != Token::Kind::kEnd) in_.take();
     } else {
       declaration();
     }
   }
 
   void file_directive() {
-    const int line = take().line;
-    const int number = static_cast<int>(integer());
-    if (peek().kind == Token::Kind::kString) module_.source_files.emplace_back(number, std::string(peek().text));
-    while (peek().kind != Token::Kind::kEnd && peek().line == line) take();
+    const int line = in_.take().line;
+    const int number = static_cast<int>(in_.integer());
+    if (in_.peek().kind == Token::Kind::kString)
+      module_.source_files.emplace_back(number, std::string(in_.peek().text));
+    while (in_.peek().kind != Token::Kind::kEnd && in_.peek().line == line) in_.take();
   }
 
   void declaration() {
     bool is_extern = false;
     while (true) {
-      if (accept_dot("visible") || accept_dot("weak") || accept_dot("common")) continue;
-      if (!accept_dot("extern")) break;
+      if (in_.accept_dot("visible") || in_.accept_dot("weak") || in_.accept_dot("common")) continue;
+      if (!in_.accept_dot("extern")) break;
       is_extern = true;
     }
-    if (accept_dot("attribute")) skip_parentheses();
-    if (accept_dot("entry")) return function(true);
-    if (accept_dot("func")) return function(false);
-    if (std::optional<Space> space = accept_variable_space()) {
-      for (PtxVariable& variable : variable_declaration(*space, is_extern)) {
+    if (in_.accept_dot("attribute")) in_.skip_parentheses();
+    if (in_.accept_dot("entry")) return function(true);
+    if (in_.accept_dot("func")) return function(false);
+    if (std::optional<Space> space = accept_variable_space(in_)) {
+      for (PtxVariable& variable : parse_variables(in_, *space, is_extern)) {
         const auto index = static_cast<std::uint32_t>(module_.variables.size());
         names_.push_back(std::make_unique<std::string>(variable.name));
         globals_[*names_.back()] = index;
@@ -152,168 +85,22 @@ class Parser {
       }
       return;
     }
-    fail("unknown directive");
-  }
-
-  void skip_parentheses() {
-    int depth = 0;
-    do {
-      if (peek().is("(")) ++depth;
-      if (peek().is(")")) --depth;
-      if (peek().kind == Token::Kind::kEnd) fail("parenthesis without an end");
-      take();
-    } while (depth > 0);
-  }
-
-  std::optional<Space> accept_variable_space() {
-    if (accept_dot("global")) return Space::kGlobal;
-    if (accept_dot("const")) return Space::kConst;
-    if (accept_dot("shared") || accept_dot("shared::cta")) return Space::kShared;
-    if (accept_dot("local")) return Space::kLocal;
-    if (accept_dot("param")) return Space::kParam;
-    return std::nullopt;
-  }
-
-  // After the state space: `.align 4 .b8 name[16] = {...}, other;`
-  std::vector<PtxVariable> variable_declaration(Space space, bool is_extern) {
-    std::vector<PtxVariable> found;
-    PtxVariable base = variable_head(space);
-    base.is_extern = is_extern;
-    do {
-      found.push_back(variable_tail(base));
-    } while (accept(","));
-    expect(";");
-    return found;
-  }
-
-  PtxVariable variable_head(Space space) {
-    PtxVariable variable{.space = space, .line = peek().line};
-    int lanes = 1;
-    bool aligned = false;
-    while (peek().kind == Token::Kind::kDotWord) {
-      const std::string_view word = take().text;
-      if (word == "align") {
-        const std::uint64_t alignment = integer();
-        if (alignment == 0 || alignment > 4096 || !std::has_single_bit(alignment))
-          fail("alignment that is no power of two");
-        variable.alignment = static_cast<int>(alignment);
-        aligned = true;
-      } else if (word == "attribute") {
-        skip_parentheses();
-      } else if (word == "ptr") {  // .ptr .global .align 16: of a kernel's parameter, a promise about what it points to
-        if (!accept_variable_space()) accept_dot("generic");
-        if (accept_dot("align")) integer();
-      } else if (word == "v2" || word == "v4" || word == "v8") {
-        lanes = word[1] - '0';
-      } else if (std::optional<Type> type = parse_type(word)) {
-        variable.type = *type;
-      } else {
-        fail("unknown word in a declaration: ." + std::string(word));
-      }
-    }
-    if (variable.type == Type::kNone || variable.type == Type::kPred) fail("declaration without a type");
-    variable.bytes = static_cast<std::uint64_t>(bytes(variable.type)) * lanes;
-    if (!aligned) variable.alignment = static_cast<int>(variable.bytes);
-    return variable;
-  }
-
-  PtxVariable variable_tail(const PtxVariable& base) {
-    PtxVariable variable = base;
-    variable.name = std::string(identifier());
-    if (accept("<")) fail("parameterized variable names are known for registers only");
-    while (accept("[")) {
-      const std::uint64_t count = peek().is("]") ? 0 : integer();
-      expect("]");
-      if (count != 0 && variable.bytes > kMaxVariableBytes / count) fail("variable too large");
-      variable.bytes *= count;
-    }
-    if (accept("=")) initializer(variable);
-    return variable;
-  }
-
-  void initializer(PtxVariable& variable) {
-    const std::size_t element = static_cast<std::size_t>(bytes(variable.type));
-    std::vector<std::byte> values;
-    int depth = 0;
-    do {
-      if (accept("{")) {
-        if (++depth > kMaxDepth) fail("initializer nested too deeply");
-        continue;
-      }
-      if (accept("}")) {
-        --depth;
-        continue;
-      }
-      if (accept(",")) continue;
-      initial_value(variable, values, element);
-    } while (depth > 0 || peek().is(","));
-    if (variable.bytes == 0) variable.bytes = values.size();
-    if (values.size() > variable.bytes) fail("more initial values than the variable holds");
-    if (variable.bytes > kMaxInitializedBytes) fail("variable too large");
-    values.resize(variable.bytes);
-    variable.initial = std::move(values);
-  }
-
-  void initial_value(PtxVariable& variable, std::vector<std::byte>& values, std::size_t element) {
-    std::uint64_t value = 0;
-    if (values.size() > kMaxInitializedBytes) fail("initializer too large");
-    if (peek().kind == Token::Kind::kIdentifier) {
-      PtxVariable::Relocation relocation{.at = values.size()};
-      std::string_view word = take().text;
-      if (word == "generic" && accept("(")) {
-        relocation.generic = true;
-        word = identifier();
-        if (accept("+")) relocation.offset = static_cast<std::int64_t>(integer());
-        expect(")");
-      } else if (word == "mask") {
-        fail("mask() initializers are not supported");
-      }
-      relocation.variable = std::string(word);
-      if (accept("+")) relocation.offset += static_cast<std::int64_t>(integer());
-      if (element != 8) fail("a variable's address needs 8 bytes");
-      variable.relocations.push_back(std::move(relocation));
-    } else {
-      const bool negative = accept("-");
-      const Token& token = take();
-      switch (token.kind) {
-        case Token::Kind::kInteger:
-          value = negative ? 0 - token.value : token.value;
-          break;
-        case Token::Kind::kFloat32:
-          value = token.value ^ (negative ? 0x80000000u : 0u);
-          break;
-        case Token::Kind::kFloat64: {
-          const double number = std::bit_cast<double>(token.value) * (negative ? -1 : 1);
-          value = element == 4 ? std::bit_cast<std::uint32_t>(static_cast<float>(number))
-                               : std::bit_cast<std::uint64_t>(number);
-          break;
-        }
-        default:
-          fail("malformed initializer");
-      }
-      if (token.kind == Token::Kind::kFloat32 && variable.type == Type::kF64) {
-        value =
-            std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value))));
-      }
-    }
-    for (std::size_t i = 0; i < element; ++i) {
-      values.push_back(i < 8 ? static_cast<std::byte>(value >> (8 * i)) : std::byte{0});
-    }
+    in_.fail("unknown directive");
   }
 
   // ---- functions
   void function(bool is_entry) {
-    PtxFunction made{.is_entry = is_entry, .line = peek().line};
+    PtxFunction made{.is_entry = is_entry, .line = in_.peek().line};
     function_ = &made;
     scopes_.assign(1, Scope{});
     scope_ = 0;
     fixups_.clear();
-    if (accept_dot("attribute")) skip_parentheses();
-    if (!is_entry && peek().is("(")) parameter_list(made.results);
-    made.name = std::string(identifier());
-    if (peek().is("(")) parameter_list(made.parameters);
+    if (in_.accept_dot("attribute")) in_.skip_parentheses();
+    if (!is_entry && in_.peek().is("(")) parameter_list(made.results);
+    made.name = std::string(in_.identifier());
+    if (in_.peek().is("(")) parameter_list(made.parameters);
     function_directives(made);
-    if (!accept(";")) {
+    if (!in_.accept(";")) {
       made.has_body = true;
       body(made);
       resolve_labels(made);
@@ -325,7 +112,7 @@ class Parser {
   void add_function(PtxFunction made) {
     for (PtxFunction& known : module_.functions) {
       if (known.name != made.name) continue;
-      if (known.has_body && made.has_body) fail("function defined twice: " + made.name);
+      if (known.has_body && made.has_body) in_.fail("function defined twice: " + made.name);
       if (made.has_body) known = std::move(made);
       return;
     }
@@ -333,19 +120,19 @@ class Parser {
   }
 
   void parameter_list(std::vector<std::uint32_t>& list) {
-    expect("(");
-    while (!accept(")")) {
-      if (accept_dot("reg")) fail("functions with register parameters are not supported");
-      if (!accept_dot("param")) fail("malformed parameter", ".param");
-      PtxVariable variable = variable_tail(variable_head(Space::kParam));
+    in_.expect("(");
+    while (!in_.accept(")")) {
+      if (in_.accept_dot("reg")) in_.fail("functions with register parameters are not supported");
+      if (!in_.accept_dot("param")) in_.fail("malformed parameter", ".param");
+      PtxVariable variable = parse_parameter(in_);
       list.push_back(declare_variable(std::move(variable)));
-      if (!peek().is(")")) expect(",");
+      if (!in_.peek().is(")")) in_.expect(",");
     }
   }
 
   void function_directives(PtxFunction& made) {
-    while (peek().kind == Token::Kind::kDotWord) {
-      const std::string_view word = take().text;
+    while (in_.peek().kind == Token::Kind::kDotWord) {
+      const std::string_view word = in_.take().text;
       if (word == "reqntid")
         made.required_threads = dimensions();
       else if (word == "maxntid")
@@ -354,12 +141,12 @@ class Parser {
         made.required_cluster = dimensions();
       else if (word == "minnctapersm" || word == "maxnctapersm" || word == "maxnreg" || word == "maxclusterrank" ||
                word == "abi_preserve" || word == "abi_preserve_control")
-        integer();
+        in_.integer();
       else if (word == "pragma") {
-        while (!peek().is(";") && peek().kind != Token::Kind::kEnd) take();
-        expect(";");
+        while (!in_.peek().is(";") && in_.peek().kind != Token::Kind::kEnd) in_.take();
+        in_.expect(";");
       } else if (word != "noreturn" && word != "explicitcluster" && word != "blocksareclusters" && word != "unique") {
-        fail("unknown directive of a function: ." + std::string(word));
+        in_.fail("unknown directive of a function: ." + std::string(word));
       }
     }
   }
@@ -368,9 +155,9 @@ class Parser {
     std::array<std::uint32_t, 3> size{1, 1, 1};
     std::size_t count = 0;
     do {
-      if (count == 3) fail("more than three dimensions");
-      size[count++] = static_cast<std::uint32_t>(integer());
-    } while (accept(","));
+      if (count == 3) in_.fail("more than three dimensions");
+      size[count++] = static_cast<std::uint32_t>(in_.integer());
+    } while (in_.accept(","));
     return size;
   }
 
@@ -383,16 +170,16 @@ class Parser {
   }
 
   void body(PtxFunction& made) {
-    expect("{");
+    in_.expect("{");
     int depth = 1;
     location_file_ = location_line_ = 0;
     while (depth > 0) {
-      if (peek().kind == Token::Kind::kEnd) fail("function without an end");
-      if (accept("{")) {
-        if (++depth > kMaxDepth) fail("blocks nested too deeply");
+      if (in_.peek().kind == Token::Kind::kEnd) in_.fail("function without an end");
+      if (in_.accept("{")) {
+        if (++depth > kMaxDepth) in_.fail("blocks nested too deeply");
         scopes_.push_back(Scope{.parent = scope_});
         scope_ = static_cast<int>(scopes_.size()) - 1;
-      } else if (accept("}")) {
+      } else if (in_.accept("}")) {
         --depth;
         if (depth > 0) scope_ = scopes_[scope_].parent;
       } else {
@@ -402,22 +189,22 @@ class Parser {
   }
 
   void statement(PtxFunction& made) {
-    if (accept(";")) return;
-    if (peek().kind == Token::Kind::kDotWord) return body_directive(made);
-    if (peek().kind == Token::Kind::kIdentifier && peek(1).is(":")) {
-      const std::string_view label = take().text;
-      take();
-      if (peek().is_dot("branchtargets")) {
-        take();
+    if (in_.accept(";")) return;
+    if (in_.peek().kind == Token::Kind::kDotWord) return body_directive(made);
+    if (in_.peek().kind == Token::Kind::kIdentifier && in_.peek(1).is(":")) {
+      const std::string_view label = in_.take().text;
+      in_.take();
+      if (in_.peek().is_dot("branchtargets")) {
+        in_.take();
         auto& list = scopes_[scope_].label_lists[label];
         do {
-          list.push_back(identifier());
-        } while (accept(","));
-        expect(";");
-      } else if (peek().is_dot("callprototype") || peek().is_dot("calltargets")) {
-        while (!peek().is(";") && peek().kind != Token::Kind::kEnd) take();
+          list.push_back(in_.identifier());
+        } while (in_.accept(","));
+        in_.expect(";");
+      } else if (in_.peek().is_dot("callprototype") || in_.peek().is_dot("calltargets")) {
+        while (!in_.peek().is(";") && in_.peek().kind != Token::Kind::kEnd) in_.take();
       } else if (!scopes_[scope_].labels.emplace(label, made.instructions.size()).second) {
-        fail("label declared twice: " + std::string(label));
+        in_.fail("label declared twice: " + std::string(label));
       }
       return;
     }
@@ -425,92 +212,93 @@ class Parser {
   }
 
   void body_directive(PtxFunction& made) {
-    if (accept_dot("reg")) return register_declaration(made);
-    if (peek().is_dot("loc")) {
-      const int line = take().line;
-      location_file_ = static_cast<int>(integer());
-      location_line_ = static_cast<int>(integer());
-      while (peek().kind != Token::Kind::kEnd && peek().line == line) take();
+    if (in_.accept_dot("reg")) return register_declaration(made);
+    if (in_.peek().is_dot("loc")) {
+      const int line = in_.take().line;
+      location_file_ = static_cast<int>(in_.integer());
+      location_line_ = static_cast<int>(in_.integer());
+      while (in_.peek().kind != Token::Kind::kEnd && in_.peek().line == line) in_.take();
       return;
     }
-    if (peek().is_dot("file")) return file_directive();
-    if (accept_dot("pragma")) {
-      while (!peek().is(";") && peek().kind != Token::Kind::kEnd) take();
-      expect(";");
+    if (in_.peek().is_dot("file")) return file_directive();
+    if (in_.accept_dot("pragma")) {
+      while (!in_.peek().is(";") && in_.peek().kind != Token::Kind::kEnd) in_.take();
+      in_.expect(";");
       return;
     }
-    const bool is_extern = accept_dot("extern");
-    if (std::optional<Space> space = accept_variable_space()) {
-      for (PtxVariable& variable : variable_declaration(*space, is_extern)) declare_variable(std::move(variable));
+    const bool is_extern = in_.accept_dot("extern");
+    if (std::optional<Space> space = accept_variable_space(in_)) {
+      for (PtxVariable& variable : parse_variables(in_, *space, is_extern)) declare_variable(std::move(variable));
       return;
     }
-    fail("unknown directive");
+    in_.fail("unknown directive");
   }
 
   void register_declaration(PtxFunction& made) {
     int lanes = 1;
     Type type = Type::kNone;
-    while (peek().kind == Token::Kind::kDotWord) {
-      const std::string_view word = take().text;
+    while (in_.peek().kind == Token::Kind::kDotWord) {
+      const std::string_view word = in_.take().text;
       if (word == "v2" || word == "v4")
         lanes = word[1] - '0';
       else if (word == "align")
-        integer();
+        in_.integer();
       else if (std::optional<Type> parsed = parse_type(word))
         type = *parsed;
       else
-        fail("unknown register type: ." + std::string(word));
+        in_.fail("unknown register type: ." + std::string(word));
     }
-    if (type == Type::kNone) fail("registers without a type");
-    if (lanes != 1) fail("vector registers are not supported");
+    if (type == Type::kNone) in_.fail("registers without a type");
+    if (lanes != 1) in_.fail("vector registers are not supported");
     do {
-      const std::string_view name = identifier();
+      const std::string_view name = in_.identifier();
       std::uint64_t count = 1;
       const auto first = static_cast<std::uint32_t>(made.registers.size());
-      if (accept("<")) {
-        count = integer();
-        expect(">");
-        if (count > kMaxRegisters) fail("too many registers");
+      if (in_.accept("<")) {
+        count = in_.integer();
+        in_.expect(">");
+        if (count > kMaxRegisters) in_.fail("too many registers");
         scopes_[scope_].register_ranges[name] = {first, static_cast<std::uint32_t>(count)};
       } else {
         scopes_[scope_].registers[name] = first;
       }
-      if (made.registers.size() + count > kMaxRegisters) fail("too many registers");
+      if (made.registers.size() + count > kMaxRegisters) in_.fail("too many registers");
       made.registers.resize(made.registers.size() + count, PtxRegister{type});
-    } while (accept(","));
-    expect(";");
+    } while (in_.accept(","));
+    in_.expect(";");
   }
 
   // ---- instructions
   void instruction(PtxFunction& made) {
-    PtxInstruction made_instruction{.line = peek().line, .source_file = location_file_, .source_line = location_line_};
-    if (accept("@")) {
+    PtxInstruction made_instruction{
+        .line = in_.peek().line, .source_file = location_file_, .source_line = location_line_};
+    if (in_.accept("@")) {
       made_instruction.guarded = true;
-      made_instruction.guard_negated = accept("!");
-      const std::optional<std::uint32_t> found = find_register(identifier());
-      if (!found) fail("unknown guard predicate");
+      made_instruction.guard_negated = in_.accept("!");
+      const std::optional<std::uint32_t> found = find_register(scopes_, scope_, in_.identifier());
+      if (!found) in_.fail("unknown guard predicate");
       made_instruction.guard = *found;
     }
-    made_instruction.line = peek().line;
-    made_instruction.base = std::string(identifier());
+    made_instruction.line = in_.peek().line;
+    made_instruction.base = std::string(in_.identifier());
     made_instruction.opcode = made_instruction.base;
-    while (peek().kind == Token::Kind::kDotWord) {
-      made_instruction.suffixes.emplace_back(take().text);
+    while (in_.peek().kind == Token::Kind::kDotWord) {
+      made_instruction.suffixes.emplace_back(in_.take().text);
       made_instruction.opcode += "." + made_instruction.suffixes.back();
     }
-    while (!accept(";")) {
+    while (!in_.accept(";")) {
       made_instruction.operands.push_back(operand(0));
-      if (peek().is(";")) continue;
-      expect(",");
+      if (in_.peek().is(";")) continue;
+      in_.expect(",");
     }
     fixups_.push_back({static_cast<std::uint32_t>(made.instructions.size()), scope_});
     made.instructions.push_back(std::move(made_instruction));
   }
 
   PtxOperand operand(int depth) {
-    if (depth > 4) fail("operand nested too deeply");
+    if (depth > 4) in_.fail("operand nested too deeply");
     PtxOperand first = simple_operand(depth);
-    if (accept("|")) {
+    if (in_.accept("|")) {
       PtxOperand pair{.kind = PtxOperand::Kind::kPair};
       pair.parts.push_back(std::move(first));
       pair.parts.push_back(simple_operand(depth));
@@ -520,22 +308,22 @@ class Parser {
   }
 
   PtxOperand simple_operand(int depth) {
-    if (accept("{")) return list("}", PtxOperand::Kind::kVector, depth);
-    if (accept("(")) return list(")", PtxOperand::Kind::kVector, depth);
-    if (accept("[")) return address(depth);
-    if (accept("!")) {
+    if (in_.accept("{")) return list("}", PtxOperand::Kind::kVector, depth);
+    if (in_.accept("(")) return list(")", PtxOperand::Kind::kVector, depth);
+    if (in_.accept("[")) return address(depth);
+    if (in_.accept("!")) {
       PtxOperand inner = operand(depth + 1);
       inner.negated = true;
       return inner;
     }
-    if (peek().is("-") || peek().is("+") || peek().is("~") || peek().kind == Token::Kind::kInteger ||
-        peek().kind == Token::Kind::kFloat32 || peek().kind == Token::Kind::kFloat64) {
+    if (in_.peek().is("-") || in_.peek().is("+") || in_.peek().is("~") || in_.peek().kind == Token::Kind::kInteger ||
+        in_.peek().kind == Token::Kind::kFloat32 || in_.peek().kind == Token::Kind::kFloat64) {
       return literal();
     }
     PtxOperand named = named_operand();
-    if (named.kind == PtxOperand::Kind::kVariable && (peek().is("+") || peek().is("-"))) {
-      const bool negative = take().is("-");
-      const auto value = static_cast<std::int64_t>(integer());
+    if (named.kind == PtxOperand::Kind::kVariable && (in_.peek().is("+") || in_.peek().is("-"))) {
+      const bool negative = in_.take().is("-");
+      const auto value = static_cast<std::int64_t>(in_.integer());
       named.offset += negative ? -value : value;
     }
     return named;
@@ -543,22 +331,22 @@ class Parser {
 
   PtxOperand list(std::string_view end, PtxOperand::Kind kind, int depth) {
     PtxOperand made{.kind = kind};
-    while (!accept(end)) {
+    while (!in_.accept(end)) {
       made.parts.push_back(operand(depth + 1));
-      if (made.parts.size() > 4096) fail("operand list too long");
-      if (!peek().is(end)) expect(",");
+      if (made.parts.size() > 4096) in_.fail("operand list too long");
+      if (!in_.peek().is(end)) in_.expect(",");
     }
     return made;
   }
 
   PtxOperand literal() {
     bool negative = false, inverted = false;
-    while (peek().is("-") || peek().is("+") || peek().is("~")) {
-      const Token& sign = take();
+    while (in_.peek().is("-") || in_.peek().is("+") || in_.peek().is("~")) {
+      const Token& sign = in_.take();
       negative ^= sign.is("-");
       inverted ^= sign.is("~");
     }
-    const Token& token = take();
+    const Token& token = in_.take();
     PtxOperand made;
     if (token.kind == Token::Kind::kInteger) {
       made.kind = PtxOperand::Kind::kInteger;
@@ -571,7 +359,7 @@ class Parser {
       made.kind = PtxOperand::Kind::kFloat;
       made.value = token.value ^ (negative ? std::uint64_t{1} << 63 : 0);
     } else {
-      fail("malformed operand");
+      in_.fail("malformed operand");
     }
     return made;
   }
@@ -583,22 +371,22 @@ class Parser {
       made.offset = made.parts[0].offset;
       made.parts[0].offset = 0;
     }
-    while (peek().is("+") || peek().is("-")) {
-      const bool negative = take().is("-");
-      const auto value = static_cast<std::int64_t>(integer());
+    while (in_.peek().is("+") || in_.peek().is("-")) {
+      const bool negative = in_.take().is("-");
+      const auto value = static_cast<std::int64_t>(in_.integer());
       made.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(made.offset) +
                                               static_cast<std::uint64_t>(negative ? 0 - value : value));
     }
-    while (accept(",")) made.parts.push_back(operand(depth + 1));
-    expect("]");
+    while (in_.accept(",")) made.parts.push_back(operand(depth + 1));
+    in_.expect("]");
     return made;
   }
 
   PtxOperand named_operand() {
-    const std::string_view word = identifier();
+    const std::string_view word = in_.identifier();
     PtxOperand made;
     if (word == "_") return made;
-    if (const std::optional<std::uint32_t> found = find_register(word)) {
+    if (const std::optional<std::uint32_t> found = find_register(scopes_, scope_, word)) {
       made.kind = PtxOperand::Kind::kRegister;
       made.index = *found;
       return made;
@@ -606,7 +394,7 @@ class Parser {
     if (word[0] == '%') {
       made.kind = PtxOperand::Kind::kSpecial;
       made.name = std::string(word.substr(1));
-      if (peek().kind == Token::Kind::kDotWord) made.name += "." + std::string(take().text);
+      if (in_.peek().kind == Token::Kind::kDotWord) made.name += "." + std::string(in_.take().text);
       return made;
     }
     if (word == "WARP_SZ") {
@@ -632,37 +420,7 @@ class Parser {
     return made;
   }
 
-  std::optional<std::uint32_t> find_register(std::string_view word) const {
-    std::size_t digits = word.size();
-    while (digits > 0 && word[digits - 1] >= '0' && word[digits - 1] <= '9') --digits;
-    const std::string_view prefix = word.substr(0, digits);
-    std::uint64_t number = 0;
-    const bool canonical =
-        digits < word.size() && word.size() - digits <= 9 && (word.size() - digits == 1 || word[digits] != '0');
-    if (canonical) {
-      for (char c : word.substr(digits)) number = number * 10 + static_cast<std::uint64_t>(c - '0');
-    }
-    for (int scope = scope_; scope >= 0; scope = scopes_[scope].parent) {
-      const Scope& current = scopes_[scope];
-      if (const auto found = current.registers.find(word); found != current.registers.end()) return found->second;
-      if (!canonical) continue;
-      const auto range = current.register_ranges.find(prefix);
-      if (range != current.register_ranges.end() && number < range->second.count) {
-        return range->second.first + static_cast<std::uint32_t>(number);
-      }
-    }
-    return std::nullopt;
-  }
-
   // ---- labels
-  std::uint32_t find_label(std::string_view word, int scope) const {
-    for (; scope >= 0; scope = scopes_[scope].parent) {
-      const auto found = scopes_[scope].labels.find(word);
-      if (found != scopes_[scope].labels.end()) return found->second;
-    }
-    return kNoLabel;
-  }
-
   void resolve_labels(PtxFunction& made) {
     for (const Fixup& fixup : fixups_) {
       PtxInstruction& instruction = made.instructions[fixup.instruction];
@@ -673,7 +431,7 @@ class Parser {
 
   void resolve_label(PtxOperand& operand, const PtxInstruction& instruction, int scope) {
     if (operand.kind != PtxOperand::Kind::kName) return;
-    const std::uint32_t found = find_label(operand.name, scope);
+    const std::uint32_t found = find_label(scopes_, scope, operand.name);
     if (found != kNoLabel) {
       operand.kind = PtxOperand::Kind::kLabel;
       operand.index = found;
@@ -684,7 +442,7 @@ class Parser {
       if (list == scopes_[at].label_lists.end()) continue;
       operand.kind = PtxOperand::Kind::kVector;
       for (std::string_view word : list->second) {
-        const std::uint32_t target = find_label(word, at);
+        const std::uint32_t target = find_label(scopes_, at, word);
         if (target == kNoLabel) throw_ptx_error(module_.file, instruction.line, "unknown label", std::string(word));
         operand.parts.push_back({.kind = PtxOperand::Kind::kLabel, .index = target});
       }
@@ -694,8 +452,7 @@ class Parser {
   }
 
   PtxModule module_;
-  std::vector<Token> tokens_;
-  std::size_t at_ = 0;
+  TokenReader in_;
   std::unordered_map<std::string_view, std::uint32_t> globals_;
   std::vector<std::unique_ptr<std::string>> names_;  // keeps the keys of the maps alive
   PtxFunction* function_ = nullptr;

@@ -278,6 +278,34 @@ TEST_CASE("impossible launches") {
         FindingKind::kLaunch);
 }
 
+TEST_CASE("more parameters and shared memory than there are") {
+  const auto with_bytes = [](const std::string& declaration, std::size_t parameter, std::uint64_t limit) {
+    const Module module(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .align 4 .b8 p[" +
+                            std::to_string(parameter) + "]) {\n" + declaration + "ret;\n}\n",
+                        "a.ptx");
+    Memory memory;
+    RunResult result;
+    result.report =
+        run(module, {.kernel = "k", .arguments = {Argument(parameter)}}, memory, {.max_shared_bytes = limit});
+    return result;
+  };
+  clean(with_bytes("", 32764, 227 * 1024));
+  finds(FindingKind::kLaunch, with_bytes("", 32768, 227 * 1024), "32768 bytes of parameters");
+  // A target of 163 KiB (sm_80) against one of 227 KiB (sm_90).
+  const std::string large = ".shared .align 16 .b8 s[200000];\n.reg .b32 %r;\nmov.u32 %r, s;\n";
+  clean(with_bytes(large, 8, 227 * 1024));
+  finds(FindingKind::kLaunch, with_bytes(large, 8, 163 * 1024), "shared memory");
+}
+
+TEST_CASE("kernels that never end: spins on what nobody brings") {
+  const auto spin = [](const std::string& before) {
+    return run_body(before + "L:\nld.volatile.global.u32 %r1, [%rout];\nsetp.ne.u32 %p1, %r1, 2;\n@%p1 bra L;\n", {0},
+                    1, 32, 2, {}, {.max_instructions = 20000});
+  };
+  clean(spin("st.volatile.global.u32 [%rout], 2;\n"));
+  CHECK(spin("st.volatile.global.u32 [%rout], 1;\n").has(FindingKind::kRunaway));
+}
+
 TEST_CASE("a finding names the source line and how often") {
   const RunResult result =
       run_body(".loc 1 42 7\nld.global.u32 %r1, [%rin+4096];", kInput, 0, 32, 2, ".file 1 \"model.cu\"\n");
