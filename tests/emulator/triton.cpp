@@ -5,11 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <random>
 
 #include "emulator/harness.h"
@@ -19,7 +22,7 @@ using namespace fusec::emulator;
 
 namespace {
 
-constexpr std::uint32_t kShared = 40960;  // enough for all of them
+constexpr std::uint32_t kShared = 98304;  // enough for all of them
 
 struct Folder {
   std::filesystem::path path = std::filesystem::temp_directory_path() / ("fusec_triton_" + std::to_string(getpid()));
@@ -41,6 +44,10 @@ class Kernel {
     add(values, false);
   }
   template <class T>
+  void updated(std::vector<T>& values) {
+    add(values, true, true);
+  }
+  template <class T>
   void scalar(T value) {
     arguments_.push_back(scalar_argument(value));
   }
@@ -49,9 +56,8 @@ class Kernel {
     std::ifstream file(text_);
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const Module module(text, text_.filename().string());
-    // Scratch pointers that Triton appends; null.
-    for (std::size_t i = arguments_.size(); i < module.kernel(name_).parameter_bytes.size(); ++i)
-      arguments_.emplace_back(8);
+    // Scratch pointers that Triton appends: tensor maps are made in the first.
+    while (arguments_.size() < module.kernel(name_).parameter_bytes.size()) output(scratch_.emplace_back(16384));
     const Launch launch{
         .kernel = name_, .grid = {blocks}, .block = {128}, .dynamic_shared_bytes = kShared, .arguments = arguments_};
     const Report report = fusec::emulator::run(module, launch, memory_);
@@ -61,11 +67,11 @@ class Kernel {
 
  private:
   template <class T>
-  void add(std::vector<T>& values, bool is_input) {
+  void add(std::vector<T>& values, bool is_input, bool is_updated = false) {
     const auto id = memory_.add({.name = std::to_string(arguments_.size()),
                                  .bytes = std::as_writable_bytes(std::span(values)),
                                  .initialized = is_input,
-                                 .writable = !is_input});
+                                 .writable = !is_input || is_updated});
     arguments_.push_back(pointer_argument(memory_, id));
   }
 
@@ -73,6 +79,7 @@ class Kernel {
   std::filesystem::path text_;
   Memory memory_;
   std::vector<Argument> arguments_;
+  std::deque<std::vector<std::uint32_t>> scratch_;
 };
 
 std::mt19937 random_engine(17);
@@ -146,6 +153,59 @@ void check_matmul(const Folder& folder, int arch, int stages) {
   }
 }
 
+// By tensor descriptors that the kernel makes itself, and wgmma.
+void check_descriptors(const Folder& folder) {
+  const int m = 128, n = 64, k = 192;
+  std::vector<std::uint16_t> a = random_halves(m * k), b = random_halves(n * k);
+  std::vector<float> c(m * n);
+  Kernel kernel(folder, "descriptors_90.ptx", "matmul_descriptors");
+  kernel.input(a);
+  kernel.input(b);
+  kernel.output(c);
+  for (int size : {m, n, k}) kernel.scalar(size);
+  kernel.run(2);
+  for (int i = 0; i < m; ++i) {
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int p = 0; p < k; ++p) sum += real(a[i * k + p]) * real(b[j * k + p]);
+      REQUIRE(std::fabs(c[i * n + j] - sum) < 1e-3);
+    }
+  }
+}
+
+void check_counts(const Folder& folder, int arch) {
+  const int n = 1000;
+  std::vector<int> x(n), bins(16), total(1);
+  for (int& value : x) value = static_cast<int>(random_engine() % 16);
+  Kernel kernel(folder, fmt::format("counts_{}.ptx", arch), "counts");
+  kernel.input(x);
+  kernel.updated(bins);
+  kernel.updated(total);
+  kernel.scalar(n);
+  kernel.run(4);
+  for (int i = 0; i < 16; ++i) CHECK(bins[i] == std::count(x.begin(), x.end(), i));
+  CHECK(total[0] == std::accumulate(x.begin(), x.end(), 0));
+}
+
+void check_sorted(const Folder& folder, int arch) {
+  const int rows = 3, n = 256;
+  std::vector<float> x = random_floats(rows * n), y(x.size()), sums(x.size());
+  Kernel kernel(folder, fmt::format("sorted_{}.ptx", arch), "sorted_rows");
+  kernel.input(x);
+  kernel.output(y);
+  kernel.output(sums);
+  kernel.run(rows);
+  for (int r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int i = 0; i < n; ++i) {
+      sum += static_cast<double>(x[r * n + i]);
+      REQUIRE(std::fabs(sums[r * n + i] - sum) < 1e-4);
+    }
+    std::sort(x.begin() + r * n, x.begin() + (r + 1) * n);
+  }
+  CHECK(y == x);
+}
+
 void check_attention(const Folder& folder, int arch) {
   const int t = 128, d = 64;
   std::vector<std::uint16_t> q = random_halves(t * d), k = random_halves(t * d), v = random_halves(t * d);
@@ -194,6 +254,9 @@ TEST_SUITE("full") {
       check_matmul(folder, arch, 1);
       check_matmul(folder, arch, 3);
       check_attention(folder, arch);
+      check_counts(folder, arch);
+      check_sorted(folder, arch);
     }
+    check_descriptors(folder);
   }
 }

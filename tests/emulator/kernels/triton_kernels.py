@@ -1,5 +1,5 @@
-"""Compiles four Triton kernels to PTX for sm_80 and sm_90, without a GPU: softmax, layer norm, matmul (with and without
-software pipelining) and attention. tests/emulator/triton.cpp runs them.
+"""Compiles Triton kernels to PTX for sm_80 and sm_90, without a GPU: softmax, layer norm, matmul (with and without
+software pipelining, by tensor descriptors), attention, atomics, sort and scan. tests/emulator/triton.cpp runs them.
 
   python3 triton_kernels.py DIRECTORY
 
@@ -55,6 +55,34 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
 
 
 @triton.jit
+def matmul_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    from_a = tl.make_tensor_descriptor(a, shape=[M, K], strides=[K, 1], block_shape=[BM, BK])
+    from_b = tl.make_tensor_descriptor(b, shape=[N, K], strides=[K, 1], block_shape=[BN, BK])
+    to_c = tl.make_tensor_descriptor(c, shape=[M, N], strides=[N, 1], block_shape=[BM, BN])
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in tl.range(0, K, BK, num_stages=3):
+        acc = tl.dot(from_a.load([row, k]), from_b.load([column, k]).T, acc)
+    to_c.store([row, column], acc)
+
+
+@triton.jit
+def counts(x, bins, total, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n, other=0)
+    tl.atomic_add(bins + value, 1, mask=at < n)
+    tl.atomic_add(total, tl.sum(value, 0))
+
+
+@triton.jit
+def sorted_rows(x, y, sums, n: tl.constexpr):
+    row = tl.program_id(0) * n + tl.arange(0, n)
+    value = tl.load(x + row)
+    tl.store(y + row, tl.sort(value))
+    tl.store(sums + row, tl.cumsum(value, 0))
+
+
+@triton.jit
 def attention(q, k, v, o, T, scale, BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr):
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     inner = tl.arange(0, D)
@@ -97,6 +125,11 @@ def main():
                            f"{folder}/matmul{stages}_{arch}.ptx", arch)
         compile_kernel(attention, {"q": "*fp16", "k": "*fp16", "v": "*fp16", "o": "*fp32", "T": "i32", "scale": "fp32"},
                        {"BM": 64, "BN": 32, "D": 64}, f"{folder}/attention_{arch}.ptx", arch)
+        compile_kernel(counts, {"x": "*i32", "bins": "*i32", "total": "*i32", "n": "i32"}, {"BLOCK": 256},
+                       f"{folder}/counts_{arch}.ptx", arch)
+        compile_kernel(sorted_rows, {"x": "*fp32", "y": "*fp32", "sums": "*fp32"}, {"n": 256},
+                       f"{folder}/sorted_{arch}.ptx", arch)
+    compile_kernel(matmul_descriptors, halves, {"BM": 64, "BN": 64, "BK": 64}, f"{folder}/descriptors_90.ptx", 90)
 
 
 main()
