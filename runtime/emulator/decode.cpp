@@ -90,8 +90,8 @@ void Decoder::decode_instruction(const PtxInstruction& instruction) {
                      decode_half(*this) || decode_memory(*this) || decode_logic(*this) || decode_compare(*this) ||
                      decode_convert(*this) || decode_control(*this) || decode_warp(*this) ||
                      decode_store_async(*this) || decode_tensor_map(*this) || decode_atomic(*this) ||
-                     decode_matrix(*this) || decode_mbarrier(*this) || decode_bulk(*this) || decode_wgmma(*this) || decode_wmma(*this) ||
-                     decode_cluster(*this) || decode_async(*this);
+                     decode_matrix(*this) || decode_mbarrier(*this) || decode_bulk(*this) || decode_wgmma(*this) ||
+                     decode_wmma(*this) || decode_cluster(*this) || decode_async(*this);
   if (!known || !suffixes.empty()) unknown();
   if (out.control == Control::kReturn) {
     const Frame& frame = frames_[function_];

@@ -76,20 +76,6 @@ std::uint32_t return_address(const Warp& warp, const Instruction& in, int lane) 
   return static_cast<std::uint32_t>(load_raw(warp, in.a, 4, lane));
 }
 
-// A block's shared memory lives as long as the block: it must have waited for those of its cluster that use it.
-void check_last_exit(Warp& warp, std::uint32_t lanes) {
-  const Block& block = *warp.block;
-  for (std::size_t rank = 0; rank < block.ranks; ++rank) {
-    std::uint32_t seen = 0;
-    for (std::size_t w = 0; w < block.warps.size(); ++w)
-      seen = std::max(seen, block.seen_at(w, block.column_of_rank(rank)));
-    if (block.remote_times[rank] <= seen || block.synchronizes()) continue;
-    report(warp, std::countr_zero(lanes), FindingKind::kSharedRace,
-           "the block exits without waiting for block " + std::to_string(rank) +
-               " of the cluster, which uses its shared memory");
-  }
-}
-
 void exit_lanes(Warp& warp, std::uint32_t lanes) {
   Block& block = *warp.block;
   warp.live &= ~lanes;

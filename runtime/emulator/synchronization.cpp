@@ -196,6 +196,19 @@ void synchronize_warp(Warp& warp) {
   ++warp.block->now;
 }
 
+void check_last_exit(Warp& warp, std::uint32_t lanes) {
+  const Block& block = *warp.block;
+  for (std::size_t rank = 0; rank < block.ranks; ++rank) {
+    std::uint32_t seen = 0;
+    for (std::size_t w = 0; w < block.warps.size(); ++w)
+      seen = std::max(seen, block.seen_at(w, block.column_of_rank(rank)));
+    if (block.remote_times[rank] <= seen || block.synchronizes()) continue;
+    report(warp, std::countr_zero(lanes), FindingKind::kSharedRace,
+           "the block exits without waiting for block " + std::to_string(rank) +
+               " of the cluster, which uses its shared memory");
+  }
+}
+
 bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t pc) {
   Cluster& cluster = *warp.block->cluster;
   if (static_cast<BarrierMode>(in.mode) == BarrierMode::kClusterArrive) {

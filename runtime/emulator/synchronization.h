@@ -10,6 +10,9 @@ std::uint32_t member_mask(Warp& warp, const Instruction& in, std::uint32_t lanes
 // True where the lanes wait.
 bool arrive_at_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t pc);
 bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t pc);
+// The last lanes of a block exit. Its shared memory lives as long as the block: it must have waited for those of its
+// cluster that use it.
+void check_last_exit(Warp& warp, std::uint32_t lanes);
 // Lets go the threads of every barrier that is complete.
 void release_barriers(Block& block);
 void release_cluster_barrier(Cluster& cluster);

@@ -345,8 +345,7 @@ std::string kernel_text(const std::string& body, const std::string& target) {
       ".reg .pred %p<8>;\n.reg .b32 %r<64>;\n.reg .b64 %rd<16>;\n.reg .b64 %rin;\n.reg .b64 %rout;\n.reg .b32 %t;\n"
       "ld.param.u64 %rin, [p_in];\nld.param.u64 %rout, [p_out];\nmov.u32 %t, %ctaid.x;\nmov.u32 %r1, %ntid.x;\n"
       "mov.u32 %r2, %tid.x;\nmad.lo.u32 %t, %t, %r1, %r2;\n{}ret;\n}}\n",
-      target == "sm_80" ? "7.8" : "8.4",
-      target, body);
+      target == "sm_80" ? "7.8" : "8.4", target, body);
 }
 
 std::vector<TestCase> scalar_cases() {
