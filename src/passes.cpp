@@ -50,6 +50,14 @@ void rewrite(CompilationState& state) {
   report.folded = std::move(canonical.folded);
 }
 
+// What fusion must not change a bit of, the compiler may not compute otherwise than the device.
+void fold_known_nodes(CompilationState& state) {
+  if (state.options.emit.round_intermediates)
+    rewrite<fold_exact_constants>(state);
+  else
+    rewrite<fold_constants>(state);
+}
+
 void note_kept_apart(CompilationState& state) {
   require_allowed_kinds(state.planned->graph, pattern_source(state.options.strategy));
   keep_apart(state.planned->graph, state.options.no_fuse_ops, state.options.no_fuse_nodes);
@@ -100,7 +108,7 @@ constexpr Pass kPasses[] = {
     {"remove-dead", "drops what no output needs, takes nodes by depth from the outputs (under full)",
      CompilationPart::kGraph, rewrite<remove_dead>, true},
     {"fold-constants", "evaluates what is made of constants alone (under full)", CompilationPart::kGraph,
-     rewrite<fold_constants>, true},
+     fold_known_nodes, true},
     {"simplify-algebra", "applies the algebraic rules, removes identities and duplicates (under full)",
      CompilationPart::kGraph, rewrite<simplify_algebra>, true},
     {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,

@@ -83,6 +83,17 @@ def input_errors(scratch):
         failures.append(f"a failed run left files: {os.listdir(scratch)}")
 
 
+def wrong_outputs_are_traced():
+    """No rounding is allowed for: the exponential is where the emulator's kernel and the reference part."""
+    model = os.path.join(golden_models.FOLDER, "softmax.json")
+    for more in [[], ["--host-part=recorded"]]:
+        process = run(model, "--random=1", "--device=emulator", "--verify=0,0", *more, program=RUN)
+        if process.returncode == 3 and "no libnvrtc found" in process.stderr:
+            return
+        expect("--verify=0,0", process, 1, "", r'output "y" \[\d+, \d+\]: got (.|\n)*it begins with node "(weights|y)"')
+    expect("--host-part=guessed", run(model, "--random=1", "--host-part=guessed", program=RUN), 2, "", "host-part")
+
+
 def values_do_not_swallow_the_model():
     for option in ["--no-fuse=gelu", "--no-fuse-node=scaled", "--explain=all", "--require-one-kernel=hidden,scaled",
                    "--emit=partition"]:
@@ -200,6 +211,7 @@ def main():
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)
     values_do_not_swallow_the_model()
+    wrong_outputs_are_traced()
     passes()
     informative()
     for failure in failures:

@@ -4,7 +4,8 @@
 Compiles every NAME.json of tests/golden and compares what is emitted, byte for byte, with NAME.cu (the source),
 NAME.partition.json (the groups) and NAME.txt (the graph as text). --update rewrites those files instead: the change
 that git then shows is what to review. With --fusec-run the emitted kernels of the same models are executed by the
-emulator on random inputs and held against the reference device, where NVRTC is found."""
+emulator on random inputs, as their compiled host parts launch them, and held against the reference device, where NVRTC
+is found."""
 import argparse, difflib, os, sys, tempfile
 
 import golden_models
@@ -49,8 +50,8 @@ def leftovers():
 
 def check_numbers(fusec_run, name):
     """True when the emulator agrees with the reference, False where NVRTC is missing."""
-    process = golden_models.run([fusec_run, name + ".json", "--random=1", "--device=emulator", "--verify"], FOLDER,
-                                good=(0, 3))
+    process = golden_models.run([fusec_run, name + ".json", "--random=1", "--device=emulator", "--verify",
+                                 "--host-part=recorded"], FOLDER, good=(0, 3))
     if golden_models.lacks_nvrtc(process):
         return False
     if process.returncode != 0:

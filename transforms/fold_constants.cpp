@@ -7,6 +7,7 @@
 
 #include "analysis/evaluate/evaluate_node.h"
 #include "ir/constant_data.h"
+#include "transforms/exact_node.h"
 #include "transforms/graph_copy.h"
 
 namespace fusec {
@@ -52,7 +53,8 @@ bool may_be_evaluated(const Node& node) {
 
 class Folding {
  public:
-  explicit Folding(const Graph& graph) : graph_(graph), known_(graph.value_count()), written_(graph.value_count()) {
+  Folding(const Graph& graph, bool exact_only)
+      : graph_(graph), exact_only_(exact_only), known_(graph.value_count()), written_(graph.value_count()) {
     for (const Alias& alias : graph.aliases) written_[alias.output] = true;
     for (const Constant& constant : graph.constants)
       if (constant.data) data_bytes_ += bytes_of(constant.value);
@@ -112,7 +114,7 @@ class Folding {
   }
 
   bool fold(const Node& node) {
-    if (!is_candidate(node)) return false;
+    if (!is_candidate(node) || (exact_only_ && !is_exact(graph_, node))) return false;
     std::int64_t data_bytes = 0, made = 0;
     for (const ValueId v : node.inputs)
       if (v != kNone && graph_.value(v).kind != Value::Kind::kNumber && graph_.value(v).kind != Value::Kind::kDim)
@@ -145,17 +147,16 @@ class Folding {
   std::int64_t known_data_bytes(ValueId v) const { return graph_.constant_of(v) ? bytes_of(v) : known_[v].data_bytes; }
 
   const Graph& graph_;
+  bool exact_only_;
   std::vector<Known> known_;
   std::vector<bool> written_;  // into an input's buffer
   std::int64_t data_bytes_ = 0, made_ = 0;
   std::int64_t steps_left_ = kMostStepsOfModel;
 };
 
-}  // namespace
-
-void fold_constants(CanonicalGraph& canonical) {
+void fold(CanonicalGraph& canonical, bool exact_only) {
   const Graph& from = canonical.graph;
-  Folding folding(from);
+  Folding folding(from, exact_only);
   const std::vector<bool> folded = folding.run();
   if (std::find(folded.begin(), folded.end(), true) == folded.end()) return;
   GraphCopy copy(from);
@@ -190,6 +191,16 @@ void fold_constants(CanonicalGraph& canonical) {
     fates[n] = copy.keep(from.nodes[n]);
   }
   replace_graph(canonical, std::move(copy).finish(), fates);
+}
+
+}  // namespace
+
+void fold_constants(CanonicalGraph& canonical) {
+  fold(canonical, false);
+}
+
+void fold_exact_constants(CanonicalGraph& canonical) {
+  fold(canonical, true);
 }
 
 }  // namespace fusec

@@ -17,4 +17,7 @@ namespace fusec {
 
 void fold_constants(CanonicalGraph& canonical);
 
+// The same for nodes alone of which the device would give the very same bits: what fusion must not change a bit of.
+void fold_exact_constants(CanonicalGraph& canonical);
+
 }  // namespace fusec

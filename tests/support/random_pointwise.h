@@ -128,8 +128,9 @@ class RandomPointwise {
         used = used || nodes_[j].find("\"" + name + "\"") != std::string::npos;
       if (!final || !used || random_.chance(10)) outputs += (outputs.empty() ? "\"" : ", \"") + name + "\"";
     }
-    return fmt::format(R"({{"fusec": 1, "name": "{}", "inputs": [{}], "nodes": [{}], "outputs": [{}]}})", name_,
-                       inputs_, fmt::join(nodes_, ", "), outputs);
+    return fmt::format(
+        R"({{"fusec": 1, "name": "{}", "inputs": [{}], "constants": [{}], "nodes": [{}], "outputs": [{}]}})", name_,
+        inputs_, constants_, fmt::join(nodes_, ", "), outputs);
   }
 
   void append(const std::string& rest) {
