@@ -215,3 +215,72 @@ TEST_CASE("a tensor map made by the kernel") {
   finds(FindingKind::kTrap, run_body(kStart + body(fmt::format(fmt::runtime(swizzle), "9")), counting(64), 64),
         "tensormap.replace");
 }
+
+TEST_CASE("boxes of one to five dimensions, beyond every edge") {
+  constexpr int kExtent[5] = {7, 3, 4, 3, 2}, kBox[5] = {4, 2, 3, 2, 2};
+  for (int rank = 1; rank <= 5; ++rank) {
+    for (const int from : {-1, 0, 1, 2}) {
+      for (const bool fill_nan : {false, true}) {
+        CAPTURE(rank);
+        CAPTURE(from);
+        TensorMap map{.element_bytes = 4, .rank = static_cast<std::uint32_t>(rank), .fill_nan = fill_nan};
+        std::uint64_t count = 1;
+        std::size_t elements = 1;
+        std::string coordinates;
+        for (std::size_t d = 0; d < static_cast<std::size_t>(rank); ++d) {
+          map.extents[d] = static_cast<std::uint64_t>(kExtent[d]);
+          map.box[d] = static_cast<std::uint32_t>(kBox[d]);
+          map.strides[d] = count * 4;
+          count *= d == 0 ? 8 : map.extents[d];  // lines of eight words, as strides are multiples of 16 bytes
+          elements *= map.box[d];
+          coordinates += fmt::format("{}{}", d == 0 ? "" : ", ", from);
+        }
+        std::string text = kernel_text(
+            kStart +
+            fmt::format("mov.b64 %rd5, map;\ncvta.param.u64 %rd5, %rd5;\n"
+                        "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], {0};\n"
+                        "@%p1 cp.async.bulk.tensor.{1}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                        "[%r1], [%rd5, {{{2}}}], [%r2];\n",
+                        elements * 4, rank, coordinates) +
+            kWait +
+            fmt::format("mov.u32 %r5, %t;\nC: setp.ge.u32 %p3, %r5, {};\n@%p3 bra D;\nld.shared.u32 %r4, [%r3];\n"
+                        "st.global.u32 [%rd2], %r4;\nadd.u32 %r3, %r3, 128;\nadd.u64 %rd2, %rd2, 128;\n"
+                        "add.u32 %r5, %r5, 32;\nbra C;\nD:\n",
+                        elements));
+        const std::string parameters = ".param .u64 p_out";
+        text.replace(text.find(parameters), parameters.size(), parameters + ", .param .align 64 .b8 map[128]");
+        const Module module(text, "test.ptx");
+        std::vector<std::uint32_t> in = counting(count), out(elements);
+        Memory memory;
+        const auto in_id =
+            memory.add({.name = "in", .bytes = std::as_writable_bytes(std::span(in)), .writable = false});
+        const auto out_id = memory.add({.name = "out", .bytes = std::as_writable_bytes(std::span(out))});
+        map.address = memory.address(in_id);
+        const Report report = run(
+            module,
+            {.kernel = "k",
+             .block = {32},
+             .arguments = {pointer_argument(memory, in_id), pointer_argument(memory, out_id), encode_tensor_map(map)}},
+            memory, {.max_instructions = 50000});
+        INFO(describe(report));
+        REQUIRE(report.findings.empty());
+        for (std::size_t i = 0; i < elements; ++i) {
+          std::size_t rest = i;
+          std::uint64_t address = 0;
+          bool inside = true;
+          for (std::size_t d = 0; d < static_cast<std::size_t>(rank); ++d) {
+            const int at = from + static_cast<int>(rest % map.box[d]);
+            rest /= map.box[d];
+            inside = inside && at >= 0 && at < kExtent[d];
+            address += static_cast<std::uint64_t>(at) * map.strides[d];
+          }
+          const bool is_nan = (out[i] & 0x7fffffffu) > 0x7f800000u;
+          if (inside)
+            REQUIRE(out[i] == address / 4);
+          else
+            REQUIRE((fill_nan ? is_nan : out[i] == 0));
+        }
+      }
+    }
+  }
+}
