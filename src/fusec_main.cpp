@@ -225,8 +225,21 @@ class Compilation {
   }
 
   Explanation explanation_of(const std::vector<std::string>& names) const {
-    const auto nodes = find_nodes(planned_.graph, present(names));
+    std::vector<AbsentNode> absent;
+    const auto is_in = [](const std::vector<std::string>& list, const std::string& node) {
+      return std::find(list.begin(), list.end(), node) != list.end();
+    };
+    std::vector<std::string> computed;
+    for (const std::string& node : names) {
+      const bool folded = is_in(planned_.report.folded, node);
+      if (folded || is_in(planned_.report.dropped, node))
+        absent.push_back({node, folded});
+      else
+        computed.push_back(node);
+    }
+    const auto nodes = find_nodes(planned_.graph, present(computed));
     Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
+    explanation.absent = std::move(absent);
     if (!nodes.empty()) split_by_kernels(explanation, planned_.graph, kernels_of(planned_.plan.group_of[nodes[0]]));
     return explanation;
   }
@@ -235,7 +248,7 @@ class Compilation {
     for (const std::string& list : a_.one_kernel) {
       const std::vector<std::string> names = name_list(list);
       const Explanation explanation = explanation_of(names);
-      if (explanation.one_kernel) continue;
+      if (explanation.one_kernel && explanation.absent.empty()) continue;
       throw Error(ErrorKind::kInput, {.file = planned_.graph.file,
                                       .what = fmt::format("not one kernel: {}", fmt::join(names, ", ")),
                                       .found = "\n" + explanation_text(planned_.graph, planned_.plan, explanation)});

@@ -3,7 +3,7 @@
 
 Real reports (partition, plan, manifest and ledger of the golden models under every strategy, and of some networks; the
 emulator's profile where NVRTC is found) agree with their JSON Schemas in docs/schemas, and a report that lacks a key,
-or has one too many, does not."""
+or has one too many, does not. Every node of a model has its place in the partition."""
 import json, os, sys, tempfile
 
 import golden_models
@@ -33,11 +33,26 @@ def check(report, kind, what):
             raise Failure(f"the schema of {kind} lets a spoilt report pass: {sorted(spoilt)}")
 
 
+def check_places(report, path, strategy):
+    """Every node of the file has its place; once, where nothing is recomputed."""
+    with open(path, encoding="utf-8") as f:
+        nodes = sorted(node["name"] for node in json.load(f)["nodes"])
+    lists = [report[key] for key in ("dropped", "folded", "prepared")]
+    if strategy != "full" and any(lists):
+        raise Failure(f"{os.path.basename(path)} ({strategy}): nodes are taken out: {lists}")
+    groups = [[n for n in g["nodes"] if n not in g["duplicated"]] for g in report["groups"]]
+    placed = sorted(name for names in lists + groups for name in names)
+    if placed != nodes:
+        raise Failure(f"{os.path.basename(path)} ({strategy}): nodes {sorted(set(nodes) ^ set(placed))} are in no place, "
+                      "or some are in two")
+
+
 def check_emitted(fusec, path, strategy, scratch):
     kinds = ["partition", "plan", "manifest", "ledger"]
     emitted = golden_models.emit(fusec, path, kinds, scratch, ["--strategy=" + strategy])
     for kind in kinds:
         check(json.loads(emitted[kind]), kind, f"{os.path.basename(path)} ({strategy})")
+    check_places(json.loads(emitted["partition"]), path, strategy)
 
 
 def check_profile(fusec_run, name, scratch):

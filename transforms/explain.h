@@ -33,9 +33,16 @@ struct GroupKernels {
   std::vector<ValueId> stored;
 };
 
+// A node of the file that no kernel computes.
+struct AbsentNode {
+  std::string name;
+  bool folded = false;  // its value is a constant; else no output needs it
+};
+
 struct Explanation {
   std::vector<NodeId> nodes;  // those asked about, in topological order, each once
   bool one_kernel = false;
+  std::vector<AbsentNode> absent;  // asked about, too, but taken out by canonicalization: not among `nodes`
   // One group, and yet several kernels (see split_by_kernels): then `joined` is filled and `one_kernel` false.
   GroupKernels split;
   // Together: how each node came to the others (its decision). Apart: nothing.

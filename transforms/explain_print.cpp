@@ -74,6 +74,10 @@ void write_split(const Graph& graph, const std::string& group, const Explanation
                    bytes_text(explanation.bytes_saved));
 }
 
+std::string_view reason(const AbsentNode& node) {
+  return node.folded ? "its value is a constant and known now" : "no output needs it";
+}
+
 template <typename List, typename WriteItem>
 void write_list(const List& list, std::string_view separator, Out out, WriteItem write_item) {
   bool first = true;
@@ -98,8 +102,10 @@ void write_ledger(const Graph& graph, const std::vector<LedgerEntry>& edges, Out
 std::string explanation_text(const Graph& graph, const FusionPlan& plan, const Explanation& explanation) {
   std::string text;
   const Out out(text);
+  for (const AbsentNode& node : explanation.absent)
+    fmt::format_to(out, "{}: in no kernel, {}\n", in_quotes(node.name), reason(node));
+  if (explanation.nodes.empty()) return text.empty() ? "nothing to explain\n" : text;
   fmt::format_to(out, "{}: ", joined_nodes(graph, explanation.nodes));
-  if (explanation.one_kernel && explanation.nodes.empty()) return "nothing to explain\n";
   if (explanation.one_kernel || explanation.split.kernels > 1) {
     const std::string& group = plan.groups[plan.group_of[explanation.nodes[0]]].name;
     if (explanation.one_kernel)
@@ -128,13 +134,18 @@ std::string explanation_json(const Graph& graph, const FusionPlan& plan, const E
   fmt::format_to(out, "{{\"nodes\": [");
   write_list(explanation.nodes, ", ", out, [&](NodeId n) { fmt::format_to(out, "{}", node_json(graph, n)); });
   const bool one = (explanation.one_kernel || explanation.split.kernels > 1) && !explanation.nodes.empty();
-  fmt::format_to(out, "], \"one_kernel\": {}, \"group\": {}, \"kernels\": {}, \"stored\": [", explanation.one_kernel,
+  fmt::format_to(out, "], \"one_kernel\": {}, \"group\": {}, \"kernels\": {}, \"stored\": [",
+                 explanation.one_kernel && explanation.absent.empty(),
                  one ? json_string(plan.groups[plan.group_of[explanation.nodes[0]]].name) : "null",
                  explanation.one_kernel ? "1"
                  : one                  ? std::to_string(explanation.split.kernels)
                                         : "null");
   write_list(explanation.split.stored, ", ", out,
              [&](ValueId v) { fmt::format_to(out, "{}", json_string(graph.value(v).name)); });
+  fmt::format_to(out, "], \"absent\": [");
+  write_list(explanation.absent, ", ", out, [&](const AbsentNode& node) {
+    fmt::format_to(out, "{{\"node\": {}, \"reason\": {}}}", json_string(node.name), json_string(reason(node)));
+  });
   fmt::format_to(out, "],\n \"joined\": [");
   for (std::size_t i = 0; i < explanation.joined.size(); ++i) {
     const FusionDecision& d = explanation.joined[i];

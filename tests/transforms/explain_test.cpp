@@ -145,4 +145,19 @@ TEST_CASE("explain: a given plan, the strategy none, an unknown node") {
   CHECK_THROWS_WITH_AS(find_nodes(c.g.graph, names), "no such node: found \"nn1\" (hint: did you mean \"n1\"?)", Error);
 }
 
+TEST_CASE("explain: nodes that canonicalization took out") {
+  const Case c = chain_of({P::kElemwise, P::kElemwise});
+  const FusionPlan plan = c.plan();
+  const std::vector<NodeId> both{0, 1};
+  Explanation e = fusec::explain(c.g.graph, c.g.kinds, plan, both);
+  e.absent = {{"table", true}, {"spare", false}};
+  CHECK(explanation_text(c.g.graph, plan, e)
+            .starts_with("\"table\": in no kernel, its value is a constant and known now\n"
+                         "\"spare\": in no kernel, no output needs it\n"
+                         "\"n0\", \"n1\": one kernel, "));
+  CHECK(explanation_json(c.g.graph, plan, e).find("\"one_kernel\": false") != std::string::npos);
+  e = {.absent = {{"table", true}}};
+  CHECK(explanation_text(c.g.graph, plan, e) == "\"table\": in no kernel, its value is a constant and known now\n");
+}
+
 }  // namespace fusec::test
