@@ -313,10 +313,13 @@ Space Decoder::address(const PtxOperand& operand, Space space) {
     if (space == Space::kParam) return found;
     // A generic access names the variable itself: the window is ours to add.
     if (space == Space::kGeneric) {
-      if (found == Space::kShared) out.immediate += static_cast<std::int64_t>(kSharedWindow);
-      if (found == Space::kLocal) out.immediate += static_cast<std::int64_t>(kLocalWindow);
-      if (found == Space::kParam) out.immediate += static_cast<std::int64_t>(kParamWindow);
-      if (found == Space::kConst) out.immediate += static_cast<std::int64_t>(kConstWindow);
+      // Wraps, as addresses do: the offset may be any number.
+      std::uint64_t window_start = 0;
+      if (found == Space::kShared) window_start = kSharedWindow;
+      if (found == Space::kLocal) window_start = kLocalWindow;
+      if (found == Space::kParam) window_start = kParamWindow;
+      if (found == Space::kConst) window_start = kConstWindow;
+      out.immediate = static_cast<std::int64_t>(static_cast<std::uint64_t>(out.immediate) + window_start);
     }
     return space;
   }

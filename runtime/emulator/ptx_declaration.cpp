@@ -24,7 +24,8 @@ void initial_value(TokenReader& in, PtxVariable& variable, std::vector<std::byte
       in.fail("mask() initializers are not supported");
     }
     relocation.variable = std::string(word);
-    if (in.accept("+")) relocation.offset += static_cast<std::int64_t>(in.integer());
+    if (in.accept("+"))
+      relocation.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(relocation.offset) + in.integer());
     if (element != 8) in.fail("a variable's address needs 8 bytes");
     variable.relocations.push_back(std::move(relocation));
   } else {

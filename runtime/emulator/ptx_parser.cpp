@@ -323,8 +323,9 @@ class Parser {
     PtxOperand named = named_operand();
     if (named.kind == PtxOperand::Kind::kVariable && (in_.peek().is("+") || in_.peek().is("-"))) {
       const bool negative = in_.take().is("-");
-      const auto value = static_cast<std::int64_t>(in_.integer());
-      named.offset += negative ? -value : value;
+      const std::uint64_t value = in_.integer();
+      named.offset =
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(named.offset) + (negative ? 0 - value : value));
     }
     return named;
   }
@@ -373,9 +374,8 @@ class Parser {
     }
     while (in_.peek().is("+") || in_.peek().is("-")) {
       const bool negative = in_.take().is("-");
-      const auto value = static_cast<std::int64_t>(in_.integer());
-      made.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(made.offset) +
-                                              static_cast<std::uint64_t>(negative ? 0 - value : value));
+      const std::uint64_t value = in_.integer();
+      made.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(made.offset) + (negative ? 0 - value : value));
     }
     while (in_.accept(",")) made.parts.push_back(operand(depth + 1));
     in_.expect("]");

@@ -91,6 +91,15 @@ TEST_CASE("malformed text") {
   CHECK(error_of(kSample) == "none");
 }
 
+TEST_CASE("the largest offsets wrap around") {
+  const std::string variable = ".shared .align 4 .b8 s[16];\n";
+  for (const char* body : {"mov.u32 %r1, s-0x8000000000000000;", "ld.shared.u32 %r1, [s-0x8000000000000000];",
+                           "ld.u32 %r1, [s+0x7fffffffffffffff];", "ld.global.u32 %r1, [%rd1-0x8000000000000000];"}) {
+    CAPTURE(std::string(body));
+    CHECK(body_error(variable + body) == "none");
+  }
+}
+
 TEST_CASE("unknown kernels are listed") {
   const Module module(kernel_text("ret;"), "a.ptx");
   CHECK_THROWS_WITH_AS(module.kernel("x"), "a.ptx: no such kernel: found x, expected one of k", Error);
