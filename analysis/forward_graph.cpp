@@ -28,7 +28,7 @@ ForwardGraph ForwardGraphBuilder::finish() && {
   const Vertex n = graph_.size();
   operand_first_.push_back(static_cast<std::uint32_t>(operands_.size()));
   // Consumers come in order, so a repeated operand is one whose latest consumer is this very vertex.
-  std::vector<Vertex> latest(n, kNoVertex);
+  LargeVector<Vertex> latest(n, kNoVertex);
   graph_.first.assign(n + 1, 0);
   for (Vertex v = 0; v < n; ++v) {
     for (std::uint32_t i = operand_first_[v]; i < operand_first_[v + 1]; ++i) {
@@ -43,7 +43,7 @@ ForwardGraph ForwardGraphBuilder::finish() && {
   }
   for (Vertex v = 0; v < n; ++v) graph_.first[v + 1] += graph_.first[v];
   graph_.targets.resize(graph_.first[n]);
-  std::vector<std::uint32_t>& next = latest;  // where the next consumer of a vertex goes
+  LargeVector<std::uint32_t>& next = latest;  // where the next consumer of a vertex goes
   next.assign(graph_.first.begin(), graph_.first.end() - 1);
   for (Vertex v = 0; v < n; ++v) {
     for (std::uint32_t i = operand_first_[v]; i < operand_first_[v + 1]; ++i) {

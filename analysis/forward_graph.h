@@ -11,8 +11,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "ir/large_vector.h"
 #include "ir/op_pattern.h"
 
 namespace fusec {
@@ -21,10 +21,10 @@ using Vertex = std::uint32_t;
 inline constexpr Vertex kNoVertex = 0xffffffff;
 
 struct ForwardGraph {
-  std::vector<OpPattern> pattern;      // of each vertex
-  std::vector<std::uint8_t> external;  // 1: the value is a graph output, so it must be stored and never fuses forward
-  std::vector<std::uint32_t> first;    // consumers of v: targets[first[v]] .. targets[first[v + 1]]
-  std::vector<Vertex> targets;
+  LargeVector<OpPattern> pattern;      // of each vertex
+  LargeVector<std::uint8_t> external;  // 1: the value is a graph output, so it must be stored and never fuses forward
+  LargeVector<std::uint32_t> first;    // consumers of v: targets[first[v]] .. targets[first[v + 1]]
+  LargeVector<Vertex> targets;
 
   Vertex size() const { return static_cast<Vertex>(pattern.size()); }
   std::span<const Vertex> consumers(Vertex v) const {
@@ -44,8 +44,8 @@ class ForwardGraphBuilder {
 
  private:
   ForwardGraph graph_;
-  std::vector<std::uint32_t> operand_first_;  // of each vertex, into operands_
-  std::vector<Vertex> operands_;
+  LargeVector<std::uint32_t> operand_first_;  // of each vertex, into operands_
+  LargeVector<Vertex> operands_;
 };
 
 }  // namespace fusec

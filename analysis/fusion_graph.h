@@ -19,10 +19,10 @@ namespace fusec {
 
 struct FusionGraph {
   ForwardGraph forward;
-  std::vector<NodeId> node_of;           // of each vertex; an item's is its producer
-  std::vector<Vertex> vertex_of;         // of each node: the node itself, its items follow
-  std::vector<Vertex> vertex_of_value;   // of each value: its definer or item; kNoVertex: a leaf or without use
-  std::vector<std::uint8_t> kept_apart;  // of each vertex
+  LargeVector<NodeId> node_of;           // of each vertex; an item's is its producer
+  LargeVector<Vertex> vertex_of;         // of each node: the node itself, its items follow
+  LargeVector<Vertex> vertex_of_value;   // of each value: its definer or item; kNoVertex: a leaf or without use
+  LargeVector<std::uint8_t> kept_apart;  // of each vertex
 
   bool is_item(Vertex v) const { return vertex_of[node_of[v]] != v; }
 };

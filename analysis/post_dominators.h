@@ -42,7 +42,7 @@ class PostDominators {
   Vertex climb_to_depth(Vertex v, std::uint32_t depth, OpPattern& seen) const;
   Vertex common(Vertex a, Vertex b, OpPattern& seen) const;
 
-  std::vector<Entry> entries_;
+  LargeVector<Entry> entries_;
 };
 
 }  // namespace fusec

@@ -42,6 +42,7 @@ void partition_only(benchmark::State& state, const Family& family) {
 
 int main(int argc, char** argv) {
   using namespace fusec::bench;
+  fusec::keep_freed_memory();  // as fusec does
   for (const Family& family : families()) {
     const std::string name(family.name);
     benchmark::RegisterBenchmark(("annotate_and_partition/" + name).c_str(), annotate_and_partition, family)

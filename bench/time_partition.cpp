@@ -55,6 +55,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  fusec::keep_freed_memory();  // as fusec does
   if (argc < 2) {
     std::fprintf(stderr, "usage: time_partition MODEL [REPEATS [PLAN]]\n");
     return 2;

@@ -188,7 +188,7 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   if (!is_execution_order(graph, plan, order)) order = topological_order(plan, readers_of_groups(graph, plan));
   if (order.size() < count) return false;
   if (!std::ranges::is_sorted(order)) {
-    std::vector<FusionGroup> sorted;
+    LargeVector<FusionGroup> sorted;
     sorted.reserve(count);
     for (const GroupId g : order) sorted.push_back(std::move(plan.groups[g]));
     plan.groups = std::move(sorted);
@@ -238,7 +238,11 @@ void name_groups(const Graph& graph, FusionPlan& plan) {
   std::unordered_map<const OpDef*, std::uint32_t*> of_single;  // spares the groups of one node the text
   std::unordered_map<std::string, std::uint32_t> uses;
   std::string text;
-  for (FusionGroup& group : plan.groups) {
+  constexpr std::size_t kAhead = 12;
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    FusionGroup& group = plan.groups[g];
+    // Each group's first node is a cache miss in a large graph; ask for those to come.
+    if (g + kAhead < plan.groups.size()) __builtin_prefetch(&graph.nodes[plan.groups[g + kAhead].nodes[0]].op);
     std::uint32_t* count = nullptr;
     if (group.nodes.size() == 1) count = of_single[graph.nodes[group.nodes[0]].op];
     write_descriptive_name(graph, group, text);

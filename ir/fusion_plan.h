@@ -15,6 +15,7 @@
 
 #include "ir/fusion_decision.h"
 #include "ir/graph.h"
+#include "ir/large_vector.h"
 #include "ir/op_pattern.h"
 
 namespace fusec {
@@ -39,9 +40,9 @@ enum class GroupCode : std::uint8_t {
 std::string_view name(GroupCode code);
 
 struct FusionGroup {
-  std::string name;           // unique among the groups, an identifier
-  std::vector<NodeId> nodes;  // in topological order
-  NodeId anchor = kNone;      // the complex op that the group is built around, if it has one
+  std::string name;            // unique among the groups, an identifier
+  ShortList<NodeId, 4> nodes;  // in topological order
+  NodeId anchor = kNone;       // the complex op that the group is built around, if it has one
   OpPattern pattern = OpPattern::kOpaque;
   GroupCode code = GroupCode::kFusec;
   std::uint32_t claimed_by = kNone;  // in FusionPlan::patterns: what formed the group before the partitioner ran
@@ -57,11 +58,11 @@ struct FusionPlan {
   Strategy strategy = Strategy::kFull;
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;             // 0: no limit
-  std::vector<FusionGroup> groups;        // in execution order
+  LargeVector<FusionGroup> groups;        // in execution order
   std::vector<std::string> patterns;      // names of those that claimed groups
   std::vector<Recomputed> recomputed;     // by group, then node
   std::vector<GroupId> group_of;          // of each node: the first group that computes it
-  std::vector<FusionDecision> decisions;  // of each node
+  LargeVector<FusionDecision> decisions;  // of each node
 };
 
 // What a group takes and gives: values, each once. Inputs by first use, constants included, numbers and dimensions

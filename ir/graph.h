@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "ir/attributes.h"
+#include "ir/large_vector.h"
 #include "ir/op.h"
+#include "ir/short_list.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -42,9 +44,9 @@ struct Constant {
 
 struct Node {
   std::string name;
-  const OpDef* op = nullptr;    // owned by the table or by the graph's custom rows
-  std::vector<ValueId> inputs;  // kNone for an absent operand
-  ValueId first_output = 0;     // its results are first_output, first_output + 1, ...
+  const OpDef* op = nullptr;     // owned by the table or by the graph's custom rows
+  ShortList<ValueId, 4> inputs;  // kNone for an absent operand
+  ValueId first_output = 0;      // its results are first_output, first_output + 1, ...
   std::uint32_t output_count = 1;
   std::uint32_t attributes = 0;      // index into Graph's attribute sets
   std::optional<OpPattern> pattern;  // as the file overrules it
@@ -66,7 +68,7 @@ class Graph {
   std::vector<Symbol> symbols;
   std::vector<ValueId> inputs;
   std::vector<Constant> constants;
-  std::vector<Node> nodes;
+  LargeVector<Node> nodes;
   std::vector<ValueId> outputs;  // a value may stand twice
   std::vector<Alias> aliases;
   std::vector<LaunchCheck> checks;
@@ -115,7 +117,7 @@ class Graph {
 
   OpTable table_;
   std::unordered_map<std::string, std::shared_ptr<const OpDef>> custom_rows_;
-  std::vector<Value> values_;
+  LargeVector<Value> values_;
   std::vector<ValueType> types_;
   std::unordered_multimap<std::size_t, TypeId> type_index_;
   std::vector<Attributes> attribute_sets_;

@@ -20,7 +20,7 @@ void check_tensors(const ValueType& type, const std::vector<Symbol>& symbols, st
 
 }  // namespace
 
-std::vector<ValueType> infer_types(const Graph& graph, const OpDef& op, const std::vector<ValueId>& inputs,
+std::vector<ValueType> infer_types(const Graph& graph, const OpDef& op, std::span<const ValueId> inputs,
                                    const Attributes& attributes, const std::vector<ValueType>& declared,
                                    const std::string& node_name, std::vector<LaunchCheck>* checks) {
   std::vector<Operand> operands;

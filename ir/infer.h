@@ -10,7 +10,7 @@ namespace fusec {
 
 // The types of the results of `op` on these operands (kNone: absent). `declared` as OpCall has it; `node_name` names
 // the node in launch checks. Throws OpError, also where the arithmetic of shapes overflows.
-std::vector<ValueType> infer_types(const Graph& graph, const OpDef& op, const std::vector<ValueId>& inputs,
+std::vector<ValueType> infer_types(const Graph& graph, const OpDef& op, std::span<const ValueId> inputs,
                                    const Attributes& attributes, const std::vector<ValueType>& declared,
                                    const std::string& node_name, std::vector<LaunchCheck>* checks);
 

@@ -338,7 +338,7 @@ std::vector<ValueType> NodeReader::declared_types(const FileNode& node) const {
   return types;
 }
 
-std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, const std::vector<ValueId>& inputs,
+std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, std::span<const ValueId> inputs,
                                          const Attributes& attributes) {
   std::vector<ValueType> types;
   try {

@@ -75,7 +75,7 @@ class NodeReader {
   ValueId operand(Json at, std::size_t position, const Op& op);
   Dim dim_operand(Json at) const;
   std::vector<ValueType> declared_types(const FileNode& node) const;
-  std::vector<ValueType> infer(const FileNode& node, const OpDef& op, const std::vector<ValueId>& inputs,
+  std::vector<ValueType> infer(const FileNode& node, const OpDef& op, std::span<const ValueId> inputs,
                                const Attributes& attributes);
   void check_declared(const FileNode& node, const std::vector<ValueType>& types);
   std::vector<std::string> output_names(const FileNode& node, std::size_t count) const;

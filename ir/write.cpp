@@ -28,11 +28,11 @@ class Writer {
   }
 
  private:
-  template <class T, class Print>
-  void list(const char* key, const std::vector<T>& elements, const Print& print) {
+  template <class Elements, class Print>
+  void list(const char* key, const Elements& elements, const Print& print) {
     out_ += fmt::format(",\n  \"{}\": [", key);
     const char* separator = "\n    ";
-    for (const T& element : elements) {
+    for (const auto& element : elements) {
       out_ += separator + print(element);
       separator = ",\n    ";
     }

@@ -11,6 +11,7 @@
 #include "command_line.h"
 #include "dot.h"
 #include "ir/error.h"
+#include "ir/large_vector.h"
 #include "ir/text.h"
 #include "lists.h"
 #include "output_file.h"
@@ -322,6 +323,7 @@ int run(const Arguments& a) {
 }  // namespace fusec
 
 int main(int argc, char** argv) {
+  fusec::keep_freed_memory();
   CLI::App app{"fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu"};
   app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
   fusec::Arguments a;

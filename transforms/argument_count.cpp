@@ -76,7 +76,7 @@ void ArgumentCount::gather(Vertex root) {
   } while (v != root);
 }
 
-bool ArgumentCount::fits(Vertex source, std::span<const Vertex> between, Vertex target, const std::vector<Vertex>& up) {
+bool ArgumentCount::fits(Vertex source, std::span<const Vertex> between, Vertex target, std::span<const Vertex> up) {
   const auto root_of = [&](Vertex v) {
     while (up[v] != v) v = up[v];
     return v;

@@ -27,7 +27,7 @@ class ArgumentCount {
 
   // Would the groups of `source`, of all in `between`, and of `target` (a root) fit together? `up` is the union-find
   // forest of the groups.
-  bool fits(Vertex source, std::span<const Vertex> between, Vertex target, const std::vector<Vertex>& up);
+  bool fits(Vertex source, std::span<const Vertex> between, Vertex target, std::span<const Vertex> up);
   void merge(Vertex root, Vertex target);
 
   // Exactly, for one group as it stands.

@@ -21,7 +21,7 @@ std::string text_json(const std::string& text) {
   return text.empty() ? "null" : json_string(text);
 }
 
-std::string joined_nodes(const Graph& graph, const std::vector<NodeId>& nodes) {
+std::string joined_nodes(const Graph& graph, std::span<const NodeId> nodes) {
   std::vector<std::string> names;
   for (const NodeId n : nodes) names.push_back(node_text(graph, n));
   return listed(names);

@@ -26,7 +26,7 @@ void leave_alone(const Graph& graph, std::span<const OpPattern> kinds, FusionPla
 void collect_groups(const FusionGraph& fusion, const Partition& result, std::span<const OpPattern> kinds,
                     FusionPlan& plan) {
   const NodeId count = static_cast<NodeId>(kinds.size());
-  std::vector<GroupId> from_last(fusion.forward.size(), kNone);  // of a root: its group, counted from the last
+  LargeVector<GroupId> from_last(fusion.forward.size(), kNone);  // of a root: its group, counted from the last
   std::vector<std::uint32_t> sizes;
   for (NodeId n = count; n-- > 0;) {
     GroupId& g = from_last[result.root[fusion.vertex_of[n]]];
@@ -50,10 +50,10 @@ void collect_groups(const FusionGraph& fusion, const Partition& result, std::spa
 
 // A node with several results stands for its items, too: where it joined one of them, that item's decision is the
 // node's.
-std::vector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const PostDominators& post,
+LargeVector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const PostDominators& post,
                                                const Partition& result) {
   const auto node_of = [&](Vertex v) { return v == kNoVertex ? kNone : fusion.node_of[v]; };
-  std::vector<FusionDecision> decisions(fusion.vertex_of.size());
+  LargeVector<FusionDecision> decisions(fusion.vertex_of.size());
   for (NodeId n = 0; n < decisions.size(); ++n) {
     Vertex v = fusion.vertex_of[n];
     if (result.decisions[v].rule == FusionRule::kJoined && node_of(post.parent(v)) == n) v = post.parent(v);

@@ -26,7 +26,7 @@ class Marks {
   }
 
  private:
-  std::vector<std::uint32_t> stamp_;
+  LargeVector<std::uint32_t> stamp_;
   std::uint32_t now_ = 1;
 };
 
@@ -164,10 +164,10 @@ class Partitioner {
   const ForwardGraph& graph_;
   const PostDominators& post_;
   const std::uint64_t limit_;
-  const std::vector<std::uint32_t> to_parent_;
-  std::vector<Vertex> up_;
-  std::vector<std::uint32_t> counted_;  // of a root: the group's nodes; of others: when they stopped being a root
-  std::vector<std::uint8_t> settled_;   // 1: asking again gives the same answer
+  const LargeVector<std::uint32_t> to_parent_;
+  LargeVector<Vertex> up_;
+  LargeVector<std::uint32_t> counted_;  // of a root: the group's nodes; of others: when they stopped being a root
+  LargeVector<std::uint8_t> settled_;   // 1: asking again gives the same answer
   Marks marks_;
   std::vector<Vertex> between_;
   std::optional<ArgumentCount> arguments_;
@@ -180,12 +180,12 @@ Partition partition(const ForwardGraph& graph, const PostDominators& post_domina
   return Partitioner(graph, post_dominators, options).run();
 }
 
-std::vector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post, std::uint32_t cap) {
+LargeVector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post, std::uint32_t cap) {
   const Vertex n = graph.size();
-  std::vector<std::uint32_t> count(n, cap);
+  LargeVector<std::uint32_t> count(n, cap);
   // What lies between a vertex and an ancestor is the sum over the parents between: kept as sums from the top. A sum
   // that stops growing only makes differences smaller.
-  std::vector<std::uint32_t> to_top(n, 0);
+  LargeVector<std::uint32_t> to_top(n, 0);
   Marks marks(n);
   std::vector<Vertex> queue;
   for (Vertex v = n; v-- > 0;) {

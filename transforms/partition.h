@@ -26,7 +26,7 @@ struct PartitionOptions {
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;                             // distinct values read and written; 0: no limit
   const ArgumentTable* arguments = nullptr;               // needed where max_args is set
-  const std::vector<std::uint8_t>* kept_apart = nullptr;  // 1: the vertex was made opaque on the user's demand
+  const LargeVector<std::uint8_t>* kept_apart = nullptr;  // 1: the vertex was made opaque on the user's demand
 };
 
 // Why a vertex is, or is not, in the group of its post-dominator.
@@ -37,17 +37,17 @@ struct VertexDecision {
 };
 
 struct Partition {
-  std::vector<Vertex> root;               // of each vertex: the last vertex of its group
-  std::vector<OpPattern> pattern;         // of each root: the group's kind
-  std::vector<Vertex> anchor;             // of each root: the complex op in the group, or kNoVertex
-  std::vector<VertexDecision> decisions;  // of each vertex
+  LargeVector<Vertex> root;               // of each vertex: the last vertex of its group
+  LargeVector<OpPattern> pattern;         // of each root: the group's kind
+  LargeVector<Vertex> anchor;             // of each root: the complex op in the group, or kNoVertex
+  LargeVector<VertexDecision> decisions;  // of each vertex
 };
 
 Partition partition(const ForwardGraph& graph, const PostDominators& post_dominators, const PartitionOptions& options);
 
 // How many vertices lie on the ways from each vertex (counted) to its parent (not counted), or `cap` where they are as
 // many or more. At least: where they are certainly cap or more this may come from a bound.
-std::vector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post_dominators,
+LargeVector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post_dominators,
                                            std::uint32_t cap);
 
 }  // namespace fusec

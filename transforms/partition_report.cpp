@@ -89,7 +89,7 @@ class Writer {
     for (const std::string& n : names) add(n);
     text_ += "]";
   }
-  void write_nodes(const char* key, const std::vector<NodeId>& nodes) {
+  void write_nodes(const char* key, std::span<const NodeId> nodes) {
     begin_list(key);
     for (const NodeId n : nodes) {
       if (context_.stands_for.empty()) add(graph_.nodes[n].name);

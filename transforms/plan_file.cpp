@@ -139,7 +139,7 @@ class PlanReader {
   FusionPlan plan_;
 };
 
-void append_nodes(const Graph& graph, const std::vector<NodeId>& nodes, std::string& text) {
+void append_nodes(const Graph& graph, std::span<const NodeId> nodes, std::string& text) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     text += i == 0 ? "" : ", ";
     text += json_string(graph.nodes[nodes[i]].name);

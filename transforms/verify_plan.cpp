@@ -59,7 +59,7 @@ Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const F
   std::vector<GroupInterface> interfaces;
   if (plan.max_args != 0) interfaces = group_interfaces(graph, plan);
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    const std::vector<NodeId>& nodes = plan.groups[g].nodes;
+    const std::span<const NodeId> nodes = plan.groups[g].nodes;
     if (nodes.size() == 1) continue;
     if (nodes.size() > plan.max_fused_ops) {
       return PlanFault{g, fmt::format("the group has {} nodes, the limit is {}", nodes.size(), plan.max_fused_ops)};
@@ -86,7 +86,7 @@ Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const F
 std::optional<PlanFault> find_cover_fault(const Graph& graph, const FusionPlan& plan) {
   std::vector<GroupId> first(graph.nodes.size(), kNone);
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    const std::vector<NodeId>& nodes = plan.groups[g].nodes;
+    const std::span<const NodeId> nodes = plan.groups[g].nodes;
     if (nodes.empty()) return PlanFault{g, "the group has no nodes"};
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (nodes[i] >= graph.nodes.size()) return PlanFault{g, "the group has a node that the graph lacks"};

@@ -18,8 +18,8 @@ class PlainPartition {
     }
   }
 
-  std::vector<Vertex> roots() const {
-    std::vector<Vertex> result;
+  LargeVector<Vertex> roots() const {
+    LargeVector<Vertex> result;
     for (Vertex v = 0; v < graph_.size(); ++v) result.push_back(root(v));
     return result;
   }

@@ -84,8 +84,8 @@ TEST_CASE("count_to_parent: never more than there are, exact below the cap") {
     const AnnotatedGraph g = random_graph(random, {.max_nodes = 80});
     const ForwardGraph graph = build_fusion_graph(g.graph, g.kinds).forward;
     const PostDominators post(graph);
-    const std::vector<std::uint32_t> exact = count_to_parent(graph, post, 1000);
-    const std::vector<std::uint32_t> capped = count_to_parent(graph, post, 6);
+    const LargeVector<std::uint32_t> exact = count_to_parent(graph, post, 1000);
+    const LargeVector<std::uint32_t> capped = count_to_parent(graph, post, 6);
     for (Vertex v = 0; v < graph.size(); ++v) {
       if (post.parent(v) != kNoVertex) REQUIRE(capped[v] == std::min(exact[v], 6u));
     }

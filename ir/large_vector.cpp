@@ -1,0 +1,40 @@
+#include "ir/large_vector.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <limits>
+#include <new>
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::uintptr_t kPage = 4096;
+
+}  // namespace
+
+// The block is the heap's and not rounded to huge pages, so that blocks lie side by side, share these pages, and fit
+// again where such a block was freed.
+void* allocate_large(std::size_t bytes) {
+  void* block = ::operator new(bytes);
+  if (bytes < kHugePage) return block;
+  const auto begin = reinterpret_cast<std::uintptr_t>(block);
+  const std::uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = (begin + bytes) / kPage * kPage;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // refused: the block works the same
+  return block;
+}
+
+void free_large(void* block) noexcept {
+  ::operator delete(block);
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+#endif
+}
+
+}  // namespace fusec
