@@ -23,9 +23,11 @@ struct Target {
   double float16_rate = 312e12;   // dense, tensor cores
   double float8_rate = 624e12;    // or int8
   double launch_seconds = 3e-6;
-  int max_parameter_bytes = 4096;  // of a kernel; 32764 from sm_70 on with CUDA 12.1 and newer
-  std::string source;              // where the figures are from
+  std::string source;  // where the figures are from
 };
+
+// Of a kernel, for any CUDA that may compile the emitted file; from 12.1 on it would be 32764.
+inline constexpr int kMaxParameterBytes = 4096;
 
 // The targets this build knows; the first is the default.
 const std::vector<Target>& known_targets();

@@ -22,6 +22,7 @@ struct KernelParameter {
   std::string name;           // as in the source
   ValueId value = kNone;      // kTensor
   bool written = false;       // kTensor: an output
+  bool address_only = false;  // kTensor: the pointer is passed on, what it points to is not touched
   IndexExpr size;             // kSize, kWorkspace
   int bits = 32;              // kSize
   std::uint32_t scratch = 0;  // kWorkspace: which scratch memory (of a schedule's kernels; of the plan once lowered)
@@ -33,6 +34,8 @@ struct KernelSource {
   std::set<std::string>
       prelude;  // names of the prelude's parts that the text uses ("bf16", "fp8_e4m3", "block_reduce")
   std::vector<KernelParameter> parameters;
+  // Tensors and sizes that come through a table instead (codegen/parameter_table.h), whose pointer is parameters[0].
+  std::vector<KernelParameter> tabled;
   std::array<IndexExpr, 3> grid{1, 1, 1};  // over symbols; a grid with a 0 is not launched
   std::array<int, 3> block{1, 1, 1};
   std::array<int, 3> cluster{1, 1, 1};

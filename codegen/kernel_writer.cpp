@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "analysis/target.h"
+#include "codegen/parameter_table.h"
 #include "codegen/prelude.h"
 #include "ir/error.h"
 
@@ -209,27 +211,53 @@ void KernelWriter::close(std::string_view text) {
   line(text);
 }
 
+std::string KernelWriter::shorten(std::vector<Parameter>& listed, KernelSource& source) {
+  std::vector<KernelParameter> all;
+  for (const Parameter& p : listed) all.push_back(p.parameter);
+  if (parameter_bytes(all) <= kMaxParameterBytes) return "";
+  const std::string table = unique("parameter_table");
+  std::vector<Parameter> kept{
+      {{.kind = KernelParameter::Kind::kWorkspace, .name = table}, "const unsigned long long* __restrict__ "}};
+  std::string prologue;
+  for (Parameter& p : listed) {
+    if (p.parameter.kind == KernelParameter::Kind::kWorkspace) {
+      kept.push_back(std::move(p));
+      continue;
+    }
+    std::string type = p.type.substr(0, p.type.find(" __restrict__"));
+    if (p.parameter.kind == KernelParameter::Kind::kSize) type = index_type();
+    prologue += fmt::format("  {}{} = ({}){}[{}];\n", p.type, p.parameter.name, type, table, source.tabled.size());
+    source.tabled.push_back(std::move(p.parameter));
+  }
+  kept.front().parameter.size = static_cast<std::int64_t>(8 * source.tabled.size());
+  listed = std::move(kept);
+  return prologue;
+}
+
 KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int threads, int min_blocks) {
   KernelSource source;
   for (const std::string& text : comment) source.text += "// " + text + "\n";
   source.text += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
                  (min_blocks > 0 ? ", " + std::to_string(min_blocks) : "") + ")\n@KERNEL@(";
+  std::vector<Parameter> listed;
+  for (auto* list : {&inputs_, &outputs_, &workspaces_, &sizes_})
+    listed.insert(listed.end(), list->begin(), list->end());
+  const std::string prologue = shorten(listed, source);
   std::size_t column = 9;
   bool first = true;
-  for (auto* list : {&inputs_, &outputs_, &workspaces_, &sizes_})
-    for (Parameter& p : *list) {
-      const std::string text = p.type + p.parameter.name;
-      if (!first) {
-        const bool wrap = column + text.size() > 110;
-        source.text += wrap ? ",\n         " : ", ";
-        if (wrap) column = 9;
-      }
-      source.text += text;
-      column += text.size() + 2;
-      first = false;
-      source.parameters.push_back(p.parameter);
+  for (const Parameter& p : listed) {
+    const std::string text = p.type + p.parameter.name;
+    if (!first) {
+      const bool wrap = column + text.size() > 110;
+      source.text += wrap ? ",\n         " : ", ";
+      if (wrap) column = 9;
     }
-  source.text += ") {\n" + text_ + "}\n";
+    source.text += text;
+    column += text.size() + 2;
+    first = false;
+    source.parameters.push_back(p.parameter);
+  }
+  source.text += ") {\n" + prologue + text_ + "}\n";
   source.prelude = prelude;
   source.block = {threads, 1, 1};
   return source;

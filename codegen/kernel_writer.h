@@ -59,6 +59,8 @@ class KernelWriter {
     std::string type;  // "const bf16* __restrict__ "
   };
   const std::string& tensor(ValueId value, bool written);
+  // Where the list is too long, leaves scratch memory and a table in it, and returns the lines that read the table.
+  std::string shorten(std::vector<Parameter>& listed, KernelSource& source);
 
   const Graph& graph_;
   bool wide_;

@@ -7,6 +7,7 @@
 
 #include "codegen/kernel_signature.h"
 #include "codegen/lower.h"
+#include "codegen/parameter_table.h"
 #include "codegen/schedules/schedules.h"
 #include "codegen/schedules/special.h"
 #include "ir/error.h"
@@ -15,6 +16,9 @@
 
 namespace fusec {
 namespace {
+
+// Scratch memory of parameter tables: numbers that no schedule takes.
+constexpr std::uint32_t kFirstTable = 1u << 16;
 
 // Kernels made for a signature, and the tensors they were made with.
 struct Made {
@@ -130,11 +134,18 @@ class PlanLowering {
 
   std::vector<std::uint32_t> keep(std::vector<KernelSource> sources) {
     std::vector<std::uint32_t> kept;
-    for (KernelSource& source : sources) {
-      kept.push_back(static_cast<std::uint32_t>(plan_.kernels.size()));
-      plan_.kernels.push_back(std::move(source));
-    }
+    std::uint32_t table = kFirstTable;
+    for (KernelSource& source : sources)
+      for (KernelSource& kernel : with_filled_table(std::move(source), table++)) {
+        kept.push_back(static_cast<std::uint32_t>(plan_.kernels.size()));
+        plan_.kernels.push_back(std::move(kernel));
+      }
     return kept;
+  }
+
+  static void touch(LoweredStep& step, const KernelParameter& p) {
+    std::vector<ValueId>& list = p.written ? step.writes : step.reads;
+    if (std::find(list.begin(), list.end(), p.value) == list.end()) list.push_back(p.value);
   }
 
   // One step a kernel, with tensors replaced as `instead` says and scratch memory of its own.
@@ -153,8 +164,12 @@ class PlanLowering {
         }
         if (p.kind != KernelParameter::Kind::kTensor) continue;
         if (const auto it = instead.find(p.value); it != instead.end()) p.value = it->second;
-        std::vector<ValueId>& list = p.written ? step.writes : step.reads;
-        if (std::find(list.begin(), list.end(), p.value) == list.end()) list.push_back(p.value);
+        if (!p.address_only) touch(step, p);
+      }
+      for (KernelParameter p : plan_.kernels[k].tabled) {
+        if (p.kind != KernelParameter::Kind::kTensor) continue;
+        if (const auto it = instead.find(p.value); it != instead.end()) p.value = it->second;
+        touch(step, p);
       }
       steps().push_back(std::move(step));
     }

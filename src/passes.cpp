@@ -29,7 +29,7 @@ std::string read_text_file(const std::string& path) {
 std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph) {
   if (options.max_args != 0 || options.strategy != Strategy::kFull) return options.max_args;
   // Pointers and symbol values take up to 8 bytes each.
-  const auto all = static_cast<std::size_t>(options.target.max_parameter_bytes) / 8;
+  const auto all = static_cast<std::size_t>(kMaxParameterBytes) / 8;
   return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
 }
 
