@@ -31,20 +31,6 @@ std::size_t reading_length(std::string_view text) {
   return length;
 }
 
-std::vector<std::uint32_t> united(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
-  std::vector<std::uint32_t> u;
-  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(u));
-  return u;
-}
-
-std::vector<std::uint32_t> axes_in(const IndexExpr& e) {
-  std::vector<std::uint32_t> axes;
-  for (const Variable v : variables_of(e))
-    if (v.kind == Variable::Kind::kAxis) axes.push_back(v.id);
-  std::sort(axes.begin(), axes.end());
-  return axes;
-}
-
 bool is_extreme(const ExprNode& n) {
   return n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
 }
@@ -75,25 +61,7 @@ ExprEmitter::ExprEmitter(const Kernel& kernel, KernelWriter& writer)
   for (const NamedExpr& named : kernel.named)
     if (names_[named.expr] == kNone) names_[named.expr] = named.value;
   for (const KernelOutput& output : kernel.outputs) writer.output(output.value);  // the pointers have the plain names
-  compute_dependences();
-}
-
-void ExprEmitter::compute_dependences() {
-  dependences_.assign(pool_.size(), {});
-  for (ExprId id = 0; id < pool_.size(); ++id) {  // operands stand before their users
-    const ExprNode& n = pool_[id];
-    std::vector<std::uint32_t>& mine = dependences_[id];
-    for (const ExprId a : n.args)
-      if (a != kNoExpr) mine = united(mine, dependences_[a]);
-    for (const IndexExpr& e : n.indices) {
-      mine = united(mine, axes_in(e));
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) mine = united(mine, dependences_[v.id]);
-    }
-    if (n.op != ExprOp::kReduce) continue;
-    std::erase_if(mine, [&](std::uint32_t a) { return std::find(n.axes.begin(), n.axes.end(), a) != n.axes.end(); });
-    for (const std::uint32_t a : n.axes) mine = united(mine, axes_in(pool_.extent(a)));
-  }
+  dependences_ = dependences(pool_);
 }
 
 bool ExprEmitter::depends_on(ExprId id, std::uint32_t axis) const {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel.h"
+#include "analysis/kernel.h"
 #include "codegen/kernel_writer.h"
 
 namespace fusec {
@@ -94,7 +94,6 @@ class ExprEmitter {
   void serial_loops(const std::vector<ExprId>& reductions);
   bool available(ExprId id) const { return !texts_[id].text.empty(); }
   bool here(ExprId id) const;  // all axes it depends on are bound
-  void compute_dependences();
   std::vector<ExprId> reachable_until(const std::vector<ExprId>& roots) const;
   std::string wish(ExprId id) const;
 

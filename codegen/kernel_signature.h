@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/kernel.h"
+#include "analysis/kernel.h"
 
 namespace fusec {
 

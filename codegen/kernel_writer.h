@@ -9,7 +9,7 @@
 
 #include "codegen/identifiers.h"
 #include "codegen/index_text.h"
-#include "codegen/kernel.h"
+#include "analysis/kernel.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {

@@ -6,8 +6,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "codegen/copy_expr.h"
-#include "codegen/fusion_facts.h"
+#include "analysis/copy_expr.h"
+#include "analysis/fusion_facts.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/type.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codegen/emit_options.h"
-#include "codegen/kernel.h"
+#include "analysis/kernel.h"
 #include "ir/graph.h"
 
 namespace fusec {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "codegen/copy_expr.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -17,88 +16,12 @@ constexpr int kMmaDepth = 32;     // of a step along k on tensor cores
 constexpr int kScalarDepth = 16;  // and without them
 constexpr int kMmaThreads = 128, kScalarThreads = 256;
 
-// A product as the schedule sees it: which axes are whose.
-struct Product {
-  ExprId reduction = kNoExpr;
-  ExprId left = kNoExpr, right = kNoExpr;  // factors; rows are of the left one, columns of the right one
-  std::vector<std::uint32_t> batch, rows, columns, depth;
-  std::vector<std::uint32_t> shared_rest;  // output axes on which neither factor depends
-};
-
-bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
-bool all_one(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
-  return std::all_of(axes.begin(), axes.end(), [&](std::uint32_t a) { return pool.extent(a).is(1); });
-}
-
-std::optional<Product> find_product(const Kernel& kernel, const ExprEmitter& emitter) {
-  const ExprPool& pool = kernel.pool;
-  std::vector<ExprId> roots;
-  for (const KernelOutput& output : kernel.outputs) {
-    if (output.axes != kernel.outputs[0].axes || bits(output.type.dtype) == 4) return std::nullopt;
-    roots.push_back(output.expr);
-  }
-  Product p;
-  for (const ExprId id : reachable(pool, roots)) {
-    if (pool[id].op != ExprOp::kReduce) continue;
-    if (p.reduction != kNoExpr) return std::nullopt;
-    p.reduction = id;
-  }
-  if (p.reduction == kNoExpr || pool[p.reduction].reduction != Reduction::kSum) return std::nullopt;
-  const ExprNode& body = pool[pool[p.reduction].args[0]];
-  if (body.op != ExprOp::kMul) return std::nullopt;
-  p.left = body.args[0];
-  p.right = body.args[1];
-  p.depth = pool[p.reduction].axes;
-  const auto left = emitter.axes_of(p.left), right = emitter.axes_of(p.right);
-  // Both factors must run along the summed axes, else this is a sum of another kind.
-  for (const std::uint32_t k : p.depth)
-    if (!contains(left, k) && !contains(right, k)) return std::nullopt;
-  for (const std::uint32_t a : kernel.outputs[0].axes) {
-    const bool in_left = contains(left, a), in_right = contains(right, a);
-    if (pool.extent(a).is(1) || (!in_left && !in_right))
-      p.shared_rest.push_back(a);
-    else if (in_left && in_right)
-      p.batch.push_back(a);
-    else
-      (in_left ? p.rows : p.columns).push_back(a);
-  }
-  if (std::any_of(p.shared_rest.begin(), p.shared_rest.end(), [&](std::uint32_t a) { return !pool.extent(a).is(1); }))
-    return std::nullopt;
-  if (all_one(pool, p.rows) || all_one(pool, p.columns) || all_one(pool, p.depth)) return std::nullopt;
-  // The last axis of the result belongs to the columns: neighbouring threads then store neighbouring elements.
-  std::uint32_t last = kNone;
-  for (const std::uint32_t a : kernel.outputs[0].axes)
-    if (!pool.extent(a).is(1)) last = a;
-  if (contains(p.rows, last)) {
-    std::swap(p.left, p.right);
-    std::swap(p.rows, p.columns);
-  }
-  return p;
-}
-
-// The 16-bit dtype on whose grid a factor lies, so that nothing is lost on the way to the tensor core.
-std::optional<DType> tensor_core_dtype(const ExprPool& pool, ExprId factor) {
-  const ExprNode& n = pool[factor];
-  auto usable = [](DType d) { return d == DType::kFloat16 || d == DType::kBFloat16; };
-  if ((n.op == ExprOp::kLoad || n.op == ExprOp::kRound) && usable(n.dtype)) return n.dtype;
-  if (n.op == ExprOp::kSelect) {
-    const ExprNode& otherwise = pool[n.args[2]];
-    if (otherwise.op == ExprOp::kConstant && otherwise.real == 0) return tensor_core_dtype(pool, n.args[1]);
-  }
-  return std::nullopt;
-}
-
 class Contraction {
  public:
   Contraction(const Kernel& kernel, const Graph& graph, ExprEmitter& emitter, KernelWriter& writer, Product product)
       : kernel_(kernel), pool_(kernel.pool), graph_(graph), emitter_(emitter), writer_(writer), p_(std::move(product)) {
-    const auto left = tensor_core_dtype(pool_, p_.left), right = tensor_core_dtype(pool_, p_.right);
-    if (left && right && *left == *right && pool_[p_.reduction].type == ScalarType::kFloat32) tensor_dtype_ = left;
-    depth_ = tensor_dtype_ ? kMmaDepth : kScalarDepth;
-    threads_ = tensor_dtype_ ? kMmaThreads : kScalarThreads;
+    depth_ = p_.tensor_dtype ? kMmaDepth : kScalarDepth;
+    threads_ = p_.tensor_dtype ? kMmaThreads : kScalarThreads;
   }
 
   KernelSource emit() {
@@ -112,7 +35,7 @@ class Contraction {
     const Bounds& bounds = pool_.bounds();
     source.grid[0] =
         simplify(ceil_div(count(p_.rows), kTile) * ceil_div(count(p_.columns), kTile) * count(p_.batch), bounds);
-    source.schedule = tensor_dtype_ ? "contraction_mma" : "contraction";
+    source.schedule = p_.tensor_dtype ? "contraction_mma" : "contraction";
     return source;
   }
 
@@ -124,19 +47,19 @@ class Contraction {
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
     lines.push_back(fmt::format("A block makes a {}x{} tile; {} of k at a time go through shared memory{}.", kTile,
-                                kTile, depth_, tensor_dtype_ ? ", products on tensor cores" : ""));
+                                kTile, depth_, p_.tensor_dtype ? ", products on tensor cores" : ""));
     return lines;
   }
 
   // The element type in shared memory: the stored 16-bit format, or the type that is multiplied.
-  std::string element() const { return tensor_dtype_ ? "unsigned short" : c_type(pool_[p_.reduction].type); }
+  std::string element() const { return p_.tensor_dtype ? "unsigned short" : c_type(pool_[p_.reduction].type); }
   // A padded row of a tile: no two of the rows that are read at once start in one bank.
-  int stride() const { return tensor_dtype_ ? depth_ + 8 : kTile + 1; }
+  int stride() const { return p_.tensor_dtype ? depth_ + 8 : kTile + 1; }
 
   void declare_tiles() {
     left_tile_ = writer_.unique("left_tile");
     right_tile_ = writer_.unique("right_tile");
-    const int lines = tensor_dtype_ ? kTile : depth_;
+    const int lines = p_.tensor_dtype ? kTile : depth_;
     for (const std::string& tile : {left_tile_, right_tile_})
       writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}][{}];", element(), tile, lines, stride()));
   }
@@ -161,7 +84,7 @@ class Contraction {
   void main_loop() {
     const std::string type = c_type(pool_[p_.reduction].type);
     sum_ = writer_.unique("sum");
-    if (tensor_dtype_) {
+    if (p_.tensor_dtype) {
       writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
       writer_.line("const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;");
       writer_.line(fmt::format("float {}[2][4][4] = {{}};", sum_));
@@ -175,7 +98,7 @@ class Contraction {
     fill_tile(left_tile_, p_.left, p_.rows, row0_, step);
     fill_tile(right_tile_, p_.right, p_.columns, column0_, step);
     writer_.line("__syncthreads();");
-    if (tensor_dtype_)
+    if (p_.tensor_dtype)
       multiply_on_tensor_cores();
     else
       multiply_in_lanes();
@@ -186,7 +109,7 @@ class Contraction {
   // Does a plain load of 16-bit elements run along the axis in whole, aligned groups of eight?
   bool takes_vectors(ExprId factor, const std::vector<std::uint32_t>& along) const {
     const ExprNode& n = pool_[factor];
-    if (!tensor_dtype_ || n.op != ExprOp::kLoad || n.args[0] != kNoExpr || along.empty()) return false;
+    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.args[0] != kNoExpr || along.empty()) return false;
     const std::uint32_t axis = along.back();
     const Variable v{Variable::Kind::kAxis, axis};
     const IndexExpr position = emitter_.position(factor);
@@ -233,7 +156,8 @@ class Contraction {
   }
 
   std::string place_in(const std::string& tile, const std::string& line, const std::string& place) const {
-    return tensor_dtype_ ? fmt::format("{}[{}][{}]", tile, line, place) : fmt::format("{}[{}][{}]", tile, place, line);
+    return p_.tensor_dtype ? fmt::format("{}[{}][{}]", tile, line, place)
+                           : fmt::format("{}[{}][{}]", tile, place, line);
   }
 
   void load_vector(const std::string& tile, ExprId factor, const std::vector<std::uint32_t>& across,
@@ -270,15 +194,15 @@ class Contraction {
     bind_flat(emitter_, across, at, "mnopq");
     bind_flat(emitter_, p_.depth, k, "kluvw");
     const std::string value = emitter_.emit(factor);
-    writer_.line(fmt::format("{} = {};", one, tensor_dtype_ ? narrow(*tensor_dtype_, value) : value));
-    if (tensor_dtype_) writer_.use(*tensor_dtype_);
+    writer_.line(fmt::format("{} = {};", one, p_.tensor_dtype ? narrow(*p_.tensor_dtype, value) : value));
+    if (p_.tensor_dtype) writer_.use(*p_.tensor_dtype);
     emitter_.rewind(mark);
     writer_.close();
     writer_.line(fmt::format("{} = {};", place_in(tile, line, place), one));
   }
 
   void multiply_on_tensor_cores() {
-    const std::string mma = *tensor_dtype_ == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
+    const std::string mma = *p_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
     writer_.use(mma);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", depth_));
@@ -318,7 +242,7 @@ class Contraction {
   void epilogue() {
     std::string element_text;
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
-    if (tensor_dtype_) {
+    if (p_.tensor_dtype) {
       writer_.line("#pragma unroll");
       writer_.open("for (int tile_item = 0; tile_item < 32; ++tile_item)");
       writer_.line(
@@ -359,68 +283,16 @@ class Contraction {
   ExprEmitter& emitter_;
   KernelWriter& writer_;
   Product p_;
-  std::optional<DType> tensor_dtype_;
   int depth_ = 0, threads_ = 0;
   std::string left_tile_, right_tile_, row0_, column0_, sum_;
 };
 
-std::optional<KernelSource> contraction_as_it_is(const Kernel& kernel, const Graph& graph) {
-  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
-  ExprEmitter emitter(kernel, writer);
-  auto product = find_product(kernel, emitter);
-  if (!product) return std::nullopt;
-  return Contraction(kernel, graph, emitter, writer, std::move(*product)).emit();
-}
-
-// The divisor c of an output axis that occurs in some load as axis // c: the channels of a group.
-std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& kernel) {
-  const ExprPool& pool = kernel.pool;
-  std::vector<ExprId> roots;
-  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
-  for (const ExprId id : reachable(pool, roots)) {
-    if (pool[id].op != ExprOp::kLoad) continue;
-    for (const IndexExpr& e : pool[id].indices)
-      for (const IndexTerm& term : e.terms())
-        for (const IndexAtomPtr& factor : term.factors) {
-          if (factor->kind != IndexAtom::Kind::kFloorDiv) continue;
-          const auto v = factor->a.as_variable();
-          const auto c = factor->b.as_constant();
-          if (!v || !c || *c < 8 || v->kind != Variable::Kind::kAxis) continue;
-          const auto& axes = kernel.outputs[0].axes;
-          const auto at = std::find(axes.begin(), axes.end(), v->id);
-          const auto extent = pool.extent(v->id).as_constant();
-          if (at != axes.end() && extent && *extent % *c == 0)
-            return std::pair{static_cast<std::size_t>(at - axes.begin()), *c};
-        }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
-std::optional<KernelSource> contraction(const Kernel& kernel, const Graph& graph, const Target&) {
-  if (auto source = contraction_as_it_is(kernel, graph)) return source;
-  const auto grouped = grouped_axis(kernel);
-  if (!grouped) return std::nullopt;
-  const Kernel split = change_axes(kernel, [&](ExprPool& pool) {
-    AxisChange change;
-    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const IndexExpr extent = kernel.pool.extent(axes[i]);
-      if (i != grouped->first) {
-        change.new_axes.push_back(pool.new_axis(extent));
-        change.values.push_back(IndexExpr::axis(change.new_axes.back()));
-        continue;
-      }
-      const std::uint32_t group = pool.new_axis(floor_div(extent, grouped->second)),
-                          member = pool.new_axis(grouped->second);
-      change.new_axes.push_back(group);
-      change.new_axes.push_back(member);
-      change.values.push_back(IndexExpr::axis(group) * grouped->second + IndexExpr::axis(member));
-    }
-    return change;
-  });
-  return contraction_as_it_is(split, graph);
+KernelSource contraction(const Kernel& kernel, const Product& product, const Graph& graph) {
+  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
+  ExprEmitter emitter(kernel, writer);
+  return Contraction(kernel, graph, emitter, writer, product).emit();
 }
 
 }  // namespace fusec

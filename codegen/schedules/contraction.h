@@ -5,18 +5,14 @@
 //   out[b, m, n] = epilogue(sum over k of a[b, m, k] * c[b, k, n], other operands at [b, m, n])
 //
 // m, n, k and b may each be several axes: a convolution is a product whose factor is indexed by sums and guarded at the
-// borders (implicit GEMM). A grouped one becomes a batch of products by splitting its channel axis.
+// borders (implicit GEMM), a grouped one a batch of products.
 #pragma once
 
-#include <optional>
-
-#include "analysis/target.h"
-#include "codegen/kernel.h"
+#include "analysis/kernel_forms.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
-// Nothing where the kernel is no product with at least two rows and two columns.
-std::optional<KernelSource> contraction(const Kernel& kernel, const Graph& graph, const Target& target);
+KernelSource contraction(const Kernel& kernel, const Product& product, const Graph& graph);
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/kernel_forms.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -50,11 +51,6 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
     emitter.bind(axes[d], variable);
     rest = left;
   }
-}
-
-bool writes_half_bytes(const Kernel& kernel) {
-  return std::any_of(kernel.outputs.begin(), kernel.outputs.end(),
-                     [](const KernelOutput& o) { return bits(o.type.dtype) == 4; });
 }
 
 namespace {

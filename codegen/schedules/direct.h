@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/kernel.h"
 #include "analysis/target.h"
 #include "codegen/emit_expr.h"
-#include "codegen/kernel.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
@@ -28,8 +28,5 @@ std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const
 // Declares a variable for each axis, by dividing the flat position `flat` (a C variable) by the extents, and binds it.
 void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, const std::string& flat,
                std::string_view names = "ijlmnpqr");
-
-// Is some element of the outputs half a byte?
-bool writes_half_bytes(const Kernel& kernel);
 
 }  // namespace fusec

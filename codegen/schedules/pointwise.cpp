@@ -5,19 +5,14 @@
 #include <algorithm>
 #include <map>
 
-#include "codegen/copy_expr.h"
+#include "analysis/copy_expr.h"
+#include "analysis/kernel_forms.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
-
-std::vector<ExprId> roots_of(const Kernel& kernel) {
-  std::vector<ExprId> roots;
-  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
-  return roots;
-}
 
 bool has_division(const IndexExpr& e) {
   for (const IndexTerm& term : e.terms())
@@ -193,12 +188,6 @@ Kernel merge_pair(const Kernel& kernel, std::size_t first) {
   });
 }
 
-bool has_reduction(const Kernel& kernel) {
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
-    if (kernel.pool[id].op == ExprOp::kReduce) return true;
-  return false;
-}
-
 Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
   Kernel merged = drop_unit_axes(kernel);
   std::size_t divided = count_divisions(merged, graph);
@@ -215,8 +204,7 @@ Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
   return merged;
 }
 
-std::optional<KernelSource> pointwise(const Kernel& kernel, const Graph& graph, const Target& target) {
-  if (has_reduction(kernel)) return std::nullopt;
+KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target) {
   const Kernel merged = merge_axes(kernel, graph);
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
   int width = axes.empty() ? 1 : wanted_width(merged);

@@ -3,16 +3,14 @@
 // bytes at a time where extents allow; what does not depend on the innermost axis is read once.
 #pragma once
 
-#include <optional>
-
+#include "analysis/kernel.h"
 #include "analysis/target.h"
-#include "codegen/kernel.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
-// Nothing where the kernel has reductions.
-std::optional<KernelSource> pointwise(const Kernel& kernel, const Graph& graph, const Target& target);
+// A kernel without reductions.
+KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target);
 
 // The kernel with neighbouring output axes merged wherever every access allows it: [i, j] of one flat tensor is [t].
 Kernel merge_axes(const Kernel& kernel, const Graph& graph);
@@ -24,7 +22,5 @@ Kernel drop_unit_axes(const Kernel& kernel);
 Kernel merge_pair(const Kernel& kernel, std::size_t first);
 // How many divisions and remainders the accesses and positions of the kernel take.
 std::size_t count_divisions(const Kernel& kernel, const Graph& graph);
-
-bool has_reduction(const Kernel& kernel);
 
 }  // namespace fusec

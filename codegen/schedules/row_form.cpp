@@ -4,17 +4,12 @@
 #include <map>
 #include <set>
 
-#include "codegen/copy_expr.h"
+#include "analysis/copy_expr.h"
+#include "analysis/kernel_forms.h"
 #include "codegen/schedules/pointwise.h"
 
 namespace fusec {
 namespace {
-
-std::vector<ExprId> roots_of(const Kernel& kernel) {
-  std::vector<ExprId> roots;
-  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
-  return roots;
-}
 
 // One axis for reductions of equal extents, instead of one each.
 Kernel share_reduction_axes(const Kernel& kernel) {
@@ -157,45 +152,6 @@ std::set<std::uint32_t> row_axes(const Kernel& kernel, const std::vector<ExprId>
 }
 
 }  // namespace
-
-std::vector<ExprId> row_reductions(const Kernel& kernel) {
-  const auto depends = dependences(kernel.pool);
-  const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-  std::vector<ExprId> found;
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-    if (kernel.pool[id].op != ExprOp::kReduce) continue;
-    if (std::all_of(depends[id].begin(), depends[id].end(),
-                    [&](std::uint32_t a) { return std::find(axes.begin(), axes.end(), a) != axes.end(); }))
-      found.push_back(id);
-  }
-  return found;
-}
-
-std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool) {
-  std::vector<std::vector<std::uint32_t>> depends(pool.size());
-  auto add = [](std::vector<std::uint32_t>& to, const std::vector<std::uint32_t>& more) {
-    std::vector<std::uint32_t> both;
-    std::set_union(to.begin(), to.end(), more.begin(), more.end(), std::back_inserter(both));
-    to = std::move(both);
-  };
-  auto add_index = [&](std::vector<std::uint32_t>& to, const IndexExpr& e) {
-    for (const Variable v : variables_of(e)) {
-      if (v.kind == Variable::Kind::kAxis) add(to, {v.id});
-      if (v.kind == Variable::Kind::kValue) add(to, depends[v.id]);
-    }
-  };
-  for (ExprId id = 0; id < pool.size(); ++id) {
-    const ExprNode& n = pool[id];
-    for (const ExprId a : n.args)
-      if (a != kNoExpr) add(depends[id], depends[a]);
-    for (const IndexExpr& e : n.indices) add_index(depends[id], e);
-    if (n.op != ExprOp::kReduce) continue;
-    std::erase_if(depends[id],
-                  [&](std::uint32_t a) { return std::find(n.axes.begin(), n.axes.end(), a) != n.axes.end(); });
-    for (const std::uint32_t a : n.axes) add_index(depends[id], pool.extent(a));
-  }
-  return depends;
-}
 
 std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   Kernel kernel = drop_unit_axes(original);

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/kernel.h"
+#include "analysis/kernel.h"
 
 namespace fusec {
 
@@ -21,11 +21,5 @@ struct RowForm {
 
 // Nothing where no reduction depends on output axes alone.
 std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
-
-// Reductions that depend on output axes alone, operands first.
-std::vector<ExprId> row_reductions(const Kernel& kernel);
-
-// Axes that each node's value depends on, by node.
-std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool);
 
 }  // namespace fusec

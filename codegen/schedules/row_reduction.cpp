@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "codegen/copy_expr.h"
+#include "analysis/copy_expr.h"
+#include "analysis/kernel_forms.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/row_form.h"
 #include "codegen/schedules/vector_access.h"
@@ -37,12 +38,6 @@ constexpr int kPartialBytes = 16;  // the largest accumulator
 
 IndexExpr length_of(const ExprPool& pool, ExprId reduction) {
   return point_count(pool, pool[reduction].axes);
-}
-
-std::vector<ExprId> roots_of(const Kernel& kernel) {
-  std::vector<ExprId> roots;
-  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
-  return roots;
 }
 
 // What the loads of the reductions' bodies say: does memory run along the reduced axis, or along the rows?
@@ -456,7 +451,6 @@ RowForm with_contiguous_row_last(RowForm form, std::uint32_t axis) {
 }  // namespace
 
 std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target) {
-  if (writes_half_bytes(kernel)) return {};
   std::optional<RowForm> form = row_form(kernel, graph);
   if (!form) return {};
   const Direction direction = direction_of(*form, graph);

@@ -5,13 +5,13 @@
 
 #include <vector>
 
+#include "analysis/kernel.h"
 #include "analysis/target.h"
-#include "codegen/kernel.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
-// Empty where the kernel has no reduction along rows, or where single threads do better (small windows). Two kernels
+// A kernel of the form `rows`. Empty where single threads do better (small windows). Two kernels
 // where a large tensor is reduced to one value: many blocks make partial results, one block combines them.
 std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target);
 

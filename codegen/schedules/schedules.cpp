@@ -1,17 +1,29 @@
 #include "codegen/schedules/schedules.h"
 
+#include "analysis/kernel_forms.h"
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/row_reduction.h"
+#include "ir/error.h"
 
 namespace fusec {
 
 std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions&) {
-  if (auto source = pointwise(kernel, graph, target)) return {std::move(*source)};
-  if (auto source = contraction(kernel, graph, target)) return {std::move(*source)};
-  if (auto sources = row_reduction(kernel, graph, target); !sources.empty()) return sources;
-  return {direct(kernel, graph, target)};
+  const FormOfKernel form = form_of(kernel, target);
+  switch (form.form) {
+    case KernelForm::kPointwise:
+      return {pointwise(kernel, graph, target)};
+    case KernelForm::kTensorCoreProduct:
+    case KernelForm::kProduct:
+      return {contraction(form.split ? *form.split : kernel, *form.product, graph)};
+    case KernelForm::kRows:
+      if (auto sources = row_reduction(kernel, graph, target); !sources.empty()) return sources;
+      [[fallthrough]];
+    case KernelForm::kElements:
+      return {direct(kernel, graph, target)};
+  }
+  throw InternalError("a kernel of unknown form");
 }
 
 }  // namespace fusec

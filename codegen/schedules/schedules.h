@@ -1,12 +1,16 @@
-// From a kernel's expressions to its CUDA text: the first schedule, from the most special to the one that takes
-// anything, that applies.
+// From a kernel's expressions to its CUDA text, by the schedule that implements their form (analysis/kernel_forms):
+//
+//   pointwise                      pointwise
+//   tensor_core_product, product   contraction
+//   rows                           row_reduction, or direct where windows are short
+//   elements                       direct
 #pragma once
 
 #include <vector>
 
+#include "analysis/kernel.h"
 #include "analysis/target.h"
 #include "codegen/emit_options.h"
-#include "codegen/kernel.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {

@@ -1,4 +1,4 @@
-#include "codegen/fusion_facts.h"
+#include "analysis/fusion_facts.h"
 
 #include <algorithm>
 #include <set>

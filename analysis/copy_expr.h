@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/kernel.h"
+#include "analysis/kernel.h"
 #include "ir/expr.h"
 
 namespace fusec {

@@ -1,4 +1,4 @@
-#include "codegen/copy_expr.h"
+#include "analysis/copy_expr.h"
 
 #include "ir/error.h"
 

@@ -35,6 +35,12 @@ struct Kernel {
   bool exact_steps = false;  // EmitOptions::round_intermediates: products and sums must not contract
 };
 
+// What its outputs are.
+std::vector<ExprId> roots_of(const Kernel& kernel);
+
+// The axes on which each value of the pool depends, sorted, by node.
+std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool);
+
 // The tensors a kernel loads, each once, in order of first load (by walking the outputs in order).
 std::vector<ValueId> inputs_of(const Kernel& kernel);
 

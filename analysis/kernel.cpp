@@ -1,0 +1,53 @@
+#include "analysis/kernel.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace fusec {
+
+std::vector<ExprId> roots_of(const Kernel& kernel) {
+  std::vector<ExprId> roots;
+  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
+  return roots;
+}
+
+std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool) {
+  std::vector<std::vector<std::uint32_t>> depends(pool.size());
+  auto add = [](std::vector<std::uint32_t>& to, const std::vector<std::uint32_t>& more) {
+    std::vector<std::uint32_t> both;
+    std::set_union(to.begin(), to.end(), more.begin(), more.end(), std::back_inserter(both));
+    to = std::move(both);
+  };
+  auto add_index = [&](std::vector<std::uint32_t>& to, const IndexExpr& e) {
+    for (const Variable v : variables_of(e)) {
+      if (v.kind == Variable::Kind::kAxis) add(to, {v.id});
+      if (v.kind == Variable::Kind::kValue) add(to, depends[v.id]);
+    }
+  };
+  for (ExprId id = 0; id < pool.size(); ++id) {
+    const ExprNode& n = pool[id];
+    for (const ExprId a : n.args)
+      if (a != kNoExpr) add(depends[id], depends[a]);
+    for (const IndexExpr& e : n.indices) add_index(depends[id], e);
+    if (n.op != ExprOp::kReduce) continue;
+    std::erase_if(depends[id],
+                  [&](std::uint32_t a) { return std::find(n.axes.begin(), n.axes.end(), a) != n.axes.end(); });
+    for (const std::uint32_t a : n.axes) add_index(depends[id], pool.extent(a));
+  }
+  return depends;
+}
+
+std::vector<ValueId> inputs_of(const Kernel& kernel) {
+  std::vector<ValueId> inputs;
+  std::vector<std::uint8_t> seen;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    const ExprNode& n = kernel.pool[id];
+    if (n.op != ExprOp::kLoad) continue;
+    if (seen.size() <= n.source) seen.resize(n.source + 1, 0);
+    if (!seen[n.source]) inputs.push_back(n.source);
+    seen[n.source] = 1;
+  }
+  return inputs;
+}
+
+}  // namespace fusec

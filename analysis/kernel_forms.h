@@ -1,0 +1,51 @@
+// Which expressions fit one kernel, and in what form: known here, before any text is made. Schedules implement the rows
+// of this table, and a test holds the two together.
+//
+//   form                   the kernel's expressions                                            example
+//   pointwise              hold no reduction                                                   silu(gate) * up
+//   tensor_core_product    are a product (below) of two factors on one 16-bit dtype's grid     linear in bfloat16, gelu
+//   product                hold one reduction, the sum of a product of two factors that run
+//                          along different output axes, and whatever stands around it          linear in float32
+//   rows                   hold reductions that depend on output axes alone                    softmax, layer norm
+//   elements               anything else: a thread makes an element, reductions are its loops  sums inside of sums
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analysis/kernel.h"
+#include "analysis/target.h"
+
+namespace fusec {
+
+enum class KernelForm : std::uint8_t { kPointwise, kTensorCoreProduct, kProduct, kRows, kElements };
+std::string_view name(KernelForm form);
+
+// A matrix product as a kernel computes it: which axes are whose.
+struct Product {
+  ExprId reduction = kNoExpr;
+  ExprId left = kNoExpr, right = kNoExpr;  // factors; rows are of the left one, columns of the right one
+  std::vector<std::uint32_t> batch, rows, columns, depth;
+  std::vector<std::uint32_t> shared_rest;  // output axes of extent 1
+  // The dtype on whose grid both factors lie, so that tensor cores multiply them without loss.
+  std::optional<DType> tensor_dtype;
+};
+
+struct FormOfKernel {
+  KernelForm form = KernelForm::kElements;
+  // Why it is not the form before it in the table; "" for the first.
+  std::string_view why_not_better;
+  std::optional<Kernel> split;     // a product in groups: the kernel with its grouped axis as two, group and member
+  std::optional<Product> product;  // of `split` where there is one, else of the kernel
+};
+
+FormOfKernel form_of(const Kernel& kernel, const Target& target);
+
+// Reductions that depend on output axes alone, operands first.
+std::vector<ExprId> row_reductions(const Kernel& kernel);
+
+// Half-byte elements are written in pairs, which only forms without a shape of their own do.
+bool writes_half_bytes(const Kernel& kernel);
+
+}  // namespace fusec

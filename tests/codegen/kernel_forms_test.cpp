@@ -1,0 +1,116 @@
+// The table of analysis/kernel_forms: which form a kernel has and why no better one, and that schedules implement it.
+#include "analysis/kernel_forms.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "codegen/lower.h"
+#include "codegen/schedules/schedules.h"
+#include "ir/read.h"
+
+using namespace fusec;
+
+namespace {
+
+// The kernels of a group of these nodes.
+std::vector<Kernel> kernels_of(const Graph& graph, const std::vector<NodeId>& nodes,
+                               const std::vector<ValueId>& outputs) {
+  std::vector<Kernel> kernels;
+  for (LoweredUnit& unit : lower_group(graph, nodes, outputs, {}))
+    if (unit.kind == LoweredUnit::Kind::kKernel) kernels.push_back(std::move(unit.kernel));
+  return kernels;
+}
+
+std::vector<Kernel> kernels_of_node(const Graph& graph, NodeId n) {
+  const Node& node = graph.nodes[n];
+  std::vector<ValueId> outputs;
+  for (std::uint32_t o = 0; o < node.output_count; ++o) outputs.push_back(node.first_output + o);
+  return kernels_of(graph, {n}, outputs);
+}
+
+// "form: why not better" of the one kernel of a model's nodes.
+std::string form_text(const std::string& inputs, const std::string& nodes, const std::string& output) {
+  const Graph graph = read_model_text(
+      R"({"fusec": 1, "symbols": {"n": {}}, "inputs": [{"name": "s", "dtype": "bool", "shape": ["n"]}, )" + inputs +
+          R"(], "nodes": [)" + nodes + R"(], "outputs": [")" + output + R"("]})",
+      "test.json", ".");
+  std::vector<NodeId> all;
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) all.push_back(n);
+  const std::vector<Kernel> kernels = kernels_of(graph, all, graph.outputs);
+  REQUIRE(kernels.size() == 1);
+  const FormOfKernel form = form_of(kernels[0], Target{});
+  return std::string(name(form.form)) + ": " + std::string(form.why_not_better);
+}
+
+const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
+    {KernelForm::kPointwise, {"pointwise"}}, {KernelForm::kTensorCoreProduct, {"contraction_mma"}},
+    {KernelForm::kProduct, {"contraction"}}, {KernelForm::kRows, {"row_reduction", "column_reduction", "direct"}},
+    {KernelForm::kElements, {"direct"}},
+};
+
+}  // namespace
+
+TEST_CASE("the form of a kernel, and why it is no better one") {
+  const std::string x = R"({"name": "x", "dtype": "float32", "shape": ["n", 64]})";
+  const std::string x16 = R"({"name": "x", "dtype": "bfloat16", "shape": ["n", 64]})";
+  const std::string w = R"(, {"name": "w", "dtype": "float32", "shape": [48, 64]})";
+  const std::string w16 = R"(, {"name": "w", "dtype": "bfloat16", "shape": [48, 64]})";
+  const std::string linear = R"({"name": "y", "op": "linear", "inputs": ["x", "w"]})";
+  CHECK(form_text(x, R"({"name": "y", "op": "silu", "inputs": ["x"]})", "y") == "pointwise: ");
+  CHECK(form_text(x + w, linear + R"(, {"name": "z", "op": "relu", "inputs": ["y"]})", "z") ==
+        "product: its factors are not of one 16-bit float dtype, summed in float32");
+  CHECK(form_text(x16 + w16, linear + R"(, {"name": "z", "op": "relu", "inputs": ["y"]})", "z") ==
+        "tensor_core_product: it holds a reduction");
+  CHECK(form_text(x, R"({"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": 1}})", "y") ==
+        "rows: it holds more than one reduction");
+  CHECK(form_text(x, R"({"name": "y", "op": "sum", "inputs": ["x"], "attrs": {"dim": [1]}})", "y") ==
+        "rows: what it sums is no product of two factors");
+  CHECK(form_text(x, R"({"name": "y", "op": "amax", "inputs": ["x"], "attrs": {"dim": [1]}})", "y") ==
+        "rows: its reduction is no sum");
+  CHECK(form_text(x + R"(, {"name": "v", "dtype": "float32", "shape": [1, 64]})",
+                  R"({"name": "y", "op": "linear", "inputs": ["x", "v"]})",
+                  "y") == "rows: a factor has no output axis of its own: a product of a matrix and a vector");
+}
+
+TEST_CASE("a convolution in groups is a batch of products") {
+  const Graph graph = read_model_text(
+      R"({"fusec": 1, "inputs": [{"name": "x", "dtype": "float16", "shape": [2, 32, 9, 9]},
+                                 {"name": "w", "dtype": "float16", "shape": [64, 8, 3, 3]}],
+          "nodes": [{"name": "y", "op": "conv2d", "inputs": ["x", "w"], "attrs": {"groups": 4}}], "outputs": ["y"]})",
+      "test.json", ".");
+  const FormOfKernel form = form_of(kernels_of_node(graph, 0).at(0), Target{});
+  CHECK(form.form == KernelForm::kTensorCoreProduct);
+  REQUIRE(form.split);
+  CHECK(form.split->outputs[0].axes.size() == 5);
+  CHECK(form.product->batch.size() == 1);
+}
+
+TEST_CASE("every kernel of the corpus is scheduled as its form says") {
+  std::map<KernelForm, int> seen;
+  const std::filesystem::path tests = FUSEC_TESTS_DIR;
+  for (const std::filesystem::path& folder : {tests / "corpus" / "models", tests / "golden"})
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string file = entry.path().filename().string();
+      const bool model = folder.filename() == "golden" ? file.ends_with(".json") && !file.ends_with(".partition.json")
+                                                       : file.ends_with(".tiny.json");
+      if (!model) continue;
+      const Graph graph = read_model(entry.path().string());
+      for (NodeId n = 0; n < graph.nodes.size(); ++n)
+        for (const Kernel& kernel : kernels_of_node(graph, n)) {
+          const FormOfKernel form = form_of(kernel, Target{});
+          ++seen[form.form];
+          for (const KernelSource& source : schedule(kernel, graph, Target{}, {})) {
+            INFO(file, ": ", graph.nodes[n].name);
+            CHECK_MESSAGE(kSchedulesOf.at(form.form).contains(source.schedule), name(form.form), " as ",
+                          source.schedule);
+          }
+        }
+    }
+  for (const KernelForm form :
+       {KernelForm::kPointwise, KernelForm::kTensorCoreProduct, KernelForm::kProduct, KernelForm::kRows})
+    CHECK_MESSAGE(seen[form] > 0, name(form));
+}
