@@ -180,7 +180,8 @@ void fold(CanonicalGraph& canonical, bool exact_only) {
     else if (equal != made.end())
       copy.replace(v, equal->second);
     else
-      make(v);
+      make(origin);
+    if (!copy.has(v)) copy.replace(v, copy.now(origin));
   };
   for (const ValueId v : from.outputs)
     if (is_folded(v) && !copy.has(v)) make(v);

@@ -164,6 +164,12 @@ class Simplification {
     return key;
   }
 
+  std::size_t first_of_type(const Node& node, TypeId type) const {
+    std::size_t i = 0;
+    while (node.inputs[i] == kNone || graph_.value(node.inputs[i]).type != type) ++i;
+    return i;
+  }
+
   // The operand that the node hands on unchanged, element for element: its formula is a plain load of it.
   std::size_t identity_operand(const Node& node, TypeId type) {
     constexpr std::size_t kNo = SIZE_MAX;
@@ -178,7 +184,7 @@ class Simplification {
     std::vector<IndexExpr> index;
     const std::vector<ValueType> results{graph_.type_by_id(type)};
     for (const Dim& dim : results[0].tensor.shape) {
-      if (dim.is(0)) return kNo;  // nothing is loaded from an empty tensor
+      if (dim.is(0)) return it->second = first_of_type(node, type);  // empty tensors of one type are the same
       index.push_back(IndexExpr::axis(pool.new_axis(dim)));
     }
     const std::vector<Operand> operands = graph_.operands(node);
