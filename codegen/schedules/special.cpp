@@ -114,8 +114,7 @@ KernelSource sort(const Graph& graph, NodeId id) {
   writer.line(fmt::format("const {} {} = {}[{}];", index, chosen, order, k));
   const IndexExpr at = (line[0] * to.length + special.coordinate(k, to.length)) * to.inner + line[1];
   const IndexExpr source = (line[0] * from.length + special.coordinate(chosen, from.length)) * from.inner + line[1];
-  writer.line(fmt::format("{}[{}] = {}[{}];", writer.output(node.first_output), special.text(at),
-                          writer.input(node.inputs[0]), special.text(source)));
+  writer.line(special.move(0, special.text(at), 0, special.text(source)));
   writer.line(special.store(1, special.text(at), chosen));
   writer.close();
   return special.finish(from.count(), kThreads, "sort");
@@ -244,7 +243,7 @@ KernelSource index_put(const Graph& graph, NodeId id) {
   std::string value = special.load(1, source, compute);
   if (accumulate) {
     writer.use("combine");
-    const std::string held = widen(x.dtype, fmt::format("{}[{}]", writer.output(node.first_output), position));
+    const std::string held = special.held(0, position);
     value = compute == ScalarType::kBool ? fmt::format("({} || {})", held, value)
                                          : fmt::format("Sum{{}}({}, {})", held, value);
   }
@@ -257,16 +256,22 @@ KernelSource index_put(const Graph& graph, NodeId id) {
 
 std::vector<KernelSource> special(const Graph& graph, NodeId node, const Target& target) {
   const OpDef& op = *graph.nodes[node].op;
-  const TensorType& type = graph.tensor(graph.nodes[node].first_output);
-  if (bits(type.dtype) == 4)
-    throw Error(ErrorKind::kInput, Error::Parts{.what = "no kernel for this op with half-byte elements",
-                                                .found = op.name + " of " + std::string(name(type.dtype)),
-                                                .expected = "elements of 8 bits or more"});
-  if (op.name == "cumsum" || op.name == "cumprod") return {scan(graph, node)};
-  if (op.name == "sort" || op.name == "topk") return {sort(graph, node)};
-  if (op.name == "scatter") return {copy(graph, node, target), scatter(graph, node)};
-  if (op.name == "index_put") return {copy(graph, node, target), index_put(graph, node)};
-  throw Error(ErrorKind::kInput, Error::Parts{.what = "no kernel for this op", .found = op.name});
+  const bool packed = bits(graph.tensor(graph.nodes[node].first_output).dtype) == 4;
+  std::vector<KernelSource> kernels;
+  if (op.name == "scatter" || op.name == "index_put")
+    kernels.push_back(packed ? unpack_codes(graph, node, 0, 0) : copy(graph, node, target));
+  if (op.name == "cumsum" || op.name == "cumprod")
+    kernels.push_back(scan(graph, node));
+  else if (op.name == "sort" || op.name == "topk")
+    kernels.push_back(sort(graph, node));
+  else if (op.name == "scatter")
+    kernels.push_back(scatter(graph, node));
+  else if (op.name == "index_put")
+    kernels.push_back(index_put(graph, node));
+  else
+    throw Error(ErrorKind::kInput, Error::Parts{.what = "no kernel for this op", .found = op.name});
+  if (packed) kernels.push_back(pack_codes(graph, node, 0));
+  return kernels;
 }
 
 }  // namespace fusec

@@ -15,6 +15,14 @@ bool any_is_wide(const Graph& graph, const std::vector<IndexExpr>& counts) {
   return std::any_of(counts.begin(), counts.end(), [&](const IndexExpr& e) { return !fits_int32(e + 4096, bounds); });
 }
 
+// Scratch memory for a result's codes, the same one for all kernels of the node.
+std::string declare_codes(KernelWriter& writer, const TensorType& type, std::size_t result) {
+  constexpr std::uint32_t kFirst = 8;  // schedules number their own scratch memory from 0
+  writer.use(type.dtype);
+  return writer.workspace(*element_count(type.shape), kFirst + static_cast<std::uint32_t>(result),
+                          "unsigned char codes");
+}
+
 }  // namespace
 
 SpecialWriter::SpecialWriter(const Graph& graph, NodeId node, const std::vector<IndexExpr>& counts)
@@ -27,7 +35,11 @@ SpecialWriter::SpecialWriter(const Graph& graph, NodeId node, const std::vector<
   text_.variable = [this](Variable v) {
     return v.kind == Variable::Kind::kSymbol ? writer_.symbol(v.id) : names_.at(v.id);
   };
-  for (std::uint32_t i = 0; i < node_.output_count; ++i) writer_.output(node_.first_output + i);
+  for (std::uint32_t i = 0; i < node_.output_count; ++i) {
+    const TensorType& type = graph.tensor(node_.first_output + i);
+    codes_.push_back(bits(type.dtype) == 4 ? declare_codes(writer_, type, i) : "");
+    if (codes_.back().empty()) writer_.output(node_.first_output + i);
+  }
 }
 
 IndexExpr SpecialWriter::coordinate(std::string variable, IndexExpr extent) {
@@ -67,13 +79,34 @@ std::string SpecialWriter::load(std::size_t operand, const IndexExpr& position, 
     return constant_text(n);
   }
   const DType dtype = o.type.tensor.dtype;
-  const std::string element = widen(dtype, fmt::format("{}[{}]", writer_.input(v), text(position)));
+  const std::string element = widen(dtype, element_text(v, text(position)));
   return compute_type(dtype) == as ? element : fmt::format("({}){}", c_type(as), element);
 }
 
 std::string SpecialWriter::store(std::size_t result, const std::string& position, const std::string& value) {
+  const DType dtype = graph_.tensor(node_.first_output + static_cast<ValueId>(result)).dtype;
+  return fmt::format("{} = {};", stored(result, position), narrow(dtype, value));
+}
+
+std::string SpecialWriter::held(std::size_t result, const std::string& position) {
+  return widen(graph_.tensor(node_.first_output + static_cast<ValueId>(result)).dtype, stored(result, position));
+}
+
+std::string SpecialWriter::move(std::size_t result, const std::string& to, std::size_t operand,
+                                const std::string& from) {
+  return fmt::format("{} = {};", stored(result, to), element_text(node_.inputs.at(operand), from));
+}
+
+// An element of an operand as it is stored.
+std::string SpecialWriter::element_text(ValueId v, const std::string& position) {
+  if (bits(graph_.tensor(v).dtype) != 4) return fmt::format("{}[{}]", writer_.input(v), position);
+  writer_.use("nibble");
+  return fmt::format("nibble({}, {})", writer_.input(v), position);
+}
+
+std::string SpecialWriter::stored(std::size_t result, const std::string& position) {
   const ValueId v = node_.first_output + static_cast<ValueId>(result);
-  return fmt::format("{}[{}] = {};", writer_.output(v), position, narrow(graph_.tensor(v).dtype, value));
+  return fmt::format("{}[{}]", codes_[result].empty() ? writer_.output(v) : codes_[result], position);
 }
 
 std::string SpecialWriter::open_threads(const IndexExpr& count, int threads) {
@@ -92,6 +125,29 @@ KernelSource SpecialWriter::finish(const IndexExpr& blocks, int threads, const s
   source.grid[0] = simplify(blocks, graph_.bounds());
   source.schedule = schedule;
   return source;
+}
+
+KernelSource unpack_codes(const Graph& graph, NodeId node, std::size_t result, std::size_t operand) {
+  constexpr int kThreads = 256;
+  const IndexExpr count = *element_count(graph.tensor(graph.nodes[node].inputs.at(operand)).shape);
+  SpecialWriter special(graph, node, {count});
+  const std::string t = special.open_threads(count, kThreads);
+  special.writer().line(special.move(result, t, operand, t));
+  return special.finish(ceil_div(count, kThreads), kThreads, "unpack");
+}
+
+KernelSource pack_codes(const Graph& graph, NodeId node, std::size_t result) {
+  constexpr int kThreads = 256;
+  const ValueId v = graph.nodes[node].first_output + static_cast<ValueId>(result);
+  const TensorType& type = graph.tensor(v);
+  const IndexExpr count = *element_count(type.shape);
+  SpecialWriter special(graph, node, {count});
+  const std::string codes = special.codes(result);
+  const std::string t = special.open_threads(ceil_div(count, 2), kThreads);
+  // Two to a byte along the last dimension, which is even; a tensor without dimensions has one.
+  const std::string high = type.shape.empty() ? "" : fmt::format(" | {}[2 * {} + 1] << 4", codes, t);
+  special.writer().line(fmt::format("{}[{}] = {}[2 * {}]{};", special.writer().output(v), t, codes, t, high));
+  return special.finish(ceil_div(ceil_div(count, 2), kThreads), kThreads, "pack");
 }
 
 Lines lines_along(const Shape& shape, std::int64_t dim) {

@@ -1,4 +1,7 @@
 // What the kernels of scans, sorts and scatters are written with: coordinates with names, tensors at coordinates.
+//
+// Results of half-byte elements are made as codes, one to a byte in scratch memory, since the halves of a byte may
+// belong to different threads; a kernel of its own packs them (pack_codes).
 #pragma once
 
 #include <string>
@@ -27,6 +30,13 @@ class SpecialWriter {
   // The operand's value in the compute type `as`: a tensor's element at a position, or a number.
   std::string load(std::size_t operand, const IndexExpr& position, ScalarType as);
   std::string store(std::size_t result, const std::string& position, const std::string& value);
+  // The result's element at a position as it stands in memory now, in its compute type.
+  std::string held(std::size_t result, const std::string& position);
+  // result[to] = operand[from], of one dtype.
+  std::string move(std::size_t result, const std::string& to, std::size_t operand, const std::string& from);
+
+  // The scratch memory with a half-byte result's codes.
+  const std::string& codes(std::size_t result) const { return codes_.at(result); }
 
   // One thread for each point: returns the flat position's variable.
   std::string open_threads(const IndexExpr& count, int threads);
@@ -38,10 +48,18 @@ class SpecialWriter {
   NodeId id_;
   const Node& node_;
   Bounds bounds_;
+  std::string stored(std::size_t result, const std::string& position);
+  std::string element_text(ValueId v, const std::string& position);
+
   std::vector<std::string> names_;  // of coordinates
+  std::vector<std::string> codes_;  // by result: the scratch memory of its codes, "" where it has whole bytes
   KernelWriter writer_;
   IndexText text_;
 };
+
+// The kernel that fills the codes of a half-byte result from the operand it begins as; the one that packs them.
+KernelSource unpack_codes(const Graph& graph, NodeId node, std::size_t result, std::size_t operand);
+KernelSource pack_codes(const Graph& graph, NodeId node, std::size_t result);
 
 // A tensor as lines along one dimension: element k of line (outer, inner) is at (outer * length + k) * inner_count +
 // inner.

@@ -1,0 +1,433 @@
+// Made by fusec from "half_bytes" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
+//
+//   half_bytes_0_sort
+//       reads x 9 B; writes line.1 144 B
+//   half_bytes_1_sort
+//       reads  0 B; writes line.1, line.0 153 B
+//   half_bytes_2_sort
+//       reads codes 4 B; writes column.1 64 B
+//   half_bytes_3_sort
+//       reads  0 B; writes column.1, column.0 68 B
+//   half_bytes_4_cumsum
+//       reads x 9 B; writes sums 144 B
+//   half_bytes_5_index_put
+//       reads x 9 B; writes  0 B
+//   half_bytes_6_index_put
+//       reads rows, news 22 B; writes  0 B
+//   half_bytes_7_index_put
+//       reads  0 B; writes put 9 B
+
+// ---- prelude: only what this file uses ------------------------------------------------------------
+namespace {
+
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#pragma nv_diag_suppress 177
+#endif
+
+// Inclusive: thread i gets the combination of the values of threads 0 to i; `total` is that of all.
+template <int kThreads, class Combine, class T>
+__device__ __forceinline__ T block_scan(T value, Combine combine, T& total) {
+  __shared__ T partial[kThreads / 32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const T before = __shfl_up_sync(0xffffffffu, value, step);
+    if (lane >= step) value = combine(before, value);
+  }
+  if (lane == 31) partial[warp] = value;
+  __syncthreads();
+  T earlier = partial[0];
+  total = partial[0];
+#pragma unroll
+  for (int w = 1; w < kThreads / 32; ++w) {
+    total = combine(total, partial[w]);
+    if (w < warp) earlier = combine(earlier, partial[w]);
+  }
+  __syncthreads();
+  return warp > 0 ? combine(earlier, value) : value;
+}
+
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
+
+// NaN is greater than everything.
+template <class T>
+__device__ __forceinline__ bool is_less(T a, T b) { return b != b ? a == a : a < b; }
+
+// The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
+// greatest value, which the caller checks. x is finite.
+template <int kMantissa, int kBias>
+__device__ __forceinline__ unsigned narrow_magnitude(float x) {
+  const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
+  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // subnormal: count units of the last place
+    const float unit = __uint_as_float((unsigned)(127 + kMantissa - 1 + kBias) << 23);
+    return (unsigned)__float2int_rn(__uint_as_float(magnitude) * unit);
+  }
+  constexpr int kShift = 23 - kMantissa;
+  const unsigned rounded = magnitude + ((1u << (kShift - 1)) - 1u) + ((magnitude >> kShift) & 1u);
+  return (rounded >> kShift) - ((unsigned)(127 - kBias) << kMantissa);
+}
+
+using fp4_e2m1 = unsigned char;  // two to a byte, low nibble first
+__device__ __forceinline__ float from_fp4_e2m1(unsigned nibble) {
+  const float magnitude = __uint_as_float((nibble & 7u) << 22) * __uint_as_float((127u + 126u) << 23);
+  return (nibble & 8u) ? -magnitude : magnitude;
+}
+__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates
+  const unsigned sign = (__float_as_uint(x) >> 28) & 8u;
+  if (!(fabsf(x) < 6.0f)) return sign | 7u;
+  return sign | narrow_magnitude<1, 1>(x);
+}
+
+using int4_pair = unsigned char;  // two to a byte, low nibble first
+__device__ __forceinline__ int from_int4(unsigned nibble) { return (int)(nibble << 28) >> 28; }
+
+template <class Index>
+__device__ __forceinline__ unsigned nibble(const unsigned char* pairs, Index i) {
+  return ((unsigned)pairs[i >> 1] >> (4 * (int)(i & 1))) & 15u;
+}
+
+// The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
+// whether element a comes before element b; the result stands in `order`.
+template <int kThreads, class Position, class Before>
+__device__ __forceinline__ void sort_line(Position* order, Position* other, Position length, Before before) {
+  for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = k;
+  __syncthreads();
+  bool swapped = false;
+  for (Position run = 1; run < length; run *= 2) {
+    const Position* from = swapped ? other : order;
+    Position* to = swapped ? order : other;
+    for (Position k = threadIdx.x; k < length; k += kThreads) {
+      const Position left = k / (2 * run) * (2 * run);
+      const Position middle = left + run < length ? left + run : length;
+      const Position end = middle + run < length ? middle + run : length;
+      const bool on_left = k < middle;
+      const Position mine = from[k];
+      // How many of the other run come first: of equal elements, those on the left.
+      Position low = on_left ? middle : left, high = on_left ? end : middle;
+      const Position start = low;
+      while (low < high) {
+        const Position half = low + (high - low) / 2;
+        if (on_left ? before(from[half], mine) : !before(mine, from[half]))
+          low = half + 1;
+        else
+          high = half;
+      }
+      to[left + (k - (on_left ? left : middle)) + (low - start)] = mine;
+    }
+    swapped = !swapped;
+    __syncthreads();
+  }
+  if (swapped)
+    for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = other[k];
+  __syncthreads();
+}
+
+}  // namespace
+
+// ---- half_bytes_0_sort -----------------------------------------------------------------------------------
+// line.0 = sort(x)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_0_sort(const int4_pair* __restrict__ x, long long* __restrict__ line_1, unsigned char* __restrict__ codes,
+         int* __restrict__ orders) {
+  const int line = blockIdx.x;
+  const int length = 6;
+  int* order = orders + 2 * line * length;
+  int* other = order + length;
+  sort_line<256>(order, other, length, [&](int a, int b) {
+    return is_less(from_int4(nibble(x, line * 6 + b)), from_int4(nibble(x, line * 6 + a)));
+  });
+  for (int k = threadIdx.x; k < 6; k += 256) {
+    const int chosen = order[k];
+    codes[line * 6 + k] = nibble(x, line * 6 + chosen);
+    line_1[line * 6 + k] = chosen;
+  }
+}
+
+// ---- half_bytes_1_sort -----------------------------------------------------------------------------------
+// line.0 = sort(x)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_1_sort(long long* __restrict__ line_1, int4_pair* __restrict__ line_0, unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 9) return;
+  line_0[t] = codes[2 * t] | codes[2 * t + 1] << 4;
+}
+
+// ---- half_bytes_2_sort -----------------------------------------------------------------------------------
+// column.0 = sort(codes)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_2_sort(const fp4_e2m1* __restrict__ codes_2, long long* __restrict__ column_1,
+         unsigned char* __restrict__ codes, int* __restrict__ orders) {
+  const int line = blockIdx.x;
+  const int j = line % 2;
+  const int rest = line / 2;
+  const int length = 4;
+  int* order = orders + 2 * line * length;
+  int* other = order + length;
+  sort_line<256>(order, other, length, [&](int a, int b) {
+    return is_less(from_fp4_e2m1(nibble(codes_2, j + a * 2)), from_fp4_e2m1(nibble(codes_2, j + b * 2)));
+  });
+  for (int k = threadIdx.x; k < 4; k += 256) {
+    const int chosen = order[k];
+    codes[j + k * 2] = nibble(codes_2, j + chosen * 2);
+    column_1[j + k * 2] = chosen;
+  }
+}
+
+// ---- half_bytes_3_sort -----------------------------------------------------------------------------------
+// column.0 = sort(codes)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_3_sort(long long* __restrict__ column_1, fp4_e2m1* __restrict__ column_0, unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 4) return;
+  column_0[t] = codes[2 * t] | codes[2 * t + 1] << 4;
+}
+
+// ---- half_bytes_4_cumsum ---------------------------------------------------------------------------------
+// sums = cumsum(x)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_4_cumsum(const int4_pair* __restrict__ x, long long* __restrict__ sums) {
+  const int row = blockIdx.x;
+  long long before_2 = 0;
+  for (int start = 0; start < 6; start += 256) {
+    const int k = start + threadIdx.x;
+    long long total;
+    const long long sum = block_scan<256>(k < 6 ? (long long)from_int4(nibble(x, row * 6 + k)) : (long long)0, Sum{}, total);
+    if (k < 6) sums[row * 6 + k] = Sum{}(before_2, sum);
+    before_2 = Sum{}(before_2, total);
+  }
+}
+
+// ---- half_bytes_5_index_put ------------------------------------------------------------------------------
+// put = index_put(x, news, rows)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_5_index_put(const int4_pair* __restrict__ x, unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 18) return;
+  codes[t] = nibble(x, t);
+}
+
+// ---- half_bytes_6_index_put ------------------------------------------------------------------------------
+// put = index_put(x, news, rows)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_6_index_put(const long long* __restrict__ rows, const int4_pair* __restrict__ news,
+         unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 6) return;
+  for (int k = 0; k < 2; ++k) {
+    long long to = rows[k];
+    if (to < 0) to += 3;
+    if (to < 0 || to >= 3) continue;
+    codes[t + (int)to * 6] = ((unsigned)(Sum{}(from_int4(codes[t + (int)to * 6]), from_int4(nibble(news, t + k * 6)))) & 15u);
+  }
+}
+
+// ---- half_bytes_7_index_put ------------------------------------------------------------------------------
+// put = index_put(x, news, rows)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_7_index_put(int4_pair* __restrict__ put, unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 9) return;
+  put[t] = codes[2 * t] | codes[2 * t + 1] << 4;
+}
+
+#ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct half_bytes_context half_bytes_context;
+typedef struct {
+  void* cublaslt;           // unused: this file calls no cuBLASLt
+  void* const* nccl_comms;  // unused: this file calls no NCCL
+} half_bytes_libraries;
+typedef struct {
+  const void* x;  // int4[3, 6]
+  long long x_shape[2];
+  const void* codes;  // float4_e2m1fn[4, 2]
+  long long codes_shape[2];
+  const void* rows;  // int64[2]
+  long long rows_shape[1];
+  const void* news;  // int4[2, 6]
+  long long news_shape[2];
+  void* line_0;  // int4[3, 6]
+  void* line_1;  // int64[3, 6]
+  void* column_0;  // float4_e2m1fn[4, 2]
+  void* sums;  // int64[3, 6]
+  void* put;  // int4[3, 6]
+} half_bytes_args;
+
+struct half_bytes_context {
+  char error[256];
+  half_bytes_libraries libraries;
+};
+
+namespace {
+
+struct half_bytes_sizes {
+  int unused;
+};
+
+
+inline cudaError_t complain(half_bytes_context* ctx, cudaError_t status, const char* text) {
+  if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
+  return status;
+}
+
+// Enqueues one kernel; a grid without blocks is nothing to do.
+template <class... Arguments>
+inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,
+                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;
+  void* pointers[] = {&arguments...};
+  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,
+                          size_t(shared_bytes), stream);
+}
+
+inline cudaError_t solve(half_bytes_context* ctx, const half_bytes_args* args, half_bytes_sizes& n) {
+  if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->x_shape[0] != 3 || args->x_shape[1] != 6)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not int4[3, 6]");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (args->codes_shape[0] != 4 || args->codes_shape[1] != 2)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of codes are not float4_e2m1fn[4, 2]");
+  if (reinterpret_cast<size_t>(args->codes) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "codes is not aligned to 16 bytes");
+  if (args->rows_shape[0] != 2)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of rows are not int64[2]");
+  if (reinterpret_cast<size_t>(args->rows) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "rows is not aligned to 16 bytes");
+  if (args->news_shape[0] != 2 || args->news_shape[1] != 6)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of news are not int4[2, 6]");
+  if (reinterpret_cast<size_t>(args->news) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "news is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->line_0) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "line.0 is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->line_1) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "line.1 is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->column_0) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "column.0 is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->sums) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "sums is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->put) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "put is not aligned to 16 bytes");
+  (void)n;
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t half_bytes_create(half_bytes_context** ctx, const half_bytes_libraries* libs) {
+  if (!ctx) return cudaErrorInvalidValue;
+  *ctx = nullptr;
+  half_bytes_context* made = new half_bytes_context();
+  if (libs) made->libraries = *libs;
+  cudaError_t status = cudaSuccess;
+  if (status != cudaSuccess) {
+    delete made;
+    return status;
+  }
+  *ctx = made;
+  return cudaSuccess;
+}
+
+size_t half_bytes_workspace_bytes(const half_bytes_args* args) {
+  (void)args;
+  return 768;
+}
+
+size_t half_bytes_prepared_bytes(const half_bytes_args* args) {
+  (void)args;
+  return 0;
+}
+
+cudaError_t half_bytes_prepare(half_bytes_context* ctx, const half_bytes_args* args, void* prepared, cudaStream_t stream) {
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  return cudaSuccess;
+}
+
+cudaError_t half_bytes_launch(half_bytes_context* ctx, const half_bytes_args* args, const void* prepared, void* workspace,
+                     cudaStream_t stream) {
+  if (!ctx) return cudaErrorInvalidValue;
+  half_bytes_sizes n;
+  cudaError_t status = solve(ctx, args, n);
+  if (status != cudaSuccess) return status;
+  char* const work = static_cast<char*>(workspace);
+  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
+  (void)work, (void)ready, (void)stream;
+  // line
+  status = launch(reinterpret_cast<const void*>(half_bytes_0_sort), 3, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(args->line_1),
+                  static_cast<void*>(static_cast<void*>(work)),
+                  static_cast<void*>(static_cast<void*>(work + (256))));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_0_sort could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_1_sort), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<void*>(args->line_1),
+                  static_cast<void*>(args->line_0),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_1_sort could not be launched");
+  // column
+  status = launch(reinterpret_cast<const void*>(half_bytes_2_sort), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->codes),
+                  static_cast<void*>(static_cast<void*>(work)),
+                  static_cast<void*>(static_cast<void*>(work + (256))),
+                  static_cast<void*>(static_cast<void*>(work + (512))));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_2_sort could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_3_sort), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<void*>(static_cast<void*>(work)),
+                  static_cast<void*>(args->column_0),
+                  static_cast<void*>(static_cast<void*>(work + (256))));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_3_sort could not be launched");
+  // sums
+  status = launch(reinterpret_cast<const void*>(half_bytes_4_cumsum), 3, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(args->sums));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_4_cumsum could not be launched");
+  // put
+  status = launch(reinterpret_cast<const void*>(half_bytes_5_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_5_index_put could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_6_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->rows),
+                  static_cast<const void*>(args->news),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_6_index_put could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_7_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<void*>(args->put),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_7_index_put could not be launched");
+  return cudaSuccess;
+}
+
+const char* half_bytes_error(const half_bytes_context* ctx) { return ctx ? ctx->error : "no context"; }
+
+void half_bytes_destroy(half_bytes_context* ctx) { delete ctx; }
+
+}  // extern "C"
+#endif  // __CUDACC_RTC__
