@@ -1,12 +1,12 @@
-#fuzz_mutations runs for a time with any compiler.fuzz_ptx is the libFuzzer target, clang only(-DFUSEC_FUZZ = ON) : the
-#emulator's sources are compiled once more for it, with coverage and sanitizers of its own.
+# fuzz_mutations runs for a time with any compiler. fuzz_ptx is the libFuzzer target, clang only (-DFUSEC_FUZZ=ON): the
+# emulator's sources are compiled once more for it, with coverage and sanitizers of its own.
 set(fuzz ${CMAKE_CURRENT_SOURCE_DIR}/fuzz)
 
 add_executable(fuzz_mutations ${fuzz}/mutations.cpp ${fuzz}/mutate.cpp ${fuzz}/execute.cpp)
 fusec_compile_options(fuzz_mutations)
 target_include_directories(fuzz_mutations PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(fuzz_mutations PRIVATE fusec_runtime)
-add_test(NAME fuzz_mutations_sample COMMAND fuzz_mutations ${fuzz}/seeds 30 1)
+add_test(NAME fuzz_mutations_sample COMMAND fuzz_mutations ${fuzz}/seeds 60 1)
 add_test(NAME fuzz_mutations COMMAND fuzz_mutations ${fuzz}/seeds 600 2)
 set_tests_properties(fuzz_mutations_sample PROPERTIES LABELS fast TIMEOUT 120)
 set_tests_properties(fuzz_mutations PROPERTIES LABELS full TIMEOUT 900)
