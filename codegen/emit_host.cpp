@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/emit_collective.h"
 #include "codegen/emit_file.h"
 #include "codegen/host_expression.h"
 #include "codegen/identifiers.h"
@@ -473,7 +474,18 @@ class HostPart {
     return json + "}";
   }
 
-  void enqueue_collective(const LaunchStep& step);
+  void enqueue_collective(const LaunchStep& step) {
+    const Node& node = graph_.nodes[step.node];
+    const std::vector<std::string> groups = group_names();
+    const auto at = std::find(groups.begin(), groups.end(), graph_.attributes(node).text("group")) - groups.begin();
+    out_ += collective_call(graph_, step,
+                            {.from = pointer(step.arguments[0], false),
+                             .to = pointer(step.arguments[1], true),
+                             .communicator = fmt::format("static_cast<ncclComm_t>(ctx->libraries.nccl_comms[{}])", at),
+                             .sized = [this](const IndexExpr& e) { return sized(e); }});
+    line("    return complain(ctx, cudaErrorUnknown, {});",
+         quoted("NCCL refused the collective of node " + shown(node.name)));
+  }
 
   std::string group_names_text() const {
     std::string text;
@@ -538,86 +550,6 @@ class HostPart {
   bool collectives_ = false, externals_ = false;
   std::string out_;
 };
-
-// NCCL gathers and scatters along the first dimension; along another one, every slice of the dimensions before it is a
-// call of its own, enqueued as one group.
-void HostPart::enqueue_collective(const LaunchStep& step) {
-  const Node& node = graph_.nodes[step.node];
-  const Attributes& attributes = graph_.attributes(node);
-  const std::vector<std::string> groups = group_names();
-  const auto at = std::find(groups.begin(), groups.end(), attributes.text("group")) - groups.begin();
-  const std::string comm = fmt::format("static_cast<ncclComm_t>(ctx->libraries.nccl_comms[{}])", at);
-  const TensorType& input = graph_.tensor(step.reads[0]);
-  const TensorType& output = graph_.tensor(step.writes[0]);
-  std::string dtype;
-  switch (input.dtype) {
-    case DType::kFloat64:
-      dtype = "ncclFloat64";
-      break;
-    case DType::kFloat32:
-      dtype = "ncclFloat32";
-      break;
-    case DType::kFloat16:
-      dtype = "ncclFloat16";
-      break;
-    case DType::kBFloat16:
-      dtype = "ncclBfloat16";
-      break;
-    case DType::kInt64:
-      dtype = "ncclInt64";
-      break;
-    case DType::kInt32:
-      dtype = "ncclInt32";
-      break;
-    case DType::kInt8:
-      dtype = "ncclInt8";
-      break;
-    case DType::kUInt64:
-      dtype = "ncclUint64";
-      break;
-    case DType::kUInt32:
-      dtype = "ncclUint32";
-      break;
-    case DType::kUInt8:
-    case DType::kBool:
-      dtype = "ncclUint8";
-      break;
-    default:
-      throw Error(ErrorKind::kInput,
-                  {.what = fmt::format("node \"{}\": NCCL has no collective of this dtype", node.name),
-                   .found = std::string(name(input.dtype))});
-  }
-  const std::string reduce_op = attributes.text("reduce_op", "sum");
-  const std::string op = reduce_op == "sum"                              ? "ncclSum"
-                         : reduce_op == "prod" || reduce_op == "product" ? "ncclProd"
-                         : reduce_op == "max"                            ? "ncclMax"
-                         : reduce_op == "min"                            ? "ncclMin"
-                                                                         : "ncclAvg";
-  const std::string from = pointer(step.arguments[0], false), to = pointer(step.arguments[1], true);
-  if (node.op->name == "all_reduce") {
-    line("  if (ncclAllReduce({}, {}, size_t({}), {}, {}, {}, stream) != ncclSuccess)", from, to,
-         sized(*element_count(input.shape)), dtype, op, comm);
-  } else {
-    std::int64_t dim = attributes.integer("dim", 0);
-    if (dim < 0) dim += static_cast<std::int64_t>(input.rank());
-    const auto split = static_cast<std::size_t>(dim);
-    const IndexExpr outer = *element_count(std::span(input.shape).first(split));
-    const IndexExpr in_slice = *element_count(std::span(input.shape).subspan(split));
-    const IndexExpr out_slice = *element_count(std::span(output.shape).subspan(split));
-    const bool gather = node.op->name == "all_gather";
-    const int width = bits(input.dtype) / 8;
-    line("  ncclGroupStart();");
-    line("  for (long long slice = 0; slice < {}; ++slice)", sized(outer));
-    line(
-        "    {}(static_cast<const char*>({}) + slice * ({}), static_cast<char*>({}) + slice * ({}), size_t({}), {}, "
-        "{}{}, stream);",
-        gather ? "ncclAllGather" : "ncclReduceScatter", from, sized(in_slice * width), to, sized(out_slice * width),
-        sized(gather ? in_slice : out_slice), dtype, gather ? "" : op + ", ", comm);
-    line("  if (ncclGroupEnd() != ncclSuccess)");
-  }
-  line("    return complain(ctx, cudaErrorUnknown, {});",
-       quoted("NCCL refused the collective of node " + shown(node.name)));
-}
 
 }  // namespace
 
