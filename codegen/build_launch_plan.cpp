@@ -126,10 +126,16 @@ class Builder {
           for (const ValueId v : *list)
             if (buffers_[root(v)].kind == BufferRef::Kind::kNowhere)
               touch(request_of[root(v)], step, [&] { return bytes_of(graph_.tensor(root(v))); });
-        for (const KernelParameter& parameter : lowered.parameters)
+        for (const KernelParameter& parameter : lowered.parameters) {
+          // An address that is passed on is fixed from then on.
+          if (parameter.kind == KernelParameter::Kind::kTensor && parameter.address_only &&
+              buffers_[root(parameter.value)].kind == BufferRef::Kind::kNowhere)
+            touch(request_of[root(parameter.value)], step,
+                  [&] { return bytes_of(graph_.tensor(root(parameter.value))); });
           if (parameter.kind == KernelParameter::Kind::kWorkspace)
             touch(scratch_request.at(parameter.scratch), step,
                   [&] { return lowered_.scratch_bytes[parameter.scratch]; });
+        }
         ++step;
       }
     std::vector<std::uint32_t> aside_request(copies_.size(), kNone);

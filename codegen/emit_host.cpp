@@ -123,8 +123,16 @@ class HostPart {
 
   void external_declarations() {
     std::vector<std::string> symbols;
-    for (const LaunchStep& step : all_steps())
-      if (step.kind == LaunchStep::Kind::kExternal) symbols.push_back(external_symbol(graph_.nodes[step.node]));
+    for (const LaunchStep& step : all_steps()) {
+      if (step.kind != LaunchStep::Kind::kExternal) continue;
+      symbols.push_back(external_symbol(graph_.nodes[step.node]));
+      if (symbols.back().starts_with(m_ + "_"))
+        throw Error(ErrorKind::kInput, {.file = graph_.file,
+                                        .what = "the launcher of node " + shown(graph_.nodes[step.node].name) +
+                                                " has a name of this file's",
+                                        .found = symbols.back(),
+                                        .expected = "a name that does not begin with " + m_ + "_"});
+    }
     std::sort(symbols.begin(), symbols.end());
     symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
     line("// Launchers of custom ops; the program that links this file defines them.");
@@ -456,7 +464,7 @@ class HostPart {
     line("    const void* const inputs[] = {{{}}};", inputs.empty() ? "nullptr" : inputs);
     line("    void* const outputs[] = {{{}}};", outputs.empty() ? "nullptr" : outputs);
     line("    const long long extents[] = {{{}}};", extents.empty() ? "0" : extents);
-    line("    status = {}(inputs, outputs, extents, {}, stream);", external_symbol(node),
+    line("    status = ::{}(inputs, outputs, extents, {}, stream);", external_symbol(node),
          quoted(attributes_json(node)));
     line("  }}");
     line("  if (status != cudaSuccess) return complain(ctx, status, {});",

@@ -59,7 +59,8 @@ double decode_small(const SmallFormat& format, std::uint32_t bits) {
 
 std::uint32_t encode_small(const SmallFormat& format, double value, Overflow overflow) {
   const std::uint32_t sign = std::signbit(value) ? format.sign : 0;
-  if (std::isnan(value)) return sign | format.nan;
+  // A format without NaN has its greatest value there, as PTX's cvt.satfinite.
+  if (std::isnan(value)) return format.nan == format.max_finite ? format.nan : sign | format.nan;
   const std::uint32_t beyond = overflow == Overflow::kSaturate ? format.max_finite : format.infinity;
   const double magnitude = std::fabs(value);
   if (std::isinf(magnitude)) return sign | beyond;

@@ -299,21 +299,30 @@ namespace {
 IndexExpr rebuild(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>* replacement,
                   const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& combine) {
   if (e.is_constant()) return e;
-  IndexExpr sum(e.constant_term());
+  std::vector<IndexTerm> kept;  // adding them one by one would take a square of their number
+  IndexExpr changed = 0;
   for (const IndexTerm& term : e.terms()) {
-    IndexExpr product(term.coefficient);
+    bool changes = false;
+    std::vector<std::optional<IndexExpr>> factors;
     for (const IndexAtomPtr& factor : term.factors) {
-      if (factor->kind == IndexAtom::Kind::kVariable) {
-        std::optional<IndexExpr> r = replacement ? (*replacement)(factor->variable) : std::nullopt;
-        product *= r ? *r : IndexExpr::variable(factor->variable);
-      } else {
-        product *=
-            combine(factor->kind, rebuild(factor->a, replacement, combine), rebuild(factor->b, replacement, combine));
-      }
+      if (factor->kind == IndexAtom::Kind::kVariable)
+        factors.push_back(replacement ? (*replacement)(factor->variable) : std::nullopt);
+      else
+        factors.push_back(
+            combine(factor->kind, rebuild(factor->a, replacement, combine), rebuild(factor->b, replacement, combine)));
+      changes |= factors.back().has_value();
     }
-    sum += product;
+    if (!changes) {
+      kept.push_back(term);
+      continue;
+    }
+    IndexExpr product(term.coefficient);
+    for (std::size_t i = 0; i < factors.size(); ++i)
+      product *= factors[i] ? *factors[i] : IndexExpr::variable(term.factors[i]->variable);
+    changed += product;
   }
-  return sum;
+  if (kept.size() == e.terms().size()) return e;
+  return from_terms(std::move(kept), e.constant_term()) + changed;
 }
 
 IndexExpr combine_plainly(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {

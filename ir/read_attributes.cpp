@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "ir/reserved_words.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -129,8 +130,8 @@ Attributes custom_attributes(const ReadContext& context, Json attrs) {
     const std::string_view key = member.key_text();
     if (key == "expr") context.name(member, "the op's expression");
     // It stands in emitted source as it is.
-    if (key == "symbol" && (!member.is(JsonKind::kString) || !is_identifier(member.text())))
-      context.unfit(member, "the launcher's name", "an identifier: letters, digits and _, no digit first");
+    if (key == "symbol" && (!member.is(JsonKind::kString) || !is_launcher_name(member.text())))
+      context.unfit(member, "the launcher's name", std::string(kLauncherName));
     AttributeValue value;
     if (member.is(JsonKind::kString))
       value = std::string(member.text());

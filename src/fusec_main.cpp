@@ -238,8 +238,11 @@ class Compilation {
       else
         computed.push_back(node);
     }
-    const auto nodes = find_nodes(planned_.graph, present(computed));
+    const std::vector<std::string> now = present(computed);
+    const auto nodes = find_nodes(planned_.graph, now);
     Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
+    for (std::size_t i = 0; i < now.size(); ++i)
+      if (now[i] != computed[i]) explanation.standing_in.emplace_back(computed[i], now[i]);
     explanation.absent = std::move(absent);
     if (!nodes.empty()) split_by_kernels(explanation, planned_.graph, kernels_of(planned_.plan.group_of[nodes[0]]));
     return explanation;

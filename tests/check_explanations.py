@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """check_explanations.py FUSEC: --explain and --require-one-kernel on lists of nodes, names with commas and brackets
-among them, and on a group that takes several kernels."""
-import json, os, subprocess, sys, tempfile
+among them, and on a group that takes several kernels; the explanation that the README shows is today's."""
+import json, os, re, subprocess, sys, tempfile
+
+PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 AWKWARD = {"fusec": 1, "inputs": [{"name": "x", "dtype": "float32", "shape": [8]}],
            "nodes": [{"name": "a,b", "op": "relu", "inputs": ["x"]}, {"name": "[c]", "op": "exp", "inputs": ["a,b"]},
@@ -40,6 +42,12 @@ def main():
         expect(0, "in 2 groups", awkward + ["--no-fuse-node=[d,e]"])
         expect(1, "not one kernel", awkward + ["--no-fuse-node=[c]", '--require-one-kernel=["a,b","[c]"]'])
 
+        rewritten = {**AWKWARD, "nodes": [{"name": "same", "op": "identity", "inputs": ["x"]},
+                                          {"name": "once", "op": "relu", "inputs": ["same"]},
+                                          {"name": "y", "op": "exp", "inputs": ["once"]}], "outputs": ["y"]}
+        expect(0, '"same" was rewritten away: "once" computes its value',
+               [fusec, file("rewritten.json", rewritten), "--no-nvrtc", "--explain=same,y"])
+
         # A given plan that has in one group what takes two kernels.
         products = file("products.json", PRODUCTS)
         plan = json.loads(subprocess.run([fusec, products, "--emit=plan"], stdout=subprocess.PIPE, check=True).stdout)
@@ -51,6 +59,11 @@ def main():
         answer = json.loads(told)
         if answer["one_kernel"] or answer["kernels"] != 2 or answer["stored"] != ["first"]:
             failures.append(f"--explain --json of a group of two kernels: {answer}")
+    with open(os.path.join(PROJECT, "README.md"), encoding="utf-8") as f:
+        shown = re.search(r"`fusec (\S+) (--explain=\S+)`.*?```\n(.*?)```", f.read(), re.S)
+    told = subprocess.run([fusec, os.path.join(PROJECT, shown[1]), shown[2]], stdout=subprocess.PIPE, check=True).stdout
+    if told.decode().split() != shown[3].split():
+        failures.append(f"the README's explanation is not today's:\n{told.decode()}")
     for failure in failures:
         print("FAILED", failure)
     print(f"{len(failures)} failures")

@@ -52,17 +52,16 @@ def main():
                 if launches(path, strategy) != count:
                     failures += 1
                     print(f"FAILED {name} ({strategy}): {launches(path, strategy)} launches, expected {count}")
-            if name != "chain" and "--all" not in sys.argv:
-                continue  # NVRTC takes its time over hundreds of branches
-            strategy = next(iter(expected))
-            process = subprocess.run([RUN, path, "--strategy=" + strategy, "--random", "--device=emulator", "--verify"],
-                                     capture_output=True, text=True)
-            if process.returncode == 3 and "NVRTC" in process.stderr and "compile" not in process.stderr:
-                print("skipped: " + process.stderr.strip())
-                sys.exit(77)
-            if process.returncode:
-                failures += 1
-                print(f"FAILED {name} ({strategy}): {process.stderr[:1000]}")
+            # NVRTC takes its time over hundreds of branches.
+            for strategy in expected if "--all" in sys.argv else list(expected)[:1] if name == "chain" else []:
+                process = subprocess.run([RUN, path, "--strategy=" + strategy, "--random", "--device=emulator",
+                                          "--verify"], capture_output=True, text=True)
+                if process.returncode == 3 and "NVRTC" in process.stderr and "compile" not in process.stderr:
+                    print("skipped: " + process.stderr.strip())
+                    sys.exit(77)
+                if process.returncode:
+                    failures += 1
+                    print(f"FAILED {name} ({strategy}): {process.stderr[:1000]}")
     print(f"kernels with many arguments: {failures} failures")
     sys.exit(1 if failures else 0)
 

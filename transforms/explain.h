@@ -42,6 +42,8 @@ struct AbsentNode {
 struct Explanation {
   std::vector<NodeId> nodes;  // those asked about, in topological order, each once
   bool one_kernel = false;
+  // Asked about, too, but rewritten away: which of `nodes` computes their values now.
+  std::vector<std::pair<std::string, std::string>> standing_in;
   std::vector<AbsentNode> absent;  // asked about, too, but taken out by canonicalization: not among `nodes`
   // One group, and yet several kernels (see split_by_kernels): then `joined` is filled and `one_kernel` false.
   GroupKernels split;

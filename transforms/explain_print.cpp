@@ -102,6 +102,8 @@ void write_ledger(const Graph& graph, const std::vector<LedgerEntry>& edges, Out
 std::string explanation_text(const Graph& graph, const FusionPlan& plan, const Explanation& explanation) {
   std::string text;
   const Out out(text);
+  for (const auto& [asked, now] : explanation.standing_in)
+    fmt::format_to(out, "{} was rewritten away: {} computes its value\n", in_quotes(asked), in_quotes(now));
   for (const AbsentNode& node : explanation.absent)
     fmt::format_to(out, "{}: in no kernel, {}\n", in_quotes(node.name), reason(node));
   if (explanation.nodes.empty()) return text.empty() ? "nothing to explain\n" : text;
@@ -142,6 +144,10 @@ std::string explanation_json(const Graph& graph, const FusionPlan& plan, const E
                                         : "null");
   write_list(explanation.split.stored, ", ", out,
              [&](ValueId v) { fmt::format_to(out, "{}", json_string(graph.value(v).name)); });
+  fmt::format_to(out, "], \"standing_in\": [");
+  write_list(explanation.standing_in, ", ", out, [&](const auto& pair) {
+    fmt::format_to(out, "{{\"node\": {}, \"in\": {}}}", json_string(pair.first), json_string(pair.second));
+  });
   fmt::format_to(out, "], \"absent\": [");
   write_list(explanation.absent, ", ", out, [&](const AbsentNode& node) {
     fmt::format_to(out, "{{\"node\": {}, \"reason\": {}}}", json_string(node.name), json_string(reason(node)));

@@ -96,7 +96,8 @@ __device__ __forceinline__ float from_fp4_e2m1(unsigned nibble) {
   const float magnitude = __uint_as_float((nibble & 7u) << 22) * __uint_as_float((127u + 126u) << 23);
   return (nibble & 8u) ? -magnitude : magnitude;
 }
-__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates
+__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates, NaN to 6
+  if (x != x) return 7u;
   const unsigned sign = (__float_as_uint(x) >> 28) & 8u;
   if (!(fabsf(x) < 6.0f)) return sign | 7u;
   return sign | narrow_magnitude<1, 1>(x);

@@ -55,7 +55,8 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
 
 namespace {
 
-// Two neighbours along the last axis, whose extent is even, to a thread: each output's bytes are written whole.
+// Two neighbours along the last axis, whose extent is even, to a thread: each output's bytes are written whole. A
+// tensor without dimensions has one element, the low half of its byte.
 void emit_pairs(ExprEmitter& emitter, const Kernel& kernel, const std::string& t) {
   KernelWriter& writer = emitter.writer();
   std::vector<std::string> bytes;
@@ -67,7 +68,7 @@ void emit_pairs(ExprEmitter& emitter, const Kernel& kernel, const std::string& t
   }
   const std::string e = writer.unique("e");
   writer.line("#pragma unroll");
-  writer.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", e));
+  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, kernel.outputs[0].axes.empty() ? 1 : 2));
   const std::string flat = writer.unique("at");
   writer.line(fmt::format("const {} {} = 2 * {} + {};", writer.index_type(), flat, t, e));
   const ExprEmitter::Mark mark = emitter.mark();
@@ -97,7 +98,7 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target&) {
   const std::vector<std::uint32_t>& axes = kernel.outputs.at(0).axes;
   const bool pairs = writes_half_bytes(kernel);
   const IndexExpr count = point_count(pool, axes);
-  const IndexExpr threads = pairs ? simplify(floor_div(count, 2), pool.bounds()) : count;
+  const IndexExpr threads = pairs ? simplify(ceil_div(count, 2), pool.bounds()) : count;
   KernelWriter writer(graph, needs_wide_index(kernel, graph, count));
   ExprEmitter emitter(kernel, writer);
   const std::string t = open_flat_threads(writer, emitter.index_text(), threads);

@@ -89,7 +89,9 @@ std::string SpecialWriter::store(std::size_t result, const std::string& position
 }
 
 std::string SpecialWriter::held(std::size_t result, const std::string& position) {
-  return widen(graph_.tensor(node_.first_output + static_cast<ValueId>(result)).dtype, stored(result, position));
+  const std::string text = stored(result, position);
+  return widen(graph_.tensor(node_.first_output + static_cast<ValueId>(result)).dtype,
+               codes_[result].empty() ? text : "(unsigned)" + text);
 }
 
 std::string SpecialWriter::move(std::size_t result, const std::string& to, std::size_t operand,

@@ -234,7 +234,7 @@ cudaError_t custom_ops_launch(custom_ops_context* ctx, const custom_ops_args* ar
     const void* const inputs[] = {static_cast<void*>(work)};
     void* const outputs[] = {static_cast<void*>(work + (512))};
     const long long extents[] = {8, 12, 8, 12};
-    status = acme_bitonic_sort(inputs, outputs, extents, "{\"descending\":true,\"symbol\":\"acme_bitonic_sort\"}", stream);
+    status = ::acme_bitonic_sort(inputs, outputs, extents, "{\"descending\":true,\"symbol\":\"acme_bitonic_sort\"}", stream);
   }
   if (status != cudaSuccess) return complain(ctx, status, "the launcher of node sorted_rows failed");
   // y

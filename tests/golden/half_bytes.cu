@@ -16,6 +16,18 @@
 //       reads rows, news 22 B; writes  0 B
 //   half_bytes_7_index_put
 //       reads  0 B; writes put 9 B
+//   half_bytes_8_amax
+//       reads x 9 B; writes most 1 B
+//   half_bytes_9_cast
+//       reads x 9 B; writes plain 9 B
+//   half_bytes_10_cast
+//       reads news 6 B; writes plain_news 6 B
+//   half_bytes_11_index_put
+//       reads plain 9 B; writes  0 B
+//   half_bytes_12_index_put
+//       reads rows, plain_news 22 B; writes  0 B
+//   half_bytes_13_index_put
+//       reads  0 B; writes plain_put 9 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -94,7 +106,8 @@ __device__ __forceinline__ float from_fp4_e2m1(unsigned nibble) {
   const float magnitude = __uint_as_float((nibble & 7u) << 22) * __uint_as_float((127u + 126u) << 23);
   return (nibble & 8u) ? -magnitude : magnitude;
 }
-__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates
+__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates, NaN to 6
+  if (x != x) return 7u;
   const unsigned sign = (__float_as_uint(x) >> 28) & 8u;
   if (!(fabsf(x) < 6.0f)) return sign | 7u;
   return sign | narrow_magnitude<1, 1>(x);
@@ -143,6 +156,8 @@ __device__ __forceinline__ void sort_line(Position* order, Position* other, Posi
     for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = other[k];
   __syncthreads();
 }
+
+using uint4_pair = unsigned char;  // two to a byte, low nibble first
 
 }  // namespace
 
@@ -239,7 +254,7 @@ half_bytes_6_index_put(const long long* __restrict__ rows, const int4_pair* __re
     long long to = rows[k];
     if (to < 0) to += 3;
     if (to < 0 || to >= 3) continue;
-    codes[t + (int)to * 6] = ((unsigned)(Sum{}(from_int4(codes[t + (int)to * 6]), from_int4(nibble(news, t + k * 6)))) & 15u);
+    codes[t + (int)to * 6] = ((unsigned)(Sum{}(from_int4((unsigned)codes[t + (int)to * 6]), from_int4(nibble(news, t + k * 6)))) & 15u);
   }
 }
 
@@ -250,6 +265,98 @@ half_bytes_7_index_put(int4_pair* __restrict__ put, unsigned char* __restrict__ 
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 9) return;
   put[t] = codes[2 * t] | codes[2 * t + 1] << 4;
+}
+
+// ---- half_bytes_8_amax -----------------------------------------------------------------------------------
+// most = amax(x)
+// writes most: int4[]
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_8_amax(const int4_pair* __restrict__ x, int4_pair* __restrict__ most) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 1) return;
+  unsigned pair = 0;
+#pragma unroll
+  for (int e = 0; e < 1; ++e) {
+    const int at = 2 * t + e;
+    int most_2 = (-2147483647 - 1);
+#pragma unroll
+    for (int k = 0; k < 3; ++k) {
+      for (int k_2 = 0; k_2 < 6; ++k_2) {
+        most_2 = max(most_2, from_int4(nibble(x, k * 6 + k_2)));
+      }
+    }
+    pair |= ((unsigned)(most_2) & 15u) << (4 * e);
+  }
+  most[t] = (unsigned char)pair;
+}
+
+// ---- half_bytes_9_cast -----------------------------------------------------------------------------------
+// plain = cast(x)
+// writes plain: uint4[3, 6]
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_9_cast(const int4_pair* __restrict__ x, uint4_pair* __restrict__ plain) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 9) return;
+  unsigned pair = 0;
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    const int at = 2 * t + e;
+    const int j = at % 6;
+    const int rest = at / 6;
+    pair |= ((unsigned)(((unsigned)from_int4(nibble(x, rest * 6 + j))) & 15u) & 15u) << (4 * e);
+  }
+  plain[t] = (unsigned char)pair;
+}
+
+// ---- half_bytes_10_cast ----------------------------------------------------------------------------------
+// plain_news = cast(news)
+// writes plain_news: uint4[2, 6]
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_10_cast(const int4_pair* __restrict__ news, uint4_pair* __restrict__ plain_news) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 6) return;
+  unsigned pair = 0;
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    const int at = 2 * t + e;
+    const int j = at % 6;
+    const int rest = at / 6;
+    pair |= ((unsigned)(((unsigned)from_int4(nibble(news, rest * 6 + j))) & 15u) & 15u) << (4 * e);
+  }
+  plain_news[t] = (unsigned char)pair;
+}
+
+// ---- half_bytes_11_index_put -----------------------------------------------------------------------------
+// plain_put = index_put(plain, plain_news, rows)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_11_index_put(const uint4_pair* __restrict__ plain, unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 18) return;
+  codes[t] = nibble(plain, t);
+}
+
+// ---- half_bytes_12_index_put -----------------------------------------------------------------------------
+// plain_put = index_put(plain, plain_news, rows)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_12_index_put(const long long* __restrict__ rows, const uint4_pair* __restrict__ plain_news,
+         unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 6) return;
+  for (int k = 0; k < 2; ++k) {
+    long long to = rows[k];
+    if (to < 0) to += 3;
+    if (to < 0 || to >= 3) continue;
+    codes[t + (int)to * 6] = ((unsigned)(Sum{}((unsigned)codes[t + (int)to * 6], nibble(plain_news, t + k * 6))) & 15u);
+  }
+}
+
+// ---- half_bytes_13_index_put -----------------------------------------------------------------------------
+// plain_put = index_put(plain, plain_news, rows)
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_13_index_put(uint4_pair* __restrict__ plain_put, unsigned char* __restrict__ codes) {
+  const int t = blockIdx.x * 256 + threadIdx.x;
+  if (t >= 9) return;
+  plain_put[t] = codes[2 * t] | codes[2 * t + 1] << 4;
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -276,6 +383,8 @@ typedef struct {
   void* column_0;  // float4_e2m1fn[4, 2]
   void* sums;  // int64[3, 6]
   void* put;  // int4[3, 6]
+  void* most;  // int4[]
+  void* plain_put;  // uint4[3, 6]
 } half_bytes_args;
 
 struct half_bytes_context {
@@ -333,6 +442,10 @@ inline cudaError_t solve(half_bytes_context* ctx, const half_bytes_args* args, h
     return complain(ctx, cudaErrorInvalidValue, "sums is not aligned to 16 bytes");
   if (reinterpret_cast<size_t>(args->put) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "put is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->most) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "most is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->plain_put) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "plain_put is not aligned to 16 bytes");
   (void)n;
   return cudaSuccess;
 }
@@ -422,6 +535,35 @@ cudaError_t half_bytes_launch(half_bytes_context* ctx, const half_bytes_args* ar
                   static_cast<void*>(args->put),
                   static_cast<void*>(static_cast<void*>(work)));
   if (status != cudaSuccess) return complain(ctx, status, "half_bytes_7_index_put could not be launched");
+  // most
+  status = launch(reinterpret_cast<const void*>(half_bytes_8_amax), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(args->most));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_8_amax could not be launched");
+  // plain
+  status = launch(reinterpret_cast<const void*>(half_bytes_9_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_9_cast could not be launched");
+  // plain_news
+  status = launch(reinterpret_cast<const void*>(half_bytes_10_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->news),
+                  static_cast<void*>(static_cast<void*>(work + (256))));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_10_cast could not be launched");
+  // plain_put
+  status = launch(reinterpret_cast<const void*>(half_bytes_11_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(static_cast<void*>(work)),
+                  static_cast<void*>(static_cast<void*>(work + (512))));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_11_index_put could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_12_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->rows),
+                  static_cast<const void*>(static_cast<void*>(work + (256))),
+                  static_cast<void*>(static_cast<void*>(work + (512))));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_12_index_put could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_13_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<void*>(args->plain_put),
+                  static_cast<void*>(static_cast<void*>(work + (512))));
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_13_index_put could not be launched");
   return cudaSuccess;
 }
 
