@@ -103,11 +103,13 @@ class PlanLowering {
   void require_launcher(const Node& node) const {
     if (node.op->special != Special::kExternal || !node.op->symbol.empty()) return;
     if (graph_.attributes(node).has("symbol")) return;
-    throw Error(ErrorKind::kInput, {.file = graph_.file,
-                                    .pointer = "/nodes/" + std::to_string(node.file_position),
-                                    .what = "no source for a custom op",
-                                    .found = "op \"" + node.op->name + "\" without a launcher",
-                                    .expected = "attrs.symbol, or attrs.expr on an elemwise or broadcast op"});
+    throw Error(ErrorKind::kInput,
+                {.file = graph_.file,
+                 .pointer = "/nodes/" + std::to_string(node.file_position),
+                 .what = "no source for a custom op",
+                 .found = "op \"" + node.op->name + "\" without a launcher",
+                 .expected = node.op->custom ? "attrs.symbol, or attrs.expr on an elemwise or broadcast op"
+                                             : "a launcher or an expression in its OpDescription"});
   }
 
   void add_special(NodeId id) {

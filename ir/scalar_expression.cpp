@@ -282,13 +282,15 @@ class ExpressionParser {
   int depth_ = 0;
 };
 
-ExprId value_at(Formula& f, std::span<const IndexExpr> index) {
-  const E value = scalar_expression(f.attributes().text("expr"), f, index);
+}  // namespace
+
+ExprId expression_value(std::string_view text, Formula& f, Formula::Index index) {
+  const E value = ExpressionParser(text, f, index).parse();
   const DType dtype = f.output_type().dtype;
   return ops::wrap(f, f.convert(value, compute_type(dtype)), dtype);
 }
 
-std::vector<ValueType> check_expression(const OpCall& call) {
+void check_expression(std::string_view text, const OpCall& call) {
   if (call.declared.size() != 1)
     throw OpError{"outputs", "an op with an expression", fmt::format("{} results", call.declared.size()), "one result"};
   const Shape& shape = call.declared[0].tensor.shape;
@@ -302,14 +304,7 @@ std::vector<ValueType> check_expression(const OpCall& call) {
   Formula formula(pool, call.operands, call.attributes, call.declared);
   std::vector<IndexExpr> index;
   for (const Dim& dim : shape) index.push_back(IndexExpr::axis(pool.new_axis(dim)));
-  value_at(formula, index);
-  return {call.declared.begin(), call.declared.end()};
-}
-
-}  // namespace
-
-E scalar_expression(std::string_view text, Formula& f, std::span<const IndexExpr> index) {
-  return ExpressionParser(text, f, index).parse();
+  expression_value(text, formula, index);
 }
 
 OpDef expression_row(std::string op_name) {
@@ -320,8 +315,13 @@ OpDef expression_row(std::string op_name) {
   row.operands = {"operands*"};
   row.custom = true;
   row.pattern = OpPattern::kOpaque;  // unless the node says otherwise, as every custom op
-  row.infer = check_expression;
-  row.formula = [](Formula& f, std::size_t, Formula::Index index) { return value_at(f, index); };
+  row.infer = [](const OpCall& call) -> std::vector<ValueType> {
+    check_expression(call.attributes.text("expr"), call);
+    return {call.declared.begin(), call.declared.end()};
+  };
+  row.formula = [](Formula& f, std::size_t, Formula::Index index) {
+    return expression_value(f.attributes().text("expr"), f, index);
+  };
   return row;
 }
 

@@ -18,7 +18,6 @@
 // declared dtype.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,8 +26,12 @@
 
 namespace fusec {
 
-// Throws OpError at attrs/expr.
-E scalar_expression(std::string_view text, Formula& f, std::span<const IndexExpr> index);
+// The one result's value at `index`, in its dtype: what a row's formula is. Throws OpError at attrs/expr.
+ExprId expression_value(std::string_view text, Formula& f, Formula::Index index);
+
+// Throws OpError where the expression does not fit the call: its text, what its operands broadcast to, the number of
+// results that `declared` holds.
+void check_expression(std::string_view text, const OpCall& call);
 
 // The row of a custom op whose nodes carry attrs.expr: one declared result to which all operands broadcast.
 OpDef expression_row(std::string op_name);

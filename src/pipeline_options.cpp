@@ -15,6 +15,12 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   if (!strategy)
     throw Error(ErrorKind::kUsage,
                 Error::Parts{.what = "strategy", .found = in_quotes(o.strategy), .expected = "none, tvm or full"});
+  if (o.max_fused_ops == 0)
+    throw Error(ErrorKind::kUsage, {.what = "max_fused_ops", .found = "0", .expected = "at least 1 node a group"});
+  if (o.jobs < 0)
+    throw Error(ErrorKind::kUsage, {.what = "jobs",
+                                    .found = std::to_string(o.jobs),
+                                    .expected = "at least 1, or 0 for as many as there are processors"});
   PipelineOptions options;
   options.strategy = *strategy;
   options.target = target_for(o.arch == "native" ? native_architecture(device) : o.arch);

@@ -12,7 +12,7 @@
 namespace fusec {
 
 // `device` is the GPU that the architecture "native" means. Throws Error(kUsage) for an unknown strategy or
-// architecture, Error(kEnvironment) for "native" where there is no GPU.
+// architecture and for numbers out of range, Error(kEnvironment) for "native" where there is no GPU.
 PipelineOptions pipeline_options(const Options& options, int device = 0);
 
 // Gives symbols the values that costs, reports and random inputs take. Throws Error(kInput) for a symbol that the model

@@ -53,8 +53,11 @@ struct OpDescription {
   std::string pattern = "opaque";     // its pattern kind: elemwise, broadcast, injective, comm_reduce, ...
   // What it computes, for elementwise and broadcasting ops: "$0 * sigmoid($1)". Empty: an external launcher.
   std::string expression;
-  std::string launcher;  // the launcher's symbol, as the emitted host part calls it
+  // The launcher's symbol, an identifier, as the emitted host part calls it. Without it and without an expression the
+  // op can be read, annotated and partitioned, not compiled.
+  std::string launcher;
   // The result's dtype and shape from the operands'. Empty: the broadcast of the operands, with the first one's dtype.
+  // What it throws reaches whoever reads or builds the model.
   std::function<TensorInfo(const std::vector<TensorInfo>&)> infer;
 };
 
@@ -62,6 +65,7 @@ struct OpDescription {
 class Registry {
  public:
   Registry();
+  // Throws Error(kUsage) where the name is taken, Error(kInput) where the expression cannot be right for any operands.
   Registry with(OpDescription op) const;
   std::vector<std::string> op_names() const;
   const OpTable& table() const { return *table_; }
@@ -102,7 +106,8 @@ class ModelBuilder {
   struct Value {
     std::string name;
   };
-  using Operand = std::variant<Value, double, std::int64_t, bool, std::nullptr_t>;  // numbers are weakly typed scalars
+  using Operand =
+      std::variant<Value, double, std::int64_t, bool, std::nullptr_t>;  // finite numbers: weakly typed scalars
   using AttributeValue =
       std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<std::string>>;
   struct Attribute {
@@ -115,12 +120,12 @@ class ModelBuilder {
   ModelBuilder(ModelBuilder&&) noexcept;
   ModelBuilder& operator=(ModelBuilder&&) noexcept;
 
-  void symbol(const std::string& name, SymbolRange range = {});
+  void symbol(const std::string& name, SymbolRange range = {});  // each name once
   Value input(const std::string& name, const std::string& dtype, std::vector<Dimension> shape);
   Value constant(const std::string& name, const std::string& dtype, std::vector<Dimension> shape);
   Value constant(const std::string& name, const std::string& dtype, std::vector<Dimension> shape,
-                 std::vector<double> data);
-  // A node with one result; `name` is made where it is empty.
+                 std::vector<double> data);  // of bool 0 and 1
+  // A node with one result. Where `name` is empty, one is made that is free so far; nothing later can be given it.
   Value op(const std::string& op, std::vector<Operand> operands, std::vector<Attribute> attributes = {},
            const std::string& name = "");
   // A node with `count` results (split, topk).
@@ -140,10 +145,10 @@ class ModelBuilder {
 // --- compilation
 
 struct Options {
-  std::string strategy = "full";  // none, tvm or full
-  std::string arch = "sm_80";     // "native": the GPU at hand, as the driver names it
-  std::uint32_t max_fused_ops = 256;
-  std::uint32_t max_args = 0;  // 0: the strategy's own limit
+  std::string strategy = "full";      // none, tvm or full
+  std::string arch = "sm_80";         // "native": the GPU at hand, as the driver names it
+  std::uint32_t max_fused_ops = 256;  // at least 1
+  std::uint32_t max_args = 0;         // 0: the strategy's own limit
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
   std::string plan;  // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints

@@ -102,6 +102,10 @@ TEST_CASE("options that do not exist are errors, not defaults") {
   CHECK(error_of([&] { compile(model, {.symbols = {{"token", 3}}}); }).find("\"tokens\"") != std::string::npos);
   CHECK(error_of([&] { compile(model, {.symbols = {{"tokens", 5000}}}); }).find("4096") != std::string::npos);
   CHECK(error_of([&] { compile(model, {.plan = "[]"}); }).find("plan") != std::string::npos);
+  CHECK(error_of([&] { compile(model, {.max_fused_ops = 0}); }).find("max_fused_ops: found 0") != std::string::npos);
+  CHECK(error_of([&] { partition(model, {.max_fused_ops = 0}); }).find("max_fused_ops") != std::string::npos);
+  CHECK(error_of([&] { compile(model, {.jobs = -3}); }).find("jobs: found -3") != std::string::npos);
+  CHECK(partition(model, {.max_fused_ops = 1}).size() == 2);
 }
 
 TEST_CASE("a plan goes out and comes back") {
