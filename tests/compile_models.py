@@ -97,6 +97,11 @@ def main():
     sys.exit(1 if failed or linked_badly or not cases else 0)
 
 
+def calls_nccl(file):
+    with open(file, encoding="utf-8") as f:
+        return "#include <nccl.h>" in f.read()
+
+
 def link_pairs(nvcc, folder, cases):
     """Links neighbours of one target, of different models, into a program each; returns how many pairs do not link."""
     bad = 0
@@ -112,7 +117,9 @@ def link_pairs(nvcc, folder, cases):
                     objects.setdefault(model.split(".")[0], file)
         stems = sorted(objects)
         for a, b in zip(stems[::2], stems[1::2]):
-            why = run([nvcc, f"-arch={target}", empty, objects[a], objects[b], "-o", os.path.join(folder, "pair")], 300)
+            nccl = ["-lnccl"] if any(calls_nccl(objects[m][:-2] + ".cu") for m in (a, b)) else []
+            why = run([nvcc, f"-arch={target}", empty, objects[a], objects[b], *nccl, "-o",
+                       os.path.join(folder, "pair")], 300)
             if why is not None:
                 bad += 1
                 print(f"FAILED to link {a} and {b} into one program\n    {why}", flush=True)
