@@ -194,6 +194,12 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
                  .found = fmt::format("byte 0x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[bad]))),
                  .expected = "UTF-8 text"});
   }
+  // The library's own words for this differ from version to version.
+  if (text.empty())
+    throw Error(ErrorKind::kInput, {.file = file,
+                                    .what = "not JSON at line 1, column 1",
+                                    .found = "end of input",
+                                    .expected = "'[', '{', or a literal"});
   // The parser would take it for the end of the text.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     const Place place = place_of(text, nul);
