@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/kernel.h"
 #include "ir/expr.h"
 
 namespace fusec {
@@ -35,31 +36,6 @@ int operation_cost(ExprOp op) {
     default:
       return op >= ExprOp::kEq && op <= ExprOp::kXor ? 1 : op >= ExprOp::kMax && op <= ExprOp::kMin ? 1 : 8;
   }
-}
-
-struct Formulas {
-  const ExprPool& pool;
-  std::vector<ExprId> order;
-  std::vector<AxisSet> free;                     // axes that the value depends on
-  std::vector<std::vector<ExprId>> loads_below;  // of reductions only
-};
-
-Formulas analyse(const ExprPool& pool, ExprId root) {
-  Formulas f{pool, reachable(pool, std::vector<ExprId>{root}), std::vector<AxisSet>(pool.size()), {}};
-  for (const ExprId id : f.order) {
-    const ExprNode& n = pool[id];
-    AxisSet& mine = f.free[id];
-    for (const ExprId a : n.args)
-      if (a != kNoExpr) mine.insert(f.free[a].begin(), f.free[a].end());
-    for (const IndexExpr& e : n.indices) {
-      add_axes(mine, e);
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) mine.insert(f.free[v.id].begin(), f.free[v.id].end());
-    }
-    if (n.op == ExprOp::kReduce)
-      for (const std::uint32_t a : n.axes) mine.erase(a);
-  }
-  return f;
 }
 
 // Output axes on which a load depends.
@@ -112,19 +88,20 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
   std::vector<IndexExpr> index;
   for (const Dim& extent : shape) index.push_back(IndexExpr::axis(pool.new_axis(extent)));  // axis ids are 0 .. rank-1
   const ExprId root = build_formula(pool, graph, node, output, index);
-  const Formulas f = analyse(pool, root);
+  const std::vector<ExprId> order = reachable(pool, std::vector<ExprId>{root});
+  const std::vector<std::vector<std::uint32_t>> depends = dependences(pool);
 
   FormulaFacts facts;
   facts.rows.assign(rank, false);
   std::set<ExprId> reused;
   std::vector<std::uint8_t> in_reduction(pool.size(), 0);
   std::optional<AxisSet> common_rows;
-  for (const ExprId id : f.order) {
+  for (const ExprId id : order) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kReduce) continue;
     facts.reduces = true;
     AxisSet rows;
-    for (const std::uint32_t a : f.free[id]) {
+    for (const std::uint32_t a : depends[id]) {
       if (a >= rank) {
         facts.nested = true;  // runs anew in every step of another reduction
       } else if (!shape[a].is(1)) {
@@ -137,7 +114,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     std::vector<AxisSet> missing;
     for (const ExprId load : loads_under(pool, n.args[0])) {
       AxisSet lacks = rows;
-      for (const std::uint32_t a : f.free[load]) lacks.erase(a);
+      for (const std::uint32_t a : depends[load]) lacks.erase(a);
       if (lacks.empty()) continue;
       reused.insert(load);
       missing.push_back(std::move(lacks));
@@ -149,7 +126,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
           facts.contraction = true;
     for (const ExprId inner : reachable(pool, std::vector<ExprId>{n.args[0]})) in_reduction[inner] = 1;
   }
-  for (const ExprId id : f.order) {
+  for (const ExprId id : order) {
     const ExprNode& n = pool[id];
     if (n.op == ExprOp::kLoad) {
       LoadFact fact = load_fact(graph, pool, n, rank, shape);

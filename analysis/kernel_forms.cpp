@@ -166,7 +166,7 @@ std::string_view name(KernelForm form) {
   return "";
 }
 
-FormOfKernel form_of(const Kernel& kernel, const Target&) {
+FormOfKernel form_of(const Kernel& kernel) {
   if (!has_reduction(kernel)) return {.form = KernelForm::kPointwise, .why_not_better = ""};
   ProductAnswer answer = find_product(kernel);
   if (answer.product) return form_of_product(std::move(*answer.product), std::nullopt);

@@ -1,5 +1,5 @@
 // Which expressions fit one kernel, and in what form: known here, before any text is made. Schedules implement the rows
-// of this table, and a test holds the two together.
+// of this table, and a test holds the two together. Every known target has the tensor cores that the rows ask for.
 //
 //   form                   the kernel's expressions                                            example
 //   pointwise              hold no reduction                                                   silu(gate) * up
@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "analysis/kernel.h"
-#include "analysis/target.h"
 
 namespace fusec {
 
@@ -40,7 +39,7 @@ struct FormOfKernel {
   std::optional<Product> product;  // of `split` where there is one, else of the kernel
 };
 
-FormOfKernel form_of(const Kernel& kernel, const Target& target);
+FormOfKernel form_of(const Kernel& kernel);
 
 // Reductions that depend on output axes alone, operands first.
 std::vector<ExprId> row_reductions(const Kernel& kernel);

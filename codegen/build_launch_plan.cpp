@@ -64,40 +64,41 @@ class Builder {
   // An output that belongs into an input's buffer is written there at once if nothing reads the input from then on;
   // else it is computed elsewhere and copied at the end.
   void find_aliases() {
+    if (graph_.aliases.empty()) return;
+    const std::vector<Span> span = spans();
+    std::vector<bool> overwritten(graph_.value_count(), false);
     for (const Alias& alias : graph_.aliases) {
       const ValueId output = root(alias.output), input = root(alias.input);
       if (output == input) continue;
-      if (written_before_any_read_is_lost(alias)) {
+      const std::int64_t written = span[output].first_write;
+      if (is_result(output) && !span[input].is_output && written != INT64_MAX && span[input].last_read < written) {
         buffers_[output] = buffers_[input];
         continue;
       }
       if (is_result(output)) buffers_[output] = {};
       copies_.push_back({output, input, false});
+      overwritten[input] = true;
     }
     // x into y and y into x: what is overwritten before it is copied is put aside first.
-    for (AliasCopy& copy : copies_)
-      copy.put_aside = std::any_of(copies_.begin(), copies_.end(),
-                                   [&](const AliasCopy& other) { return other.input == copy.output; });
+    for (AliasCopy& copy : copies_) copy.put_aside = overwritten[copy.output];
   }
 
-  bool written_before_any_read_is_lost(const Alias& alias) const {
-    const ValueId output = root(alias.output), input = root(alias.input);
-    std::uint32_t step = 0, first_write = UINT32_MAX, last_read = 0;
-    bool read = false;
+  // By root, the step of its first write and of its last read.
+  struct Span {
+    std::int64_t first_write = INT64_MAX, last_read = -1;
+    bool is_output = false;
+  };
+  std::vector<Span> spans() const {
+    std::vector<Span> found(graph_.value_count());
+    std::int64_t step = 0;
     for (const LoweredGroup& group : lowered_.groups)
       for (const LoweredStep& lowered : group.steps) {
-        for (const ValueId v : lowered.writes)
-          if (root(v) == output) first_write = std::min(first_write, step);
-        for (const ValueId v : lowered.reads)
-          if (root(v) == input) {
-            last_read = step;
-            read = true;
-          }
+        for (const ValueId v : lowered.writes) found[root(v)].first_write = std::min(found[root(v)].first_write, step);
+        for (const ValueId v : lowered.reads) found[root(v)].last_read = step;
         ++step;
       }
-    const bool is_output_too =
-        std::any_of(graph_.outputs.begin(), graph_.outputs.end(), [&](ValueId v) { return root(v) == input; });
-    return is_result(output) && !is_output_too && first_write != UINT32_MAX && (!read || last_read < first_write);
+    for (const ValueId v : graph_.outputs) found[root(v)].is_output = true;
+    return found;
   }
 
   bool is_result(ValueId v) const { return graph_.value(v).kind == Value::Kind::kResult; }

@@ -241,12 +241,10 @@ void ExprEmitter::serial_loops(const std::vector<ExprId>& reductions) {
 bool needs_wide_index(const Kernel& kernel, const Graph& graph, const IndexExpr& threads) {
   const Bounds& bounds = kernel.pool.bounds();
   if (!fits_int32(threads + 4096, bounds)) return true;
-  std::vector<ExprId> roots;
   for (const KernelOutput& output : kernel.outputs) {
-    roots.push_back(output.expr);
     if (!fits_int32(simplify(flat_index(output.type.shape, output.index), bounds), bounds)) return true;
   }
-  for (const ExprId id : reachable(kernel.pool, roots)) {
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     const ExprNode& n = kernel.pool[id];
     if (n.op == ExprOp::kReduce)
       for (const std::uint32_t a : n.axes)

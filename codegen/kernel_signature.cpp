@@ -38,9 +38,7 @@ KernelSignature signature_of(const Kernel& kernel, const Graph& graph) {
   text = kernel.exact_steps ? "exact;" : "";
   for (const std::uint32_t a : kernel.outputs.at(0).axes)
     fmt::format_to(out, "{}<{};", axis(a), index(kernel.pool.extent(a)));
-  std::vector<ExprId> roots;
-  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
-  for (const ExprId id : reachable(kernel.pool, roots)) {
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     const ExprNode& n = kernel.pool[id];
     if (n.op == ExprOp::kLoad) fmt::format_to(out, "{}:", tensor(n.source));
     for (const std::uint32_t a : n.axes) fmt::format_to(out, "{}<{};", axis(a), index(kernel.pool.extent(a)));

@@ -5,13 +5,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 suite=${1:?usage: scripts/prove_bare.sh bookworm|noble [FOLDER]}
-root=${2:-$(mktemp -d)}
+given=${2:-}
+root=${given:-$(mktemp -d)}
 
 clean_up() {
   umount "$root/proc" "$root/dev" 2>/dev/null || true
-  [ -n "${2:-}" ] || rm -rf --one-file-system "$root"
+  [ -n "$given" ] || rm -rf --one-file-system "$root"
 }
-trap 'clean_up "$@"' EXIT
+trap clean_up EXIT
 
 if [ ! -e "$root/bin/sh" ]; then
   case $suite in

@@ -264,9 +264,7 @@ class Contraction {
     bind_flat(emitter_, p_.rows, row, "mnopq");
     bind_flat(emitter_, p_.columns, column, "ijlst");
     emitter_.define(p_.reduction, element_text);
-    std::vector<ExprId> roots;
-    for (const KernelOutput& output : kernel_.outputs) roots.push_back(output.expr);
-    const std::vector<std::string> values = emitter_.emit(roots);
+    const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
       const KernelOutput& output = kernel_.outputs[i];
       const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());

@@ -73,9 +73,7 @@ void emit_pairs(ExprEmitter& emitter, const Kernel& kernel, const std::string& t
   writer.line(fmt::format("const {} {} = 2 * {} + {};", writer.index_type(), flat, t, e));
   const ExprEmitter::Mark mark = emitter.mark();
   bind_flat(emitter, kernel.outputs[0].axes, flat);
-  std::vector<ExprId> roots;
-  for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
-  const std::vector<std::string> values = emitter.emit(roots);
+  const std::vector<std::string> values = emitter.emit(roots_of(kernel));
   for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
     const KernelOutput& output = kernel.outputs[i];
     writer.use(output.type.dtype);
@@ -106,9 +104,7 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target&) {
     emit_pairs(emitter, kernel, t);
   } else {
     bind_flat(emitter, axes, t);
-    std::vector<ExprId> roots;
-    for (const KernelOutput& output : kernel.outputs) roots.push_back(output.expr);
-    const std::vector<std::string> values = emitter.emit(roots);
+    const std::vector<std::string> values = emitter.emit(roots_of(kernel));
     for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
       const KernelOutput& output = kernel.outputs[i];
       const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());

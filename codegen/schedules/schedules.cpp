@@ -10,7 +10,7 @@
 namespace fusec {
 
 std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions&) {
-  const FormOfKernel form = form_of(kernel, target);
+  const FormOfKernel form = form_of(kernel);
   switch (form.form) {
     case KernelForm::kPointwise:
       return {pointwise(kernel, graph, target)};

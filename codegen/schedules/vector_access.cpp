@@ -91,7 +91,6 @@ bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int 
 bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width) {
   // Along the last axis with coefficient 1: what remains must be a multiple of the width; asked before the split.
   const std::uint32_t last = kernel.outputs[0].axes.back();
-  std::vector<ExprId> roots;
   auto consecutive = [&](const Shape& shape, const std::vector<IndexExpr>& index, DType dtype) {
     const IndexExpr at = simplify(flat_index(shape, index), kernel.pool.bounds());
     if (coefficient_of(at, {Variable::Kind::kAxis, last}) != 1) return false;
@@ -99,10 +98,9 @@ bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width) 
   };
   bool some = false;
   for (const KernelOutput& output : kernel.outputs) {
-    roots.push_back(output.expr);
     some = some || consecutive(output.type.shape, output.index, output.type.dtype);
   }
-  for (const ExprId id : reachable(kernel.pool, roots)) {
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     const ExprNode& n = kernel.pool[id];
     if (n.op == ExprOp::kLoad) some = some || consecutive(graph.tensor(n.source).shape, n.indices, n.dtype);
   }

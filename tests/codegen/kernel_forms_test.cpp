@@ -42,7 +42,7 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
   for (NodeId n = 0; n < graph.nodes.size(); ++n) all.push_back(n);
   const std::vector<Kernel> kernels = kernels_of(graph, all, graph.outputs);
   REQUIRE(kernels.size() == 1);
-  const FormOfKernel form = form_of(kernels[0], Target{});
+  const FormOfKernel form = form_of(kernels[0]);
   return std::string(name(form.form)) + ": " + std::string(form.why_not_better);
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("a convolution in groups is a batch of products") {
                                  {"name": "w", "dtype": "float16", "shape": [64, 8, 3, 3]}],
           "nodes": [{"name": "y", "op": "conv2d", "inputs": ["x", "w"], "attrs": {"groups": 4}}], "outputs": ["y"]})",
       "test.json", ".");
-  const FormOfKernel form = form_of(kernels_of_node(graph, 0).at(0), Target{});
+  const FormOfKernel form = form_of(kernels_of_node(graph, 0).at(0));
   CHECK(form.form == KernelForm::kTensorCoreProduct);
   REQUIRE(form.split);
   CHECK(form.split->outputs[0].axes.size() == 5);
@@ -101,7 +101,7 @@ TEST_CASE("every kernel of the corpus is scheduled as its form says") {
       const Graph graph = read_model(entry.path().string());
       for (NodeId n = 0; n < graph.nodes.size(); ++n)
         for (const Kernel& kernel : kernels_of_node(graph, n)) {
-          const FormOfKernel form = form_of(kernel, Target{});
+          const FormOfKernel form = form_of(kernel);
           ++seen[form.form];
           for (const KernelSource& source : schedule(kernel, graph, Target{}, {})) {
             INFO(file, ": ", graph.nodes[n].name);
