@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
+#include "analysis/lower.h"
 #include "codegen/kernel_signature.h"
-#include "codegen/lower.h"
 #include "codegen/parameter_table.h"
 #include "codegen/schedules/schedules.h"
 #include "codegen/schedules/special.h"
@@ -37,7 +37,7 @@ class PlanLowering {
 
   void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
     plan_.groups.emplace_back();
-    for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs, options_)) {
+    for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs, options_.round_intermediates)) {
       switch (unit.kind) {
         case LoweredUnit::Kind::kKernel:
           add_kernel(unit.kernel);

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "codegen/lower.h"
+#include "analysis/lower.h"
 #include "codegen/schedules/schedules.h"
 #include "ir/read.h"
 
@@ -20,7 +20,7 @@ namespace {
 std::vector<Kernel> kernels_of(const Graph& graph, const std::vector<NodeId>& nodes,
                                const std::vector<ValueId>& outputs) {
   std::vector<Kernel> kernels;
-  for (LoweredUnit& unit : lower_group(graph, nodes, outputs, {}))
+  for (LoweredUnit& unit : lower_group(graph, nodes, outputs))
     if (unit.kind == LoweredUnit::Kind::kKernel) kernels.push_back(std::move(unit.kernel));
   return kernels;
 }

@@ -10,7 +10,6 @@
 
 #include <vector>
 
-#include "codegen/emit_options.h"
 #include "analysis/kernel.h"
 #include "ir/graph.h"
 
@@ -28,9 +27,10 @@ struct LoweredUnit {
   ValueId value = kNone, of = kNone;
 };
 
-// The nodes in topological order; `outputs` are the values that others need. In an order that can be run.
+// The nodes in topological order; `outputs` are the values that others need. In an order that can be run. With
+// `round_intermediates` every value that is put into another is rounded to its declared dtype.
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
-                                     const std::vector<ValueId>& outputs, const EmitOptions& options);
+                                     const std::vector<ValueId>& outputs, bool round_intermediates = false);
 
 // What a value is, seen through `tuple` and `get_item`: the field itself.
 ValueId resolve_tuple(const Graph& graph, ValueId value);

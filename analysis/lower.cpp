@@ -1,4 +1,4 @@
-#include "codegen/lower.h"
+#include "analysis/lower.h"
 
 #include <algorithm>
 #include <map>
@@ -35,8 +35,8 @@ struct Inlined {
 class GroupLowering {
  public:
   GroupLowering(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
-                const EmitOptions& options)
-      : graph_(graph), nodes_(nodes), options_(options) {
+                bool round_intermediates)
+      : graph_(graph), nodes_(nodes), round_intermediates_(round_intermediates) {
     for (const NodeId n : nodes)
       for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) inside_.insert(graph.nodes[n].first_output + i);
     for (const ValueId v : outputs) needed_.insert(v);
@@ -416,7 +416,7 @@ class GroupLowering {
     replaced_by.resize(raw.size(), kNoExpr);
 
     Kernel kernel;
-    kernel.exact_steps = options_.round_intermediates;
+    kernel.exact_steps = round_intermediates_;
     kernel.pool = ExprPool(graph_.symbols);
     for (const NodeId n : nodes_)
       if (members.contains(n)) kernel.nodes.push_back(n);
@@ -424,7 +424,7 @@ class GroupLowering {
     copier.replacement = [&](ExprId id) { return replaced_by[id]; };
     copier.finish = [&](ExprId id, ExprId copied) {
       const DType dtype = raw[id].dtype;
-      if (options_.round_intermediates) copied = kernel.pool.round(copied, dtype);
+      if (round_intermediates_) copied = kernel.pool.round(copied, dtype);
       kernel.named.push_back({copied, raw[id].source});
       return copied;
     };
@@ -463,7 +463,7 @@ class GroupLowering {
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
-  const EmitOptions& options_;
+  bool round_intermediates_;
   std::set<ValueId> inside_, needed_, used_, must_store_, stored_;
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
@@ -496,8 +496,8 @@ ValueId resolve_tuple(const Graph& graph, ValueId value) {
 }
 
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
-                                     const std::vector<ValueId>& outputs, const EmitOptions& options) {
-  return GroupLowering(graph, nodes, outputs, options).run();
+                                     const std::vector<ValueId>& outputs, bool round_intermediates) {
+  return GroupLowering(graph, nodes, outputs, round_intermediates).run();
 }
 
 }  // namespace fusec
