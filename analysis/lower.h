@@ -4,8 +4,7 @@
 //   {linear, gelu, mul}, output mul     ->  mul[i, j] = gelu(sum_k x[i, k] * w[j, k]) * y[i, j]       one kernel
 //   {softmax, matmul}, output matmul    ->  softmax is stored first: its rows would be computed anew for every column
 //
-// What is stored besides the group's outputs: operands and results of ops that are no expression; results of reductions
-// that some consumer reads otherwise than element by element or row by row; what would be computed many times over.
+// What is stored besides the group's outputs, and why: analysis/inlining.
 #pragma once
 
 #include <vector>
@@ -31,8 +30,5 @@ struct LoweredUnit {
 // `round_intermediates` every value that is put into another is rounded to its declared dtype.
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates = false);
-
-// What a value is, seen through `tuple` and `get_item`: the field itself.
-ValueId resolve_tuple(const Graph& graph, ValueId value);
 
 }  // namespace fusec

@@ -1,0 +1,192 @@
+#include "analysis/inlining.h"
+
+#include <algorithm>
+
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Beyond these an intermediate is stored rather than computed anew.
+constexpr int kCheapOperand = 8;  // of a matrix product's operand: computed once for every tile
+constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 32;
+
+}  // namespace
+
+Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs)
+    : graph_(graph), nodes_(nodes) {
+  for (const NodeId n : nodes)
+    for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) inside_.insert(graph.nodes[n].first_output + i);
+  for (const ValueId v : outputs) needed_.insert(v);
+  find_needed();
+  find_facts();
+}
+
+const FormulaFacts* Inlining::facts(ValueId v) const {
+  const auto it = facts_.find(v);
+  return it == facts_.end() ? nullptr : &it->second;
+}
+
+// Values that the outputs need at all, from the last node to the first.
+void Inlining::find_needed() {
+  for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
+    const Node& node = graph_.nodes[*it];
+    bool wanted = false;
+    for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || used_.contains(node.first_output + i);
+    for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || needed_.contains(node.first_output + i);
+    if (!wanted) continue;
+    wanted_.insert(*it);
+    for (const ValueId v : node.inputs)
+      if (v != kNone) used_.insert(resolve_tuple(graph_, v));
+    for (const ValueId v : node.inputs)
+      if (v != kNone) used_.insert(v);
+  }
+  for (const ValueId v : needed_)
+    if (inside(v) && graph_.value(v).producer != kNone) must_store_.insert(v);
+  for (const NodeId n : wanted_) {
+    const Node& node = graph_.nodes[n];
+    if (node.op->formula || node.op->special == Special::kTuple) continue;
+    for (const ValueId v : node.inputs)
+      if (v != kNone && inside(resolve_tuple(graph_, v))) must_store_.insert(resolve_tuple(graph_, v));
+    for (std::uint32_t i = 0; i < node.output_count; ++i) must_store_.insert(node.first_output + i);
+  }
+}
+
+void Inlining::find_facts() {
+  for (const NodeId n : nodes_) {
+    const Node& node = graph_.nodes[n];
+    if (!wanted_.contains(n) || !node.op->formula) continue;
+    for (std::uint32_t i = 0; i < node.output_count; ++i) {
+      const ValueId v = node.first_output + i;
+      if (used_.contains(v) || needed_.contains(v)) facts_[v] = formula_facts(graph_, node, i);
+    }
+  }
+}
+
+// A view of something in memory is memory.
+std::optional<ValueId> Inlining::alias_of(ValueId v) const {
+  const Node& node = producer(v);
+  if (node.op->special == Special::kTuple) {
+    const ValueId field = resolve_tuple(graph_, v);
+    if (field != v && in_memory(field)) return field;
+    return std::nullopt;
+  }
+  if (!node.op->view || node.inputs.empty() || node.inputs[0] == kNone) return std::nullopt;
+  const ValueId operand = resolve_tuple(graph_, node.inputs[0]);
+  const Value::Kind kind = graph_.value(operand).kind;
+  if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim || !in_memory(operand)) return std::nullopt;
+  if (graph_.tensor(operand).dtype != graph_.tensor(v).dtype) return std::nullopt;
+  return operand;
+}
+
+// Which values are stored: in rounds, since storing one changes what its consumers are.
+void Inlining::decide() {
+  stored_ = must_store_;
+  for (bool changed = true; changed;) {
+    const std::size_t before = stored_.size();
+    inlined_.clear();
+    for (const NodeId n : nodes_) {
+      if (!wanted_.contains(n)) continue;
+      const Node& node = graph_.nodes[n];
+      for (std::uint32_t i = 0; i < node.output_count; ++i) {
+        const ValueId v = node.first_output + i;
+        if (node.op->formula) {
+          const auto it = facts_.find(v);
+          if (it != facts_.end()) {
+            if (!stored_.contains(v) && alias_of(v)) stored_.insert(v);
+            inlined_[v] = combine(v, it->second, graph_.tensor(v).shape);
+          }
+        } else if (node.op->special == Special::kTuple && !graph_.type(v).is_tuple && !stored_.contains(v)) {
+          const ValueId field = resolve_tuple(graph_, v);
+          if (field != v && inside(field) && !stored_.contains(field)) stored_.insert(field);
+          stored_.insert(v);
+        }
+      }
+    }
+    changed = stored_.size() != before;
+  }
+}
+
+// The value with its operands' formulas put in; operands for which that will not do become stored.
+Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
+  Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows, kNone};
+  if (facts.contraction || facts.nested) mine.origin = value;
+  bool rows_known = facts.reduces;
+  for (const LoadFact& load : facts.loads) {
+    const ValueId v = resolve_tuple(graph_, load.source);
+    if (!inside(v) || stored_.contains(v)) continue;
+    const auto it = inlined_.find(v);
+    if (it == inlined_.end()) continue;
+    const Inlined& operand = it->second;
+    if (!may_inline(operand, load, v, mine, rows_known, shape)) {
+      stored_.insert(v);
+      continue;
+    }
+    mine.cost += operand.cost;
+    if (operand.reduces) {
+      mine.rows = mapped_rows(operand, load, v, shape);
+      rows_known = true;
+      mine.reduces = true;
+      mine.contraction = mine.contraction || operand.contraction;
+      mine.nested = mine.nested || operand.nested;
+      if (operand.origin != kNone) mine.origin = operand.origin;
+    }
+  }
+  return mine;
+}
+
+std::vector<bool> Inlining::mapped_rows(const Inlined& operand, const LoadFact& load, ValueId v,
+                                        const Shape& shape) const {
+  std::vector<bool> rows(shape.size(), false);
+  const Shape& operand_shape = graph_.tensor(v).shape;
+  for (std::size_t d = 0; d < operand.rows.size(); ++d)
+    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] >= 0)
+      rows[static_cast<std::size_t>(load.dims[d])] = true;
+  return rows;
+}
+
+bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
+                          bool rows_known, const Shape& shape) const {
+  if (!operand.reduces) {
+    if (load.reused && operand.cost > kCheapOperand) return false;
+    return load.identity || operand.cost * load.times <= kCheapWindow;
+  }
+  if (operand.contraction || operand.nested)
+    return load.identity && (!consumer.reduces || consumer.origin == operand.origin);
+  if (consumer.contraction || consumer.nested) return false;
+  const Shape& operand_shape = graph_.tensor(v).shape;
+  for (std::size_t d = 0; d < operand.rows.size(); ++d)
+    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0) return false;
+  const std::vector<bool> rows = mapped_rows(operand, load, v, shape);
+  return (!rows_known || rows == consumer.rows) && enough_rows(rows, shape);
+}
+
+// A team of threads makes all columns of a row: few long rows would leave most of the device idle.
+bool Inlining::enough_rows(const std::vector<bool>& rows, const Shape& shape) const {
+  IndexExpr row_count = 1, columns = 1;
+  for (std::size_t d = 0; d < shape.size(); ++d) (rows[d] ? row_count : columns) *= shape[d];
+  return value_at_hint(columns, graph_.symbols) <= kLongRow || value_at_hint(row_count, graph_.symbols) >= kFewRows;
+}
+
+ValueId resolve_tuple(const Graph& graph, ValueId value) {
+  // get_item(tuple(a, b, ...), i) is the i-th operand; tuples may hold tuples.
+  std::vector<std::int64_t> path;
+  ValueId at = value;
+  while (graph.value(at).kind == Value::Kind::kResult) {
+    const Node& node = graph.nodes[graph.value(at).producer];
+    if (node.op->special != Special::kTuple) break;
+    if (node.op->name == "get_item") {
+      path.push_back(graph.attributes(node).integer("index"));
+      at = node.inputs.at(0);
+    } else {
+      if (path.empty()) break;
+      std::int64_t i = path.back();
+      if (i < 0) i += static_cast<std::int64_t>(node.inputs.size());
+      path.pop_back();
+      at = node.inputs.at(static_cast<std::size_t>(i));
+    }
+  }
+  return path.empty() ? at : value;
+}
+
+}  // namespace fusec

@@ -1,0 +1,73 @@
+// Which values of a group stand inside others as formulas, and which are stored in memory between its kernels.
+//
+//   {linear, gelu, mul}   linear and gelu stand inside mul; mul is stored
+//   {softmax, matmul}     softmax is stored: inside matmul its rows would be computed anew for every column
+//
+// What is stored besides the group's outputs: operands and results of ops that are no expression; results of reductions
+// that some consumer reads otherwise than element by element or row by row; what would be computed many times over.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "analysis/fusion_facts.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+// What a value is once the formulas before it are put into it.
+struct Inlined {
+  FormulaFacts facts;
+  int cost = 0;
+  bool reduces = false, contraction = false, nested = false;
+  std::vector<bool> rows;
+  ValueId origin = kNone;  // the value whose formula has the contraction (or nested reductions)
+};
+
+// Beyond this an intermediate is stored rather than computed for each element of a window that needs it. Costs count
+// operations (a function is 8).
+inline constexpr int kCheapWindow = 64;
+
+class Inlining {
+ public:
+  Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs);
+
+  // Decides anew; to be called first, and after values were forced into memory.
+  void decide();
+  // Forces a value into memory from the next decision on; false where it was forced before.
+  bool force_stored(ValueId v) { return must_store_.insert(v).second; }
+
+  bool inside(ValueId v) const { return inside_.contains(v); }
+  bool stored(ValueId v) const { return stored_.contains(v); }
+  bool in_memory(ValueId v) const { return !inside(v) || stored(v); }
+  bool wanted(NodeId n) const { return wanted_.contains(n); }  // some output needs it
+  // Nothing where the value has no formula.
+  const FormulaFacts* facts(ValueId v) const;
+  const Inlined& inlined(ValueId v) const { return inlined_.at(v); }
+  // A view of something in memory is memory: what `v` has the elements of.
+  std::optional<ValueId> alias_of(ValueId v) const;
+
+ private:
+  const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
+  void find_needed();
+  void find_facts();
+  Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape);
+  std::vector<bool> mapped_rows(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const;
+  bool may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer, bool rows_known,
+                  const Shape& shape) const;
+  bool enough_rows(const std::vector<bool>& rows, const Shape& shape) const;
+
+  const Graph& graph_;
+  const std::vector<NodeId>& nodes_;
+  std::set<ValueId> inside_, needed_, used_, must_store_, stored_;
+  std::set<NodeId> wanted_;
+  std::map<ValueId, FormulaFacts> facts_;
+  std::map<ValueId, Inlined> inlined_;
+};
+
+// What a value is, seen through `tuple` and `get_item`: the field itself.
+ValueId resolve_tuple(const Graph& graph, ValueId value);
+
+}  // namespace fusec
