@@ -169,6 +169,8 @@ void resolve(Warp& warp, const Request& request, std::uint32_t lanes, const Addr
     switch (request.space) {
       case Space::kLocal:
         hosts[lane] = resolve_local(warp, lane, addresses[lane], request);
+        if (request.access == Access::kWrite && hosts[lane] != nullptr)
+          note_change(*warp.block, hosts[lane], data, request.bytes);
         break;
       case Space::kParam:
       case Space::kConst:

@@ -101,6 +101,10 @@ bool resolve_together(Warp& warp, const Request& request, std::uint32_t lanes, c
     if ((lanes >> lane & 1) == 0) continue;
     const std::uint64_t offset = addresses[lane] - region->base;
     hosts[lane] = region->host + offset;
+    if (request.access == Access::kWrite) {
+      note_change(*warp.block, hosts[lane], request.data == nullptr ? nullptr : request.data + lane * request.stride,
+                  request.bytes);
+    }
     if (!region->writers.empty()) {
       check_owners(warp, *region, lane, offset, request,
                    request.data == nullptr ? nullptr : request.data + lane * request.stride);
@@ -143,7 +147,11 @@ void count_sectors(Warp& warp, const Request& request, std::uint32_t lanes, cons
 void resolve_global_lanes(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses,
                           Hosts& hosts) {
   count_sectors(warp, request, lanes, addresses);
-  if (request.strong || request.access == Access::kAtomic) warp.block->did_strong = true;
+  Block& block = *warp.block;
+  const bool strong = request.strong || request.access == Access::kAtomic, reads = request.access != Access::kWrite;
+  block.did_strong = block.did_strong || strong;
+  block.reads_global = block.reads_global || reads;
+  block.polls = block.polls || (strong && reads);
   if (resolve_together(warp, request, lanes, addresses, hosts)) return;
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
@@ -169,7 +177,9 @@ std::byte* resolve_global(Warp& warp, int lane, std::uint64_t address, const Req
     return nullptr;
   }
   mark_touched(*region);
+  warp.block->reads_global = warp.block->reads_global || request.access != Access::kWrite;
   const std::uint64_t offset = address - region->base;
+  if (request.access == Access::kWrite) note_change(*warp.block, region->host + offset, data, request.bytes);
   if (!region->writers.empty()) check_owners(warp, *region, lane, offset, request, data);
   std::vector<std::uint8_t>& touched = request.access == Access::kRead ? region->sectors_read : region->sectors_written;
   for (std::uint64_t sector = offset / 32; sector <= (offset + request.bytes - 1) / 32; ++sector)

@@ -1,6 +1,7 @@
 // What the files of access share: access.cpp chooses the space, access_global.cpp and access_shared.cpp know theirs.
 #pragma once
 
+#include <cstring>
 #include <string>
 
 #include "runtime/emulator/access.h"
@@ -10,6 +11,10 @@ namespace fusec::emulator {
 const char* verb(Access access);  // "load"
 // Reports an address that is no multiple of the access's width.
 bool misaligned(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::string& where);
+// A store is about to put `data` (unknown where null) at `host`.
+inline void note_change(Block& block, const std::byte* host, const std::byte* data, std::uint32_t bytes) {
+  if (!block.changed) block.changed = data == nullptr || std::memcmp(host, data, bytes) != 0;
+}
 // All lanes of one access to global memory.
 void resolve_global_lanes(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses,
                           Hosts& hosts);

@@ -155,6 +155,7 @@ class SharedAccess {
   void write(SharedWord& word, std::uint8_t mask, std::uint32_t at, const std::byte* data, std::uint32_t bytes) {
     const bool changes =
         data == nullptr || (word.written & mask) != mask || std::memcmp(&home_.shared[at], data, bytes) != 0;
+    if (changes && request_.access == Access::kWrite) home_.changed = true;
     if (request_.access == Access::kAtomic && (word.written & mask) != mask) {
       finding(FindingKind::kUnwrittenRead, "updates shared memory that nobody has written", at);
     }

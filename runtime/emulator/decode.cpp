@@ -16,6 +16,7 @@ void copy_local(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     if ((lanes >> lane & 1) == 0) continue;
     const std::uint64_t from = lane * stride + static_cast<std::uint64_t>(in.immediate);
     const std::uint64_t to = lane * stride + in.target;
+    if (std::memcmp(&warp.local[to], &warp.local[from], in.reconvergence) != 0) warp.block->changed = true;
     std::memmove(&warp.local[to], &warp.local[from], in.reconvergence);
     std::memmove(&warp.local_written[to], &warp.local_written[from], in.reconvergence);
   }

@@ -77,6 +77,7 @@ void copy_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     if (taken[lane] != 0 && hosts[lane] != nullptr) std::memcpy(copy.data.data(), hosts[lane], taken[lane]);
     set_pending(*warp.block, copy, true);
     warp.copies.push_back(copy);
+    warp.block->changed = true;
   }
 }
 

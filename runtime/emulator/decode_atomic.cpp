@@ -26,7 +26,8 @@ void atomic(Warp& warp, const Instruction& in, std::uint32_t lanes) {
       const std::uint64_t b = load_raw(warp, operands[i].slot, operands[i].width, lane);
       const std::uint64_t c =
           op == ReduceOp::kCas ? load_raw(warp, operands[elements].slot, operands[elements].width, lane) : 0;
-      const std::uint64_t old = hosts[lane] == nullptr ? 0 : reduce_value(hosts[lane] + i * size, op, in.type, b, c);
+      const std::uint64_t old =
+          hosts[lane] == nullptr ? 0 : reduce_value(hosts[lane] + i * size, op, in.type, b, c, warp.block->changed);
       if (in.option) store_raw(warp, list[i].slot, list[i].width, lane, old);
     }
   }

@@ -80,7 +80,7 @@ struct BulkCopy {
       if (host == nullptr) return;
       std::uint64_t value = 0;
       std::memcpy(&value, data + at, size);
-      reduce_value(host, static_cast<ReduceOp>(in.reduction), reduced, value);
+      reduce_value(host, static_cast<ReduceOp>(in.reduction), reduced, value, 0, warp.block->changed);
     }
   }
 };

@@ -53,6 +53,7 @@ void initialize(Warp& warp, const Instruction& in, int lane, std::uint64_t addre
   barrier.joined.assign(home.columns(), 0);
   barrier.released = barrier.joined;
   home.mbarriers[static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1))] = std::move(barrier);
+  home.changed = true;
 }
 
 void see(Block& block, std::size_t row, std::size_t other) {
@@ -109,6 +110,7 @@ bool operate(Warp& warp, const Instruction& in, int lane, std::uint64_t address)
   switch (op) {
     case BarrierOp::kInval:
       home->mbarriers.erase(static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1)));
+      home->changed = true;
       break;
     case BarrierOp::kArrive:
     case BarrierOp::kDrop: {
@@ -128,7 +130,11 @@ bool operate(Warp& warp, const Instruction& in, int lane, std::uint64_t address)
     case BarrierOp::kTest:
     case BarrierOp::kTry: {
       const std::uint64_t state = load_raw(warp, in.c, in.c_width, lane);
-      if (!phase_over(in, *barrier, state)) return false;
+      if (!phase_over(in, *barrier, state)) {
+        const auto offset = static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1));
+        warp.failed_wait = {.home = home, .offset = offset, .pc = warp.pc};
+        return false;
+      }
       acquire(warp, *home, *barrier);
       return true;
     }
@@ -149,7 +155,10 @@ void mbarrier(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto op = static_cast<BarrierOp>(in.mode);
   if (op != BarrierOp::kTest && op != BarrierOp::kTry) return;
   store_predicate(warp, in.d, result, lanes);
-  if ((result & lanes) != lanes) warp.wants_yield = true;
+  if ((result & lanes) != lanes)
+    warp.wants_yield = true;
+  else
+    warp.failed_wait = {};
 }
 
 void pending_count(Warp& warp, const Instruction& in, std::uint32_t lanes) {
@@ -248,6 +257,7 @@ MBarrier* find_mbarrier(Warp& warp, int lane, std::uint64_t address, Block*& hom
 }
 
 void arrive(Warp& warp, Block& home, MBarrier& barrier, std::uint32_t count) {
+  home.changed = true;
   if (&home == warp.block) {
     for (std::size_t x = 0; x < home.columns(); ++x)
       barrier.joined[x] = std::max(barrier.joined[x], home.seen_at(warp.number, x));
@@ -264,6 +274,7 @@ void arrive(Warp& warp, Block& home, MBarrier& barrier, std::uint32_t count) {
 }
 
 void complete_bytes(Block& home, MBarrier& barrier, std::uint64_t bytes) {
+  home.changed = true;
   barrier.joined[home.warps.size()] = home.now;
   ++home.now;
   barrier.bytes -= static_cast<std::int64_t>(bytes);
@@ -271,6 +282,7 @@ void complete_bytes(Block& home, MBarrier& barrier, std::uint64_t bytes) {
 }
 
 void expect_bytes(Block& home, MBarrier& barrier, std::uint64_t bytes) {
+  home.changed = true;
   barrier.bytes += static_cast<std::int64_t>(bytes);
   maybe_complete(home, barrier);
 }

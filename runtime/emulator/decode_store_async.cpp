@@ -37,7 +37,8 @@ void write(Warp& warp, const Instruction& in, int lane, std::uint64_t target) {
       .access = Access::kAtomic, .space = Space::kShared, .bytes = size, .strong = true, .async = true};
   std::byte* host = resolve_shared(warp, lane, target, request, nullptr);
   if (host == nullptr) return;
-  reduce_value(host, static_cast<ReduceOp>(in.mode), in.type, load_raw(warp, values[0].slot, values[0].width, lane));
+  reduce_value(host, static_cast<ReduceOp>(in.mode), in.type, load_raw(warp, values[0].slot, values[0].width, lane), 0,
+               warp.block->changed);
 }
 
 void store_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {

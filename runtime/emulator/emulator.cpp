@@ -11,12 +11,17 @@
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/machine.h"
+#include "runtime/emulator/progress.h"
 
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint64_t kClusterSlice = 1u << 20;  // warp instructions before another block has its turn
-constexpr std::size_t kMaxSuspended = 256;         // blocks of a host thread that wait for others
+// Warp instructions before another block has its turn. The oldest one has long turns, so that it comes to its end, or
+// to that of its budget, soon.
+constexpr std::uint64_t kClusterSlice = 1u << 18, kOldestSlice = 1u << 25;
+constexpr std::size_t kMaxSuspended = 256;  // blocks of a host thread that wait for others
+// When all blocks do nothing but poll memory: so many turns of each, and so much of a block's budget, then it is over.
+constexpr std::uint64_t kIdleTurns = 4, kIdleShare = 8;
 constexpr std::uint64_t kMaxParameterBytes = 32764;
 constexpr std::uint64_t kMaxModuleBytes = std::uint64_t{1} << 32;  // of a module's variables, all together
 
@@ -302,8 +307,9 @@ class Workers {
       while (!state_.stop.load(std::memory_order_relaxed)) {
         std::unique_ptr<Cluster> cluster = take(suspended);
         if (cluster == nullptr) break;
-        if (run_cluster(*cluster, kClusterSlice)) {
+        if (run_turn(*cluster, suspended) == ClusterOutcome::kEnded) {
           for (const std::unique_ptr<Block>& block : cluster->blocks) counters += block->counters;
+          --state_.clusters_in_flight;
         } else {
           suspended.push_back(std::move(cluster));
         }
@@ -314,11 +320,50 @@ class Workers {
     }
   }
 
+  // A cluster that waits for no other goes on to its end.
+  ClusterOutcome run_turn(Cluster& cluster, const std::deque<std::unique_ptr<Cluster>>& suspended) {
+    const std::uint64_t number = cluster.blocks.front()->number;
+    const bool oldest = std::none_of(suspended.begin(), suspended.end(),
+                                     [number](const auto& other) { return other->blocks.front()->number < number; });
+    const std::uint64_t slice = oldest ? kOldestSlice : kClusterSlice;
+    bool changed = false;
+    ClusterOutcome outcome = ClusterOutcome::kGoesOn;
+    do {
+      cluster.changed = false;
+      outcome = run_cluster(cluster, slice);
+      changed = changed || cluster.changed;
+    } while (outcome == ClusterOutcome::kGoesOn && cluster.changed && !cluster.polls);
+    if (outcome == ClusterOutcome::kPolls && !changed)
+      count_idle(cluster);
+    else
+      state_.idle_turns = state_.idle_instructions = 0;
+    return outcome;
+  }
+
+  // Nothing changes any more, in no block: they wait for what nobody will bring.
+  void count_idle(Cluster& cluster) {
+    state_.idle_instructions += cluster.quiet.last_turn;
+    const std::uint64_t turns = ++state_.idle_turns;
+    if (turns <= kIdleTurns * state_.clusters_in_flight ||
+        state_.idle_instructions <= state_.options->max_instructions / kIdleShare) {
+      return;
+    }
+    for (const std::unique_ptr<Block>& block : cluster.blocks) {
+      if (block->live_threads == 0 || block->stopped) continue;
+      report_runaway(*block, "all blocks that are left poll memory that nobody changes any more");
+      return;
+    }
+  }
+
   // A new cluster before a suspended one: that may wait for blocks that have not started yet.
   std::unique_ptr<Cluster> take(std::deque<std::unique_ptr<Cluster>>& suspended) {
     if (suspended.size() < kMaxSuspended) {
       const std::uint64_t number = next_.fetch_add(1);
-      if (number < clusters_) return start_cluster(state_, sample_.empty() ? number : sample_[number]);
+      if (number < clusters_) {
+        ++state_.clusters_in_flight;
+        state_.idle_turns = state_.idle_instructions = 0;
+        return start_cluster(state_, sample_.empty() ? number : sample_[number]);
+      }
     }
     if (suspended.empty()) return nullptr;
     std::unique_ptr<Cluster> cluster = std::move(suspended.front());

@@ -115,10 +115,12 @@ struct Launch {
 };
 
 struct Options {
-  int threads = 1;                                          // host threads that execute blocks
-  std::uint64_t max_instructions = std::uint64_t{1} << 28;  // warp instructions a block may execute: else kRunaway
-  std::uint64_t max_shared_bytes = 227 * 1024;              // of a block; more is a finding
-  std::size_t max_findings = 32;                            // distinct places reported
+  int threads = 1;  // host threads that execute blocks
+  // Warp instructions a block may execute, but for turns in which it only waits for others; the first block that needs
+  // more ends the launch (kRunaway). What is known to wait for ever needs none of it.
+  std::uint64_t max_instructions = std::uint64_t{1} << 26;
+  std::uint64_t max_shared_bytes = 227 * 1024;  // of a block; more is a finding
+  std::size_t max_findings = 32;                // distinct places reported
   bool check_races = true;
   std::uint64_t sample_blocks = 0;  // run only about so many blocks, spread over the grid; 0: all
 };
@@ -133,9 +135,9 @@ enum class FindingKind : std::uint8_t {
   kAsyncRead,          // shared memory read or written while an asynchronous copy into it is under way
   kProxyFence,         // generic and asynchronous accesses without fence.proxy between them
   kBarrierDivergence,  // threads of one warp meet at different barriers
-  kDeadlock,           // all threads that are left wait
+  kDeadlock,           // all threads that are left wait, at barriers or for mbarriers that nobody can complete
   kWarpSync,           // a .sync instruction whose member mask leaves out its executor, or lanes that never come
-  kRunaway,            // the instruction budget is spent
+  kRunaway,            // the instruction budget is spent, or a loop changes nothing any more
   kTrap,               // trap, __assertfail, or a call of something the device lacks
   kLaunch,             // the launch itself: shared memory, threads, arguments
 };

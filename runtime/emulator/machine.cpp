@@ -6,13 +6,14 @@
 #include <optional>
 
 #include "runtime/emulator/lanes.h"
+#include "runtime/emulator/progress.h"
 #include "runtime/emulator/synchronization.h"
 
 namespace fusec::emulator {
 namespace {
 
 constexpr std::uint64_t kWarpSlice = 4096;  // instructions before another warp, or another fragment, has its turn
-constexpr std::uint64_t kYieldsBeforeRelease = 64;
+constexpr std::uint64_t kQuietInstructions = 1u << 15;  // of polling, before other blocks have their turn
 
 // ---- fragments and joins
 
@@ -79,6 +80,7 @@ std::uint32_t return_address(const Warp& warp, const Instruction& in, int lane) 
 void exit_lanes(Warp& warp, std::uint32_t lanes) {
   Block& block = *warp.block;
   warp.live &= ~lanes;
+  block.changed = true;
   block.live_threads -= static_cast<std::uint32_t>(std::popcount(lanes));
   if (block.ranks != 0 && block.live_threads == 0 && !block.stopped) check_last_exit(warp, lanes);
 }
@@ -415,73 +417,90 @@ std::uint64_t run_warp(Warp& warp) {
   return used;
 }
 
-void report_deadlock(Cluster& cluster) {
+// One turn of every warp; the instructions executed.
+std::uint64_t run_round(Cluster& cluster) {
+  std::uint64_t progress = 0;
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
+    if (block->stopped || block->live_threads == 0) continue;
+    std::uint64_t steps = 0;
     for (Warp& warp : block->warps) {
-      if (warp.fragments.empty()) continue;
-      const Fragment& fragment = warp.fragments.front();
-      const bool at_sync = fragment.state == FragmentState::kAtWarpSync;
-      warp.pc = at_sync ? fragment.pc : fragment.pc - 1;
-      report(warp, std::countr_zero(fragment.lanes), at_sync ? FindingKind::kWarpSync : FindingKind::kDeadlock,
-             at_sync ? "waits for lanes of its member mask that never come"
-                     : "waits at a barrier that not all threads reach");
+      if (warp.live == 0 || block->stopped) continue;
+      steps += run_warp(warp);
+      if (warp.live == 0) ++progress;
     }
-    block->stopped = true;
+    block->executed += steps;
+    progress += steps;
+    release_barriers(*block);
+    if (block->launch->stop.load(std::memory_order_relaxed)) block->stopped = true;
+    if (block->executed > block->launch->options->max_instructions && !block->stopped) {
+      report_runaway(*block, "the block has spent its budget of instructions; it may never end");
+    }
   }
+  if (cluster.blocks.size() > 1) release_cluster_barrier(cluster);
+  return progress;
+}
+
+bool any_ready(const Cluster& cluster) {
+  const auto ready = [](const Fragment& fragment) { return fragment.state == FragmentState::kReady; };
+  return std::any_of(cluster.blocks.begin(), cluster.blocks.end(), [&](const std::unique_ptr<Block>& block) {
+    return !block->stopped && std::any_of(block->warps.begin(), block->warps.end(), [&](const Warp& warp) {
+      return std::any_of(warp.fragments.begin(), warp.fragments.end(), ready);
+    });
+  });
+}
+
+// Nobody executed anything. Barriers may just have been released, and joins may be; else it is a deadlock.
+bool nobody_can_go_on(Cluster& cluster) {
+  if (any_ready(cluster)) return false;
+  bool released = false;
+  for (const std::unique_ptr<Block>& block : cluster.blocks) {
+    for (Warp& warp : block->warps) released = release_joins(warp) || released;
+  }
+  return !released;
+}
+
+// What a turn of mere polling has executed does not count against the blocks' budgets.
+void forgive(Cluster& cluster, const std::vector<std::uint64_t>& before) {
+  for (std::size_t i = 0; i < before.size(); ++i) cluster.blocks[i]->executed = before[i];
+}
+
+void remember(const Cluster& cluster, std::vector<std::uint64_t>& executed) {
+  executed.resize(cluster.blocks.size());
+  for (std::size_t i = 0; i < executed.size(); ++i) executed[i] = cluster.blocks[i]->executed;
 }
 
 }  // namespace
 
-bool run_cluster(Cluster& cluster, std::uint64_t slice) {
+ClusterOutcome run_cluster(Cluster& cluster, std::uint64_t slice) {
+  std::vector<std::uint64_t> before;
+  remember(cluster, before);
   std::uint64_t used = 0;
   while (used < slice) {
-    std::uint64_t progress = 0;
-    bool alive = false;
-    for (const std::unique_ptr<Block>& block : cluster.blocks) {
-      if (block->stopped || block->live_threads == 0) continue;
-      for (Warp& warp : block->warps) {
-        if (warp.live == 0 || block->stopped) continue;
-        const std::uint64_t steps = run_warp(warp);
-        block->executed += steps;
-        progress += steps;
-        if (warp.live == 0) progress += 1;
-      }
-      release_barriers(*block);
-      if (block->launch->stop.load(std::memory_order_relaxed)) block->stopped = true;
-      if (block->executed > block->launch->options->max_instructions && !block->stopped) {
-        for (Warp& warp : block->warps) {
-          if (warp.fragments.empty()) continue;
-          warp.pc = warp.fragments.front().pc;
-          report(warp, std::countr_zero(warp.fragments.front().lanes), FindingKind::kRunaway,
-                 "the block has spent its budget of instructions; it may never end");
-          break;
-        }
-        block->stopped = true;
-      }
-      alive = alive || (!block->stopped && block->live_threads != 0);
+    const std::uint64_t progress = run_round(cluster);
+    if (std::none_of(cluster.blocks.begin(), cluster.blocks.end(),
+                     [](const auto& block) { return !block->stopped && block->live_threads != 0; })) {
+      return ClusterOutcome::kEnded;
     }
-    if (cluster.blocks.size() > 1) release_cluster_barrier(cluster);
-    if (!alive) return true;
-    if (progress == 0) {
-      // Barriers may just have been released; only if nobody can go on now is it a deadlock.
-      const bool ready = std::any_of(cluster.blocks.begin(), cluster.blocks.end(), [](const auto& block) {
-        return !block->stopped && std::any_of(block->warps.begin(), block->warps.end(), [](const Warp& warp) {
-          return std::any_of(warp.fragments.begin(), warp.fragments.end(),
-                             [](const Fragment& fragment) { return fragment.state == FragmentState::kReady; });
-        });
-      });
-      bool released = false;
-      for (const std::unique_ptr<Block>& block : cluster.blocks) {
-        for (Warp& warp : block->warps) released = (!ready && release_joins(warp)) || released;
-      }
-      if (!ready && !released) {
-        report_deadlock(cluster);
-        return true;
-      }
+    if (progress == 0 && nobody_can_go_on(cluster)) {
+      report_deadlock(cluster);
+      return ClusterOutcome::kEnded;
+    }
+    const bool repeats = repeats_itself(cluster);
+    if (repeats && !cluster.quiet.reads_global) {
+      report_deadlock(cluster);
+      return ClusterOutcome::kEnded;
+    }
+    cluster.quiet.instructions += progress;
+    if (cluster.quiet.rounds == 0) remember(cluster, before);
+    if (repeats || (cluster.quiet.polls && cluster.quiet.instructions >= kQuietInstructions)) {
+      forgive(cluster, before);
+      cluster.quiet.last_turn = repeats ? kQuietInstructions : cluster.quiet.instructions;
+      cluster.quiet.instructions = 0;
+      return ClusterOutcome::kPolls;
     }
     used += progress + 1;
   }
-  return false;
+  return ClusterOutcome::kGoesOn;
 }
 
 }  // namespace fusec::emulator

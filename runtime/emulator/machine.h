@@ -46,6 +46,12 @@ struct AsyncCopy {
   std::array<std::byte, 16> data{};
 };
 
+// The last wait of a warp for an mbarrier that was in vain; no home: it was not.
+struct FailedWait {
+  Block* home = nullptr;
+  std::uint32_t offset = 0, pc = 0;
+};
+
 struct Warp {
   Block* block = nullptr;
   const Program* program = nullptr;
@@ -64,6 +70,7 @@ struct Warp {
   std::uint32_t carry = 0;  // the condition code register, a bit a lane
   std::uint64_t yields = 0;
   bool wants_yield = false;  // an instruction asks to let others run (nanosleep, a failed try_wait)
+  FailedWait failed_wait;
 
   std::byte* lanes(Slot slot) { return registers.data() + slot; }
   const std::byte* source(Slot slot) const {
@@ -137,11 +144,23 @@ struct Block {
   std::vector<std::uint32_t> fenced;  // a copy of `seen` rows as they were at each warp's last fence.proxy.async
   std::map<std::uint32_t, MBarrier> mbarriers;  // by offset in shared memory
   bool did_fence = false, did_strong = false;   // of global memory: the block synchronizes with others by itself
-  std::uint64_t executed = 0;
+  // Since the last round of its warps (see progress.h): did memory or a barrier change, was global memory read, and by
+  // a volatile load or an atomic, as those do who wait for other blocks?
+  bool changed = false, reads_global = false, polls = false;
+  std::uint64_t executed = 0;  // but for rounds of mere waiting
   bool stopped = false;
   Counters counters;
 
   bool synchronizes() const { return did_fence && did_strong; }
+};
+
+// The rounds in which nothing changed, and the state saved from one of them.
+struct Quiet {
+  std::uint64_t rounds = 0, state = 0;
+  std::uint64_t instructions = 0;  // of this turn
+  std::uint64_t last_turn = 0;
+  bool reads_global = false;  // since the state was saved
+  bool polls = false;
 };
 
 // Blocks that run together: a cluster, or one block.
@@ -152,6 +171,8 @@ struct Cluster {
   };
   std::vector<Waiter> waiters;  // at barrier.cluster.wait
   std::uint32_t arrived = 0;    // threads, at barrier.cluster.arrive
+  Quiet quiet;
+  bool changed = false, polls = false;  // in any round; the scheduler of clusters takes `changed` back
 };
 
 struct LaunchState {
@@ -164,6 +185,9 @@ struct LaunchState {
   std::vector<std::byte> parameters;
   Dim3 cluster_shape;
   std::atomic<bool> stop{false};
+  // Turns of clusters, and their instructions, in which all merely polled memory, one after the other.
+  std::atomic<std::uint64_t> idle_turns{0}, idle_instructions{0};
+  std::atomic<std::uint64_t> clusters_in_flight{0};
 
   std::mutex findings_mutex;
   struct Place {
@@ -181,6 +205,7 @@ struct LaunchState {
 };
 
 inline constexpr std::uint64_t kMaxThreads = 1024;  // of a block
+inline constexpr std::uint64_t kYieldsBeforeRelease = 64;
 
 // The index of a linear number in a grid or block of that shape.
 inline Dim3 position(std::uint64_t number, const Dim3& shape) {
@@ -192,7 +217,10 @@ inline Dim3 position(std::uint64_t number, const Dim3& shape) {
 void report(Warp& warp, int lane, FindingKind kind, std::string message, std::uint64_t address = 0,
             std::string buffer = {});
 
-// Executes a block's warps until all have exited (true) or about `slice` warp instructions have passed.
-bool run_cluster(Cluster& cluster, std::uint64_t slice);
+enum class ClusterOutcome : std::uint8_t { kEnded, kGoesOn, kPolls };
+
+// Executes a cluster's warps until all have exited, they do nothing but poll memory for what another block may write,
+// or about `slice` warp instructions have passed.
+ClusterOutcome run_cluster(Cluster& cluster, std::uint64_t slice);
 
 }  // namespace fusec::emulator

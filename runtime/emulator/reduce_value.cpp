@@ -84,26 +84,28 @@ std::uint64_t updated(ReduceOp op, Type type, std::uint64_t old, std::uint64_t b
 }
 
 template <class T>
-std::uint64_t exchange(std::byte* host, ReduceOp op, Type type, std::uint64_t b, std::uint64_t c) {
+std::uint64_t exchange(std::byte* host, ReduceOp op, Type type, std::uint64_t b, std::uint64_t c, bool& changed) {
   std::atomic_ref<T> place(*reinterpret_cast<T*>(host));
   T old = place.load();
   while (true) {
     const T next = op == ReduceOp::kCas ? (old == static_cast<T>(b) ? static_cast<T>(c) : old)
                                         : static_cast<T>(updated(op, type, old, b));
-    if (place.compare_exchange_weak(old, next)) return old;
+    if (!place.compare_exchange_weak(old, next)) continue;
+    changed = changed || next != old;
+    return old;
   }
 }
 
 }  // namespace
 
-std::uint64_t reduce_value(std::byte* host, ReduceOp op, Type type, std::uint64_t b, std::uint64_t c) {
+std::uint64_t reduce_value(std::byte* host, ReduceOp op, Type type, std::uint64_t b, std::uint64_t c, bool& changed) {
   switch (bytes(type)) {
     case 2:
-      return exchange<std::uint16_t>(host, op, type, b, c);
+      return exchange<std::uint16_t>(host, op, type, b, c, changed);
     case 4:
-      return exchange<std::uint32_t>(host, op, type, b, c);
+      return exchange<std::uint32_t>(host, op, type, b, c, changed);
     default:
-      return exchange<std::uint64_t>(host, op, type, b, c);
+      return exchange<std::uint64_t>(host, op, type, b, c, changed);
   }
 }
 

@@ -88,6 +88,7 @@ void deliver(Warp& warp, const BarrierWaiter& waiter, const BlockBarrier& barrie
 }
 
 void release(Block& block, BlockBarrier& barrier) {
+  block.changed = true;
   check_divergence(block, barrier);
   std::uint32_t warps = 0, acquiring = 0;
   for (const BarrierWaiter& waiter : barrier.waiters) {
@@ -143,6 +144,7 @@ bool arrive_at_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, s
     return false;
   }
   BlockBarrier& barrier = block.barriers[number];
+  block.changed = true;
   if (in.b != kNoSlot) {
     const auto expected = static_cast<std::uint32_t>(load_raw(warp, in.b, 4, first));
     if (expected == 0 || expected % kLanes != 0) {
@@ -211,6 +213,7 @@ void check_last_exit(Warp& warp, std::uint32_t lanes) {
 
 bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t pc) {
   Cluster& cluster = *warp.block->cluster;
+  warp.block->changed = true;
   if (static_cast<BarrierMode>(in.mode) == BarrierMode::kClusterArrive) {
     cluster.arrived += static_cast<std::uint32_t>(std::popcount(lanes));
     return false;
@@ -227,7 +230,10 @@ void release_cluster_barrier(Cluster& cluster) {
   for (const Cluster::Waiter& waiter : cluster.waiters)
     waiting += static_cast<std::uint32_t>(std::popcount(waiter.lanes));
   if (cluster.waiters.empty() || waiting < live || cluster.arrived < live) return;
-  for (const std::unique_ptr<Block>& block : cluster.blocks) synchronize_all(*block);
+  for (const std::unique_ptr<Block>& block : cluster.blocks) {
+    synchronize_all(*block);
+    block->changed = true;
+  }
   for (const Cluster::Waiter& waiter : cluster.waiters) {
     for (Fragment& fragment : cluster.blocks[waiter.block]->warps[waiter.warp].fragments) {
       if (fragment.state == FragmentState::kAtBarrier && fragment.pc == waiter.pc + 1 &&

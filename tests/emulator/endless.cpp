@@ -1,0 +1,105 @@
+// Kernels that never end: each kind of wait that nobody can end, found without its budget being spent, and its twin
+// that somebody ends, late and from where it is least expected.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "emulator/harness.h"
+
+using namespace fusec::emulator;
+using namespace fusec::emulator::testing;
+
+namespace {
+
+void finds(FindingKind kind, const RunResult& result, const std::string& text) {
+  INFO(describe(result.report));
+  REQUIRE(result.has(kind));
+  CHECK(describe(result.report).find(text) != std::string::npos);
+}
+
+void clean(const RunResult& result) {
+  INFO(describe(result.report));
+  CHECK(result.report.findings.empty());
+}
+
+// With the budget that everybody has: it takes a minute to spend on one block, and must not be spent on each of many.
+RunResult timed(const std::string& body, std::uint32_t threads, std::uint32_t blocks, const Options& options = {}) {
+  const auto begin = std::chrono::steady_clock::now();
+  RunResult result = run_body(body, {0}, 4096, threads, blocks, ".global .align 4 .u32 polled = 0;\n", options);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+  return result;
+}
+
+const std::string kBarrier =
+    ".shared .align 8 .b64 bar;\n.shared .align 4 .b32 flag;\nmov.u32 %r1, bar;\nsetp.eq.u32 %p1, %t, 0;\n"
+    "@%p1 mbarrier.init.shared::cta.b64 [%r1], 2;\n@%p1 st.shared.u32 [flag], 0;\nbar.sync 0;\n";
+const std::string kWait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;\n@!%p2 bra W;\n";
+const std::string kArrive = "mbarrier.arrive.shared::cta.b64 %rd1, [%r1];\n";
+
+}  // namespace
+
+TEST_CASE("a wait for an mbarrier that nobody completes is a deadlock, at once") {
+  finds(FindingKind::kDeadlock, timed(kBarrier + kWait, 64, 64),
+        "waits for a phase of the mbarrier at 0x0 that nobody can complete: 2 of 2 arrivals and 0 bytes");
+  finds(FindingKind::kDeadlock, timed(kBarrier + "@%p1 " + kArrive + kWait, 64, 1), "1 of 2 arrivals");
+  clean(timed(kBarrier + "setp.eq.u32 %p3, %t, 33;\nor.pred %p3, %p3, %p1;\n@%p3 " + kArrive + kWait, 64, 64));
+  // One warp waits for the other, which waits at a barrier for the first.
+  const std::string crossed =
+      "setp.ge.u32 %p3, %t, 32;\n@%p3 bra B;\n" + kWait + "bar.sync 1;\nexit;\nB:\nbar.sync 1;\n";
+  const RunResult both = timed(kBarrier + crossed, 64, 1);
+  finds(FindingKind::kDeadlock, both, "waits for a phase of the mbarrier");
+  finds(FindingKind::kDeadlock, both, "waits at barrier 1, which not all threads reach: 32 of 64 have come");
+  // The other warp computes for long before it arrives.
+  const std::string late =
+      "setp.ge.u32 %p3, %t, 32;\n@!%p3 bra A;\nmov.u32 %r2, 0;\nL:\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p4, %r2, "
+      "200000;\n@%p4 bra L;\nsetp.lt.u32 %p5, %t, 34;\n@%p5 " +
+      kArrive + "A:\n" + kWait;
+  clean(timed(kBarrier + late, 64, 1));
+  // A wait that gives up after some tries ends by itself.
+  clean(timed(kBarrier + "mov.u32 %r2, 0;\nG: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0;\n@%p2 bra D;\n"
+                         "add.u32 %r2, %r2, 1;\nsetp.lt.u32 %p3, %r2, 1000;\n@%p3 bra G;\nD:\n",
+              64, 1));
+}
+
+TEST_CASE("a loop that changes nothing never ends, which is known at once") {
+  finds(FindingKind::kRunaway, timed("L: bra L;\n", 32, 64), "loops for ever");
+  finds(FindingKind::kRunaway,
+        timed(kBarrier + "L: ld.volatile.shared.u32 %r2, [flag];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n", 64, 64),
+        "loops for ever");
+  // Half of a warp spins on what the other half stores behind the place where both meet.
+  clean(timed(kBarrier + "setp.lt.u32 %p3, %t, 16;\n@%p3 bra S;\nL: ld.volatile.shared.u32 %r2, [flag];\n"
+                         "setp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\nexit;\nS:\n@%p1 st.volatile.shared.u32 [flag], 1;\n",
+              32, 1));
+}
+
+TEST_CASE("blocks that poll what no block changes") {
+  const std::string poll =
+      "mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1;\nld.volatile.global.u32 %r1, [polled];\nsetp.ne.u32 %p2, %r1, {};\n"
+      "@%p2 bra L;\n";
+  const std::string set =
+      "mov.u32 %r5, %ctaid.x;\nsetp.eq.u32 %p1, %r5, {};\n@%p1 st.volatile.global.u32 [polled], {};\n";
+  const auto body = [&](int block, int value, int wanted) {
+    return fmt::format(fmt::runtime(set), block, value) + fmt::format(fmt::runtime(poll), wanted);
+  };
+  finds(FindingKind::kRunaway, timed(body(0, 1, 2), 256, 64), "poll memory that nobody changes");
+  finds(FindingKind::kRunaway, timed(body(0, 1, 2), 256, 64, {.threads = 2}), "poll memory that nobody changes");
+  // The last block of many brings it to all that have waited since they started.
+  clean(timed(body(150, 2, 2), 128, 151));
+  clean(timed(body(150, 2, 2), 128, 151, {.threads = 2}));
+  // With atomics, as locks do.
+  const std::string lock = "L: atom.global.cas.b32 %r1, [polled], {}, 1;\nsetp.ne.u32 %p2, %r1, {};\n@%p2 bra L;\n";
+  finds(FindingKind::kRunaway, timed(fmt::format(fmt::runtime(lock), 7, 7), 1, 4), "poll memory");
+}
+
+TEST_CASE("the first block that spends its budget ends the launch") {
+  const std::string stores =
+      "mov.u32 %r1, 0;\nL: add.u32 %r1, %r1, 1;\nmov.u32 %r3, %ctaid.x;\n"
+      "mul.wide.u32 %rd1, %r3, 4;\nadd.u64 %rd1, %rd1, %rout;\nst.global.u32 [%rd1], %r1;\n";
+  const Options small{.max_instructions = 1u << 20};
+  const RunResult result = timed(stores + "bra L;\n", 1, 4096, small);
+  finds(FindingKind::kRunaway, result, "budget of instructions");
+  CHECK(result.report.counters.warp_instructions[static_cast<std::size_t>(InstructionClass::kInteger)] < (1u << 21));
+  // As many blocks whose budgets together are large: each may spend its own.
+  clean(timed(stores + "setp.lt.u32 %p1, %r1, 3000;\n@%p1 bra L;\n", 1, 300, {.max_instructions = 1u << 16}));
+}
