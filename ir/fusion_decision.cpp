@@ -66,6 +66,18 @@ RuleText text(FusionRule rule) {
       return {"tuple_stays_alone", "its post-dominator is a tuple that joined no injective node"};
     case FusionRule::kTupleNeedsInjective:
       return {"tuple_needs_injective", "only injective nodes join a tuple, and one on the way is more than injective"};
+    case FusionRule::kNotOneKernel:
+      return {"not_one_kernel",
+              "lowered together they are more than one kernel: something between them must be stored"};
+    case FusionRule::kWorseForm:
+      return {"worse_form",
+              "together they are one kernel, but of a form that is worse than what one of them has alone"};
+    case FusionRule::kClosesCycle:
+      return {"closes_cycle",
+              "a third group needs the one's result and the other needs that group's, or is too far away"};
+    case FusionRule::kNotTried:
+      return {"not_tried",
+              "the trials of one compilation were spent: the model has too many groups of ever new shapes"};
     case FusionRule::kGivenPlan:
       return {"given_plan", "the given plan has it so"};
   }

@@ -30,6 +30,10 @@ enum class FusionRule : std::uint8_t {
   kNothingJoinsTuple,
   kTupleStaysAlone,
   kTupleNeedsInjective,
+  kNotOneKernel,
+  kWorseForm,
+  kClosesCycle,
+  kNotTried,
   kGivenPlan,
 };
 inline constexpr std::size_t kFusionRuleCount = static_cast<std::size_t>(FusionRule::kGivenPlan) + 1;

@@ -12,6 +12,7 @@
 #include "ir/spelling.h"
 #include "transforms/fold_constants.h"
 #include "transforms/fuse.h"
+#include "transforms/merge_groups.h"
 #include "transforms/plan_file.h"
 #include "transforms/remove_dead.h"
 #include "transforms/simplify_algebra.h"
@@ -72,7 +73,8 @@ void fuse_nodes(CompilationState& state) {
   PlannedModel& planned = *state.planned;
   const FuseOptions limits{.strategy = options.strategy,
                            .max_fused_ops = options.max_fused_ops,
-                           .max_args = argument_limit(options, planned.graph)};
+                           .max_args = argument_limit(options, planned.graph),
+                           .named = options.strategy != Strategy::kFull};
   if (!options.plan_text.empty())
     planned.plan = read_plan(options.plan_text, "plan", planned.graph, planned.kinds, limits);
   else if (!options.plan_file.empty())
@@ -80,6 +82,20 @@ void fuse_nodes(CompilationState& state) {
         read_plan(read_text_file(options.plan_file), options.plan_file, planned.graph, planned.kinds, limits);
   else
     planned.plan = fuse(planned.graph, planned.kinds, limits);
+}
+
+// A plan that was given is taken as it is.
+bool plan_is_given(const PipelineOptions& options) {
+  return !options.plan_text.empty() || !options.plan_file.empty();
+}
+
+template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&)>
+void merge(CompilationState& state) {
+  if (!plan_is_given(state.options)) merging(state.planned->graph, state.planned->kinds, state.planned->plan);
+}
+
+void name_plan(CompilationState& state) {
+  if (!plan_is_given(state.options)) name_groups(state.planned->graph, state.planned->plan);
 }
 
 void lower_groups(CompilationState& state) {
@@ -114,6 +130,10 @@ constexpr Pass kPasses[] = {
     {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,
      annotate_nodes},
     {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},
+    {"merge-forward", "merges a group into one that reads its results, where both are one kernel (under full)",
+     CompilationPart::kPlan, merge<merge_forward>, true},
+    {"name-groups", "names every group by what it computes (under full, where fuse leaves it to this)",
+     CompilationPart::kPlan, name_plan, true},
     {"lower", "puts the formulas of each group into one another and gives every kernel a schedule",
      CompilationPart::kSource, lower_groups},
     {"plan-launch", "places every value in memory, intermediates in one arena by lifetime", CompilationPart::kSource,

@@ -98,7 +98,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const Fuse
     collect_groups(fusion, result, kinds, plan);
     plan.decisions = decisions_of_nodes(fusion, post, result);
   }
-  name_groups(graph, plan);
+  if (options.named) name_groups(graph, plan);
   return plan;
 }
 

@@ -1,10 +1,8 @@
 // Made by fusec from "attention" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   attention_0_mul
-//       reads q 768 B; writes turned 768 B
-//   attention_1_scaled_dot_product_atten
-//       reads turned, k, v 3328 B; writes mixed 768 B
-//   attention_2_transpose_reshape
+//   attention_0_mul_scaled_dot_product_atten
+//       reads q, k, v 3328 B; writes mixed 768 B
+//   attention_1_transpose_reshape
 //       reads mixed 768 B; writes y 768 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -87,27 +85,12 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- attention_0_mul -------------------------------------------------------------------------------------
+// ---- attention_0_mul_scaled_dot_product_atten ------------------------------------------------------------
 // turned = mul(q)
-// writes turned: float16[1, 2, 12, 16]
-extern "C" __global__ void __launch_bounds__(256)
-attention_0_mul(const fp16* __restrict__ q, fp16* __restrict__ turned) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 48) return;
-  const Words<4> q_w = load_words<4>(q + (t * 8));
-  Words<4> turned_w = {};
-#pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    put_element<16>(turned_w, e, to_fp16(from_fp16(element<16>(q_w, e)) * 0.5f));
-  }
-  store_words(turned + (t * 8), turned_w);
-}
-
-// ---- attention_1_scaled_dot_product_atten ----------------------------------------------------------------
 // mixed = scaled_dot_product_attention(turned, k, v)
 // writes mixed: float16[1, 2, 12, 16]
 extern "C" __global__ void __launch_bounds__(256)
-attention_1_scaled_dot_product_atten(const fp16* __restrict__ turned, const fp16* __restrict__ k_3, const fp16* __restrict__ v,
+attention_0_mul_scaled_dot_product_atten(const fp16* __restrict__ q, const fp16* __restrict__ k_3, const fp16* __restrict__ v,
          fp16* __restrict__ mixed) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 384) return;
@@ -119,42 +102,42 @@ attention_1_scaled_dot_product_atten(const fp16* __restrict__ turned, const fp16
   for (int k = 0; k < 20; ++k) {
     float row_sum = 0.0f;
     for (int k_2 = 0; k_2 < 16; ++k_2) {
-      const float t_2 = from_fp16(turned[rest_2 * 192 + l * 16 + k_2]) * from_fp16(k_3[rest_2 * 320 + k * 16 + k_2]);
-      row_sum += t_2;
+      const float turned = from_fp16(q[rest_2 * 192 + l * 16 + k_2]) * 0.5f;
+      row_sum += turned * from_fp16(k_3[rest_2 * 320 + k * 16 + k_2]);
     }
-    const float t_3 = (((long long)(l - k)) >= 0ll) ? (row_sum * 0.25f) : __uint_as_float(0xff800000u);
-    row_max = nan_max(row_max, t_3);
+    const float t_2 = (((long long)(l - k)) >= 0ll) ? (row_sum * 0.25f) : __uint_as_float(0xff800000u);
+    row_max = nan_max(row_max, t_2);
   }
   float row_sum_2 = 0.0f;
   for (int k_4 = 0; k_4 < 20; ++k_4) {
     float row_sum_3 = 0.0f;
     for (int k_5 = 0; k_5 < 16; ++k_5) {
-      const float t_4 = from_fp16(turned[rest_2 * 192 + l * 16 + k_5]) * from_fp16(k_3[rest_2 * 320 + k_4 * 16 + k_5]);
-      row_sum_3 += t_4;
+      const float turned_2 = from_fp16(q[rest_2 * 192 + l * 16 + k_5]) * 0.5f;
+      row_sum_3 += turned_2 * from_fp16(k_3[rest_2 * 320 + k_4 * 16 + k_5]);
     }
-    const float t_5 = (((long long)(l - k_4)) >= 0ll) ? (row_sum_3 * 0.25f) : __uint_as_float(0xff800000u);
-    row_sum_2 += expf(t_5 - row_max);
+    const float t_3 = (((long long)(l - k_4)) >= 0ll) ? (row_sum_3 * 0.25f) : __uint_as_float(0xff800000u);
+    row_sum_2 += expf(t_3 - row_max);
   }
   float mixed_2 = 0.0f;
   for (int k_6 = 0; k_6 < 20; ++k_6) {
     float row_sum_4 = 0.0f;
     for (int k_7 = 0; k_7 < 16; ++k_7) {
-      const float t_6 = from_fp16(turned[rest_2 * 192 + l * 16 + k_7]) * from_fp16(k_3[rest_2 * 320 + k_6 * 16 + k_7]);
-      row_sum_4 += t_6;
+      const float turned_3 = from_fp16(q[rest_2 * 192 + l * 16 + k_7]) * 0.5f;
+      row_sum_4 += turned_3 * from_fp16(k_3[rest_2 * 320 + k_6 * 16 + k_7]);
     }
-    const float t_7 = (((long long)(l - k_6)) >= 0ll) ? (row_sum_4 * 0.25f) : __uint_as_float(0xff800000u);
-    const float t_8 = (expf(t_7 - row_max) / row_sum_2) * from_fp16(v[rest_2 * 320 + m + k_6 * 16]);
-    mixed_2 += t_8;
+    const float t_4 = (((long long)(l - k_6)) >= 0ll) ? (row_sum_4 * 0.25f) : __uint_as_float(0xff800000u);
+    const float t_5 = (expf(t_4 - row_max) / row_sum_2) * from_fp16(v[rest_2 * 320 + m + k_6 * 16]);
+    mixed_2 += t_5;
   }
   mixed[0 * 384 + rest_2 * 192 + l * 16 + m] = to_fp16(mixed_2);
 }
 
-// ---- attention_2_transpose_reshape -----------------------------------------------------------------------
+// ---- attention_1_transpose_reshape -----------------------------------------------------------------------
 // rows = transpose(mixed)
 // y = reshape(rows)
 // writes y: float16[1, 12, 32]
 extern "C" __global__ void __launch_bounds__(256)
-attention_2_transpose_reshape(const fp16* __restrict__ mixed, fp16* __restrict__ y) {
+attention_1_transpose_reshape(const fp16* __restrict__ mixed, fp16* __restrict__ y) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 48) return;
   Words<4> y_w = {};
@@ -253,7 +236,7 @@ cudaError_t attention_create(attention_context** ctx, const attention_libraries*
 
 size_t attention_workspace_bytes(const attention_args* args) {
   (void)args;
-  return 1536;
+  return 768;
 }
 
 size_t attention_prepared_bytes(const attention_args* args) {
@@ -275,23 +258,18 @@ cudaError_t attention_launch(attention_context* ctx, const attention_args* args,
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // turned
-  status = launch(reinterpret_cast<const void*>(attention_0_mul), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // turned, mixed
+  status = launch(reinterpret_cast<const void*>(attention_0_mul_scaled_dot_product_atten), 2, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->q),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "attention_0_mul could not be launched");
-  // mixed
-  status = launch(reinterpret_cast<const void*>(attention_1_scaled_dot_product_atten), 2, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<const void*>(args->k),
                   static_cast<const void*>(args->v),
-                  static_cast<void*>(static_cast<void*>(work + (768))));
-  if (status != cudaSuccess) return complain(ctx, status, "attention_1_scaled_dot_product_atten could not be launched");
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "attention_0_mul_scaled_dot_product_atten could not be launched");
   // rows, y
-  status = launch(reinterpret_cast<const void*>(attention_2_transpose_reshape), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(static_cast<void*>(work + (768))),
+  status = launch(reinterpret_cast<const void*>(attention_1_transpose_reshape), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->y));
-  if (status != cudaSuccess) return complain(ctx, status, "attention_2_transpose_reshape could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "attention_1_transpose_reshape could not be launched");
   return cudaSuccess;
 }
 

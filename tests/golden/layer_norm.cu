@@ -1,9 +1,7 @@
 // Made by fusec from "layer_norm" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   layer_norm_0_add
-//       reads x, residual 2688 B; writes sum 1344 B
-//   layer_norm_1_layer_norm_relu
-//       reads sum, weight, bias 1728 B; writes y 1344 B
+//   layer_norm_0_add_layer_norm_relu
+//       reads x, residual, weight, bias 3072 B; writes sum, y 2688 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -112,65 +110,57 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- layer_norm_0_add ------------------------------------------------------------------------------------
+// ---- layer_norm_0_add_layer_norm_relu --------------------------------------------------------------------
 // sum = add(x, residual)
-// writes sum: float32[7, 48]
-extern "C" __global__ void __launch_bounds__(256)
-layer_norm_0_add(const float* __restrict__ x, const float* __restrict__ residual, float* __restrict__ sum) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 84) return;
-  const Words<4> x_w = load_words<4>(x + (t * 4));
-  const Words<4> residual_w = load_words<4>(residual + (t * 4));
-  Words<4> sum_w = {};
-#pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    put_element<32>(sum_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) + __uint_as_float(element<32>(residual_w, e))));
-  }
-  store_words(sum + (t * 4), sum_w);
-}
-
-// ---- layer_norm_1_layer_norm_relu ------------------------------------------------------------------------
 // normed = layer_norm(sum, weight, bias)
 // y = relu(normed)
+// writes sum: float32[7, 48]
 // writes y: float32[7, 48]
 extern "C" __global__ void __launch_bounds__(256)
-layer_norm_1_layer_norm_relu(const float* __restrict__ sum, const float* __restrict__ weight, const float* __restrict__ bias,
-         float* __restrict__ y) {
+layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __restrict__ residual, const float* __restrict__ weight,
+         const float* __restrict__ bias, float* __restrict__ sum, float* __restrict__ y) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= 7) return;
   float row_sum = 0.0f;
   for (int k = lane; k < 12; k += 32) {
-    const Words<4> sum_w = load_words<4>(sum + (row * 48 + k * 4));
+    const Words<4> x_w = load_words<4>(x + (row * 48 + k * 4));
+    const Words<4> residual_w = load_words<4>(residual + (row * 48 + k * 4));
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      row_sum += __uint_as_float(element<32>(sum_w, e));
+      row_sum += __uint_as_float(element<32>(x_w, e)) + __uint_as_float(element<32>(residual_w, e));
     }
   }
   row_sum = warp_reduce(row_sum, Sum{});
   const float t = row_sum / 48.0f;
   float row_sum_2 = 0.0f;
   for (int k_2 = lane; k_2 < 12; k_2 += 32) {
-    const Words<4> sum_w_2 = load_words<4>(sum + (row * 48 + k_2 * 4));
+    const Words<4> x_w_2 = load_words<4>(x + (row * 48 + k_2 * 4));
+    const Words<4> residual_w_2 = load_words<4>(residual + (row * 48 + k_2 * 4));
 #pragma unroll
     for (int e_2 = 0; e_2 < 4; ++e_2) {
-      const float t_2 = __uint_as_float(element<32>(sum_w_2, e_2)) - t;
+      const float sum_2 = __uint_as_float(element<32>(x_w_2, e_2)) + __uint_as_float(element<32>(residual_w_2, e_2));
+      const float t_2 = sum_2 - t;
       row_sum_2 += t_2 * t_2;
     }
   }
   row_sum_2 = warp_reduce(row_sum_2, Sum{});
   const float t_3 = rsqrtf((row_sum_2 / 48.0f) + 1e-06f);
   for (int j = lane; j < 12; j += 32) {
-    const Words<4> sum_w_3 = load_words<4>(sum + (row * 48 + j * 4));
+    const Words<4> x_w_3 = load_words<4>(x + (row * 48 + j * 4));
+    const Words<4> residual_w_3 = load_words<4>(residual + (row * 48 + j * 4));
     const Words<4> weight_w = load_words<4>(weight + (j * 4));
     const Words<4> bias_w = load_words<4>(bias + (j * 4));
+    Words<4> sum_w = {};
     Words<4> y_w = {};
 #pragma unroll
     for (int e_3 = 0; e_3 < 4; ++e_3) {
-      const float t_4 = ((__uint_as_float(element<32>(sum_w_3, e_3)) - t) * t_3) * __uint_as_float(element<32>(weight_w, e_3));
-      const float normed = t_4 + __uint_as_float(element<32>(bias_w, e_3));
+      const float sum_3 = __uint_as_float(element<32>(x_w_3, e_3)) + __uint_as_float(element<32>(residual_w_3, e_3));
+      const float normed = (((sum_3 - t) * t_3) * __uint_as_float(element<32>(weight_w, e_3))) + __uint_as_float(element<32>(bias_w, e_3));
+      put_element<32>(sum_w, e_3, __float_as_uint(sum_3));
       put_element<32>(y_w, e_3, __float_as_uint(nan_max(normed, 0.0f)));
     }
+    store_words(sum + (row * 48 + j * 4), sum_w);
     store_words(y + (row * 48 + j * 4), y_w);
   }
 }
@@ -293,19 +283,15 @@ cudaError_t layer_norm_launch(layer_norm_context* ctx, const layer_norm_args* ar
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // sum
-  status = launch(reinterpret_cast<const void*>(layer_norm_0_add), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // sum, normed, y
+  status = launch(reinterpret_cast<const void*>(layer_norm_0_add_layer_norm_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->residual),
-                  static_cast<void*>(args->sum));
-  if (status != cudaSuccess) return complain(ctx, status, "layer_norm_0_add could not be launched");
-  // normed, y
-  status = launch(reinterpret_cast<const void*>(layer_norm_1_layer_norm_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->sum),
                   static_cast<const void*>(args->weight),
                   static_cast<const void*>(args->bias),
+                  static_cast<void*>(args->sum),
                   static_cast<void*>(args->y));
-  if (status != cudaSuccess) return complain(ctx, status, "layer_norm_1_layer_norm_relu could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "layer_norm_0_add_layer_norm_relu could not be launched");
   return cudaSuccess;
 }
 

@@ -1,10 +1,8 @@
 // Made by fusec from "outputs_and_aliases" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   outputs_and_aliases_0_mul_add
-//       reads momentum, gradient 288 B; writes momentum_next 144 B
-//   outputs_and_aliases_1_mul_sub
-//       reads weight, momentum_next 288 B; writes weight_next 144 B
-//   outputs_and_aliases_2_vector_norm
+//   outputs_and_aliases_0_mul_add_mul_sub
+//       reads momentum, gradient, weight 432 B; writes momentum_next, weight_next 288 B
+//   outputs_and_aliases_1_vector_norm
 //       reads gradient 144 B; writes norm 4 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -69,51 +67,40 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- outputs_and_aliases_0_mul_add -----------------------------------------------------------------------
+// ---- outputs_and_aliases_0_mul_add_mul_sub ---------------------------------------------------------------
 // decayed = mul(momentum)
 // momentum_next = add(decayed, gradient)
+// step = mul(momentum_next)
+// weight_next = sub(weight, step)
 // writes momentum_next: float32[9, 4]
+// writes weight_next: float32[9, 4]
 extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_0_mul_add(const float* __restrict__ momentum, const float* __restrict__ gradient,
-         float* __restrict__ momentum_next) {
+outputs_and_aliases_0_mul_add_mul_sub(const float* __restrict__ momentum, const float* __restrict__ gradient,
+         const float* __restrict__ weight, float* __restrict__ momentum_next, float* __restrict__ weight_next) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 9) return;
   const Words<4> momentum_w = load_words<4>(momentum + (t * 4));
   const Words<4> gradient_w = load_words<4>(gradient + (t * 4));
-  Words<4> momentum_next_w = {};
-#pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    const float decayed = __uint_as_float(element<32>(momentum_w, e)) * 0.9f;
-    put_element<32>(momentum_next_w, e, __float_as_uint(decayed + __uint_as_float(element<32>(gradient_w, e))));
-  }
-  store_words(momentum_next + (t * 4), momentum_next_w);
-}
-
-// ---- outputs_and_aliases_1_mul_sub -----------------------------------------------------------------------
-// step = mul(momentum_next)
-// weight_next = sub(weight, step)
-// writes weight_next: float32[9, 4]
-extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_1_mul_sub(const float* __restrict__ weight, const float* __restrict__ momentum_next,
-         float* __restrict__ weight_next) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 9) return;
   const Words<4> weight_w = load_words<4>(weight + (t * 4));
-  const Words<4> momentum_next_w = load_words<4>(momentum_next + (t * 4));
+  Words<4> momentum_next_w = {};
   Words<4> weight_next_w = {};
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
-    const float step = __uint_as_float(element<32>(momentum_next_w, e)) * 0.01f;
+    const float decayed = __uint_as_float(element<32>(momentum_w, e)) * 0.9f;
+    const float momentum_next_2 = decayed + __uint_as_float(element<32>(gradient_w, e));
+    const float step = momentum_next_2 * 0.01f;
+    put_element<32>(momentum_next_w, e, __float_as_uint(momentum_next_2));
     put_element<32>(weight_next_w, e, __float_as_uint(__uint_as_float(element<32>(weight_w, e)) - step));
   }
+  store_words(momentum_next + (t * 4), momentum_next_w);
   store_words(weight_next + (t * 4), weight_next_w);
 }
 
-// ---- outputs_and_aliases_2_vector_norm -------------------------------------------------------------------
+// ---- outputs_and_aliases_1_vector_norm -------------------------------------------------------------------
 // norm = vector_norm(gradient)
 // writes norm: float32[]
 extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_2_vector_norm(const float* __restrict__ gradient, float* __restrict__ norm_v) {
+outputs_and_aliases_1_vector_norm(const float* __restrict__ gradient, float* __restrict__ norm_v) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 1) return;
   float row_sum = 0.0f;
@@ -263,23 +250,19 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // decayed, momentum_next
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_0_mul_add), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // decayed, momentum_next, step, weight_next
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_0_mul_add_mul_sub), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->momentum),
                   static_cast<const void*>(args->gradient),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add could not be launched");
-  // step, weight_next
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_1_mul_sub), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->weight),
-                  static_cast<const void*>(static_cast<void*>(work)),
+                  static_cast<void*>(static_cast<void*>(work)),
                   static_cast<void*>(static_cast<void*>(work + (256))));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_1_mul_sub could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add_mul_sub could not be launched");
   // norm
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_2_vector_norm), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_1_vector_norm), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->gradient),
                   static_cast<void*>(args->norm_v));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_2_vector_norm could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_1_vector_norm could not be launched");
   status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   status = cudaMemcpyAsync(static_cast<void*>(work + (512)), args->front, size_t(10), cudaMemcpyDeviceToDevice, stream);

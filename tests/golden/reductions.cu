@@ -1,16 +1,12 @@
 // Made by fusec from "reductions" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   reductions_0_mul_sum
-//       reads x 3000 B; writes energy 60 B
-//   reductions_1_sqrt_v
-//       reads energy 60 B; writes root 60 B
-//   reductions_2_amax
+//   reductions_0_mul_sum_sqrt_v
+//       reads x 3000 B; writes root 60 B
+//   reductions_1_amax
 //       reads x 3000 B; writes peak 600 B
-//   reductions_3_sub
-//       reads x, peak 3600 B; writes centred 3000 B
-//   reductions_4_argmin
-//       reads centred 3000 B; writes where_least 120 B
-//   reductions_5_mean
+//   reductions_2_sub_argmin
+//       reads x, peak 3600 B; writes where_least 120 B
+//   reductions_3_mean
 //       reads x 3000 B; writes everything 4 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -168,59 +164,38 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- reductions_0_mul_sum --------------------------------------------------------------------------------
+// ---- reductions_0_mul_sum_sqrt_v -------------------------------------------------------------------------
 // squares = mul(x, x)
 // energy = sum(squares)
-// writes energy: float32[3, 5]
+// root = sqrt(energy)
+// writes root: float32[3, 5]
 extern "C" __global__ void __launch_bounds__(256)
-reductions_0_mul_sum(const float* __restrict__ x, float* __restrict__ energy) {
+reductions_0_mul_sum_sqrt_v(const float* __restrict__ x, float* __restrict__ root) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= 15) return;
   const int j = row % 5;
   const int rest = row / 5;
-  float energy_2 = 0.0f;
+  float energy = 0.0f;
   for (int k = lane; k < 25; k += 32) {
     const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       const float x_v = __uint_as_float(element<32>(x_w, e));
-      energy_2 += x_v * x_v;
+      energy += x_v * x_v;
     }
   }
-  energy_2 = warp_reduce(energy_2, Sum{});
+  energy = warp_reduce(energy, Sum{});
   if (lane == 0) {
-    energy[rest * 5 + j] = energy_2;
+    root[rest * 5 + j] = sqrtf(energy);
   }
 }
 
-// ---- reductions_1_sqrt_v ---------------------------------------------------------------------------------
-// root = sqrt(energy)
-// writes root: float32[3, 5]
-extern "C" __global__ void __launch_bounds__(256)
-reductions_1_sqrt_v(const float* __restrict__ energy, float* __restrict__ root) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 4) return;
-  if (t * 4 + 4 <= 15) {
-    const Words<4> energy_w = load_words<4>(energy + (t * 4));
-    Words<4> root_w = {};
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      put_element<32>(root_w, e, __float_as_uint(sqrtf(__uint_as_float(element<32>(energy_w, e)))));
-    }
-    store_words(root + (t * 4), root_w);
-  } else {
-    for (int e_2 = 0; t * 4 + e_2 < 15; ++e_2) {
-      root[t * 4 + e_2] = sqrtf(energy[t * 4 + e_2]);
-    }
-  }
-}
-
-// ---- reductions_2_amax -----------------------------------------------------------------------------------
+// ---- reductions_1_amax -----------------------------------------------------------------------------------
 // peak = amax(x)
 // writes peak: float32[3, 1, 50]
 extern "C" __global__ void __launch_bounds__(256)
-reductions_2_amax(const float* __restrict__ x, float* __restrict__ peak) {
+reductions_1_amax(const float* __restrict__ x, float* __restrict__ peak) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 150) return;
   const int l = t % 50;
@@ -232,32 +207,12 @@ reductions_2_amax(const float* __restrict__ x, float* __restrict__ peak) {
   peak[rest * 50 + 0 * 50 + l] = peak_2;
 }
 
-// ---- reductions_3_sub ------------------------------------------------------------------------------------
+// ---- reductions_2_sub_argmin -----------------------------------------------------------------------------
 // centred = sub(x, peak)
-// writes centred: float32[3, 5, 50]
-extern "C" __global__ void __launch_bounds__(256)
-reductions_3_sub(const float* __restrict__ x, const float* __restrict__ peak, float* __restrict__ centred) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 375) return;
-  const int l = t % 25;
-  const int rest = t / 25;
-  const int j = rest % 5;
-  const int rest_2 = rest / 5;
-  const Words<2> x_w = load_words<2>(x + (rest_2 * 250 + j * 50 + l * 2));
-  const Words<2> peak_w = load_words<2>(peak + (rest_2 * 50 + l * 2));
-  Words<2> centred_w = {};
-#pragma unroll
-  for (int e = 0; e < 2; ++e) {
-    put_element<32>(centred_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) - __uint_as_float(element<32>(peak_w, e))));
-  }
-  store_words(centred + (rest_2 * 250 + j * 50 + l * 2), centred_w);
-}
-
-// ---- reductions_4_argmin ---------------------------------------------------------------------------------
 // where_least = argmin(centred)
 // writes where_least: int64[3, 5]
 extern "C" __global__ void __launch_bounds__(256)
-reductions_4_argmin(const float* __restrict__ centred, long long* __restrict__ where_least) {
+reductions_2_sub_argmin(const float* __restrict__ x, const float* __restrict__ peak, long long* __restrict__ where_least) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= 15) return;
@@ -265,10 +220,11 @@ reductions_4_argmin(const float* __restrict__ centred, long long* __restrict__ w
   const int rest = row / 5;
   Extreme<float> where_least_2{0.0f, -1};
   for (int k = lane; k < 25; k += 32) {
-    const Words<2> centred_w = load_words<2>(centred + (rest * 250 + j * 50 + k * 2));
+    const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
+    const Words<2> peak_w = load_words<2>(peak + (rest * 50 + k * 2));
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      where_least_2 = FirstMinimum{}(where_least_2, Extreme<float>{__uint_as_float(element<32>(centred_w, e)), (long long)(k * 2 + e)});
+      where_least_2 = FirstMinimum{}(where_least_2, Extreme<float>{__uint_as_float(element<32>(x_w, e)) - __uint_as_float(element<32>(peak_w, e)), (long long)(k * 2 + e)});
     }
   }
   where_least_2 = warp_reduce(where_least_2, FirstMinimum{});
@@ -277,11 +233,11 @@ reductions_4_argmin(const float* __restrict__ centred, long long* __restrict__ w
   }
 }
 
-// ---- reductions_5_mean -----------------------------------------------------------------------------------
+// ---- reductions_3_mean -----------------------------------------------------------------------------------
 // everything = mean(x)
 // writes everything: float32[]
 extern "C" __global__ void __launch_bounds__(256)
-reductions_5_mean(const float* __restrict__ x, float* __restrict__ everything) {
+reductions_3_mean(const float* __restrict__ x, float* __restrict__ everything) {
   const int lane = threadIdx.x;
   float row_sum = 0.0f;
   for (int k = lane; k < 375; k += 256) {
@@ -378,7 +334,7 @@ cudaError_t reductions_create(reductions_context** ctx, const reductions_librari
 
 size_t reductions_workspace_bytes(const reductions_args* args) {
   (void)args;
-  return 3840;
+  return 768;
 }
 
 size_t reductions_prepared_bytes(const reductions_args* args) {
@@ -400,37 +356,27 @@ cudaError_t reductions_launch(reductions_context* ctx, const reductions_args* ar
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // squares, energy
-  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+  // squares, energy, root
+  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v), 2, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum could not be launched");
-  // root
-  status = launch(reinterpret_cast<const void*>(reductions_1_sqrt_v), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->root));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_1_sqrt_v could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum_sqrt_v could not be launched");
   // peak
-  status = launch(reinterpret_cast<const void*>(reductions_2_amax), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(reductions_1_amax), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
-                  static_cast<void*>(static_cast<void*>(work + (3072))));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_2_amax could not be launched");
-  // centred
-  status = launch(reinterpret_cast<const void*>(reductions_3_sub), 2, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->x),
-                  static_cast<const void*>(static_cast<void*>(work + (3072))),
                   static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_3_sub could not be launched");
-  // where_least
-  status = launch(reinterpret_cast<const void*>(reductions_4_argmin), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_1_amax could not be launched");
+  // centred, where_least
+  status = launch(reinterpret_cast<const void*>(reductions_2_sub_argmin), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
                   static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->where_least));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_4_argmin could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_2_sub_argmin could not be launched");
   // everything
-  status = launch(reinterpret_cast<const void*>(reductions_5_mean), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(reductions_3_mean), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->everything));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_5_mean could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_3_mean could not be launched");
   return cudaSuccess;
 }
 

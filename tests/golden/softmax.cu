@@ -1,9 +1,7 @@
 // Made by fusec from "softmax" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   softmax_0_mul_where
-//       reads mask, scores 363 B; writes masked 330 B
-//   softmax_1_softmax_cast
-//       reads masked 330 B; writes y 660 B
+//   softmax_0_mul_where_softmax_cast
+//       reads mask, scores 363 B; writes y 660 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -71,41 +69,34 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 
 }  // namespace
 
-// ---- softmax_0_mul_where ---------------------------------------------------------------------------------
+// ---- softmax_0_mul_where_softmax_cast --------------------------------------------------------------------
 // scaled = mul(scores)
 // masked = where(mask, scaled)
-// writes masked: float16[5, 33]
-extern "C" __global__ void __launch_bounds__(256)
-softmax_0_mul_where(const unsigned char* __restrict__ mask, const fp16* __restrict__ scores, fp16* __restrict__ masked) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 165) return;
-  const int j = t % 33;
-  const int rest = t / 33;
-  const float scaled = from_fp16(scores[rest * 33 + j]) * 0.125f;
-  masked[rest * 33 + j] = to_fp16((mask[j] != 0) ? scaled : (-1000.0f));
-}
-
-// ---- softmax_1_softmax_cast ------------------------------------------------------------------------------
 // weights = softmax(masked)
 // y = cast(weights)
 // writes y: float32[5, 33]
 extern "C" __global__ void __launch_bounds__(256)
-softmax_1_softmax_cast(const fp16* __restrict__ masked, float* __restrict__ y) {
+softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const fp16* __restrict__ scores, float* __restrict__ y) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= 5) return;
   float row_max = __uint_as_float(0xff800000u);
   for (int k = lane; k < 33; k += 32) {
-    row_max = nan_max(row_max, from_fp16(masked[row * 33 + k]));
+    const float scaled = from_fp16(scores[row * 33 + k]) * 0.125f;
+    row_max = nan_max(row_max, (mask[k] != 0) ? scaled : (-1000.0f));
   }
   row_max = warp_reduce(row_max, Maximum{});
   float row_sum = 0.0f;
   for (int k_2 = lane; k_2 < 33; k_2 += 32) {
-    row_sum += expf(from_fp16(masked[row * 33 + k_2]) - row_max);
+    const float scaled_2 = from_fp16(scores[row * 33 + k_2]) * 0.125f;
+    const float masked = (mask[k_2] != 0) ? scaled_2 : (-1000.0f);
+    row_sum += expf(masked - row_max);
   }
   row_sum = warp_reduce(row_sum, Sum{});
   for (int j = lane; j < 33; j += 32) {
-    y[row * 33 + j] = expf(from_fp16(masked[row * 33 + j]) - row_max) / row_sum;
+    const float scaled_3 = from_fp16(scores[row * 33 + j]) * 0.125f;
+    const float masked_2 = (mask[j] != 0) ? scaled_3 : (-1000.0f);
+    y[row * 33 + j] = expf(masked_2 - row_max) / row_sum;
   }
 }
 
@@ -190,7 +181,7 @@ cudaError_t softmax_create(softmax_context** ctx, const softmax_libraries* libs)
 
 size_t softmax_workspace_bytes(const softmax_args* args) {
   (void)args;
-  return 512;
+  return 0;
 }
 
 size_t softmax_prepared_bytes(const softmax_args* args) {
@@ -212,17 +203,12 @@ cudaError_t softmax_launch(softmax_context* ctx, const softmax_args* args, const
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // scaled, masked
-  status = launch(reinterpret_cast<const void*>(softmax_0_mul_where), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // scaled, masked, weights, y
+  status = launch(reinterpret_cast<const void*>(softmax_0_mul_where_softmax_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->mask),
                   static_cast<const void*>(args->scores),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "softmax_0_mul_where could not be launched");
-  // weights, y
-  status = launch(reinterpret_cast<const void*>(softmax_1_softmax_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->y));
-  if (status != cudaSuccess) return complain(ctx, status, "softmax_1_softmax_cast could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "softmax_0_mul_where_softmax_cast could not be launched");
   return cudaSuccess;
 }
 

@@ -1,0 +1,216 @@
+#include "analysis/group_graph.h"
+
+#include <algorithm>
+
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+// Groups further apart than this stay apart.
+constexpr std::size_t kFarthest = 1024;
+
+}  // namespace
+
+GroupGraph::GroupGraph(const Graph& graph, const FusionPlan& plan)
+    : graph_(graph),
+      uses_(uses_of(graph)),
+      is_output_(graph.value_count(), 0),
+      alive_(plan.groups.size(), 1),
+      group_of_(plan.group_of.begin(), plan.group_of.end()),
+      recomputed_by_(graph.nodes.size(), 0),
+      marked_(plan.groups.size(), 0),
+      seen_(plan.groups.size(), 0) {
+  for (const ValueId v : graph.outputs) is_output_[v] = 1;
+  for (const Recomputed& r : plan.recomputed) ++recomputed_by_[r.node];
+  const auto count = static_cast<GroupId>(plan.groups.size());
+  members_.reserve(count);
+  next_.resize(count);
+  previous_.resize(count);
+  place_.resize(count);
+  for (GroupId g = 0; g < count; ++g) {
+    members_.push_back(plan.groups[g].nodes);
+    claimed_by_.push_back(plan.groups[g].claimed_by);
+    next_[g] = g + 1 < count ? g + 1 : kNone;
+    previous_[g] = g > 0 ? g - 1 : kNone;
+    place_[g] = g;
+  }
+}
+
+template <typename F>
+void GroupGraph::for_each_producer(GroupId g, F f) const {
+  for (const NodeId n : members_[g]) {
+    for (const ValueId v : graph_.nodes[n].inputs) {
+      if (v == kNone || graph_.value(v).kind != Value::Kind::kResult) continue;
+      const NodeId from = graph_.value(v).producer;
+      const GroupId producer = group_of_[from];
+      if (producer == g) continue;
+      if (recomputed_by_[from] != 0 && std::ranges::binary_search(members_[g], from)) continue;
+      f(producer);
+    }
+  }
+}
+
+std::vector<GroupId> GroupGraph::producers(GroupId g) const {
+  std::vector<GroupId> found;
+  ++seen_now_;
+  for_each_producer(g, [&](GroupId producer) {
+    if (seen_[producer] == seen_now_) return;
+    seen_[producer] = seen_now_;
+    found.push_back(producer);
+  });
+  std::ranges::sort(found, [&](GroupId a, GroupId b) { return is_before(b, a); });
+  return found;
+}
+
+std::vector<GroupId> GroupGraph::consumers(GroupId g) const {
+  std::vector<GroupId> found;
+  ++seen_now_;
+  for (const NodeId n : members_[g]) {
+    if (group_of_[n] != g) continue;
+    const Node& node = graph_.nodes[n];
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+      for (const NodeId user : uses_.of(v)) {
+        const GroupId consumer = group_of_[user];
+        if (consumer == g || seen_[consumer] == seen_now_) continue;
+        seen_[consumer] = seen_now_;
+        found.push_back(consumer);
+      }
+    }
+  }
+  std::ranges::sort(found, [&](GroupId a, GroupId b) { return is_before(a, b); });
+  return found;
+}
+
+std::vector<ValueId> GroupGraph::outputs_of(std::span<const NodeId> nodes) const {
+  std::vector<ValueId> outputs;
+  for (const NodeId n : nodes) {
+    const Node& node = graph_.nodes[n];
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+      const auto outside = [&](NodeId user) { return !std::ranges::binary_search(nodes, user); };
+      if (is_output(v) || std::ranges::any_of(uses_.of(v), outside)) outputs.push_back(v);
+    }
+  }
+  return outputs;
+}
+
+std::vector<NodeId> GroupGraph::nodes_of(std::span<const GroupId> groups) const {
+  std::vector<NodeId> nodes;
+  for (const GroupId g : groups) nodes.insert(nodes.end(), members_[g].begin(), members_[g].end());
+  std::ranges::sort(nodes);
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+bool GroupGraph::reads_any_marked(GroupId g) const {
+  bool any = false;
+  for_each_producer(g, [&](GroupId producer) { any = any || marked_[producer] == now_; });
+  return any;
+}
+
+// Marks the groups to be joined and everything between the first and the last of them that some of them leads to; false
+// where such a group leads back to one of them, or where it is too far from the first to the last.
+bool GroupGraph::mark_between(std::span<const GroupId> sorted) {
+  ++now_;
+  between_.clear();
+  marked_[sorted.front()] = now_;
+  std::size_t next_member = 1;
+  bool some_between = false;
+  for (GroupId at = next_[sorted.front()]; next_member < sorted.size(); at = next_[at]) {
+    if (at == sorted[next_member]) {
+      // Reached through one that does not go along: those read here must all be of the set itself.
+      bool through_another = false;
+      if (some_between)
+        for_each_producer(at, [&](GroupId producer) {
+          through_another = through_another || (marked_[producer] == now_ && !std::ranges::count(sorted, producer));
+        });
+      if (through_another) return false;
+      marked_[at] = now_;
+      ++next_member;
+      continue;
+    }
+    if (between_.size() == kFarthest) return false;
+    between_.push_back(at);
+    if (reads_any_marked(at)) {
+      marked_[at] = now_;
+      some_between = true;
+    }
+  }
+  return true;
+}
+
+bool GroupGraph::contract(std::span<const GroupId> groups) {
+  std::vector<GroupId> sorted(groups.begin(), groups.end());
+  std::ranges::sort(sorted, [&](GroupId a, GroupId b) { return is_before(a, b); });
+  if (sorted.size() < 2 || !mark_between(sorted)) return false;
+  const GroupId kept = sorted.back();
+  const GroupId before = previous_[sorted.front()], after = next_[kept];
+  std::vector<std::uint32_t> places;
+  for (const GroupId g : sorted) places.push_back(place_[g]);
+  for (const GroupId g : between_) places.push_back(place_[g]);
+  std::ranges::sort(places);
+  // What leads to none of them and is led to by none stays before; what they lead to comes after.
+  std::vector<GroupId> order;
+  for (const GroupId g : between_)
+    if (marked_[g] != now_) order.push_back(g);
+  order.push_back(kept);
+  for (const GroupId g : between_)
+    if (marked_[g] == now_) order.push_back(g);
+  GroupId last = before;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place_[order[i]] = places[i];
+    previous_[order[i]] = last;
+    if (last != kNone) next_[last] = order[i];
+    last = order[i];
+  }
+  next_[last] = after;
+  if (after != kNone) previous_[after] = last;
+
+  const std::vector<NodeId> nodes = nodes_of(sorted);
+  for (const NodeId n : nodes) {
+    std::size_t holders = 0;
+    bool held = false;
+    for (const GroupId g : sorted) {
+      held = held || group_of_[n] == g;
+      if (recomputed_by_[n] != 0) holders += std::ranges::binary_search(members_[g], n) ? 1 : 0;
+    }
+    if (recomputed_by_[n] != 0) recomputed_by_[n] -= static_cast<std::uint32_t>(holders - 1);
+    if (held) group_of_[n] = kept;
+  }
+  for (const GroupId g : sorted) {
+    if (g == kept) continue;
+    if (claimed_by_[kept] == kNone) claimed_by_[kept] = claimed_by_[g];
+    alive_[g] = 0;
+    members_[g] = {};
+  }
+  members_[kept] = nodes;
+  return true;
+}
+
+void GroupGraph::add_recomputed(GroupId consumer, NodeId node) {
+  std::vector<NodeId> nodes = members_[consumer];
+  nodes.insert(std::ranges::lower_bound(nodes, node), node);
+  members_[consumer] = nodes;
+  ++recomputed_by_[node];
+}
+
+void GroupGraph::write_to(FusionPlan& plan, std::span<const OpPattern> kinds) const {
+  LargeVector<FusionGroup> groups;
+  std::vector<GroupId> order;
+  for (GroupId g = 0; g < size(); ++g)
+    if (alive(g)) order.push_back(g);
+  std::ranges::sort(order, [&](GroupId a, GroupId b) { return is_before(a, b); });
+  groups.reserve(order.size());
+  for (const GroupId g : order) {
+    FusionGroup& group = groups.emplace_back(std::move(plan.groups[g]));
+    if (group.nodes == members_[g]) continue;
+    group.nodes = members_[g];
+    group.name.clear();
+    group.claimed_by = claimed_by_[g];
+    classify_group(kinds, group);
+  }
+  plan.groups = std::move(groups);
+  index_groups(graph_, plan);
+}
+
+}  // namespace fusec

@@ -1,0 +1,67 @@
+#include <algorithm>
+
+#include "analysis/group_graph.h"
+#include "transforms/merge_groups.h"
+#include "transforms/merge_trial.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::uint8_t kPhase = 3;
+constexpr int kMostQuestions = 64;  // put for one group
+
+class ForwardMerger {
+ public:
+  ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan) {}
+
+  // From the last group to the first, so that what is taken in is looked at with what it took in itself.
+  void run() {
+    bool changed = false;
+    for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;) {
+      if (groups_.alive(g) && trial_.open(g)) changed |= take_producers(g);
+    }
+    if (changed) groups_.write_to(plan_, kinds_);
+  }
+
+ private:
+  bool take_producers(GroupId g) {
+    bool changed = false;
+    int questions = 0;
+    for (bool again = true; again && questions < kMostQuestions;) {
+      again = false;
+      for (const GroupId producer : groups_.producers(g)) {
+        if (questions == kMostQuestions) break;
+        if (!trial_.open(producer)) continue;
+        ++questions;
+        if (!take(producer, g)) continue;
+        changed = again = true;
+        break;
+      }
+    }
+    return changed;
+  }
+
+  bool take(GroupId producer, GroupId g) {
+    const NodeId last = groups_.nodes(producer).back(), consumer = groups_.nodes(g).back();
+    FusionRule rule = trial_.ask(std::vector{producer, g});
+    if (rule == FusionRule::kJoined && !groups_.contract(std::vector{producer, g})) rule = FusionRule::kClosesCycle;
+    FusionDecision& decision = plan_.decisions[last];
+    if (decision.rule != FusionRule::kJoined || rule == FusionRule::kJoined)
+      decision = {.meeting = consumer, .rule = rule, .phase = kPhase};
+    return rule == FusionRule::kJoined;
+  }
+
+  FusionPlan& plan_;
+  std::span<const OpPattern> kinds_;
+  GroupGraph groups_;
+  MergeTrial trial_;
+};
+
+}  // namespace
+
+void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan) {
+  ForwardMerger(graph, kinds, plan).run();
+}
+
+}  // namespace fusec

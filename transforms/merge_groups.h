@@ -1,0 +1,23 @@
+// The phases after the three of the partitioner, under `full`: groups become one wherever together they are one kernel.
+// The question is put to the lowering itself (transforms/merge_trial); here is only the walk.
+//
+//   merge-forward    a group goes into one that reads its results: reductions into what follows, softmax written out,
+//                    a norm with what stands around it; prologues into products
+//   merge-siblings   groups that read the same, or run over the same space, side by side
+//
+//       max ──▶ sub ──▶ exp ──▶ sum ──▶ div          {max} {sub, exp} {sum} {div}  ▶  one group, rows in one kernel
+//                         └──────────────▶
+//
+// Both keep group names where a group stays what it was, and leave those of new groups to name_groups.
+#pragma once
+
+#include <span>
+
+#include "ir/fusion_plan.h"
+
+namespace fusec {
+
+void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan);
+void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan);
+
+}  // namespace fusec

@@ -1,0 +1,161 @@
+#include "transforms/merge_trial.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "analysis/kernel_forms.h"
+#include "analysis/lower.h"
+
+namespace fusec {
+namespace {
+
+// Nodes that may be lowered in trials of one model, each of some ten microseconds.
+constexpr std::int64_t kMostNodesTried = 60'000;
+
+// The order in which forms may be exchanged for better ones; what stands in no form at all is beside it.
+int strength(KernelForm form) {
+  if (form == KernelForm::kPointwise || form == KernelForm::kElements) return 0;
+  if (form == KernelForm::kRows) return 1;
+  return form == KernelForm::kProduct ? 2 : 3;
+}
+
+}  // namespace
+
+MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan)
+    : groups_(groups),
+      kinds_(kinds),
+      plan_(plan),
+      external_(groups.graph().value_count(), 0),
+      external_stamp_(groups.graph().value_count(), 0),
+      budget_(kMostNodesTried) {}
+
+bool MergeTrial::open(GroupId g) const {
+  if (plan_.groups[g].code != GroupCode::kFusec) return false;
+  return std::ranges::all_of(groups_.nodes(g), [&](NodeId n) {
+    const Node& node = groups_.graph().nodes[n];
+    return node.fuse && kinds_[n] != OpPattern::kOpaque && (node.op->formula || node.op->special == Special::kTuple);
+  });
+}
+
+FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
+  std::size_t count = 0;
+  for (const GroupId g : parts) count += groups_.nodes(g).size();
+  if (count > plan_.max_fused_ops) return FusionRule::kTooManyNodes;
+  const std::vector<NodeId> nodes = groups_.nodes_of(parts);
+  if (plan_.max_args != 0 && argument_count(nodes) > plan_.max_args) return FusionRule::kTooManyArguments;
+  const Lowered together = lowered(nodes);
+  if (!together.known) return FusionRule::kNotTried;
+  if (together.kernels > 1) return FusionRule::kNotOneKernel;
+  int needed = 0;
+  bool some_elements = false;
+  for (const GroupId g : parts) {
+    const Lowered& part = lowered(groups_.nodes(g));
+    if (!part.known) return FusionRule::kNotTried;
+    needed = std::max(needed, part.strength);
+    some_elements = some_elements || part.has_elements;
+  }
+  if (together.strength < needed) return FusionRule::kWorseForm;
+  if (together.has_elements && !some_elements) return FusionRule::kWorseForm;
+  return FusionRule::kJoined;
+}
+
+std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {
+  const Graph& graph = groups_.graph();
+  std::vector<ValueId> inputs;
+  for (const NodeId n : nodes) {
+    for (const ValueId v : graph.nodes[n].inputs) {
+      if (v == kNone) continue;
+      const Value& value = graph.value(v);
+      if (value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kDim) continue;
+      if (value.kind == Value::Kind::kResult && std::ranges::binary_search(nodes, value.producer)) continue;
+      inputs.push_back(v);
+    }
+  }
+  std::ranges::sort(inputs);
+  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+  return inputs.size() + groups_.outputs_of(nodes).size();
+}
+
+const MergeTrial::Lowered& MergeTrial::lowered(std::span<const NodeId> nodes) {
+  static const Lowered kUnknown{.known = false};
+  const std::vector<ValueId> outputs = groups_.outputs_of(nodes);
+  write_key(nodes, outputs);
+  const auto found = tried_.find(key_);
+  if (found != tried_.end()) return found->second;
+  budget_ -= static_cast<std::int64_t>(nodes.size());
+  if (budget_ < 0) return kUnknown;
+  Lowered result;
+  for (const LoweredUnit& unit : lower_group(groups_.graph(), {nodes.begin(), nodes.end()}, outputs)) {
+    if (unit.kind == LoweredUnit::Kind::kAlias) continue;
+    ++result.kernels;
+    if (unit.kind != LoweredUnit::Kind::kKernel) continue;
+    const KernelForm form = form_of(unit.kernel).form;
+    result.strength = std::max(result.strength, strength(form));
+    result.has_elements = result.has_elements || form == KernelForm::kElements;
+  }
+  return tried_.emplace(key_, result).first->second;
+}
+
+// Nodes as op, attributes and types, with operands as places in the list, or as numbers in order of first use; what
+// else lowering looks at (numbers, dimensions, constants that may be literals, what a tuple holds) by itself.
+void MergeTrial::write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+  const Graph& graph = groups_.graph();
+  key_.clear();
+  ++now_;
+  std::uint32_t externals = 0;
+  constexpr std::uint64_t kInside = std::uint64_t{1} << 62, kNumber = std::uint64_t{2} << 62,
+                          kItself = std::uint64_t{3} << 62;
+  std::size_t next_output = 0;
+  for (const NodeId n : nodes) {
+    const Node& node = graph.nodes[n];
+    key_.push_back(std::bit_cast<std::uintptr_t>(node.op));
+    key_.push_back(std::uint64_t{node.attributes} << 32 | std::uint64_t{node.inputs.size()} << 8 | node.output_count);
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+      const bool is_output = next_output < outputs.size() && outputs[next_output] == v;
+      next_output += is_output ? 1 : 0;
+      key_.push_back(std::uint64_t{graph.value(v).type} << 1 | std::uint64_t{is_output});
+    }
+    for (const ValueId v : node.inputs) {
+      if (v == kNone) {
+        key_.push_back(kItself | v);
+        continue;
+      }
+      const Value& value = graph.value(v);
+      if (value.kind == Value::Kind::kNumber) {
+        const Scalar& number = graph.number(v);
+        key_.push_back(kNumber | static_cast<std::uint64_t>(number.category));
+        key_.push_back(std::bit_cast<std::uint64_t>(number.as_double()));
+        key_.push_back(static_cast<std::uint64_t>(number.integer));
+        continue;
+      }
+      if (value.kind == Value::Kind::kResult) {
+        const auto at = std::ranges::lower_bound(nodes, value.producer);
+        if (at != nodes.end() && *at == value.producer) {
+          key_.push_back(kInside | static_cast<std::uint64_t>(at - nodes.begin()) << 16 | value.index);
+          continue;
+        }
+      }
+      const Constant* constant = graph.constant_of(v);
+      if (value.kind == Value::Kind::kDim || (constant && constant->data) || node.op->special == Special::kTuple) {
+        key_.push_back(kItself | v);
+        continue;
+      }
+      if (external_stamp_[v] != now_) {
+        external_stamp_[v] = now_;
+        external_[v] = externals++;
+      }
+      key_.push_back(std::uint64_t{graph.value(v).type} << 32 | external_[v]);
+    }
+  }
+}
+
+std::size_t MergeTrial::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
+  std::uint64_t hash = 0x9e3779b97f4a7c15u;
+  for (const std::uint64_t word : key) {
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+}  // namespace fusec
