@@ -130,6 +130,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     const ExprNode& n = pool[id];
     if (n.op == ExprOp::kLoad) {
       LoadFact fact = load_fact(graph, pool, n, rank, shape);
+      fact.in_reduction = in_reduction[id] != 0;
       fact.reused = reused.contains(id);
       facts.loads.push_back(std::move(fact));
     }

@@ -15,6 +15,7 @@ struct LoadFact {
   // For each dimension of the source: which dimension of the output its index is, kNoDim for a constant, kOther else.
   std::vector<int> dims;
   static constexpr int kConstantIndex = -1, kOther = -2;
+  bool in_reduction = false;
   bool reused = false;  // stands in a reduction that runs for output elements that share this load
   int times = 1;        // how often an element is needed by one output's neighbours (a window's size)
 };

@@ -127,6 +127,8 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
       mine.rows = mapped_rows(operand, load, v, shape);
       rows_known = true;
       mine.reduces = true;
+      mine.joined = mine.joined || operand.joined ||
+                    (operand.contraction && (!load.identity || (mine.contraction && mine.origin != operand.origin)));
       mine.contraction = mine.contraction || operand.contraction;
       mine.nested = mine.nested || operand.nested;
       if (operand.origin != kNone) mine.origin = operand.origin;
@@ -151,6 +153,9 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
     if (load.reused && operand.cost > kCheapOperand) return false;
     return load.identity || operand.cost * load.times <= kCheapWindow;
   }
+  if (operand.contraction && !operand.nested && !products_apart_ && !load.in_reduction &&
+      (!consumer.reduces || consumer.contraction))
+    return true;
   if (operand.contraction || operand.nested)
     return load.identity && (!consumer.reduces || consumer.origin == operand.origin);
   if (consumer.contraction || consumer.nested) return false;

@@ -3,6 +3,10 @@
 //   {linear, gelu, mul}   linear and gelu stand inside mul; mul is stored
 //   {softmax, matmul}     softmax is stored: inside matmul its rows would be computed anew for every column
 //
+// A matrix product may stand inside what reads it in pieces or in another order, and beside other products: whether
+// that has a form of its own is known when the kernel has been built (analysis/lower), and taken back where it has
+// none.
+//
 // What is stored besides the group's outputs: operands and results of ops that are no expression; results of reductions
 // that some consumer reads otherwise than element by element or row by row; what would be computed many times over.
 #pragma once
@@ -24,6 +28,7 @@ struct Inlined {
   bool reduces = false, contraction = false, nested = false;
   std::vector<bool> rows;
   ValueId origin = kNone;  // the value whose formula has the contraction (or nested reductions)
+  bool joined = false;     // holds several contractions, or one that is read at other indices than its own
 };
 
 // Beyond this an intermediate is stored rather than computed for each element of a window that needs it. Costs count
@@ -36,6 +41,10 @@ class Inlining {
 
   // Decides anew; to be called first, and after values were forced into memory.
   void decide();
+  // A product stands inside what reads it at other indices, and beside other products, only while this holds: whether
+  // the kernel then has a form of its own is known when it has been built.
+  void keep_products_apart() { products_apart_ = true; }
+  bool products_apart() const { return products_apart_; }
   // Forces a value into memory from the next decision on; false where it was forced before.
   bool force_stored(ValueId v) { return must_store_.insert(v).second; }
 
@@ -65,6 +74,7 @@ class Inlining {
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;
+  bool products_apart_ = false;
 };
 
 // What a value is, seen through `tuple` and `get_item`: the field itself.

@@ -8,85 +8,8 @@
 namespace fusec {
 namespace {
 
-// The answer of find_product: the product, or why there is none.
-struct ProductAnswer {
-  std::optional<Product> product;
-  std::string_view why_not;
-};
-
-ProductAnswer no_product(std::string_view why) {
-  return {std::nullopt, why};
-}
-
 bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
-bool all_one(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
-  return std::all_of(axes.begin(), axes.end(), [&](std::uint32_t a) { return pool.extent(a).is(1); });
-}
-
-// The 16-bit dtype on whose grid a factor lies.
-std::optional<DType> tensor_core_dtype(const ExprPool& pool, ExprId factor) {
-  const ExprNode& n = pool[factor];
-  const auto usable = [](DType d) { return d == DType::kFloat16 || d == DType::kBFloat16; };
-  if ((n.op == ExprOp::kLoad || n.op == ExprOp::kRound) && usable(n.dtype)) return n.dtype;
-  if (n.op == ExprOp::kSelect) {
-    const ExprNode& otherwise = pool[n.args[2]];
-    if (otherwise.op == ExprOp::kConstant && otherwise.real == 0) return tensor_core_dtype(pool, n.args[1]);
-  }
-  return std::nullopt;
-}
-
-std::optional<DType> common_tensor_core_dtype(const ExprPool& pool, const Product& p) {
-  const auto left = tensor_core_dtype(pool, p.left), right = tensor_core_dtype(pool, p.right);
-  return left && left == right && pool[p.reduction].type == ScalarType::kFloat32 ? left : std::nullopt;
-}
-
-ProductAnswer find_product(const Kernel& kernel) {
-  const ExprPool& pool = kernel.pool;
-  for (const KernelOutput& output : kernel.outputs)
-    if (output.axes != kernel.outputs[0].axes) return no_product("its outputs run over different axes");
-  if (writes_half_bytes(kernel)) return no_product("it writes half-byte elements");
-  Product p;
-  for (const ExprId id : reachable(pool, roots_of(kernel))) {
-    if (pool[id].op != ExprOp::kReduce) continue;
-    if (p.reduction != kNoExpr) return no_product("it holds more than one reduction");
-    p.reduction = id;
-  }
-  if (pool[p.reduction].reduction != Reduction::kSum) return no_product("its reduction is no sum");
-  const ExprNode& body = pool[pool[p.reduction].args[0]];
-  if (body.op != ExprOp::kMul) return no_product("what it sums is no product of two factors");
-  p.left = body.args[0];
-  p.right = body.args[1];
-  p.depth = pool[p.reduction].axes;
-  const auto depends = dependences(pool);
-  const auto &left = depends[p.left], &right = depends[p.right];
-  for (const std::uint32_t k : p.depth)
-    if (!contains(left, k) && !contains(right, k)) return no_product("neither factor runs along a summed axis");
-  for (const std::uint32_t a : kernel.outputs[0].axes) {
-    const bool in_left = contains(left, a), in_right = contains(right, a);
-    if (pool.extent(a).is(1))
-      p.shared_rest.push_back(a);
-    else if (!in_left && !in_right)
-      return no_product("neither factor depends on one of the output's axes");
-    else if (in_left && in_right)
-      p.batch.push_back(a);
-    else
-      (in_left ? p.rows : p.columns).push_back(a);
-  }
-  if (all_one(pool, p.rows) || all_one(pool, p.columns) || all_one(pool, p.depth))
-    return no_product("a factor has no output axis of its own: a product of a matrix and a vector");
-  // The last axis of the result belongs to the columns: neighbouring threads then store neighbouring elements.
-  std::uint32_t last = kNone;
-  for (const std::uint32_t a : kernel.outputs[0].axes)
-    if (!pool.extent(a).is(1)) last = a;
-  if (contains(p.rows, last)) {
-    std::swap(p.left, p.right);
-    std::swap(p.rows, p.columns);
-  }
-  p.tensor_dtype = common_tensor_core_dtype(pool, p);
-  return {std::move(p), ""};
 }
 
 // The divisor c of an output axis that occurs in some load as axis // c: the channels of a group.
@@ -138,13 +61,13 @@ bool has_reduction(const Kernel& kernel) {
                              [&](ExprId id) { return kernel.pool[id].op == ExprOp::kReduce; });
 }
 
-FormOfKernel form_of_product(Product product, std::optional<Kernel> split) {
+FormOfKernel form_of_product(Product product, std::optional<Kernel> kernel) {
   FormOfKernel answer;
   answer.form = product.tensor_dtype ? KernelForm::kTensorCoreProduct : KernelForm::kProduct;
   answer.why_not_better = product.tensor_dtype ? "it holds a reduction"
                                                : "its factors are not of one 16-bit float dtype, summed in float32";
   answer.product = std::move(product);
-  answer.split = std::move(split);
+  answer.rewritten = std::move(kernel);
   return answer;
 }
 
@@ -169,16 +92,20 @@ std::string_view name(KernelForm form) {
 FormOfKernel form_of(const Kernel& kernel) {
   if (!has_reduction(kernel)) return {.form = KernelForm::kPointwise, .why_not_better = ""};
   ProductAnswer answer = find_product(kernel);
-  if (answer.product) return form_of_product(std::move(*answer.product), std::nullopt);
+  if (answer.product) return form_of_product(std::move(*answer.product), std::move(answer.kernel));
   if (const auto grouped = grouped_axis(kernel)) {
     Kernel split = split_grouped_axis(kernel, grouped->first, grouped->second);
     if (ProductAnswer in_groups = find_product(split); in_groups.product)
-      return form_of_product(std::move(*in_groups.product), std::move(split));
+      return form_of_product(std::move(*in_groups.product),
+                             in_groups.kernel ? std::move(in_groups.kernel) : std::optional(std::move(split)));
   }
-  if (writes_half_bytes(kernel))
-    return {.form = KernelForm::kElements, .why_not_better = "it writes half-byte elements"};
-  if (!row_reductions(kernel).empty()) return {.form = KernelForm::kRows, .why_not_better = answer.why_not};
-  return {.form = KernelForm::kElements, .why_not_better = "its reductions depend on axes of other reductions"};
+  FormOfKernel form{.form = KernelForm::kElements, .why_not_better = "it writes half-byte elements"};
+  form.blocking = answer.blocking;
+  if (writes_half_bytes(kernel)) return form;
+  const bool rows = !row_reductions(kernel).empty();
+  form.form = rows ? KernelForm::kRows : KernelForm::kElements;
+  form.why_not_better = rows ? answer.why_not : "its reductions depend on axes of other reductions";
+  return form;
 }
 
 std::vector<ExprId> row_reductions(const Kernel& kernel) {

@@ -3,9 +3,9 @@
 //
 //   form                   the kernel's expressions                                            example
 //   pointwise              hold no reduction                                                   silu(gate) * up
-//   tensor_core_product    are a product (below) of two factors on one 16-bit dtype's grid     linear in bfloat16, gelu
-//   product                hold one reduction, the sum of a product of two factors that run
-//                          along different output axes, and whatever stands around it          linear in float32
+//   tensor_core_product    are products (below) of factors on one 16-bit dtype's grid          linear in bfloat16, gelu
+//   product                hold sums of products of two factors that run along different
+//                          output axes, all alike, and whatever stands around them             linear in float32
 //   rows                   hold reductions that depend on output axes alone                    softmax, layer norm
 //   elements               anything else: a thread makes an element, reductions are its loops  sums inside of sums
 #pragma once
@@ -15,28 +15,22 @@
 #include <vector>
 
 #include "analysis/kernel.h"
+#include "analysis/products.h"
 
 namespace fusec {
 
 enum class KernelForm : std::uint8_t { kPointwise, kTensorCoreProduct, kProduct, kRows, kElements };
 std::string_view name(KernelForm form);
 
-// A matrix product as a kernel computes it: which axes are whose.
-struct Product {
-  ExprId reduction = kNoExpr;
-  ExprId left = kNoExpr, right = kNoExpr;  // factors; rows are of the left one, columns of the right one
-  std::vector<std::uint32_t> batch, rows, columns, depth;
-  std::vector<std::uint32_t> shared_rest;  // output axes of extent 1
-  // The dtype on whose grid both factors lie, so that tensor cores multiply them without loss.
-  std::optional<DType> tensor_dtype;
-};
-
 struct FormOfKernel {
   KernelForm form = KernelForm::kElements;
   // Why it is not the form before it in the table; "" for the first.
   std::string_view why_not_better;
-  std::optional<Kernel> split;     // a product in groups: the kernel with its grouped axis as two, group and member
-  std::optional<Product> product;  // of `split` where there is one, else of the kernel
+  // A product in groups: the kernel with its grouped axis as two, group and member. Several sums: with their axes
+  // shared.
+  std::optional<Kernel> rewritten;
+  std::optional<Product> product;  // of `rewritten` where there is one, else of the kernel
+  ExprId blocking = kNoExpr;       // the reduction for which it is no product, if it is for one
 };
 
 FormOfKernel form_of(const Kernel& kernel);

@@ -7,8 +7,10 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/inlining.h"
+#include "analysis/kernel_forms.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
+#include "ir/type.h"
 
 namespace fusec {
 namespace {
@@ -39,8 +41,14 @@ class GroupLowering {
     std::vector<ValueId> values;
     NodeId node = kNone;
     bool reduces = false, contraction = false, nested = false;
+    bool joined = false;  // several contractions, or one that is read at other indices: if its form allows
     std::vector<bool> rows;
     std::set<ValueId> reads;
+  };
+
+  struct Built {
+    Kernel kernel;
+    std::map<ExprId, ValueId> reduction_of;  // the reductions of contractions: of which value's formula
   };
 
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
@@ -80,8 +88,13 @@ class GroupLowering {
     if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs) return false;
     if (graph_.tensor(unit.values[0]).shape != graph_.tensor(v).shape) return false;
     const Inlined& mine = inlining_.inlined(v);
-    if (mine.contraction || mine.nested || unit.contraction || unit.nested) return false;
-    if (mine.reduces && unit.reduces && mine.rows != unit.rows) return false;
+    if (mine.nested || unit.nested) return false;
+    if (mine.contraction || unit.contraction) {
+      if (inlining_.products_apart() || alone_.contains(v)) return false;
+      if (mine.reduces != mine.contraction || unit.reduces != unit.contraction) return false;
+    } else if (mine.reduces && unit.reduces && mine.rows != unit.rows) {
+      return false;
+    }
     // Rows that are all of the space leave nothing to share.
     bool reads_unit = false, shares = false;
     for (const ValueId r : reads) {
@@ -162,6 +175,8 @@ class GroupLowering {
       unit.values.push_back(v);
       const std::set<ValueId> now = reads_of(v, &unit);
       unit.reads.insert(now.begin(), now.end());
+      unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction;
+      unit.contraction = unit.contraction || inlining_.inlined(v).contraction;
       if (inlining_.inlined(v).reduces) {
         unit.reduces = true;
         unit.rows = inlining_.inlined(v).rows;
@@ -173,6 +188,7 @@ class GroupLowering {
                       .reduces = mine.reduces,
                       .contraction = mine.contraction,
                       .nested = mine.nested,
+                      .joined = mine.joined,
                       .rows = mine.rows,
                       .reads = reads});
     return units_.size() - 1;
@@ -191,14 +207,47 @@ class GroupLowering {
         lowered.value = unit.values[0];
         lowered.of = *inlining_.alias_of(unit.values[0]);
       } else if (unit.kind == LoweredUnit::Kind::kKernel) {
-        std::optional<Kernel> kernel = build_kernel(unit);
-        if (!kernel) return std::nullopt;
-        lowered.kernel = std::move(*kernel);
+        std::optional<Built> built = build_kernel(unit);
+        if (!built || (unit.joined && part_products(unit, *built))) return std::nullopt;
+        lowered.kernel = std::move(built->kernel);
       }
       result.push_back(std::move(lowered));
     }
     if (store_repeated_reductions(result)) return std::nullopt;
     return result;
+  }
+
+  // Where the products of a kernel do not go together, sees to it that they will not next time.
+  bool part_products(const Unit& unit, const Built& built) {
+    const FormOfKernel form = form_of(built.kernel);
+    std::optional<ValueId> apart;
+    if (!form.product) {
+      const auto at = built.reduction_of.find(form.blocking);
+      if (at != built.reduction_of.end() && !contains(unit, at->second)) apart = at->second;
+    }
+    // Each element of a product is to be computed once: those that are read at several places are too dear.
+    std::map<ValueId, std::int64_t> reads;
+    for (const auto& [reduction, value] : built.reduction_of) ++reads[value];
+    const std::int64_t elements = elements_at_hint(unit.values[0]);
+    for (const auto& [value, count] : reads) {
+      if (contains(unit, value)) continue;
+      if (form.product ? count * elements > elements_at_hint(value) : !apart) apart = value;
+    }
+    if (form.product && !apart) return false;
+    if (apart && inlining_.force_stored(*apart)) return true;
+    bool fresh = false;
+    for (const ValueId v : unit.values) fresh = fresh || alone_.insert(v).second;
+    if (!fresh) {
+      if (inlining_.products_apart()) throw InternalError("products that are apart stand in one kernel");
+      inlining_.keep_products_apart();
+    }
+    return true;
+  }
+
+  std::int64_t elements_at_hint(ValueId v) const {
+    IndexExpr count = 1;
+    for (const Dim& d : graph_.tensor(v).shape) count *= d;
+    return value_at_hint(count, graph_.symbols);
   }
 
   // A reduction that several kernels would compute is stored instead.
@@ -222,7 +271,19 @@ class GroupLowering {
     return inlining_.inside(v) && inlining_.facts(v) && (!inlining_.stored(v) || contains(unit, v));
   }
 
-  std::optional<Kernel> build_kernel(const Unit& unit) {
+  // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded
+  // to their declared dtype where it has 16 bits, as they would be in memory, so that tensor cores can multiply them.
+  static void note_operands(const ExprPool& raw, ExprId first, ValueId source, std::set<ExprId>& operands,
+                            std::map<ExprId, ValueId>& reductions) {
+    for (ExprId id = first; id < raw.size(); ++id) {
+      if (raw[id].op != ExprOp::kReduce) continue;
+      reductions.emplace(id, source);
+      for (const ExprId inner : reachable(raw, std::span(raw[id].args.data(), 1)))
+        if (raw[inner].op == ExprOp::kLoad && bits(raw[inner].dtype) == 16) operands.insert(inner);
+    }
+  }
+
+  std::optional<Built> build_kernel(const Unit& unit) {
     // First the formulas as they are, each load of a value that is put in noted with the formula that replaces it.
     ExprPool raw(graph_.symbols);
     std::vector<IndexExpr> index;
@@ -236,6 +297,8 @@ class GroupLowering {
     std::vector<ExprId> replaced_by(raw.size(), kNoExpr);
     std::map<ValueId, std::size_t> copies;
     std::set<NodeId> members;
+    std::set<ExprId> operands;
+    std::map<ExprId, ValueId> raw_reductions;
     for (ExprId id = 0; id < raw.size(); ++id) {
       replaced_by.resize(raw.size(), kNoExpr);
       const ExprNode load = raw[id];
@@ -248,13 +311,18 @@ class GroupLowering {
       if ((++copies[source] > kMostCopies || raw.size() > kMostExprs) && !give_up_inlining(unit, source, copies))
         throw InternalError("an expression grows without end");
       if (copies[source] > kMostCopies || raw.size() > kMostExprs) return std::nullopt;
-      const ExprId value = build_formula(raw, graph_, node, result_index(source), load.indices, load.args[0]);
+      const auto first = static_cast<ExprId>(raw.size());
+      ExprId value = build_formula(raw, graph_, node, result_index(source), load.indices, load.args[0]);
+      if (inlining_.facts(source)->contraction) note_operands(raw, first, source, operands, raw_reductions);
+      value = raw.convert(value, load.type);
+      if (operands.contains(id) && is_float(load.dtype)) value = raw.round(value, load.dtype);
       replaced_by.resize(raw.size(), kNoExpr);
-      replaced_by[id] = raw.convert(value, load.type);
+      replaced_by[id] = value;
     }
     replaced_by.resize(raw.size(), kNoExpr);
 
-    Kernel kernel;
+    Built built;
+    Kernel& kernel = built.kernel;
     kernel.exact_steps = round_intermediates_;
     kernel.pool = ExprPool(graph_.symbols);
     for (const NodeId n : nodes_)
@@ -274,7 +342,8 @@ class GroupLowering {
       for (const std::uint32_t a : new_axes) output.index.push_back(IndexExpr::axis(a));
       kernel.outputs.push_back(std::move(output));
     }
-    return kernel;
+    for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);
+    return built;
   }
 
   // What is loaded of a constant whose elements are all one number needs no memory; kNoExpr for other constants.
@@ -305,6 +374,7 @@ class GroupLowering {
   bool round_intermediates_;
   Inlining inlining_;
   std::vector<Unit> units_;
+  std::set<ValueId> alone_;  // products that share no kernel with others
   bool no_sharing_ = false;
 };
 

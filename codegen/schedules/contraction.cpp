@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
@@ -28,7 +29,7 @@ class Contraction {
     declare_tiles();
     place_block();
     for (const std::uint32_t a : p_.shared_rest) emitter_.bind(a, "0");
-    main_loop();
+    main_loops();
     epilogue();
     KernelSource source = writer_.finish(comment(), threads_);
     source.name = kernel_name(graph_, kernel_.nodes);
@@ -51,17 +52,25 @@ class Contraction {
     return lines;
   }
 
+  ScalarType sum_type() const { return pool_[p_.loops[0].terms[0].reduction].type; }
   // The element type in shared memory: the stored 16-bit format, or the type that is multiplied.
-  std::string element() const { return p_.tensor_dtype ? "unsigned short" : c_type(pool_[p_.reduction].type); }
+  std::string element() const { return p_.tensor_dtype ? "unsigned short" : c_type(sum_type()); }
   // A padded row of a tile: no two of the rows that are read at once start in one bank.
   int stride() const { return p_.tensor_dtype ? depth_ + 8 : kTile + 1; }
 
+  // Loops run one after the other and use the same tiles.
   void declare_tiles() {
-    left_tile_ = writer_.unique("left_tile");
-    right_tile_ = writer_.unique("right_tile");
+    std::size_t left = 0, right = 0;
+    for (const ProductLoop& loop : p_.loops) {
+      left = std::max(left, loop.left.size());
+      right = std::max(right, loop.right.size());
+    }
+    for (std::size_t i = 0; i < left; ++i) left_tiles_.push_back(writer_.unique("left_tile"));
+    for (std::size_t i = 0; i < right; ++i) right_tiles_.push_back(writer_.unique("right_tile"));
     const int lines = p_.tensor_dtype ? kTile : depth_;
-    for (const std::string& tile : {left_tile_, right_tile_})
-      writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}][{}];", element(), tile, lines, stride()));
+    for (const auto* tiles : {&left_tiles_, &right_tiles_})
+      for (const std::string& tile : *tiles)
+        writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}][{}];", element(), tile, lines, stride()));
   }
 
   void place_block() {
@@ -81,27 +90,37 @@ class Contraction {
     }
   }
 
-  void main_loop() {
-    const std::string type = c_type(pool_[p_.reduction].type);
-    sum_ = writer_.unique("sum");
+  void main_loops() {
     if (p_.tensor_dtype) {
       writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
       writer_.line("const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;");
-      writer_.line(fmt::format("float {}[2][4][4] = {{}};", sum_));
     } else {
       writer_.line("const int thread_row = threadIdx.x / 16, thread_column = threadIdx.x % 16;");
-      writer_.line(fmt::format("{} {}[4][4] = {{}};", type, sum_));
     }
+    for (const ProductLoop& loop : p_.loops)
+      for (const ProductTerm& term : loop.terms) {
+        std::string& sum = sums_[term.reduction] = writer_.unique("sum");
+        if (p_.tensor_dtype)
+          writer_.line(fmt::format("float {}[2][4][4] = {{}};", sum));
+        else
+          writer_.line(fmt::format("{} {}[4][4] = {{}};", c_type(pool_[term.reduction].type), sum));
+      }
+    for (const ProductLoop& loop : p_.loops) main_loop(loop);
+  }
+
+  void main_loop(const ProductLoop& loop) {
+    depth_axes_ = loop.depth;
     const std::string step = writer_.unique("k0");
     writer_.open(
-        fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), step, text(count(p_.depth)), depth_));
-    fill_tile(left_tile_, p_.left, p_.rows, row0_, step);
-    fill_tile(right_tile_, p_.right, p_.columns, column0_, step);
+        fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), step, text(count(loop.depth)), depth_));
+    for (std::size_t i = 0; i < loop.left.size(); ++i) fill_tile(left_tiles_[i], loop.left[i], p_.rows, row0_, step);
+    for (std::size_t i = 0; i < loop.right.size(); ++i)
+      fill_tile(right_tiles_[i], loop.right[i], p_.columns, column0_, step);
     writer_.line("__syncthreads();");
     if (p_.tensor_dtype)
-      multiply_on_tensor_cores();
+      multiply_on_tensor_cores(loop);
     else
-      multiply_in_lanes();
+      multiply_in_lanes(loop);
     writer_.line("__syncthreads();");
     writer_.close();
   }
@@ -122,7 +141,7 @@ class Contraction {
   // Loads one factor's tile: elements outside the matrix are 0.
   void fill_tile(const std::string& tile, ExprId factor, const std::vector<std::uint32_t>& across,
                  const std::string& across0, const std::string& step) {
-    const bool depth_vectors = takes_vectors(factor, p_.depth);
+    const bool depth_vectors = takes_vectors(factor, depth_axes_);
     const bool across_vectors = !depth_vectors && takes_vectors(factor, across);
     const Variable last_across{Variable::Kind::kAxis, across.back()};
     const bool across_first = across_vectors || (!depth_vectors && runs_along(factor, last_across));
@@ -137,7 +156,7 @@ class Contraction {
                              slow_name, e, fast));
     const std::string at = writer_.unique("at"), k = writer_.unique("k");
     writer_.line(fmt::format("const {} {} = {} + {}, {} = {} + {};", integer(), at, across0, line, k, step, place));
-    const std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k, text(count(p_.depth)));
+    const std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k, text(count(depth_axes_)));
     if (width > 1)
       load_vector(tile, factor, across, at, k, line, place, inside, across_vectors);
     else
@@ -168,7 +187,7 @@ class Contraction {
     writer_.open(fmt::format("if ({})", inside));
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_flat(emitter_, across, at, "mnopq");
-    bind_flat(emitter_, p_.depth, k, "kluvw");
+    bind_flat(emitter_, depth_axes_, k, "kluvw");
     const ExprNode& n = pool_[factor];
     writer_.line(fmt::format("{} = *(const uint4*)({} + {});", eight, writer_.input(n.source),
                              emitter_.index_text().tight(emitter_.position(factor))));
@@ -192,7 +211,7 @@ class Contraction {
     writer_.open(fmt::format("if ({})", inside));
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_flat(emitter_, across, at, "mnopq");
-    bind_flat(emitter_, p_.depth, k, "kluvw");
+    bind_flat(emitter_, depth_axes_, k, "kluvw");
     const std::string value = emitter_.emit(factor);
     writer_.line(fmt::format("{} = {};", one, p_.tensor_dtype ? narrow(*p_.tensor_dtype, value) : value));
     if (p_.tensor_dtype) writer_.use(*p_.tensor_dtype);
@@ -201,41 +220,63 @@ class Contraction {
     writer_.line(fmt::format("{} = {};", place_in(tile, line, place), one));
   }
 
-  void multiply_on_tensor_cores() {
+  // A name for each of several: "a", or "a0", "a1".
+  static std::string numbered(std::string_view name, std::size_t i, std::size_t count) {
+    return count == 1 ? std::string(name) : fmt::format("{}{}", name, i);
+  }
+
+  void multiply_on_tensor_cores(const ProductLoop& loop) {
     const std::string mma = *p_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
     writer_.use(mma);
+    const auto a = [&](std::size_t i) { return numbered("a", i, loop.left.size()); };
+    const auto b = [&](std::size_t i) { return numbered("b", i, loop.right.size()); };
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", depth_));
-    writer_.line("unsigned a[2][4], b[4][2];");
+    std::string fragments;
+    for (std::size_t i = 0; i < loop.left.size(); ++i) fragments += fmt::format("{}{}[2][4]", i ? ", " : "", a(i));
+    for (std::size_t i = 0; i < loop.right.size(); ++i) fragments += fmt::format(", {}[4][2]", b(i));
+    writer_.line(fmt::format("unsigned {};", fragments));
     writer_.line("const int group = warp_lane / 4, pair = kk + warp_lane % 4 * 2;");
-    writer_.line("#pragma unroll");
-    writer_.open("for (int i = 0; i < 2; ++i)");
-    writer_.line(
-        fmt::format("const unsigned short (*rows)[{}] = {} + warp_row + i * 16 + group;", stride(), left_tile_));
-    writer_.line("a[i][0] = *(const unsigned*)&rows[0][pair], a[i][1] = *(const unsigned*)&rows[8][pair];");
-    writer_.line("a[i][2] = *(const unsigned*)&rows[0][pair + 8], a[i][3] = *(const unsigned*)&rows[8][pair + 8];");
-    writer_.close();
-    writer_.line("#pragma unroll");
-    writer_.open("for (int j = 0; j < 4; ++j)");
-    writer_.line(fmt::format("const unsigned short* column = {}[warp_column + j * 8 + group];", right_tile_));
-    writer_.line("b[j][0] = *(const unsigned*)&column[pair], b[j][1] = *(const unsigned*)&column[pair + 8];");
-    writer_.close();
-    writer_.line("#pragma unroll");
-    writer_.line("for (int i = 0; i < 2; ++i)");
-    writer_.line("#pragma unroll");
-    writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}({}[i][j], a[i], b[j]);", mma, sum_));
+    for (std::size_t f = 0; f < loop.left.size(); ++f) {
+      writer_.line("#pragma unroll");
+      writer_.open("for (int i = 0; i < 2; ++i)");
+      writer_.line(
+          fmt::format("const unsigned short (*rows)[{}] = {} + warp_row + i * 16 + group;", stride(), left_tiles_[f]));
+      writer_.line(fmt::format(
+          "{0}[i][0] = *(const unsigned*)&rows[0][pair], {0}[i][1] = *(const unsigned*)&rows[8][pair];", a(f)));
+      writer_.line(fmt::format(
+          "{0}[i][2] = *(const unsigned*)&rows[0][pair + 8], {0}[i][3] = *(const unsigned*)&rows[8][pair + 8];", a(f)));
+      writer_.close();
+    }
+    for (std::size_t f = 0; f < loop.right.size(); ++f) {
+      writer_.line("#pragma unroll");
+      writer_.open("for (int j = 0; j < 4; ++j)");
+      writer_.line(fmt::format("const unsigned short* column = {}[warp_column + j * 8 + group];", right_tiles_[f]));
+      writer_.line(fmt::format(
+          "{0}[j][0] = *(const unsigned*)&column[pair], {0}[j][1] = *(const unsigned*)&column[pair + 8];", b(f)));
+      writer_.close();
+    }
+    for (const ProductTerm& term : loop.terms) {
+      writer_.line("#pragma unroll");
+      writer_.line("for (int i = 0; i < 2; ++i)");
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}({}[i][j], {}[i], {}[j]);", mma,
+                               sums_.at(term.reduction), a(term.left), b(term.right)));
+    }
     writer_.close();
   }
 
-  void multiply_in_lanes() {
+  void multiply_in_lanes(const ProductLoop& loop) {
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int kk = 0; kk < {}; ++kk)", depth_));
-    writer_.line("#pragma unroll");
-    writer_.line("for (int i = 0; i < 4; ++i)");
-    writer_.line("#pragma unroll");
-    writer_.line(fmt::format(
-        "  for (int j = 0; j < 4; ++j) {}[i][j] += {}[kk][thread_row + 16 * i] * {}[kk][thread_column + 16 * j];", sum_,
-        left_tile_, right_tile_));
+    for (const ProductTerm& term : loop.terms) {
+      writer_.line("#pragma unroll");
+      writer_.line("for (int i = 0; i < 4; ++i)");
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format(
+          "  for (int j = 0; j < 4; ++j) {}[i][j] += {}[kk][thread_row + 16 * i] * {}[kk][thread_column + 16 * j];",
+          sums_.at(term.reduction), left_tiles_[term.left], right_tiles_[term.right]));
+    }
     writer_.close();
   }
 
@@ -251,19 +292,19 @@ class Contraction {
       writer_.line(
           fmt::format("const {} {} = {} + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;",
                       integer(), column, column0_));
-      element_text = fmt::format("{}[tile_item / 16][tile_item / 4 % 4][tile_item % 4]", sum_);
+      element_text = "[tile_item / 16][tile_item / 4 % 4][tile_item % 4]";
     } else {
       writer_.line("#pragma unroll");
       writer_.open("for (int tile_item = 0; tile_item < 16; ++tile_item)");
       writer_.line(fmt::format("const {} {} = {} + thread_row + tile_item / 4 * 16;", integer(), row, row0_));
       writer_.line(fmt::format("const {} {} = {} + thread_column + tile_item % 4 * 16;", integer(), column, column0_));
-      element_text = fmt::format("{}[tile_item / 4][tile_item % 4]", sum_);
+      element_text = "[tile_item / 4][tile_item % 4]";
     }
     writer_.open(fmt::format("if ({} < {} && {} < {})", row, text(count(p_.rows)), column, text(count(p_.columns))));
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_flat(emitter_, p_.rows, row, "mnopq");
     bind_flat(emitter_, p_.columns, column, "ijlst");
-    emitter_.define(p_.reduction, element_text);
+    for (const auto& [reduction, sum] : sums_) emitter_.define(reduction, sum + element_text);
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
       const KernelOutput& output = kernel_.outputs[i];
@@ -282,7 +323,10 @@ class Contraction {
   KernelWriter& writer_;
   Product p_;
   int depth_ = 0, threads_ = 0;
-  std::string left_tile_, right_tile_, row0_, column0_, sum_;
+  std::vector<std::uint32_t> depth_axes_;  // of the current loop
+  std::vector<std::string> left_tiles_, right_tiles_;
+  std::map<ExprId, std::string> sums_;
+  std::string row0_, column0_;
 };
 
 }  // namespace

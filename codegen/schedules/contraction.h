@@ -4,6 +4,8 @@
 //
 //   out[b, m, n] = epilogue(sum over k of a[b, m, k] * c[b, k, n], other operands at [b, m, n])
 //
+// Several sums over one space share the tiles of equal factors, and a loop where their depths are equal.
+//
 // m, n, k and b may each be several axes: a convolution is a product whose factor is indexed by sums and guarded at the
 // borders (implicit GEMM), a grouped one a batch of products.
 #pragma once

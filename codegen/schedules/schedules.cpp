@@ -16,7 +16,7 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
       return {pointwise(kernel, graph, target)};
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct:
-      return {contraction(form.split ? *form.split : kernel, *form.product, graph)};
+      return {contraction(form.rewritten ? *form.rewritten : kernel, *form.product, graph)};
     case KernelForm::kRows:
       if (auto sources = row_reduction(kernel, graph, target); !sources.empty()) return sources;
       [[fallthrough]];

@@ -84,8 +84,8 @@ TEST_CASE("a convolution in groups is a batch of products") {
       "test.json", ".");
   const FormOfKernel form = form_of(kernels_of_node(graph, 0).at(0));
   CHECK(form.form == KernelForm::kTensorCoreProduct);
-  REQUIRE(form.split);
-  CHECK(form.split->outputs[0].axes.size() == 5);
+  REQUIRE(form.rewritten);
+  CHECK(form.rewritten->outputs[0].axes.size() == 5);
   CHECK(form.product->batch.size() == 1);
 }
 

@@ -1,0 +1,53 @@
+// Sums of products of two factors, seen as matrix products over one space of output axes: what a block of threads can
+// make of them tile by tile.
+//
+//   h[i, j] = silu(sum_k x[i, k] * g[j, k]) * sum_k x[i, k] * u[j, k]
+//
+//   rows i, columns j, one loop over k; left factors x; right factors g and u; two terms: x * g and x * u
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analysis/kernel.h"
+
+namespace fusec {
+
+// One sum: which factors of its loop it multiplies.
+struct ProductTerm {
+  ExprId reduction = kNoExpr;
+  std::size_t left = 0, right = 0;
+};
+
+// Sums over the same depth: one loop, in which each distinct factor is loaded once.
+struct ProductLoop {
+  std::vector<std::uint32_t> depth;
+  std::vector<ExprId> left, right;  // rows are of the left factors, columns of the right ones
+  std::vector<ProductTerm> terms;
+};
+
+// All sums of a kernel: which output axes are whose.
+struct Product {
+  std::vector<ProductLoop> loops;
+  std::vector<std::uint32_t> batch, rows, columns;
+  std::vector<std::uint32_t> shared_rest;  // output axes of extent 1
+  // The dtype on whose grid all factors lie, so that tensor cores multiply them without loss.
+  std::optional<DType> tensor_dtype;
+};
+
+std::size_t term_count(const Product& product);
+
+struct ProductAnswer {
+  std::optional<Product> product;
+  // Where axes had to be renamed for sums to share a loop: the kernel that `product` is about.
+  std::optional<Kernel> kernel;
+  std::string_view why_not;   // else
+  ExprId blocking = kNoExpr;  // the reduction, of the kernel as it was given, that spoils it; if one does
+};
+
+// Of a kernel that holds a reduction.
+ProductAnswer find_product(const Kernel& kernel);
+
+}  // namespace fusec

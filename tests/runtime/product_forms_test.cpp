@@ -1,0 +1,127 @@
+// Groups with matrix products in them: that they are one kernel of the form that an expert would write, and that the
+// kernel computes what the reference computes.
+#include <doctest/doctest.h>
+
+#include "runtime/tensor_file.h"
+#include "support/check_lowered.h"
+#include "support/short_model.h"
+
+using namespace fusec;
+using namespace fusec::test;
+
+namespace {
+
+std::string schedules_of(const LoweredPlan& plan) {
+  std::string names;
+  for (const LoweredStep& step : plan.groups[0].steps)
+    names += (names.empty() ? "" : " ") +
+             (step.kind == LoweredStep::Kind::kKernel ? plan.kernels[step.kernel].schedule : std::string("copy"));
+  return names;
+}
+
+struct Case {
+  const char* what;
+  const char* inputs;
+  const char* nodes;
+  const char* outputs;
+  const char* schedules;  // of the steps of the one group that holds all nodes
+  const char* symbols = "";
+};
+
+void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80") {
+  const auto nvrtc = nvrtc_or_skip();
+  const Target target = target_for(arch);
+  for (const Case& c : cases) {
+    INFO(std::string(c.what));
+    const Graph graph = short_model(c.inputs, c.nodes, c.outputs, c.symbols);
+    const FusionPlan plan = plain_plan(graph, true);
+    CHECK(schedules_of(lower_plan(graph, plan, target, {})) == c.schedules);
+    if (!nvrtc) continue;
+    const TensorMap tensors = random_tensors(graph, 5);
+    const TensorMap want = run_reference(graph, tensors);
+    const TensorMap got = run_on_emulator(*nvrtc, graph, plan, tensors, {}, target);
+    for (const auto& [name, tensor] : want) check_close(std::string(c.what) + ", " + name, got.at(name), tensor);
+  }
+}
+
+const char* const kMma = "contraction_mma";
+const char* const kLanes = "contraction";
+
+}  // namespace
+
+TEST_SUITE("product forms") {
+  TEST_CASE("several products over one space are one kernel that loads what they share once") {
+    const char* gated = "g = linear x wg; u = linear x wu; a = silu g; h = mul a u";
+    const std::vector<Case> cases = {
+        {"bfloat16", "x bfloat16 70,48; wg bfloat16 40,48; wu bfloat16 40,48", gated, "h", kMma},
+        {"float16, odd", "x float16 33,45; wg float16 67,45; wu float16 67,45", gated, "h", kMma},
+        {"float32, symbolic", "x float32 n,20; wg float32 24,20; wu float32 24,20", gated, "h", kLanes, "n"},
+        {"float64", "x float64 17,20; wg float64 24,20; wu float64 24,20", gated, "h", kLanes},
+        {"three siblings", "x float16 b,5,16; a float16 24,16; b float16 24,16; c float16 24,16",
+         "q = linear x a; k = linear x b; v = linear x c", "q k v", kMma, "b"},
+        {"batched", "x bfloat16 3,20,16; a bfloat16 3,16,18; b bfloat16 3,16,18",
+         "p = bmm x a; q = bmm x b; s = sigmoid p; h = mul s q", "h", kMma},
+        {"different depths", "x float32 18,20; y float32 18,7; a float32 30,20; b float32 30,7",
+         "p = linear x a; q = linear y b; h = add p q", "h", kLanes},
+        {"int8", "x int8 18,40; a int8 30,40; b int8 30,40; sa float32 30; sb float32 30; sx float32 1; o int8 1",
+         "p = static_quant_linear x a sa sx o {\"out_dtype\": \"float16\"};"
+         "q = static_quant_linear x b sb sx o {\"out_dtype\": \"float16\"}; s = silu p; h = mul s q",
+         "h", kLanes},
+        {"convolutions", "x float16 2,8,9,9; a float16 24,8,3,3; b float16 24,8,3,3",
+         "p = conv2d x a {\"padding\": [1, 1]}; q = conv2d x b {\"padding\": [1, 1]}; s = sigmoid q; h = mul p s", "h",
+         kMma},
+    };
+    check_cases(cases);
+    check_cases({cases.begin(), cases.begin() + 3}, "sm_90a");
+  }
+
+  TEST_CASE("a product is read in pieces, or stored in another order") {
+    const std::vector<Case> cases = {
+        {"halves", "x bfloat16 70,48; w bfloat16 80,48",
+         "p = linear x w; g = slice p {\"dim\": 1, \"start\": 0, \"end\": 40}; u = slice p {\"dim\": 1, "
+         "\"start\": 40, \"end\": 80}; a = silu g; h = mul a u",
+         "h", kMma},
+        {"chunk, symbolic", "x float16 n,48; w float16 72,48",
+         "p = linear x w; c = chunk p {\"chunks\": 2, \"dim\": 1}; a = gelu c.1; h = mul a c.0", "h", kMma, "n"},
+        {"interleaved", "x float32 19,24; w float32 44,24; b float32 44",
+         "p = linear x w b; g = slice p {\"dim\": 1, \"step\": 2}; u = slice p {\"dim\": 1, \"start\": 1, "
+         "\"step\": 2}; a = sigmoid g; h = mul a u",
+         "h", kLanes},
+        {"select", "x float32 19,24; w float32 24,44",
+         "p = matmul x w; r = reshape p {\"shape\": [19, 2, 22]}; g = select r {\"dim\": 1, \"index\": 0}; u = "
+         "select r {\"dim\": 1, \"index\": 1}; a = sigmoid g; h = mul a u",
+         "h", kLanes},
+        {"heads", "x bfloat16 2,35,48; w bfloat16 96,48",
+         "p = linear x w; r = reshape p {\"shape\": [2, 35, 4, 24]}; h = permute r {\"dims\": [0, 2, 1, 3]}", "h",
+         kMma},
+        {"transposed", "x bfloat16 35,48; w bfloat16 72,48; y bfloat16 72,35",
+         "p = linear x w; t = transpose p {\"dim0\": 0, \"dim1\": 1}; h = add t y", "h", kMma},
+        {"flattened rows", "x bfloat16 2,35,48; w bfloat16 96,48; r bfloat16 70,96",
+         "p = linear x w; f = reshape p {\"shape\": [70, 96]}; h = add f r", "h", kMma},
+        {"neighbours overlap: stored first", "x float32 19,24; w float32 44,24",
+         "p = linear x w; g = slice p {\"dim\": 1, \"end\": 43}; u = slice p {\"dim\": 1, \"start\": 1}; h = mul g "
+         "u",
+         "h", "contraction pointwise"},
+        {"read at other rows for each element: stored first", "x float32 19,24; w float32 44,24",
+         "p = linear x w; e = reshape p {\"shape\": [19, 1, 44]}; h = expand e {\"shape\": [19, 3, 44]}", "h",
+         "contraction pointwise"},
+    };
+    check_cases(cases);
+  }
+
+  TEST_CASE("a product has several results") {
+    const std::vector<Case> cases = {
+        {"before and after the activation", "x bfloat16 70,48; w bfloat16 40,48; b bfloat16 40",
+         "p = linear x w b; h = gelu p", "p h", kMma},
+        {"two functions of it", "x float32 19,24; w float32 44,24; r float32 19,44",
+         "p = linear x w; h = sigmoid p; t = tanh p; k = mul t r", "h k", kLanes},
+        {"the residual stream, too", "x float32 19,24; w float32 44,24; a float32 19,44; b float32 19,44",
+         "r = add a b; p = linear x w; h = add p r", "r h", kLanes},
+        {"quantized for the next", "x float16 19,24; w float16 44,24; s float32 1; t float32 19,1",
+         "p = linear x w; h = relu p; q = quantize h s {\"dtype\": \"int8\"}; f = quantize h t {\"dtype\": "
+         "\"float8_e4m3fn\"}",
+         "q f", kMma},
+    };
+    check_cases(cases);
+  }
+}
