@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "runtime/emulator/access_parts.h"
+#include "runtime/emulator/release_acquire.h"
 
 namespace fusec::emulator {
 namespace {
@@ -29,51 +30,99 @@ void poke(T& place, T value) {
   std::atomic_ref<T>(place).store(value, std::memory_order_relaxed);
 }
 
+bool is_other_block(ByteOwner owner, ByteOwner mine) {
+  const auto code = static_cast<ByteOwner>(owner & ~kStrongOwner);
+  return code >= kFirstCode && code != mine;
+}
+
+// What a byte's shadow says of the accesses before this one.
+struct Conflicts {
+  ByteOwner writer = kNobody, reader = kNobody;  // of another block, where this access is not ordered with theirs
+  bool unwritten = false;
+};
+
+Conflicts record_read(Region& region, std::uint64_t offset, std::uint32_t bytes, ByteOwner mine, bool strong) {
+  Conflicts found;
+  const ByteOwner* writers = region.writers.data() + offset;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    const ByteOwner writer = peek(writers[i]);
+    found.unwritten = found.unwritten || writer == kNobody;
+    if (is_other_block(writer, mine) && !(strong && (writer & kStrongOwner) != 0)) found.writer = writer;
+  }
+  if (region.readers.empty()) return found;
+  ByteOwner* readers = region.readers.data() + offset;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    const ByteOwner reader = peek(readers[i]);
+    if (strong) {  // weak readers, whom more accesses race with, are kept
+      if (reader == kNobody) poke(readers[i], static_cast<ByteOwner>(mine | kStrongOwner));
+      if ((reader & kStrongOwner) != 0 && is_other_block(reader, mine))
+        poke(readers[i], static_cast<ByteOwner>(kMany | kStrongOwner));
+    } else if (reader != mine) {
+      poke(readers[i], reader == kNobody || (reader & kStrongOwner) != 0 ? mine : kMany);
+    }
+  }
+  return found;
+}
+
+Conflicts record_write(Region& region, std::uint64_t offset, std::uint32_t bytes, ByteOwner mine, bool strong) {
+  Conflicts found;
+  ByteOwner* writers = region.writers.data() + offset;
+  const ByteOwner* readers = region.readers.empty() ? nullptr : region.readers.data() + offset;
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    const ByteOwner writer = peek(writers[i]);
+    found.unwritten = found.unwritten || writer == kNobody;
+    if (is_other_block(writer, mine) && !(strong && (writer & kStrongOwner) != 0)) found.writer = writer;
+    if (readers != nullptr) {
+      const ByteOwner reader = peek(readers[i]);
+      if (is_other_block(reader, mine) && !(strong && (reader & kStrongOwner) != 0)) found.reader = reader;
+    }
+    poke(writers[i], strong ? static_cast<ByteOwner>(mine | kStrongOwner) : mine);
+  }
+  return found;
+}
+
+std::string race_text(Access access, std::uint64_t offset, const Conflicts& found) {
+  if (access == Access::kRead) {
+    return fmt::format("reads byte {}, which another block {} in this launch", offset,
+                       (found.writer & kStrongOwner) != 0 ? "updates atomically" : "writes");
+  }
+  const char* what = access == Access::kAtomic ? "updates atomically" : "writes";
+  if (found.writer == kNobody) return fmt::format("{} byte {}, which another block reads in this launch", what, offset);
+  return fmt::format("{} byte {}, which another block {} too", what, offset,
+                     (found.writer & kStrongOwner) != 0 ? "updates atomically" : "writes");
+}
+
+void check_bulk_stores(Warp& warp, const Region& region, int lane, std::uint64_t offset, const Request& request) {
+  for (std::uint32_t i = 0; i < request.bytes; ++i) {
+    if (peek(region.bulk_stores[offset + i]) == 0) continue;
+    report(warp, lane, FindingKind::kAsyncRead,
+           fmt::format("{} of byte {}, which a bulk store still writes: no cp.async.bulk.wait_group has come yet",
+                       verb(request.access), offset + i),
+           region.base + offset + i, region.name);
+    return;
+  }
+}
+
 void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, const Request& request,
                   const std::byte* data) {
   Block& block = *warp.block;
-  const bool races = !region.readers.empty() && !block.synchronizes() && !request.strong;
-  const ByteOwner mine = block.owner;
-  ByteOwner* writers = region.writers.data() + offset;
-  ByteOwner* readers = region.readers.empty() ? nullptr : region.readers.data() + offset;
-  bool unwritten = false, written_by_other = false, read_by_other = false;
-  if (request.access == Access::kRead) {
-    for (std::uint32_t i = 0; i < request.bytes; ++i) {
-      const ByteOwner writer = peek(writers[i]);
-      unwritten = unwritten || writer == kNobody;
-      written_by_other = written_by_other || (writer >= kFirstCode && writer != mine);
-    }
-    if (readers != nullptr && !request.strong) {
-      for (std::uint32_t i = 0; i < request.bytes; ++i) {
-        const ByteOwner reader = peek(readers[i]);
-        if (reader != mine) poke(readers[i], reader == kNobody ? mine : kMany);
-      }
-    }
-  } else {
-    const bool atomic = request.access == Access::kAtomic || request.strong;
-    for (std::uint32_t i = 0; i < request.bytes; ++i) {
-      const ByteOwner writer = peek(writers[i]);
-      unwritten = unwritten || (request.access == Access::kAtomic && writer == kNobody);
-      written_by_other = written_by_other || (writer >= kFirstCode && writer != mine);
-      if (readers != nullptr) {
-        const ByteOwner reader = peek(readers[i]);
-        read_by_other = read_by_other || (reader != kNobody && reader != mine);
-      }
-      poke(writers[i], atomic ? kBefore : mine);
-    }
-  }
-  if (unwritten) {
+  const bool is_read = request.access == Access::kRead, is_atomic = request.access == Access::kAtomic;
+  const Conflicts found = is_read
+                              ? record_read(region, offset, request.bytes, block.owner, request.strong)
+                              : record_write(region, offset, request.bytes, block.owner, request.strong || is_atomic);
+  if (found.unwritten && request.access != Access::kWrite) {
     report(warp, lane, FindingKind::kUnwrittenRead, fmt::format("reads byte {} that nobody has written", offset),
            region.base + offset, region.name);
   }
-  if (!races || (!written_by_other && !read_by_other) || request.access == Access::kAtomic) return;
+  if (!region.bulk_stores.empty() && !request.async) check_bulk_stores(warp, region, lane, offset, request);
+  if ((found.writer == kNobody && found.reader == kNobody) || region.readers.empty()) return;
+  if ((found.writer == kNobody || blocks_synchronize(block, found.writer)) &&
+      (found.reader == kNobody || blocks_synchronize(block, found.reader))) {
+    return;
+  }
   if (data != nullptr && std::memcmp(region.host + offset, data, request.bytes) == 0) return;
-  report(warp, lane, FindingKind::kGlobalRace,
-         request.access == Access::kRead
-             ? fmt::format("reads byte {}, which another block writes in this launch", offset)
-         : written_by_other ? fmt::format("writes byte {}, which another block writes too", offset)
-                            : fmt::format("writes byte {}, which another block reads in this launch", offset),
-         region.base + offset, region.name);
+  report(warp, lane, FindingKind::kGlobalRace, race_text(request.access, offset, found), region.base + offset,
+         region.name);
 }
 
 void touch(std::uint8_t& sector) {
@@ -149,7 +198,7 @@ void resolve_global_lanes(Warp& warp, const Request& request, std::uint32_t lane
   count_sectors(warp, request, lanes, addresses);
   Block& block = *warp.block;
   const bool strong = request.strong || request.access == Access::kAtomic, reads = request.access != Access::kWrite;
-  block.did_strong = block.did_strong || strong;
+  if (strong) strong_global_access(block);
   block.reads_global = block.reads_global || reads;
   block.polls = block.polls || (strong && reads);
   if (resolve_together(warp, request, lanes, addresses, hosts)) return;

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "runtime/emulator/access_parts.h"
+#include "runtime/emulator/release_acquire.h"
 
 namespace fusec::emulator {
 namespace {
@@ -27,7 +28,7 @@ class SharedAccess {
                           : thread_of(warp, lane)) {
     races_ = home.launch->options->check_races;
     if (!remote_) return;
-    if (request.strong || request.access == Access::kAtomic) warp.block->did_strong = true;
+    if (request.strong || request.access == Access::kAtomic) strong_global_access(*warp.block);
     if (!request.async) home.remote_times[warp.block->rank] = home.now;
     races_ = races_ && !home.synchronizes() && !warp.block->synchronizes();
   }
@@ -46,6 +47,10 @@ class SharedAccess {
       }
       if ((word.pending & mask) != 0) {
         finding(FindingKind::kAsyncRead, "touches bytes that an asynchronous copy has not yet been waited for", at);
+      }
+      if ((word.sending & mask) != 0 && request_.access != Access::kRead) {
+        finding(FindingKind::kAsyncRead,
+                "writes over what a bulk store still reads: no cp.async.bulk.wait_group has come yet", at);
       }
       if (request_.access == Access::kRead)
         read(word, mask, at);
@@ -86,15 +91,19 @@ class SharedAccess {
            !ordered(column_of(word.writer), word.write_time);
   }
 
-  // Bulk copies and wgmma see what threads have stored only behind a fence.proxy.async, of the writer or of the issuer.
+  // What threads stored and what the async proxy (bulk copies, wgmma) does to the same bytes behind it need a
+  // fence.proxy.async between them, of the writer, of the issuer or of a warp that comes between the two.
   void check_proxy(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
-    if (!request_.async || remote_ || word.writer >= kRemoteThread || (word.written_bytes & mask) == 0) return;
+    if (!request_.async_proxy || remote_ || word.writer >= kRemoteThread || (word.written_bytes & mask) == 0) return;
     const std::size_t writer = word.writer / kLanes, columns = home_.columns();
-    if (home_.fenced[writer * columns + writer] >= word.write_time ||
-        home_.fenced[warp_.number * columns + writer] >= word.write_time) {
-      return;
+    for (std::size_t w = 0; w < home_.warps.size(); ++w) {
+      const std::uint32_t* fence = &home_.fenced[w * columns];
+      if (fence[writer] >= word.write_time && (w == writer || w == warp_.number || ordered(w, fence[w]))) return;
     }
-    finding(FindingKind::kProxyFence, "reads asynchronously what threads stored, without fence.proxy.async between",
+    finding(FindingKind::kProxyFence,
+            request_.access == Access::kRead
+                ? "reads asynchronously what threads stored, without fence.proxy.async between"
+                : "writes asynchronously over what threads stored, without fence.proxy.async between",
             at);
   }
 
@@ -159,6 +168,7 @@ class SharedAccess {
     if (request_.access == Access::kAtomic && (word.written & mask) != mask) {
       finding(FindingKind::kUnwrittenRead, "updates shared memory that nobody has written", at);
     }
+    if (races_) check_proxy(word, mask, at);
     if (races_ && changes) {
       const bool strong = request_.strong || request_.access == Access::kAtomic;
       if (unordered_writer(word, mask) && !(strong && word.strong_write)) {
@@ -237,6 +247,9 @@ std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Req
   }
   SharedAccess access(warp, *home, lane, request);
   if (!access.touch(static_cast<std::uint32_t>(offset), data)) return nullptr;
+  if (request.strong && home == warp.block && !request.async) {
+    strong_shared_access(warp, static_cast<std::uint32_t>(offset), request.access);
+  }
   // Stored at once, so that the next lane's store of the same value is seen to change nothing.
   if (data != nullptr) std::memcpy(&home->shared[offset], data, request.bytes);
   return &home->shared[offset];

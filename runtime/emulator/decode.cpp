@@ -236,6 +236,7 @@ Program decode_kernel(const ModuleData& module, std::string_view kernel) {
   program.dynamic_shared_offset = (program.shared_bytes + 1023) / 1024 * 1024;
   for (std::uint32_t function : order) decoder.decode_function(function);
   decoder.finish();
+  relax_first_guesses(program);
   return program;
 }
 

@@ -73,6 +73,7 @@ class Decoder {
 
   // Appends `instruction`, with the origin of the one being decoded, before the one being decoded.
   void emit(const Instruction& instruction);
+  void note_bulk_stores() { program_.has_bulk_stores = true; }
 
   // ---- for decode.cpp
   void place_module_variables(const std::vector<std::uint32_t>& functions);
@@ -138,6 +139,11 @@ bool decode_wmma(Decoder& decoder);
 bool decode_cluster(Decoder& decoder);
 bool decode_store_async(Decoder& decoder);
 bool decode_tensor_map(Decoder& decoder);
+
+// A plain load of what a compare-and-swap of the kernel compares with, or from the same address, gives it its first
+// guess: whatever it reads, the swap checks it. Such loads count as relaxed ones, though the ISA calls them weak;
+// CUDA's own atomics of types that the target has none of are made so.
+void relax_first_guesses(Program& program);
 
 // Gives every branch of code[begin, end) the pc where its paths meet again: its immediate post-dominator.
 void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,

@@ -3,6 +3,7 @@
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/reduce_value.h"
+#include "runtime/emulator/release_acquire.h"
 
 namespace fusec::emulator {
 namespace {
@@ -14,8 +15,10 @@ void atomic(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Addresses addresses;
   gather_addresses(warp, in, addresses);
   Hosts hosts = {};
+  if (in.releases) fence_memory(warp, in.beyond_block);
   resolve(warp, {.access = Access::kAtomic, .space = in.space, .bytes = in.bytes, .strong = true}, lanes, addresses,
           hosts);
+  if (in.acquires) fence_memory(warp, in.beyond_block);
   const auto op = static_cast<ReduceOp>(in.mode);
   const std::uint32_t size = static_cast<std::uint32_t>(bytes(in.type)), elements = in.bytes / size;
   const Operand* list = &warp.program->lists[in.list];
@@ -57,8 +60,11 @@ bool decode_atomic(Decoder& decoder) {
   if (suffixes.has("async")) return false;
   Instruction& out = decoder.out;
   out.kind = InstructionClass::kAtomic;
-  for (std::string_view word : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz"})
-    suffixes.take(word);
+  out.beyond_block = !suffixes.has("cta");
+  const bool both = suffixes.take("acq_rel");
+  out.acquires = suffixes.take("acquire") || both;
+  out.releases = suffixes.take("release") || both;
+  for (std::string_view word : {"relaxed", "cta", "cluster", "gpu", "sys", "noftz"}) suffixes.take(word);
   const bool hinted = suffixes.take("L2::cache_hint");
   out.space = take_space(suffixes).value_or(Space::kGeneric);
   std::uint32_t elements = 1;

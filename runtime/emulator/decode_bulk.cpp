@@ -1,11 +1,13 @@
 // cp.async.bulk and its tensor form, in both directions, with reductions; their groups; prefetches of them.
 //
 // A bulk copy is carried out when it is issued. What it writes to shared memory counts as written by "an asynchronous
-// copy", so that a thread that reads it without having waited for its mbarrier is found.
+// copy", so that a thread that reads it without having waited for its mbarrier is found. What it reads there and what
+// it writes to global memory is marked until its lane waits for the copy's group (bulk_store.h).
 #include <algorithm>
 #include <bit>
 
 #include "runtime/emulator/access.h"
+#include "runtime/emulator/bulk_store.h"
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/mbarrier.h"
@@ -26,7 +28,8 @@ struct BulkCopy {
   Warp& warp;
   const Instruction& in;
   int lane;
-  Type reduced = in.from;  // of the elements of a reduction; kNone: a copy
+  Type reduced = in.from;      // of the elements of a reduction; kNone: a copy
+  BulkStore* store = nullptr;  // the copy into global memory that this is
 
   std::uint64_t operand(Place place) const {
     const Operand& found = warp.program->lists[in.list + place];
@@ -49,7 +52,8 @@ struct BulkCopy {
     // 16 bytes at a time: an access in its own right must be as aligned as it is long.
     for (std::uint32_t at = 0; at < bytes; at += 16) {
       const std::uint32_t piece = std::min(16u, bytes - at);
-      const Request request{.access = Access::kWrite, .space = Space::kShared, .bytes = piece, .async = true};
+      const Request request{
+          .access = Access::kWrite, .space = Space::kShared, .bytes = piece, .async = true, .async_proxy = true};
       if (resolve_shared(warp, lane, shared + at, request, data + at) == nullptr) return;
     }
   }
@@ -57,30 +61,35 @@ struct BulkCopy {
   bool load_shared(std::uint64_t shared, std::byte* data, std::uint32_t bytes) const {
     for (std::uint32_t at = 0; at < bytes; at += 16) {
       const std::uint32_t piece = std::min(16u, bytes - at);
-      const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = piece, .async = true};
+      const Request request{
+          .access = Access::kRead, .space = Space::kShared, .bytes = piece, .async = true, .async_proxy = true};
       const std::byte* host = resolve_shared(warp, lane, shared + at, request, nullptr);
       if (host == nullptr) return false;
       std::memcpy(data + at, host, piece);
+      if (store != nullptr) store->sources.push_back({shared + at, piece});
     }
     return true;
   }
 
   void store_global(std::uint64_t global, const std::byte* data, std::uint32_t bytes) const {
     if (reduced == Type::kNone) {
-      std::byte* host =
-          resolve_global(warp, lane, global, {.access = Access::kWrite, .space = Space::kGlobal, .bytes = bytes}, data);
-      if (host != nullptr) std::memcpy(host, data, bytes);
+      std::byte* host = resolve_global(
+          warp, lane, global, {.access = Access::kWrite, .space = Space::kGlobal, .bytes = bytes, .async = true}, data);
+      if (host == nullptr) return;
+      std::memcpy(host, data, bytes);
+      store->targets.push_back({global, bytes});
       return;
     }
     const auto size = static_cast<std::uint32_t>(emulator::bytes(reduced));
     for (std::uint32_t at = 0; at + size <= bytes; at += size) {
-      std::byte* host =
-          resolve_global(warp, lane, global + at,
-                         {.access = Access::kAtomic, .space = Space::kGlobal, .bytes = size, .strong = true}, nullptr);
+      std::byte* host = resolve_global(
+          warp, lane, global + at,
+          {.access = Access::kAtomic, .space = Space::kGlobal, .bytes = size, .strong = true, .async = true}, nullptr);
       if (host == nullptr) return;
       std::uint64_t value = 0;
       std::memcpy(&value, data + at, size);
       reduce_value(host, static_cast<ReduceOp>(in.reduction), reduced, value, 0, warp.block->changed);
+      store->targets.push_back({global + at, size});
     }
   }
 };
@@ -303,12 +312,27 @@ void copy_tensor(BulkCopy copy) {
 void bulk(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
-    const BulkCopy copy{warp, in, lane};
+    BulkCopy copy{warp, in, lane};
+    BulkStore store;
+    const bool stores = static_cast<Direction>(in.mode) == Direction::kToGlobal;
+    if (stores) copy.store = &store;
     if (in.bytes != 0)
       copy_tensor(copy);
     else
       copy_plain(copy);
+    if (stores) begin_bulk_store(warp, lane, std::move(store));
   }
+}
+
+void commit_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((lanes >> lane & 1) != 0) ++warp.bulk_commits[static_cast<std::size_t>(lane)];
+  }
+}
+
+// All groups but the newest `immediate`; with .read (option) until their sources have been read.
+void wait_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  end_bulk_stores(warp, lanes, static_cast<std::uint32_t>(in.immediate), in.option);
 }
 
 void nothing(Warp&, const Instruction&, std::uint32_t) {}
@@ -419,6 +443,7 @@ void decode_transfer(Decoder& decoder, bool reduces) {
   out.bytes = rank;
   out.kind = InstructionClass::kLoadStore;
   out.handler = bulk;
+  if (to_global) decoder.note_bulk_stores();
 }
 
 }  // namespace
@@ -430,10 +455,16 @@ bool decode_bulk(Decoder& decoder) {
   if (!suffixes.take("async") || !suffixes.take("bulk")) decoder.unknown();
   decoder.out.kind = InstructionClass::kBarrier;
   decoder.out.handler = nothing;
-  // Copies out of shared memory are over when they are issued; so are their groups.
-  if (suffixes.take("commit_group")) return true;
+  if (suffixes.take("commit_group")) {
+    decoder.out.handler = commit_group;
+    return true;
+  }
   if (suffixes.take("wait_group")) {
-    suffixes.take("read");
+    decoder.out.option = suffixes.take("read");
+    decoder.expect_operands(1, 1);
+    if (decoder.operand(0).kind != PtxOperand::Kind::kInteger) decoder.fail("the number of groups must be a constant");
+    decoder.out.immediate = static_cast<std::int64_t>(decoder.operand(0).value & 0xffffffffu);
+    decoder.out.handler = wait_group;
     return true;
   }
   if (suffixes.take("prefetch")) {

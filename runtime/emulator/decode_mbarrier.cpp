@@ -82,6 +82,7 @@ void acquire(Warp& warp, const Block& home, const MBarrier& barrier) {
 // what those do who wait.
 void arrive_from_afar(Warp& warp, Block& home, MBarrier& barrier) {
   Block& block = *warp.block;
+  block.cluster->synchronized = true;
   barrier.joined[home.column_of_rank(block.rank)] = home.now;
   barrier.joined_blocks = static_cast<std::uint16_t>(barrier.joined_blocks | 1u << block.rank);
   ++home.now;

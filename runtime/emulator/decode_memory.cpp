@@ -1,9 +1,12 @@
 // ld, st, and their kin: every space, width, vector, cache hint and memory order.
 #include <bit>
+#include <set>
 
 #include "runtime/emulator/access.h"
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
+#include "runtime/emulator/reduce_value.h"
+#include "runtime/emulator/release_acquire.h"
 
 namespace fusec::emulator {
 namespace {
@@ -33,6 +36,7 @@ void load(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Hosts hosts = {};
   resolve(warp, {.access = Access::kRead, .space = in.space, .bytes = in.bytes, .strong = in.strong}, lanes, addresses,
           hosts);
+  if (in.acquires) fence_memory(warp, in.beyond_block);
   alignas(16) static constexpr std::byte kZeros[kMaxAccess] = {};
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) != 0 && hosts[lane] == nullptr) hosts[lane] = const_cast<std::byte*>(kZeros);
@@ -69,6 +73,7 @@ void store(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     }
   }
   Hosts hosts = {};
+  if (in.releases) fence_memory(warp, in.beyond_block);
   resolve(warp,
           {.access = Access::kWrite,
            .space = in.space,
@@ -84,9 +89,8 @@ void store(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-// Marks what a fence of the whole device brings: the block then orders its accesses with other blocks' by itself.
-void fence(Warp& warp, const Instruction&, std::uint32_t) {
-  warp.block->did_fence = true;
+void fence(Warp& warp, const Instruction& in, std::uint32_t) {
+  fence_memory(warp, in.beyond_block);
 }
 void nothing(Warp&, const Instruction&, std::uint32_t) {}
 
@@ -177,9 +181,11 @@ void decode_load_store(Decoder& decoder, bool is_load) {
   out.kind = InstructionClass::kLoadStore;
   out.handler = is_load ? load : store;
   suffixes.take("weak");
-  const bool ordered = suffixes.take("acquire") || suffixes.take("release");
-  out.strong = ordered || suffixes.take("volatile") || suffixes.take("relaxed");
+  out.acquires = suffixes.take("acquire");
+  out.releases = suffixes.take("release");
+  out.strong = out.acquires || out.releases || suffixes.take("volatile") || suffixes.take("relaxed");
   if (suffixes.take("mmio")) out.strong = true;
+  out.beyond_block = !suffixes.has("cta");
   if (out.strong) take_scope(suffixes);
   const bool hinted = take_cache_hints(suffixes);
   out.space = take_space(suffixes).value_or(Space::kGeneric);
@@ -212,10 +218,6 @@ void decode_load_store(Decoder& decoder, bool is_load) {
   decoder.begin_list();
   for (const auto& [slot, width] : slots) decoder.add_to_list(slot, width);
   out.bytes = static_cast<std::uint16_t>(size * elements);
-  if (!ordered) return;
-  // The fence comes with the access; which of the two is first makes no difference to what is checked.
-  Instruction fenced{.handler = fence, .guard = out.guard, .guard_negated = out.guard_negated};
-  decoder.emit(fenced);
 }
 
 void decode_cvta(Decoder& decoder) {
@@ -249,6 +251,22 @@ void decode_isspacep(Decoder& decoder) {
 
 }  // namespace
 
+void relax_first_guesses(Program& program) {
+  std::set<std::pair<Slot, std::int64_t>> addresses;
+  std::set<Slot> compared;
+  for (const Instruction& in : program.code) {
+    if (in.kind != InstructionClass::kAtomic || in.mode != static_cast<std::uint16_t>(ReduceOp::kCas)) continue;
+    addresses.emplace(in.a, in.immediate);
+    compared.insert(program.lists[in.list + (in.option ? 1u : 0u)].slot);
+  }
+  if (addresses.empty()) return;
+  for (Instruction& in : program.code) {
+    if (in.handler != load) continue;
+    if (addresses.contains({in.a, in.immediate}) || (in.count == 1 && compared.contains(program.lists[in.list].slot)))
+      in.strong = true;
+  }
+}
+
 bool decode_memory(Decoder& decoder) {
   const std::string_view base = decoder.base();
   if (base == "ld" || base == "ldu")
@@ -262,14 +280,14 @@ bool decode_memory(Decoder& decoder) {
   else if (base == "membar" || base == "fence") {
     // fence.proxy.* order accesses through different paths; see decode_async for those that matter to a check.
     if (decoder.suffixes.has("proxy")) return false;
-    const bool device = !decoder.suffixes.has("cta");
+    decoder.out.beyond_block = !decoder.suffixes.has("cta");
     for (std::string_view word :
          {"sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "sys", "gl", "sync_restrict::shared::cta",
           "sync_restrict::shared::cluster", "mbarrier_init", "op_restrict"}) {
       decoder.suffixes.take(word);
     }
     decoder.out.kind = InstructionClass::kBarrier;
-    decoder.out.handler = device ? fence : nothing;
+    decoder.out.handler = fence;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority") {
     for (std::string_view word :
          {"global", "local", "const", "param", "tensormap", "L1", "L2", "L2::evict_normal", "L2::evict_last"}) {

@@ -86,7 +86,8 @@ void read_matrix(Warp& warp, std::uint64_t descriptor, Type type, bool transpose
   const auto size = static_cast<std::uint32_t>(bytes(type));
   const int per = static_cast<int>(16 / size);
   const int row_step = transposed ? per : 1, k_step = transposed ? 1 : per;
-  const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = 16, .async = true};
+  const Request request{
+      .access = Access::kRead, .space = Space::kShared, .bytes = 16, .async = true, .async_proxy = true};
   const int lane = std::countr_zero(warp.live);
   for (int row = 0; row < rows; row += row_step) {
     for (int column = 0; column < k; column += k_step) {

@@ -459,7 +459,8 @@ Report run(const Module& module, const Launch& launch, Memory& memory, const Opt
   if (check_launch(state)) {
     fill_parameters(state);
     state.variables = &memory.data().variables_of(module.data());
-    memory.data().begin_launch(options.check_races && launch.grid.count() > 1, *state.variables);
+    memory.data().begin_launch(options.check_races && launch.grid.count() > 1, program->has_bulk_stores,
+                               *state.variables);
     result.counters = Workers(state).run();
     count_distinct(memory.data().regions, result.counters);
     count_distinct(state.variables->regions, result.counters);

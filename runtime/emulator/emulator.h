@@ -130,9 +130,9 @@ enum class FindingKind : std::uint8_t {
   kMisaligned,         // an address that is no multiple of the access's width
   kUnwrittenRead,      // bytes that nobody has written
   kReadOnlyWrite,      // a store into a buffer that is an input, or into constant memory
-  kSharedRace,         // two threads, one word, no barrier between them
-  kGlobalRace,         // two blocks, one byte, no synchronization
-  kAsyncRead,          // shared memory read or written while an asynchronous copy into it is under way
+  kSharedRace,         // two threads, one word, neither a barrier nor a release that was acquired between them
+  kGlobalRace,         // two blocks, one byte, not both strong, no synchronization
+  kAsyncRead,          // memory accessed while an asynchronous copy into or out of it is under way
   kProxyFence,         // generic and asynchronous accesses without fence.proxy between them
   kBarrierDivergence,  // threads of one warp meet at different barriers
   kDeadlock,           // all threads that are left wait, at barriers or for mbarriers that nobody can complete

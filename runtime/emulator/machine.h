@@ -52,6 +52,20 @@ struct FailedWait {
   std::uint32_t offset = 0, pc = 0;
 };
 
+// A bulk store that a lane has issued. Its source may be written again behind wait_group.read, its target accessed
+// behind wait_group.
+struct BulkStore {
+  struct Piece {
+    std::uint64_t address = 0;
+    std::uint32_t bytes = 0;
+  };
+  std::uint32_t lane = 0;
+  std::uint32_t group = 0;  // the lane's commit count when it was issued
+  bool source_read = false;
+  std::vector<Piece> sources;  // in the block's shared memory
+  std::vector<Piece> targets;  // in global memory
+};
+
 struct Warp {
   Block* block = nullptr;
   const Program* program = nullptr;
@@ -67,6 +81,11 @@ struct Warp {
   std::vector<Join> joins;
   std::vector<AsyncCopy> copies;
   std::array<std::uint32_t, kLanes> commits{};
+  std::vector<BulkStore> bulk_stores;
+  std::array<std::uint32_t, kLanes> bulk_commits{};
+  // Rows of Block::seen: what the last fence makes strong writes release (empty: no fence yet), and what strong reads
+  // have observed, for the next fence to acquire (empty: nothing).
+  std::vector<std::uint32_t> releasable, observed;
   std::uint32_t carry = 0;  // the condition code register, a bit a lane
   std::uint64_t yields = 0;
   bool wants_yield = false;  // an instruction asks to let others run (nanosleep, a failed try_wait)
@@ -86,7 +105,8 @@ struct SharedWord {
   std::uint16_t writer = 0, reader = 0;            // threads; kSeveralReaders, kAsyncWriter, kRemoteThread + rank
   std::uint8_t allocated = 0, written = 0;         // a bit a byte
   std::uint8_t written_bytes = 0, read_bytes = 0;  // by `writer` and the readers
-  std::uint8_t pending = 0;                        // target of an asynchronous copy under way
+  std::uint8_t pending : 4 = 0;                    // target of an asynchronous copy under way
+  std::uint8_t sending : 4 = 0;                    // source of a bulk store under way
   bool strong_write = false;                       // by an atomic or a volatile store
 };
 inline constexpr std::uint16_t kSeveralReaders = 0xffff;
@@ -142,8 +162,10 @@ struct Block {
   std::uint32_t& seen_at(std::size_t warp, std::size_t of) { return seen[warp * columns() + of]; }
   std::uint32_t seen_at(std::size_t warp, std::size_t of) const { return seen[warp * columns() + of]; }
   std::vector<std::uint32_t> fenced;  // a copy of `seen` rows as they were at each warp's last fence.proxy.async
-  std::map<std::uint32_t, MBarrier> mbarriers;  // by offset in shared memory
-  bool did_fence = false, did_strong = false;   // of global memory: the block synchronizes with others by itself
+  std::map<std::uint32_t, MBarrier> mbarriers;                   // by offset in shared memory
+  std::map<std::uint32_t, std::vector<std::uint32_t>> releases;  // what strong writes released, by offset; rows of seen
+  bool did_fence = false, did_strong = false;  // of global memory: the block synchronizes with others by itself
+  bool did_release = false;                    // a strong access behind a fence
   // Since the last round of its warps (see progress.h): did memory or a barrier change, was global memory read, and by
   // a volatile load or an atomic, as those do who wait for other blocks?
   bool changed = false, reads_global = false, polls = false;
@@ -171,6 +193,7 @@ struct Cluster {
   };
   std::vector<Waiter> waiters;  // at barrier.cluster.wait
   std::uint32_t arrived = 0;    // threads, at barrier.cluster.arrive
+  bool synchronized = false;    // its blocks have met at a barrier or an mbarrier
   Quiet quiet;
   bool changed = false, polls = false;  // in any round; the scheduler of clusters takes `changed` back
 };
@@ -188,6 +211,7 @@ struct LaunchState {
   // Turns of clusters, and their instructions, in which all merely polled memory, one after the other.
   std::atomic<std::uint64_t> idle_turns{0}, idle_instructions{0};
   std::atomic<std::uint64_t> clusters_in_flight{0};
+  std::vector<std::uint8_t> released = std::vector<std::uint8_t>(kStrongOwner);  // by block code: Block::did_release
 
   std::mutex findings_mutex;
   struct Place {

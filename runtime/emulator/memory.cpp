@@ -22,10 +22,13 @@ std::uint32_t MemoryData::add(std::string name, std::span<std::byte> bytes, bool
 
 namespace {
 
-void begin_launch(Region& region, bool check_races) {
+void begin_launch(Region& region, bool check_races, bool has_bulk_stores) {
   // Shadow state is as large as the buffer: what the last launch left alone is clean already.
-  const bool tracks_readers = check_races && region.writable;
-  if (!region.touched.exchange(false) && tracks_readers == !region.readers.empty()) return;
+  const bool tracks_readers = check_races && region.writable, tracks_stores = has_bulk_stores && region.writable;
+  if (!region.touched.exchange(false) && tracks_readers == !region.readers.empty() &&
+      tracks_stores == !region.bulk_stores.empty()) {
+    return;
+  }
   region.sectors_read.assign(region.bytes / 32 + 1, 0);
   region.sectors_written.assign(region.bytes / 32 + 1, 0);
   for (ByteOwner& owner : region.writers) owner = std::min(owner, kBefore);
@@ -33,13 +36,18 @@ void begin_launch(Region& region, bool check_races) {
     region.readers.assign(region.bytes, kNobody);
   else
     region.readers.clear();
+  if (tracks_stores)
+    region.bulk_stores.assign(region.bytes, 0);
+  else
+    region.bulk_stores.clear();
 }
 
 }  // namespace
 
-void MemoryData::begin_launch(bool check_races, ModuleVariables& variables) {
-  for (const std::unique_ptr<Region>& region : regions) emulator::begin_launch(*region, check_races);
-  for (const std::unique_ptr<Region>& region : variables.regions) emulator::begin_launch(*region, check_races);
+void MemoryData::begin_launch(bool check_races, bool has_bulk_stores, ModuleVariables& variables) {
+  for (const std::unique_ptr<Region>& region : regions) emulator::begin_launch(*region, check_races, has_bulk_stores);
+  for (const std::unique_ptr<Region>& region : variables.regions)
+    emulator::begin_launch(*region, check_races, has_bulk_stores);
 }
 
 ModuleVariables& MemoryData::variables_of(const std::shared_ptr<ModuleData>& module) {
@@ -127,6 +135,7 @@ void Memory::remove(Id id) {
   region.host = nullptr;
   region.bytes = 0;
   region.writers = region.readers = {};
+  region.bulk_stores = {};
   region.sectors_read = region.sectors_written = {};
   region.touched = true;
   data_->buffers.at(id).bytes = {};

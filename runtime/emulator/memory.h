@@ -23,8 +23,9 @@ inline constexpr std::uint64_t kRegionBase = std::uint64_t{1} << (kRegionShift -
 inline constexpr int kRankShift = 24;
 
 // Who wrote or read a byte: 0 nobody, kBefore before this launch, else the block's code; kMany more than one block.
+// With kStrongOwner: by an atomic or another strong access.
 using ByteOwner = std::uint16_t;
-inline constexpr ByteOwner kNobody = 0, kBefore = 1, kFirstCode = 2, kMany = 0xffff;
+inline constexpr ByteOwner kNobody = 0, kBefore = 1, kFirstCode = 2, kMany = 0x7fff, kStrongOwner = 0x8000;
 
 struct Region {
   std::string name;
@@ -35,6 +36,7 @@ struct Region {
   std::atomic<bool> touched{true};                          // since the last launch began
   std::vector<ByteOwner> writers;                           // a byte each; empty: read-only and initialized
   std::vector<ByteOwner> readers;                           // of this launch; empty: not tracked
+  std::vector<std::uint8_t> bulk_stores;                    // under way into each byte; empty: the kernel has none
   std::vector<std::uint8_t> sectors_read, sectors_written;  // of this launch, one a sector
 };
 
@@ -57,7 +59,7 @@ class MemoryData {
     return number >= 1 && number <= regions.size() ? regions[number - 1].get() : nullptr;
   }
   // Forgets who touched what during the last launch.
-  void begin_launch(bool check_races, ModuleVariables& variables);
+  void begin_launch(bool check_races, bool has_bulk_stores, ModuleVariables& variables);
   ModuleVariables& variables_of(const std::shared_ptr<ModuleData>& module);
 
   std::vector<std::unique_ptr<Region>> regions;

@@ -74,6 +74,8 @@ struct Instruction {
   bool guard_negated = false;
   bool aligned = true;  // barriers: all threads of a warp must execute it together
   bool flush = false, saturate = false, strong = false, option = false;
+  bool releases = false, acquires = false;  // memory: a fence before, behind the access
+  bool beyond_block = false;                // the scope of such a fence
   Control control = Control::kStraight;
   InstructionClass kind = InstructionClass::kOther;
   Space space = Space::kGeneric;
@@ -148,6 +150,7 @@ struct Program {
   std::uint64_t dynamic_shared_offset = 0;
   std::vector<Placed> local;
   std::uint64_t local_bytes = 0;
+  bool has_bulk_stores = false;
   std::array<std::uint32_t, 3> required_threads{}, max_threads{}, required_cluster{};
 
   // By pc, for reports.

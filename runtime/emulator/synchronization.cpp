@@ -230,6 +230,7 @@ void release_cluster_barrier(Cluster& cluster) {
   for (const Cluster::Waiter& waiter : cluster.waiters)
     waiting += static_cast<std::uint32_t>(std::popcount(waiter.lanes));
   if (cluster.waiters.empty() || waiting < live || cluster.arrived < live) return;
+  cluster.synchronized = true;
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
     synchronize_all(*block);
     block->changed = true;
