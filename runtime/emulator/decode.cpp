@@ -1,5 +1,7 @@
 #include "runtime/emulator/decode.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -31,7 +33,10 @@ void ignore(Warp&, const Instruction&, std::uint32_t) {}
 }  // namespace
 
 Decoder::Decoder(const ModuleData& module, Program& program, std::size_t functions)
-    : module_(module), program_(program), frames_(functions) {}
+    : module_(module),
+      target_(parse_ptx_target(module.ptx.target, module.ptx.version)),
+      program_(program),
+      frames_(functions) {}
 
 std::vector<std::uint32_t> Decoder::calls_of(std::uint32_t function) const {
   std::vector<std::uint32_t> callees;
@@ -85,6 +90,10 @@ void Decoder::decode_instruction(const PtxInstruction& instruction) {
     PtxOperand guard{.kind = PtxOperand::Kind::kRegister, .index = instruction.guard};
     out.guard = predicate_source(guard);
     out.guard_negated = instruction.guard_negated;
+  }
+  if (const std::string_view needed = needed_target(target_, instruction.opcode); !needed.empty()) {
+    fail(fmt::format("{} does not exist for .target {}", instruction.opcode, module_.ptx.target), module_.ptx.target,
+         ".target " + std::string(needed));
   }
   if (instruction.base == "call") return decode_call();
   const bool known = decode_move(*this) || decode_integer(*this) || decode_float(*this) || decode_float_order(*this) ||

@@ -10,6 +10,7 @@
 
 #include "runtime/emulator/module_data.h"
 #include "runtime/emulator/program.h"
+#include "runtime/emulator/ptx_target.h"
 
 namespace fusec::emulator {
 
@@ -107,6 +108,7 @@ class Decoder {
   void copy_parameter(std::uint64_t from, std::uint64_t to, std::uint64_t bytes);
 
   const ModuleData& module_;
+  PtxTarget target_;
   Program& program_;
   std::vector<Frame> frames_;  // by function of the module
   std::uint32_t function_ = 0;

@@ -12,6 +12,7 @@
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/machine.h"
 #include "runtime/emulator/progress.h"
+#include "runtime/emulator/ptx_target.h"
 
 namespace fusec::emulator {
 namespace {
@@ -22,7 +23,6 @@ constexpr std::uint64_t kClusterSlice = 1u << 18, kOldestSlice = 1u << 25;
 constexpr std::size_t kMaxSuspended = 256;  // blocks of a host thread that wait for others
 // When all blocks do nothing but poll memory: so many turns of each, and so much of a block's budget, then it is over.
 constexpr std::uint64_t kIdleTurns = 4, kIdleShare = 8;
-constexpr std::uint64_t kMaxParameterBytes = 32764;
 constexpr std::uint64_t kMaxModuleBytes = std::uint64_t{1} << 32;  // of a module's variables, all together
 
 std::uint64_t linear(const Dim3& at, const Dim3& shape) {
@@ -224,17 +224,24 @@ bool check_launch(LaunchState& state) {
     bad(fmt::format("{} threads in a block; the kernel allows {} (.maxntid)", threads,
                     array(program.max_threads).count()));
   }
-  if (program.declared_shared_bytes + launch.dynamic_shared_bytes > state.options->max_shared_bytes) {
-    bad(fmt::format("{} bytes of shared memory; the target has {}",
-                    program.declared_shared_bytes + launch.dynamic_shared_bytes, state.options->max_shared_bytes));
+  const PtxTarget target = parse_ptx_target(state.module->ptx.target, state.module->ptx.version);
+  const std::uint64_t shared = program.declared_shared_bytes + launch.dynamic_shared_bytes;
+  const std::uint64_t most_shared = std::min(state.options->max_shared_bytes, max_shared_bytes(target));
+  if (shared > most_shared) bad(fmt::format("{} bytes of shared memory; the target has {}", shared, most_shared));
+  if (program.declared_shared_bytes > kMaxStaticShared) {
+    bad(fmt::format("{} bytes of static shared memory; a kernel can declare {}", program.declared_shared_bytes,
+                    kMaxStaticShared));
   }
-  if (program.parameter_bytes > kMaxParameterBytes) {
-    bad(fmt::format("{} bytes of parameters; {} are possible", program.parameter_bytes, kMaxParameterBytes));
+  if (program.parameter_bytes > max_parameter_bytes(target)) {
+    bad(fmt::format("{} bytes of parameters; {} are possible", program.parameter_bytes, max_parameter_bytes(target)));
   }
   const Dim3& shape = state.cluster_shape;
   if (shape.count() == 0 || shape.count() > 16 || launch.grid.x % shape.x != 0 || launch.grid.y % shape.y != 0 ||
       launch.grid.z % shape.z != 0) {
     bad("the grid is no multiple of the cluster, or the cluster has more than 16 blocks");
+  }
+  if (shape.count() > 1 && target.capability != 0 && target.capability < 90) {
+    bad(fmt::format("a cluster of {} blocks; .target {} has none", shape.count(), state.module->ptx.target));
   }
   if (launch.arguments.size() != program.parameters.size()) {
     bad(fmt::format("{} arguments for {} parameters", launch.arguments.size(), program.parameters.size()));

@@ -119,7 +119,7 @@ struct Options {
   // Warp instructions a block may execute, but for turns in which it only waits for others; the first block that needs
   // more ends the launch (kRunaway). What is known to wait for ever needs none of it.
   std::uint64_t max_instructions = std::uint64_t{1} << 26;
-  std::uint64_t max_shared_bytes = 227 * 1024;  // of a block; more is a finding
+  std::uint64_t max_shared_bytes = 227 * 1024;  // of a block, where the module's .target has as much; more is a finding
   std::size_t max_findings = 32;                // distinct places reported
   bool check_races = true;
   std::uint64_t sample_blocks = 0;  // run only about so many blocks, spread over the grid; 0: all

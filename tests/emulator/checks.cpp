@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "emulator/harness.h"
+#include "ir/error.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
@@ -279,22 +280,79 @@ TEST_CASE("impossible launches") {
 }
 
 TEST_CASE("more parameters and shared memory than there are") {
-  const auto with_bytes = [](const std::string& declaration, std::size_t parameter, std::uint64_t limit) {
-    const Module module(".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .align 4 .b8 p[" +
-                            std::to_string(parameter) + "]) {\n" + declaration + "ret;\n}\n",
-                        "a.ptx");
+  struct Case {
+    std::string target = "sm_90a", version = "8.1";
+    std::size_t parameter = 8;
+    std::uint64_t declared = 16;
+    std::uint32_t dynamic = 0;
+    std::uint64_t limit = 227 * 1024;
+  };
+  const auto launch = [](const Case& with) {
+    const Module module(
+        fmt::format(".version {}\n.target {}\n.address_size 64\n.visible .entry k(.param .align 4 .b8 "
+                    "p[{}]) {{\n.shared .align 16 .b8 s[{}];\n.reg .b32 %r;\nmov.u32 %r, s;\nret;\n}}\n",
+                    with.version, with.target, with.parameter, with.declared),
+        "a.ptx");
     Memory memory;
     RunResult result;
     result.report =
-        run(module, {.kernel = "k", .arguments = {Argument(parameter)}}, memory, {.max_shared_bytes = limit});
+        run(module, {.kernel = "k", .dynamic_shared_bytes = with.dynamic, .arguments = {Argument(with.parameter)}},
+            memory, {.max_shared_bytes = with.limit});
     return result;
   };
-  clean(with_bytes("", 32764, 227 * 1024));
-  finds(FindingKind::kLaunch, with_bytes("", 32768, 227 * 1024), "32768 bytes of parameters");
-  // A target of 163 KiB (sm_80) against one of 227 KiB (sm_90).
-  const std::string large = ".shared .align 16 .b8 s[200000];\n.reg .b32 %r;\nmov.u32 %r, s;\n";
-  clean(with_bytes(large, 8, 227 * 1024));
-  finds(FindingKind::kLaunch, with_bytes(large, 8, 163 * 1024), "shared memory");
+  clean(launch({.parameter = 32764}));
+  finds(FindingKind::kLaunch, launch({.parameter = 32768}), "32768 bytes of parameters");
+  // Before PTX 8.1 there were 4352, on any target.
+  clean(launch({.version = "8.0", .parameter = 4352}));
+  finds(FindingKind::kLaunch, launch({.version = "8.0", .parameter = 4356}), "4352 are possible");
+  clean(launch({.target = "sm_80", .parameter = 4356}));
+  // What a kernel declares itself, on any target.
+  clean(launch({.declared = 49152}));
+  finds(FindingKind::kLaunch, launch({.declared = 49153}), "49153 bytes of static shared memory");
+  // All of it, by target.
+  for (const auto& [target, kib] : {std::pair{"sm_75", 64u},
+                                    {"sm_80", 163u},
+                                    {"sm_86", 99u},
+                                    {"sm_87", 163u},
+                                    {"sm_89", 99u},
+                                    {"sm_90", 227u},
+                                    {"sm_100a", 227u},
+                                    {"sm_120", 99u}}) {
+    CAPTURE(target);
+    clean(launch({.target = target, .dynamic = 1024 * kib - 16}));
+    finds(FindingKind::kLaunch, launch({.target = target, .dynamic = 1024 * kib - 15}),
+          "shared memory; the target has");
+  }
+  finds(FindingKind::kLaunch, launch({.dynamic = 200000, .limit = 163 * 1024}), "the target has 166912");
+}
+
+TEST_CASE("instructions that the target does not have") {
+  const auto compile = [](const std::string& target, const std::string& instruction) {
+    const Module module(".version 8.6\n.target " + target +
+                            "\n.address_size 64\n.visible .entry k() {\n.shared .align 8 .b64 b;\n.reg .b32 %r<3>;\n"
+                            ".reg .pred %p;\n" +
+                            instruction + ";\nret;\n}\n",
+                        "a.ptx");
+    return module.kernel("k");
+  };
+  struct Case {
+    const char *instruction, *has, *lacks;
+  };
+  for (const auto& [instruction, has, lacks] :
+       {Case{"setmaxnreg.dec.sync.aligned.u32 40", "sm_90a", "sm_90"},
+        {"setmaxnreg.inc.sync.aligned.u32 40", "sm_100a", "sm_80"},
+        {"wgmma.commit_group.sync.aligned", "sm_90a", "sm_100a"},
+        {"wgmma.fence.sync.aligned", "sm_90a", "sm_90"},
+        {"mbarrier.try_wait.parity.shared::cta.b64 %p, [b], 0", "sm_90", "sm_80"},
+        {"mbarrier.inval.shared::cta.b64 [b]", "sm_80", "sm_75"},
+        {"elect.sync %r1|%p, -1", "sm_120", "sm_89"},
+        {"cp.async.bulk.commit_group", "sm_90", "sm_80"},
+        {"cp.async.commit_group", "sm_80", "sm_75"},
+        {"redux.sync.add.u32 %r1, %r2, -1", "sm_80", "sm_75"}}) {
+    CAPTURE(instruction);
+    CHECK_NOTHROW(compile(has, instruction));
+    CHECK_THROWS_WITH_AS(compile(lacks, instruction), doctest::Contains("does not exist for .target"), fusec::Error);
+  }
 }
 
 TEST_CASE("kernels that never end: spins on what nobody brings") {
