@@ -261,7 +261,8 @@ int main(int argc, char** argv) {
   app.add_option("--block", a.block, "X,Y,Z")->capture_default_str();
   app.add_option("--cluster", a.cluster, "X,Y,Z");
   app.add_option("--shared", a.shared, "bytes of dynamic shared memory");
-  app.add_option("--arg", a.kernel_arguments, "one a parameter: in:NAME, out:NAME:DTYPE:SHAPE, i32:V, f32:V, null, ...")
+  app.add_option("--arg", a.kernel_arguments,
+                 "one a parameter: in:NAME, out:NAME:DTYPE:SHAPE, i32:V, null, tensormap:NAME:BOX:SWIZZLE, ...")
       ->allow_extra_args(false)
       ->take_all();
   return fusec::run_program(app, argc, argv, a.compile, [&] {

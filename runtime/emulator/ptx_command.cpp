@@ -1,6 +1,7 @@
 #include "runtime/emulator/ptx_command.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -69,7 +70,8 @@ class Command {
 
   Report run() {
     const Module module(read_ptx(), command_.ptx_file);
-    for (const std::string& argument : command_.arguments) declare(argument, 0);
+    for (const std::string& argument : command_.arguments) declare(argument, 0, false);
+    for (const std::string& argument : command_.arguments) declare(argument, 0, true);
     for (NamedBuffer& buffer : buffers_) {
       buffer.id = memory_.add(
           {.name = buffer.name, .bytes = buffer.bytes, .initialized = buffer.initialized, .writable = buffer.writable});
@@ -92,18 +94,34 @@ class Command {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  // ---- first pass: the buffers
+  // ---- first pass: the buffers; then those that only tensor maps name
 
-  void declare(std::string_view text, int depth) {
+  void declare(std::string_view text, int depth, bool of_maps) {
     if (depth > kMaxNesting) bad_argument(text, "fewer nested structures");
     const auto [kind, rest] = split(text);
-    if (kind == "in" || kind == "inout") {
-      declare_input(rest, kind == "inout", text);
-    } else if (kind == "out" || kind == "zeros") {
-      declare_fresh(rest, kind == "zeros", text);
-    } else if (kind == "struct") {
-      for (std::string_view part : members(rest, text)) declare(part, depth + 1);
+    if (kind == "struct") {
+      for (std::string_view part : members(rest, text)) declare(part, depth + 1, of_maps);
+    } else if (!of_maps) {
+      declare_buffer(kind, rest, text);
+    } else if (kind == "tensormap") {
+      const std::string_view over = fields(rest, text)[0];
+      if (find(over) != nullptr) return;
+      const auto [inner, name] = split(over);
+      if (declare_buffer(inner, name, text)) return;
+      if (!inputs_ || inputs_->find(over) == nullptr)
+        bad_argument(text, "the name of a buffer among the arguments, or of a tensor of the inputs file");
+      declare_input(over, false, text);
     }
+  }
+
+  bool declare_buffer(std::string_view kind, std::string_view rest, std::string_view argument) {
+    if (kind == "in" || kind == "inout")
+      declare_input(rest, kind == "inout", argument);
+    else if (kind == "out" || kind == "zeros")
+      declare_fresh(rest, kind == "zeros", argument);
+    else
+      return false;
+    return true;
   }
 
   void declare_input(std::string_view name, bool writable, std::string_view argument) {
@@ -156,18 +174,21 @@ class Command {
 
   Laid lay_out(std::string_view text, int depth) {
     const auto [kind, rest] = split(text);
-    if (kind == "in" || kind == "inout") return pointer(rest, text);
-    if (kind == "out" || kind == "zeros") {
-      const std::size_t last = rest.rfind(':');
-      const std::size_t middle =
-          last == std::string_view::npos || last == 0 ? std::string_view::npos : rest.rfind(':', last - 1);
-      return pointer(middle == std::string_view::npos ? rest : rest.substr(0, middle), text);
-    }
+    if (kind == "in" || kind == "inout" || kind == "out" || kind == "zeros") return pointer(name_of(kind, rest), text);
     if (kind == "null" && rest.empty()) return {Argument(8), 8};
     if (kind == "bytes") return {hex(rest, text), 1};
     if (kind == "struct") return structure(rest, text, depth);
     if (kind == "tensormap") return tensor_map(rest, text);
     return scalar(kind, rest, text);
+  }
+
+  // The buffer that in:, inout:, out: and zeros: name.
+  static std::string_view name_of(std::string_view kind, std::string_view rest) {
+    if (kind == "in" || kind == "inout") return rest;
+    const std::size_t last = rest.rfind(':');
+    const std::size_t middle =
+        last == std::string_view::npos || last == 0 ? std::string_view::npos : rest.rfind(':', last - 1);
+    return middle == std::string_view::npos ? rest : rest.substr(0, middle);
   }
 
   Laid pointer(std::string_view name, std::string_view argument) {
@@ -231,17 +252,17 @@ class Command {
   }
 
   Laid tensor_map(std::string_view rest, std::string_view argument) {
-    const std::size_t last = rest.rfind(':');
-    const std::size_t middle =
-        last == std::string_view::npos || last == 0 ? std::string_view::npos : rest.rfind(':', last - 1);
-    if (middle == std::string_view::npos) bad_argument(argument, "tensormap:NAME:BOX:SWIZZLE");
-    const NamedBuffer* buffer = find(rest.substr(0, middle));
+    const auto [over, extents, swizzle] = fields(rest, argument);
+    const NamedBuffer* buffer = find(over);
+    if (buffer == nullptr) {
+      const auto [kind, name] = split(over);
+      buffer = find(name_of(kind, name));
+    }
     if (buffer == nullptr) bad_argument(argument, "the name of a buffer among the arguments");
     std::optional<int> element;
     for (const DTypeInfo& row : all_dtypes()) {
       if (row.safetensors == buffer->type.dtype) element = (row.bits + 7) / 8;
     }
-    const std::string_view swizzle = rest.substr(last + 1);
     TensorMap map{.address = memory_.address(buffer->id),
                   .element_bytes = static_cast<std::uint32_t>(element.value_or(1))};
     if (swizzle == "none")
@@ -251,7 +272,7 @@ class Command {
       map.swizzle = *width;
     else
       bad_argument(argument, "a swizzle of none, 32, 64 or 128");
-    const std::vector<std::int64_t> box = parse_extents(rest.substr(middle + 1, last - middle - 1), argument);
+    const std::vector<std::int64_t> box = parse_extents(extents, argument);
     const std::vector<std::int64_t>& shape = buffer->type.shape;
     if (box.size() != shape.size() || box.empty() || box.size() > 5)
       bad_argument(argument, "a box of as many extents as the tensor has, at most 5");
@@ -272,6 +293,15 @@ class Command {
     const std::size_t colon = text.find(':');
     if (colon == std::string_view::npos) return {text, {}};
     return {text.substr(0, colon), text.substr(colon + 1)};
+  }
+
+  // NAME, BOX and SWIZZLE of a tensor map; the name may hold colons.
+  static std::array<std::string_view, 3> fields(std::string_view rest, std::string_view argument) {
+    const std::size_t last = rest.rfind(':');
+    const std::size_t middle =
+        last == std::string_view::npos || last == 0 ? std::string_view::npos : rest.rfind(':', last - 1);
+    if (middle == std::string_view::npos) bad_argument(argument, "tensormap:NAME:BOX:SWIZZLE");
+    return {rest.substr(0, middle), rest.substr(middle + 1, last - middle - 1), rest.substr(last + 1)};
   }
 
   // The members of {A;B;...}, split outside of inner braces.

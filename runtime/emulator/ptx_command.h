@@ -21,7 +21,9 @@ struct PtxCommand {
   //   out:NAME:DTYPE:D0xD1...                a fresh buffer, its bytes uninitialized;  zeros:... the same of zeros
   //   i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64:VALUE
   //   null   bytes:HEX   struct:{ARG;ARG;...}   (C layout; arguments nest)
-  //   tensormap:NAME:BOX:SWIZZLE             a tensor map over that buffer; BOX is B0xB1..., SWIZZLE none 32 64 128
+  //   tensormap:NAME:BOX:SWIZZLE             a tensor map over that buffer; BOX is B0xB1..., SWIZZLE none 32 64 128.
+  //     Where no other argument is that buffer, NAME is a tensor of the inputs file, or an in:, inout:, out: or zeros:
+  //     as above: tensormap:out:y:float32:64x64:8x64:128
   // The same NAME twice is one buffer.
   std::vector<std::string> arguments;
   std::string inputs_file, outputs_file;  // may be empty

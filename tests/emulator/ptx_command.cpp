@@ -94,6 +94,76 @@ TEST_CASE("a kernel from a file, its buffers from and to safetensors") {
   }
 }
 
+// Copies a box of 4 x 8 floats from one tensor map to another; no parameter is a plain pointer.
+const char* const kMaps = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry copy(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128])
+{
+  .reg .b64 %rd<4>;
+  .reg .b32 %r<4>;
+  .reg .pred %p;
+  .shared .align 128 .b8 tile[128];
+  .shared .align 8 .b64 bar;
+  mov.b64 %rd1, from;
+  mov.b64 %rd2, to;
+  cvta.param.u64 %rd1, %rd1;
+  cvta.param.u64 %rd2, %rd2;
+  mov.u32 %r1, tile;
+  mov.u32 %r2, bar;
+  mbarrier.init.shared::cta.b64 [%r2], 1;
+  fence.proxy.async.shared::cta;
+  mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [%r2], 128;
+  mov.u32 %r3, 0;
+  cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r3, %r3}], [%r2];
+W:
+  mbarrier.try_wait.parity.shared::cta.b64 %p, [%r2], 0;
+  @!%p bra W;
+  cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd2, {%r3, %r3}], [%r1];
+  cp.async.bulk.commit_group;
+  cp.async.bulk.wait_group 0;
+  ret;
+}
+)";
+
+TEST_CASE("tensor maps over tensors that no other argument names") {
+  const Folder folder;
+  std::ofstream(folder.file("m.ptx")) << kMaps;
+  std::vector<float> x(32);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  write_safetensors(folder.file("in.safetensors"),
+                    {{"x", stored_type(DType::kFloat32, {4, 8}), {reinterpret_cast<const char*>(x.data()), 128}}});
+  PtxCommand command{.ptx_file = folder.file("m.ptx"),
+                     .kernel = "copy",
+                     .block = {1},
+                     .inputs_file = folder.file("in.safetensors"),
+                     .outputs_file = folder.file("out.safetensors")};
+  for (const char* from : {"tensormap:x:4x8:none", "tensormap:in:x:4x8:none", "tensormap:inout:x:4x8:none"}) {
+    for (const char* to : {"tensormap:out:a:b:float32:4x8:4x8:none", "tensormap:zeros:a:b:float32:4x8:4x8:none"}) {
+      CAPTURE(from);
+      command.arguments = {from, to};
+      const Report report = run_ptx_command(command);
+      INFO(describe(report));
+      CHECK(report.findings.empty());
+      const SafetensorsFile outputs(folder.file("out.safetensors"));
+      REQUIRE(outputs.find("a:b") != nullptr);
+      CHECK(std::memcmp(outputs.find("a:b")->bytes.data(), x.data(), 128) == 0);
+      CHECK((outputs.find("x") != nullptr) == (std::string(from).find("inout") != std::string::npos));
+    }
+  }
+  // An input is not written, and a name that is nowhere is an error.
+  command.arguments = {"tensormap:x:4x8:none", "tensormap:x:4x8:none"};
+  x[0] = 1;
+  CHECK(run_ptx_command(command).findings.empty() == false);
+  for (const char* bad : {"tensormap:y:4x8:none", "tensormap:in:y:4x8:none", "tensormap:out:y:4x8:none",
+                          "tensormap:x:4:none", "tensormap:x:4x8:16", "tensormap:x"}) {
+    CAPTURE(bad);
+    command.arguments = {"tensormap:x:4x8:none", bad};
+    CHECK_THROWS_AS(run_ptx_command(command), Error);
+  }
+}
+
 TEST_CASE("dimensions") {
   CHECK(parse_dim3("4", "--grid") == Dim3{4, 1, 1});
   CHECK(parse_dim3("4,5,6", "--grid") == Dim3{4, 5, 6});
