@@ -206,6 +206,8 @@ void decode_mma(Decoder& decoder) {
   Instruction& out = decoder.out;
   suffixes.take("sync");
   suffixes.take("aligned");
+  if (suffixes.has("sp") || suffixes.has("sp::ordered_metadata"))
+    decoder.fail("sparse products are not supported", decoder.ptx().opcode);
   const std::optional<Shape> shape = take_shape(suffixes);
   if (!shape || !suffixes.take("row") || !suffixes.take("col")) decoder.unknown();
   out.saturate = suffixes.take("satfinite");

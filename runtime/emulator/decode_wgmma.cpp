@@ -163,20 +163,18 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   if ((in.mode & 2) != 0)
     for (T& value : b_values) value = static_cast<T>(0 - value);
   const std::uint32_t keeps = load_predicate(warp, scale->slot);
+  // Integer products are summed from zero, where they cannot overflow, and added at the end.
+  constexpr bool kInteger = std::is_same_v<T, std::int32_t>;
   const auto place = [&](int lane, int i) {
     const int row = lane / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
     return static_cast<std::size_t>(row * shape.n + column);
   };
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; !kInteger && lane < kLanes; ++lane) {
     if ((keeps >> lane & 1) == 0) continue;
     for (int i = 0; i < shape.n / 2; ++i) {
       const std::uint64_t raw = load_raw(warp, d[half ? i / 2 : i].slot, 4, lane);
-      if constexpr (std::is_same_v<T, float>) {
-        sums[place(lane, i)] = half ? half_to_float(static_cast<std::uint16_t>(raw >> (16 * (i % 2))))
-                                    : std::bit_cast<float>(static_cast<std::uint32_t>(raw));
-      } else {
-        sums[place(lane, i)] = static_cast<T>(raw);
-      }
+      sums[place(lane, i)] = half ? static_cast<T>(half_to_float(static_cast<std::uint16_t>(raw >> (16 * (i % 2)))))
+                                  : std::bit_cast<T>(static_cast<std::uint32_t>(raw));
     }
   }
   multiply(a_values.data(), b_values.data(), sums.data(), shape);
@@ -184,7 +182,7 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     for (int i = 0; i < shape.n / 2; ++i) {
       const T value = sums[place(lane, i)];
       std::byte* target = warp.lanes(d[half ? i / 2 : i].slot) + lane * 4;
-      if constexpr (std::is_same_v<T, float>) {
+      if constexpr (!kInteger) {
         if (half) {
           const std::uint16_t bits = float_to_half(value);
           std::memcpy(target + 2 * (i % 2), &bits, 2);
@@ -193,7 +191,10 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
         const float stored = canonical(value);
         std::memcpy(target, &stored, 4);
       } else {
-        std::memcpy(target, &value, 4);
+        std::int64_t sum = value;
+        if ((keeps >> lane & 1) != 0) sum += static_cast<std::int32_t>(load_raw(warp, d[i].slot, 4, lane));
+        if (in.saturate) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);
+        store_raw(warp, d[i].slot, 4, lane, static_cast<std::uint32_t>(sum));
       }
     }
   }
@@ -254,8 +255,9 @@ void decode_product(Decoder& decoder) {
   out.from = suffixes.take_type();
   if (!shape_fits(shape, out.type) || bits(out.type) != bits(out.from)) decoder.unknown();
   const bool integer = !is_float(out.type);
-  if (integer ? d != Type::kS32 : d != Type::kF32 && d != Type::kF16) decoder.unknown();
-  if (out.saturate) decoder.fail("wgmma with .satfinite is not supported");
+  const bool half_sums = d == Type::kF16 && out.type != Type::kBF16 && out.type != Type::kTF32;
+  if (integer ? d != Type::kS32 : d != Type::kF32 && !half_sums) decoder.unknown();
+  if (out.saturate && !integer) decoder.unknown();
   out.strong = d == Type::kF16;
   out.handler = integer ? wgmma<std::int32_t> : wgmma<float>;
   out.kind = InstructionClass::kTensor;
@@ -297,7 +299,7 @@ bool decode_wgmma(Decoder& decoder) {
   if (decoder.base() != "wgmma") return false;
   Suffixes& suffixes = decoder.suffixes;
   if (suffixes.take("mma_async")) {
-    if (suffixes.has("sp")) decoder.unknown();
+    if (suffixes.has("sp")) decoder.fail("sparse products are not supported", decoder.ptx().opcode);
     decode_product(decoder);
     return true;
   }

@@ -82,6 +82,21 @@ TEST_CASE("conversions between floats") {
   CHECK(pair("cvt.rn.satfinite.e5m2x2.f32", "b16", 1, 1e9f) == 0x3c7b);
   CHECK(pair("cvt.rn.satfinite.relu.e4m3x2.f32", "b16", -1, 1) == 0x0038);
   CHECK(pair("cvt.rn.satfinite.e2m1x2.f32", "b16", 6, -1.5f) == 0x007b);
+  // Powers of two, 2^-127 to 2^127, and NaN: the sign is dropped, the rest truncated or rounded up.
+  CHECK(pair("cvt.rz.satfinite.ue8m0x2.f32", "b16", 3.0f, -0.75f) == 0x807e);
+  CHECK(pair("cvt.rp.satfinite.ue8m0x2.f32", "b16", 3.0f, 4.0f) == 0x8181);
+  CHECK(pair("cvt.rz.satfinite.ue8m0x2.f32", "b16", std::nanf(""), 0.0f) == 0xff00);
+  CHECK(pair("cvt.rp.satfinite.ue8m0x2.f32", "b16", INFINITY, 0x1p-130f) == 0xfe00);
+  CHECK(cvt("cvt.rz.satfinite.ue8m0x2.bf16x2", "b16", "b32", 0x40403f80) == 0x807f);
+  CHECK(cvt("cvt.rp.satfinite.ue8m0x2.bf16x2", "b16", "b32", 0x40403f80) == 0x817f);
+  CHECK(cvt("cvt.rn.bf16x2.ue8m0x2", "b32", "b16", 0x7f00) == 0x3f800040);
+  CHECK(cvt("cvt.rn.bf16x2.ue8m0x2", "b32", "b16", 0xfffe) == 0x7fff7f00);
+  CHECK(pair("cvt.rn.satfinite.e2m1x2.f32", "b16", -0.25f, 5.0f) == 0x0086);
+  CHECK(pair("cvt.rn.satfinite.e2m1x2.f32", "b16", std::nanf(""), -100.0f) == 0x007f);
+  CHECK(pair("cvt.rn.satfinite.e2m3x2.f32", "b16", 7.5f, -0.125f) == 0x1f21);
+  CHECK(pair("cvt.rn.satfinite.e3m2x2.f32", "b16", 29.0f, -0.0625f) == 0x1f21);
+  CHECK(cvt("cvt.rn.f16x2.e2m3x2", "b32", "b16", 0x1f21) == 0x4780b000);
+  CHECK(cvt("cvt.rn.f16x2.e3m2x2", "b32", "b16", 0x1f21) == 0x4f00ac00);
   CHECK(cvt("cvt.rn.f16x2.e4m3x2", "b32", "b16", 0x3801) == 0x3c001800);
   CHECK(cvt("cvt.rn.f16x2.e5m2x2", "b32", "b16", 0x3cfc) == 0x3c00fc00);
   CHECK(cvt("cvt.rn.satfinite.e4m3x2.f16x2", "b16", "b32", 0x3c007bff) == 0x387e);

@@ -100,6 +100,37 @@ TEST_CASE("ldmatrix, stmatrix and movmatrix") {
                    "-1;\nstmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%r2], {%r7};\nbar.warp.sync -1;\n"
                    "shl.b32 %r9, %t, 2;\nadd.u32 %r9, %r9, %r1;\nld.shared.u32 %r8, [%r9];\nst.global.u32 [%rd1], %r8;",
                {0}, 32);
+  // All numbers of matrices, rows in another order, each way turned or not.
+  for (const std::uint32_t count : {1u, 2u, 4u}) {
+    for (const bool load_turned : {false, true}) {
+      for (const bool store_turned : {false, true}) {
+        CAPTURE(count);
+        CAPTURE(load_turned);
+        CAPTURE(store_turned);
+        const std::string registers = count == 1 ? "{%r7}" : count == 2 ? "{%r7, %r8}" : "{%r7, %r8, %r9, %r10}";
+        std::string body = fill +
+                           ".shared .align 16 .b8 other[512];\nmov.u32 %r11, other;\nxor.b32 %r12, %t, 5;\n"
+                           "shl.b32 %r12, %r12, 4;\nadd.u32 %r12, %r12, %r1;\nshl.b32 %r13, %t, 4;\n"
+                           "add.u32 %r13, %r13, %r11;\nshl.b32 %r14, %t, 2;\nadd.u32 %r14, %r14, %r11;\n";
+        body += fmt::format("ldmatrix.sync.aligned.m8n8.x{}{}.shared.b16 {}, [%r12];\n", count,
+                            load_turned ? ".trans" : "", registers);
+        body += fmt::format("stmatrix.sync.aligned.m8n8.x{}{}.shared.b16 [%r13], {};\nbar.warp.sync -1;\n", count,
+                            store_turned ? ".trans" : "", registers);
+        for (std::uint32_t m = 0; m < count; ++m)
+          body += fmt::format("ld.shared.u32 %r15, [%r14+{0}];\nst.global.u32 [%rd1+{0}], %r15;\n", 128 * m);
+        const RunResult result = run_body(body, {0}, 32 * count);
+        INFO(describe(result.report));
+        REQUIRE(result.report.findings.empty());
+        for (std::uint32_t word = 0; word < 32 * count; ++word) {
+          const std::uint32_t m = word / 32, row = word / 4 % 8, column = word % 4 * 2;
+          const auto wanted = [&](std::uint32_t r, std::uint32_t c) {
+            return load_turned == store_turned ? value(m, r ^ 5, c) : value(m, c ^ 5, r);
+          };
+          REQUIRE(result.out[word] == (wanted(row, column) | wanted(row, column + 1) << 16));
+        }
+      }
+    }
+  }
   for (std::uint32_t lane = 0; lane < 32; ++lane) {
     const std::uint32_t i = lane / 4, j = 2 * (lane % 4);
     CHECK(plain.out[lane] == (value(2, i, j) | value(2, i, j + 1) << 16));

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 #include "emulator/harness.h"
@@ -26,6 +27,8 @@ struct Case {
   bool a_in_registers = false;
   bool adds = true;  // scale-d
   int a_scale = 1, b_scale = 1;
+  std::int64_t start = 1;  // of the sums
+  bool saturates = false;
 };
 
 int bytes_of(const std::string& type) {
@@ -47,7 +50,7 @@ struct Strides {
 };
 
 Strides strides_of(const Layout& layout) {
-  if (layout.turned) return layout.swizzle == 0 ? Strides{128, 256} : Strides{2048, 1024};
+  if (layout.turned) return layout.swizzle == 0 ? Strides{128, 256} : Strides{16 * layout.swizzle, 8 * layout.swizzle};
   // 32 bytes along K: two core matrices, or part of one swizzled line.
   return layout.swizzle == 0 ? Strides{128, 256} : Strides{16, 8 * layout.swizzle};
 }
@@ -58,8 +61,9 @@ int place(const Layout& layout, int row, int k, int size) {
   int at;
   if (layout.turned && layout.swizzle == 0) {
     at = row % 8 * 2 + row / 8 * by.stride + k % 8 * 16 + k / 8 * by.leading;
-  } else if (layout.turned) {  // 128-byte lines of 64 elements
-    at = row % 64 * 2 + row / 64 * by.leading + k % 8 * 128 + k / 8 * by.stride;
+  } else if (layout.turned) {
+    const int line = layout.swizzle / 2;  // elements
+    at = row % line * 2 + row / line * by.leading + k % 8 * layout.swizzle + k / 8 * by.stride;
   } else if (layout.swizzle == 0) {
     at = row % 8 * 16 + row / 8 * by.stride + k * size / 16 * by.leading + k * size % 16;
   } else {
@@ -119,17 +123,20 @@ void check(const Case& c) {
       "ld.global.v4.u32 {{%w0, %w1, %w2, %w3}}, [%rd8+{0}];\nsetp.eq.u32 %p2, 0, {4};\n",
       2 * kPart, kPart / 16, descriptor_fields(c.a_layout), descriptor_fields(c.b_layout), c.adds ? 0 : 1);
   for (int i = 0; i < registers; ++i)
-    body += fmt::format("mov.b32 %c{}, {};\n", i, integer ? "1" : half ? "0x3c003c00" : "0f3F800000");
+    body += fmt::format("mov.b32 %c{}, {};\n", i,
+                        integer ? std::to_string(c.start)
+                        : half  ? "0x3c003c00"
+                                : "0f3F800000");
   if (c.a_in_registers) a_operand = "{%w0, %w1, %w2, %w3}";
   std::string scales;
   if (!integer) scales = fmt::format(", {}, {}", c.a_scale, c.b_scale);
   if (size == 2 && !c.a_in_registers) scales += fmt::format(", {}", c.a_layout.turned ? 1 : 0);
   if (size == 2) scales += fmt::format(", {}", c.b_layout.turned ? 1 : 0);
   body += fmt::format(
-      "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n{}k{}.{}.{}.{} {{{}}}, {}, %rd7, %p2{};\n"
+      "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n{}k{}{}.{}.{}.{} {{{}}}, {}, %rd7, %p2{};\n"
       "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nmul.wide.u32 %rd9, %t, {};\n"
       "add.u64 %rd9, %rd9, %rout;\n",
-      c.n, k, c.d, c.a, c.b, list, a_operand, scales, registers * 4);
+      c.n, k, c.saturates ? ".satfinite" : "", c.d, c.a, c.b, list, a_operand, scales, registers * 4);
   for (int i = 0; i < registers; ++i) body += fmt::format("st.global.b32 [%rd9+{}], %c{};\n", 4 * i, i);
   const RunResult result = run_body(body, in, static_cast<std::size_t>(128 * registers), 128);
   INFO(describe(result.report));
@@ -139,7 +146,7 @@ void check(const Case& c) {
     for (int i = 0; i < sums; ++i) {
       const int lane = thread % 32, row = thread / 32 * 16 + lane / 4 + 8 * (i / 2 % 2);
       const int column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
-      int wanted = c.adds ? 1 : 0;
+      std::int64_t wanted = c.adds ? c.start : 0;
       for (int p = 0; p < k; ++p)
         wanted += c.a_scale * c.b_scale * a[static_cast<std::size_t>(row * k + p)] *
                   b[static_cast<std::size_t>(column * k + p)];
@@ -148,7 +155,9 @@ void check(const Case& c) {
                            : half
                                ? static_cast<double>(half_to_float(static_cast<std::uint16_t>(raw >> (16 * (i % 2)))))
                                : static_cast<double>(float_of(raw));
-      REQUIRE(found == wanted);
+      if (c.saturates) wanted = std::clamp<std::int64_t>(wanted, INT32_MIN, INT32_MAX);
+      if (integer) wanted = static_cast<std::int32_t>(wanted);
+      REQUIRE(found == static_cast<double>(wanted));
     }
   }
 }
@@ -175,7 +184,7 @@ TEST_CASE("wgmma with operands in every swizzle, turned, in registers") {
     check({.d = "f32", .a = "tf32", .b = "tf32", .n = 8, .b_layout = {swizzle}, .a_in_registers = true});
     check({.d = "f16", .a = "f16", .b = "f16", .n = 40, .b_layout = {swizzle}, .a_in_registers = true});
   }
-  for (int swizzle : {0, 128}) {
+  for (int swizzle : {0, 32, 64, 128}) {
     check({.d = "f32", .a = "bf16", .b = "bf16", .n = 64, .a_layout = {swizzle, true}, .b_layout = {swizzle, true}});
     check({.d = "f32", .a = "f16", .b = "f16", .n = 128, .b_layout = {swizzle, true}, .a_in_registers = true});
     check({.d = "f16", .a = "f16", .b = "f16", .n = 64, .a_layout = {swizzle, true}});
@@ -188,4 +197,32 @@ TEST_CASE("wgmma's scales") {
   check({.d = "f32", .a = "f16", .b = "f16", .a_scale = -1});
   check({.d = "f32", .a = "tf32", .b = "tf32", .b_scale = -1});
   check({.d = "f16", .a = "f16", .b = "f16", .a_scale = -1, .b_scale = -1});
+}
+
+TEST_CASE("wgmma's integer sums wrap, or saturate") {
+  for (const std::int64_t start : {std::int64_t{INT32_MAX - 3}, std::int64_t{INT32_MIN + 3}}) {
+    check({.d = "s32", .a = "s8", .b = "s8", .start = start});
+    check({.d = "s32", .a = "s8", .b = "s8", .start = start, .saturates = true});
+    check({.d = "s32", .a = "s8", .b = "u8", .a_in_registers = true, .start = start, .saturates = true});
+  }
+}
+
+TEST_CASE("wgmma reads what threads stored behind a proxy fence only") {
+  const auto body = [](const std::string& between) {
+    return ".shared .align 1024 .b8 s[4096];\n.reg .b32 %c<8>;\nmov.u32 %r1, s;\nshl.b32 %r2, %t, 5;\n"
+           "add.u32 %r2, %r2, %r1;\nst.shared.v4.u32 [%r2], {0, 0, 0, 0};\nst.shared.v4.u32 [%r2+16], {0, 0, 0, 0};\n" +
+           between +
+           "shr.u32 %r5, %r1, 4;\ncvt.u64.u32 %rd6, %r5;\nor.b64 %rd6, %rd6, 0x1000080000;\nsetp.eq.u32 %p2, 0, 1;\n"
+           "wgmma.fence.sync.aligned;\nwgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%c0, %c1, %c2, %c3}, %rd6, "
+           "%rd6, %p2, 1, 1, 0, 0;\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n";
+  };
+  const auto findings = [&](const std::string& between) { return run_body(body(between), {0}, 1, 128).report; };
+  const Report good = findings("fence.proxy.async.shared::cta;\nbar.sync 0;\n");
+  INFO(describe(good));
+  CHECK(good.findings.empty());
+  const Report unfenced = findings("bar.sync 0;\n"), racing = findings("fence.proxy.async.shared::cta;\n");
+  REQUIRE(unfenced.findings.size() == 1);
+  CHECK(unfenced.findings[0].kind == FindingKind::kProxyFence);
+  REQUIRE(!racing.findings.empty());
+  CHECK(racing.findings[0].kind == FindingKind::kSharedRace);
 }
