@@ -166,11 +166,14 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
   return (!rows_known || rows == consumer.rows) && enough_rows(rows, shape);
 }
 
-// A team of threads makes all columns of a row: few long rows would leave most of the device idle.
 bool Inlining::enough_rows(const std::vector<bool>& rows, const Shape& shape) const {
   IndexExpr row_count = 1, columns = 1;
   for (std::size_t d = 0; d < shape.size(); ++d) (rows[d] ? row_count : columns) *= shape[d];
-  return value_at_hint(columns, graph_.symbols) <= kLongRow || value_at_hint(row_count, graph_.symbols) >= kFewRows;
+  return are_enough_rows(value_at_hint(row_count, graph_.symbols), value_at_hint(columns, graph_.symbols));
+}
+
+bool are_enough_rows(std::int64_t rows, std::int64_t columns) {
+  return columns <= kLongRow || rows >= kFewRows;
 }
 
 ValueId resolve_tuple(const Graph& graph, ValueId value) {

@@ -35,6 +35,9 @@ struct Inlined {
 // operations (a function is 8).
 inline constexpr int kCheapWindow = 64;
 
+// A team of threads makes all columns of a row: few long rows would leave most of a device idle.
+bool are_enough_rows(std::int64_t rows, std::int64_t columns);
+
 class Inlining {
  public:
   Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs);

@@ -15,9 +15,9 @@ namespace fusec {
 struct KernelOutput {
   ValueId value;
   TensorType type;
-  std::vector<std::uint32_t> axes;  // of the pool; as lowered, their extents are the type's shape
+  std::vector<std::uint32_t> axes;  // of the pool; as lowered, their extents are the shape of the largest output
   ExprId expr;                      // in compute_type(type.dtype); the store rounds to the dtype
-  std::vector<IndexExpr> index;     // where `expr` is stored, over `axes`: as lowered, the axes themselves
+  std::vector<IndexExpr> index;     // where `expr` is stored, over `axes`: as lowered, the axes themselves, or some
 };
 
 // An expression that is a graph value at some index: where its readable name comes from.
@@ -26,7 +26,8 @@ struct NamedExpr {
   ValueId value;
 };
 
-// All outputs have one shape and the same axes.
+// All outputs have the same axes. In a kernel of rows (analysis/shared_space.h) an output may have an element a row only:
+// its index then names the axes of rows alone, and it is stored once for them.
 struct Kernel {
   ExprPool pool;
   std::vector<KernelOutput> outputs;

@@ -8,6 +8,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/shared_space.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/type.h"
@@ -44,6 +45,9 @@ class GroupLowering {
     bool joined = false;  // several contractions, or one that is read at other indices: if its form allows
     std::vector<bool> rows;
     std::set<ValueId> reads;
+    ValueId space = kNone;                   // the value whose shape the kernel runs over
+    std::map<ValueId, DimsInSpace> smaller;  // values that have an element a row, or other dimensions of extent 1
+    std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
   };
 
   struct Built {
@@ -86,7 +90,7 @@ class GroupLowering {
   // May `v` be made by the kernel of `unit`, reading what it makes from registers?
   bool may_join(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
     if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs) return false;
-    if (graph_.tensor(unit.values[0]).shape != graph_.tensor(v).shape) return false;
+    if (!unit.on_trial.empty() || graph_.tensor(unit.space).shape != graph_.tensor(v).shape) return false;
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested) return false;
     if (mine.contraction || unit.contraction) {
@@ -104,6 +108,41 @@ class GroupLowering {
     if (!reads_unit) return shares && mine.reduces == unit.reduces;
     // What is read of the unit is read at the same index, or is cheap enough to compute anew.
     return reads_are_simple(v, unit, mine);
+  }
+
+  // May `v`, though of another shape or reading the unit's rows elsewhere, be made by its kernel, if that will be rows
+  // throughout?
+  bool may_try_rows(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs) return false;
+    if (not_rows_.contains(v)) return false;
+    const Inlined& mine = inlining_.inlined(v);
+    if (mine.contraction || mine.nested || unit.contraction || unit.nested) return false;
+    if (!mine.reduces && !unit.reduces) return false;
+    bool together = false;
+    for (const ValueId r : reads) {
+      together = together || contains(unit, r) || unit.reads.contains(r);
+      if (contains(unit, r) && inlining_.inlined(r).cost > kCheapWindow) return false;
+    }
+    if (!together) return false;
+    return graph_.tensor(unit.space).shape == graph_.tensor(v).shape ||
+           dims_in_space(graph_, inlining_, v, unit.space) || dims_in_space(graph_, inlining_, unit.space, v);
+  }
+
+  // Where `v`, new in the unit, runs in its space; a larger value makes a larger space.
+  void find_place(Unit& unit, ValueId v) const {
+    if (graph_.tensor(unit.space).shape == graph_.tensor(v).shape) return;
+    if (auto dims = dims_in_space(graph_, inlining_, v, unit.space)) {
+      unit.smaller[v] = std::move(*dims);
+      return;
+    }
+    const DimsInSpace dims = *dims_in_space(graph_, inlining_, unit.space, v);
+    for (const ValueId old : unit.values) {
+      DimsInSpace& place = unit.smaller[old];
+      if (place.empty())
+        for (std::size_t d = 0; d < graph_.tensor(old).shape.size(); ++d) place.push_back(static_cast<int>(d));
+      for (int& d : place) d = d == kUnitDim ? kUnitDim : dims[static_cast<std::size_t>(d)];
+    }
+    unit.space = v;
   }
 
   bool reads_are_simple(ValueId v, const Unit& unit, const Inlined& mine) const {
@@ -170,8 +209,14 @@ class GroupLowering {
       for (const ValueId r : reads)
         if (const auto it = made_by.find(r); it != made_by.end() && it->second >= u && !contains(units_[u], r))
           ready = false;
-      if (!ready || !may_join(units_[u], v, reads)) continue;
+      if (!ready) continue;
+      const bool joins = may_join(units_[u], v, reads);
+      if (!joins && !may_try_rows(units_[u], v, reads)) continue;
       Unit& unit = units_[u];
+      if (!joins) {
+        find_place(unit, v);
+        unit.on_trial.push_back(v);
+      }
       unit.values.push_back(v);
       const std::set<ValueId> now = reads_of(v, &unit);
       unit.reads.insert(now.begin(), now.end());
@@ -190,7 +235,9 @@ class GroupLowering {
                       .nested = mine.nested,
                       .joined = mine.joined,
                       .rows = mine.rows,
-                      .reads = reads});
+                      .reads = reads,
+                      .space = v,
+                      .smaller = {}});
     return units_.size() - 1;
   }
 
@@ -209,6 +256,10 @@ class GroupLowering {
       } else if (unit.kind == LoweredUnit::Kind::kKernel) {
         std::optional<Built> built = build_kernel(unit);
         if (!built || (unit.joined && part_products(unit, *built))) return std::nullopt;
+        if (!unit.on_trial.empty() && !is_rows_throughout(built->kernel)) {
+          not_rows_.insert(unit.on_trial.back());
+          return std::nullopt;
+        }
         lowered.kernel = std::move(built->kernel);
       }
       result.push_back(std::move(lowered));
@@ -288,12 +339,14 @@ class GroupLowering {
     ExprPool raw(graph_.symbols);
     std::vector<IndexExpr> index;
     std::vector<std::uint32_t> axes;
-    for (const Dim& extent : graph_.tensor(unit.values[0]).shape) {
+    for (const Dim& extent : graph_.tensor(unit.space).shape) {
       axes.push_back(raw.new_axis(extent));
       index.push_back(IndexExpr::axis(axes.back()));
     }
     std::vector<ExprId> outputs;
-    for (const ValueId v : unit.values) outputs.push_back(raw.load(v, graph_.tensor(v).dtype, index));
+    for (const ValueId v : unit.values)
+      outputs.push_back(
+          raw.load(v, graph_.tensor(v).dtype, index_of(unit, v, [&](std::size_t d) { return index[d]; })));
     std::vector<ExprId> replaced_by(raw.size(), kNoExpr);
     std::map<ValueId, std::size_t> copies;
     std::set<NodeId> members;
@@ -339,11 +392,23 @@ class GroupLowering {
     for (const std::uint32_t a : axes) new_axes.push_back(copier.copy_axis(a));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
-      for (const std::uint32_t a : new_axes) output.index.push_back(IndexExpr::axis(a));
+      output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);
     return built;
+  }
+
+  // The index of a value at a point of the unit's space.
+  template <typename IndexAt>
+  std::vector<IndexExpr> index_of(const Unit& unit, ValueId v, IndexAt index_at) const {
+    std::vector<IndexExpr> index;
+    const auto smaller = unit.smaller.find(v);
+    for (std::size_t d = 0; d < graph_.tensor(v).shape.size(); ++d) {
+      const int at = smaller == unit.smaller.end() ? static_cast<int>(d) : smaller->second[d];
+      index.push_back(at == kUnitDim ? IndexExpr(0) : index_at(static_cast<std::size_t>(at)));
+    }
+    return index;
   }
 
   // What is loaded of a constant whose elements are all one number needs no memory; kNoExpr for other constants.
@@ -374,7 +439,8 @@ class GroupLowering {
   bool round_intermediates_;
   Inlining inlining_;
   std::vector<Unit> units_;
-  std::set<ValueId> alone_;  // products that share no kernel with others
+  std::set<ValueId> alone_;     // products that share no kernel with others
+  std::set<ValueId> not_rows_;  // values with which a kernel was not rows throughout
   bool no_sharing_ = false;
 };
 

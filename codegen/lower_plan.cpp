@@ -86,7 +86,7 @@ class PlanLowering {
 
   void add_kernel(const Kernel& kernel) {
     for (const KernelOutput& output : kernel.outputs) claim(output.value);
-    if (nothing_in(kernel.outputs.at(0).value)) return;
+    if (std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); })) return;
     KernelSignature signature = signature_of(kernel, graph_);
     auto [it, fresh] = made_.try_emplace(std::move(signature.text));
     Made& made = it->second;

@@ -133,11 +133,26 @@ Kernel split_axis(const Kernel& kernel, std::uint32_t axis, std::int64_t q) {
   });
 }
 
+bool is_indexed_by(const KernelOutput& output, std::uint32_t axis) {
+  return std::ranges::any_of(output.index, [&](const IndexExpr& e) {
+    return std::ranges::any_of(variables_of(e), [&](const Variable v) {
+      return v == Variable{Variable::Kind::kAxis, axis};
+    });
+  });
+}
+
+// Some output runs along one of the axes and not along the other.
+bool parts_an_output(const Kernel& kernel, std::uint32_t a, std::uint32_t b) {
+  return std::ranges::any_of(kernel.outputs,
+                             [&](const KernelOutput& o) { return is_indexed_by(o, a) != is_indexed_by(o, b); });
+}
+
 // Neighbouring columns as one axis, where accesses allow it.
 Kernel merge_columns(Kernel kernel, const Graph& graph, std::size_t row_count) {
   for (std::size_t i = kernel.outputs[0].axes.size(); i-- > row_count + 1;) {
     const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
     if (!is_positive(kernel.pool.extent(axes[i]), kernel.pool.bounds())) continue;
+    if (parts_an_output(kernel, axes[i - 1], axes[i])) continue;
     Kernel merged = merge_pair(kernel, i - 1);
     if (count_divisions(merged, graph) <= count_divisions(kernel, graph)) kernel = std::move(merged);
   }
@@ -152,6 +167,13 @@ std::set<std::uint32_t> row_axes(const Kernel& kernel, const std::vector<ExprId>
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutput& output) {
+  std::vector<std::uint32_t> without;
+  for (const std::uint32_t a : form.columns)
+    if (!form.kernel.pool.extent(a).is(1) && !is_indexed_by(output, a)) without.push_back(a);
+  return without;
+}
 
 std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   Kernel kernel = drop_unit_axes(original);

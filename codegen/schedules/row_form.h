@@ -19,6 +19,9 @@ struct RowForm {
   std::vector<ExprId> reductions;  // those that depend on rows alone
 };
 
+// The columns along which the output does not run: it is stored where they are 0.
+std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutput& output);
+
 // Nothing where no reduction depends on output axes alone.
 std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
 

@@ -145,7 +145,11 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, const Layout& lay
     if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
   }
   if (shared) split.reduction_width = vector_width(form, graph, reduced[0], bodies, false);
-  if (!form.columns.empty())
+  const bool ragged = std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
+    const std::size_t lacking = columns_without(form, output).size();
+    return lacking != 0 && lacking != form.columns.size();
+  });
+  if (!form.columns.empty() && !ragged)
     split.column_width = vector_width(form, graph, form.columns.back(), roots_of(form.kernel), true);
   RowForm result;
   std::vector<std::uint32_t> new_reduced;
@@ -232,10 +236,11 @@ class RowEmitter {
     } else {
       emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
       emitter_.emit_independent(roots_of(form_.kernel));
-      if (form_.columns.empty())
-        store_row();
-      else
-        store_columns();
+      std::vector<const KernelOutput*> of_row, of_columns;
+      for (const KernelOutput& output : form_.kernel.outputs)
+        (columns_without(form_, output).size() == columns_with_extent() ? of_row : of_columns).push_back(&output);
+      if (!of_row.empty()) store_row(of_row);
+      if (!of_columns.empty()) store_columns(of_columns);
     }
     KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads);
     source.grid[0] =
@@ -377,28 +382,49 @@ class RowEmitter {
     emitter_.define(a.reduction, emitter_.result(a));
   }
 
-  void store_row() {
-    const std::vector<std::string> values = emitter_.emit(roots_of(form_.kernel));
+  using Outputs = std::vector<const KernelOutput*>;
+
+  static std::vector<ExprId> roots_of_outputs(const Outputs& outputs) {
+    std::vector<ExprId> roots;
+    for (const KernelOutput* output : outputs) roots.push_back(output->expr);
+    return roots;
+  }
+
+  std::size_t columns_with_extent() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(form_.columns, [&](std::uint32_t a) { return !form_.kernel.pool.extent(a).is(1); }));
+  }
+
+  // Outputs with an element a row.
+  void store_row(const Outputs& outputs) {
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
     writer_.open(active_.empty() ? fmt::format("if ({} == 0)", part_)
                                  : fmt::format("if ({} == 0 && {})", part_, active_));
-    store_scalars(values);
+    for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
     writer_.close();
   }
 
-  void store_scalars(const std::vector<std::string>& values) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const KernelOutput& output = form_.kernel.outputs[i];
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), form_.kernel.pool.bounds());
-      writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
-    }
+  void store_scalar(const KernelOutput& output, const std::string& value) {
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), form_.kernel.pool.bounds());
+    writer_.line(store_text(writer_, output, emitter_.index(at), value));
   }
 
-  void store_columns() {
+  // In the loop over columns: an output that lacks some of them is stored where these are 0.
+  void store_where_it_runs(const KernelOutput& output, const std::string& value) {
+    std::string condition;
+    for (const std::uint32_t a : columns_without(form_, output))
+      condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", emitter_.index(IndexExpr::axis(a)));
+    if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+    store_scalar(output, value);
+    if (!condition.empty()) writer_.close();
+  }
+
+  void store_columns(const Outputs& outputs) {
     std::vector<std::uint32_t> axes = form_.columns;
     const int width = split_.column_width;
     const std::uint32_t lane_axis = axes.back();
     if (width > 1) axes.pop_back();
-    const std::vector<ExprId> roots = roots_of(form_.kernel);
+    const std::vector<ExprId> roots = roots_of_outputs(outputs);
     if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
     const ExprEmitter::Mark outside = emitter_.mark();
     open_loop(axes, "j");
@@ -407,8 +433,8 @@ class RowEmitter {
       const std::string e = writer_.unique("e");
       loads.declare(roots, e);
       std::vector<VectorStore> stores;
-      for (const KernelOutput& output : form_.kernel.outputs)
-        stores.push_back(VectorStore::plan(emitter_, output, lane_axis, width));
+      for (const KernelOutput* output : outputs)
+        stores.push_back(VectorStore::plan(emitter_, *output, lane_axis, width));
       emitter_.emit_independent(roots);
       writer_.line("#pragma unroll");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
@@ -421,7 +447,8 @@ class RowEmitter {
       for (VectorStore& store : stores) store.finish(emitter_);
       emitter_.load_text = nullptr;
     } else {
-      store_scalars(emitter_.emit(roots));
+      const std::vector<std::string> values = emitter_.emit(roots);
+      for (std::size_t i = 0; i < outputs.size(); ++i) store_where_it_runs(*outputs[i], values[i]);
     }
     emitter_.rewind(outside);
     writer_.close();
