@@ -1,9 +1,7 @@
 // Made by fusec from "* / "model" ? ?/..#error" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   model_error_0_add_mul_tanh_v_add_and_1_more
-//       reads float, x" + y,   216 B; writes a.b 96 B
-//   model_error_1_exp_v_sum
-//       reads a.b 96 B; writes %s %d $0 {} 16 B
+//   model_error_0_add_mul_tanh_v_add_and_3_more
+//       reads float, x" + y,   216 B; writes a.b, %s %d $0 {} 112 B
 //
 // Sizes are at int = 4.
 
@@ -13,6 +11,45 @@ namespace {
 #if defined(__NVCC__) || defined(__CUDACC_RTC__)
 #pragma nv_diag_suppress 177
 #endif
+
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
+
+// A value from the lane `mask` away.
+template <class T>
+__device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+__device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
+}
+
+// Every lane gets the result; the order of combination is fixed.
+template <class Combine, class T>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
 
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
@@ -69,49 +106,58 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- model_error_0_add_mul_tanh_v_add_and_1_more ---------------------------------------------------------
+// ---- model_error_0_add_mul_tanh_v_add_and_3_more ---------------------------------------------------------
 // * / __syncthreads(); / * = add(float, x" + y)
 // line.break. = mul(* / __syncthreads(); / *,  )
 // threadIdx = tanh(line.break.)
 // gr....e .. = add(threadIdx, float)
 // a.b = neg(gr....e ..)
-// writes a.b: float32[int, 6]
-extern "C" __global__ void __launch_bounds__(256)
-model_error_0_add_mul_tanh_v_add_and_1_more(const float* __restrict__ float_v, const float* __restrict__ x_y, const float* __restrict__ x,
-         float* __restrict__ a_b, const int int_v) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= (int_v * 3)) return;
-  const int j = t % 3;
-  const int rest = t / 3;
-  const Words<2> float_w = load_words<2>(float_v + (rest * 6 + j * 2));
-  const Words<2> x_y_w = load_words<2>(x_y + (rest * 6 + j * 2));
-  const Words<2> w = load_words<2>(x + (j * 2));
-  Words<2> a_b_w = {};
-#pragma unroll
-  for (int e = 0; e < 2; ++e) {
-    const float float_v_2 = __uint_as_float(element<32>(float_w, e));
-    const float syncthreads_2 = float_v_2 + __uint_as_float(element<32>(x_y_w, e));
-    const float line_break = syncthreads_2 * __uint_as_float(element<32>(w, e));
-    const float threadIdx_v = tanhf(line_break);
-    const float gr_e = threadIdx_v + float_v_2;
-    put_element<32>(a_b_w, e, __float_as_uint(-gr_e));
-  }
-  store_words(a_b + (rest * 6 + j * 2), a_b_w);
-}
-
-// ---- model_error_1_exp_v_sum -----------------------------------------------------------------------------
 // a_b = exp(a.b)
 // %s %d $0 {} = sum(a_b)
+// writes a.b: float32[int, 6]
 // writes %s %d $0 {}: float32[int]
 extern "C" __global__ void __launch_bounds__(256)
-model_error_1_exp_v_sum(const float* __restrict__ a_b, float* __restrict__ s_d_0, const int int_v) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= int_v) return;
+model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, const float* __restrict__ x_y, const float* __restrict__ x,
+         float* __restrict__ a_b, float* __restrict__ s_d_0, const int int_v) {
+  const int lane = threadIdx.x % 32;
+  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  if (row >= int_v) return;
   float s_d_0_2 = 0.0f;
-  for (int k = 0; k < 6; ++k) {
-    s_d_0_2 += expf(a_b[t * 6 + k]);
+  for (int k = lane; k < 3; k += 32) {
+    const Words<2> float_w = load_words<2>(float_v + (row * 6 + k * 2));
+    const Words<2> x_y_w = load_words<2>(x_y + (row * 6 + k * 2));
+    const Words<2> w = load_words<2>(x + (k * 2));
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const float float_v_2 = __uint_as_float(element<32>(float_w, e));
+      const float syncthreads_2 = float_v_2 + __uint_as_float(element<32>(x_y_w, e));
+      const float line_break = syncthreads_2 * __uint_as_float(element<32>(w, e));
+      const float threadIdx_v = tanhf(line_break);
+      const float gr_e = threadIdx_v + float_v_2;
+      const float a_b_2 = -gr_e;
+      s_d_0_2 += expf(a_b_2);
+    }
   }
-  s_d_0[t] = s_d_0_2;
+  s_d_0_2 = warp_reduce(s_d_0_2, Sum{});
+  if (lane == 0) {
+    s_d_0[row] = s_d_0_2;
+  }
+  for (int j = lane; j < 3; j += 32) {
+    const Words<2> float_w_2 = load_words<2>(float_v + (row * 6 + j * 2));
+    const Words<2> x_y_w_2 = load_words<2>(x_y + (row * 6 + j * 2));
+    const Words<2> w_2 = load_words<2>(x + (j * 2));
+    Words<2> a_b_w = {};
+#pragma unroll
+    for (int e_2 = 0; e_2 < 2; ++e_2) {
+      const float float_v_3 = __uint_as_float(element<32>(float_w_2, e_2));
+      const float syncthreads_3 = float_v_3 + __uint_as_float(element<32>(x_y_w_2, e_2));
+      const float line_break_2 = syncthreads_3 * __uint_as_float(element<32>(w_2, e_2));
+      const float threadIdx_v_2 = tanhf(line_break_2);
+      const float gr_e_2 = threadIdx_v_2 + float_v_3;
+      put_element<32>(a_b_w, e_2, __float_as_uint(-gr_e_2));
+    }
+    store_words(a_b + (row * 6 + j * 2), a_b_w);
+  }
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -229,20 +275,15 @@ cudaError_t model_error_launch(model_error_context* ctx, const model_error_args*
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // * / __syncthreads(); / *, line.break., threadIdx, gr....e .., a.b
-  status = launch(reinterpret_cast<const void*>(model_error_0_add_mul_tanh_v_add_and_1_more), floor_div(3 * n.int_v + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+  // * / __syncthreads(); / *, line.break., threadIdx, gr....e .., a.b, a_b, %s %d $0 {}
+  status = launch(reinterpret_cast<const void*>(model_error_0_add_mul_tanh_v_add_and_3_more), floor_div(n.int_v + 7, 8), 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->float_v),
                   static_cast<const void*>(args->x_y),
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->a_b),
-                  static_cast<int>(n.int_v));
-  if (status != cudaSuccess) return complain(ctx, status, "model_error_0_add_mul_tanh_v_add_and_1_more could not be launched");
-  // a_b, %s %d $0 {}
-  status = launch(reinterpret_cast<const void*>(model_error_1_exp_v_sum), floor_div(n.int_v + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->a_b),
                   static_cast<void*>(args->s_d_0),
                   static_cast<int>(n.int_v));
-  if (status != cudaSuccess) return complain(ctx, status, "model_error_1_exp_v_sum could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "model_error_0_add_mul_tanh_v_add_and_3_more could not be launched");
   return cudaSuccess;
 }
 
