@@ -204,7 +204,9 @@ int run_ptx(const Arguments& a) {
   command.options.sample_blocks = a.sample_blocks;
   KernelProfile profile;
   profile.kernel = a.kernel;
-  profile.report = emulator::run_ptx_command(command);
+  const emulator::PtxReport report = emulator::run_ptx_command(command);
+  profile.report = report;
+  profile.least_bytes = static_cast<std::int64_t>(report.least_bytes);
   const bool good = profile.report.findings.empty();
   if (!good) fmt::print(stderr, "{}", emulator::describe(profile.report));
   if (!a.profile.empty()) {

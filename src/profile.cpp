@@ -20,6 +20,7 @@ std::string profile_text(const std::vector<KernelProfile>& profiles) {
       text += fmt::format(" {:>9} {:>6} {:>7}  {:.0f}% ({} blocks, by {})", p.cost->registers, p.cost->spill_bytes,
                           p.cost->shared_bytes, 100 * p.cost->occupancy.fraction, p.cost->occupancy.blocks,
                           name(p.cost->occupancy.limit));
+    if (p.report.sampled) text += fmt::format("  (of {} of {} blocks)", c.blocks, p.report.grid_blocks);
     text += "\n";
   }
   return text;
@@ -59,6 +60,7 @@ std::string profile_json(const std::vector<KernelProfile>& profiles) {
                               {"tensor_multiply_adds", c.tensor_multiply_adds},
                               {"barriers", c.barriers},
                               {"findings", p.report.findings.size()}});
+    if (p.report.sampled) out["kernels"].back()["sample"] = {{"blocks", c.blocks}, {"of", p.report.grid_blocks}};
     if (p.cost) out["kernels"].back()["resources"] = resources_json(*p.cost);
   }
   return out.dump(2) + "\n";

@@ -58,14 +58,21 @@ def check_emitted(fusec, path, strategy, scratch):
 def check_profile(fusec_run, name, scratch):
     """False where NVRTC is missing."""
     path = os.path.join(scratch, "profile.json")
-    process = golden_models.run([fusec_run, os.path.join(golden_models.FOLDER, name + ".json"), "--random=1", "--json",
-                                 "--device=emulator", "--profile=" + path], good=(0, 3))
-    if golden_models.lacks_nvrtc(process):
-        return False
-    if process.returncode:
-        raise Failure(process.stderr.decode("utf-8", "replace")[-1500:])
-    with open(path, encoding="utf-8") as f:
-        check(json.load(f), "profile", name)
+    for sampled in (False, True):
+        process = golden_models.run([fusec_run, os.path.join(golden_models.FOLDER, name + ".json"), "--random=1",
+                                     "--json", "--device=emulator", "--profile=" + path] +
+                                    ["--sample-blocks=1"] * sampled, good=(0, 3))
+        if golden_models.lacks_nvrtc(process):
+            return False
+        if process.returncode:
+            raise Failure(process.stderr.decode("utf-8", "replace")[-1500:])
+        with open(path, encoding="utf-8") as f:
+            profile = json.load(f)
+        check(profile, "profile", name)
+        for kernel in profile["kernels"]:
+            sample = kernel.get("sample")
+            if sample and (not sampled or sample["blocks"] != 1 or sample["of"] < 2):
+                raise Failure(f"{name}: {kernel['name']} is a sample of {sample}")
     return True
 
 

@@ -208,7 +208,7 @@ void packed(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 template <class T>
 void with_carry(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const bool carry_in = (in.mode & 1) != 0, carry_out = (in.mode & 2) != 0, subtract = (in.mode & 4) != 0;
-  const int product = in.mode >> 4;  // 0 none, 1 low, 2 high
+  const int product = in.mode >> 4;  // 0 none, 1 low, 2 high, 3 high and signed
   const Lanes<T> a = load_lanes<T>(warp, in.a), b = load_lanes<T>(warp, in.b);
   Lanes<T> c{};
   if (product != 0) c = load_lanes<T>(warp, in.c);
@@ -216,7 +216,10 @@ void with_carry(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane) {
     T x = a.at[lane], y = b.at[lane];
     if (product != 0) {
-      x = product == 1 ? wrap_mul(x, y) : high_mul(x, y);
+      using Signed = std::make_signed_t<T>;
+      x = product == 1   ? wrap_mul(x, y)
+          : product == 2 ? high_mul(x, y)
+                         : static_cast<T>(high_mul(static_cast<Signed>(x), static_cast<Signed>(y)));
       y = c.at[lane];
     }
     const UnsignedWide128 carry = carry_in ? (warp.carry >> lane & 1) : 0;
@@ -248,15 +251,14 @@ bool decode_carry(Decoder& decoder) {
   if (!is_integer(type) || (bits(type) != 32 && !wide)) decoder.unknown();
   decoder.expect_operands(product != 0 ? 4 : 3, product != 0 ? 4 : 3);
   out.kind = InstructionClass::kInteger;
+  // The low half of a product has no sign; the high half does. The carry is that of the bits.
+  if (is_signed(type) && product == 2) product = 3;
   out.mode = static_cast<std::uint16_t>((in_carry ? 1 : 0) | (out_carry ? 2 : 0) | (base.starts_with("sub") ? 4 : 0) |
                                         (product << 4));
-  // The low half of a product has no sign; the high half does.
-  const bool sign = is_signed(type) && product == 2;
   if (wide)
     out.handler = with_carry<std::uint64_t>;
   else
     out.handler = with_carry<std::uint32_t>;
-  if (sign) decoder.fail("signed high products with carry are not supported");
   out.d = decoder.destination(decoder.operand(0), bytes(type));
   out.a = decoder.source(decoder.operand(1), type);
   out.b = decoder.source(decoder.operand(2), type);
@@ -318,7 +320,12 @@ void mul24(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Lanes<std::uint32_t> result;
   for (int lane = 0; lane < kLanes; ++lane) {
     const std::int64_t product = extend(a.at[lane]) * extend(b.at[lane]);
-    result.at[lane] = static_cast<std::uint32_t>(high ? product >> 16 : product) + c.at[lane];
+    if (in.saturate) {  // .hi.s32: bits 47 to 16 of the product are a signed number of 32 bits
+      const std::int64_t sum = (product >> 16) + static_cast<std::int32_t>(c.at[lane]);
+      result.at[lane] = static_cast<std::uint32_t>(std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX));
+    } else {
+      result.at[lane] = static_cast<std::uint32_t>(high ? product >> 16 : product) + c.at[lane];
+    }
   }
   store_lanes(warp, in.d, result, lanes);
 }
@@ -379,7 +386,9 @@ bool decode_mul24(Decoder& decoder) {
   Instruction& out = decoder.out;
   const bool high = decoder.suffixes.take("hi");
   if (!high && !decoder.suffixes.take("lo")) decoder.unknown();
+  out.saturate = decoder.suffixes.take("sat");
   out.type = decoder.suffixes.take_type();
+  if (out.saturate && !(adds && high && out.type == Type::kS32)) decoder.unknown();
   if (out.type != Type::kU32 && out.type != Type::kS32) decoder.unknown();
   decoder.expect_operands(adds ? 4 : 3, adds ? 4 : 3);
   out.kind = InstructionClass::kInteger;

@@ -167,10 +167,33 @@ void mma_integer(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
 }
 
+// Single bits: the ones in the xor (option) or in the and of a row with a column are counted and added, wrapping.
+void mma_bits(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  const Shape shape = shape_of(in);
+  const Operand* list = &warp.program->lists[in.list];
+  const int d_count = in.d_width, a_count = in.a_width, b_count = in.b_width;
+  const Operand *d = list, *a = list + d_count, *b = a + a_count, *c = b + b_count;
+  std::uint8_t a_bits[16 * kMaxK], b_bits[8 * kMaxK];
+  gather(warp, a, a_count, in.type, true, shape.m, shape.k, a_bits);
+  gather(warp, b, b_count, in.from, false, shape.m, shape.k, b_bits);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    for (int i = 0; i < shape.m / 4; ++i) {
+      const std::uint8_t* row = a_bits + static_cast<std::ptrdiff_t>(lane / 4 + 8 * (i / 2)) * shape.k;
+      const std::uint8_t* column = b_bits + static_cast<std::ptrdiff_t>(2 * (lane % 4) + i % 2) * shape.k;
+      auto sum = static_cast<std::uint32_t>(load_raw(warp, c[i].slot, 4, lane));
+      for (int p = 0; p < shape.k; ++p) sum += in.option ? row[p] ^ column[p] : row[p] & column[p];
+      store_raw(warp, d[i].slot, 4, lane, sum);
+    }
+  }
+  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
+}
+
 std::optional<Shape> take_shape(Suffixes& suffixes) {
   constexpr std::pair<std::string_view, Shape> kShapes[] = {
-      {"m16n8k4", {16, 8, 4}},   {"m16n8k8", {16, 8, 8}}, {"m16n8k16", {16, 8, 16}}, {"m16n8k32", {16, 8, 32}},
-      {"m16n8k64", {16, 8, 64}}, {"m8n8k4", {8, 8, 4}},   {"m8n8k16", {8, 8, 16}},   {"m8n8k32", {8, 8, 32}}};
+      {"m16n8k4", {16, 8, 4}},   {"m16n8k8", {16, 8, 8}},     {"m16n8k16", {16, 8, 16}},  {"m16n8k32", {16, 8, 32}},
+      {"m16n8k64", {16, 8, 64}}, {"m8n8k4", {8, 8, 4}},       {"m8n8k16", {8, 8, 16}},    {"m8n8k32", {8, 8, 32}},
+      {"m8n8k128", {8, 8, 128}}, {"m16n8k128", {16, 8, 128}}, {"m16n8k256", {16, 8, 256}}};
   for (const auto& [word, shape] : kShapes) {
     if (suffixes.take(word)) return shape;
   }
@@ -196,6 +219,8 @@ bool shape_fits(const Shape& shape, Type type) {
     case Type::kE4M3:
     case Type::kE5M2:
       return tall && (k == 16 || k == 32);
+    case Type::kB1:
+      return tall ? k == 128 || k == 256 : k == 128;
     default:
       return false;
   }
@@ -214,16 +239,18 @@ void decode_mma(Decoder& decoder) {
   const Type d = suffixes.take_type(), a = suffixes.take_type(), b = suffixes.take_type(), c = suffixes.take_type();
   if (!shape_fits(*shape, a) || bits(a) != bits(b) || c == Type::kNone) decoder.unknown();
   const bool integer = !is_float(a);
-  const bool wide = is_wide(a);
+  const bool wide = is_wide(a), binary = a == Type::kB1;
+  const bool ones_of_xor = binary && suffixes.take("xor"), ones_of_and = binary && suffixes.take("and");
+  if (binary && (!(ones_of_xor || ones_of_and) || !suffixes.take("popc") || out.saturate || b != a)) decoder.unknown();
   const bool good_sum = integer ? d == Type::kS32 && c == Type::kS32
                         : wide  ? d == Type::kF64 && c == Type::kF64
                                 : (d == Type::kF32 || d == Type::kF16) && (c == Type::kF32 || c == Type::kF16);
   if (!good_sum) decoder.unknown();
   out.kind = InstructionClass::kTensor;
-  out.handler = integer ? mma_integer : wide ? mma<double> : mma<float>;
+  out.handler = binary ? mma_bits : integer ? mma_integer : wide ? mma<double> : mma<float>;
   out.type = a;
   out.from = b;
-  out.option = c == Type::kF16;
+  out.option = c == Type::kF16 || ones_of_xor;
   out.strong = d == Type::kF16;
   out.immediate = shape->m | (shape->n << 8) | (shape->k << 16);
   const int elements = register_bits(a) / bits(a);

@@ -288,6 +288,8 @@ class Workers {
     if (!sample_.empty()) clusters_ = sample_.size();
   }
 
+  bool sampled() const { return !sample_.empty(); }
+
   Counters run() {
     const int threads = static_cast<int>(
         std::min<std::uint64_t>(static_cast<std::uint64_t>(std::max(1, state_.options->threads)), clusters_));
@@ -463,12 +465,15 @@ Report run(const Module& module, const Launch& launch, Memory& memory, const Opt
     state.cluster_shape = required[0] == 0 ? Dim3{} : Dim3{required[0], required[1], required[2]};
   }
   Report result;
+  result.grid_blocks = launch.grid.count();
   if (check_launch(state)) {
     fill_parameters(state);
     state.variables = &memory.data().variables_of(module.data());
     memory.data().begin_launch(options.check_races && launch.grid.count() > 1, program->has_bulk_stores,
                                *state.variables);
-    result.counters = Workers(state).run();
+    Workers workers(state);
+    result.sampled = workers.sampled();
+    result.counters = workers.run();
     count_distinct(memory.data().regions, result.counters);
     count_distinct(state.variables->regions, result.counters);
   }

@@ -195,6 +195,8 @@ struct Counters {
 struct Report {
   std::vector<Finding> findings;  // by PTX line
   Counters counters;
+  std::uint64_t grid_blocks = 0;
+  bool sampled = false;  // only counters.blocks of them were run
 };
 
 Report run(const Module& module, const Launch& launch, Memory& memory, const Options& options = {});

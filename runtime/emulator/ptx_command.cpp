@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "ir/dtype.h"
 #include "ir/error.h"
 #include "ir/safetensors.h"
+#include "runtime/emulator/memory.h"
 #include "runtime/emulator/numerics.h"
 #include "runtime/emulator/tensor_map.h"
 
@@ -52,7 +54,7 @@ struct NamedBuffer {
   std::string name;
   StoredType type;
   std::vector<std::byte> bytes;
-  bool writable = false, initialized = true;
+  bool writable = false, initialized = true, is_input = false;
   Memory::Id id = 0;
 };
 
@@ -68,7 +70,7 @@ class Command {
     if (!command.inputs_file.empty()) inputs_.emplace(command.inputs_file);
   }
 
-  Report run() {
+  PtxReport run() {
     const Module module(read_ptx(), command_.ptx_file);
     for (const std::string& argument : command_.arguments) declare(argument, 0, false);
     for (const std::string& argument : command_.arguments) declare(argument, 0, true);
@@ -82,7 +84,8 @@ class Command {
                   .cluster = command_.cluster,
                   .dynamic_shared_bytes = command_.dynamic_shared_bytes};
     for (const std::string& argument : command_.arguments) launch.arguments.push_back(lay_out(argument, 0).bytes);
-    Report report = emulator::run(module, launch, memory_, command_.options);
+    PtxReport report{emulator::run(module, launch, memory_, command_.options)};
+    report.least_bytes = least_bytes();
     write_outputs();
     return report;
   }
@@ -135,7 +138,7 @@ class Command {
       throw Error(ErrorKind::kInput,
                   {.file = command_.inputs_file, .what = "no such tensor", .found = std::string(name)});
     }
-    NamedBuffer buffer{.name = std::string(name), .type = tensor->type, .writable = writable};
+    NamedBuffer buffer{.name = std::string(name), .type = tensor->type, .writable = writable, .is_input = true};
     const auto bytes = std::as_bytes(std::span(tensor->bytes.data(), tensor->bytes.size()));
     buffer.bytes.assign(bytes.begin(), bytes.end());
     buffers_.push_back(std::move(buffer));
@@ -328,6 +331,22 @@ class Command {
     return found == buffers_.end() ? nullptr : &*found;
   }
 
+  // By sectors: a kernel that takes every second element moves all of them.
+  std::uint64_t least_bytes() {
+    const auto touched = [](const std::vector<std::uint8_t>& sectors, const NamedBuffer& buffer) {
+      const auto count = static_cast<std::size_t>(std::count_if(sectors.begin(), sectors.end(), std::identity{}));
+      return std::min<std::uint64_t>(32 * count, buffer.bytes.size());
+    };
+    std::uint64_t bytes = 0;
+    for (const NamedBuffer& buffer : buffers_) {
+      const Region& region = *memory_.data().regions.at(buffer.id);
+      if (!region.touched) continue;
+      if (buffer.is_input) bytes += touched(region.sectors_read, buffer);
+      if (buffer.writable) bytes += touched(region.sectors_written, buffer);
+    }
+    return bytes;
+  }
+
   void write_outputs() const {
     if (command_.outputs_file.empty()) return;
     std::vector<NamedTensor> tensors;
@@ -347,7 +366,7 @@ class Command {
 
 }  // namespace
 
-Report run_ptx_command(const PtxCommand& command) {
+PtxReport run_ptx_command(const PtxCommand& command) {
   return Command(command).run();
 }
 

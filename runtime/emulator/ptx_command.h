@@ -30,9 +30,14 @@ struct PtxCommand {
   Options options;
 };
 
+struct PtxReport : Report {
+  // The bytes that the kernel reads of in and inout buffers and writes of out, zeros and inout buffers, each once.
+  std::uint64_t least_bytes = 0;
+};
+
 // Runs it and writes every out, zeros and inout buffer to the outputs file. The caller prints the report and decides on
 // the exit status. Throws Error: kUsage for a malformed argument, kInput for the files.
-Report run_ptx_command(const PtxCommand& command);
+PtxReport run_ptx_command(const PtxCommand& command);
 
 // "X", "X,Y" or "X,Y,Z". Throws Error (kUsage) that names `option`.
 Dim3 parse_dim3(std::string_view text, std::string_view option);

@@ -55,6 +55,14 @@ TEST_CASE("24-bit products with a sum") {
   CHECK(evaluate("mad24.lo.u32 %d, %a0, %a1, %a2", "b32", {{"b32", 0xff000003}, {"b32", 5}, {"b32", 7}}) == 22);
   CHECK(evaluate("mad24.hi.u32 %d, %a0, %a1, %a2", "b32", {{"b32", 0x800000}, {"b32", 0x200}, {"b32", 7}}) == 0x10007);
   CHECK(evaluate("mad24.lo.s32 %d, %a0, %a1, %a2", "b32", {{"b32", 0xffffff}, {"b32", 5}, {"b32", 7}}) == 2);
+  // .sat: bits 47 to 16 of the product, the sum held within 32 bits.
+  const auto saturated = [](std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+    return evaluate("mad24.hi.sat.s32 %d, %a0, %a1, %a2", "b32", {{"b32", a}, {"b32", b}, {"b32", c}});
+  };
+  CHECK(saturated(0x7fffff, 0x7fffff, 0x7fffffff) == 0x7fffffff);
+  CHECK(saturated(0x800000, 0x7fffff, 0x80000000) == 0x80000000);
+  CHECK(saturated(0x800000, 0x800000, 0xffffffff) == 0x3fffffff);
+  CHECK(saturated(0xffffff, 1, 0) == 0xffffffff);  // -1 >> 16
 }
 
 TEST_CASE("reductions of a warp: every operation") {

@@ -59,6 +59,17 @@ TEST_CASE("carries") {
   CHECK(high(0xfffffffe, 1) == 30);
   CHECK(evaluate("sub.cc.u32 %d, %a0, %a1;\nsubc.u32 %d, %a2, %a3", "b32",
                  {{"b32", 1}, {"b32", 2}, {"b32", 30}, {"b32", 20}}) == 9);
+  // The high half of a signed product, and the carry of its bits: -2 * 2^30 has -1 above, and -1 + 1 carries.
+  const auto carried = [](const std::string& type, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+    return evaluate("mad.hi.cc." + type + " %d, %a0, %a1, %a2;\naddc.u32 %d, %d, 0x100", "b32",
+                    {{"b32", a}, {"b32", b}, {"b32", c}});
+  };
+  CHECK(carried("s32", 0xfffffffe, 0x40000000, 1) == 0x101);
+  CHECK(carried("s32", 0xfffffffe, 0x40000000, 0) == 0xff);
+  CHECK(carried("u32", 0xfffffffe, 0x40000000, 1) == 0x40000100);
+  CHECK(evaluate("add.cc.u32 %d, -1, 1;\nmadc.hi.s32 %d, %a0, %a1, %a2", "b32",
+                 {{"b32", 0xfffffffe}, {"b32", 0x40000000}, {"b32", 7}}) == 7);
+  CHECK(evaluate("mad.hi.cc.s64 %d, %a0, %a1, %a2", "b64", {{"b64", ~0ull}, {"b64", 5}, {"b64", 3}}) == 2);
   CHECK(evaluate("mad.lo.cc.u32 %d, %a0, %a1, %a2;\nmadc.hi.u32 %d, %a0, %a1, 0", "b32",
                  {{"b32", 0xffffffff}, {"b32", 0xffffffff}, {"b32", 0xffffffff}}) == 0xffffffff);
 }

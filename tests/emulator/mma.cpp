@@ -8,6 +8,7 @@
 #include <random>
 
 #include "emulator/harness.h"
+#include "ir/error.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
@@ -22,6 +23,7 @@ struct Element {
 // Small values that every type holds exactly.
 Element random_element(const std::string& type, std::mt19937& random) {
   const int wide = static_cast<int>(random() % 15) - 7;
+  if (type == "b1") return {double(wide & 1), static_cast<std::uint64_t>(wide & 1)};
   if (type == "s8") return {double(wide * 9), static_cast<std::uint8_t>(wide * 9)};
   if (type == "u8") return {double((wide + 7) * 9), static_cast<std::uint8_t>((wide + 7) * 9)};
   if (type == "s4") return {double(wide), static_cast<std::uint8_t>(wide & 15)};
@@ -45,12 +47,14 @@ int bits_in(const std::string& type) {
   if (type == "f64") return 64;
   if (type == "tf32" || type == "f32" || type == "s32") return 32;
   if (type == "f16" || type == "bf16") return 16;
+  if (type == "b1") return 1;
   return type == "s4" || type == "u4" ? 4 : 8;
 }
 
 struct Case {
   int m, k;
   std::string d, a, b;
+  std::string suffix = {};  // .xor.popc
 };
 
 void check(const Case& c) {
@@ -89,7 +93,10 @@ void check(const Case& c) {
   }
   for (int i = 0; i < c.m; ++i) {
     for (int j = 0; j < 8; ++j) {
-      for (int p = 0; p < c.k; ++p) product[i * 8 + j] += a[i * c.k + p] * b[p * 8 + j];
+      for (int p = 0; p < c.k; ++p) {
+        const double x = a[i * c.k + p], y = b[p * 8 + j];
+        product[i * 8 + j] += c.suffix == ".xor.popc" ? (x != y ? 1 : 0) : x * y;
+      }
     }
   }
   // Every lane loads its registers, multiplies with c = 1 and stores its elements.
@@ -114,8 +121,8 @@ void check(const Case& c) {
                                 : "0x3f800000");
     d_list += (i == 0 ? "%c" : ", %c") + std::to_string(i);
   }
-  body += fmt::format("mma.sync.aligned.m{}n8k{}.row.col.{}.{}.{}.{} {{{}}}, {{{}}}, {{{}}}, {{{}}};\n", c.m, c.k, c.d,
-                      c.a, c.b, c.d, d_list, a_list, b_list, d_list);
+  body += fmt::format("mma.sync.aligned.m{}n8k{}.row.col.{}.{}.{}.{}{} {{{}}}, {{{}}}, {{{}}}, {{{}}};\n", c.m, c.k,
+                      c.d, c.a, c.b, c.d, c.suffix, d_list, a_list, b_list, d_list);
   body += fmt::format("mul.wide.u32 %rd2, %t, {};\nadd.u64 %rd2, %rd2, %rout;\n", d_registers * 4 * words);
   for (int i = 0; i < d_registers; ++i) body += fmt::format("st.global.{} [%rd2+{}], %c{};\n", type, i * 4 * words, i);
   const RunResult result = run_body(body, in, static_cast<std::size_t>(32 * d_registers * words));
@@ -166,7 +173,30 @@ TEST_CASE("mma.sync is the product of its fragments") {
   check({16, 64, "s32", "s4", "s4"});
   check({16, 32, "s32", "u4", "s4"});
   check({8, 32, "s32", "s4", "u4"});
+  for (const char* suffix : {".xor.popc", ".and.popc"}) {
+    check({8, 128, "s32", "b1", "b1", suffix});
+    check({16, 128, "s32", "b1", "b1", suffix});
+    check({16, 256, "s32", "b1", "b1", suffix});
+  }
   for (const char* a : {"e4m3", "e5m2"}) {
     for (const char* b : {"e4m3", "e5m2"}) check({16, 32, "f32", a, b});
   }
+}
+
+TEST_CASE("what mma.sync cannot do is refused by its name") {
+  const auto refused = [](const std::string& instruction) {
+    try {
+      run_body(".reg .b32 %a<4>;\n" + instruction, {0}, 0);
+    } catch (const fusec::Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string operands = " {%a0, %a1, %a2, %a3}, {%a0, %a1}, {%a0, %a1}, {%a0, %a1, %a2, %a3}, %a0, 0;";
+  CHECK(refused("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" + operands).find("mma.sp") != std::string::npos);
+  CHECK(refused("mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" + operands).find("sparse") !=
+        std::string::npos);
+  const std::string bits = " {%a0, %a1}, {%a0}, {%a0}, {%a0, %a1};";
+  CHECK(refused("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.or.popc" + bits).find("unknown") != std::string::npos);
+  CHECK(refused("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32" + bits).find("unknown") != std::string::npos);
 }

@@ -169,3 +169,53 @@ TEST_CASE("dimensions") {
   CHECK(parse_dim3("4,5,6", "--grid") == Dim3{4, 5, 6});
   for (const char* bad : {"", "a", "1,", "1,2,3,4", "-1"}) CHECK_THROWS_AS(parse_dim3(bad, "--grid"), Error);
 }
+
+TEST_CASE("what a kernel must move, and of how many blocks that is") {
+  const Folder folder;
+  std::ofstream(folder.file("k.ptx")) << R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry add(.param .u64 x, .param .u64 y, .param .u64 sum)
+{
+  .reg .b64 %rd<5>;
+  .reg .b32 %r<6>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  ld.param.u64 %rd3, [sum];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  mad.lo.u32 %r1, %r2, 32, %r1;
+  mul.wide.u32 %rd4, %r1, 4;
+  add.u64 %rd1, %rd1, %rd4;
+  add.u64 %rd2, %rd2, %rd4;
+  ld.global.u32 %r3, [%rd1];
+  ld.global.u32 %r3, [%rd1];
+  st.global.u32 [%rd2], %r3;
+  ld.global.u32 %r4, [%rd2];
+  red.global.add.u32 [%rd3], %r4;
+  ret;
+}
+)";
+  const std::vector<std::int32_t> x(256, 1);
+  write_safetensors(folder.file("in.safetensors"),
+                    {{"x", stored_type(DType::kInt32, {256}), {reinterpret_cast<const char*>(x.data()), 1024}}});
+  PtxCommand command{.ptx_file = folder.file("k.ptx"),
+                     .kernel = "add",
+                     .grid = {8},
+                     .block = {32},
+                     .arguments = {"in:x", "out:y:int32:256", "zeros:sum:int32:1"},
+                     .inputs_file = folder.file("in.safetensors")};
+  // x once, y once though it is read again, and the sum.
+  PtxReport report = run_ptx_command(command);
+  CHECK(report.findings.empty());
+  CHECK(report.least_bytes == 1024 + 1024 + 4);
+  CHECK(report.grid_blocks == 8);
+  CHECK(!report.sampled);
+  command.options.sample_blocks = 2;
+  report = run_ptx_command(command);
+  CHECK(report.sampled);
+  CHECK(report.grid_blocks == 8);
+  CHECK(report.counters.blocks == 2);
+  CHECK(report.least_bytes == 2 * 256 + 4);
+}
