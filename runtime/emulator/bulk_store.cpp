@@ -6,6 +6,9 @@
 namespace fusec::emulator {
 namespace {
 
+// Copies of a warp that are remembered. A kernel need not wait for any; the oldest then count as ended.
+constexpr std::size_t kMostStores = 4096;
+
 void mark_source(Warp& warp, const BulkStore& store, bool sending) {
   for (const BulkStore::Piece& piece : store.sources) {
     Block& home = *block_of_shared(warp, piece.address);
@@ -37,13 +40,24 @@ void mark_target(Warp& warp, const BulkStore& store, bool begins) {
 void end_read(Warp& warp, BulkStore& store) {
   mark_source(warp, store, false);
   for (const BulkStore::Piece& piece : store.sources) {
-    const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = piece.bytes, .async = true};
-    resolve_shared(warp, static_cast<int>(store.lane), piece.address, request, nullptr);
+    for (std::uint32_t at = 0; at < piece.bytes; at += 16) {
+      const std::uint32_t bytes = std::min(16u, piece.bytes - at);
+      const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = bytes, .async = true};
+      resolve_shared(warp, static_cast<int>(store.lane), piece.address + at, request, nullptr);
+    }
   }
+  store.sources = {};
   store.source_read = true;
 }
 
 }  // namespace
+
+void add_piece(std::vector<BulkStore::Piece>& pieces, std::uint64_t address, std::uint32_t bytes) {
+  if (!pieces.empty() && pieces.back().address + pieces.back().bytes == address)
+    pieces.back().bytes += bytes;
+  else
+    pieces.push_back({address, bytes});
+}
 
 void begin_bulk_store(Warp& warp, int lane, BulkStore store) {
   store.lane = static_cast<std::uint32_t>(lane);
@@ -51,6 +65,10 @@ void begin_bulk_store(Warp& warp, int lane, BulkStore store) {
   mark_source(warp, store, true);
   mark_target(warp, store, true);
   warp.bulk_stores.push_back(std::move(store));
+  if (warp.bulk_stores.size() <= kMostStores) return;
+  mark_source(warp, warp.bulk_stores.front(), false);
+  mark_target(warp, warp.bulk_stores.front(), false);
+  warp.bulk_stores.erase(warp.bulk_stores.begin());
 }
 
 void end_bulk_stores(Warp& warp, std::uint32_t lanes, std::uint32_t newest, bool read) {

@@ -7,6 +7,7 @@
 
 namespace fusec::emulator {
 
+void add_piece(std::vector<BulkStore::Piece>& pieces, std::uint64_t address, std::uint32_t bytes);
 // The lane has issued the copy.
 void begin_bulk_store(Warp& warp, int lane, BulkStore store);
 // The lanes wait for all their committed groups but the newest `newest`: for the copies' ends, or only (`read`) until

@@ -66,7 +66,7 @@ struct BulkCopy {
       const std::byte* host = resolve_shared(warp, lane, shared + at, request, nullptr);
       if (host == nullptr) return false;
       std::memcpy(data + at, host, piece);
-      if (store != nullptr) store->sources.push_back({shared + at, piece});
+      if (store != nullptr) add_piece(store->sources, shared + at, piece);
     }
     return true;
   }
@@ -77,7 +77,7 @@ struct BulkCopy {
           warp, lane, global, {.access = Access::kWrite, .space = Space::kGlobal, .bytes = bytes, .async = true}, data);
       if (host == nullptr) return;
       std::memcpy(host, data, bytes);
-      store->targets.push_back({global, bytes});
+      add_piece(store->targets, global, bytes);
       return;
     }
     const auto size = static_cast<std::uint32_t>(emulator::bytes(reduced));
@@ -89,7 +89,7 @@ struct BulkCopy {
       std::uint64_t value = 0;
       std::memcpy(&value, data + at, size);
       reduce_value(host, static_cast<ReduceOp>(in.reduction), reduced, value, 0, warp.block->changed);
-      store->targets.push_back({global + at, size});
+      add_piece(store->targets, global + at, size);
     }
   }
 };
