@@ -46,6 +46,16 @@ AxisSet output_axes(const AxisSet& all, std::size_t rank) {
   return mine;
 }
 
+// The output axis a in a // c, or kOther.
+int divided_axis(const IndexExpr& e, std::size_t rank) {
+  if (e.terms().size() != 1 || e.terms()[0].factors.size() != 1) return LoadFact::kOther;
+  const IndexAtom& atom = *e.terms()[0].factors[0];
+  if (atom.kind != IndexAtom::Kind::kFloorDiv || e != floor_div(atom.a, atom.b)) return LoadFact::kOther;
+  const auto v = atom.a.as_variable();
+  const bool is_axis = v && v->kind == Variable::Kind::kAxis && v->id < rank && atom.b.is_constant();
+  return is_axis ? static_cast<int>(v->id) : LoadFact::kOther;
+}
+
 LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, std::size_t rank, const Shape& shape) {
   LoadFact fact;
   fact.source = n.source;
@@ -56,6 +66,7 @@ LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, 
     const bool output_axis = v && v->kind == Variable::Kind::kAxis && v->id < rank;
     const bool fixed = n.indices[d].is_constant() || source_shape[d].is(1);
     fact.dims.push_back(output_axis ? static_cast<int>(v->id) : fixed ? LoadFact::kConstantIndex : LoadFact::kOther);
+    fact.divided.push_back(divided_axis(n.indices[d], rank));
     // Where the extent is 1 the index is 0 in every form.
     if (!source_shape[d].is(1) && (!output_axis || v->id != d)) fact.identity = false;
     // A window: an output axis and reduction axes in one index.

@@ -15,6 +15,8 @@ struct LoadFact {
   // For each dimension of the source: which dimension of the output its index is, kNoDim for a constant, kOther else.
   std::vector<int> dims;
   static constexpr int kConstantIndex = -1, kOther = -2;
+  // Where the index is an output dimension over a constant (the group of a channel): which one, else kOther.
+  std::vector<int> divided;
   bool in_reduction = false;
   bool reused = false;  // stands in a reduction that runs for output elements that share this load
   int times = 1;        // how often an element is needed by one output's neighbours (a window's size)

@@ -96,10 +96,10 @@ void Inlining::decide() {
             if (!stored_.contains(v) && alias_of(v)) stored_.insert(v);
             inlined_[v] = combine(v, it->second, graph_.tensor(v).shape);
           }
-        } else if (node.op->special == Special::kTuple && !graph_.type(v).is_tuple && !stored_.contains(v)) {
+        } else if (node.op->special == Special::kTuple && must_store_.contains(v)) {
+          // An item that is needed in memory is the field there; loads see through to the field.
           const ValueId field = resolve_tuple(graph_, v);
-          if (field != v && inside(field) && !stored_.contains(field)) stored_.insert(field);
-          stored_.insert(v);
+          if (field != v && inside(field)) stored_.insert(field);
         }
       }
     }
@@ -142,8 +142,9 @@ std::vector<bool> Inlining::mapped_rows(const Inlined& operand, const LoadFact& 
   std::vector<bool> rows(shape.size(), false);
   const Shape& operand_shape = graph_.tensor(v).shape;
   for (std::size_t d = 0; d < operand.rows.size(); ++d)
-    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] >= 0)
-      rows[static_cast<std::size_t>(load.dims[d])] = true;
+    if (operand.rows[d] && !operand_shape[d].is(1))
+      if (const int axis = load.dims[d] >= 0 ? load.dims[d] : load.divided[d]; axis >= 0)
+        rows[static_cast<std::size_t>(axis)] = true;
   return rows;
 }
 
@@ -161,7 +162,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
   if (consumer.contraction || consumer.nested) return false;
   const Shape& operand_shape = graph_.tensor(v).shape;
   for (std::size_t d = 0; d < operand.rows.size(); ++d)
-    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0) return false;
+    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0) return false;
   const std::vector<bool> rows = mapped_rows(operand, load, v, shape);
   return (!rows_known || rows == consumer.rows) && enough_rows(rows, shape);
 }

@@ -29,8 +29,9 @@ class Maker:
             self.base[self.chance.randrange(len(self.base))] = "n"
         for _ in range(self.chance.randint(1, 3)):
             shape = list(self.base)
-            if self.chance.random() < 0.3:
-                shape[self.chance.randrange(len(shape))] = 1
+            d = self.chance.randrange(len(shape))
+            if self.chance.random() < 0.3 and (shape[d] != "n" or self.values):
+                shape[d] = 1
             name = f"in{len(self.model['inputs'])}"
             self.model["inputs"].append({"name": name, "dtype": self.dtype, "shape": shape})
             self.values.append((name, shape))

@@ -98,11 +98,27 @@ class Simplification {
       if (!homeless_.empty()) take_in(n, v);
       v = now_[v];
     }
+    if (node.op->special == Special::kTuple && look_through_tuple(n)) return;
     const bool free = node.fuse && !node.pattern && !node.op->custom && node.op->special == Special::kNone;
     const bool keep_node = !free || has_output(node);
     if (!keep_node && remove_identity(n)) return;
     if (free && node.output_count == 1 && apply_rules(n, keep_node)) return;
     if (!keep_node) merge_duplicate(n);
+  }
+
+  // get_item(tuple(a, b), 1) is b.
+  bool look_through_tuple(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    if (node.op->name != "get_item" || !node.fuse || has_output(node)) return false;
+    const NodeId tuple = graph_.value(node.inputs[0]).producer;
+    if (tuple == kNone || graph_.nodes[tuple].op->name != "tuple" || !graph_.nodes[tuple].fuse) return false;
+    const ShortList<ValueId, 4>& fields = graph_.nodes[tuple].inputs;
+    const std::int64_t i = graph_.attributes(node).integer("index");
+    const ValueId field = fields[static_cast<std::size_t>(i < 0 ? i + std::int64_t{fields.size()} : i)];
+    if (graph_.value(field).type != graph_.value(node.first_output).type) return false;
+    if (heirs_[tuple] == kNone) heirs_[tuple] = n;
+    replace(n, field);
+    return true;
   }
 
   // Users of the node's results take those that begin with `value`. The node's name stands with the node that has that
