@@ -135,7 +135,8 @@ Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool
   return change_axes(kernel, [&](ExprPool& pool, ExprCopier&) { return make_axes(pool); });
 }
 
-Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes) {
+Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes,
+                   std::span<ExprId> follow) {
   Kernel changed;
   changed.pool = ExprPool(kernel.pool.bounds().symbols);
   changed.nodes = kernel.nodes;
@@ -153,6 +154,7 @@ Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool
     changed.outputs.push_back(std::move(now));
   }
   for (const NamedExpr& named : kernel.named) changed.named.push_back({copier.copy(named.expr), named.value});
+  for (ExprId& id : follow) id = copier.copy(id);
   return changed;
 }
 

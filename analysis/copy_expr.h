@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "analysis/kernel.h"
@@ -47,8 +48,10 @@ struct AxisChange {
   std::vector<std::uint32_t> new_axes;  // the outputs' axes from now on
 };
 Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&)>& make_axes);
-// The same, where the caller also says what becomes of the axes of reductions.
-Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes);
+// The same, where the caller also says what becomes of the axes of reductions. Each of `follow`, expressions of the
+// kernel, becomes what it is in the result.
+Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes,
+                   std::span<ExprId> follow = {});
 // Output axes stay as they are.
 AxisChange same_axes(const Kernel& kernel, ExprPool& pool);
 

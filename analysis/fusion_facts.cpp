@@ -90,6 +90,41 @@ std::vector<ExprId> loads_under(const ExprPool& pool, ExprId body) {
   return loads;
 }
 
+// The output axes on which the place of each element of a product's operands depends, of those that the sum runs for:
+// as written in the indices, without what loaded indices and guards depend on. Rows that choose their matrix have
+// factors w[expert[row], k, n]: the choice does not make them rows' own.
+std::vector<AxisSet> missing_in_operands(const ExprPool& pool, ExprId body, const AxisSet& rows) {
+  std::vector<AxisSet> missing;
+  std::set<ExprId> seen;
+  std::vector<ExprId> stack{body};
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    stack.pop_back();
+    if (!seen.insert(id).second) continue;
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad) {
+      for (const ExprId a : n.args)
+        if (a != kNoExpr) stack.push_back(a);
+      continue;
+    }
+    AxisSet axes, lacks = rows;
+    for (const IndexExpr& e : n.indices) add_axes(axes, e);
+    for (const std::uint32_t a : axes) lacks.erase(a);
+    if (!lacks.empty()) missing.push_back(std::move(lacks));
+  }
+  return missing;
+}
+
+// Two operands of which each is used again along an axis of the other.
+bool is_contraction(const std::vector<AxisSet>& missing) {
+  for (const AxisSet& a : missing)
+    for (const AxisSet& b : missing)
+      if (!std::includes(a.begin(), a.end(), b.begin(), b.end()) &&
+          !std::includes(b.begin(), b.end(), a.begin(), a.end()))
+        return true;
+  return false;
+}
+
 }  // namespace
 
 FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t output) {
@@ -106,7 +141,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
   facts.rows.assign(rank, false);
   std::set<ExprId> reused;
   std::vector<std::uint8_t> in_reduction(pool.size(), 0);
-  std::optional<AxisSet> common_rows;
+  std::vector<AxisSet> all_rows;
   for (const ExprId id : order) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kReduce) continue;
@@ -120,8 +155,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
         facts.rows[a] = true;
       }
     }
-    if (common_rows && *common_rows != rows) facts.nested = true;
-    common_rows = rows;
+    all_rows.push_back(rows);
     std::vector<AxisSet> missing;
     for (const ExprId load : loads_under(pool, n.args[0])) {
       AxisSet lacks = rows;
@@ -130,12 +164,18 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
       reused.insert(load);
       missing.push_back(std::move(lacks));
     }
-    for (const AxisSet& a : missing)
-      for (const AxisSet& b : missing)
-        if (!std::includes(a.begin(), a.end(), b.begin(), b.end()) &&
-            !std::includes(b.begin(), b.end(), a.begin(), a.end()))
-          facts.contraction = true;
+    facts.contraction =
+        facts.contraction || is_contraction(missing) || is_contraction(missing_in_operands(pool, n.args[0], rows));
     for (const ExprId inner : reachable(pool, std::vector<ExprId>{n.args[0]})) in_reduction[inner] = 1;
+  }
+  // Beside a product, a value for each of its rows (which expert's they are) is no second form.
+  if (!all_rows.empty()) {
+    const AxisSet widest = *std::max_element(all_rows.begin(), all_rows.end(),
+                                             [](const AxisSet& a, const AxisSet& b) { return a.size() < b.size(); });
+    for (const AxisSet& rows : all_rows)
+      if (rows != widest &&
+          !(facts.contraction && std::includes(widest.begin(), widest.end(), rows.begin(), rows.end())))
+        facts.nested = true;
   }
   for (const ExprId id : order) {
     const ExprNode& n = pool[id];

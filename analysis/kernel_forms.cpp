@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "analysis/copy_expr.h"
+#include "analysis/matrix_choice.h"
 
 namespace fusec {
 namespace {
@@ -98,6 +99,12 @@ FormOfKernel form_of(const Kernel& kernel) {
     if (ProductAnswer in_groups = find_product(split); in_groups.product)
       return form_of_product(std::move(*in_groups.product),
                              in_groups.kernel ? std::move(in_groups.kernel) : std::optional(std::move(split)));
+  }
+  if (auto chosen = with_matrix_axis(kernel)) {
+    if (ProductAnswer choosing = find_product(chosen->kernel); choosing.product && !choosing.kernel) {
+      choosing.product->choice = chosen->choice;
+      return form_of_product(std::move(*choosing.product), std::move(chosen->kernel));
+    }
   }
   FormOfKernel form{.form = KernelForm::kElements, .why_not_better = "it writes half-byte elements"};
   form.blocking = answer.blocking;

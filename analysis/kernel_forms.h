@@ -5,7 +5,8 @@
 //   pointwise              hold no reduction                                                   silu(gate) * up
 //   tensor_core_product    are products (below) of factors on one 16-bit dtype's grid          linear in bfloat16, gelu
 //   product                hold sums of products of two factors that run along different
-//                          output axes, all alike, and whatever stands around them             linear in float32
+//                          output axes, all alike; rows may choose their matrix; beside them
+//                          reductions that are one value for a row, and whatever stands around  linear in float32
 //   rows                   hold reductions that depend on output axes alone                    softmax, layer norm
 //   elements               anything else: a thread makes an element, reductions are its loops  sums inside of sums
 #pragma once

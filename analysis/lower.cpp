@@ -326,11 +326,14 @@ class GroupLowering {
   // to their declared dtype where it has 16 bits, as they would be in memory, so that tensor cores can multiply them.
   static void note_operands(const ExprPool& raw, ExprId first, ValueId source, std::set<ExprId>& operands,
                             std::map<ExprId, ValueId>& reductions) {
-    for (ExprId id = first; id < raw.size(); ++id) {
-      if (raw[id].op != ExprOp::kReduce) continue;
+    std::set<ExprId> inner;
+    for (auto id = static_cast<ExprId>(raw.size()); id-- > first;) {  // those that stand in others after these
+      if (raw[id].op != ExprOp::kReduce || inner.contains(id)) continue;
       reductions.emplace(id, source);
-      for (const ExprId inner : reachable(raw, std::span(raw[id].args.data(), 1)))
-        if (raw[inner].op == ExprOp::kLoad && bits(raw[inner].dtype) == 16) operands.insert(inner);
+      for (const ExprId under : reachable(raw, std::span(raw[id].args.data(), 1))) {
+        if (raw[under].op == ExprOp::kLoad && bits(raw[under].dtype) == 16) operands.insert(under);
+        if (raw[under].op == ExprOp::kReduce) inner.insert(under);
+      }
     }
   }
 
@@ -366,7 +369,8 @@ class GroupLowering {
       if (copies[source] > kMostCopies || raw.size() > kMostExprs) return std::nullopt;
       const auto first = static_cast<ExprId>(raw.size());
       ExprId value = build_formula(raw, graph_, node, result_index(source), load.indices, load.args[0]);
-      if (inlining_.facts(source)->contraction) note_operands(raw, first, source, operands, raw_reductions);
+      if (const FormulaFacts& facts = *inlining_.facts(source); facts.contraction && !facts.nested)
+        note_operands(raw, first, source, operands, raw_reductions);
       value = raw.convert(value, load.type);
       if (operands.contains(id) && is_float(load.dtype)) value = raw.round(value, load.dtype);
       replaced_by.resize(raw.size(), kNoExpr);

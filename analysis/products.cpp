@@ -43,6 +43,16 @@ std::optional<DType> tensor_core_dtype(const ExprPool& pool, ExprId factor) {
   return std::nullopt;
 }
 
+// How deep a reduction stands in others, by node; 0 for those that stand in none.
+std::vector<std::uint32_t> nesting(const ExprPool& pool, const std::vector<ExprId>& order) {
+  std::vector<std::uint32_t> level(pool.size(), 0);
+  for (auto it = order.rbegin(); it != order.rend(); ++it)
+    if (pool[*it].op == ExprOp::kReduce)
+      for (const ExprId inner : reachable(pool, std::span(pool[*it].args.data(), 1)))
+        level[inner] = std::max(level[inner], level[*it] + 1);
+  return level;
+}
+
 // A sum of products, and on which of the output's axes its factors depend.
 struct Sum {
   ExprId reduction, left, right;
@@ -59,22 +69,19 @@ class FindProduct {
     for (const KernelOutput& output : kernel_.outputs)
       if (output.axes != kernel_.outputs[0].axes) return no_product("its outputs run over different axes");
     if (writes_half_bytes(kernel_)) return no_product("it writes half-byte elements");
-    for (const ExprId id : reachable(pool_, roots_of(kernel_)))
-      if (pool_[id].op == ExprOp::kReduce) reductions_.push_back(id);
     for (const std::uint32_t a : kernel_.outputs[0].axes)
       (pool_.extent(a).is(1) ? product_.shared_rest : axes_).push_back(a);
-    for (const ExprId id : reductions_)
-      if (const std::string_view why = add_sum(id); !why.empty())
-        return no_product(reductions_.size() > 1 ? "it holds more than one reduction" : why, id);
+    if (ProductAnswer answer = find_sums(); !answer.why_not.empty()) return answer;
     for (std::size_t i = 0; i < sums_.size(); ++i)
       if (const std::string_view why = place_axes(sums_[i], i == 0); !why.empty())
         return no_product(why, sums_[i].reduction);
+    if (ProductAnswer answer = place_row_values(); !answer.why_not.empty()) return answer;
     for (const Sum& sum : sums_)
       if (pool_[sum.reduction].type != pool_[sums_[0].reduction].type || sum.tensor_dtype != sums_[0].tensor_dtype)
         return no_product("its sums are of factors of different dtypes", sum.reduction);
-    if (const std::optional<Kernel> shared = share_depths()) {
+    if (std::optional<Kernel> shared = with_shared_axes(kernel_)) {
       ProductAnswer answer = FindProduct(*shared).run();
-      if (answer.product && !answer.kernel) answer.kernel = shared;
+      if (answer.product && !answer.kernel) answer.kernel = std::move(shared);
       if (!answer.product) answer.blocking = sums_.back().reduction;  // too many: any will do
       return answer;
     }
@@ -86,7 +93,44 @@ class FindProduct {
   }
 
  private:
-  bool on_output(std::uint32_t axis) const { return contains(axes_, axis); }
+  // Sums of products that stand in no other reduction; the other reductions are for place_row_values.
+  ProductAnswer find_sums() {
+    const std::vector<ExprId> roots = roots_of(kernel_);
+    std::vector<std::uint8_t> nested(pool_.size(), 0);
+    const std::vector<ExprId> order = reachable(pool_, roots);
+    for (const ExprId id : order)
+      if (pool_[id].op == ExprOp::kReduce)
+        for (const ExprId inner : reachable(pool_, std::span(pool_[id].args.data(), 1))) nested[inner] = 1;
+    std::size_t count = 0;
+    std::string_view why;
+    ExprId first = kNoExpr;
+    for (const ExprId id : order) {
+      if (pool_[id].op != ExprOp::kReduce) continue;
+      ++count;
+      const std::string_view why_not = nested[id] ? "a reduction stands in another" : add_sum(id);
+      if (why_not.empty()) continue;
+      product_.row_values.push_back(id);
+      if (first == kNoExpr || nested[first]) {
+        first = id;
+        why = why_not;
+      }
+    }
+    if (!sums_.empty()) return {};
+    return no_product(count > 1 ? "it holds more than one reduction" : why, first);
+  }
+
+  // Other reductions than the sums of products: they must be the same for all columns.
+  ProductAnswer place_row_values() {
+    for (const ExprId id : product_.row_values)
+      if (depends_[id].empty() || !std::ranges::all_of(depends_[id], [&](std::uint32_t a) {
+            return contains(product_.rows, a) || contains(product_.batch, a);
+          }))
+        return no_product("it holds a reduction that is neither a sum of products nor one value for a row", id);
+    for (const Sum& sum : sums_)
+      for (const ExprId id : reachable(pool_, std::span(&sum.right, 1)))
+        if (pool_[id].op == ExprOp::kReduce) return no_product("a factor holds a reduction", sum.reduction);
+    return {};
+  }
 
   std::size_t most_terms() const {
     const bool wide = std::ranges::any_of(sums_, [&](const Sum& s) {
@@ -101,8 +145,6 @@ class FindProduct {
     if (n.reduction != Reduction::kSum) return "its reduction is no sum";
     const ExprNode& body = pool_[n.args[0]];
     if (body.op != ExprOp::kMul) return "what it sums is no product of two factors";
-    for (const ExprId inner : reachable(pool_, std::span(n.args.data(), 1)))
-      if (pool_[inner].op == ExprOp::kReduce) return "a factor holds a reduction";
     Sum sum{id, body.args[0], body.args[1], std::nullopt, {}, {}};
     if (n.type == ScalarType::kFloat32) {
       sum.tensor_dtype = tensor_core_dtype(pool_, sum.left);
@@ -153,38 +195,6 @@ class FindProduct {
     return "";
   }
 
-  // Where several sums go over depths of the same extents, each over axes of its own: the kernel in which they have the
-  // same axes, so that equal factors are one expression.
-  std::optional<Kernel> share_depths() const {
-    std::map<std::vector<IndexExpr>, std::vector<Axes>> by_extents;
-    bool differ = false;
-    for (const Sum& sum : sums_) {
-      const std::vector<IndexExpr> wanted = extents(sum);
-      if (!std::ranges::all_of(wanted, over_symbols)) continue;
-      std::vector<Axes>& same = by_extents[wanted];
-      const Axes& axes = pool_[sum.reduction].axes;
-      if (std::find(same.begin(), same.end(), axes) == same.end()) same.push_back(axes);
-      differ = differ || same.size() > 1;
-    }
-    if (!differ) return std::nullopt;
-    return change_axes(kernel_, [&](ExprPool& pool, ExprCopier& copier) {
-      AxisChange change = same_axes(kernel_, pool);
-      for (const auto& [wanted, all] : by_extents) {
-        std::vector<IndexExpr> shared;
-        for (const IndexExpr& e : wanted) shared.push_back(IndexExpr::axis(pool.new_axis(e)));
-        for (const Axes& axes : all)
-          for (std::size_t i = 0; i < axes.size(); ++i) copier.axis[axes[i]] = shared[i];
-      }
-      return change;
-    });
-  }
-
-  std::vector<IndexExpr> extents(const Sum& sum) const {
-    std::vector<IndexExpr> result;
-    for (const std::uint32_t a : pool_[sum.reduction].axes) result.push_back(pool_.extent(a));
-    return result;
-  }
-
   static std::size_t place_in(std::vector<ExprId>& factors, ExprId factor) {
     const auto at = std::find(factors.begin(), factors.end(), factor);
     if (at != factors.end()) return static_cast<std::size_t>(at - factors.begin());
@@ -208,7 +218,6 @@ class FindProduct {
   const Kernel& kernel_;
   const ExprPool& pool_;
   std::vector<Axes> depends_;
-  std::vector<ExprId> reductions_;
   std::vector<Sum> sums_;
   Axes axes_, batch_;  // output axes of more than one element; those on which both factors of some sum depend
   Product product_;
@@ -220,6 +229,34 @@ std::size_t term_count(const Product& product) {
   std::size_t count = 0;
   for (const ProductLoop& loop : product.loops) count += loop.terms.size();
   return count;
+}
+
+std::optional<Kernel> with_shared_axes(const Kernel& kernel) {
+  const ExprPool& pool = kernel.pool;
+  const std::vector<ExprId> order = reachable(pool, roots_of(kernel));
+  const std::vector<std::uint32_t> level = nesting(pool, order);
+  std::map<std::pair<std::uint32_t, std::vector<IndexExpr>>, std::vector<Axes>> alike;
+  bool differ = false;
+  for (const ExprId id : order) {
+    if (pool[id].op != ExprOp::kReduce) continue;
+    std::vector<IndexExpr> extents;
+    for (const std::uint32_t a : pool[id].axes) extents.push_back(pool.extent(a));
+    if (!std::ranges::all_of(extents, over_symbols)) continue;
+    std::vector<Axes>& same = alike[{level[id], extents}];
+    if (std::find(same.begin(), same.end(), pool[id].axes) == same.end()) same.push_back(pool[id].axes);
+    differ = differ || same.size() > 1;
+  }
+  if (!differ) return std::nullopt;
+  return change_axes(kernel, [&](ExprPool& to, ExprCopier& copier) {
+    AxisChange change = same_axes(kernel, to);
+    for (const auto& [key, all] : alike) {
+      std::vector<IndexExpr> shared;
+      for (const IndexExpr& e : key.second) shared.push_back(IndexExpr::axis(to.new_axis(e)));
+      for (const Axes& axes : all)
+        for (std::size_t i = 0; i < axes.size(); ++i) copier.axis[axes[i]] = shared[i];
+    }
+    return change;
+  });
 }
 
 ProductAnswer find_product(const Kernel& kernel) {

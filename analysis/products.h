@@ -28,6 +28,14 @@ struct ProductLoop {
   std::vector<ProductTerm> terms;
 };
 
+// The right factors are of one matrix among several, and each row says of which: mixtures of experts.
+//
+//   y[i, n] = sum_k x[i, k] * w[expert(i), k, n]        axis e, w[e, k, n] in the factor, value expert(i)
+struct MatrixChoice {
+  std::uint32_t axis;
+  ExprId value;  // the matrix of a row, at least 0 and less than the axis' extent
+};
+
 // All sums of a kernel: which output axes are whose.
 struct Product {
   std::vector<ProductLoop> loops;
@@ -35,6 +43,8 @@ struct Product {
   std::vector<std::uint32_t> shared_rest;  // output axes of extent 1
   // The dtype on whose grid all factors lie, so that tensor cores multiply them without loss.
   std::optional<DType> tensor_dtype;
+  std::vector<ExprId> row_values;  // reductions that are the same for all columns, operands first
+  std::optional<MatrixChoice> choice;
 };
 
 std::size_t term_count(const Product& product);
@@ -46,6 +56,10 @@ struct ProductAnswer {
   std::string_view why_not;   // else
   ExprId blocking = kNoExpr;  // the reduction, of the kernel as it was given, that spoils it; if one does
 };
+
+// Where several reductions go over the same extents, each over axes of its own: the kernel in which they have the same
+// axes, so that what is equal is one expression.
+std::optional<Kernel> with_shared_axes(const Kernel& kernel);
 
 // Of a kernel that holds a reduction.
 ProductAnswer find_product(const Kernel& kernel);

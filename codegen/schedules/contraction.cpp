@@ -29,6 +29,7 @@ class Contraction {
     declare_tiles();
     place_block();
     for (const std::uint32_t a : p_.shared_rest) emitter_.bind(a, "0");
+    rows_of_block();
     main_loops();
     epilogue();
     KernelSource source = writer_.finish(comment(), threads_);
@@ -105,7 +106,60 @@ class Contraction {
         else
           writer_.line(fmt::format("{} {}[4][4] = {{}};", c_type(pool_[term.reduction].type), sum));
       }
+    if (p_.choice) open_matrices();
     for (const ProductLoop& loop : p_.loops) main_loop(loop);
+    if (p_.choice) writer_.close();
+  }
+
+  // What each row of the tile needs besides its elements: values that are the same for all columns, and the number of
+  // the matrix it has chosen, -1 for rows outside.
+  void rows_of_block() {
+    if (p_.row_values.empty() && !p_.choice) return;
+    for (const ExprId id : p_.row_values) {
+      std::string& name = row_values_[id] = writer_.unique("of_row");
+      writer_.line(fmt::format("__shared__ {} {}[{}];", c_type(pool_[id].type), name, kTile));
+    }
+    if (p_.choice) {
+      matrix_of_row_ = writer_.unique("matrix_of_row");
+      writer_.line(fmt::format("__shared__ int {}[{}];", matrix_of_row_, kTile));
+      writer_.line(fmt::format("if (threadIdx.x < {}) {}[threadIdx.x] = -1;", kTile, matrix_of_row_));
+    }
+    const std::string row = writer_.unique("row");
+    writer_.line(fmt::format("const {} {} = {} + threadIdx.x;", integer(), row, row0_));
+    writer_.open(fmt::format("if (threadIdx.x < {} && {} < {})", kTile, row, text(count(p_.rows))));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    bind_flat(emitter_, p_.rows, row, "mnopq");
+    std::vector<ExprId> wanted = p_.row_values;
+    if (p_.choice) wanted.push_back(p_.choice->value);
+    const std::vector<std::string> values = emitter_.emit(wanted);
+    for (std::size_t i = 0; i < p_.row_values.size(); ++i)
+      writer_.line(fmt::format("{}[threadIdx.x] = {};", row_values_.at(wanted[i]), values[i]));
+    if (p_.choice) writer_.line(fmt::format("{}[threadIdx.x] = (int){};", matrix_of_row_, values.back()));
+    emitter_.rewind(mark);
+    writer_.close();
+    writer_.line("__syncthreads();");
+  }
+
+  // A loop over the matrices that some row of the tile has chosen.
+  void open_matrices() {
+    const std::string first = writer_.unique("first_matrix"), last = writer_.unique("last_matrix");
+    matrix_ = writer_.unique("matrix");
+    const std::string line = writer_.unique("line"), wanted = writer_.unique("wanted");
+    writer_.line(fmt::format("int {} = 2147483647, {} = -1;", first, last));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", line, kTile));
+    writer_.line(fmt::format("if ({0}[{1}] >= 0) {2} = min({2}, {0}[{1}]);", matrix_of_row_, line, first));
+    writer_.line(fmt::format("{2} = max({2}, {0}[{1}]);", matrix_of_row_, line, last));
+    writer_.close();
+    writer_.open(fmt::format("for (int {0} = {1}; {0} <= {2}; ++{0})", matrix_, first, last));
+    writer_.line(fmt::format("bool {} = false;", wanted));
+    writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2} = {2} || {3}[{0}] == {4};", line, kTile, wanted,
+                             matrix_of_row_, matrix_));
+    writer_.line(fmt::format("if (!{}) continue;", wanted));
+  }
+
+  // The values of a row in the text from here on; `line` is its place in the tile.
+  void define_row_values(const std::string& line) {
+    for (const auto& [id, name] : row_values_) emitter_.define(id, fmt::format("{}[{}]", name, line));
   }
 
   void main_loop(const ProductLoop& loop) {
@@ -113,9 +167,8 @@ class Contraction {
     const std::string step = writer_.unique("k0");
     writer_.open(
         fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), step, text(count(loop.depth)), depth_));
-    for (std::size_t i = 0; i < loop.left.size(); ++i) fill_tile(left_tiles_[i], loop.left[i], p_.rows, row0_, step);
-    for (std::size_t i = 0; i < loop.right.size(); ++i)
-      fill_tile(right_tiles_[i], loop.right[i], p_.columns, column0_, step);
+    for (std::size_t i = 0; i < loop.left.size(); ++i) fill_tile(left_tiles_[i], loop.left[i], true, step);
+    for (std::size_t i = 0; i < loop.right.size(); ++i) fill_tile(right_tiles_[i], loop.right[i], false, step);
     writer_.line("__syncthreads();");
     if (p_.tensor_dtype)
       multiply_on_tensor_cores(loop);
@@ -128,8 +181,9 @@ class Contraction {
   // Does a plain load of 16-bit elements run along the axis in whole, aligned groups of eight?
   bool takes_vectors(ExprId factor, const std::vector<std::uint32_t>& along) const {
     const ExprNode& n = pool_[factor];
-    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.args[0] != kNoExpr || along.empty()) return false;
+    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || along.empty()) return false;
     const std::uint32_t axis = along.back();
+    if (n.args[0] != kNoExpr && emitter_.depends_on(n.args[0], axis)) return false;
     const Variable v{Variable::Kind::kAxis, axis};
     const IndexExpr position = emitter_.position(factor);
     const auto coefficient = coefficient_of(position, v);
@@ -139,8 +193,9 @@ class Contraction {
   }
 
   // Loads one factor's tile: elements outside the matrix are 0.
-  void fill_tile(const std::string& tile, ExprId factor, const std::vector<std::uint32_t>& across,
-                 const std::string& across0, const std::string& step) {
+  void fill_tile(const std::string& tile, ExprId factor, bool is_left, const std::string& step) {
+    const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
+    const std::string& across0 = is_left ? row0_ : column0_;
     const bool depth_vectors = takes_vectors(factor, depth_axes_);
     const bool across_vectors = !depth_vectors && takes_vectors(factor, across);
     const Variable last_across{Variable::Kind::kAxis, across.back()};
@@ -156,11 +211,16 @@ class Contraction {
                              slow_name, e, fast));
     const std::string at = writer_.unique("at"), k = writer_.unique("k");
     writer_.line(fmt::format("const {} {} = {} + {}, {} = {} + {};", integer(), at, across0, line, k, step, place));
-    const std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k, text(count(depth_axes_)));
+    std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k, text(count(depth_axes_)));
+    if (is_left && p_.choice) inside += fmt::format(" && {}[{}] == {}", matrix_of_row_, line, matrix_);
+    const ExprEmitter::Mark mark = emitter_.mark();
+    if (is_left) define_row_values(line);
+    if (!is_left && p_.choice) emitter_.bind(p_.choice->axis, matrix_);
     if (width > 1)
       load_vector(tile, factor, across, at, k, line, place, inside, across_vectors);
     else
       load_element(tile, factor, across, at, k, line, place, inside);
+    emitter_.rewind(mark);
     writer_.close();
   }
 
@@ -189,8 +249,15 @@ class Contraction {
     bind_flat(emitter_, across, at, "mnopq");
     bind_flat(emitter_, depth_axes_, k, "kluvw");
     const ExprNode& n = pool_[factor];
-    writer_.line(fmt::format("{} = *(const uint4*)({} + {});", eight, writer_.input(n.source),
-                             emitter_.index_text().tight(emitter_.position(factor))));
+    const IndexExpr position = emitter_.position(factor);
+    std::vector<ExprId> needed;
+    for (const Variable v : variables_of(position))
+      if (v.kind == Variable::Kind::kValue) needed.push_back(v.id);
+    if (n.args[0] != kNoExpr) needed.push_back(n.args[0]);
+    const std::vector<std::string> texts = emitter_.emit(needed);
+    writer_.line(fmt::format("{}{} = *(const uint4*)({} + {});",
+                             n.args[0] == kNoExpr ? "" : "if (" + texts.back() + ") ", eight, writer_.input(n.source),
+                             emitter_.index_text().tight(position)));
     emitter_.rewind(mark);
     writer_.close();
     if (!across_vectors) {
@@ -304,6 +371,8 @@ class Contraction {
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_flat(emitter_, p_.rows, row, "mnopq");
     bind_flat(emitter_, p_.columns, column, "ijlst");
+    define_row_values(fmt::format("{} - {}", row, row0_));
+    if (p_.choice) emitter_.bind(p_.choice->axis, "0");  // the sums are over it
     for (const auto& [reduction, sum] : sums_) emitter_.define(reduction, sum + element_text);
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
@@ -326,7 +395,8 @@ class Contraction {
   std::vector<std::uint32_t> depth_axes_;  // of the current loop
   std::vector<std::string> left_tiles_, right_tiles_;
   std::map<ExprId, std::string> sums_;
-  std::string row0_, column0_;
+  std::map<ExprId, std::string> row_values_;  // in shared memory, for each row of the tile
+  std::string row0_, column0_, matrix_of_row_, matrix_;
 };
 
 }  // namespace

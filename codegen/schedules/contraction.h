@@ -6,6 +6,8 @@
 //
 // Several sums over one space share the tiles of equal factors, and a loop where their depths are equal.
 //
+// Where each row chooses its matrix (experts), a block goes over the matrices that its rows have chosen.
+//
 // m, n, k and b may each be several axes: a convolution is a product whose factor is indexed by sums and guarded at the
 // borders (implicit GEMM), a grouped one a batch of products.
 #pragma once

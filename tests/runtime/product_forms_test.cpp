@@ -28,7 +28,15 @@ struct Case {
   const char* symbols = "";
 };
 
-void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80") {
+// Where groups of rows end: increasing, some groups empty, the last rows in none.
+void make_group_ends(TensorMap& tensors) {
+  HostTensor& ends = tensors.at("o");
+  const std::int64_t rows = tensors.contains("x") ? tensors.at("x").shape[0] : tensors.at("i").shape[0];
+  for (std::int64_t e = 0; e < ends.size(); ++e)
+    ends.set_integer(e, e == 1 ? ends.integer(0) : (e + 1) * (rows - 3) / ends.size());
+}
+
+void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80", bool groups = false) {
   const auto nvrtc = nvrtc_or_skip();
   const Target target = target_for(arch);
   for (const Case& c : cases) {
@@ -37,7 +45,8 @@ void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80") {
     const FusionPlan plan = plain_plan(graph, true);
     CHECK(schedules_of(lower_plan(graph, plan, target, {})) == c.schedules);
     if (!nvrtc) continue;
-    const TensorMap tensors = random_tensors(graph, 5);
+    TensorMap tensors = random_tensors(graph, 5);
+    if (groups) make_group_ends(tensors);
     const TensorMap want = run_reference(graph, tensors);
     const TensorMap got = run_on_emulator(*nvrtc, graph, plan, tensors, {}, target);
     for (const auto& [name, tensor] : want) check_close(std::string(c.what) + ", " + name, got.at(name), tensor);
@@ -123,5 +132,23 @@ TEST_SUITE("product forms") {
          "q f", kMma},
     };
     check_cases(cases);
+  }
+
+  TEST_CASE("rows that choose their matrix: experts") {
+    const char* gated = "g = grouped_matmul x a o; u = grouped_matmul x b o; s = silu g; h = mul s u";
+    const std::vector<Case> cases = {
+        {"one", "x bfloat16 150,16; w bfloat16 5,16,24; o int32 5", "h = grouped_matmul x w o", "h", kMma},
+        {"gated", "x float16 70,24; a float16 7,24,40; b float16 7,24,40; o int32 7", gated, "h", kMma},
+        {"gated, symbolic", "x float32 n,13; a float32 3,13,20; b float32 3,13,20; o int64 3", gated, "h", kLanes, "n"},
+        {"with a bias, read in halves", "x bfloat16 70,24; w bfloat16 7,24,48; o int32 7; c bfloat16 7,48",
+         "p = grouped_matmul x w o c; g = slice p {\"dim\": 1, \"end\": 24}; u = slice p {\"dim\": 1, \"start\": 24};"
+         "s = silu g; h = mul s u",
+         "h", kMma},
+        {"of gathered rows", "t bfloat16 33,24; i int64 70; a bfloat16 7,24,40; b bfloat16 7,24,40; o int32 7",
+         "x = index_select t i {\"dim\": 0}; g = grouped_matmul x a o; u = grouped_matmul x b o; s = silu g; h = mul s "
+         "u",
+         "h", kMma},
+    };
+    check_cases(cases, "sm_80", true);
   }
 }

@@ -1,0 +1,122 @@
+#include "analysis/matrix_choice.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "analysis/copy_expr.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+bool contains(const Axes& axes, std::uint32_t axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+// Is the value 0 wherever the guard does not hold?
+bool is_zero_unless(const ExprPool& pool, ExprId id, ExprId guard) {
+  for (;;) {
+    const ExprNode& n = pool[id];
+    if ((n.op == ExprOp::kLoad || n.op == ExprOp::kSelect) && n.args[0] == guard)
+      return n.op == ExprOp::kLoad ||
+             (pool[n.args[2]].op == ExprOp::kConstant && pool[n.args[2]].real == 0 && pool[n.args[2]].integer == 0);
+    if (n.op != ExprOp::kRound && n.op != ExprOp::kConvert && n.op != ExprOp::kNeg) return false;
+    id = n.args[0];
+  }
+}
+
+class FindChoice {
+ public:
+  explicit FindChoice(Kernel& kernel)
+      : kernel_(kernel), pool_(kernel.pool), depends_(dependences(kernel.pool)), axes_(kernel.outputs.at(0).axes) {}
+
+  // The value by which all sums choose; `instead` then has the loads of the matrices, with the axis in its place.
+  std::optional<ExprId> run() {
+    const std::vector<ExprId> order = reachable(pool_, roots_of(kernel_));
+    std::vector<std::uint8_t> nested(pool_.size(), 0);
+    for (const ExprId id : order)
+      if (pool_[id].op == ExprOp::kReduce)
+        for (const ExprId inner : reachable(pool_, std::span(pool_[id].args.data(), 1))) nested[inner] = 1;
+    for (const ExprId id : order) {
+      if (pool_[id].op != ExprOp::kReduce || nested[id]) continue;
+      const ExprNode body = pool_[pool_[id].args[0]];
+      if (body.op != ExprOp::kMul) return std::nullopt;
+      if (!take_factor(body.args[1], body.args[0]) && !take_factor(body.args[0], body.args[1])) return std::nullopt;
+    }
+    return value_ == kNoExpr ? std::nullopt : std::optional(value_);
+  }
+
+  std::uint32_t axis = 0;
+  std::map<ExprId, ExprId> instead;
+
+ private:
+  // The value that alone is an index of the load, and depends on output axes alone, but not on all of the factor's.
+  std::optional<std::size_t> chosen_dimension(ExprId load, ExprId factor) const {
+    const ExprNode& n = pool_[load];
+    for (std::size_t d = 0; n.op == ExprOp::kLoad && d < n.indices.size(); ++d) {
+      const auto v = n.indices[d].as_variable();
+      if (!v || v->kind != Variable::Kind::kValue) continue;
+      const Axes& by = depends_[v->id];
+      const bool rows = !by.empty() && std::ranges::all_of(by, [&](std::uint32_t a) { return contains(axes_, a); });
+      const bool columns = std::ranges::any_of(depends_[factor],
+                                               [&](std::uint32_t a) { return contains(axes_, a) && !contains(by, a); });
+      if (rows && columns) return d;
+    }
+    return std::nullopt;
+  }
+
+  bool take_factor(ExprId factor, ExprId other) {
+    bool found = false;
+    for (const ExprId load : reachable(pool_, std::span(&factor, 1))) {
+      const auto d = chosen_dimension(load, factor);
+      if (!d) continue;
+      ExprNode n = pool_[load];
+      const ExprId value = n.indices[*d].as_variable()->id;
+      if (value_ != kNoExpr && value_ != value) return false;
+      // Without its guard the matrix is read for rows that have none: the other factor makes them 0.
+      if (n.args[0] != kNoExpr && !is_zero_unless(pool_, other, n.args[0])) return false;
+      if (value_ == kNoExpr) axis = kernel_.pool.new_axis(pool_.bounds().value_max.at(value));
+      value_ = value;
+      n.indices[*d] = IndexExpr::axis(axis);
+      instead[load] = kernel_.pool.load(n.source, n.dtype, n.indices);
+      found = true;
+    }
+    return found;
+  }
+
+  Kernel& kernel_;
+  const ExprPool& pool_;
+  std::vector<Axes> depends_;
+  Axes axes_;
+  ExprId value_ = kNoExpr;
+};
+
+}  // namespace
+
+std::optional<ChosenMatrices> with_matrix_axis(const Kernel& original) {
+  Kernel kernel = with_shared_axes(original).value_or(original);
+  FindChoice find(kernel);
+  const std::optional<ExprId> value = find.run();
+  if (!value) return std::nullopt;
+  ChosenMatrices result;
+  ExprId follow[] = {*value};
+  result.kernel = change_axes(
+      kernel,
+      [&](ExprPool& pool, ExprCopier& copier) {
+        AxisChange change = same_axes(kernel, pool);
+        result.choice.axis = pool.new_axis(kernel.pool.extent(find.axis));
+        copier.axis[find.axis] = IndexExpr::axis(result.choice.axis);
+        copier.replacement = [&find](ExprId load) {
+          const auto at = find.instead.find(load);
+          return at == find.instead.end() ? kNoExpr : at->second;
+        };
+        return change;
+      },
+      follow);
+  result.choice.value = follow[0];
+  return result;
+}
+
+}  // namespace fusec
