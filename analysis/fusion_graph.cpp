@@ -19,9 +19,32 @@ std::vector<std::uint8_t> used_values(const Graph& graph) {
   return used;
 }
 
+// One vertex for the nodes of a claim. What it defines is read as its own, whichever of its nodes made it.
+void add_claim(const Graph& graph, std::span<const OpPattern> kinds, const PatternClaim& claim,
+               ForwardGraphBuilder& builder, FusionGraph& result) {
+  OpPattern kind = claim.code == GroupCode::kFusec ? OpPattern::kElemwise : OpPattern::kOpaque;
+  for (const NodeId n : claim.nodes) kind = std::max(kind, kinds[n]);
+  const Vertex v = builder.add(kind);
+  result.node_of.push_back(claim.nodes.back());
+  result.kept_apart.push_back(0);
+  result.weight.resize(v, 1);
+  result.weight.push_back(static_cast<std::uint32_t>(claim.nodes.size()));
+  for (const NodeId n : claim.nodes) {
+    const Node& node = graph.nodes[n];
+    result.vertex_of.push_back(v);
+    for (const ValueId operand : node.inputs) {
+      const Vertex from = operand == kNone ? kNoVertex : result.vertex_of_value[operand];
+      if (from != kNoVertex && from != v) builder.add_operand(from);
+    }
+    for (ValueId value = node.first_output; value < node.first_output + node.output_count; ++value)
+      result.vertex_of_value[value] = v;
+  }
+}
+
 }  // namespace
 
-FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds, PatternSource source) {
+FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds, PatternSource source,
+                               std::span<const PatternClaim> claims) {
   if (kinds.size() != graph.nodes.size()) throw InternalError("fusion graph: a pattern for every node is needed");
   std::vector<std::uint8_t> used;  // made when the first node with several results comes
   FusionGraph result;
@@ -32,6 +55,12 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
   result.vertex_of_value.assign(graph.value_count(), kNoVertex);
   builder.reserve(graph.nodes.size(), 2 * graph.nodes.size());
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    if (!claims.empty() && claims.front().nodes.front() == n) {
+      add_claim(graph, kinds, claims.front(), builder, result);
+      n = claims.front().nodes.back();
+      claims = claims.subspan(1);
+      continue;
+    }
     const Node& node = graph.nodes[n];
     // In a graph of a million nodes every list of operands is a cache miss; ask for those to come.
     if (n + kAhead < graph.nodes.size()) __builtin_prefetch(graph.nodes[n + kAhead].inputs.data());
@@ -59,6 +88,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
       result.kept_apart.push_back(0);
     }
   }
+  if (!result.weight.empty()) result.weight.resize(result.node_of.size(), 1);
   for (const ValueId output : graph.outputs) {
     if (result.vertex_of_value[output] != kNoVertex) builder.mark_external(result.vertex_of_value[output]);
   }

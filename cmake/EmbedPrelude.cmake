@@ -50,3 +50,30 @@ std::span<const StandInHeader> stand_in_headers() {
 ]] @ONLY)
   target_sources(${target} PRIVATE ${out})
 endfunction()
+
+# Puts the text of transforms/patterns/builtin/*.patterns into fusec_transforms, as the function
+# fusec::builtin_pattern_files().
+function(fusec_embed_patterns target)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/transforms/patterns/builtin/*.patterns)
+  set(entries "")
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} text)
+    string(APPEND entries "      R\"PATTERNS(${text})PATTERNS\",\n")
+  endforeach()
+  set(out ${CMAKE_BINARY_DIR}/generated/pattern_files.cpp)
+  file(CONFIGURE OUTPUT ${out} CONTENT [[// Made by cmake/EmbedPrelude.cmake.
+#include "transforms/patterns/builtin_patterns.h"
+
+namespace fusec {
+
+std::span<const std::string_view> builtin_pattern_files() {
+  static constexpr std::string_view kFiles[] = {
+@entries@  };
+  return kFiles;
+}
+
+}  // namespace fusec
+]] @ONLY)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

@@ -80,6 +80,8 @@ RuleText text(FusionRule rule) {
               "the trials of one compilation were spent: the model has too many groups of ever new shapes"};
     case FusionRule::kGivenPlan:
       return {"given_plan", "the given plan has it so"};
+    case FusionRule::kClaimed:
+      return {"claimed", "a pattern claimed it before the partitioner ran"};
   }
   return {};
 }

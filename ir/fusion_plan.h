@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/fusion_decision.h"
@@ -45,7 +46,16 @@ struct FusionGroup {
   NodeId anchor = kNone;       // the complex op that the group is built around, if it has one
   OpPattern pattern = OpPattern::kOpaque;
   GroupCode code = GroupCode::kFusec;
-  std::uint32_t claimed_by = kNone;  // in FusionPlan::patterns: what formed the group before the partitioner ran
+  std::uint32_t claimed_by = kNone;  // in FusionPlan::claims: the first that its nodes hold
+};
+
+// Nodes that a pattern made one group of before the partitioner ran.
+struct PatternClaim {
+  std::string pattern;        // its name, "fusec.swiglu"
+  std::vector<NodeId> nodes;  // in topological order, side by side in the graph
+  GroupCode code = GroupCode::kFusec;
+  std::vector<std::pair<std::string, std::string>> attributes;  // as the pattern declares them: "alpha", "1.702"
+  std::vector<std::pair<std::string, NodeId>> parts;            // the pattern's names for nodes: "gate", ...
 };
 
 // A node that several groups compute: `group` is one that does so after the first.
@@ -59,7 +69,7 @@ struct FusionPlan {
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;             // 0: no limit
   LargeVector<FusionGroup> groups;        // in execution order
-  std::vector<std::string> patterns;      // names of those that claimed groups
+  std::vector<PatternClaim> claims;       // in order of their nodes
   std::vector<Recomputed> recomputed;     // by group, then node
   std::vector<GroupId> group_of;          // of each node: the first group that computes it
   LargeVector<FusionDecision> decisions;  // of each node

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include "codegen/identifiers.h"
@@ -18,6 +19,7 @@
 #include "passes.h"
 #include "transforms/explain.h"
 #include "transforms/explain_print.h"
+#include "transforms/patterns/explain_patterns.h"
 #include "transforms/plan_file.h"
 
 namespace fusec {
@@ -30,7 +32,7 @@ struct Arguments {
   std::vector<std::string> one_kernel;
   std::vector<std::string> explain;
   bool json = false, no_nvrtc = false, stats = false;
-  bool list_ops = false, list_passes = false, list_targets = false;
+  bool list_ops = false, list_passes = false, list_patterns = false, list_targets = false;
   std::string dump_before, dump_after;
 };
 
@@ -244,6 +246,7 @@ class Compilation {
     for (std::size_t i = 0; i < now.size(); ++i)
       if (now[i] != computed[i]) explanation.standing_in.emplace_back(computed[i], now[i]);
     explanation.absent = std::move(absent);
+    explanation.patterns = pattern_sentences(planned_.graph, planned_.plan, pipeline_.options().patterns, nodes);
     if (!nodes.empty()) split_by_kernels(explanation, planned_.graph, kernels_of(planned_.plan.group_of[nodes[0]]));
     return explanation;
   }
@@ -262,8 +265,12 @@ class Compilation {
   void explain() const {
     for (const std::string& list : a_.explain) {
       if (list == "all") {
-        fmt::print("{}", a_.json ? explain_all_json(planned_.graph, planned_.kinds, planned_.plan)
-                                 : explain_all_text(planned_.graph, planned_.kinds, planned_.plan));
+        std::vector<NodeId> nodes(planned_.graph.nodes.size());
+        std::iota(nodes.begin(), nodes.end(), NodeId{0});
+        const std::vector<std::string> patterns =
+            pattern_sentences(planned_.graph, planned_.plan, pipeline_.options().patterns, nodes);
+        fmt::print("{}", a_.json ? explain_all_json(planned_.graph, planned_.kinds, planned_.plan, patterns)
+                                 : explain_all_text(planned_.graph, planned_.kinds, planned_.plan, patterns));
         continue;
       }
       const Explanation explanation = explanation_of(name_list(list));
@@ -316,6 +323,10 @@ int run(const Arguments& a) {
     write_output("-", a.list_ops ? list_ops(a.json) : a.list_passes ? list_passes(a.json) : list_targets(a.json));
     return 0;
   }
+  if (a.list_patterns) {
+    write_output("-", list_patterns(pipeline_options(a.compile).patterns, a.json));
+    return 0;
+  }
   if (a.compile.model.empty()) usage("no model is given", "", "fusec model.json -o out.cu");
   if (!a.dump_before.empty()) find_pass(a.dump_before);
   if (!a.dump_after.empty() && a.dump_after != "all") find_pass(a.dump_after);
@@ -343,6 +354,7 @@ int main(int argc, char** argv) {
   app.add_flag("--stats", a.stats, "tell where time and memory went");
   app.add_flag("--list-ops", a.list_ops, "the operators");
   app.add_flag("--list-passes", a.list_passes, "the stages of a compilation");
+  app.add_flag("--list-patterns", a.list_patterns, "the fusion patterns, in the order in which they are tried");
   app.add_flag("--list-targets", a.list_targets, "the targets");
   app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
   app.add_option("--dump-ir-after", a.dump_after, "PASS or all");

@@ -165,7 +165,7 @@ class Run {
 
   void tell_wrong_node(const TensorMap& tensors, const std::optional<Tolerance>& tolerance) {
     const auto run_again = [&](const Graph& graph, const FusionPlan& plan) {
-      PlannedModel again{graph, planned_->kinds, plan, planned_->report};
+      PlannedModel again{graph, {}, planned_->kinds, plan, planned_->report};
       return execute(again, tensors, 0, [](EmulatorRun&) {});
     };
     const auto wrong = find_wrong_node(planned_->graph, planned_->plan, tensors, tolerance, run_again);

@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "ir/write.h"
 #include "passes.h"
+#include "pattern_options.h"
 #include "pipeline_options.h"
 #include "transforms/plan_file.h"
 
@@ -26,7 +27,15 @@ Graph hinted(const Model& model, const Options& options) {
 std::vector<Group> groups_of(const PlannedModel& planned) {
   std::vector<Group> groups;
   for (const FusionGroup& group : planned.plan.groups) {
-    Group g{group.name, {}, std::string(name(group.pattern))};
+    Group g{.name = group.name,
+            .nodes = {},
+            .pattern = std::string(name(group.pattern)),
+            .claimed_by = "",
+            .attributes = {}};
+    if (group.claimed_by != kNone) {
+      g.claimed_by = planned.plan.claims[group.claimed_by].pattern;
+      g.attributes = planned.plan.claims[group.claimed_by].attributes;
+    }
     for (const NodeId n : group.nodes) g.nodes.push_back(planned.graph.nodes[n].name);
     groups.push_back(std::move(g));
   }
@@ -107,6 +116,15 @@ std::vector<PassInfo> passes_in_order() {
   for (const Pass& pass : passes())
     list.push_back({std::string(pass.name), std::string(pass.summary), pass.part == CompilationPart::kGraph});
   return list;
+}
+
+std::vector<PatternInfo> patterns_in_order(const Options& options) {
+  return at_boundary([&] {
+    std::vector<PatternInfo> list;
+    for (const auto& p : pattern_list(options))
+      list.push_back({p->name, p->summary, p->match_text, p->becomes_text, p->priority});
+    return list;
+  });
 }
 
 Model run_pass(const Model& model, std::string_view name, const Options& options) {

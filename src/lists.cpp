@@ -65,6 +65,25 @@ std::string list_passes(bool json) {
   return text;
 }
 
+std::string list_patterns(const PatternList& patterns, bool json) {
+  if (json) {
+    Json list = Json::array();
+    for (const auto& p : patterns)
+      list.push_back({{"name", p->name},
+                      {"priority", p->priority},
+                      {"summary", p->summary},
+                      {"match", p->match_text},
+                      {"becomes", p->becomes_text},
+                      {"file", p->file.empty() ? Json() : Json(p->file)}});
+    return list.dump(2) + "\n";
+  }
+  std::string text;
+  for (const auto& p : patterns)
+    text += fmt::format("{:<36} {:>4}  {}\n    {}\n    -> {}\n", p->name, p->priority, p->summary, p->match_text,
+                        p->becomes_text);
+  return text;
+}
+
 std::string list_targets(bool json) {
   if (json) {
     Json list = Json::array();

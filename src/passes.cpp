@@ -13,6 +13,8 @@
 #include "transforms/fold_constants.h"
 #include "transforms/fuse.h"
 #include "transforms/merge_groups.h"
+#include "transforms/patterns/claim.h"
+#include "transforms/patterns/recognize.h"
 #include "transforms/plan_file.h"
 #include "transforms/remove_dead.h"
 #include "transforms/simplify_algebra.h"
@@ -35,8 +37,8 @@ std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph)
 }
 
 // Rewritings work on the graph together with what they made of the file's nodes, which the report tells of.
-template <void (*rewriting)(CanonicalGraph&)>
-void rewrite(CompilationState& state) {
+template <class Rewriting>
+void rewrite_with(CompilationState& state, Rewriting rewriting) {
   PlannedModel& planned = *state.planned;
   PartitionReportContext& report = planned.report;
   if (report.stands_for.empty()) report.stands_for = as_given(planned.graph);
@@ -49,6 +51,23 @@ void rewrite(CompilationState& state) {
   report.stands_for = std::move(canonical.stands_for);
   report.dropped = std::move(canonical.dropped);
   report.folded = std::move(canonical.folded);
+}
+
+template <void (*rewriting)(CanonicalGraph&)>
+void rewrite(CompilationState& state) {
+  rewrite_with(state, rewriting);
+}
+
+// A composite op rounds nothing on its way, where the nodes that it stands for would.
+void recognize(CompilationState& state) {
+  if (state.options.emit.round_intermediates) return;
+  rewrite_with(state, [&](CanonicalGraph& canonical) { recognize_patterns(canonical, state.options.patterns); });
+}
+
+void claim(CompilationState& state) {
+  rewrite_with(state, [&](CanonicalGraph& canonical) {
+    state.planned->claims = claim_patterns(canonical, state.options.patterns);
+  });
 }
 
 // What fusion must not change a bit of, the compiler may not compute otherwise than the device.
@@ -74,7 +93,8 @@ void fuse_nodes(CompilationState& state) {
   const FuseOptions limits{.strategy = options.strategy,
                            .max_fused_ops = options.max_fused_ops,
                            .max_args = argument_limit(options, planned.graph),
-                           .named = options.strategy != Strategy::kFull};
+                           .named = options.strategy != Strategy::kFull,
+                           .claims = planned.claims};
   if (!options.plan_text.empty())
     planned.plan = read_plan(options.plan_text, "plan", planned.graph, planned.kinds, limits);
   else if (!options.plan_file.empty())
@@ -127,6 +147,10 @@ constexpr Pass kPasses[] = {
      fold_known_nodes, true},
     {"simplify-algebra", "applies the algebraic rules, removes identities and duplicates (under full)",
      CompilationPart::kGraph, rewrite<simplify_algebra>, true},
+    {"recognize-patterns", "makes composite ops of what was written as primitive ones (under full)",
+     CompilationPart::kGraph, recognize, true},
+    {"claim-patterns", "makes groups of what patterns match, before the partitioner runs (under full)",
+     CompilationPart::kGraph, claim, true},
     {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,
      annotate_nodes},
     {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},

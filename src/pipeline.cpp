@@ -50,7 +50,7 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
 }
 
 PlannedModel Pipeline::plan(Graph graph) {
-  PlannedModel planned{std::move(graph), {}, {}, {}};
+  PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}};
   planned.report.arch = options_.target.arch;
   CompilationState state{.options = options_, .planned = &planned};
   run_part(CompilationPart::kGraph, state);
@@ -59,7 +59,7 @@ PlannedModel Pipeline::plan(Graph graph) {
 }
 
 Graph Pipeline::rewritten(Graph graph, const Pass& pass) {
-  PlannedModel planned{std::move(graph), {}, {}, {}};
+  PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}};
   CompilationState state{.options = options_, .planned = &planned};
   run(pass, state);
   return std::move(planned.graph);

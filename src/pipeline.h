@@ -12,6 +12,7 @@
 #include "codegen/nvrtc.h"
 #include "ir/fusion_plan.h"
 #include "transforms/partition_report.h"
+#include "transforms/patterns/pattern.h"
 
 namespace fusec {
 
@@ -26,6 +27,7 @@ struct PipelineOptions {
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;  // 0: none under `tvm` and `none`, what a kernel can hold under `full`
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
+  PatternList patterns;  // in the order in which they are tried
   std::string plan_file, plan_text;  // an edited plan to compile with: the file or its text; "" for none
   CompileOptions compile;
   // FUSEC_DEBUG: 1 verifies the graph after every pass that changes it (debug builds always do), 2 also tells, in the
@@ -43,6 +45,7 @@ struct StageTime {
 
 struct PlannedModel {
   Graph graph;  // after the transforms
+  std::vector<PatternClaim> claims;
   std::vector<OpPattern> kinds;
   FusionPlan plan;
   PartitionReportContext report;

@@ -56,7 +56,7 @@ def usage_errors():
             ([MODEL, "--require-one-kernel=[1"], "JSON array"),
     ]:
         expect(" ".join(arguments), run(*arguments), 2, "", "error: .*" + message)
-    for later in ["--patterns=p", "--disable-pattern=p", "--list-patterns", "--gemm=auto", "--bisect=true", "--precise-math",
+    for later in ["--gemm=auto", "--bisect=true", "--precise-math",
                   "--allow-tf32", "--allow-atomics", "--tuning-db=db", "--target=t.json", "--no-such-option"]:
         expect(later, run(MODEL, later), 2, "", "error: unknown option " + later.split("=")[0] + " ")
 

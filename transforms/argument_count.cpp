@@ -11,17 +11,19 @@ ArgumentTable argument_table(const Graph& graph, const FusionGraph& fusion) {
   table.has_items.assign(n, 0);
   for (Vertex v = 0; v < n; ++v) {
     table.first.push_back(static_cast<std::uint32_t>(table.reads.size()));
-    const Node& node = graph.nodes[fusion.node_of[v]];
     if (fusion.is_item(v)) {
       table.item_of[v] = fusion.vertex_of[fusion.node_of[v]];
       continue;
     }
-    table.has_items[v] = has_items(node);
-    for (const ValueId value : node.inputs) {
-      if (value == kNone) continue;
-      const Value::Kind kind = graph.value(value).kind;
-      if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) continue;
-      table.reads.push_back(kind == Value::Kind::kResult ? fusion.vertex_of_value[value] : n + value);
+    const NodeId first = fusion.first_node(v), last = fusion.node_of[v];
+    table.has_items[v] = first == last && has_items(graph.nodes[last]);
+    for (NodeId m = first; m <= last; ++m) {
+      for (const ValueId value : graph.nodes[m].inputs) {
+        if (value == kNone) continue;
+        const Value::Kind kind = graph.value(value).kind;
+        if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) continue;
+        table.reads.push_back(kind == Value::Kind::kResult ? fusion.vertex_of_value[value] : n + value);
+      }
     }
   }
   table.first.push_back(static_cast<std::uint32_t>(table.reads.size()));

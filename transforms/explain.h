@@ -53,6 +53,8 @@ struct Explanation {
   std::int64_t bytes_saved = 0;     // apart: if the groups in question and between were one kernel
   // Apart: changes that, all together, were tried and do put the nodes in one kernel; empty where none was found.
   std::vector<std::string> would_allow;
+  // What patterns did, and nearly did, to the nodes (see patterns/explain_patterns.h).
+  std::vector<std::string> patterns;
 };
 
 // Throws Error(kInput) for a name that no node has.

@@ -88,6 +88,10 @@ void write_list(const List& list, std::string_view separator, Out out, WriteItem
   }
 }
 
+void write_patterns(const std::vector<std::string>& sentences, Out out) {
+  for (const std::string& sentence : sentences) fmt::format_to(out, "  pattern {}\n", sentence);
+}
+
 void write_ledger(const Graph& graph, const std::vector<LedgerEntry>& edges, Out out) {
   write_list(edges, ",", out, [&](const LedgerEntry& e) {
     fmt::format_to(out, "\n  {{\"from\": {}, \"to\": {}, \"phase\": {}, \"rule\": \"{}\", \"blocker\": {}, ",
@@ -117,6 +121,7 @@ std::string explanation_text(const Graph& graph, const FusionPlan& plan, const E
     for (std::size_t i = 0; i < explanation.nodes.size(); ++i) {
       write_decision(graph, explanation.nodes[i], explanation.joined[i], out);
     }
+    write_patterns(explanation.patterns, out);
     return text;
   }
   fmt::format_to(out, "not one kernel\n");
@@ -127,6 +132,7 @@ std::string explanation_text(const Graph& graph, const FusionPlan& plan, const E
     write_list(explanation.would_allow, "; and ", out, [&](const std::string& c) { fmt::format_to(out, "{}", c); });
     fmt::format_to(out, "\n");
   }
+  write_patterns(explanation.patterns, out);
   return text;
 }
 
@@ -164,10 +170,13 @@ std::string explanation_json(const Graph& graph, const FusionPlan& plan, const E
   fmt::format_to(out, "],\n \"bytes_saved\": {}, \"would_allow\": [", explanation.bytes_saved);
   write_list(explanation.would_allow, ", ", out,
              [&](const std::string& c) { fmt::format_to(out, "{}", json_string(c)); });
+  fmt::format_to(out, "],\n \"patterns\": [");
+  write_list(explanation.patterns, ", ", out, [&](const std::string& s) { fmt::format_to(out, "{}", json_string(s)); });
   return text + "]}\n";
 }
 
-std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
+std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
+                             const std::vector<std::string>& patterns) {
   std::string text;
   const Out out(text);
   for (const FusionGroup& group : plan.groups) {
@@ -183,10 +192,12 @@ std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kind
     fmt::format_to(out, "; would save {}\n", bytes_text(e.bytes_saved));
     if (!e.would_allow.empty()) fmt::format_to(out, "    would be allowed: {}\n", e.would_allow);
   }
+  write_patterns(patterns, out);
   return text;
 }
 
-std::string explain_all_json(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
+std::string explain_all_json(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
+                             const std::vector<std::string>& patterns) {
   std::string text = "{\"groups\": [";
   const Out out(text);
   write_list(plan.groups, ",", out, [&](const FusionGroup& group) {
@@ -201,6 +212,8 @@ std::string explain_all_json(const Graph& graph, std::span<const OpPattern> kind
   });
   text += "],\n \"edges\": [";
   write_ledger(graph, ledger(graph, kinds, plan), out);
+  fmt::format_to(out, "],\n \"patterns\": [");
+  write_list(patterns, ", ", out, [&](const std::string& s) { fmt::format_to(out, "{}", json_string(s)); });
   return text + "]}\n";
 }
 

@@ -66,6 +66,21 @@ LargeVector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const 
   return decisions;
 }
 
+// Groups that hold a claim are known by it; inner nodes of a claim were never asked about.
+void note_claims(const std::vector<PatternClaim>& claims, FusionPlan& plan) {
+  plan.claims = claims;
+  for (std::uint32_t c = 0; c < claims.size(); ++c) {
+    const NodeId last = claims[c].nodes.back();
+    FusionGroup& group = plan.groups[plan.group_of[last]];
+    if (group.claimed_by == kNone) {
+      group.claimed_by = c;
+      group.code = claims[c].code;
+    }
+    for (const NodeId n : claims[c].nodes)
+      if (n != last) plan.decisions[n] = {.meeting = last, .rule = FusionRule::kClaimed};
+  }
+}
+
 // An op of the table that the model happens not to have is no error, a misspelt one is.
 void require_op(const Graph& graph, const std::string& op) {
   const bool in_model = std::ranges::any_of(graph.nodes, [&](const Node& node) { return node.op->name == op; });
@@ -85,10 +100,11 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const Fuse
     leave_alone(graph, kinds, plan);
     plan.decisions.resize(graph.nodes.size());
   } else {
-    const FusionGraph fusion = build_fusion_graph(graph, kinds, pattern_source(options.strategy));
+    const FusionGraph fusion = build_fusion_graph(graph, kinds, pattern_source(options.strategy), options.claims);
     const PostDominators post(fusion.forward);
     PartitionOptions limits{.max_fused_ops = options.max_fused_ops, .max_args = options.max_args};
     limits.kept_apart = &fusion.kept_apart;
+    limits.weight = &fusion.weight;
     ArgumentTable arguments;
     if (options.max_args != 0) {
       arguments = argument_table(graph, fusion);
@@ -97,6 +113,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const Fuse
     const Partition result = partition(fusion.forward, post, limits);
     collect_groups(fusion, result, kinds, plan);
     plan.decisions = decisions_of_nodes(fusion, post, result);
+    note_claims(options.claims, plan);
   }
   if (options.named) name_groups(graph, plan);
   return plan;

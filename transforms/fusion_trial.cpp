@@ -55,7 +55,7 @@ struct FusionTrial::Change {
 FusionTrial::FusionTrial(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan)
     : graph_(graph),
       kinds_(kinds),
-      fusion_(build_fusion_graph(graph, kinds, pattern_source(plan.strategy))),
+      fusion_(build_fusion_graph(graph, kinds, pattern_source(plan.strategy), plan.claims)),
       arguments_(argument_table(graph, fusion_)),
       max_fused_ops_(plan.max_fused_ops),
       max_args_(plan.max_args) {
@@ -68,7 +68,8 @@ void FusionTrial::run() {
                       {.max_fused_ops = max_fused_ops_,
                        .max_args = max_args_,
                        .arguments = &arguments_,
-                       .kept_apart = &fusion_.kept_apart});
+                       .kept_apart = &fusion_.kept_apart,
+                       .weight = &fusion_.weight});
 }
 
 bool FusionTrial::together(std::span<const Vertex> vertices) const {

@@ -41,6 +41,7 @@ class Partitioner {
         counted_(graph.size(), 1),
         settled_(graph.size(), 0),
         marks_(graph.size()) {
+    if (options.weight != nullptr && !options.weight->empty()) counted_ = *options.weight;
     result_.pattern = graph.pattern;
     result_.anchor.assign(graph.size(), kNoVertex);
     result_.decisions.resize(graph.size());

@@ -27,6 +27,7 @@ struct PartitionOptions {
   std::uint32_t max_args = 0;                             // distinct values read and written; 0: no limit
   const ArgumentTable* arguments = nullptr;               // needed where max_args is set
   const LargeVector<std::uint8_t>* kept_apart = nullptr;  // 1: the vertex was made opaque on the user's demand
+  const LargeVector<std::uint32_t>* weight = nullptr;     // the nodes that each vertex stands for; empty: one each
 };
 
 // Why a vertex is, or is not, in the group of its post-dominator.

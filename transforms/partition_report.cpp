@@ -48,7 +48,7 @@ class Writer {
     text_.append(", \"pattern\": \"").append(name(group.pattern)).append("\", \"anchor\": ");
     text_ += group.anchor == kNone ? "null" : json_string(graph_.nodes[group.anchor].name);
     text_ += ", \"claimed_by\": ";
-    text_ += group.claimed_by == kNone ? "null" : json_string(plan_.patterns[group.claimed_by]);
+    text_ += group.claimed_by == kNone ? "null" : json_string(plan_.claims[group.claimed_by].pattern);
     text_.append(", \"codegen\": \"").append(name(group.code)).append("\", \"launches\": ");
     text_ += std::to_string(launches_of(g));
     write_values(", \"inputs\"", interfaces_[g].inputs);

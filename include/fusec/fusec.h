@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -144,12 +145,40 @@ class ModelBuilder {
 
 // --- compilation
 
+// A value that a pattern found.
+struct MatchedValue {
+  std::string name;      // in the pattern: "gate"
+  std::string value;     // in the model; of a number its digits
+  TensorInfo type;       // without dtype for numbers
+  std::string producer;  // the node that makes it; "" for inputs, constants and numbers
+  std::vector<std::string> users;
+  bool is_output = false;
+};
+
+// What a pattern of one's own found, for its check: the root, all nodes of the match, every named value with all its
+// uses, and the attributes that the pattern binds.
+struct MatchedPattern {
+  std::string pattern, root;
+  std::vector<std::string> nodes;
+  std::vector<MatchedValue> values;
+};
+
+// One pattern or several, as a pattern file has them (docs/patterns.md), and what their text cannot say.
+struct PatternText {
+  std::string text;
+  std::function<std::string(const MatchedPattern&)> check;  // "" for yes, else why not
+  std::function<std::vector<std::pair<std::string, std::string>>(const MatchedPattern&)> attributes;  // of the group
+};
+
 struct Options {
   std::string strategy = "full";      // none, tvm or full
   std::string arch = "sm_80";         // "native": the GPU at hand, as the driver names it
   std::uint32_t max_fused_ops = 256;  // at least 1
   std::uint32_t max_args = 0;         // 0: the strategy's own limit
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
+  std::vector<PatternText> patterns;            // beside the built-in ones, and before those of equal priority
+  std::vector<std::string> pattern_files;       // the same from files
+  std::vector<std::string> disabled_patterns;   // names; "all" for all
   std::string plan;  // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   bool round_intermediates = false;
@@ -162,6 +191,8 @@ struct Group {
   std::string name;
   std::vector<std::string> nodes;
   std::string pattern;
+  std::string claimed_by;  // the fusion pattern that claimed it; "" for none
+  std::vector<std::pair<std::string, std::string>> attributes;  // that the fusion pattern gave it
 };
 
 struct KernelInfo {
@@ -198,6 +229,12 @@ std::vector<PassInfo> passes_in_order();
 Model run_pass(const Model& model, std::string_view pass, const Options& options = {});
 // The pattern kind of every node, by node: the pass "annotate".
 std::vector<std::string> annotate_patterns(const Model& model, const std::string& strategy = "full");
+struct PatternInfo {
+  std::string name, summary, match, becomes;
+  int priority = 0;
+};
+// The fusion patterns in the order in which they are tried.
+std::vector<PatternInfo> patterns_in_order(const Options& options = {});
 // The groups alone: everything up to the pass "fuse", no code generation.
 std::vector<Group> partition(const Model& model, const Options& options = {});
 

@@ -1,0 +1,101 @@
+#include "pattern_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "ir/error.h"
+#include "ir/spelling.h"
+#include "transforms/patterns/builtin_patterns.h"
+#include "transforms/patterns/conditions.h"
+#include "transforms/patterns/pattern_text.h"
+
+namespace fusec {
+namespace {
+
+std::string file_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) throw Error(ErrorKind::kInput, {.file = path, .what = "the file cannot be read"});
+  return text.str();
+}
+
+MatchedValue matched_value(const PatternCheckContext& context, std::size_t number) {
+  const Graph& graph = context.graph();
+  const ValueId v = context.match.values[number];
+  const Value& value = graph.value(v);
+  MatchedValue result{.name = context.match.pattern->names[number]};
+  if (value.kind == Value::Kind::kNumber) {
+    result.value = fmt::format("{}", graph.number(v).as_double());
+    return result;
+  }
+  if (value.kind == Value::Kind::kDim) {
+    result.value = to_string(graph.dim(v), graph.symbols);
+    return result;
+  }
+  result.value = value.name;
+  if (!graph.type(v).is_tuple) {
+    result.type.dtype = name(graph.tensor(v).dtype);
+    for (const Dim& dim : graph.tensor(v).shape) result.type.shape.emplace_back(to_string(dim, graph.symbols));
+  }
+  if (value.producer != kNone) result.producer = graph.nodes[value.producer].name;
+  for (const NodeId user : context.searched.uses.of(v)) result.users.push_back(graph.nodes[user].name);
+  result.is_output = context.searched.is_output[v];
+  return result;
+}
+
+MatchedPattern matched_pattern(const PatternCheckContext& context) {
+  MatchedPattern result{.pattern = context.match.pattern->name,
+                        .root = context.graph().nodes[context.match.root].name,
+                        .nodes = {},
+                        .values = {}};
+  for (const NodeId n : context.match.nodes) result.nodes.push_back(context.graph().nodes[n].name);
+  for (std::size_t i = 0; i < context.match.values.size(); ++i)
+    if (context.match.values[i] != kNone) result.values.push_back(matched_value(context, i));
+  return result;
+}
+
+// With the library user's functions, which see the match in the public API's terms.
+void add_declared(const PatternText& declared, std::vector<FusionPattern>& patterns) {
+  for (FusionPattern& pattern : parse_patterns(declared.text, "patterns")) {
+    if (declared.check)
+      pattern.check = [check = declared.check](const PatternCheckContext& c) { return check(matched_pattern(c)); };
+    if (declared.attributes)
+      pattern.attributes_getter = [get = declared.attributes](const PatternCheckContext& c) {
+        return get(matched_pattern(c));
+      };
+    patterns.push_back(std::move(pattern));
+  }
+}
+
+void disable(const std::vector<std::string>& names, std::vector<FusionPattern>& patterns) {
+  for (const std::string& disabled : names) {
+    if (disabled == "all") continue;
+    if (std::ranges::find(patterns, disabled, &FusionPattern::name) != patterns.end()) continue;
+    std::vector<std::string_view> known;
+    for (const FusionPattern& p : patterns) known.push_back(p.name);
+    throw Error(ErrorKind::kUsage, {.what = "no such pattern to disable",
+                                    .found = in_quotes(disabled),
+                                    .expected = "a name that --list-patterns shows, or all",
+                                    .hint = did_you_mean(disabled, known)});
+  }
+  std::erase_if(patterns, [&](const FusionPattern& p) {
+    return std::ranges::any_of(names, [&](const std::string& d) { return d == "all" || d == p.name; });
+  });
+}
+
+}  // namespace
+
+PatternList pattern_list(const Options& options) {
+  std::vector<FusionPattern> patterns;
+  for (const std::string& path : options.pattern_files)
+    for (FusionPattern& pattern : parse_patterns(file_text(path), path)) patterns.push_back(std::move(pattern));
+  for (const PatternText& declared : options.patterns) add_declared(declared, patterns);
+  for (FusionPattern& pattern : builtin_patterns()) patterns.push_back(std::move(pattern));
+  disable(options.disabled_patterns, patterns);
+  return ordered(std::move(patterns));
+}
+
+}  // namespace fusec

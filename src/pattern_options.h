@@ -1,0 +1,14 @@
+// The patterns that a compilation tries: the built-in ones, those of files, those that the library's user declares,
+// without the disabled ones.
+#pragma once
+
+#include "fusec/fusec.h"
+#include "transforms/patterns/pattern.h"
+
+namespace fusec {
+
+// A user's patterns come before built-in ones of equal priority. Throws Error(kInput) for a file or a text that is no
+// pattern and for two patterns of one name, Error(kUsage) for a disabled pattern that there is not.
+PatternList pattern_list(const Options& options);
+
+}  // namespace fusec

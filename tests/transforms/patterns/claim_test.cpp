@@ -1,0 +1,161 @@
+#include "transforms/patterns/claim.h"
+
+#include <doctest/doctest.h>
+
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "transforms/patterns/pattern_text.h"
+#include "transforms/patterns/recognize.h"
+
+using namespace fusec;
+
+namespace {
+
+CanonicalGraph canonical(const std::string& text) {
+  CanonicalGraph c{
+      .graph = parse_graph_text("model \"m\"\n" + text), .stands_for = {}, .dropped = {}, .folded = {}, .heirs = {}};
+  c.stands_for = as_given(c.graph);
+  return c;
+}
+
+PatternList list_of(const std::string& patterns) {
+  return ordered(parse_patterns(patterns, "p"));
+}
+
+// "silu_mul{a h}" for each claim, in order.
+std::string claims_of(CanonicalGraph& c, const std::string& patterns) {
+  std::string result;
+  for (const PatternClaim& claim : claim_patterns(c, list_of(patterns))) {
+    result += (result.empty() ? "" : " ") + claim.pattern + "{";
+    for (std::size_t i = 0; i < claim.nodes.size(); ++i) result += (i ? " " : "") + c.graph.nodes[claim.nodes[i]].name;
+    result += "}";
+  }
+  CHECK(first_problem(c.graph) == "");
+  return result;
+}
+
+std::string claims_in(const std::string& graph, const std::string& patterns) {
+  CanonicalGraph c = canonical(graph);
+  return claims_of(c, patterns);
+}
+
+std::string why_not(const std::string& graph, const std::string& patterns, const char* node) {
+  CanonicalGraph c = canonical(graph);
+  const PatternList list = list_of(patterns);
+  const std::vector<PatternClaim> claims = claim_patterns(c, list);
+  const auto misses = near_misses(c.graph, list, claims, {c.graph.find_node(node)});
+  return misses.empty() ? "" : misses[0].why;
+}
+
+const std::string kGlu =
+    "pattern t.glu match mul(act: silu(~gate), up) where dtype(up, float16, float32) becomes group\n";
+const std::string kInputs = "input g: float16[4, 8]\ninput u: float16[4, 8]\n";
+
+}  // namespace
+
+TEST_CASE("a match becomes a claim, operands of commutative ops in either order") {
+  CHECK(claims_in(kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nreturn h\n", kGlu) ==
+        "t.glu{a h}");
+  CHECK(claims_in(kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(u, a)\nreturn h\n", kGlu) ==
+        "t.glu{a h}");
+  CHECK(claims_in(kInputs + "a: float16[4, 8] = relu(g)\nh: float16[4, 8] = mul(u, a)\nreturn h\n", kGlu) == "");
+}
+
+TEST_CASE("casts and views that keep the meaning are looked through, others are not") {
+  const std::string widened = kInputs +
+                              "w: float32[4, 8] = cast(g, dtype=\"float32\")\nv: float32[4, 8] = silu(w)\n"
+                              "a: float16[4, 8] = cast(v, dtype=\"float16\")\nh: float16[4, 8] = mul(a, u)\nreturn h\n";
+  CHECK(claims_in(widened, "pattern t.glu match mul(~silu(~gate), up) becomes group") == "t.glu{w v a h}");
+  const std::string narrowed = kInputs +
+                               "w: float8_e4m3fn[4, 8] = cast(g, dtype=\"float8_e4m3fn\")\n"
+                               "v: float8_e4m3fn[4, 8] = silu(w)\na: float16[4, 8] = cast(v, dtype=\"float16\")\n"
+                               "h: float16[4, 8] = mul(a, u)\nreturn h\n";
+  CHECK(claims_in(narrowed, "pattern t.glu match mul(~silu(~gate), up) becomes group") == "");
+}
+
+TEST_CASE("what is needed outside is not taken away") {
+  const std::string shared = kInputs +
+                             "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\n"
+                             "e: float16[4, 8] = exp(a)\nreturn h, e\n";
+  CHECK(claims_in(shared, kGlu) == "");
+  CHECK(why_not(shared, kGlu, "h") == "\"a\" is read by \"e\" as well");
+  const std::string output = kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nreturn h, a\n";
+  CHECK(claims_in(output, kGlu) == "");
+  CHECK(why_not(output, kGlu, "h") == "\"a\" is an output of the model as well");
+  CHECK(claims_in(output, "pattern t.glu match mul(act: silu(g), up) escapes act becomes group") == "t.glu{a h}");
+}
+
+TEST_CASE("a condition that does not hold is told") {
+  const std::string bf16 =
+      "input g: bfloat16[4]\ninput u: bfloat16[4]\na: bfloat16[4] = silu(g)\nh: bfloat16[4] = mul(a, u)\nreturn h\n";
+  CHECK(claims_in(bf16, kGlu) == "");
+  CHECK(why_not(bf16, kGlu, "h") == "dtype(up, float16, float32) does not hold");
+}
+
+TEST_CASE("a claim that would close a circle is not made") {
+  const std::string circle = kInputs +
+                             "a: float16[4, 8] = silu(g)\ns: float16[4, 8] = softmax(a, dim=1)\n"
+                             "h: float16[4, 8] = mul(a, s)\nreturn h\n";
+  const std::string pattern = "pattern t.glu match mul(act: silu(g), up) escapes act becomes group\n";
+  CHECK(claims_in(circle, pattern) == "");
+  CHECK(why_not(circle, pattern, "h").find("would close a circle through \"s\"") != std::string::npos);
+  // The reader of what escapes stands between the claim's nodes in the file; it comes after them then.
+  const std::string between = kInputs +
+                              "a: float16[4, 8] = silu(g)\ns: float16[4, 8] = softmax(a, dim=1)\n"
+                              "h: float16[4, 8] = mul(a, u)\nreturn h, s\n";
+  CanonicalGraph c = canonical(between);
+  CHECK(claims_of(c, pattern) == "t.glu{a h}");
+  CHECK(c.graph.nodes[2].name == "s");
+}
+
+TEST_CASE("one name is one value, attributes that are bound twice agree") {
+  const std::string softmax =
+      "pattern t.softmax match div(e: exp(sub(x, amax(x, dim=d, keepdim=true))), sum(e, dim=d, keepdim=true))\n"
+      "  becomes softmax(x, dim=d)\n";
+  const auto recognized = [&](const char* second_dim) {
+    CanonicalGraph c = canonical(
+        "input x: float32[4, 8]\nm: float32[4, 1] = amax(x, dim=[-1], keepdim=true)\ns: float32[4, 8] = sub(x, m)\n"
+        "e: float32[4, 8] = exp(s)\nt: float32" +
+        std::string(second_dim[0] == '1' ? "[4, 1]" : "[1, 8]") + " = sum(e, dim=[" + second_dim +
+        "], keepdim=true)\ny: float32[4, 8] = div(e, t)\nreturn y\n");
+    recognize_patterns(c, list_of(softmax));
+    CHECK(first_problem(c.graph) == "");
+    CHECK(c.stands_for.size() == c.graph.nodes.size());
+    return graph_text(c.graph);
+  };
+  CHECK(recognized("1").find("y: float32[4, 8] = softmax(x, dim=1)") != std::string::npos);
+  CHECK(recognized("0").find("softmax") == std::string::npos);
+}
+
+TEST_CASE("numbers are met exactly, or to a millionth, or as their dtype holds them") {
+  const auto matches = [](const std::string& number, const std::string& in_pattern) {
+    CanonicalGraph c =
+        canonical("input x: float32[4]\na: float32[4] = mul(x, " + number + ")\nb: float32[4] = tanh(a)\nreturn b\n");
+    return claims_of(c, "pattern t.p match tanh(mul(x, " + in_pattern + ")) becomes group") != "";
+  };
+  CHECK(matches("2", "2"));
+  CHECK(matches("2.0", "2"));
+  CHECK(!matches("2.0000001", "2"));
+  CHECK(matches("0.7978845608028654", "0.79788456"));
+  CHECK(!matches("0.798", "0.79788456"));
+  CHECK(!matches("1.7", "1.702"));
+}
+
+TEST_CASE("higher priorities are tried first, and a node is in one claim at most") {
+  const std::string graph =
+      kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nr: float16[4, 8] = relu(h)\nreturn r\n";
+  const std::string both =
+      "pattern t.small match mul(silu(g), u) becomes group\npattern t.large priority 1 match relu(mul(silu(g), u)) "
+      "becomes group\n";
+  CHECK(claims_in(graph, both) == "t.large{a h r}");
+}
+
+TEST_CASE("a group that would be several kernels is not claimed, unless the pattern says so") {
+  const std::string graph =
+      "input x: float32[64, 64]\ninput w: float32[64, 64]\na: float32[64, 64] = matmul(x, w)\n"
+      "b: float32[64, 64] = matmul(a, w)\nreturn b\n";
+  const std::string pattern = "pattern t.two match matmul(matmul(x, w), w) ";
+  CHECK(claims_in(graph, pattern + "becomes group") == "");
+  CHECK(why_not(graph, pattern + "becomes group", "b").find("2 kernels") != std::string::npos);
+  CHECK(claims_in(graph, pattern + "several_kernels becomes group") == "t.two{a b}");
+}

@@ -1,0 +1,285 @@
+#include "transforms/patterns/claim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "analysis/lower.h"
+#include "ir/error.h"
+#include "ir/hash.h"
+#include "ir/spelling.h"
+#include "transforms/graph_copy.h"
+#include "transforms/patterns/conditions.h"
+#include "transforms/patterns/match.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kFarthestSearch = 10000;  // nodes looked at for a circle; beyond, a claim is not worth it
+
+bool claims_nodes(const FusionPattern& pattern) {
+  return pattern.becomes != Becomes::kRewrite;
+}
+
+std::vector<ValueId> outputs_of(const SearchedGraph& searched, const std::vector<NodeId>& nodes) {
+  std::vector<ValueId> outputs;
+  for (const NodeId n : nodes) {
+    const Node& node = searched.graph.nodes[n];
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+      const auto inside = [&](NodeId reader) { return std::ranges::binary_search(nodes, reader); };
+      if (searched.is_output[v] || !std::ranges::all_of(searched.uses.of(v), inside)) outputs.push_back(v);
+    }
+  }
+  return outputs;
+}
+
+// What two groups have in common that lower to the same kernels: ops, attributes, types, and who reads whom.
+using Signature = std::vector<std::uint64_t>;
+struct SignatureHash {
+  std::size_t operator()(const Signature& s) const {
+    std::size_t h = s.size();
+    for (const std::uint64_t v : s) h = hash_mix(h, v);
+    return h;
+  }
+};
+
+Signature signature_of(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
+  Signature s;
+  std::unordered_map<ValueId, std::uint64_t> numbers;
+  const auto number = [&](ValueId v) { return numbers.try_emplace(v, numbers.size()).first->second; };
+  for (const NodeId n : nodes) {
+    const Node& node = graph.nodes[n];
+    s.push_back(reinterpret_cast<std::uintptr_t>(node.op));
+    s.push_back(node.attributes);
+    for (const ValueId v : node.inputs) {
+      if (v == kNone) {
+        s.push_back(kNone);
+        continue;
+      }
+      const Value& value = graph.value(v);
+      // Numbers and constants with data stand for themselves: what they are decides what is made of them.
+      const Constant* constant = graph.constant_of(v);
+      const bool itself = value.kind == Value::Kind::kNumber || (constant && constant->data);
+      s.push_back(itself ? (std::uint64_t{1} << 40) + v : number(v));
+      s.push_back(value.type);
+    }
+    for (std::uint32_t o = 0; o < node.output_count; ++o) {
+      s.push_back(number(node.first_output + o));
+      s.push_back(graph.value(node.first_output + o).type);
+    }
+  }
+  for (const ValueId v : outputs) s.push_back(number(v));
+  return s;
+}
+
+class Claiming {
+ public:
+  explicit Claiming(const Graph& graph) : graph_(graph), searched_(graph), claim_of_(graph.nodes.size(), kNone) {}
+
+  void run(const FusionPattern& pattern, const std::vector<NodeId>& roots) {
+    for (auto it = roots.rbegin(); it != roots.rend(); ++it) {
+      if (searched_.taken[*it]) continue;
+      const std::optional<PatternMatch> match = match_pattern(searched_, pattern, *it);
+      if (match && why_not(*match).empty()) add(*match);
+    }
+  }
+
+  void take_back(const PatternClaim& claim) {
+    const auto number = static_cast<std::uint32_t>(claims_.size());
+    claims_.push_back(claim);
+    for (const NodeId n : claim.nodes) {
+      searched_.taken[n] = true;
+      claim_of_[n] = number;
+    }
+  }
+
+  // "" where the match may be claimed.
+  std::string why_not(const PatternMatch& match) {
+    if (match.nodes.size() < 2 && match.pattern->becomes == Becomes::kGroup)
+      return "it is one node, which is a group as it is";
+    const std::vector<ValueId> outputs = outputs_of(searched_, match.nodes);
+    if (outputs.size() > 1) {
+      if (const std::string circle = circle_through(match); !circle.empty()) return circle;
+    }
+    if (match.pattern->becomes == Becomes::kLibrary || match.pattern->several_kernels) return "";
+    const std::size_t kernels = kernels_of(match, outputs);
+    return kernels == 1 ? "" : fmt::format("its nodes would be {} kernels", kernels);
+  }
+
+  const SearchedGraph& searched() const { return searched_; }
+  std::vector<PatternClaim> claims() && { return std::move(claims_); }
+  const std::vector<std::uint32_t>& claim_of() const { return claim_of_; }
+
+ private:
+  std::size_t kernels_of(const PatternMatch& match, const std::vector<ValueId>& outputs) {
+    const auto [it, fresh] = kernels_.try_emplace(signature_of(graph_, match.nodes, outputs), 0);
+    if (!fresh) return it->second;
+    for (const LoweredUnit& unit : lower_group(graph_, match.nodes, outputs))
+      it->second += unit.kind != LoweredUnit::Kind::kAlias;
+    return it->second;
+  }
+
+  // Does a way lead out of the match and back into it? Only values that escape can begin one. Claims made before are
+  // one place each: who enters leaves by all their values.
+  std::string circle_through(const PatternMatch& match) const {
+    std::unordered_set<NodeId> seen;
+    std::vector<NodeId> queue;
+    const auto inside = [&](NodeId n) { return std::ranges::binary_search(match.nodes, n); };
+    const auto enter = [&](NodeId n) {
+      if (seen.contains(n)) return;
+      const std::span<const NodeId> together =
+          claim_of_[n] == kNone ? std::span<const NodeId>(&n, 1) : std::span<const NodeId>(claims_[claim_of_[n]].nodes);
+      for (const NodeId m : together) {
+        seen.insert(m);
+        queue.push_back(m);
+      }
+    };
+    const auto follow = [&](NodeId n, bool from_inside) -> NodeId {
+      const Node& node = graph_.nodes[n];
+      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+        for (const NodeId reader : searched_.uses.of(v)) {
+          if (!inside(reader))
+            enter(reader);
+          else if (!from_inside)
+            return n;
+        }
+      return kNone;
+    };
+    for (const NodeId n : match.nodes) follow(n, true);
+    for (std::size_t next = 0; next < queue.size(); ++next) {
+      if (next > kFarthestSearch) return "whether it closes a circle takes too long to find out";
+      if (const NodeId back = follow(queue[next], false); back != kNone)
+        return fmt::format("contracting it would close a circle through {}", in_quotes(graph_.nodes[back].name));
+    }
+    return "";
+  }
+
+  static std::string text_of(const AttributeValue& value) {
+    if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
+    if (const auto* d = std::get_if<double>(&value)) return fmt::format("{}", *d);
+    if (const auto* s = std::get_if<Scalar>(&value)) return fmt::format("{}", s->as_double());
+    if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
+    if (const auto* t = std::get_if<std::string>(&value)) return *t;
+    if (const auto* dtype = std::get_if<DType>(&value)) return std::string(name(*dtype));
+    return "";
+  }
+
+  void add(const PatternMatch& match) {
+    const FusionPattern& pattern = *match.pattern;
+    PatternClaim claim{.pattern = pattern.name, .nodes = match.nodes, .code = pattern.code};
+    for (const auto& [attribute, number] : pattern.group_attributes) {
+      if (match.attributes[number])
+        claim.attributes.emplace_back(attribute, text_of(*match.attributes[number]));
+      else if (const auto scalar = number_of(graph_, match.values[number]))
+        claim.attributes.emplace_back(attribute, fmt::format("{}", scalar->as_double()));
+    }
+    if (pattern.attributes_getter)
+      for (auto& attribute : pattern.attributes_getter({searched_, match}))
+        claim.attributes.push_back(std::move(attribute));
+    for (std::uint32_t i = 0; i < pattern.names.size(); ++i) {
+      const ValueId v = match.values[i];
+      if (v == kNone || pattern.names[i].find_first_of("'_") == 0 || pattern.names[i].find('\'') != std::string::npos)
+        continue;
+      const NodeId producer = graph_.value(v).producer;
+      if (producer != kNone && std::ranges::binary_search(match.nodes, producer))
+        claim.parts.emplace_back(pattern.names[i], producer);
+    }
+    take_back(claim);
+  }
+
+  const Graph& graph_;
+  SearchedGraph searched_;
+  std::vector<std::uint32_t> claim_of_;  // by node
+  std::vector<PatternClaim> claims_;
+  std::unordered_map<Signature, std::size_t, SignatureHash> kernels_;
+};
+
+// The nodes in an order in which each claim's stand side by side: of what is ready, always what ended first before.
+std::vector<NodeId> order_of(const Graph& graph, const std::vector<PatternClaim>& claims,
+                             const std::vector<std::uint32_t>& claim_of) {
+  const NodeId count = static_cast<NodeId>(graph.nodes.size());
+  const auto leader = [&](NodeId n) { return claim_of[n] == kNone ? n : claims[claim_of[n]].nodes.back(); };
+  std::vector<std::uint32_t> waiting(count, 0);
+  std::vector<std::vector<NodeId>> followers(count);
+  for (NodeId n = 0; n < count; ++n)
+    for (const ValueId v : graph.nodes[n].inputs) {
+      const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
+      if (producer == kNone || leader(producer) == leader(n)) continue;
+      followers[leader(producer)].push_back(leader(n));
+      ++waiting[leader(n)];
+    }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (NodeId n = 0; n < count; ++n)
+    if (leader(n) == n && waiting[n] == 0) ready.push(n);
+  std::vector<NodeId> order;
+  order.reserve(count);
+  while (!ready.empty()) {
+    const NodeId n = ready.top();
+    ready.pop();
+    if (claim_of[n] == kNone)
+      order.push_back(n);
+    else
+      order.insert(order.end(), claims[claim_of[n]].nodes.begin(), claims[claim_of[n]].nodes.end());
+    for (const NodeId follower : followers[n])
+      if (--waiting[follower] == 0) ready.push(follower);
+  }
+  if (order.size() != count) throw InternalError("claims of patterns close a circle");
+  return order;
+}
+
+void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
+                    const std::vector<std::uint32_t>& claim_of) {
+  const Graph& from = canonical.graph;
+  GraphCopy copy(from);
+  std::vector<NodeId> now(from.nodes.size());
+  for (const NodeId n : order_of(from, claims, claim_of)) now[n] = copy.keep(from.nodes[n]);
+  for (PatternClaim& claim : claims) {
+    for (NodeId& n : claim.nodes) n = now[n];
+    for (auto& [part, node] : claim.parts) node = now[node];
+  }
+  replace_graph(canonical, std::move(copy).finish(), now);
+  std::ranges::sort(claims, {}, [](const PatternClaim& claim) { return claim.nodes.front(); });
+}
+
+}  // namespace
+
+std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns) {
+  const PatternRoots roots(canonical.graph);
+  std::optional<Claiming> claiming;
+  for (const auto& pattern : patterns) {
+    if (!claims_nodes(*pattern)) continue;
+    for (const OpDef* op : roots.ops(*pattern)) {
+      if (!claiming) claiming.emplace(canonical.graph);
+      claiming->run(*pattern, roots.nodes(op));
+    }
+  }
+  if (!claiming) return {};
+  const std::vector<std::uint32_t> claim_of = claiming->claim_of();
+  std::vector<PatternClaim> claims = std::move(*claiming).claims();
+  if (!claims.empty()) bring_together(canonical, claims, claim_of);
+  return claims;
+}
+
+std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
+                                    const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes) {
+  constexpr std::size_t kNear = 2;
+  Claiming claiming(graph);
+  for (const PatternClaim& claim : claims) claiming.take_back(claim);
+  std::vector<NotClaimed> result;
+  for (const NodeId n : nodes) {
+    if (claiming.claim_of()[n] != kNone) continue;
+    for (const auto& pattern : patterns) {
+      NearMiss miss;
+      const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, n, &miss);
+      std::string why = !match ? miss.why : claims_nodes(*pattern) ? claiming.why_not(*match) : "";
+      const std::size_t found = match ? match->nodes.size() : miss.nodes_found;
+      if (found >= kNear && !why.empty()) result.push_back({n, pattern->name, std::move(why)});
+    }
+  }
+  return result;
+}
+
+}  // namespace fusec

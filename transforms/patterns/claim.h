@@ -1,0 +1,33 @@
+// Claims: what a pattern has a better form for than the partitioner would find is one group before that begins.
+//
+//   g = linear(x, wg)                    claim fusec.dual_gemm_swiglu {g, u, a, h}
+//   u = linear(x, wu)          ->        the graph with these four nodes side by side
+//   a = silu(g); h = mul(a, u)
+//
+// A match is claimed where it makes one kernel (analysis/lower says so) and contracting it closes no circle. Patterns
+// are tried by priority, each from the last node to the first; a node is in one claim at most.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/fusion_plan.h"
+#include "transforms/canonical_graph.h"
+#include "transforms/patterns/pattern.h"
+
+namespace fusec {
+
+// Brings the nodes into an order in which those of a claim stand side by side.
+std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns);
+
+// Why there is no claim of this pattern at this node, for --explain: "" where nothing is in the way, nothing at all
+// where the graph does not resemble the pattern there.
+struct NotClaimed {
+  NodeId root = kNone;
+  std::string pattern, why;
+};
+// Near misses at these nodes: patterns of which at least two nodes were found.
+std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
+                                    const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes);
+
+}  // namespace fusec

@@ -1,0 +1,426 @@
+#include "transforms/patterns/match.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "ir/float_formats.h"
+#include "ir/spelling.h"
+#include "transforms/algebraic_rules.h"
+#include "transforms/patterns/conditions.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMostSteps = 20000;
+constexpr int kLongestThrough = 8;  // transparent nodes in a row
+
+// Attributes that name dimensions, counted from the end where negative.
+bool names_dims(std::string_view attribute) {
+  for (const std::string_view known : {"dim", "dims", "axis", "dim0", "dim1", "start_dim", "end_dim"})
+    if (attribute == known) return true;
+  return false;
+}
+
+AttributeValue from_zero(AttributeValue value, std::int64_t rank) {
+  const auto positive = [&](std::int64_t d) { return d < 0 ? d + rank : d; };
+  if (auto* one = std::get_if<std::int64_t>(&value)) *one = positive(*one);
+  if (auto* list = std::get_if<std::vector<std::int64_t>>(&value))
+    std::ranges::transform(*list, list->begin(), positive);
+  // A list of one dimension is that dimension.
+  if (auto* list = std::get_if<std::vector<std::int64_t>>(&value); list && list->size() == 1) return list->front();
+  return value;
+}
+
+std::optional<double> as_number(const AttributeValue& v) {
+  if (const auto* i = std::get_if<std::int64_t>(&v)) return static_cast<double>(*i);
+  if (const auto* d = std::get_if<double>(&v)) return *d;
+  if (const auto* s = std::get_if<Scalar>(&v)) return s->as_double();
+  if (const auto* dim = std::get_if<Dim>(&v)) {
+    if (const auto c = dim->as_constant()) return static_cast<double>(*c);
+  }
+  return std::nullopt;
+}
+
+bool near(double found, double wanted, bool exact) {
+  if (found == wanted) return true;
+  return !exact && std::isfinite(wanted) && std::abs(found - wanted) <= 1e-6 * std::abs(wanted);
+}
+
+// Is the attribute what the pattern writes?
+bool is_literal(const AttributeValue& found, const AttributeValue& literal) {
+  if (const auto* text = std::get_if<std::string>(&literal)) {
+    if (const auto* dtype = std::get_if<DType>(&found)) return name(*dtype) == *text;
+    const auto* found_text = std::get_if<std::string>(&found);
+    return found_text && *found_text == *text;
+  }
+  const auto a = as_number(found), b = as_number(literal);
+  if (a && b) return near(*a, *b, std::holds_alternative<std::int64_t>(literal));
+  return found == literal;
+}
+
+// Does a cast keep what a value means? Widening does; so does the way back from float32 to the 16-bit dtype of the
+// match's result.
+bool keeps_meaning(DType from, DType to, DType result) {
+  if (!is_float(from) || !is_float(to)) return false;
+  if (from == to) return true;
+  const bool half = to == DType::kFloat16 || to == DType::kBFloat16;
+  if (bits(to) > bits(from) && bits(to) >= 32) return bits(from) >= 16;
+  return half && to == result && bits(from) >= 32;
+}
+
+class Matcher {
+ public:
+  Matcher(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root, NearMiss* miss)
+      : searched_(searched), graph_(searched.graph), pattern_(pattern), miss_(miss) {
+    match_.pattern = &pattern;
+    match_.root = root;
+    match_.values.assign(pattern.names.size(), kNone);
+    match_.attributes.resize(pattern.names.size());
+  }
+
+  std::optional<PatternMatch> run() {
+    const Node& root = graph_.nodes[match_.root];
+    if (graph_.type(root.first_output).is_tuple) return std::nullopt;
+    result_dtype_ = graph_.tensor(root.first_output).dtype;
+    const bool found = matches(pattern_.match, root.first_output, [&] { return accepted(); });
+    if (!found && steps_ > kMostSteps) note([] { return std::string("the search was given up: too many ways"); });
+    if (!found) return std::nullopt;
+    return std::move(result_);
+  }
+
+ private:
+  using Next = std::function<bool()>;
+
+  template <class Text>
+  void note(Text text) {
+    if (!miss_ || (match_.nodes.size() < miss_->nodes_found && !miss_->why.empty())) return;
+    if (match_.nodes.size() == miss_->nodes_found && !miss_->why.empty()) return;
+    miss_->nodes_found = match_.nodes.size();
+    miss_->why = text();
+  }
+
+  std::string described(ValueId v) const {
+    if (v == kNone) return "absent";
+    const Value& value = graph_.value(v);
+    switch (value.kind) {
+      case Value::Kind::kNumber:
+        return fmt::format("the number {}", graph_.number(v).as_double());
+      case Value::Kind::kDim:
+        return "a dimension";
+      case Value::Kind::kInput:
+        return "the input " + in_quotes(value.name);
+      case Value::Kind::kConstant:
+        return "the constant " + in_quotes(value.name);
+      case Value::Kind::kResult:
+        break;
+    }
+    return fmt::format("{}, a {}", in_quotes(value.name), graph_.nodes[value.producer].op->name);
+  }
+
+  bool matches(const PatternTerm& term, ValueId v, const Next& next) {
+    if (++steps_ > kMostSteps) return false;
+    using Kind = PatternTerm::Kind;
+    switch (term.kind) {
+      case Kind::kAny:
+        return v != kNone && bind(term.name, v, next);
+      case Kind::kName:
+        if (v == kNone) return term.may_be_absent && next();
+        return bind(term.name, v, next);
+      case Kind::kNumber:
+        return matches_number(term, v) && bind(term.name, v, next);
+      case Kind::kAlternatives:
+        return std::ranges::any_of(term.operands, [&](const PatternTerm& each) {
+          return bind(term.name, v, [&] { return matches(each, v, next); });
+        });
+      case Kind::kThrough:
+        return matches_through(term.operands[0], v, kLongestThrough, next);
+      case Kind::kNode:
+        return matches_node(term, v, next);
+    }
+    return false;
+  }
+
+  bool bind(std::uint32_t name, ValueId v, const Next& next) {
+    if (name == kNoName || v == kNone) return next();
+    ValueId& bound = match_.values[name];
+    if (bound == v) return next();
+    if (bound != kNone) {
+      note([&] {
+        return fmt::format("{} is {} in one place and {} in another", pattern_.names[name], described(bound),
+                           described(v));
+      });
+      return false;
+    }
+    bound = v;
+    if (next()) return true;
+    match_.values[name] = kNone;
+    return false;
+  }
+
+  bool matches_number(const PatternTerm& term, ValueId v) {
+    const std::optional<Scalar> number = number_of(graph_, v);
+    bool same = number && near(number->as_double(), term.number, term.exact);
+    // A constant has the number as its dtype can hold it.
+    if (number && !same && !term.exact && graph_.constant_of(v) && is_float(graph_.tensor(v).dtype))
+      same = number->as_double() == round_to_float(graph_.tensor(v).dtype, term.number);
+    if (!same) note([&] { return fmt::format("found {}, expected the number {}", described(v), term.number); });
+    return same;
+  }
+
+  // The longest way through first: what stands between becomes part of the match.
+  bool matches_through(const PatternTerm& term, ValueId v, int left, const Next& next) {
+    if (v == kNone) return matches(term, v, next);
+    const NodeId producer = graph_.value(v).producer;
+    if (left > 0 && producer != kNone && is_free(producer) && is_transparent(graph_.nodes[producer])) {
+      match_.nodes.push_back(producer);
+      if (matches_through(term, graph_.nodes[producer].inputs[0], left - 1, next)) return true;
+      match_.nodes.pop_back();
+    }
+    return matches(term, v, next);
+  }
+
+  // May the node be part of a match? Nodes that were added to the graph since it was searched are not.
+  bool is_free(NodeId n) const {
+    return n < searched_.taken.size() && !searched_.taken[n] && graph_.nodes[n].fuse && !graph_.nodes[n].pattern;
+  }
+
+  bool is_transparent(const Node& node) const {
+    if (node.output_count != 1 || node.inputs.empty() || node.inputs[0] == kNone) return false;
+    if (node.op->name == "cast")
+      return keeps_meaning(graph_.tensor(node.inputs[0]).dtype, graph_.tensor(node.first_output).dtype, result_dtype_);
+    return (node.op->view && node.op->special == Special::kNone) || node.op->name == "expand" ||
+           node.op->name == "identity";
+  }
+
+  bool matches_node(const PatternTerm& term, ValueId v, const Next& next) {
+    const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
+    const Node* node = producer == kNone ? nullptr : &graph_.nodes[producer];
+    if (!node || !is_op(term.op, *node->op)) {
+      note([&] { return fmt::format("found {}, expected {}", described(v), term.op); });
+      return false;
+    }
+    if (!is_free(producer)) {
+      note([&] { return in_quotes(node->name) + " is part of another match, or is to stand apart"; });
+      return false;
+    }
+    const std::uint32_t output = v - node->first_output;
+    if (node->output_count > 1 && producer != match_.root && (!term.output || *term.output != output)) {
+      note([&] { return fmt::format("found another result of {}", in_quotes(node->name)); });
+      return false;
+    }
+    // A node that is met again (two results of one split) is in the list once.
+    const bool again = std::ranges::find(match_.nodes, producer) != match_.nodes.end();
+    if (!again) match_.nodes.push_back(producer);
+    const bool found = bind(term.name, v, [&] {
+      return matches_attributes(term, *node, 0, [&] { return matches_operands(term, *node, next); });
+    });
+    if (!found && !again) match_.nodes.pop_back();
+    return found;
+  }
+
+  static bool is_op(const std::string& word, const OpDef& op) {
+    return op.custom ? op.name == word : is_meant(word, op);
+  }
+
+  bool matches_attributes(const PatternTerm& term, const Node& node, std::size_t i, const Next& next) {
+    if (i == term.attributes.size()) return next();
+    const PatternAttribute& wanted = term.attributes[i];
+    const AttributeValue* found = graph_.attributes(node).find(wanted.name);
+    const auto fail = [&] {
+      note([&] { return fmt::format("the attribute {} of {} is another", wanted.name, in_quotes(node.name)); });
+      return false;
+    };
+    if (!found) {
+      if (!wanted.may_be_absent && (wanted.bound == kNoName || !wanted.allowed.empty())) return fail();
+      if (wanted.bound != kNoName && match_.attributes[wanted.bound]) return fail();
+      return matches_attributes(term, node, i + 1, next);
+    }
+    AttributeValue value = *found;
+    std::int64_t rank = -1;
+    if (names_dims(wanted.name) && !node.inputs.empty() && node.inputs[0] != kNone &&
+        !graph_.type(node.inputs[0]).is_tuple) {
+      rank = static_cast<std::int64_t>(graph_.tensor(node.inputs[0]).rank());
+      value = from_zero(std::move(value), rank);
+    }
+    const bool literal = std::ranges::any_of(wanted.allowed, [&](const AttributeValue& each) {
+      return is_literal(value, rank >= 0 ? from_zero(each, rank) : each);
+    });
+    if (wanted.bound == kNoName) return literal ? matches_attributes(term, node, i + 1, next) : fail();
+    std::optional<AttributeValue>& bound = match_.attributes[wanted.bound];
+    if (bound) return *bound == value ? matches_attributes(term, node, i + 1, next) : fail();
+    bound = std::move(value);
+    if (matches_attributes(term, node, i + 1, next)) return true;
+    match_.attributes[wanted.bound].reset();
+    return false;
+  }
+
+  bool matches_operands(const PatternTerm& term, const Node& node, const Next& next) {
+    for (std::size_t i = term.operands.size(); i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNone) continue;
+      note(
+          [&] { return fmt::format("{} has a further operand, {}", in_quotes(node.name), described(node.inputs[i])); });
+      return false;
+    }
+    const bool two = term.operands.size() == 2 && node.inputs.size() == 2;
+    if (matches_operand(term, node, 0, false, next)) return true;
+    return two && is_commutative(node.op->name) && matches_operand(term, node, 0, true, next);
+  }
+
+  bool matches_operand(const PatternTerm& term, const Node& node, std::size_t i, bool swapped, const Next& next) {
+    if (i == term.operands.size()) return next();
+    const std::size_t at = swapped ? 1 - i : i;
+    const ValueId v = at < node.inputs.size() ? node.inputs[at] : kNone;
+    return matches(term.operands[i], v, [&] { return matches_operand(term, node, i + 1, swapped, next); });
+  }
+
+  // --- the whole
+
+  bool accepted() {
+    PatternMatch whole = match_;
+    std::ranges::sort(whole.nodes);
+    whole.nodes.erase(std::unique(whole.nodes.begin(), whole.nodes.end()), whole.nodes.end());
+    const PatternCheckContext context{searched_, whole};
+    for (const PatternCondition& condition : pattern_.conditions) {
+      if (const std::string why = unmet(condition, context); !why.empty()) {
+        note([&] { return why; });
+        return false;
+      }
+    }
+    if (!is_closed(whole)) return false;
+    if (pattern_.check) {
+      if (const std::string why = pattern_.check(context); !why.empty()) {
+        note([&] { return why; });
+        return false;
+      }
+    }
+    result_ = std::move(whole);
+    return true;
+  }
+
+  bool may_escape(ValueId v) const {
+    return std::ranges::any_of(pattern_.escaping, [&](std::uint32_t n) { return match_.values[n] == v; });
+  }
+
+  // Is what inner nodes make read inside alone?
+  bool is_closed(const PatternMatch& whole) {
+    const auto inside = [&](NodeId n) { return std::ranges::binary_search(whole.nodes, n); };
+    for (const NodeId n : whole.nodes) {
+      if (n == whole.root) continue;
+      const Node& node = graph_.nodes[n];
+      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+        if (may_escape(v)) continue;
+        const auto readers = searched_.uses.of(v);
+        const auto outside = std::ranges::find_if_not(readers, inside);
+        if (outside != readers.end()) {
+          note([&] {
+            return fmt::format("{} is read by {} as well", in_quotes(graph_.value(v).name),
+                               in_quotes(graph_.nodes[*outside].name));
+          });
+          return false;
+        }
+        if (searched_.is_output[v]) {
+          note([&] { return in_quotes(graph_.value(v).name) + " is an output of the model as well"; });
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  const SearchedGraph& searched_;
+  const Graph& graph_;
+  const FusionPattern& pattern_;
+  NearMiss* miss_;
+  PatternMatch match_, result_;
+  DType result_dtype_ = DType::kFloat32;
+  int steps_ = 0;
+};
+
+void collect_roots(const PatternTerm& term, std::vector<const PatternTerm*>& roots) {
+  if (term.kind == PatternTerm::Kind::kAlternatives) {
+    for (const PatternTerm& each : term.operands) collect_roots(each, roots);
+  } else {
+    roots.push_back(&term);
+  }
+}
+
+// Ops without which the pattern cannot match, as the pattern names them.
+void collect_needed(const PatternTerm& term, std::vector<std::string_view>& needed) {
+  if (term.kind == PatternTerm::Kind::kAlternatives) {
+    // What every alternative needs; to ask the first two levels is enough to sort out most.
+    std::vector<std::string_view> common;
+    for (std::size_t i = 0; i < term.operands.size(); ++i) {
+      std::vector<std::string_view> mine;
+      collect_needed(term.operands[i], mine);
+      if (i == 0) {
+        common = std::move(mine);
+      } else {
+        std::erase_if(common, [&](std::string_view op) { return std::ranges::find(mine, op) == mine.end(); });
+      }
+    }
+    needed.insert(needed.end(), common.begin(), common.end());
+    return;
+  }
+  if (term.kind == PatternTerm::Kind::kNode) needed.push_back(term.op);
+  for (const PatternTerm& operand : term.operands) collect_needed(operand, needed);
+}
+
+}  // namespace
+
+SearchedGraph::SearchedGraph(const Graph& searched)
+    : graph(searched),
+      uses(uses_of(searched)),
+      is_output(searched.value_count(), false),
+      taken(searched.nodes.size(), false) {
+  for (const ValueId v : searched.outputs) is_output[v] = true;
+}
+
+ValueId PatternCheckContext::value(std::string_view name) const {
+  const auto& names = match.pattern->names;
+  const auto it = std::ranges::find(names, name);
+  return it == names.end() ? kNone : match.values[static_cast<std::size_t>(it - names.begin())];
+}
+
+std::optional<PatternMatch> match_pattern(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root,
+                                          NearMiss* miss) {
+  return Matcher(searched, pattern, root, miss).run();
+}
+
+PatternRoots::PatternRoots(const Graph& graph) {
+  std::unordered_map<const OpDef*, std::size_t> place;
+  const OpDef* last = nullptr;
+  std::vector<NodeId>* list = nullptr;
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    const OpDef* op = graph.nodes[n].op;
+    const auto [it, fresh] = place.try_emplace(op, by_op_.size());
+    if (fresh) by_op_.push_back({op, {}});
+    if (fresh || op != last) list = &by_op_[it->second].second;
+    last = op;
+    list->push_back(n);
+  }
+}
+
+std::vector<const OpDef*> PatternRoots::ops(const FusionPattern& pattern) const {
+  const auto is_op = [](std::string_view word, const OpDef& op) {
+    return op.custom ? op.name == word : is_meant(word, op);
+  };
+  std::vector<std::string_view> needed;
+  collect_needed(pattern.match, needed);
+  for (const std::string_view word : needed)
+    if (std::ranges::none_of(by_op_, [&](const auto& entry) { return is_op(word, *entry.first); })) return {};
+  std::vector<const PatternTerm*> roots;
+  collect_roots(pattern.match, roots);
+  std::vector<const OpDef*> found;
+  for (const auto& [op, nodes] : by_op_)
+    if (std::ranges::any_of(roots, [&](const PatternTerm* root) { return is_op(root->op, *op); })) found.push_back(op);
+  return found;
+}
+
+const std::vector<NodeId>& PatternRoots::nodes(const OpDef* op) const {
+  return std::ranges::find(by_op_, op, &std::pair<const OpDef*, std::vector<NodeId>>::first)->second;
+}
+
+}  // namespace fusec

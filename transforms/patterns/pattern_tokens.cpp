@@ -1,0 +1,96 @@
+#include "transforms/patterns/pattern_tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// How many characters from here on are a word; a dot belongs to it where a letter follows ("fusec.swiglu").
+std::size_t word_length(std::string_view rest) {
+  std::size_t n = 0;
+  while (n < rest.size() &&
+         (is_letter(rest[n]) || is_digit(rest[n]) || (rest[n] == '.' && n + 1 < rest.size() && is_letter(rest[n + 1]))))
+    ++n;
+  return n;
+}
+
+std::size_t number_length(std::string_view rest) {
+  std::size_t n = rest.starts_with('-') ? 1 : 0;
+  if (rest.substr(n).starts_with("inf")) return n + 3;
+  while (n < rest.size() && (is_digit(rest[n]) || rest[n] == '.')) ++n;
+  if (n < rest.size() && (rest[n] == 'e' || rest[n] == 'E')) {
+    std::size_t m = n + 1;
+    if (m < rest.size() && (rest[m] == '-' || rest[m] == '+')) ++m;
+    if (m < rest.size() && is_digit(rest[m])) {
+      while (m < rest.size() && is_digit(rest[m])) ++m;
+      n = m;
+    }
+  }
+  return n;
+}
+
+}  // namespace
+
+std::string place_in_text(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  return fmt::format("line {}, column {}", line, offset - start + 1);
+}
+
+std::vector<PatternToken> pattern_tokens(std::string_view text, const std::string& file) {
+  using Kind = PatternToken::Kind;
+  std::vector<PatternToken> tokens;
+  std::size_t at = 0;
+  const auto fail = [&](const char* what, std::string found) {
+    throw Error(ErrorKind::kInput, {.file = file.empty() ? "built-in patterns" : file,
+                                    .what = fmt::format("{}: {}", place_in_text(text, at), what),
+                                    .found = std::move(found)});
+  };
+  while (at < text.size()) {
+    const char c = text[at];
+    const std::string_view rest = text.substr(at);
+    if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
+      ++at;
+    } else if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (c == '"') {
+      const std::size_t end = rest.find_first_of("\"\n", 1);
+      if (end == std::string_view::npos || rest[end] != '"') fail("a text without end", in_quotes(rest.substr(0, 20)));
+      tokens.push_back({Kind::kText, rest.substr(1, end - 1), at});
+      at += end + 1;
+    } else if (rest.starts_with("inf") && word_length(rest) == 3) {
+      tokens.push_back({Kind::kNumber, rest.substr(0, 3), at});
+      at += 3;
+    } else if (is_letter(c)) {
+      const std::size_t n = word_length(rest);
+      tokens.push_back({Kind::kWord, rest.substr(0, n), at});
+      at += n;
+    } else if (is_digit(c) || (c == '-' && at + 1 < text.size() && (is_digit(text[at + 1]) || text[at + 1] == 'i'))) {
+      const std::size_t n = number_length(rest);
+      tokens.push_back({Kind::kNumber, rest.substr(0, n), at});
+      at += n;
+    } else if (std::string_view("()[],=:|~?.").find(c) != std::string_view::npos) {
+      tokens.push_back({Kind::kSign, rest.substr(0, 1), at});
+      ++at;
+    } else {
+      fail("a character that belongs to no word", in_quotes(rest.substr(0, 1)));
+    }
+  }
+  tokens.push_back({Kind::kEnd, {}, at});
+  return tokens;
+}
+
+}  // namespace fusec

@@ -1,0 +1,58 @@
+#include "transforms/patterns/recognize.h"
+
+#include <algorithm>
+
+#include "transforms/patterns/match.h"
+#include "transforms/patterns/replacement.h"
+#include "transforms/remove_dead.h"
+
+namespace fusec {
+namespace {
+
+// What one round makes another may take further (attention holds a softmax); none of the patterns undoes another's
+// work, so that few rounds are enough. Patterns that do would go on for ever.
+constexpr int kMostRounds = 12;
+
+// One search of the whole graph; matches of a round share no node. Works in place, on nodes that remove_dead brings
+// into order afterwards.
+bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPattern*>& patterns) {
+  Graph& graph = canonical.graph;
+  const PatternRoots roots(graph);
+  std::optional<SearchedGraph> searched;  // made when some pattern's ops are all there
+  bool changed = false;
+  for (const FusionPattern* pattern : patterns) {
+    for (const OpDef* op : roots.ops(*pattern)) {
+      const std::vector<NodeId>& nodes = roots.nodes(op);
+      if (!searched) {
+        searched.emplace(graph);
+        canonical.heirs.assign(graph.nodes.size(), kNone);
+      }
+      for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+        if (graph.nodes[*it].output_count != 1) continue;
+        const std::optional<PatternMatch> match = match_pattern(*searched, *pattern, *it);
+        if (!match || !replace_match(graph, *match).empty()) continue;
+        changed = true;
+        for (const NodeId n : match->nodes) {
+          searched->taken[n] = true;
+          if (n != match->root) canonical.heirs[n] = match->root;
+        }
+      }
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns) {
+  std::vector<const FusionPattern*> rewriting;
+  for (const auto& pattern : patterns)
+    if (pattern->becomes == Becomes::kRewrite) rewriting.push_back(pattern.get());
+  for (int round = 0; round < kMostRounds && rewrite_round(canonical, rewriting); ++round) {
+    canonical.heirs.resize(canonical.graph.nodes.size(), kNone);
+    canonical.stands_for.resize(canonical.graph.nodes.size());
+    remove_dead(canonical);
+  }
+}
+
+}  // namespace fusec

@@ -1,0 +1,188 @@
+#include "transforms/patterns/replacement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/infer.h"
+#include "ir/spelling.h"
+#include "transforms/patterns/conditions.h"
+
+namespace fusec {
+namespace {
+
+// Why there is no replacement.
+struct NoReplacement {
+  std::string why;
+};
+
+// The value as an attribute of that type has it.
+AttributeValue fitted(const AttributeSpec& spec, const AttributeValue& value) {
+  const auto number = [&]() -> std::optional<double> {
+    if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
+    if (const auto* d = std::get_if<double>(&value)) return *d;
+    if (const auto* s = std::get_if<Scalar>(&value)) return s->as_double();
+    return std::nullopt;
+  }();
+  switch (spec.type) {
+    case AttributeType::kNumber:
+      if (number) return *number;
+      break;
+    case AttributeType::kScalar:
+      if (std::holds_alternative<Scalar>(value)) return value;
+      if (const auto* i = std::get_if<std::int64_t>(&value)) return Scalar::whole(*i);
+      if (number) return Scalar::floating(*number);
+      break;
+    case AttributeType::kInteger:
+      if (std::holds_alternative<std::int64_t>(value)) return value;
+      break;
+    case AttributeType::kFlag:
+      if (std::holds_alternative<bool>(value)) return value;
+      break;
+    case AttributeType::kText:
+      if (std::holds_alternative<std::string>(value)) return value;
+      break;
+    case AttributeType::kDType:
+      if (std::holds_alternative<DType>(value)) return value;
+      if (const auto* text = std::get_if<std::string>(&value)) {
+        if (const auto dtype = parse_dtype(*text)) return *dtype;
+      }
+      break;
+    case AttributeType::kDim:
+      if (const auto* i = std::get_if<std::int64_t>(&value)) return Dim(*i);
+      if (std::holds_alternative<Dim>(value)) return value;
+      break;
+    case AttributeType::kIntegers:
+      if (const auto* i = std::get_if<std::int64_t>(&value)) return std::vector<std::int64_t>{*i};
+      if (std::holds_alternative<std::vector<std::int64_t>>(value)) return value;
+      break;
+    case AttributeType::kDims:
+      if (std::holds_alternative<std::vector<Dim>>(value)) return value;
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
+        return std::vector<Dim>(list->begin(), list->end());
+      break;
+    default:
+      break;
+  }
+  throw NoReplacement{fmt::format("the attribute {} cannot have that value", spec.name)};
+}
+
+class Replacing {
+ public:
+  Replacing(Graph& graph, const PatternMatch& match) : graph_(graph), match_(match) {}
+
+  void run() {
+    const PatternTerm& term = match_.pattern->replacement;
+    Node made = node(term);
+    const ValueId result = graph_.nodes[match_.root].first_output;
+    if (types_of(made) != std::vector<ValueType>{graph_.type(result)})
+      throw NoReplacement{fmt::format("{} would have another type", term.op)};
+    Node& root = graph_.nodes[match_.root];
+    root.op = made.op;
+    root.inputs = made.inputs;
+    root.attributes = made.attributes;
+  }
+
+ private:
+  Node node(const PatternTerm& term) {
+    Node made;
+    made.op = graph_.op(term.op);
+    for (const PatternTerm& operand : term.operands) made.inputs.push_back(value(operand));
+    while (!made.inputs.empty() && made.inputs.back() == kNone) made.inputs.pop_back();
+    Attributes attributes;
+    for (const PatternAttribute& a : term.attributes) {
+      const auto spec = std::ranges::find(made.op->attributes, a.name, &AttributeSpec::name);
+      if (spec == made.op->attributes.end()) throw NoReplacement{fmt::format("no attribute {}", a.name)};
+      if (const std::optional<AttributeValue> v = attribute(a)) attributes.set(a.name, fitted(*spec, *v));
+    }
+    made.attributes = graph_.intern(std::move(attributes));
+    made.file_position = graph_.nodes[match_.root].file_position;
+    return made;
+  }
+
+  std::vector<ValueType> types_of(const Node& made) const {
+    std::vector<LaunchCheck> checks;
+    try {
+      std::vector<ValueType> types =
+          infer_types(graph_, *made.op, made.inputs, graph_.attributes(made), {}, made.name, &checks);
+      if (!checks.empty()) throw NoReplacement{fmt::format("{} would need checks at launch", made.op->name)};
+      return types;
+    } catch (const OpError& error) {
+      throw NoReplacement{fmt::format("{} does not take these operands: {}", made.op->name, error.what)};
+    }
+  }
+
+  ValueId value(const PatternTerm& term) {
+    switch (term.kind) {
+      case PatternTerm::Kind::kName:
+        return match_.values[term.name];
+      case PatternTerm::Kind::kNumber:
+        return graph_.add_number(term.exact &&
+                                         term.number == static_cast<double>(static_cast<std::int64_t>(term.number))
+                                     ? Scalar::whole(static_cast<std::int64_t>(term.number))
+                                     : Scalar::floating(term.number));
+      case PatternTerm::Kind::kNode:
+        break;
+      default:
+        throw InternalError("a replacement holds a term that is no value: " + match_.pattern->name);
+    }
+    Node made = node(term);
+    std::vector<ValueType> types = types_of(made);
+    if (types.size() != 1) throw NoReplacement{fmt::format("{} has several results", term.op)};
+    made.name = free_name();
+    const std::string name = made.name;
+    return graph_.nodes[graph_.add_node(std::move(made), types, {name})].first_output;
+  }
+
+  std::string free_name() const {
+    for (int i = 1;; ++i) {
+      std::string candidate = fmt::format("{}.{}", graph_.nodes[match_.root].name, i);
+      if (graph_.find_node(candidate) == kNone && graph_.find_value(candidate) == kNone) return candidate;
+    }
+  }
+
+  std::optional<AttributeValue> attribute(const PatternAttribute& a) const {
+    if (!a.allowed.empty()) return a.allowed[0];
+    if (a.bound != kNoName) {
+      if (match_.attributes[a.bound]) return match_.attributes[a.bound];
+      return number(match_.values[a.bound]);
+    }
+    const ValueId v = match_.values[a.argument];
+    if (v == kNone) return std::nullopt;
+    if (a.function == "number") return number(v);
+    const TensorType& type = graph_.tensor(v);
+    if (a.function == "dtype") return type.dtype;
+    std::vector<Dim> dims(type.shape.begin(), type.shape.end());
+    if (a.function == "shape") return dims;
+    if (a.function == "last_dims") {
+      const auto count = static_cast<std::size_t>(std::max<std::int64_t>(a.count, 1));
+      if (count > dims.size()) throw NoReplacement{"an operand has too few dimensions"};
+      return std::vector<Dim>(dims.end() - static_cast<std::ptrdiff_t>(count), dims.end());
+    }
+    throw InternalError("a replacement calls an unknown function: " + a.function);
+  }
+
+  std::optional<AttributeValue> number(ValueId v) const {
+    if (v == kNone) return std::nullopt;
+    const std::optional<Scalar> scalar = number_of(graph_, v);
+    if (!scalar) throw NoReplacement{fmt::format("{} is no number", in_quotes(graph_.value(v).name))};
+    return *scalar;
+  }
+
+  Graph& graph_;
+  const PatternMatch& match_;
+};
+
+}  // namespace
+
+std::string replace_match(Graph& graph, const PatternMatch& match) {
+  try {
+    Replacing(graph, match).run();
+    return "";
+  } catch (const NoReplacement& no) {
+    return no.why;
+  }
+}
+
+}  // namespace fusec
