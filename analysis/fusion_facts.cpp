@@ -1,6 +1,7 @@
 #include "analysis/fusion_facts.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "analysis/kernel.h"
@@ -139,7 +140,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
 
   FormulaFacts facts;
   facts.rows.assign(rank, false);
-  std::set<ExprId> reused;
+  std::map<ExprId, AxisSet> reused;
   std::vector<std::uint8_t> in_reduction(pool.size(), 0);
   std::vector<AxisSet> all_rows;
   for (const ExprId id : order) {
@@ -161,7 +162,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
       AxisSet lacks = rows;
       for (const std::uint32_t a : depends[load]) lacks.erase(a);
       if (lacks.empty()) continue;
-      reused.insert(load);
+      reused[load].insert(lacks.begin(), lacks.end());
       missing.push_back(std::move(lacks));
     }
     facts.contraction =
@@ -182,7 +183,10 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     if (n.op == ExprOp::kLoad) {
       LoadFact fact = load_fact(graph, pool, n, rank, shape);
       fact.in_reduction = in_reduction[id] != 0;
-      fact.reused = reused.contains(id);
+      if (const auto it = reused.find(id); it != reused.end()) {
+        fact.reused = true;
+        fact.lacks.assign(it->second.begin(), it->second.end());
+      }
       facts.loads.push_back(std::move(fact));
     }
     facts.cost += operation_cost(n.op);

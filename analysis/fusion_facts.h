@@ -19,6 +19,7 @@ struct LoadFact {
   std::vector<int> divided;
   bool in_reduction = false;
   bool reused = false;  // stands in a reduction that runs for output elements that share this load
+  std::vector<std::uint32_t> lacks;  // reused: the output's dimensions along which it is
   int times = 1;        // how often an element is needed by one output's neighbours (a window's size)
 };
 

@@ -1,6 +1,7 @@
 #include "analysis/inlining.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/type.h"
 
@@ -8,7 +9,10 @@ namespace fusec {
 namespace {
 
 // Beyond these an intermediate is stored rather than computed anew.
-constexpr int kCheapOperand = 8;  // of a matrix product's operand: computed once for every tile
+constexpr int kCheapOperand = 8;  // of a reduction's operand that is used again
+// Of an operand of a matrix product, which is computed once for every tile of so many rows or columns: what an A100
+// does of such operations, its bandwidth, and the time of a launch.
+constexpr double kTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunch = 3e-6;
 constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 32;
 
 }  // namespace
@@ -151,7 +155,9 @@ std::vector<bool> Inlining::mapped_rows(const Inlined& operand, const LoadFact& 
 bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
                           bool rows_known, const Shape& shape) const {
   if (!operand.reduces) {
-    if (load.reused && operand.cost > kCheapOperand) return false;
+    if (load.reused && operand.cost > kCheapOperand &&
+        !(consumer.facts.contraction && cheap_operand(operand, load, v, shape)))
+      return false;
     return load.identity || operand.cost * load.times <= kCheapWindow;
   }
   if (operand.contraction && !operand.nested && !products_apart_ && !load.in_reduction &&
@@ -165,6 +171,17 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
     if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0) return false;
   const std::vector<bool> rows = mapped_rows(operand, load, v, shape);
   return (!rows_known || rows == consumer.rows) && enough_rows(rows, shape);
+}
+
+// Is computing the operand in every tile no dearer than storing and reading it would be?
+bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const {
+  const auto extent = [&](const Dim& d) { return static_cast<double>(value_at_hint(d, graph_.symbols)); };
+  double elements = 1, others = 1;
+  for (const Dim& d : graph_.tensor(v).shape) elements *= extent(d);
+  for (const std::uint32_t d : load.lacks) others *= extent(shape[d]);
+  const double times = std::ceil(others / kTile) - 1;
+  const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
+  return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunch;
 }
 
 bool Inlining::enough_rows(const std::vector<bool>& rows, const Shape& shape) const {

@@ -69,6 +69,7 @@ class Inlining {
   std::vector<bool> mapped_rows(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const;
   bool may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer, bool rows_known,
                   const Shape& shape) const;
+  bool cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const;
   bool enough_rows(const std::vector<bool>& rows, const Shape& shape) const;
 
   const Graph& graph_;

@@ -372,7 +372,10 @@ class GroupLowering {
       if (const FormulaFacts& facts = *inlining_.facts(source); facts.contraction && !facts.nested)
         note_operands(raw, first, source, operands, raw_reductions);
       value = raw.convert(value, load.type);
-      if (operands.contains(id) && is_float(load.dtype)) value = raw.round(value, load.dtype);
+      if (operands.contains(id) && is_float(load.dtype)) {
+        value = raw.round(value, load.dtype);
+        if (raw[value].op == ExprOp::kLoad) operands.insert(value);  // a view: what it loads may be put in, too
+      }
       replaced_by.resize(raw.size(), kNoExpr);
       replaced_by[id] = value;
     }

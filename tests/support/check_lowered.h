@@ -29,7 +29,8 @@ inline double relative_tolerance(DType dtype) {
   }
 }
 
-inline void check_close(const std::string& name, const HostTensor& got, const HostTensor& want) {
+// `floor`: of small elements, as a part of the largest; sums over many rounded operands lose so much.
+inline void check_close(const std::string& name, const HostTensor& got, const HostTensor& want, double floor = 0.05) {
   double scale = 0;
   for (std::int64_t i = 0; i < want.size(); ++i)
     if (std::isfinite(want.real(i))) scale = std::max(scale, std::abs(want.real(i)));
@@ -39,7 +40,7 @@ inline void check_close(const std::string& name, const HostTensor& got, const Ho
     const double g = got.real(i), w = want.real(i);
     const bool near = is_float(want.dtype)
                           ? g == w || (std::isnan(g) && std::isnan(w)) ||
-                                std::abs(g - w) <= relative * (std::abs(w) + 0.05 * std::min(scale, 1e3)) + 1e-7
+                                std::abs(g - w) <= relative * (std::abs(w) + floor * std::min(scale, 1e3)) + 1e-7
                           : got.integer(i) == want.integer(i);
     if (!near && wrong++ == 0) first = i;
   }
