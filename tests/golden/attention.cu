@@ -102,7 +102,7 @@ attention_0_mul_scaled_dot_product_atten(const fp16* __restrict__ q, const fp16*
   for (int k = 0; k < 20; ++k) {
     float row_sum = 0.0f;
     for (int k_2 = 0; k_2 < 16; ++k_2) {
-      const float turned = from_fp16(to_fp16(from_fp16(q[rest_2 * 192 + l * 16 + k_2]) * 0.5f));
+      const float turned = from_fp16(q[rest_2 * 192 + l * 16 + k_2]) * 0.5f;
       row_sum += turned * from_fp16(k_3[rest_2 * 320 + k * 16 + k_2]);
     }
     const float t_2 = (((long long)(l - k)) >= 0ll) ? (row_sum * 0.25f) : __uint_as_float(0xff800000u);
@@ -112,7 +112,7 @@ attention_0_mul_scaled_dot_product_atten(const fp16* __restrict__ q, const fp16*
   for (int k_4 = 0; k_4 < 20; ++k_4) {
     float row_sum_3 = 0.0f;
     for (int k_5 = 0; k_5 < 16; ++k_5) {
-      const float turned_2 = from_fp16(to_fp16(from_fp16(q[rest_2 * 192 + l * 16 + k_5]) * 0.5f));
+      const float turned_2 = from_fp16(q[rest_2 * 192 + l * 16 + k_5]) * 0.5f;
       row_sum_3 += turned_2 * from_fp16(k_3[rest_2 * 320 + k_4 * 16 + k_5]);
     }
     const float t_3 = (((long long)(l - k_4)) >= 0ll) ? (row_sum_3 * 0.25f) : __uint_as_float(0xff800000u);
@@ -122,7 +122,7 @@ attention_0_mul_scaled_dot_product_atten(const fp16* __restrict__ q, const fp16*
   for (int k_6 = 0; k_6 < 20; ++k_6) {
     float row_sum_4 = 0.0f;
     for (int k_7 = 0; k_7 < 16; ++k_7) {
-      const float turned_3 = from_fp16(to_fp16(from_fp16(q[rest_2 * 192 + l * 16 + k_7]) * 0.5f));
+      const float turned_3 = from_fp16(q[rest_2 * 192 + l * 16 + k_7]) * 0.5f;
       row_sum_4 += turned_3 * from_fp16(k_3[rest_2 * 320 + k_6 * 16 + k_7]);
     }
     const float t_4 = (((long long)(l - k_6)) >= 0ll) ? (row_sum_4 * 0.25f) : __uint_as_float(0xff800000u);

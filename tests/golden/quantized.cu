@@ -1,10 +1,8 @@
 // Made by fusec from "quantized" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   quantized_0_quantize
-//       reads x 512 B; writes codes 128 B
-//   quantized_1_static_quant_linear_relu
-//       reads codes, weight, weight_scale 704 B; writes active 256 B
-//   quantized_2_dequantize_dequantize_addcmul
+//   quantized_0_quantize_static_quant_linear_relu
+//       reads x, weight, weight_scale 1088 B; writes active 256 B
+//   quantized_1_dequantize_dequantize_addcmul
 //       reads x, eight_bit, four_bit, eight_bit_scale, block_scale 740 B; writes mixed 512 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -126,30 +124,14 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- quantized_0_quantize --------------------------------------------------------------------------------
+// ---- quantized_0_quantize_static_quant_linear_relu -------------------------------------------------------
 // codes = quantize(x, step, zero)
-// writes codes: int8[4, 32]
-extern "C" __global__ void __launch_bounds__(256)
-quantized_0_quantize(const float* __restrict__ x, signed char* __restrict__ codes) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 16) return;
-  const Words<8> x_w = load_words<8>(x + (t * 8));
-  Words<2> codes_w = {};
-#pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    const float t_2 = nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / 0.0625f) + 3.0f, -128.0f);
-    put_element<8>(codes_w, e, (unsigned)((int)(signed char)((int)nan_min(t_2, 127.0f))));
-  }
-  store_words(codes + (t * 8), codes_w);
-}
-
-// ---- quantized_1_static_quant_linear_relu ----------------------------------------------------------------
 // product = static_quant_linear(codes, weight, weight_scale, step, zero)
 // active = relu(product)
 // writes active: float32[4, 16]
 // A block makes a 64x64 tile; 16 of k at a time go through shared memory.
 extern "C" __global__ void __launch_bounds__(256)
-quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, const signed char* __restrict__ weight,
+quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const signed char* __restrict__ weight,
          const float* __restrict__ weight_scale, float* __restrict__ active) {
   __shared__ __align__(16) int left_tile[16][65];
   __shared__ __align__(16) int right_tile[16][65];
@@ -165,7 +147,9 @@ quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, cons
       const int at = row0 + line, k = k0 + place;
       int one = 0;
       if (at < 4 && k < 32) {
-        one = wrap_sub((int)codes[at * 32 + k], 3);
+        const float t = nan_max(rintf(x[at * 32 + k] / 0.0625f) + 3.0f, -128.0f);
+        const int codes = (int)(signed char)((int)nan_min(t, 127.0f));
+        one = wrap_sub(codes, 3);
       }
       left_tile[place][line] = one;
     }
@@ -200,13 +184,13 @@ quantized_1_static_quant_linear_relu(const signed char* __restrict__ codes, cons
   }
 }
 
-// ---- quantized_2_dequantize_dequantize_addcmul -----------------------------------------------------------
+// ---- quantized_1_dequantize_dequantize_addcmul -----------------------------------------------------------
 // from_eight = dequantize(eight_bit, eight_bit_scale)
 // from_four = dequantize(four_bit, block_scale)
 // mixed = addcmul(x, from_eight, from_four)
 // writes mixed: float32[4, 32]
 extern "C" __global__ void __launch_bounds__(256)
-quantized_2_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8_e4m3* __restrict__ eight_bit,
+quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8_e4m3* __restrict__ eight_bit,
          const int4_pair* __restrict__ four_bit, const float* __restrict__ eight_bit_scale,
          const float* __restrict__ block_scale, float* __restrict__ mixed) {
   const int t = blockIdx.x * 256 + threadIdx.x;
@@ -337,7 +321,7 @@ cudaError_t quantized_create(quantized_context** ctx, const quantized_libraries*
 
 size_t quantized_workspace_bytes(const quantized_args* args) {
   (void)args;
-  return 256;
+  return 0;
 }
 
 size_t quantized_prepared_bytes(const quantized_args* args) {
@@ -359,27 +343,22 @@ cudaError_t quantized_launch(quantized_context* ctx, const quantized_args* args,
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // codes
-  status = launch(reinterpret_cast<const void*>(quantized_0_quantize), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // codes, product, active
+  status = launch(reinterpret_cast<const void*>(quantized_0_quantize_static_quant_linear_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "quantized_0_quantize could not be launched");
-  // product, active
-  status = launch(reinterpret_cast<const void*>(quantized_1_static_quant_linear_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<const void*>(args->weight),
                   static_cast<const void*>(args->weight_scale),
                   static_cast<void*>(args->active));
-  if (status != cudaSuccess) return complain(ctx, status, "quantized_1_static_quant_linear_relu could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "quantized_0_quantize_static_quant_linear_relu could not be launched");
   // from_eight, from_four, mixed
-  status = launch(reinterpret_cast<const void*>(quantized_2_dequantize_dequantize_addcmul), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(quantized_1_dequantize_dequantize_addcmul), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->eight_bit),
                   static_cast<const void*>(args->four_bit),
                   static_cast<const void*>(args->eight_bit_scale),
                   static_cast<const void*>(args->block_scale),
                   static_cast<void*>(args->mixed));
-  if (status != cudaSuccess) return complain(ctx, status, "quantized_2_dequantize_dequantize_addcmul could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "quantized_1_dequantize_dequantize_addcmul could not be launched");
   return cudaSuccess;
 }
 
