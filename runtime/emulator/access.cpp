@@ -49,9 +49,16 @@ std::byte* resolve_local(Warp& warp, int lane, std::uint64_t address, const Requ
   const std::uint64_t at = static_cast<std::uint64_t>(lane) * program.local_bytes + address;
   std::uint8_t* written = &warp.local_written[at];
   if (request.access != Access::kWrite && std::find(written, written + request.bytes, 0) != written + request.bytes) {
-    report(warp, lane, FindingKind::kUnwrittenRead, "reads local memory that was never written", address, placed->name);
+    if (request.into_registers) {
+      std::uint64_t missing = 0;
+      for (std::uint32_t i = 0; i < request.bytes; ++i) missing |= std::uint64_t{written[i] == 0} << i;
+      note_unwritten(warp, lane, missing, "reads local memory that was never written", address, placed->name);
+    } else {
+      report(warp, lane, FindingKind::kUnwrittenRead, "reads local memory that was never written", address,
+             placed->name);
+    }
   }
-  std::fill(written, written + request.bytes, 1);
+  if (!request.into_registers) std::fill(written, written + request.bytes, 1);
   return &warp.local[at];
 }
 

@@ -15,6 +15,7 @@ struct Request {
   bool strong = false;              // volatile, relaxed, acquire, release: does not race with its like
   const std::byte* data = nullptr;  // kWrite: what is written, lane after lane
   std::uint32_t stride = 0;         // of `data`
+  bool into_registers = false;      // a load: what nobody has written is noted as undefined
   bool async = false;               // on behalf of the lane, by a copy that it does not wait for or by wgmma
   bool async_proxy = false;         // by a bulk copy or wgmma: through another proxy than the threads' accesses
 };

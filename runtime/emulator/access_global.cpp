@@ -111,8 +111,15 @@ void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, co
                               ? record_read(region, offset, request.bytes, block.owner, request.strong)
                               : record_write(region, offset, request.bytes, block.owner, request.strong || is_atomic);
   if (found.unwritten && request.access != Access::kWrite) {
-    report(warp, lane, FindingKind::kUnwrittenRead, fmt::format("reads byte {} that nobody has written", offset),
-           region.base + offset, region.name);
+    std::string text = fmt::format("reads byte {} that nobody has written", offset);
+    if (request.into_registers) {
+      std::uint64_t missing = 0;
+      for (std::uint32_t i = 0; i < request.bytes; ++i)
+        missing |= std::uint64_t{peek(region.writers[offset + i]) == kNobody} << i;
+      note_unwritten(warp, lane, missing, std::move(text), region.base + offset, region.name);
+    } else {
+      report(warp, lane, FindingKind::kUnwrittenRead, std::move(text), region.base + offset, region.name);
+    }
   }
   if (!region.bulk_stores.empty() && !request.async) check_bulk_stores(warp, region, lane, offset, request);
   if ((found.writer == kNobody && found.reader == kNobody) || region.readers.empty()) return;

@@ -36,6 +36,7 @@ class SharedAccess {
   // False where the access must not be carried out.
   bool touch(std::uint32_t offset, const std::byte* data) {
     const std::uint32_t end = offset + request_.bytes;
+    begin_ = offset;
     for (std::uint32_t at = offset; at < end;) {
       const std::uint32_t stop = std::min(end, (at | 3u) + 1);
       const auto mask = static_cast<std::uint8_t>(((1u << (stop - at)) - 1) << (at % 4));
@@ -66,7 +67,7 @@ class SharedAccess {
     return request_.access == Access::kRead ? "load" : request_.access == Access::kWrite ? "store" : "atomic";
   }
 
-  void finding(FindingKind kind, std::string message, std::uint32_t at) const {
+  std::string variable_at(std::uint32_t at) const {
     std::string variable;
     const Program& program = *warp_.program;
     for (const Placed& placed : program.shared) {
@@ -76,7 +77,23 @@ class SharedAccess {
     if (at >= program.dynamic_shared_offset && program.dynamic_shared_offset < home_.shared.size()) {
       variable = "dynamic shared memory";
     }
-    report(warp_, lane_, kind, std::move(message), at, std::move(variable));
+    return variable;
+  }
+
+  void finding(FindingKind kind, std::string message, std::uint32_t at) const {
+    report(warp_, lane_, kind, std::move(message), at, variable_at(at));
+  }
+
+  // A load's bytes of one word.
+  void unwritten(SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
+    const char* text = "reads shared memory that nobody has written";
+    if (request_.into_registers) {
+      const std::uint64_t bytes = static_cast<std::uint64_t>(mask & ~word.written) >> (at % 4);
+      note_unwritten(warp_, lane_, bytes << (at - begin_), text, at, variable_at(at));
+    } else {
+      finding(FindingKind::kUnwrittenRead, text, at);
+      word.written |= mask;  // said once
+    }
   }
 
   bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(row_, column) >= time; }
@@ -117,10 +134,7 @@ class SharedAccess {
   }
 
   void read(SharedWord& word, std::uint8_t mask, std::uint32_t at) {
-    if ((word.written & mask) != mask) {
-      finding(FindingKind::kUnwrittenRead, "reads shared memory that nobody has written", at);
-      word.written |= mask;  // said once
-    }
+    if ((word.written & mask) != mask) unwritten(word, mask, at);
     if (!races_) return;
     if (unordered_writer(word, mask) && !(request_.strong && word.strong_write)) {
       if (word.writer == kAsyncWriter) {
@@ -217,6 +231,7 @@ class SharedAccess {
   std::size_t row_;  // of home_.seen
   std::uint16_t thread_;
   bool races_ = false;
+  std::uint32_t begin_ = 0;  // of the access
 };
 
 }  // namespace

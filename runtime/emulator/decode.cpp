@@ -85,10 +85,13 @@ void Decoder::decode_function(std::uint32_t function) {
 void Decoder::decode_instruction(const PtxInstruction& instruction) {
   ptx_ = &instruction;
   out = Instruction{};
+  flow_ = DataFlow{};
   suffixes.reset(instruction.suffixes);
   if (instruction.guarded) {
     PtxOperand guard{.kind = PtxOperand::Kind::kRegister, .index = instruction.guard};
     out.guard = predicate_source(guard);
+    flow_.guard = flow_.reads.back().slot;
+    flow_.reads.clear();
     out.guard_negated = instruction.guard_negated;
   }
   if (const std::string_view needed = needed_target(target_, instruction.opcode); !needed.empty()) {
@@ -110,7 +113,35 @@ void Decoder::decode_instruction(const PtxInstruction& instruction) {
     else
       out.a = frame.return_address;
   }
+  flow_.kind = flow_kind();
   emit(out);
+  program_.flows.back() = std::move(flow_);
+}
+
+// By the opcode; what is not known to compute is taken to use its operands.
+DataFlow::Kind Decoder::flow_kind() const {
+  constexpr std::string_view kComputes[] = {
+      "abs",  "add", "addc", "bfe",   "bfi",  "bfind", "bmsk", "brev", "clz",   "cnot", "copysign", "cos",  "cvt",
+      "cvta", "div", "dp2a", "dp4a",  "ex2",  "fma",   "fns",  "lg2",  "lop3",  "mad",  "mad24",    "madc", "max",
+      "min",  "mov", "mul",  "mul24", "neg",  "not",   "popc", "prmt", "rcp",   "rem",  "rsqrt",    "sad",  "set",
+      "shf",  "shl", "shr",  "sin",   "slct", "sqrt",  "sub",  "subc", "szext", "tanh", "testp",    "xor",  "isspacep"};
+  constexpr std::string_view kMixes[] = {"match", "mma", "movmatrix", "redux", "shfl", "vote"};
+  const auto has = [this](std::string_view word) {
+    return std::find(ptx_->suffixes.begin(), ptx_->suffixes.end(), word) != ptx_->suffixes.end();
+  };
+  using Kind = DataFlow::Kind;
+  const std::string_view base = ptx_->base;
+  const std::size_t reads = flow_.reads.size();
+  if (base == "ld" || base == "ldu") return Kind::kLoad;
+  if (base == "st" && !has("async")) return Kind::kStore;
+  if ((base == "and" || base == "or") && reads == 2) return base == "and" ? Kind::kAnd : Kind::kOr;
+  if (base == "selp" && reads == 3) return Kind::kSelect;
+  if (base == "setp" && reads == 3 && has("and")) return Kind::kCompareAnd;
+  if (base == "setp" && reads == 3 && has("or")) return Kind::kCompareOr;
+  if (base == "setp" || base == "selp" || base == "and" || base == "or") return Kind::kCompute;
+  if (std::find(std::begin(kMixes), std::end(kMixes), base) != std::end(kMixes)) return Kind::kMix;
+  const bool computes = std::find(std::begin(kComputes), std::end(kComputes), base) != std::end(kComputes);
+  return computes && !has("cc") ? Kind::kCompute : Kind::kUse;  // the carry is no register
 }
 
 void Decoder::copy_parameter(std::uint64_t from, std::uint64_t to, std::uint64_t size) {

@@ -102,9 +102,11 @@ class Decoder {
   std::uint64_t place_local(const PtxVariable& variable);
   std::uint64_t variable_address(const PtxOperand& operand, Space& space);
   std::uint64_t immediate(const PtxOperand& operand, Type type) const;
+  Slot source_slot(const PtxOperand& operand, Type type, std::uint8_t& width);
   Slot special(const PtxOperand& operand, int width);
   void decode_instruction(const PtxInstruction& instruction);
   void decode_call();
+  DataFlow::Kind flow_kind() const;
   void copy_parameter(std::uint64_t from, std::uint64_t to, std::uint64_t bytes);
 
   const ModuleData& module_;
@@ -113,6 +115,7 @@ class Decoder {
   std::vector<Frame> frames_;  // by function of the module
   std::uint32_t function_ = 0;
   const PtxInstruction* ptx_ = nullptr;
+  DataFlow flow_;  // of the instruction being decoded
   std::map<std::pair<std::uint64_t, int>, Slot> constants_;
   std::map<Special, Slot> specials_;
   std::map<std::uint32_t, std::uint64_t> module_shared_;  // placed module-level .shared variables

@@ -173,16 +173,17 @@ void mma_bits(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Operand* list = &warp.program->lists[in.list];
   const int d_count = in.d_width, a_count = in.a_width, b_count = in.b_width;
   const Operand *d = list, *a = list + d_count, *b = a + a_count, *c = b + b_count;
-  std::uint8_t a_bits[16 * kMaxK], b_bits[8 * kMaxK];
+  std::int32_t a_bits[16 * kMaxK], b_bits[8 * kMaxK];
   gather(warp, a, a_count, in.type, true, shape.m, shape.k, a_bits);
   gather(warp, b, b_count, in.from, false, shape.m, shape.k, b_bits);
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     for (int i = 0; i < shape.m / 4; ++i) {
-      const std::uint8_t* row = a_bits + static_cast<std::ptrdiff_t>(lane / 4 + 8 * (i / 2)) * shape.k;
-      const std::uint8_t* column = b_bits + static_cast<std::ptrdiff_t>(2 * (lane % 4) + i % 2) * shape.k;
+      const std::int32_t* row = a_bits + static_cast<std::ptrdiff_t>(lane / 4 + 8 * (i / 2)) * shape.k;
+      const std::int32_t* column = b_bits + static_cast<std::ptrdiff_t>(2 * (lane % 4) + i % 2) * shape.k;
       auto sum = static_cast<std::uint32_t>(load_raw(warp, c[i].slot, 4, lane));
-      for (int p = 0; p < shape.k; ++p) sum += in.option ? row[p] ^ column[p] : row[p] & column[p];
+      for (int p = 0; p < shape.k; ++p)
+        sum += static_cast<std::uint32_t>(in.option ? row[p] ^ column[p] : row[p] & column[p]);
       store_raw(warp, d[i].slot, 4, lane, sum);
     }
   }

@@ -34,8 +34,9 @@ void load(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Addresses addresses;
   gather_addresses(warp, in, addresses);
   Hosts hosts = {};
-  resolve(warp, {.access = Access::kRead, .space = in.space, .bytes = in.bytes, .strong = in.strong}, lanes, addresses,
-          hosts);
+  resolve(warp,
+          {.access = Access::kRead, .space = in.space, .bytes = in.bytes, .strong = in.strong, .into_registers = true},
+          lanes, addresses, hosts);
   if (in.acquires) fence_memory(warp, in.beyond_block);
   alignas(16) static constexpr std::byte kZeros[kMaxAccess] = {};
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -57,6 +58,7 @@ void load(Warp& warp, const Instruction& in, std::uint32_t lanes) {
       }
     }
   }
+  if (!warp.undefined.reads.empty() || warp.undefined.any()) note_loaded(warp, in, size, lanes);
 }
 
 void store(Warp& warp, const Instruction& in, std::uint32_t lanes) {

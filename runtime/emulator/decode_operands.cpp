@@ -168,7 +168,7 @@ Slot Decoder::destination(const PtxOperand& operand, int width) {
   if (operand.kind == PtxOperand::Kind::kSink) return scratch(width);
   const int found = register_width(operand);
   if (found != width) fail("the destination is no register of the instruction's width");
-  return frames_[function_].registers[operand.index];
+  return flow_.writes.emplace_back(frames_[function_].registers[operand.index]);
 }
 
 Slot Decoder::destination(const PtxOperand& operand, int least, std::uint8_t& width) {
@@ -179,7 +179,7 @@ Slot Decoder::destination(const PtxOperand& operand, int least, std::uint8_t& wi
   const int found = register_width(operand);
   if (found < least || found == 0) fail("the destination is no register of the instruction's width");
   width = static_cast<std::uint8_t>(found);
-  return frames_[function_].registers[operand.index];
+  return flow_.writes.emplace_back(frames_[function_].registers[operand.index]);
 }
 
 std::uint64_t Decoder::immediate(const PtxOperand& operand, Type type) const {
@@ -211,6 +211,12 @@ Slot Decoder::source(const PtxOperand& operand, Type type) {
 }
 
 Slot Decoder::source_any(const PtxOperand& operand, Type type, std::uint8_t& width) {
+  const Slot slot = source_slot(operand, type, width);
+  flow_.reads.push_back({slot, width, false});
+  return slot;
+}
+
+Slot Decoder::source_slot(const PtxOperand& operand, Type type, std::uint8_t& width) {
   width = static_cast<std::uint8_t>(bytes(type));
   if (operand.negated) fail("only predicates can be negated");
   switch (operand.kind) {
@@ -278,13 +284,18 @@ Slot Decoder::special(const PtxOperand& operand, int width) {
 Slot Decoder::predicate_destination(const PtxOperand& operand) {
   if (operand.kind == PtxOperand::Kind::kSink) return scratch(0);
   if (!is_predicate(operand)) fail("a predicate register is needed");
-  return frames_[function_].registers[operand.index];
+  return flow_.writes.emplace_back(frames_[function_].registers[operand.index]);
 }
 
 Slot Decoder::predicate_source(const PtxOperand& operand) {
-  if (operand.kind == PtxOperand::Kind::kInteger) return constant((operand.value != 0) != operand.negated ? 1 : 0, 0);
+  if (operand.kind == PtxOperand::Kind::kInteger) {
+    const Slot fixed = constant((operand.value != 0) != operand.negated ? 1 : 0, 0);
+    flow_.reads.push_back({fixed, 0, false});
+    return fixed;
+  }
   if (!is_predicate(operand)) fail("a predicate is needed");
   const Slot slot = frames_[function_].registers[operand.index];
+  flow_.reads.push_back({slot, 0, operand.negated});
   if (!operand.negated) return slot;
   const Slot inverted = scratch(0);
   emit({.handler = invert_predicate, .d = inverted, .a = slot});
@@ -335,6 +346,7 @@ Space Decoder::address(const PtxOperand& operand, Space space) {
 
 void Decoder::emit(const Instruction& instruction) {
   program_.code.push_back(instruction);
+  program_.flows.emplace_back();
   program_.origins.push_back(
       {.line = ptx_->line, .source_file = ptx_->source_file, .source_line = ptx_->source_line, .opcode = ptx_->opcode});
 }

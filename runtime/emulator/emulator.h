@@ -63,7 +63,7 @@ class Module {
 struct Buffer {
   std::string name;
   std::span<std::byte> bytes;
-  bool initialized = true;  // else reading a byte before it was written is a finding
+  bool initialized = true;  // else using a byte before it was written is a finding
   bool writable = true;     // else writing is a finding
 };
 
@@ -128,7 +128,7 @@ struct Options {
 enum class FindingKind : std::uint8_t {
   kOutOfBounds,        // an access outside every buffer, variable or parameter
   kMisaligned,         // an address that is no multiple of the access's width
-  kUnwrittenRead,      // bytes that nobody has written
+  kUnwrittenRead,      // bytes that nobody has written, where their value matters (undefined_values.h)
   kReadOnlyWrite,      // a store into a buffer that is an input, or into constant memory
   kSharedRace,         // two threads, one word, neither a barrier nor a release that was acquired between them
   kGlobalRace,         // two blocks, one byte, not both strong, no synchronization

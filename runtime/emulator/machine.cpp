@@ -85,6 +85,14 @@ void exit_lanes(Warp& warp, std::uint32_t lanes) {
   if (block.ranks != 0 && block.live_threads == 0 && !block.stopped) check_last_exit(warp, lanes);
 }
 
+// A .sync instruction, for which all its lanes have come.
+void execute_together(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  if (warp.undefined.any())
+    execute_carefully(warp, in, lanes, lanes);
+  else
+    in.handler(warp, in, lanes);
+}
+
 // ---- one fragment
 
 enum class Outcome : std::uint8_t { kGone, kBlocked, kSlice, kYield };
@@ -97,6 +105,15 @@ class FragmentRun {
   // Runs until the fragment is gone (joined or exited), blocked, or out of its slice; then it is put back.
   Outcome run() {
     join_pc_ = join_pc();
+    return warp_.undefined.any() ? execute<true>() : execute<false>();
+  }
+
+  std::uint64_t used() const { return used_; }
+
+ private:
+  // Carefully: undefined values are carried along.
+  template <bool kCarefully>
+  Outcome execute() {
     std::uint64_t left = budget_;
     while (left-- > 0) {
       if (fragment_.pc == join_pc_) {
@@ -111,7 +128,10 @@ class FragmentRun {
       }
       if (in.control == Control::kStraight) {
         count(in, lanes);
-        if (lanes != 0) {
+        if constexpr (kCarefully) {
+          warp_.pc = fragment_.pc;
+          execute_carefully(warp_, in, lanes, fragment_.lanes);
+        } else if (lanes != 0) {
           warp_.pc = fragment_.pc;
           in.handler(warp_, in, lanes);
         }
@@ -123,15 +143,13 @@ class FragmentRun {
         continue;
       }
       warp_.pc = fragment_.pc;
+      if constexpr (kCarefully) check_control(warp_, lanes, fragment_.lanes);
       if (const std::optional<Outcome> outcome = control(in, lanes)) return *outcome;
       if (block_.stopped) return put_back(FragmentState::kReady, Outcome::kSlice);
     }
     return put_back(FragmentState::kReady, Outcome::kSlice);
   }
 
-  std::uint64_t used() const { return used_; }
-
- private:
   std::uint32_t join_pc() const {
     return fragment_.join >= 0 ? warp_.joins[static_cast<std::size_t>(fragment_.join)].pc : kNoReconvergence;
   }
@@ -326,7 +344,7 @@ class FragmentRun {
     const std::uint32_t members = member_mask(warp_, in, lanes);
     if ((members & ~lanes) == 0) {
       count(in, lanes);
-      in.handler(warp_, in, lanes);
+      execute_together(warp_, in, lanes);
       ++fragment_.pc;
       return std::nullopt;
     }
@@ -375,7 +393,7 @@ bool try_warp_sync(Warp& warp) {
     const std::uint32_t members = member_mask(warp, in, first.lanes);
     if ((members & ~together) != 0) continue;
     const std::uint32_t executing = together & (members | first.lanes);
-    in.handler(warp, in, executing);
+    execute_together(warp, in, executing);
     for (Fragment& other : warp.fragments) {
       if (other.state != FragmentState::kAtWarpSync || (other.lanes & executing) == 0) continue;
       other.state = FragmentState::kReady;

@@ -14,6 +14,7 @@
 #include "runtime/emulator/memory.h"
 #include "runtime/emulator/module_data.h"
 #include "runtime/emulator/program.h"
+#include "runtime/emulator/undefined_values.h"
 
 namespace fusec::emulator {
 
@@ -90,6 +91,7 @@ struct Warp {
   std::uint64_t yields = 0;
   bool wants_yield = false;  // an instruction asks to let others run (nanosleep, a failed try_wait)
   FailedWait failed_wait;
+  UndefinedValues undefined;
 
   std::byte* lanes(Slot slot) { return registers.data() + slot; }
   const std::byte* source(Slot slot) const {

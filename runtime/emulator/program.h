@@ -134,9 +134,35 @@ struct Placed {
   std::uint64_t offset = 0, bytes = 0;
 };
 
+// What an instruction reads and writes, for values that are undefined (see undefined_values.h).
+struct DataFlow {
+  enum class Kind : std::uint8_t {
+    kCompute,  // a lane's results depend on all its operands
+    kAnd,      // of reads 0 and 1
+    kOr,
+    kCompareAnd,  // setp: reads 0 and 1 compared, and then predicate 2
+    kCompareOr,
+    kSelect,  // read 0 or 1, by predicate 2
+    kMix,     // a lane's results depend on the operands of others
+    kLoad,    // the reads are an address
+    kStore,   // of the list's values
+    kUse,     // the operands matter
+  };
+  struct Operand {
+    Slot slot = kNoSlot;
+    std::uint8_t width = 0;  // bytes; 0: a predicate
+    bool negated = false;
+  };
+  Kind kind = Kind::kCompute;
+  Slot guard = kNoSlot;
+  std::vector<Operand> reads;
+  std::vector<Slot> writes;
+};
+
 struct Program {
   std::string kernel;
   std::vector<Instruction> code;
+  std::vector<DataFlow> flows;  // by pc
   std::vector<Operand> lists;
   std::vector<std::byte> constants;
   std::uint32_t register_bytes = 0;

@@ -97,14 +97,15 @@ TEST_CASE("misaligned") {
 }
 
 TEST_CASE("never-written memory") {
-  clean(run_body("st.global.u32 [%rout], %t;\nld.global.u32 %r1, [%rout];", kInput, 4, 1));
-  finds(FindingKind::kUnwrittenRead, run_body("ld.global.u32 %r1, [%rout];", kInput, 4, 1), "[out]");
+  const std::string use = "\nst.global.u32 [%rout+4], %r1;";
+  clean(run_body("st.global.u32 [%rout], %t;\nld.global.u32 %r1, [%rout];" + use, kInput, 4, 1));
+  finds(FindingKind::kUnwrittenRead, run_body("ld.global.u32 %r1, [%rout];" + use, kInput, 4, 1), "[out]");
   finds(FindingKind::kUnwrittenRead, run_body("atom.global.add.u32 %r1, [%rout], 1;", kInput, 4, 1), "[out]");
-  finds(FindingKind::kUnwrittenRead, run_body("st.global.u16 [%rout], %h1;\nld.global.u32 %r1, [%rout];", kInput, 4, 1),
-        "byte 0");
-  finds(FindingKind::kUnwrittenRead, run_body(".shared .align 4 .b8 s[64];\nld.shared.u32 %r1, [s];", kInput, 4, 1),
-        "shared");
-  finds(FindingKind::kUnwrittenRead, run_body(".local .align 4 .b8 l[64];\nld.local.u32 %r1, [l];", kInput, 4, 1),
+  finds(FindingKind::kUnwrittenRead,
+        run_body("st.global.u16 [%rout], %h1;\nld.global.u32 %r1, [%rout];" + use, kInput, 4, 1), "byte 0");
+  finds(FindingKind::kUnwrittenRead,
+        run_body(".shared .align 4 .b8 s[64];\nld.shared.u32 %r1, [s];" + use, kInput, 4, 1), "shared");
+  finds(FindingKind::kUnwrittenRead, run_body(".local .align 4 .b8 l[64];\nld.local.u32 %r1, [l];" + use, kInput, 4, 1),
         "local");
 }
 
