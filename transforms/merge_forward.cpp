@@ -15,17 +15,26 @@ class ForwardMerger {
   ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan)
       : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan) {}
 
-  // From the last group to the first, so that what is taken in is looked at with what it took in itself.
+  // From the last group to the first, so that what is taken in is looked at with what it took in itself. First what
+  // stands on products: it is better computed once, behind the product that it reads, than in every tile of the next.
   void run() {
     bool changed = false;
-    for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;) {
-      if (groups_.alive(g) && trial_.open(g)) changed |= take_producers(g);
-    }
+    for (const bool only_products : {true, false})
+      for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;) {
+        if (!groups_.alive(g) || !trial_.open(g)) continue;
+        if (!only_products || is_pointwise(g)) changed |= take_producers(g, only_products);
+      }
     if (changed) groups_.write_to(plan_, kinds_);
   }
 
  private:
-  bool take_producers(GroupId g) {
+  // Something is computed, element by element.
+  bool is_pointwise(GroupId g) const {
+    return plan_.groups[g].pattern <= OpPattern::kInjective &&
+           std::ranges::any_of(groups_.nodes(g), [&](NodeId n) { return kinds_[n] <= OpPattern::kBroadcast; });
+  }
+
+  bool take_producers(GroupId g, bool only_products) {
     bool changed = false;
     int questions = 0;
     for (bool again = true; again && questions < kMostQuestions;) {
@@ -33,6 +42,7 @@ class ForwardMerger {
       for (const GroupId producer : groups_.producers(g)) {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
+        if (only_products && plan_.groups[producer].pattern != OpPattern::kOutEwiseFusable) continue;
         ++questions;
         if (!take(producer, g)) continue;
         changed = again = true;
