@@ -147,6 +147,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kReduce) continue;
     facts.reduces = true;
+    facts.maximum = facts.maximum || n.reduction == Reduction::kMax;
     AxisSet rows;
     for (const std::uint32_t a : depends[id]) {
       if (a >= rank) {

@@ -18,9 +18,9 @@ struct LoadFact {
   // Where the index is an output dimension over a constant (the group of a channel): which one, else kOther.
   std::vector<int> divided;
   bool in_reduction = false;
-  bool reused = false;  // stands in a reduction that runs for output elements that share this load
+  bool reused = false;               // stands in a reduction that runs for output elements that share this load
   std::vector<std::uint32_t> lacks;  // reused: the output's dimensions along which it is
-  int times = 1;        // how often an element is needed by one output's neighbours (a window's size)
+  int times = 1;                     // how often an element is needed by one output's neighbours (a window's size)
 };
 
 struct FormulaFacts {
@@ -29,6 +29,7 @@ struct FormulaFacts {
   bool reduces = false;
   bool contraction = false;  // a product of loads that are each reused over other dimensions: a matrix product
   bool nested = false;       // reductions inside reductions over different dimensions: no single row form
+  bool maximum = false;      // some reduction is a maximum
   std::vector<bool> rows;    // output dimensions that the reductions depend on
 };
 

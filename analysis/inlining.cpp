@@ -83,9 +83,31 @@ std::optional<ValueId> Inlining::alias_of(ValueId v) const {
   return operand;
 }
 
+void Inlining::find_streams() {
+  stream_of_.clear();
+  streams_ = attention_streams(
+      graph_, nodes_, [&](ValueId v) { return facts(v); }, [&](ValueId v) { return must_store_.contains(v); });
+  std::erase_if(streams_, [&](const AttentionStream& s) {
+    const auto refused = refused_.find(s.result);
+    if (refused != refused_.end() && refused->second == 1) stored_.insert(s.result);
+    return refused != refused_.end() && refused->second > 1;
+  });
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    stream_of_.try_emplace(streams_[i].result, i);
+    for (const ValueId v : streams_[i].inner) stream_of_.try_emplace(v, i);
+  }
+}
+
+// Is `v` an inner value of the attention to which the consumer belongs, too?
+bool Inlining::streams_into(ValueId v, ValueId consumer) const {
+  const auto a = stream_of_.find(v), b = stream_of_.find(consumer);
+  return a != stream_of_.end() && b != stream_of_.end() && a->second == b->second && streams_[a->second].result != v;
+}
+
 // Which values are stored: in rounds, since storing one changes what its consumers are.
 void Inlining::decide() {
   stored_ = must_store_;
+  find_streams();
   for (bool changed = true; changed;) {
     const std::size_t before = stored_.size();
     inlined_.clear();
@@ -115,6 +137,8 @@ void Inlining::decide() {
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
   Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows, kNone};
   if (facts.contraction || facts.nested) mine.origin = value;
+  const auto stream = stream_of_.find(value);
+  mine.streams = stream != stream_of_.end() && (facts.contraction || facts.nested);
   bool rows_known = facts.reduces;
   for (const LoadFact& load : facts.loads) {
     const ValueId v = resolve_tuple(graph_, load.source);
@@ -122,7 +146,7 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
     const auto it = inlined_.find(v);
     if (it == inlined_.end()) continue;
     const Inlined& operand = it->second;
-    if (!may_inline(operand, load, v, mine, rows_known, shape)) {
+    if (!streams_into(v, value) && !may_inline(operand, load, v, mine, rows_known, shape)) {
       stored_.insert(v);
       continue;
     }
@@ -135,8 +159,14 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
                     (operand.contraction && (!load.identity || (mine.contraction && mine.origin != operand.origin)));
       mine.contraction = mine.contraction || operand.contraction;
       mine.nested = mine.nested || operand.nested;
+      mine.streams = mine.streams || operand.streams;
       if (operand.origin != kNone) mine.origin = operand.origin;
     }
+  }
+  if (stream != stream_of_.end() && streams_[stream->second].result == value) {
+    mine.nested = true;
+    mine.rows = facts.rows;
+    mine.origin = value;
   }
   return mine;
 }
@@ -156,10 +186,11 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
                           bool rows_known, const Shape& shape) const {
   if (!operand.reduces) {
     if (load.reused && operand.cost > kCheapOperand &&
-        !(consumer.facts.contraction && cheap_operand(operand, load, v, shape)))
+        !(consumer.facts.contraction && cheap_operand(operand, load, v, consumer, shape)))
       return false;
     return load.identity || operand.cost * load.times <= kCheapWindow;
   }
+  if (operand.streams && operand.nested && !load.in_reduction && !consumer.reduces) return true;
   if (operand.contraction && !operand.nested && !products_apart_ && !load.in_reduction &&
       (!consumer.reduces || consumer.contraction))
     return true;
@@ -174,11 +205,14 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
 }
 
 // Is computing the operand in every tile no dearer than storing and reading it would be?
-bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const {
+bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
+                             const Shape& shape) const {
   const auto extent = [&](const Dim& d) { return static_cast<double>(value_at_hint(d, graph_.symbols)); };
   double elements = 1, others = 1;
   for (const Dim& d : graph_.tensor(v).shape) elements *= extent(d);
-  for (const std::uint32_t d : load.lacks) others *= extent(shape[d]);
+  // Attention's tiles have all columns of their rows.
+  for (const std::uint32_t d : load.lacks)
+    others = consumer.streams ? std::max(others, extent(shape[d])) : others * extent(shape[d]);
   const double times = std::ceil(others / kTile) - 1;
   const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
   return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunch;

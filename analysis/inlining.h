@@ -16,6 +16,7 @@
 #include <set>
 #include <vector>
 
+#include "analysis/attention_streams.h"
 #include "analysis/fusion_facts.h"
 #include "ir/graph.h"
 
@@ -29,6 +30,7 @@ struct Inlined {
   std::vector<bool> rows;
   ValueId origin = kNone;  // the value whose formula has the contraction (or nested reductions)
   bool joined = false;     // holds several contractions, or one that is read at other indices than its own
+  bool streams = false;    // holds an attention (attention_streams) that is one kernel if its form allows
 };
 
 // Beyond this an intermediate is stored rather than computed for each element of a window that needs it. Costs count
@@ -48,6 +50,10 @@ class Inlining {
   // the kernel then has a form of its own is known when it has been built.
   void keep_products_apart() { products_apart_ = true; }
   bool products_apart() const { return products_apart_; }
+  // What stands inside one another as attention, with the result that each makes.
+  const std::vector<AttentionStream>& streams() const { return streams_; }
+  // The kernel in which this result stands is no attention: next time the result is stored, then nothing streams to it.
+  void stream_less(ValueId result) { ++refused_[result]; }
   // Forces a value into memory from the next decision on; false where it was forced before.
   bool force_stored(ValueId v) { return must_store_.insert(v).second; }
 
@@ -65,11 +71,14 @@ class Inlining {
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
   void find_needed();
   void find_facts();
+  void find_streams();
   Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape);
   std::vector<bool> mapped_rows(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const;
   bool may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer, bool rows_known,
                   const Shape& shape) const;
-  bool cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const;
+  bool cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
+                     const Shape& shape) const;
+  bool streams_into(ValueId v, ValueId consumer) const;
   bool enough_rows(const std::vector<bool>& rows, const Shape& shape) const;
 
   const Graph& graph_;
@@ -79,6 +88,9 @@ class Inlining {
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;
   bool products_apart_ = false;
+  std::vector<AttentionStream> streams_;
+  std::map<ValueId, std::size_t> stream_of_;  // of results and inner values: which of `streams_`
+  std::map<ValueId, int> refused_;            // results of streams: how often their kernel was no attention
 };
 
 // What a value is, seen through `tuple` and `get_item`: the field itself.

@@ -82,6 +82,8 @@ std::string_view name(KernelForm form) {
       return "tensor_core_product";
     case KernelForm::kProduct:
       return "product";
+    case KernelForm::kAttention:
+      return "attention";
     case KernelForm::kRows:
       return "rows";
     case KernelForm::kElements:
@@ -106,12 +108,20 @@ FormOfKernel form_of(const Kernel& kernel) {
       return form_of_product(std::move(*choosing.product), std::move(chosen->kernel));
     }
   }
+  AttentionAnswer attention = find_attention(kernel);
+  if (attention.attention) {
+    FormOfKernel form{.form = KernelForm::kAttention, .why_not_better = answer.why_not};
+    form.attention = std::move(attention.attention);
+    return form;
+  }
   FormOfKernel form{.form = KernelForm::kElements, .why_not_better = "it writes half-byte elements"};
   form.blocking = answer.blocking;
   if (writes_half_bytes(kernel)) return form;
   const bool rows = !row_reductions(kernel).empty();
   form.form = rows ? KernelForm::kRows : KernelForm::kElements;
-  form.why_not_better = rows ? answer.why_not : "its reductions depend on axes of other reductions";
+  form.why_not_better = rows                         ? answer.why_not
+                        : !attention.why_not.empty() ? attention.why_not
+                                                     : "its reductions depend on axes of other reductions";
   return form;
 }
 

@@ -7,6 +7,7 @@
 //   product                hold sums of products of two factors that run along different
 //                          output axes, all alike; rows may choose their matrix; beside them
 //                          reductions that are one value for a row, and whatever stands around  linear in float32
+//   attention              are two products with a softmax between (attention_form)            softmax(q k^T) v
 //   rows                   hold reductions that depend on output axes alone                    softmax, layer norm
 //   elements               anything else: a thread makes an element, reductions are its loops  sums inside of sums
 #pragma once
@@ -15,12 +16,13 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/attention_form.h"
 #include "analysis/kernel.h"
 #include "analysis/products.h"
 
 namespace fusec {
 
-enum class KernelForm : std::uint8_t { kPointwise, kTensorCoreProduct, kProduct, kRows, kElements };
+enum class KernelForm : std::uint8_t { kPointwise, kTensorCoreProduct, kProduct, kAttention, kRows, kElements };
 std::string_view name(KernelForm form);
 
 struct FormOfKernel {
@@ -32,6 +34,7 @@ struct FormOfKernel {
   std::optional<Kernel> rewritten;
   std::optional<Product> product;  // of `rewritten` where there is one, else of the kernel
   ExprId blocking = kNoExpr;       // the reduction for which it is no product, if it is for one
+  std::optional<Attention> attention;
 };
 
 FormOfKernel form_of(const Kernel& kernel);

@@ -255,7 +255,10 @@ class GroupLowering {
         lowered.of = *inlining_.alias_of(unit.values[0]);
       } else if (unit.kind == LoweredUnit::Kind::kKernel) {
         std::optional<Built> built = build_kernel(unit);
-        if (!built || (unit.joined && part_products(unit, *built))) return std::nullopt;
+        if (!built) return std::nullopt;
+        const bool streams = std::ranges::any_of(unit.values, [&](ValueId v) { return inlining_.inlined(v).streams; });
+        if (streams ? !is_attention(unit, built->kernel) : unit.joined && part_products(unit, *built))
+          return std::nullopt;
         if (!unit.on_trial.empty() && !is_rows_throughout(built->kernel)) {
           not_rows_.insert(unit.on_trial.back());
           return std::nullopt;
@@ -266,6 +269,25 @@ class GroupLowering {
     }
     if (store_repeated_reductions(result)) return std::nullopt;
     return result;
+  }
+
+  // Where values stand inside one another as attention, and the kernel is none, sees to it that they will not next
+  // time.
+  bool is_attention(const Unit& unit, const Kernel& kernel) {
+    std::vector<ValueId> results;
+    bool once = true;
+    for (const AttentionStream& stream : inlining_.streams()) {
+      const NodeId node = graph_.value(stream.result).producer;
+      const bool here = std::ranges::any_of(kernel.nodes, [&](NodeId n) {
+        return n == node || std::ranges::any_of(stream.inner, [&](ValueId v) { return graph_.value(v).producer == n; });
+      });
+      if (!here) continue;
+      results.push_back(stream.result);
+      once = once && elements_at_hint(unit.space) <= elements_at_hint(stream.result);
+    }
+    if (once && form_of(kernel).form == KernelForm::kAttention) return true;
+    for (const ValueId result : results) inlining_.stream_less(result);
+    return results.empty();
   }
 
   // Where the products of a kernel do not go together, sees to it that they will not next time.
@@ -369,9 +391,14 @@ class GroupLowering {
       if (copies[source] > kMostCopies || raw.size() > kMostExprs) return std::nullopt;
       const auto first = static_cast<ExprId>(raw.size());
       ExprId value = build_formula(raw, graph_, node, result_index(source), load.indices, load.args[0]);
-      if (const FormulaFacts& facts = *inlining_.facts(source); facts.contraction && !facts.nested)
-        note_operands(raw, first, source, operands, raw_reductions);
+      const FormulaFacts& facts = *inlining_.facts(source);
+      std::map<ExprId, ValueId> inner_reductions;
+      if (facts.contraction)
+        note_operands(raw, first, source, operands, facts.nested ? inner_reductions : raw_reductions);
       value = raw.convert(value, load.type);
+      // What attention made with weights of 16 bits is no finer than that, whatever reads it here.
+      if (facts.nested && facts.maximum && is_float(load.dtype) && bits(load.dtype) == 16 && !contains(unit, source))
+        value = raw.round(value, load.dtype);
       if (operands.contains(id) && is_float(load.dtype)) {
         value = raw.round(value, load.dtype);
         if (raw[value].op == ExprOp::kLoad) operands.insert(value);  // a view: what it loads may be put in, too

@@ -1,6 +1,7 @@
 #include "codegen/schedules/schedules.h"
 
 #include "analysis/kernel_forms.h"
+#include "codegen/schedules/attention.h"
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
@@ -17,6 +18,8 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct:
       return {contraction(form.rewritten ? *form.rewritten : kernel, *form.product, graph)};
+    case KernelForm::kAttention:
+      return {attention(*form.attention, graph)};
     case KernelForm::kRows:
       if (auto sources = row_reduction(kernel, graph, target); !sources.empty()) return sources;
       [[fallthrough]];

@@ -2,6 +2,7 @@
 //
 //   pointwise                      pointwise
 //   tensor_core_product, product   contraction
+//   attention                      attention
 //   rows                           row_reduction, or direct where windows are short
 //   elements                       direct
 #pragma once

@@ -1,0 +1,28 @@
+// Which values of a group may make one attention kernel, by the ops' facts alone: a product whose factor is made of a
+// maximum over another product. They then stand inside one another though a product stands inside a reduction; whether
+// the kernel really has the form of attention is known when it has been built (analysis/lower).
+//
+//   scores = q k^T;  p = softmax(scores * scale + mask);  out = p v       result out; inner scores, mul, add, p
+//   out = scaled_dot_product_attention(q, k, v)                            result out, nothing inner
+#pragma once
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "analysis/fusion_facts.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct AttentionStream {
+  ValueId result = kNone;
+  std::set<ValueId> inner;  // from the first product to what is multiplied with the values
+};
+
+// `facts_of` gives null for what has no formula or is none of the group's; `apart` says what is stored in any case.
+std::vector<AttentionStream> attention_streams(const Graph& graph, const std::vector<NodeId>& nodes,
+                                               const std::function<const FormulaFacts*(ValueId)>& facts_of,
+                                               const std::function<bool(ValueId)>& apart);
+
+}  // namespace fusec

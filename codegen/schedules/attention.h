@@ -1,0 +1,20 @@
+// Attention as one kernel: a block takes a tile of query rows of one head, keys and values stream through shared memory
+// tile by tile, and the softmax is kept as it goes, so that no score ever is in memory.
+//
+//   for each tile of keys:  score = query * keys;  weight = exp(score - maximum so far);  sum = sum * shrink + weight *
+//   values out = sum / total
+//
+// Where query, key and value are of one 16-bit format, both products run on tensor cores (a warp has 16 rows, the
+// weights go from one product to the next in registers); else with fused multiply-adds (eight lanes share their rows).
+// What stands before the products (rope, scales, grouped heads) is computed while a tile is loaded, what stands between
+// them (masks, caps, biases) on the scores in registers, what stands after on the result.
+#pragma once
+
+#include "analysis/attention_form.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+KernelSource attention(const Attention& form, const Graph& graph);
+
+}  // namespace fusec

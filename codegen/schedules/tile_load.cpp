@@ -1,0 +1,107 @@
+#include "codegen/schedules/tile_load.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/schedules/direct.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+// Neighbouring elements that one access of at most 16 bytes can take from memory to the tile, unchanged.
+int TileLoader::vector_width(const TileLoad& load) const {
+  const ExprNode& n = pool_[load.factor];
+  const bool unchanged =
+      load.narrowed ? n.dtype == *load.narrowed : n.dtype == DType::kFloat32 || n.dtype == DType::kFloat64;
+  if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || !unchanged || load.along_places.size() != 1) return 1;
+  const std::uint32_t axis = load.along_places[0];
+  const IndexExpr position = emitter_.position(load.factor);
+  if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1) return 1;
+  const IndexExpr rest = position - IndexExpr::axis(axis);
+  int width = 128 / bits(n.dtype);
+  const auto fits = [&] {
+    return load.stride % width == 0 && load.places % width == 0 && proves_multiple_of(rest, width, pool_.bounds()) &&
+           proves_multiple_of(pool_.extent(axis), width, pool_.bounds());
+  };
+  while (width > 1 && !fits()) width /= 2;
+  return width * bits(n.dtype) >= 32 ? width : 1;
+}
+
+bool TileLoader::runs_along_lines(const TileLoad& load) const {
+  if (load.along_lines.empty()) return false;
+  const Variable last{Variable::Kind::kAxis, load.along_lines.back()};
+  return std::ranges::any_of(reachable(pool_, std::span(&load.factor, 1)), [&](ExprId id) {
+    return pool_[id].op == ExprOp::kLoad && coefficient_of(emitter_.position(id), last) == 1;
+  });
+}
+
+void TileLoader::bind(const TileLoad& load, const std::string& line, const std::string& place) {
+  bind_flat(emitter_, load.along_lines, line, "mnopq");
+  bind_flat(emitter_, load.along_places, place, "kluvw");
+}
+
+std::string TileLoader::element(const TileLoad& load) {
+  const ExprNode& n = pool_[load.factor];
+  if (load.narrowed && n.op == ExprOp::kLoad && n.args[0] == kNoExpr && n.dtype == *load.narrowed) {
+    emitter_.emit_independent({load.factor});  // what its indices need
+    return fmt::format("{}[{}]", writer_.input(n.source), emitter_.index(emitter_.position(load.factor)));
+  }
+  const std::string value = emitter_.emit(load.factor);
+  if (!load.narrowed) return value;
+  writer_.use(*load.narrowed);
+  return narrow(*load.narrowed, value);
+}
+
+void TileLoader::load(const TileLoad& load) {
+  const int width = vector_width(load);
+  const bool lines_first = width == 1 && runs_along_lines(load);
+  const int total = load.lines * load.places / width;
+  const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
+  if (width > 1 && total % threads_ == 0 && total / threads_ <= 16) writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
+  if (lines_first)
+    writer_.line(fmt::format("const int {0} = {1} % {2}, {3} = {1} / {2};", line, e, load.lines, place));
+  else
+    writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2}{4};", line, e, load.places / width, place,
+                             width > 1 ? fmt::format(" * {}", width) : ""));
+  const std::string at = writer_.unique("at");
+  writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), at, load.line0, line));
+  const auto count = [&](const std::vector<std::uint32_t>& axes) {
+    return emitter_.index_text().tight(simplify(point_count(pool_, axes), pool_.bounds()));
+  };
+  std::string inside = fmt::format("{} < {}", at, count(load.along_lines));
+  if (!simplify(point_count(pool_, load.along_places), pool_.bounds()).is(load.places))
+    inside += fmt::format(" && {} < {}", place, count(load.along_places));
+  const std::string one = writer_.unique(width > 1 ? "elements" : "one");
+  const std::string target =
+      fmt::format("{}{} + {} * {} + {}", width > 1 ? "(" : "", load.tile, line, load.stride, place);
+  const ExprNode& n = pool_[load.factor];
+  if (width > 1) {
+    const int words = width * bits(n.dtype) / 32;
+    const std::string type = words == 4 ? "uint4" : words == 2 ? "uint2" : "unsigned";
+    const std::string zero = words == 4 ? "make_uint4(0, 0, 0, 0)" : words == 2 ? "make_uint2(0, 0)" : "0";
+    writer_.line(fmt::format("{} {} = {};", type, one, zero));
+    writer_.open(fmt::format("if ({})", inside));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    bind(load, at, place);
+    emitter_.emit_independent({load.factor});
+    writer_.line(fmt::format("{} = *(const {}*)({} + {});", one, type, writer_.input(n.source),
+                             emitter_.index(emitter_.position(load.factor))));
+    emitter_.rewind(mark);
+    writer_.close();
+    writer_.line(fmt::format("*({}*){}) = {};", type, target, one));
+  } else {
+    writer_.line(fmt::format("{} {} = 0;", load.narrowed ? "unsigned short" : c_type(n.type), one));
+    writer_.open(fmt::format("if ({})", inside));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    bind(load, at, place);
+    writer_.line(fmt::format("{} = {};", one, element(load)));
+    emitter_.rewind(mark);
+    writer_.close();
+    writer_.line(fmt::format("{}[{} * {} + {}] = {};", load.tile, line, load.stride, place, one));
+  }
+  writer_.close();
+}
+
+}  // namespace fusec

@@ -1,0 +1,45 @@
+// Fills a tile in shared memory with the values of an expression along some axes: a matrix product's factor, with
+// whatever stands before the product. Elements beyond the axes' ends are 0.
+//
+//   tile[line][place] = factor(line0 + line, place)
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+struct TileLoad {
+  std::string tile;  // a pointer to shared memory
+  int stride = 0;    // of its lines, in elements
+  int lines = 0, places = 0;
+  ExprId factor = kNoExpr;
+  std::vector<std::uint32_t> along_lines, along_places;
+  std::string line0;              // where the first line is along its axes
+  std::optional<DType> narrowed;  // elements are stored in this 16-bit format, else in their compute type
+};
+
+class TileLoader {
+ public:
+  TileLoader(ExprEmitter& emitter, KernelWriter& writer, int threads)
+      : emitter_(emitter), writer_(writer), pool_(emitter.kernel().pool), threads_(threads) {}
+
+  // Axes other than the load's must be bound.
+  void load(const TileLoad& load);
+
+ private:
+  int vector_width(const TileLoad& load) const;
+  bool runs_along_lines(const TileLoad& load) const;
+  void bind(const TileLoad& load, const std::string& line, const std::string& place);
+  std::string element(const TileLoad& load);
+
+  ExprEmitter& emitter_;
+  KernelWriter& writer_;
+  const ExprPool& pool_;
+  int threads_;
+};
+
+}  // namespace fusec
