@@ -141,7 +141,8 @@ std::string c_type(ScalarType type) {
 KernelWriter::KernelWriter(const Graph& graph, bool wide_index) : graph_(graph), wide_(wide_index) {
   for (const std::string& name : prelude_names()) names_.take(name);
   // Schedules write these as they stand, so no value of the model may bear one.
-  for (const char* name : {"warp", "warp_lane", "warp_row", "warp_column", "thread_row", "thread_column", "tile_item"})
+  for (const char* name : {"warp", "warp_lane", "warp_row", "warp_column", "group", "group_lane", "dynamic_shared",
+                           "thread_row", "thread_column", "tile_item"})
     names_.take(name);
 }
 

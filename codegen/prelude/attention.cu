@@ -6,14 +6,12 @@
 __device__ __forceinline__ void load_matrices(unsigned (&m)[4], const unsigned short* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"((unsigned)__cvta_generic_to_shared(row))
-               : "memory");
+               : "r"((unsigned)__cvta_generic_to_shared(row)));
 }
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], const unsigned short* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"((unsigned)__cvta_generic_to_shared(row))
-               : "memory");
+               : "r"((unsigned)__cvta_generic_to_shared(row)));
 }
 
 //@ part pack_pair

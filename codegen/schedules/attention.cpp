@@ -99,13 +99,18 @@ class AttentionEmitter {
     writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
     // The rows that see most keys first, so that short work fills the end.
     const bool falling = form_.last_key && !form_.rows.empty();
-    writer_.line(falling ? fmt::format("const {0} {1} = ({2} - 1 - {3} % {2}) * {4};", integer(), row0_, across, tile,
-                                       tiles_.rows)
-                         : fmt::format("const {} {} = {} % {} * {};", integer(), row0_, tile, across, tiles_.rows));
+    if (row_tiles().is(1)) {
+      writer_.line(fmt::format("const {} {} = 0;", integer(), row0_));
+    } else {
+      writer_.line(falling ? fmt::format("const {0} {1} = ({2} - 1 - {3} % {2}) * {4};", integer(), row0_, across, tile,
+                                         tiles_.rows)
+                           : fmt::format("const {} {} = {} % {} * {};", integer(), row0_, tile, across, tiles_.rows));
+    }
     for (const std::uint32_t a : form_.unit) emitter_.bind(a, "0");
     if (!form_.batch.empty()) {
       const std::string batch = writer_.unique("batch");
-      writer_.line(fmt::format("const {} {} = {} / {};", integer(), batch, tile, across));
+      writer_.line(row_tiles().is(1) ? fmt::format("const {} {} = {};", integer(), batch, tile)
+                                     : fmt::format("const {} {} = {} / {};", integer(), batch, tile, across));
       bind_flat(emitter_, form_.batch, batch, "bcdefgh");
     }
     my_row_ = writer_.unique("my_row");
@@ -459,10 +464,12 @@ class AttentionEmitter {
     const bool guarded = holds_loads_outside(operands);
     const std::string row_name = writer_.unique("row");
     writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
-    writer_.line(fmt::format("{}[{}] = {};", row_scale_, r, number(0)));
     std::string there = some_keys ? "" : fmt::format("{} > 0", text(keys));
     if (guarded) there += fmt::format("{}{} < {}", there.empty() ? "" : " && ", row_name, text(count(form_.rows)));
-    if (!there.empty()) writer_.open(fmt::format("if ({})", there));
+    if (!there.empty()) {
+      writer_.line(fmt::format("{}[{}] = {};", row_scale_, r, number(0)));
+      writer_.open(fmt::format("if ({})", there));
+    }
     bind_flat(emitter_, form_.rows, row_name, "mnopq");
     define_row(r);
     writer_.line(fmt::format("{}[{}] = {};", row_scale_, r, apply(form_.row_steps, number(1))));

@@ -1,9 +1,7 @@
 // Made by fusec from "attention" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   attention_0_mul_scaled_dot_product_atten
-//       reads q, k, v 3328 B; writes mixed 768 B
-//   attention_1_transpose_reshape
-//       reads mixed 768 B; writes y 768 B
+//   attention_0_mul_scaled_dot_product_atten_transpose_reshape
+//       reads q, k, v 3328 B; writes y 768 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -24,129 +22,188 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// NaN if either is, as PyTorch's maximum and minimum.
-template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
-template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 point to the rows of the first
+// matrix, 8 to 15 to those of the second, and so on.
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], const unsigned short* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"((unsigned)__cvta_generic_to_shared(row)));
+}
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], const unsigned short* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"((unsigned)__cvta_generic_to_shared(row)));
+}
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
-template <int kCount>
-struct Words {
-  unsigned w[kCount];
-};
-template <int kCount>
-__device__ __forceinline__ Words<kCount> load_words(const void* from) {
-  Words<kCount> words;
-  if constexpr (kCount % 4 == 0) {
+__device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Two 16-bit elements in a word, the first in the low half.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// One more tile of scores, in fragments of mma: what was summed up so far shrinks to the new row maximum, the scores
+// become exp((score - maximum) * log2_scale / log2(e)). A row is four lanes'; their shares of `total` are added at the end.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+template <int kKeys, int kColumns>
+__device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&sum)[kColumns][4], float (&greatest)[2],
+                                             float (&total)[2], float log2_scale) {
 #pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      const uint4 four = *(const uint4*)((const unsigned*)from + i);
-      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+  for (int r = 0; r < 2; ++r) {
+    float now = greatest[r];
+#pragma unroll
+    for (int n = 0; n < kKeys; ++n) now = fmaxf(now, fmaxf(score[n][2 * r], score[n][2 * r + 1]));
+    now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 1));
+    now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 2));
+    const float shift = now == __uint_as_float(0xff800000u) ? 0.0f : now * log2_scale;
+    const float shrink = exp2_fast(greatest[r] * log2_scale - shift);
+    greatest[r] = now;
+    total[r] *= shrink;
+#pragma unroll
+    for (int m = 0; m < kColumns; ++m) sum[m][2 * r] *= shrink, sum[m][2 * r + 1] *= shrink;
+#pragma unroll
+    for (int n = 0; n < 2 * kKeys; ++n) {
+      float& s = score[n / 2][2 * r + n % 2];
+      s = exp2_fast(s * log2_scale - shift);
+      total[r] += s;
     }
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) {
-      const uint2 two = *(const uint2*)((const unsigned*)from + i);
-      words.w[i] = two.x, words.w[i + 1] = two.y;
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
   }
-  return words;
-}
-template <int kCount>
-__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4)
-      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
-  }
-}
-// Element e of kBits bits, and putting one into words that begin as 0.
-template <int kBits, int kCount>
-__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
-  if constexpr (kBits == 32) return words.w[e];
-  constexpr int kEach = 32 / kBits;
-  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
-}
-template <int kBits, int kCount>
-__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
-  constexpr int kEach = 32 / kBits;
-  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
 }  // namespace
 
-// ---- attention_0_mul_scaled_dot_product_atten ------------------------------------------------------------
+// ---- attention_0_mul_scaled_dot_product_atten_transpose_reshape ------------------------------------------
 // turned = mul(q)
 // mixed = scaled_dot_product_attention(turned, k, v)
-// writes mixed: float16[1, 2, 12, 16]
-extern "C" __global__ void __launch_bounds__(256)
-attention_0_mul_scaled_dot_product_atten(const fp16* __restrict__ q, const fp16* __restrict__ k_3, const fp16* __restrict__ v,
-         fp16* __restrict__ mixed) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 384) return;
-  const int m = t % 16;
-  const int rest = t / 16;
-  const int l = rest % 12;
-  const int rest_2 = rest / 12;
-  float row_max = __uint_as_float(0xff800000u);
-  for (int k = 0; k < 20; ++k) {
-    float row_sum = 0.0f;
-    for (int k_2 = 0; k_2 < 16; ++k_2) {
-      const float turned = from_fp16(q[rest_2 * 192 + l * 16 + k_2]) * 0.5f;
-      row_sum += turned * from_fp16(k_3[rest_2 * 320 + k * 16 + k_2]);
-    }
-    const float t_2 = (((long long)(l - k)) >= 0ll) ? (row_sum * 0.25f) : __uint_as_float(0xff800000u);
-    row_max = nan_max(row_max, t_2);
-  }
-  float row_sum_2 = 0.0f;
-  for (int k_4 = 0; k_4 < 20; ++k_4) {
-    float row_sum_3 = 0.0f;
-    for (int k_5 = 0; k_5 < 16; ++k_5) {
-      const float turned_2 = from_fp16(q[rest_2 * 192 + l * 16 + k_5]) * 0.5f;
-      row_sum_3 += turned_2 * from_fp16(k_3[rest_2 * 320 + k_4 * 16 + k_5]);
-    }
-    const float t_3 = (((long long)(l - k_4)) >= 0ll) ? (row_sum_3 * 0.25f) : __uint_as_float(0xff800000u);
-    row_sum_2 += expf(t_3 - row_max);
-  }
-  float mixed_2 = 0.0f;
-  for (int k_6 = 0; k_6 < 20; ++k_6) {
-    float row_sum_4 = 0.0f;
-    for (int k_7 = 0; k_7 < 16; ++k_7) {
-      const float turned_3 = from_fp16(q[rest_2 * 192 + l * 16 + k_7]) * 0.5f;
-      row_sum_4 += turned_3 * from_fp16(k_3[rest_2 * 320 + k_6 * 16 + k_7]);
-    }
-    const float t_4 = (((long long)(l - k_6)) >= 0ll) ? (row_sum_4 * 0.25f) : __uint_as_float(0xff800000u);
-    const float t_5 = (expf(t_4 - row_max) / row_sum_2) * from_fp16(v[rest_2 * 320 + m + k_6 * 16]);
-    mixed_2 += t_5;
-  }
-  mixed[0 * 384 + rest_2 * 192 + l * 16 + m] = to_fp16(mixed_2);
-}
-
-// ---- attention_1_transpose_reshape -----------------------------------------------------------------------
 // rows = transpose(mixed)
 // y = reshape(rows)
 // writes y: float16[1, 12, 32]
-extern "C" __global__ void __launch_bounds__(256)
-attention_1_transpose_reshape(const fp16* __restrict__ mixed, fp16* __restrict__ y) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 48) return;
-  Words<4> y_w = {};
-#pragma unroll
-  for (int e = 0; e < 8; ++e) {
-    const float rows = from_fp16(mixed[((t * 8 + e) / 32) * 16 + (((t * 8 + e) % 32) / 16) * 192 + (((t * 8 + e) % 32) % 16)]);
-    put_element<16>(y_w, e, to_fp16(rows));
+// A block takes 64 rows; 64 keys at a time go through shared memory, their softmax is kept as it goes, products on tensor cores.
+extern "C" __global__ void __launch_bounds__(128)
+attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restrict__ q, const fp16* __restrict__ k, const fp16* __restrict__ v,
+         fp16* __restrict__ y) {
+  __shared__ __align__(16) unsigned short tiles[3072];
+  unsigned short* const key_tile = tiles;
+  unsigned short* const value_tile = tiles + 1536;
+  const int tile = blockIdx.x;
+  const int row0 = 0;
+  const int batch = tile;
+  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
+  const int my_row = row0 + warp * 16 + warp_lane / 4;  // and 8 further down
+  const int my_column = warp_lane % 4 * 2;
+  for (int e = threadIdx.x; e < 1024; e += 128) {
+    const int line = e / 16, place = e % 16;
+    const int at = row0 + line;
+    unsigned short one = 0;
+    if (at < 12) {
+      const float turned = from_fp16(to_fp16(from_fp16(q[at * 16 + batch * 192 + place]) * 0.5f));
+      one = to_fp16(turned);
+    }
+    key_tile[line * 24 + place] = one;
   }
-  store_words(y + (t * 8), y_w);
+  __syncthreads();
+  unsigned query[1][4];
+#pragma unroll
+  for (int e = 0; e < 1; ++e)
+    load_matrices(query[e], key_tile + (warp * 16 + warp_lane % 16) * 24 + e * 16 + warp_lane / 16 * 8);
+  float sum[2][4] = {}, greatest[2] = {__uint_as_float(0xff800000u), __uint_as_float(0xff800000u)}, total[2] = {};
+  const int last_row = row0 + 63 < 12 ? row0 + 63 : 12 - 1;
+  const int keys_end = (last_row + 1);
+  const int all_rows_to = (row0 + 1);
+  for (int key0 = 0; key0 < keys_end; key0 += 64) {
+    __syncthreads();
+#pragma unroll
+    for (int e_2 = threadIdx.x; e_2 < 128; e_2 += 128) {
+      const int line_2 = e_2 / 2, place_2 = e_2 % 2 * 8;
+      const int at_2 = key0 + line_2;
+      uint4 elements = make_uint4(0, 0, 0, 0);
+      if (at_2 < 20) {
+        elements = *(const uint4*)(k + batch * 320 + place_2 + at_2 * 16);
+      }
+      *(uint4*)(key_tile + line_2 * 24 + place_2) = elements;
+    }
+#pragma unroll
+    for (int e_3 = threadIdx.x; e_3 < 128; e_3 += 128) {
+      const int line_3 = e_3 / 2, place_3 = e_3 % 2 * 8;
+      const int at_3 = key0 + line_3;
+      uint4 elements_2 = make_uint4(0, 0, 0, 0);
+      if (at_3 < 20) {
+        elements_2 = *(const uint4*)(v + batch * 320 + place_3 + at_3 * 16);
+      }
+      *(uint4*)(value_tile + line_3 * 24 + place_3) = elements_2;
+    }
+    __syncthreads();
+    float score[8][4] = {};
+#pragma unroll
+    for (int e = 0; e < 1; ++e) {
+#pragma unroll
+      for (int n = 0; n < 8; n += 2) {
+        unsigned b[4];
+        load_matrices(b, key_tile + (n * 8 + warp_lane / 16 * 8 + warp_lane % 8) * 24 + e * 16 + warp_lane / 8 % 2 * 8);
+        mma_fp16(score[n], query[e], {b[0], b[1]});
+        mma_fp16(score[n + 1], query[e], {b[2], b[3]});
+      }
+    }
+    if (key0 + 64 > all_rows_to) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const int row = my_row + r * 8;
+#pragma unroll
+        for (int n = 0; n < 16; ++n) {
+          const int key = key0 + my_column + n / 2 * 8 + n % 2;
+          if (key >= (row + 1)) score[n / 2][2 * r + n % 2] = __uint_as_float(0xff800000u);
+        }
+      }
+    }
+    softmax_step(score, sum, greatest, total, 0.36067376f);
+#pragma unroll
+    for (int k = 0; k < 8; k += 2) {
+      const unsigned weight[4] = {pack_fp16(score[k][0], score[k][1]), pack_fp16(score[k][2], score[k][3]),
+                                  pack_fp16(score[k + 1][0], score[k + 1][1]), pack_fp16(score[k + 1][2], score[k + 1][3])};
+#pragma unroll
+      for (int n = 0; n < 2; n += 2) {
+        unsigned b[4];
+        load_matrices_transposed(b, value_tile + (k * 8 + warp_lane % 16) * 24 + n * 8 + warp_lane / 16 * 8);
+        mma_fp16(sum[n], weight, {b[0], b[1]});
+        mma_fp16(sum[n + 1], weight, {b[2], b[3]});
+      }
+    }
+  }
+  float row_scale[2];
+#pragma unroll
+  for (int r_2 = 0; r_2 < 2; ++r_2) {
+    total[r_2] += __shfl_xor_sync(0xffffffffu, total[r_2], 1);
+    total[r_2] += __shfl_xor_sync(0xffffffffu, total[r_2], 2);
+    if (greatest[r_2] == __uint_as_float(0xff800000u)) total[r_2] = __uint_as_float(0x7fc00000u);
+    const int row_2 = my_row + r_2 * 8;
+    row_scale[r_2] = (1.0f / (total[r_2]));
+  }
+#pragma unroll
+  for (int r_3 = 0; r_3 < 2; ++r_3) {
+    const int row_3 = my_row + r_3 * 8;
+    if (row_3 >= 12) continue;
+#pragma unroll
+    for (int m = 0; m < 4; ++m) {
+      const int column = my_column + m / 2 * 8 + m % 2;
+      const float mixed = from_fp16(to_fp16((sum[m / 2][2 * r_3 + m % 2] * row_scale[r_3])));
+      y[0 * 384 + row_3 * 32 + batch * 16 + column] = to_fp16(mixed);
+    }
+  }
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -236,7 +293,7 @@ cudaError_t attention_create(attention_context** ctx, const attention_libraries*
 
 size_t attention_workspace_bytes(const attention_args* args) {
   (void)args;
-  return 768;
+  return 0;
 }
 
 size_t attention_prepared_bytes(const attention_args* args) {
@@ -258,18 +315,13 @@ cudaError_t attention_launch(attention_context* ctx, const attention_args* args,
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // turned, mixed
-  status = launch(reinterpret_cast<const void*>(attention_0_mul_scaled_dot_product_atten), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+  // turned, mixed, rows, y
+  status = launch(reinterpret_cast<const void*>(attention_0_mul_scaled_dot_product_atten_transpose_reshape), 2, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->q),
                   static_cast<const void*>(args->k),
                   static_cast<const void*>(args->v),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "attention_0_mul_scaled_dot_product_atten could not be launched");
-  // rows, y
-  status = launch(reinterpret_cast<const void*>(attention_1_transpose_reshape), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->y));
-  if (status != cudaSuccess) return complain(ctx, status, "attention_1_transpose_reshape could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "attention_0_mul_scaled_dot_product_atten_transpose_reshape could not be launched");
   return cudaSuccess;
 }
 
