@@ -56,6 +56,7 @@ struct PatternClaim {
   GroupCode code = GroupCode::kFusec;
   std::vector<std::pair<std::string, std::string>> attributes;  // as the pattern declares them: "alpha", "1.702"
   std::vector<std::pair<std::string, NodeId>> parts;            // the pattern's names for nodes: "gate", ...
+  std::vector<ValueId> bound_constants;                         // that belong to the group, where the pattern binds them
 };
 
 // A node that several groups compute: `group` is one that does so after the first.

@@ -53,6 +53,8 @@ class Writer {
     text_ += std::to_string(launches_of(g));
     write_values(", \"inputs\"", interfaces_[g].inputs);
     write_values(", \"outputs\"", interfaces_[g].outputs);
+    if (group.claimed_by != kNone && !plan_.claims[group.claimed_by].bound_constants.empty())
+      write_values(", \"bound_constants\"", plan_.claims[group.claimed_by].bound_constants);
     text_ += "}";
   }
 

@@ -187,7 +187,17 @@ class Claiming {
       if (producer != kNone && std::ranges::binary_search(match.nodes, producer))
         claim.parts.emplace_back(pattern.names[i], producer);
     }
+    if (pattern.bind_constants) claim.bound_constants = constants_of(match.nodes);
     take_back(claim);
+  }
+
+  std::vector<ValueId> constants_of(const std::vector<NodeId>& nodes) const {
+    std::vector<ValueId> constants;
+    for (const NodeId n : nodes)
+      for (const ValueId v : graph_.nodes[n].inputs)
+        if (v != kNone && graph_.constant_of(v) && std::ranges::find(constants, v) == constants.end())
+          constants.push_back(v);
+    return constants;
   }
 
   const Graph& graph_;
@@ -239,6 +249,7 @@ void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims
   for (PatternClaim& claim : claims) {
     for (NodeId& n : claim.nodes) n = now[n];
     for (auto& [part, node] : claim.parts) node = now[node];
+    for (ValueId& v : claim.bound_constants) v = copy.now(v);
   }
   replace_graph(canonical, std::move(copy).finish(), now);
   std::ranges::sort(claims, {}, [](const PatternClaim& claim) { return claim.nodes.front(); });

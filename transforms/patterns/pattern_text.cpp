@@ -18,7 +18,8 @@ namespace {
 
 using Token = PatternToken;
 
-constexpr std::string_view kClauses[] = {"match", "where", "becomes", "escapes", "attributes", "several_kernels"};
+constexpr std::string_view kClauses[] = {"match",      "where",          "becomes",        "escapes",
+                                         "attributes", "bind_constants", "several_kernels"};
 constexpr std::string_view kFunctions[] = {"shape", "dtype", "number", "last_dims"};
 constexpr std::size_t kLongestPattern = 20000;  // terms, after forms have been put in
 constexpr int kDeepest = 200;
@@ -146,6 +147,8 @@ class PatternParser {
       } else if (clause == "attributes") {
         do group_attribute();
         while (take(','));
+      } else if (clause == "bind_constants") {
+        result.bind_constants = true;
       } else if (clause == "several_kernels") {
         result.several_kernels = true;
       } else {
