@@ -1,0 +1,229 @@
+// Attention in its many wirings: one kernel each, which computes what the reference computes.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "runtime/tensor_file.h"
+#include "support/check_lowered.h"
+#include "support/short_model.h"
+
+using namespace fusec;
+using namespace fusec::test;
+
+namespace {
+
+struct Case {
+  const char* what;
+  std::string inputs;
+  std::string nodes;
+  const char* outputs = "y";
+  std::string schedule = "attention_mma";
+  const char* symbols = "";
+};
+
+std::string schedules_of(const LoweredPlan& plan) {
+  std::string names;
+  for (const LoweredStep& step : plan.groups[0].steps)
+    names += (names.empty() ? "" : " ") +
+             (step.kind == LoweredStep::Kind::kKernel ? plan.kernels[step.kernel].schedule : std::string("copy"));
+  return names;
+}
+
+// Masks: the keys of the first and of the last row are all masked out.
+void mask_rows(TensorMap& tensors) {
+  HostTensor& mask = tensors.at("m");
+  const std::int64_t keys = mask.shape.back();
+  for (std::int64_t i = 0; i < keys; ++i)
+    for (const std::int64_t at : {i, mask.size() - 1 - i}) {
+      if (mask.dtype == DType::kBool)
+        mask.set_integer(at, 0);
+      else
+        mask.set_real(at, -std::numeric_limits<double>::infinity());
+    }
+}
+
+void check_case(const Case& c, const char* arch, bool empty_rows = false) {
+  INFO(c.what, ": ", c.inputs, "; ", c.nodes);
+  const Target target = target_for(arch);
+  const Graph graph = short_model(c.inputs.c_str(), c.nodes.c_str(), c.outputs, c.symbols);
+  const FusionPlan plan = plain_plan(graph, true);
+  CHECK(schedules_of(lower_plan(graph, plan, target, {})) == c.schedule);
+  const auto nvrtc = nvrtc_or_skip();
+  if (!nvrtc) return;
+  TensorMap tensors = random_tensors(graph, 7);
+  if (empty_rows) mask_rows(tensors);
+  const TensorMap want = run_reference(graph, tensors);
+  const TensorMap got = run_on_emulator(*nvrtc, graph, plan, tensors, {}, target);
+  for (const auto& [name, tensor] : want) check_close(std::string(c.what) + ", " + name, got.at(name), tensor, 1);
+}
+
+void check_cases(const std::vector<Case>& cases, bool empty_rows = false) {
+  const char* arch = "sm_80";
+  for (const Case& c : cases) {
+    check_case(c, arch, empty_rows);
+    arch = std::string_view(arch) == "sm_80" ? "sm_90a" : "sm_80";
+  }
+}
+
+const char* const kLanes = "attention";
+
+// Scores of rank 4 as separate nodes; `between` makes `s` from `p`, the product.
+std::string written_out(const std::string& between, const std::string& after = "softmax s {\"dim\": -1}") {
+  return "t = transpose k {\"dim0\": 2, \"dim1\": 3}; p = matmul q t; " + between + "; w = " + after +
+         "; y = matmul w v";
+}
+
+std::string operands(const std::string& dtype, int heads, int queries, int keys, int head, int value_head) {
+  return fmt::format("q {0} 2,{1},{2},{4}; k {0} 2,{1},{3},{4}; v {0} 2,{1},{3},{5}", dtype, heads, queries, keys, head,
+                     value_head);
+}
+
+}  // namespace
+
+TEST_SUITE("attention forms") {
+  TEST_CASE("the op, with every mask") {
+    const std::string op = "y = scaled_dot_product_attention q k v";
+    const std::string in = "q bfloat16 1,2,37,16; k bfloat16 1,2,70,16; v bfloat16 1,2,70,24";
+    const std::string in32 = "q float32 1,2,37,9; k float32 1,2,41,9; v float32 1,2,41,5";
+    check_cases({
+        {"plain", in, op},
+        {"causal", in, op + " {\"is_causal\": true}"},
+        {"scaled", in, op + " {\"scale\": 0.3}"},
+        {"added", in + "; m bfloat16 37,70", op + " m"},
+        {"boolean", in + "; m bool 2,37,70", op + " m"},
+        {"plain, float32", in32, op, "y", kLanes},
+        {"causal, float32", in32, op + " {\"is_causal\": true, \"scale\": 1}", "y", kLanes},
+        {"boolean, float32", in32 + "; m bool 1,1,1,41", op + " m", "y", kLanes},
+        {"grouped", "q float16 2,6,20,16; k float16 2,2,33,16; v float16 2,2,33,16",
+         op + " {\"enable_gqa\": true, \"is_causal\": true}"},
+        {"one query, grouped", "q float16 2,6,1,16; k float16 2,2,33,16; v float16 2,2,33,16",
+         op + " {\"enable_gqa\": true}"},
+        {"float64", "q float64 2,1,20,8; k float64 2,1,17,8; v float64 2,1,17,8", op, "y", kLanes},
+        {"symbolic", "q float16 1,2,n,8; k float16 1,2,n,8; v float16 1,2,n,8", op + " {\"is_causal\": true}", "y",
+         "attention_mma", "n"},
+    });
+  }
+
+  TEST_CASE("rows without a key are 0 where the op has a mask, NaN where the formula divides by nothing") {
+    const std::string op = "y = scaled_dot_product_attention q k v m";
+    const std::string in = "q bfloat16 1,2,70,16; k bfloat16 1,2,20,16; v bfloat16 1,2,20,16; ";
+    const std::string in32 = "q float32 1,2,20,8; k float32 1,2,20,8; v float32 1,2,20,8; ";
+    check_cases(
+        {
+            {"boolean", in + "m bool 70,20", op},
+            {"added", in + "m bfloat16 70,20", op},
+            {"boolean, float32", in32 + "m bool 20,20", op, "y", kLanes},
+            {"added, float32, written out", operands("float32", 2, 20, 20, 8, 8) + "; m float32 20,20",
+             written_out("s = add p m"), "y", kLanes},
+            {"added, float16, written out", operands("float16", 2, 20, 20, 8, 8) + "; m float16 20,20",
+             written_out("s = add p m")},
+            {"large and finite", operands("float16", 2, 20, 20, 8, 8) + "; m bool 20,20",
+             written_out("s = where m p -10000.0")},
+        },
+        true);
+  }
+
+  TEST_CASE("written out, with whatever stands on the scores") {
+    const std::string in = operands("bfloat16", 2, 30, 70, 24, 40), in32 = operands("float32", 2, 30, 41, 24, 40);
+    check_cases({
+        {"plain", in, written_out("s = mul p 0.2")},
+        {"divided, added", in + "; m bfloat16 1,1,1,70", written_out("a = div p 4.9; s = add a m")},
+        {"where", in32 + "; m bool 30,41", written_out("s = where m p -1000000000.0"), "y", kLanes},
+        {"cap", in, written_out("a = div p 5.0; b = tanh a; s = mul b 5.0")},
+        {"bias of position", in32 + "; m float32 2,30,41", written_out("a = mul p 0.3; s = add a m"), "y", kLanes},
+        {"causal by indices", in32,
+         "i = arange {\"end\": 30, \"dtype\": \"int64\"}; j = arange {\"end\": 41, \"dtype\": \"int64\"}; r = reshape "
+         "i "
+         "{\"shape\": [30, 1]}; c = le j r; n = full {\"shape\": [], \"value\": \"-inf\", \"dtype\": \"float32\"}; " +
+             written_out("s = where c p n"),
+         "y", kLanes},
+        {"window", in,
+         "i = arange {\"end\": 30, \"dtype\": \"int64\"}; j = arange {\"end\": 70, \"dtype\": \"int64\"}; r = reshape "
+         "i "
+         "{\"shape\": [30, 1]}; c = le j r; d = sub r j; e = lt d 7; f = logical_and c e; n = full {\"shape\": [], "
+         "\"value\": \"-inf\", \"dtype\": \"bfloat16\"}; " +
+             written_out("a = mul p 0.5; s = where f a n")},
+        {"softmax of primitives", in,
+         written_out(
+             "s = mul p 0.2; f = cast s {\"dtype\": \"float32\"}; g = amax f {\"dim\": [-1], \"keepdim\": true}; "
+             "h = sub f g; e = exp h; u = sum e {\"dim\": [-1], \"keepdim\": true}; d = div e u",
+             "cast d {\"dtype\": \"bfloat16\"}")},
+        {"weights dropped", in + "; m bool 2,2,30,70",
+         written_out("s = mul p 0.2; x = softmax s {\"dim\": -1}; z = where m x 0.0", "mul z 1.25")},
+        {"float64", operands("float64", 1, 20, 17, 8, 12), written_out("s = mul p 0.2"), "y", kLanes},
+        {"float16 operands, float32 result", operands("float16", 1, 20, 17, 8, 12) + "; o float32 1",
+         "a = cast q {\"dtype\": \"float32\"}; b = cast k {\"dtype\": \"float32\"}; c = cast v {\"dtype\": "
+         "\"float32\"}; t = transpose b {\"dim0\": 2, \"dim1\": 3}; p = matmul a t; s = mul p 0.3; w = softmax s "
+         "{\"dim\": -1}; y = matmul w c",
+         "y", kLanes},
+    });
+  }
+
+  TEST_CASE("what stands before and after") {
+    const std::string op = "scaled_dot_product_attention";
+    check_cases({
+        {"heads out of rows and back", "x float16 2,20,48; c float16 2,33,48; d float16 2,33,48",
+         "a = reshape x {\"shape\": [2, 20, 3, 16]}; q = transpose a {\"dim0\": 1, \"dim1\": 2}; b = reshape c "
+         "{\"shape\": [2, 33, 3, 16]}; k = transpose b {\"dim0\": 1, \"dim1\": 2}; e = reshape d {\"shape\": [2, 33, "
+         "3, "
+         "16]}; v = transpose e {\"dim0\": 1, \"dim1\": 2}; f = scaled_dot_product_attention q k v; g = transpose f "
+         "{\"dim0\": 1, \"dim1\": 2}; y = reshape g {\"shape\": [2, 20, 48]}"},
+        {"rope on queries and keys", operands("bfloat16", 2, 30, 30, 16, 16) + "; c bfloat16 30,16; s bfloat16 30,16",
+         "a = rope q c s; b = rope k c s; y = " + op + " a b v {\"is_causal\": true}"},
+        {"rope, float32", operands("float32", 2, 30, 30, 16, 16) + "; c float32 30,16; s float32 30,16",
+         "a = rope q c s {\"interleaved\": true}; b = rope k c s {\"interleaved\": true}; y = " + op +
+             " a b v {\"is_causal\": true}",
+         "y", kLanes},
+        {"expanded heads", "q bfloat16 1,6,20,8; k bfloat16 1,2,20,8; v bfloat16 1,2,20,8",
+         "a = unsqueeze k {\"dim\": 2}; b = expand a {\"shape\": [1, 2, 3, 20, 8]}; c = reshape b {\"shape\": [1, 6, "
+         "20, "
+         "8]}; d = unsqueeze v {\"dim\": 2}; e = expand d {\"shape\": [1, 2, 3, 20, 8]}; f = reshape e {\"shape\": [1, "
+         "6, "
+         "20, 8]}; y = " +
+             op + " q c f"},
+        {"folded batch", "q float32 2,3,20,8; k float32 2,3,11,8; v float32 2,3,11,8",
+         "a = reshape q {\"shape\": [6, 20, 8]}; b = permute k {\"dims\": [0, 1, 3, 2]}; c = reshape b {\"shape\": [6, "
+         "8, "
+         "11]}; p = bmm a c; d = reshape p {\"shape\": [2, 3, 20, 11]}; e = mul d 0.35; w = softmax e {\"dim\": -1}; f "
+         "= "
+         "reshape w {\"shape\": [6, 20, 11]}; g = reshape v {\"shape\": [6, 11, 8]}; h = bmm f g; i = reshape h "
+         "{\"shape\": [2, 3, 20, 8]}; j = permute i {\"dims\": [0, 2, 1, 3]}; y = reshape j {\"shape\": [2, 20, 24]}",
+         "y", kLanes},
+        {"a gate and a cast on the result", operands("float16", 2, 20, 20, 8, 8) + "; g float16 2,2,20,8",
+         "a = " + op + " q k v; b = sigmoid g; c = mul a b; y = cast c {\"dtype\": \"bfloat16\"}"},
+        {"keys and values before heads", "q float16 2,9,20,8; k float16 2,33,9,8; v float16 2,33,9,8",
+         "a = permute k {\"dims\": [0, 2, 3, 1]}; b = permute v {\"dims\": [0, 2, 1, 3]}; p = matmul q a; s = mul p "
+         "0.3; "
+         "w = softmax s {\"dim\": -1}; y = matmul w b"},
+    });
+  }
+
+  TEST_CASE("heads of many sizes") {
+    for (const int head : {2, 7, 8, 20, 33, 64, 100, 128, 256}) {
+      const std::string in = operands(head % 3 ? "bfloat16" : "float16", 1, 18, 35, head, head);
+      check_case({"16 bits", in, written_out("s = mul p 0.2")}, "sm_80");
+      const std::string in32 = operands("float32", 1, 18, 35, head, std::min(256, head + 4));
+      check_case({"float32", in32, written_out("s = mul p 0.2"), "y", kLanes}, "sm_90a");
+    }
+    check_case({"float64, large", operands("float64", 1, 9, 10, 256, 256), written_out("s = mul p 0.05"), "y", kLanes},
+               "sm_80");
+  }
+
+  TEST_CASE("what is no attention is cut in several kernels that compute the same") {
+    const std::string in = operands("float16", 2, 20, 20, 8, 8);
+    check_case({"another use of the scores", in, written_out("s = mul p 0.2") + "; z = exp p", "y z",
+                "contraction_mma row_reduction contraction_mma"},
+               "sm_80");
+    check_case(
+        {"two values of one softmax", in + "; x float16 2,2,20,8", written_out("s = mul p 0.2") + "; z = matmul w x",
+         "y z", "contraction_mma row_reduction contraction_mma"},
+        "sm_80");
+    check_case({"softmax over queries", in, written_out("s = mul p 0.2", "softmax s {\"dim\": -2}"), "y",
+                "contraction_mma column_reduction contraction_mma"},
+               "sm_80");
+    check_case({"a head that is too large", operands("float16", 1, 9, 10, 264, 8), written_out("s = mul p 0.2"), "y",
+                "contraction_mma row_reduction contraction_mma"},
+               "sm_80");
+  }
+}
