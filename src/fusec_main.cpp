@@ -1,8 +1,11 @@
 // fusec: reads a model, fuses it, emits CUDA source (and what else is asked for).
 #include <fmt/format.h>
+#include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 #include <thread>
@@ -13,10 +16,12 @@
 #include "dot.h"
 #include "ir/error.h"
 #include "ir/large_vector.h"
+#include "ir/spelling.h"
 #include "ir/text.h"
 #include "lists.h"
 #include "output_file.h"
 #include "passes.h"
+#include "transforms/bisect_plan.h"
 #include "transforms/explain.h"
 #include "transforms/explain_print.h"
 #include "transforms/patterns/explain_patterns.h"
@@ -34,6 +39,7 @@ struct Arguments {
   bool json = false, no_nvrtc = false, stats = false;
   bool list_ops = false, list_passes = false, list_patterns = false, list_targets = false;
   std::string dump_before, dump_after;
+  std::string bisect;
 };
 
 struct Emission {
@@ -147,13 +153,8 @@ class Compilation {
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
     file_nodes_ = graph.nodes.size();
     planned_ = pipeline_.plan(std::move(graph));
-    if (needs_source()) {
-      // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
-      generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
-      if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
-    } else if (wants("partition") || !a_.one_kernel.empty() || !a_.explain.empty()) {
-      count_launches();
-    }
+    if (!a_.bisect.empty()) return bisect();
+    generate();
     require_one_kernel();
     // Everything is made before anything is written.
     std::vector<std::string> contents;
@@ -166,6 +167,57 @@ class Compilation {
   }
 
  private:
+  void generate() {
+    if (needs_source()) {
+      // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
+      generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
+      if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
+    } else if (wants("partition") || !a_.one_kernel.empty() || !a_.explain.empty()) {
+      count_launches();
+    }
+  }
+
+  // For --bisect: makes the results with this plan, and runs the user's command on them.
+  bool passes(const FusionPlan& plan, const std::string& plan_path) {
+    planned_.plan = plan;
+    write_output(plan_path, write_plan(planned_.graph, plan));
+    generate();
+    for (const Emission& e : outputs_) write_output(e.path, content(e.kind));
+    const int status = std::system(a_.bisect.c_str());
+    std::size_t fusions = 0;
+    for (const FusionGroup& group : plan.groups) fusions += group.nodes.size() > 1;
+    fmt::print(stderr, "{} fusions: the command {}\n", fusions, status == 0 ? "passes" : "fails");
+    if (status == -1 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT))
+      throw Error(ErrorKind::kEnvironment, "--bisect: the command could not be run, or was interrupted");
+    return status == 0;
+  }
+
+  int bisect() {
+    for (const Emission& e : outputs_)
+      if (e.path == "-") usage("--bisect needs files for its results: -o FILE, --emit=KIND=FILE");
+    const TemporaryFile plan_file;
+    setenv("FUSEC_PLAN", plan_file.path().c_str(), 1);
+    const FusionPlan whole = planned_.plan;
+    const Bisection found = bisect_fusions(planned_.graph, planned_.kinds, whole,
+                                           [&](const FusionPlan& plan) { return passes(plan, plan_file.path()); });
+    if (found.outcome == Bisection::Outcome::kPassesWithAll) {
+      fmt::print("the command passes with all fusions: nothing to find\n");
+      return 1;
+    }
+    if (found.outcome == Bisection::Outcome::kFailsWithNone) {
+      fmt::print("the command fails without any fusion: fusion is not to blame\n");
+      return 1;
+    }
+    const FusionGroup& group = whole.groups[found.group];
+    std::vector<std::string> names;
+    for (const NodeId n : group.nodes) names.push_back(in_quotes(planned_.graph.nodes[n].name));
+    fmt::print("{} ({}): with this fusion{} the command fails, without it it passes; {} runs\n", group.name,
+               fmt::join(names, ", "), found.alone ? " alone" : " and those before it", found.tests);
+    // What is left behind is the smallest case.
+    passes(found.plan, plan_file.path());
+    return 0;
+  }
+
   bool wants(std::string_view kind) const {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
   }
@@ -356,6 +408,8 @@ int main(int argc, char** argv) {
   app.add_flag("--list-passes", a.list_passes, "the stages of a compilation");
   app.add_flag("--list-patterns", a.list_patterns, "the fusion patterns, in the order in which they are tried");
   app.add_flag("--list-targets", a.list_targets, "the targets");
+  app.add_option("--bisect", a.bisect,
+                 "CMD: find the fusion with which this command fails (FUSEC_PLAN names the plan)");
   app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
   app.add_option("--dump-ir-after", a.dump_after, "PASS or all");
   return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });

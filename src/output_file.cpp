@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -51,6 +52,19 @@ void write_output(const std::string& path, std::string_view content) {
     std::filesystem::remove(temporary, failed);
     throw Error(ErrorKind::kEnvironment, {.file = path, .what = "the output cannot be written: " + reason});
   }
+}
+
+TemporaryFile::TemporaryFile() {
+  std::string path = (std::filesystem::temp_directory_path() / "fusec.XXXXXX").string();
+  const int file = mkstemp(path.data());
+  if (file == -1) throw Error(ErrorKind::kEnvironment, {.file = path, .what = "no temporary file can be made"});
+  close(file);
+  path_ = std::move(path);
+}
+
+TemporaryFile::~TemporaryFile() {
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
 }
 
 }  // namespace fusec

@@ -9,4 +9,17 @@ namespace fusec {
 // "-" is standard output. Throws Error(kEnvironment) when it cannot be written.
 void write_output(const std::string& path, std::string_view content);
 
+// A file of its own in the folder for temporary ones, which goes with the object.
+class TemporaryFile {
+ public:
+  TemporaryFile();
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace fusec

@@ -56,7 +56,7 @@ def usage_errors():
             ([MODEL, "--require-one-kernel=[1"], "JSON array"),
     ]:
         expect(" ".join(arguments), run(*arguments), 2, "", "error: .*" + message)
-    for later in ["--gemm=auto", "--bisect=true", "--precise-math",
+    for later in ["--gemm=auto", "--precise-math",
                   "--allow-tf32", "--allow-atomics", "--tuning-db=db", "--target=t.json", "--no-such-option"]:
         expect(later, run(MODEL, later), 2, "", "error: unknown option " + later.split("=")[0] + " ")
 
@@ -92,6 +92,18 @@ def wrong_outputs_are_traced():
             return
         expect("--verify=0,0", process, 1, "", r'output "y" \[\d+, \d+\]: got (.|\n)*it begins with node "(weights|y)"')
     expect("--host-part=guessed", run(model, "--random=1", "--host-part=guessed", program=RUN), 2, "", "host-part")
+
+
+def guilty_fusions_are_found(scratch):
+    out = os.path.join(scratch, "bisected.cu")
+    guilty = run(MODEL, "--no-nvrtc", "-o", out, r"""--bisect=! grep -Eq '"hidden".*"scaled"' $FUSEC_PLAN""")
+    expect("--bisect", guilty, 0, r'"hidden", .*"scaled".*with this fusion alone the command fails', "the command passes")
+    if not os.path.exists(out):
+        failures.append("--bisect left no result")
+    expect("--bisect=true", run(MODEL, "--no-nvrtc", "-o", out, "--bisect=true"), 1, "nothing to find")
+    expect("--bisect=false", run(MODEL, "--no-nvrtc", "-o", out, "--bisect=false"), 1, "fusion is not to blame")
+    expect("--bisect to standard output", run(MODEL, "--emit=plan", "--bisect=true"), 2, "", "--bisect needs files")
+    os.remove(out)
 
 
 def values_do_not_swallow_the_model():
@@ -210,6 +222,8 @@ def main():
     for check in (input_errors, lists_of_names, outputs, native_and_nvrtc):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)
+    with tempfile.TemporaryDirectory() as scratch:
+        guilty_fusions_are_found(scratch)
     values_do_not_swallow_the_model()
     wrong_outputs_are_traced()
     passes()
