@@ -30,7 +30,8 @@ const Placed* find_placed(const std::vector<Placed>& layout, std::uint64_t addre
                                 [](std::uint64_t at, const Placed& placed) { return at < placed.offset; });
   if (above == layout.begin()) return nullptr;
   --above;
-  return address + bytes <= above->offset + above->bytes ? &*above : nullptr;
+  // No sum: an address may be so large that it wraps.
+  return bytes <= above->bytes && address - above->offset <= above->bytes - bytes ? &*above : nullptr;
 }
 
 std::byte* out_of_bounds(Warp& warp, int lane, std::uint64_t address, const Request& request, Space space) {

@@ -148,8 +148,9 @@ bool resolve_together(Warp& warp, const Request& request, std::uint32_t lanes, c
     all |= address;
   }
   Region* region = warp.block->launch->find(low);
-  if (region == nullptr || low < region->base || high + request.bytes > region->base + region->bytes ||
-      (all & (std::bit_floor(request.bytes) - 1)) != 0 || (request.access != Access::kRead && !region->writable)) {
+  if (region == nullptr || low < region->base || request.bytes > region->bytes ||
+      high - region->base > region->bytes - request.bytes || (all & (std::bit_floor(request.bytes) - 1)) != 0 ||
+      (request.access != Access::kRead && !region->writable)) {
     return false;
   }
   mark_touched(*region);

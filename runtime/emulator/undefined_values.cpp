@@ -146,7 +146,7 @@ void forget_written(Warp& warp, const Instruction& in, const Addresses& addresse
   }
   if (local) {
     const std::uint64_t stride = warp.program->local_bytes;
-    if (address + size > stride) return;  // has been reported
+    if (address > stride || size > stride - address) return;  // has been reported
     std::uint8_t* written = &warp.local_written[static_cast<std::uint64_t>(lane) * stride + address];
     std::fill(written, written + size, 0);
     return;

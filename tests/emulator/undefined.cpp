@@ -105,3 +105,14 @@ TEST_CASE("only the bytes that are missing are undefined") {
   const std::string word = "st.global.u16 [%rout], %h1;\nld.global.u16 %h2, [%rout];\nst.global.u16 [%rout+2], %h2;\n";
   CHECK(run_body(word, {0}, 1, 1).report.findings.empty());
 }
+
+TEST_CASE("an undefined value stored where no memory is") {
+  for (const char* store : {"st.local.u32 [%y1], %r5;\n", "st.shared.u32 [%y1], %r5;\n", "st.u32 [%y1], %r5;\n",
+                            "@%p1 mov.u64 %y1, %rout;\nst.global.u32 [%y1], %x0;\n"}) {
+    for (const char* address : {"-4", "-1", "0x7ffffffc", "0xfffffffc", "0x1fffffffc", "0x2fffffffc", "0x1000000"}) {
+      CAPTURE(store);
+      CAPTURE(address);
+      CHECK(run_it("mov.u64 %y1, " + std::string(address) + ";\n" + store).report.findings.size() > 0);
+    }
+  }
+}
