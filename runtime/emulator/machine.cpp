@@ -503,7 +503,7 @@ ClusterOutcome run_cluster(Cluster& cluster, std::uint64_t slice) {
       report_deadlock(cluster);
       return ClusterOutcome::kEnded;
     }
-    const bool repeats = repeats_itself(cluster);
+    const bool repeats = repeats_itself(cluster, progress);
     if (repeats && !cluster.quiet.reads_global) {
       report_deadlock(cluster);
       return ClusterOutcome::kEnded;

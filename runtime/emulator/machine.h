@@ -180,8 +180,10 @@ struct Block {
 
 // The rounds in which nothing changed, and the state saved from one of them.
 struct Quiet {
-  std::uint64_t rounds = 0, state = 0;
-  std::uint64_t instructions = 0;  // of this turn
+  std::uint64_t rounds = 0;
+  std::uint64_t states = 0, state = 0;  // how many were compared, and the one that was saved
+  std::uint64_t since_state = 0;        // instructions
+  std::uint64_t instructions = 0;       // of this turn
   std::uint64_t last_turn = 0;
   bool reads_global = false;  // since the state was saved
   bool polls = false;

@@ -50,6 +50,16 @@ std::uint64_t state_of(const Cluster& cluster) {
   return hash.value();
 }
 
+// The instructions that take longer than looking at the state does.
+std::uint64_t state_cost(const Cluster& cluster) {
+  constexpr std::uint64_t kBytesAnInstruction = 256;
+  std::uint64_t bytes = 0;
+  for (const std::unique_ptr<Block>& block : cluster.blocks) {
+    for (const Warp& warp : block->warps) bytes += warp.live == 0 ? 0 : warp.registers.size();
+  }
+  return bytes / kBytesAnInstruction;
+}
+
 std::string variable_at(const Program& program, std::uint64_t offset) {
   for (const Placed& placed : program.shared) {
     if (offset >= placed.offset && offset < placed.offset + placed.bytes) return placed.name;
@@ -112,7 +122,7 @@ void report_fragment(Warp& warp, const Fragment& fragment) {
 
 }  // namespace
 
-bool repeats_itself(Cluster& cluster) {
+bool repeats_itself(Cluster& cluster, std::uint64_t instructions) {
   Quiet& quiet = cluster.quiet;
   bool changed = false, polled = false;
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
@@ -128,11 +138,13 @@ bool repeats_itself(Cluster& cluster) {
     return false;
   }
   quiet.polls = quiet.polls || polled;
-  if (++quiet.rounds < kQuietRounds) return false;
+  quiet.since_state += instructions + 1;
+  if (++quiet.rounds < kQuietRounds || quiet.since_state < state_cost(cluster)) return false;
+  quiet.since_state = 0;
   const std::uint64_t state = state_of(cluster);
-  if (quiet.rounds > kQuietRounds && state == quiet.state) return true;
-  // A state once saved is compared with twice as many rounds as the one before it: every period is found.
-  if (std::has_single_bit(quiet.rounds)) {
+  if (++quiet.states > 1 && state == quiet.state) return true;
+  // A state once saved is compared with twice as many as the one before it: every period is found.
+  if (std::has_single_bit(quiet.states)) {
     quiet.state = state;
     quiet.reads_global = false;
   }

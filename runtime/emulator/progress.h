@@ -9,9 +9,9 @@
 
 namespace fusec::emulator {
 
-// After a round of all warps: forgets the past where something changed, else counts the round, and says whether the
-// cluster is in the state of an earlier one.
-bool repeats_itself(Cluster& cluster);
+// After a round of all warps, which executed so many instructions: forgets the past where something changed, else
+// counts the round, and says whether the cluster is in the state of an earlier one.
+bool repeats_itself(Cluster& cluster, std::uint64_t instructions);
 
 // Each warp that is left waits or spins in vain: one finding a place, by what it waits for. Stops the blocks.
 void report_deadlock(Cluster& cluster);
