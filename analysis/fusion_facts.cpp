@@ -70,6 +70,15 @@ LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, 
     fact.divided.push_back(divided_axis(n.indices[d], rank));
     // Where the extent is 1 the index is 0 in every form.
     if (!source_shape[d].is(1) && (!output_axis || v->id != d)) fact.identity = false;
+    fact.along.emplace_back(std::vector<std::uint32_t>());
+    for (const Variable w : variables_of(n.indices[d])) {
+      if (w.kind == Variable::Kind::kSymbol) continue;
+      if (w.kind != Variable::Kind::kAxis || w.id >= rank) {
+        fact.along.back().reset();
+        break;
+      }
+      fact.along.back()->push_back(w.id);
+    }
     // A window: an output axis and reduction axes in one index.
     AxisSet axes;
     add_axes(axes, n.indices[d]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/graph.h"
@@ -17,6 +18,8 @@ struct LoadFact {
   static constexpr int kConstantIndex = -1, kOther = -2;
   // Where the index is an output dimension over a constant (the group of a channel): which one, else kOther.
   std::vector<int> divided;
+  // The output's dimensions that the index is made of; nothing where of anything else besides.
+  std::vector<std::optional<std::vector<std::uint32_t>>> along;
   bool in_reduction = false;
   bool reused = false;               // stands in a reduction that runs for output elements that share this load
   std::vector<std::uint32_t> lacks;  // reused: the output's dimensions along which it is

@@ -155,7 +155,7 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
       mine.rows = mapped_rows(operand, load, v, shape);
       rows_known = true;
       mine.reduces = true;
-      mine.joined = mine.joined || operand.joined ||
+      mine.joined = mine.joined || operand.joined || reads_elsewhere(operand, load, v) ||
                     (operand.contraction && (!load.identity || (mine.contraction && mine.origin != operand.origin)));
       mine.contraction = mine.contraction || operand.contraction;
       mine.nested = mine.nested || operand.nested;
@@ -176,10 +176,17 @@ std::vector<bool> Inlining::mapped_rows(const Inlined& operand, const LoadFact& 
   std::vector<bool> rows(shape.size(), false);
   const Shape& operand_shape = graph_.tensor(v).shape;
   for (std::size_t d = 0; d < operand.rows.size(); ++d)
-    if (operand.rows[d] && !operand_shape[d].is(1))
-      if (const int axis = load.dims[d] >= 0 ? load.dims[d] : load.divided[d]; axis >= 0)
-        rows[static_cast<std::size_t>(axis)] = true;
+    if (operand.rows[d] && !operand_shape[d].is(1) && load.along[d])
+      for (const std::uint32_t axis : *load.along[d])
+        if (!shape[axis].is(1)) rows[axis] = true;
   return rows;
+}
+
+// Does the load take the operand's rows in another order, or only some of them?
+bool Inlining::reads_elsewhere(const Inlined& operand, const LoadFact& load, ValueId v) const {
+  for (std::size_t d = 0; d < operand.rows.size(); ++d)
+    if (operand.rows[d] && !graph_.tensor(v).shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0) return true;
+  return false;
 }
 
 bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
@@ -199,7 +206,9 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
   if (consumer.contraction || consumer.nested) return false;
   const Shape& operand_shape = graph_.tensor(v).shape;
   for (std::size_t d = 0; d < operand.rows.size(); ++d)
-    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0) return false;
+    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0 &&
+        (products_apart_ || load.in_reduction || !load.along[d] || load.along[d]->empty()))
+      return false;
   const std::vector<bool> rows = mapped_rows(operand, load, v, shape);
   return (!rows_known || rows == consumer.rows) && enough_rows(rows, shape);
 }

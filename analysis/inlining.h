@@ -29,7 +29,7 @@ struct Inlined {
   bool reduces = false, contraction = false, nested = false;
   std::vector<bool> rows;
   ValueId origin = kNone;  // the value whose formula has the contraction (or nested reductions)
-  bool joined = false;     // holds several contractions, or one that is read at other indices than its own
+  bool joined = false;     // holds several contractions, or a reduction that is read at other indices than its own
   bool streams = false;    // holds an attention (attention_streams) that is one kernel if its form allows
 };
 
@@ -46,8 +46,8 @@ class Inlining {
 
   // Decides anew; to be called first, and after values were forced into memory.
   void decide();
-  // A product stands inside what reads it at other indices, and beside other products, only while this holds: whether
-  // the kernel then has a form of its own is known when it has been built.
+  // From now on products and rows do not stand inside what reads them at other indices, nor products beside others:
+  // whether the kernel then has a form of its own is known when it has been built.
   void keep_products_apart() { products_apart_ = true; }
   bool products_apart() const { return products_apart_; }
   // What stands inside one another as attention, with the result that each makes.
@@ -74,6 +74,7 @@ class Inlining {
   void find_streams();
   Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape);
   std::vector<bool> mapped_rows(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const;
+  bool reads_elsewhere(const Inlined& operand, const LoadFact& load, ValueId v) const;
   bool may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer, bool rows_known,
                   const Shape& shape) const;
   bool cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,

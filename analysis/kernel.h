@@ -26,8 +26,8 @@ struct NamedExpr {
   ValueId value;
 };
 
-// All outputs have the same axes. In a kernel of rows (analysis/shared_space.h) an output may have an element a row only:
-// its index then names the axes of rows alone, and it is stored once for them.
+// All outputs have the same axes. In a kernel of rows (analysis/shared_space.h) an output may have an element a row
+// only: its index then names the axes of rows alone, and it is stored once for them.
 struct Kernel {
   ExprPool pool;
   std::vector<KernelOutput> outputs;

@@ -53,6 +53,7 @@ class GroupLowering {
   struct Built {
     Kernel kernel;
     std::map<ExprId, ValueId> reduction_of;  // the reductions of contractions: of which value's formula
+    std::map<ValueId, std::size_t> copies;   // how often each value's formula stands in it, at different indices
   };
 
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
@@ -220,7 +221,7 @@ class GroupLowering {
       unit.values.push_back(v);
       const std::set<ValueId> now = reads_of(v, &unit);
       unit.reads.insert(now.begin(), now.end());
-      unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction;
+      unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction || inlining_.inlined(v).joined;
       unit.contraction = unit.contraction || inlining_.inlined(v).contraction;
       if (inlining_.inlined(v).reduces) {
         unit.reduces = true;
@@ -257,7 +258,7 @@ class GroupLowering {
         std::optional<Built> built = build_kernel(unit);
         if (!built) return std::nullopt;
         const bool streams = std::ranges::any_of(unit.values, [&](ValueId v) { return inlining_.inlined(v).streams; });
-        if (streams ? !is_attention(unit, built->kernel) : unit.joined && part_products(unit, *built))
+        if (streams ? !is_attention(unit, built->kernel) : unit.joined && part_joined(unit, *built))
           return std::nullopt;
         if (!unit.on_trial.empty() && !is_rows_throughout(built->kernel)) {
           not_rows_.insert(unit.on_trial.back());
@@ -290,23 +291,24 @@ class GroupLowering {
     return results.empty();
   }
 
-  // Where the products of a kernel do not go together, sees to it that they will not next time.
-  bool part_products(const Unit& unit, const Built& built) {
+  // Where what was joined has no form of its own, sees to it that it will not be joined next time.
+  bool part_joined(const Unit& unit, const Built& built) {
     const FormOfKernel form = form_of(built.kernel);
+    const bool has_form = unit.contraction ? form.product.has_value() : form.form == KernelForm::kRows;
     std::optional<ValueId> apart;
-    if (!form.product) {
+    if (!has_form) {
       const auto at = built.reduction_of.find(form.blocking);
       if (at != built.reduction_of.end() && !contains(unit, at->second)) apart = at->second;
     }
-    // Each element of a product is to be computed once: those that are read at several places are too dear.
-    std::map<ValueId, std::int64_t> reads;
-    for (const auto& [reduction, value] : built.reduction_of) ++reads[value];
-    const std::int64_t elements = elements_at_hint(unit.values[0]);
-    for (const auto& [value, count] : reads) {
-      if (contains(unit, value)) continue;
-      if (form.product ? count * elements > elements_at_hint(value) : !apart) apart = value;
+    // Each row, each element of a product is to be computed once: what is read at several places is too dear.
+    const std::int64_t rows = rows_at_hint(unit.space, unit.rows);
+    for (const auto& [value, count] : built.copies) {
+      const FormulaFacts& facts = *inlining_.facts(value);
+      if (!facts.reduces || contains(unit, value)) continue;
+      const bool dear = static_cast<std::int64_t>(count) * rows > rows_at_hint(value, facts.rows);
+      if (has_form ? dear : !apart) apart = value;
     }
-    if (form.product && !apart) return false;
+    if (has_form && !apart) return false;
     if (apart && inlining_.force_stored(*apart)) return true;
     bool fresh = false;
     for (const ValueId v : unit.values) fresh = fresh || alone_.insert(v).second;
@@ -318,8 +320,14 @@ class GroupLowering {
   }
 
   std::int64_t elements_at_hint(ValueId v) const {
+    return rows_at_hint(v, std::vector<bool>(graph_.tensor(v).shape.size(), true));
+  }
+
+  std::int64_t rows_at_hint(ValueId v, const std::vector<bool>& rows) const {
     IndexExpr count = 1;
-    for (const Dim& d : graph_.tensor(v).shape) count *= d;
+    const Shape& shape = graph_.tensor(v).shape;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (rows[d]) count *= shape[d];
     return value_at_hint(count, graph_.symbols);
   }
 
@@ -373,7 +381,8 @@ class GroupLowering {
       outputs.push_back(
           raw.load(v, graph_.tensor(v).dtype, index_of(unit, v, [&](std::size_t d) { return index[d]; })));
     std::vector<ExprId> replaced_by(raw.size(), kNoExpr);
-    std::map<ValueId, std::size_t> copies;
+    Built built;
+    std::map<ValueId, std::size_t>& copies = built.copies;
     std::set<NodeId> members;
     std::set<ExprId> operands;
     std::map<ExprId, ValueId> raw_reductions;
@@ -408,7 +417,6 @@ class GroupLowering {
     }
     replaced_by.resize(raw.size(), kNoExpr);
 
-    Built built;
     Kernel& kernel = built.kernel;
     kernel.exact_steps = round_intermediates_;
     kernel.pool = ExprPool(graph_.symbols);

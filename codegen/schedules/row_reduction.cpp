@@ -57,11 +57,11 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
       const ExprNode& n = pool[id];
       if (n.op != ExprOp::kLoad) continue;
       const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
-      bool reduced = false, some_row = form.rows.empty();
+      bool reduced = false, along_reduction = false, some_row = form.rows.empty();
       std::vector<std::uint32_t> lacks;
       for (const std::uint32_t a : pool[r].axes) {
         reduced = reduced || std::binary_search(depends[id].begin(), depends[id].end(), a);
-        if (coefficient_of(at, {Variable::Kind::kAxis, a}) == 1) ++direction.along_reduction;
+        along_reduction = along_reduction || coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
       }
       for (const std::uint32_t a : form.rows) {
         const bool here = std::binary_search(depends[id].begin(), depends[id].end(), a);
@@ -72,6 +72,8 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
           direction.contiguous_row = a;
         }
       }
+      // A vector that all rows share says nothing beside a matrix.
+      if (along_reduction && some_row) ++direction.along_reduction;
       if (reduced && some_row) lacking.push_back(std::move(lacks));
     }
     for (const auto& a : lacking)

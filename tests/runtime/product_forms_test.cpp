@@ -55,6 +55,7 @@ void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80", boo
 
 const char* const kMma = "contraction_mma";
 const char* const kLanes = "contraction";
+const char* const kRows = "row_reduction";
 
 }  // namespace
 
@@ -202,6 +203,31 @@ TEST_SUITE("product forms") {
         {"two products of one dequantized weight", "x float16 35,48; y float16 35,48; w int8 40,48; s float16 40",
          "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; p = linear x d; q = linear y d; h = mul p q", "h",
          kMma},
+    };
+    check_cases(cases);
+  }
+
+  TEST_CASE("products of a matrix and a vector are rows") {
+    const std::vector<Case> cases = {
+        {"one row", "x bfloat16 1,200; w bfloat16 40,200; b bfloat16 40", "p = linear x w b; h = silu p", "h", kRows},
+        {"one row, weights as columns", "x float16 1,200; w float16 200,48", "h = matmul x w", "h", "column_reduction"},
+        {"one row, gated", "x bfloat16 1,200; a bfloat16 40,200; b bfloat16 40,200",
+         "g = linear x a; u = linear x b; s = silu g; h = mul s u", "h", kRows},
+        {"one row, in halves", "x bfloat16 1,200; w bfloat16 80,200",
+         "p = linear x w; g = slice p {\"dim\": 1, \"end\": 40}; u = slice p {\"dim\": 1, \"start\": 40}; s = silu g; "
+         "h "
+         "= mul s u",
+         "h", kRows},
+        {"one row, heads", "x bfloat16 1,200; w bfloat16 96,200",
+         "p = linear x w; r = reshape p {\"shape\": [1, 1, 4, 24]}; h = permute r {\"dims\": [0, 2, 1, 3]}", "h",
+         kRows},
+        {"one row, weights in int8", "x float16 1,200; w int8 40,200; s float16 40",
+         "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; h = linear x d", "h", kRows},
+        {"one column", "x bfloat16 70,200; w bfloat16 1,200", "p = linear x w; h = sigmoid p", "h", kRows},
+        {"a batch of rows", "q float16 6,1,64; k float16 6,50,64",
+         "t = transpose k {\"dim0\": 1, \"dim1\": 2}; h = bmm q t", "h", kRows},
+        {"quantized", "x int8 1,64; a int8 30,64; sa float32 30; sx float32 1",
+         "p = static_quant_linear x a sa sx {\"out_dtype\": \"float16\"}; h = silu p", "h", kRows},
     };
     check_cases(cases);
   }
