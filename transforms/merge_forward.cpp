@@ -24,6 +24,11 @@ class ForwardMerger {
         if (!groups_.alive(g) || !trial_.open(g)) continue;
         if (!only_products || is_pointwise(g)) changed |= take_producers(g, only_products);
       }
+    for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;)
+      if (groups_.alive(g) && trial_.open(g) && is_complex(g) && take_stream(g)) {
+        take_producers(g, false);
+        changed = true;
+      }
     if (changed) groups_.write_to(plan_, kinds_);
   }
 
@@ -32,6 +37,30 @@ class ForwardMerger {
   bool is_pointwise(GroupId g) const {
     return plan_.groups[g].pattern <= OpPattern::kInjective &&
            std::ranges::any_of(groups_.nodes(g), [&](NodeId n) { return kinds_[n] <= OpPattern::kBroadcast; });
+  }
+
+  bool is_complex(GroupId g) const {
+    return std::ranges::any_of(groups_.nodes(g), [&](NodeId n) { return kinds_[n] == OpPattern::kOutEwiseFusable; });
+  }
+
+  // Attention is one kernel of three groups of which no two are: scores, their softmax, and the product with values.
+  bool take_stream(GroupId g) {
+    int questions = 0;
+    for (const GroupId softmax : groups_.producers(g)) {
+      if (!trial_.open(softmax)) continue;
+      for (const GroupId scores : groups_.producers(softmax)) {
+        if (!trial_.open(scores) || !is_complex(scores)) continue;
+        if (++questions > kMostQuestions) return false;
+        const std::vector<GroupId> parts{scores, softmax, g};
+        const NodeId consumer = groups_.nodes(g).back();
+        const std::vector<NodeId> joining{groups_.nodes(scores).back(), groups_.nodes(softmax).back()};
+        if (trial_.ask(parts) != FusionRule::kJoined || !groups_.contract(parts)) continue;
+        for (const NodeId n : joining)
+          plan_.decisions[n] = {.meeting = consumer, .rule = FusionRule::kJoined, .phase = kPhase};
+        return true;
+      }
+    }
+    return false;
   }
 
   bool take_producers(GroupId g, bool only_products) {
