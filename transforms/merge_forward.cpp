@@ -63,6 +63,14 @@ class ForwardMerger {
     return false;
   }
 
+  // A product whose results nobody else needs: behind it they need not be stored.
+  bool is_product_for(GroupId producer, GroupId g) const {
+    if (plan_.groups[producer].pattern != OpPattern::kOutEwiseFusable) return false;
+    const std::vector<ValueId> outputs = groups_.outputs_of(groups_.nodes(producer));
+    return groups_.consumers(producer) == std::vector<GroupId>{g} &&
+           std::ranges::none_of(outputs, [&](ValueId v) { return groups_.is_output(v); });
+  }
+
   bool take_producers(GroupId g, bool only_products) {
     bool changed = false;
     int questions = 0;
@@ -71,7 +79,7 @@ class ForwardMerger {
       for (const GroupId producer : groups_.producers(g)) {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
-        if (only_products && plan_.groups[producer].pattern != OpPattern::kOutEwiseFusable) continue;
+        if (only_products && !is_product_for(producer, g)) continue;
         ++questions;
         if (!take(producer, g)) continue;
         changed = again = true;
