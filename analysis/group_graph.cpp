@@ -51,6 +51,14 @@ void GroupGraph::for_each_producer(GroupId g, F f) const {
   }
 }
 
+std::vector<GroupId> GroupGraph::order() const {
+  std::vector<GroupId> order;
+  for (GroupId g = 0; g < size(); ++g)
+    if (alive(g)) order.push_back(g);
+  std::ranges::sort(order, [&](GroupId a, GroupId b) { return is_before(a, b); });
+  return order;
+}
+
 std::vector<GroupId> GroupGraph::producers(GroupId g) const {
   std::vector<GroupId> found;
   ++seen_now_;
@@ -196,12 +204,8 @@ void GroupGraph::add_recomputed(GroupId consumer, NodeId node) {
 
 void GroupGraph::write_to(FusionPlan& plan, std::span<const OpPattern> kinds) const {
   LargeVector<FusionGroup> groups;
-  std::vector<GroupId> order;
-  for (GroupId g = 0; g < size(); ++g)
-    if (alive(g)) order.push_back(g);
-  std::ranges::sort(order, [&](GroupId a, GroupId b) { return is_before(a, b); });
-  groups.reserve(order.size());
-  for (const GroupId g : order) {
+  groups.reserve(size());
+  for (const GroupId g : order()) {
     FusionGroup& group = groups.emplace_back(std::move(plan.groups[g]));
     if (group.nodes == members_[g]) continue;
     group.nodes = members_[g];

@@ -29,6 +29,9 @@ class GroupGraph {
   bool is_before(GroupId a, GroupId b) const { return place_[a] < place_[b]; }
   bool is_output(ValueId v) const { return is_output_[v] != 0; }
 
+  // Those that are there, in an order that can be run.
+  std::vector<GroupId> order() const;
+
   // Groups whose results this one reads, each once, those that run last first; and those that read its results, those
   // that run first first.
   std::vector<GroupId> producers(GroupId g) const;

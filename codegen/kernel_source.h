@@ -31,6 +31,10 @@ struct KernelParameter {
 struct KernelSource {
   std::string name;  // a placeholder is `@KERNEL@` in `text`; the file emitter gives kernels their final names
   std::string text;  // `extern "C" __global__ ... { ... }` with the comment above it, without the prelude
+  // What `text` is made of, for a kernel that stands in another one (codegen/schedules/side_by_side); "" where it never
+  // does: the comment, how each of `parameters` is declared ("const float* __restrict__ "), the body.
+  std::string comment, body;
+  std::vector<std::string> declarations;
   std::set<std::string>
       prelude;  // names of the prelude's parts that the text uses ("bf16", "fp8_e4m3", "block_reduce")
   std::vector<KernelParameter> parameters;

@@ -237,7 +237,8 @@ std::string KernelWriter::shorten(std::vector<Parameter>& listed, KernelSource& 
 
 KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int threads, int min_blocks) {
   KernelSource source;
-  for (const std::string& text : comment) source.text += "// " + text + "\n";
+  for (const std::string& text : comment) source.comment += "// " + text + "\n";
+  source.text = source.comment;
   source.text += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
                  (min_blocks > 0 ? ", " + std::to_string(min_blocks) : "") + ")\n@KERNEL@(";
   std::vector<Parameter> listed;
@@ -257,8 +258,10 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
     column += text.size() + 2;
     first = false;
     source.parameters.push_back(p.parameter);
+    source.declarations.push_back(p.type);
   }
-  source.text += ") {\n" + prologue + text_ + "}\n";
+  source.body = prologue + text_;
+  source.text += ") {\n" + source.body + "}\n";
   source.prelude = prelude;
   source.block = {threads, 1, 1};
   return source;

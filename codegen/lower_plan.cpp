@@ -6,9 +6,12 @@
 #include <set>
 
 #include "analysis/lower.h"
+#include "analysis/side_by_side.h"
 #include "codegen/kernel_signature.h"
+#include "codegen/kernel_writer.h"
 #include "codegen/parameter_table.h"
 #include "codegen/schedules/schedules.h"
+#include "codegen/schedules/side_by_side.h"
 #include "codegen/schedules/special.h"
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
@@ -35,27 +38,110 @@ class PlanLowering {
     for (const ValueId v : graph.outputs) is_output_.insert(v);
   }
 
-  void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
+  // `together`: kernels that need nothing of one another are one launch.
+  void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
     plan_.groups.emplace_back();
-    for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs, options_.round_intermediates)) {
-      switch (unit.kind) {
-        case LoweredUnit::Kind::kKernel:
-          add_kernel(unit.kernel);
-          break;
-        case LoweredUnit::Kind::kSpecial:
-          add_special(unit.node);
-          break;
-        case LoweredUnit::Kind::kAlias:
-          add_alias(unit.value, unit.of);
-          break;
-      }
+    const std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates);
+    if (!together) {
+      for (const LoweredUnit& unit : units) add_unit(unit);
+      return;
+    }
+    for (const std::vector<std::uint32_t>& launch : launches_of(units)) {
+      if (launch.size() > 1 && add_side_by_side(units, launch)) continue;
+      for (const std::uint32_t u : launch) add_unit(units[u]);
     }
   }
 
   LoweredPlan finish() { return std::move(plan_); }
 
  private:
+  // A kernel as the first of its signature made it, to stand beside others.
+  struct Part {
+    KernelSource source;  // whose body is empty where it cannot
+    std::vector<ValueId> tensors;
+  };
+
   std::vector<LoweredStep>& steps() { return plan_.groups.back().steps; }
+
+  void add_unit(const LoweredUnit& unit) {
+    switch (unit.kind) {
+      case LoweredUnit::Kind::kKernel:
+        add_kernel(unit.kernel);
+        break;
+      case LoweredUnit::Kind::kSpecial:
+        add_special(unit.node);
+        break;
+      case LoweredUnit::Kind::kAlias:
+        add_alias(unit.value, unit.of);
+        break;
+    }
+  }
+
+  bool makes_nothing(const Kernel& kernel) const {
+    return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); });
+  }
+
+  const Part& part_of(const Kernel& kernel, const KernelSignature& signature) {
+    const auto [it, fresh] = parts_.try_emplace(signature.text);
+    if (fresh) {
+      it->second.tensors = signature.tensors;
+      std::vector<KernelSource> sources = schedule(kernel, graph_, target_, options_);
+      if (sources.size() == 1 && can_be_part(sources[0])) it->second.source = std::move(sources[0]);
+    }
+    return it->second;
+  }
+
+  // False where they have to be launched one by one.
+  bool add_side_by_side(const std::vector<LoweredUnit>& units, const std::vector<std::uint32_t>& launch) {
+    std::vector<KernelPart> parts;
+    std::vector<NodeId> nodes;
+    std::string key;
+    std::map<ValueId, std::size_t> tensor_number;  // in the order in which the parts' parameters name them
+    for (const std::uint32_t u : launch) {
+      const Kernel& kernel = units[u].kernel;
+      if (makes_nothing(kernel)) continue;
+      const KernelSignature signature = signature_of(kernel, graph_);
+      const Part& part = part_of(kernel, signature);
+      if (part.source.body.empty()) return false;
+      parts.push_back({&part.source, part.source.parameters});
+      key += signature.text;
+      for (KernelParameter& p : parts.back().parameters) {
+        if (p.kind != KernelParameter::Kind::kTensor) continue;
+        const auto at = std::ranges::find(part.tensors, p.value);
+        p.value = signature.tensors[static_cast<std::size_t>(at - part.tensors.begin())];
+        const auto number = tensor_number.try_emplace(p.value, tensor_number.size()).first->second;
+        key += "p" + std::to_string(number) + ";";
+      }
+      nodes.insert(nodes.end(), kernel.nodes.begin(), kernel.nodes.end());
+    }
+    if (parts.size() < 2) return false;
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    std::vector<ValueId> tensors(tensor_number.size());
+    for (const auto& [value, number] : tensor_number) tensors[number] = value;
+    const auto [it, fresh] = made_.try_emplace(std::move(key));
+    if (fresh) {
+      std::optional<KernelSource> source = side_by_side(parts, kernel_name(graph_, nodes));
+      if (!source) {
+        made_.erase(it);
+        return false;
+      }
+      it->second.tensors = tensors;
+      std::vector<KernelSource> sources;
+      sources.push_back(std::move(*source));
+      it->second.kernels = keep(std::move(sources));
+    }
+    for (const std::uint32_t u : launch)
+      for (const KernelOutput& output : units[u].kernel.outputs) claim(output.value);
+    launch_made(it->second, tensors, nodes);
+    return true;
+  }
+
+  void launch_made(const Made& made, const std::vector<ValueId>& tensors, const std::vector<NodeId>& nodes) {
+    std::map<ValueId, ValueId> instead;
+    for (std::size_t i = 0; i < made.tensors.size(); ++i) instead[made.tensors[i]] = tensors[i];
+    launch(made.kernels, instead, nodes);
+  }
 
   bool nothing_in(ValueId v) const {
     const Shape& shape = graph_.tensor(v).shape;
@@ -86,7 +172,7 @@ class PlanLowering {
 
   void add_kernel(const Kernel& kernel) {
     for (const KernelOutput& output : kernel.outputs) claim(output.value);
-    if (std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); })) return;
+    if (makes_nothing(kernel)) return;
     KernelSignature signature = signature_of(kernel, graph_);
     auto [it, fresh] = made_.try_emplace(std::move(signature.text));
     Made& made = it->second;
@@ -94,9 +180,7 @@ class PlanLowering {
       made.tensors = signature.tensors;
       made.kernels = keep(schedule(kernel, graph_, target_, options_));
     }
-    std::map<ValueId, ValueId> instead;
-    for (std::size_t i = 0; i < made.tensors.size(); ++i) instead[made.tensors[i]] = signature.tensors[i];
-    launch(made.kernels, instead, kernel.nodes);
+    launch_made(made, signature.tensors, kernel.nodes);
   }
 
   // Analysis takes any custom op; source needs to know what to call.
@@ -184,6 +268,7 @@ class PlanLowering {
   std::set<ValueId> is_output_;
   std::set<ValueId> claimed_;  // buffers that are an output's
   std::map<std::string, Made> made_;
+  std::map<std::string, Part> parts_;
 };
 
 }  // namespace
@@ -191,7 +276,8 @@ class PlanLowering {
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options) {
   PlanLowering lowering(graph, target, options);
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
-  for (std::size_t g = 0; g < plan.groups.size(); ++g) lowering.add_group(plan.groups[g].nodes, interfaces[g].outputs);
+  for (std::size_t g = 0; g < plan.groups.size(); ++g)
+    lowering.add_group(plan.groups[g].nodes, interfaces[g].outputs, plan.strategy == Strategy::kFull);
   return lowering.finish();
 }
 

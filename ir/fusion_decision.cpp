@@ -72,6 +72,8 @@ RuleText text(FusionRule rule) {
     case FusionRule::kWorseForm:
       return {"worse_form",
               "together they are one kernel, but of a form that is worse than what one of them has alone"};
+    case FusionRule::kMoreBytes:
+      return {"more_bytes", "together they would move more bytes than apart"};
     case FusionRule::kClosesCycle:
       return {"closes_cycle",
               "a third group needs the one's result and the other needs that group's, or is too far away"};

@@ -32,6 +32,7 @@ enum class FusionRule : std::uint8_t {
   kTupleNeedsInjective,
   kNotOneKernel,
   kWorseForm,
+  kMoreBytes,
   kClosesCycle,
   kNotTried,
   kGivenPlan,

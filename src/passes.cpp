@@ -156,6 +156,8 @@ constexpr Pass kPasses[] = {
     {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},
     {"merge-forward", "merges a group into one that reads its results, where both are one kernel (under full)",
      CompilationPart::kPlan, merge<merge_forward>, true},
+    {"merge-siblings", "merges groups that read the same, and puts small ones side by side in one launch (under full)",
+     CompilationPart::kPlan, merge<merge_siblings>, true},
     {"name-groups", "names every group by what it computes (under full, where fuse leaves it to this)",
      CompilationPart::kPlan, name_plan, true},
     {"lower", "puts the formulas of each group into one another and gives every kernel a schedule",

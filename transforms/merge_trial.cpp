@@ -5,6 +5,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
+#include "analysis/side_by_side.h"
 
 namespace fusec {
 namespace {
@@ -27,7 +28,8 @@ MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kind
       plan_(plan),
       external_(groups.graph().value_count(), 0),
       external_stamp_(groups.graph().value_count(), 0),
-      budget_(kMostNodesTried) {}
+      budget_(kMostNodesTried),
+      bytes_(groups.graph()) {}
 
 bool MergeTrial::open(GroupId g) const {
   if (plan_.groups[g].code != GroupCode::kFusec) return false;
@@ -37,25 +39,45 @@ bool MergeTrial::open(GroupId g) const {
   });
 }
 
-FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
+FusionRule MergeTrial::within_limits(std::span<const GroupId> parts) const {
   std::size_t count = 0;
   for (const GroupId g : parts) count += groups_.nodes(g).size();
   if (count > plan_.max_fused_ops) return FusionRule::kTooManyNodes;
-  const std::vector<NodeId> nodes = groups_.nodes_of(parts);
-  if (plan_.max_args != 0 && argument_count(nodes) > plan_.max_args) return FusionRule::kTooManyArguments;
-  const Lowered together = lowered(nodes);
+  if (plan_.max_args != 0 && argument_count(groups_.nodes_of(parts)) > plan_.max_args)
+    return FusionRule::kTooManyArguments;
+  return FusionRule::kJoined;
+}
+
+FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
+  if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return limit;
+  const Lowered together = lowered(groups_.nodes_of(parts));
   if (!together.known) return FusionRule::kNotTried;
-  if (together.kernels > 1) return FusionRule::kNotOneKernel;
+  if (together.launches > 1) return FusionRule::kNotOneKernel;
+  std::int64_t bytes = 0;
   int needed = 0;
   bool some_elements = false;
   for (const GroupId g : parts) {
     const Lowered& part = lowered(groups_.nodes(g));
     if (!part.known) return FusionRule::kNotTried;
+    bytes += part.bytes;
     needed = std::max(needed, part.strength);
     some_elements = some_elements || part.has_elements;
   }
   if (together.strength < needed) return FusionRule::kWorseForm;
   if (together.has_elements && !some_elements) return FusionRule::kWorseForm;
+  if (together.bytes > bytes) return FusionRule::kMoreBytes;
+  return FusionRule::kJoined;
+}
+
+FusionRule MergeTrial::ask_beside(GroupId a, GroupId b) {
+  const GroupId both[] = {a, b};
+  if (const FusionRule limit = within_limits(both); limit != FusionRule::kJoined) return limit;
+  for (const GroupId g : both) {
+    const Lowered& part = lowered(groups_.nodes(g));
+    if (!part.known) return FusionRule::kNotTried;
+    if (part.launches != 1) return FusionRule::kNotOneKernel;
+    if (part.strength > strength(KernelForm::kRows) || part.has_elements) return FusionRule::kWorseForm;
+  }
   return FusionRule::kJoined;
 }
 
@@ -85,10 +107,15 @@ const MergeTrial::Lowered& MergeTrial::lowered(std::span<const NodeId> nodes) {
   budget_ -= static_cast<std::int64_t>(nodes.size());
   if (budget_ < 0) return kUnknown;
   Lowered result;
-  for (const LoweredUnit& unit : lower_group(groups_.graph(), {nodes.begin(), nodes.end()}, outputs)) {
+  const std::vector<LoweredUnit> units = lower_group(groups_.graph(), {nodes.begin(), nodes.end()}, outputs);
+  for (const std::vector<std::uint32_t>& launch : launches_of(units))
+    result.launches += units[launch[0]].kind == LoweredUnit::Kind::kAlias ? 0 : 1;
+  for (const LoweredUnit& unit : units) {
     if (unit.kind == LoweredUnit::Kind::kAlias) continue;
     ++result.kernels;
     if (unit.kind != LoweredUnit::Kind::kKernel) continue;
+    for (const ValueId v : inputs_of(unit.kernel)) result.bytes += bytes_.of(v);
+    for (const KernelOutput& output : unit.kernel.outputs) result.bytes += bytes_.of(output.value);
     const KernelForm form = form_of(unit.kernel).form;
     result.strength = std::max(result.strength, strength(form));
     result.has_elements = result.has_elements || form == KernelForm::kElements;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "analysis/group_graph.h"
+#include "analysis/value_bytes.h"
 #include "ir/fusion_plan.h"
 
 namespace fusec {
@@ -28,18 +29,24 @@ class MergeTrial {
 
   // kJoined, or the rule that keeps these groups apart. Whether they close a circle is not asked here.
   FusionRule ask(std::span<const GroupId> parts);
+  // The same for two groups of which neither reads the other's results, if they are to run side by side.
+  FusionRule ask_beside(GroupId a, GroupId b);
+  std::int64_t bytes(GroupId g) { return lowered(groups_.nodes(g)).bytes; }
 
  private:
   // What nodes become when they are lowered together.
   struct Lowered {
     std::uint32_t kernels = 0;
-    int strength = 0;           // of the strongest form among them
-    bool has_elements = false;  // a kernel in no form at all
-    bool known = true;          // false: the budget was spent
+    std::uint32_t launches = 0;  // fewer where kernels run side by side
+    int strength = 0;            // of the strongest form among them
+    bool has_elements = false;   // a kernel in no form at all
+    bool known = true;           // false: the budget was spent
+    std::int64_t bytes = 0;      // that the kernels read and write, at the hints
   };
   const Lowered& lowered(std::span<const NodeId> nodes);
   void write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
   std::size_t argument_count(std::span<const NodeId> nodes) const;
+  FusionRule within_limits(std::span<const GroupId> parts) const;
 
   struct KeyHash {
     std::size_t operator()(const std::vector<std::uint64_t>& key) const;
@@ -54,6 +61,7 @@ class MergeTrial {
   std::vector<std::uint32_t> external_stamp_;
   std::uint32_t now_ = 0;
   std::int64_t budget_;
+  ValueBytes bytes_;
 };
 
 }  // namespace fusec

@@ -1,0 +1,24 @@
+// Kernels of one group that need nothing of one another run side by side in one launch, each in blocks of its own:
+//
+//   p0, m0, v0 -> p0', m0', v0'   float32[4096, 4096]  ┐
+//   p1, m1, v1 -> p1', m1', v1'   float32[4096]        ├  one kernel: blocks 0 .. a - 1, a .. b - 1, b .. c - 1
+//   p2, m2, v2 -> p2', m2', v2'   float32[11008, 4096] ┘
+//
+// Only light ones do (pointwise, rows): a product's blocks want a device to themselves.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "analysis/kernel_forms.h"
+#include "analysis/lower.h"
+
+namespace fusec {
+
+bool runs_side_by_side(KernelForm form);
+
+// The units by launches, in an order that can be run: each is one unit, or several kernels side by side. A unit that
+// launches nothing stands alone.
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units);
+
+}  // namespace fusec

@@ -1,0 +1,118 @@
+#include "codegen/schedules/side_by_side.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/target.h"
+#include "codegen/identifiers.h"
+#include "codegen/parameter_table.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::string_view kBlockIndex = "blockIdx.x";
+
+std::string with_block_variable(std::string body) {
+  for (std::size_t at = body.find(kBlockIndex); at != std::string::npos; at = body.find(kBlockIndex, at))
+    body.replace(at, kBlockIndex.size(), "block");
+  return body;
+}
+
+class SideBySide {
+ public:
+  explicit SideBySide(std::span<const KernelPart> parts) : parts_(parts) {
+    names_.take("block");
+    for (const KernelPart& part : parts) threads_ = std::max(threads_, part.source->block[0]);
+  }
+
+  KernelSource combine() {
+    IndexExpr blocks = 0;
+    std::string calls, before;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const KernelPart& part = parts_[i];
+      std::string arguments = before.empty() ? "block" : "block - " + before;
+      for (std::size_t k = 0; k < part.parameters.size(); ++k)
+        arguments += ", " + name_of(part.parameters[k], part.source->declarations[k]);
+      const std::string call = fmt::format("{}({});", function_of(*part.source), arguments);
+      blocks += part.source->grid[0];
+      if (i + 1 == parts_.size()) {
+        calls += "  " + call + "\n";
+        break;
+      }
+      before = blocks_text(blocks);
+      calls += fmt::format("  if (block < {}) return {}\n", before, call);
+    }
+    result_.text = comment_ + functions_;
+    result_.text += fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n@KERNEL@({}) {{\n", threads_,
+                                fmt::format("{}", fmt::join(declared_, ",\n         ")));
+    result_.text += "  const int block = blockIdx.x;\n" + calls + "}\n";
+    result_.grid[0] = blocks;
+    result_.block = {threads_, 1, 1};
+    result_.schedule = "side_by_side";
+    return std::move(result_);
+  }
+
+ private:
+  // A number, or a parameter that the host part works out.
+  std::string blocks_text(const IndexExpr& blocks) {
+    if (const auto number = blocks.as_constant()) return std::to_string(*number);
+    KernelParameter p{.kind = KernelParameter::Kind::kSize, .name = "blocks", .size = blocks};
+    return name_of(p, "const int ");
+  }
+
+  // Equal arguments are one parameter.
+  std::string name_of(KernelParameter p, const std::string& declaration) {
+    for (std::size_t i = 0; i < result_.parameters.size(); ++i) {
+      const KernelParameter& there = result_.parameters[i];
+      const bool same_value = p.kind == KernelParameter::Kind::kTensor ? there.value == p.value : there.size == p.size;
+      if (there.kind == p.kind && same_value && there.bits == p.bits && there.written == p.written) return there.name;
+    }
+    p.name = names_.take(p.name);
+    declared_.push_back(declaration + p.name);
+    result_.parameters.push_back(p);
+    return p.name;
+  }
+
+  // The function of a source, written when first asked for.
+  std::string function_of(const KernelSource& source) {
+    const auto [it, fresh] = made_.try_emplace(&source, fmt::format("@KERNEL@_part_{}", made_.size()));
+    if (!fresh) return it->second;
+    comment_ += source.comment;
+    functions_ += fmt::format("static __device__ __forceinline__ void {}(const int block", it->second);
+    for (std::size_t i = 0; i < source.parameters.size(); ++i)
+      functions_ += ",\n         " + source.declarations[i] + source.parameters[i].name;
+    functions_ += ") {\n";
+    if (source.block[0] < threads_) functions_ += fmt::format("  if (threadIdx.x >= {}) return;\n", source.block[0]);
+    functions_ += with_block_variable(source.body) + "}\n\n";
+    result_.prelude.insert(source.prelude.begin(), source.prelude.end());
+    return it->second;
+  }
+
+  std::span<const KernelPart> parts_;
+  int threads_ = 0;
+  UniqueNames names_;
+  KernelSource result_;
+  std::vector<std::string> declared_;
+  std::map<const KernelSource*, std::string> made_;
+  std::string comment_, functions_;
+};
+
+}  // namespace
+
+bool can_be_part(const KernelSource& source) {
+  const auto plain = [](const KernelParameter& p) { return p.kind != KernelParameter::Kind::kWorkspace; };
+  return source.tabled.empty() && source.dynamic_shared.is(0) && source.cluster == std::array<int, 3>{1, 1, 1} &&
+         source.block[1] == 1 && source.block[2] == 1 && source.grid[1].is(1) && source.grid[2].is(1) &&
+         !source.body.empty() && std::ranges::all_of(source.parameters, plain);
+}
+
+std::optional<KernelSource> side_by_side(std::span<const KernelPart> parts, const std::string& name) {
+  KernelSource source = SideBySide(parts).combine();
+  if (parameter_bytes(source.parameters) > static_cast<std::size_t>(kMaxParameterBytes)) return std::nullopt;
+  source.name = name;
+  return source;
+}
+
+}  // namespace fusec

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <array>
+
+#include "analysis/group_graph.h"
+#include "transforms/merge_groups.h"
+#include "transforms/merge_trial.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::uint8_t kPhase = 4;
+constexpr std::size_t kMostReaders = 16;       // of a value: groups further on are no siblings
+constexpr std::size_t kMostOpen = 4;           // groups that may take more in, at a time
+constexpr std::int64_t kSmallBytes = 8 << 20;  // what takes about as long as a launch
+
+class SiblingMerger {
+ public:
+  SiblingMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan) {}
+
+  void run() {
+    const std::vector<GroupId> order = groups_.order();
+    for (const GroupId g : order)
+      if (groups_.alive(g) && trial_.open(g)) merge_readers_of(g);
+    std::vector<GroupId> taking;
+    for (const GroupId g : groups_.order()) {
+      if (!trial_.open(g) || groups_.nodes(g).empty()) continue;
+      put_beside(g, taking);
+    }
+    if (changed_) groups_.write_to(plan_, kinds_);
+  }
+
+ private:
+  // Groups that read what this one reads, as one kernel that reads it once.
+  void merge_readers_of(GroupId g) {
+    for (const NodeId n : std::vector<NodeId>(groups_.nodes(g).begin(), groups_.nodes(g).end())) {
+      for (const ValueId v : groups_.graph().nodes[n].inputs) {
+        if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
+        const auto users = groups_.uses().of(v);
+        if (users.size() < 2) continue;
+        for (std::size_t i = 0; i < std::min(users.size(), kMostReaders); ++i) {
+          const GroupId other = groups_.group_of(users[i]);
+          if (!groups_.alive(g) || other == g || !groups_.is_before(other, g) || !trial_.open(other)) continue;
+          if (trial_.bytes(g) == 0 || trial_.bytes(other) == 0) continue;  // nothing but views
+          if (trial_.ask(std::array{other, g}) == FusionRule::kJoined) join(other, g);
+        }
+      }
+    }
+  }
+
+  void put_beside(GroupId g, std::vector<GroupId>& taking) {
+    if (!may_wait(g)) return;
+    for (GroupId& other : taking) {
+      if (reads(g, other)) continue;
+      if (trial_.ask_beside(other, g) != FusionRule::kJoined || !join(other, g)) continue;
+      other = g;
+      return;
+    }
+    taking.push_back(g);
+    if (taking.size() > kMostOpen) taking.erase(taking.begin());
+  }
+
+  // A group that waits for another one keeps memory alive: small, or of the model's arguments and results alone.
+  bool may_wait(GroupId g) {
+    if (trial_.bytes(g) <= kSmallBytes) return true;
+    const std::vector<ValueId> outputs = groups_.outputs_of(groups_.nodes(g));
+    return groups_.producers(g).empty() &&
+           std::ranges::all_of(outputs, [&](ValueId v) { return groups_.is_output(v); });
+  }
+
+  bool reads(GroupId g, GroupId other) const {
+    const std::vector<GroupId> producers = groups_.producers(g);
+    return std::ranges::find(producers, other) != producers.end();
+  }
+
+  bool join(GroupId earlier, GroupId g) {
+    const NodeId last = groups_.nodes(earlier).back(), meeting = groups_.nodes(g).back();
+    if (!groups_.contract(std::array{earlier, g})) return false;
+    plan_.decisions[last] = {.meeting = meeting, .rule = FusionRule::kJoined, .phase = kPhase};
+    changed_ = true;
+    return true;
+  }
+
+  FusionPlan& plan_;
+  std::span<const OpPattern> kinds_;
+  GroupGraph groups_;
+  MergeTrial trial_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan) {
+  SiblingMerger(graph, kinds, plan).run();
+}
+
+}  // namespace fusec
