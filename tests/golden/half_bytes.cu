@@ -18,15 +18,13 @@
 //       reads  0 B; writes put 9 B
 //   half_bytes_8_amax
 //       reads x 9 B; writes most 1 B
-//   half_bytes_9_cast
-//       reads x 9 B; writes plain 9 B
-//   half_bytes_10_cast
-//       reads news 6 B; writes plain_news 6 B
-//   half_bytes_11_index_put
+//   half_bytes_9_cast_cast
+//       reads x, news 15 B; writes plain, plain_news 15 B
+//   half_bytes_10_index_put
 //       reads plain 9 B; writes  0 B
-//   half_bytes_12_index_put
+//   half_bytes_11_index_put
 //       reads rows, plain_news 22 B; writes  0 B
-//   half_bytes_13_index_put
+//   half_bytes_12_index_put
 //       reads  0 B; writes plain_put 9 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
@@ -290,12 +288,15 @@ half_bytes_8_amax(const int4_pair* __restrict__ x, int4_pair* __restrict__ most)
   most[t] = (unsigned char)pair;
 }
 
-// ---- half_bytes_9_cast -----------------------------------------------------------------------------------
+// ---- half_bytes_9_cast_cast ------------------------------------------------------------------------------
 // plain = cast(x)
 // writes plain: uint4[3, 6]
-extern "C" __global__ void __launch_bounds__(256)
-half_bytes_9_cast(const int4_pair* __restrict__ x, uint4_pair* __restrict__ plain) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+// plain_news = cast(news)
+// writes plain_news: uint4[2, 6]
+static __device__ __forceinline__ void half_bytes_9_cast_cast_part_0(const int block,
+         const int4_pair* __restrict__ x,
+         uint4_pair* __restrict__ plain) {
+  const int t = block * 256 + threadIdx.x;
   if (t >= 9) return;
   unsigned pair = 0;
 #pragma unroll
@@ -308,12 +309,10 @@ half_bytes_9_cast(const int4_pair* __restrict__ x, uint4_pair* __restrict__ plai
   plain[t] = (unsigned char)pair;
 }
 
-// ---- half_bytes_10_cast ----------------------------------------------------------------------------------
-// plain_news = cast(news)
-// writes plain_news: uint4[2, 6]
-extern "C" __global__ void __launch_bounds__(256)
-half_bytes_10_cast(const int4_pair* __restrict__ news, uint4_pair* __restrict__ plain_news) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+static __device__ __forceinline__ void half_bytes_9_cast_cast_part_1(const int block,
+         const int4_pair* __restrict__ news,
+         uint4_pair* __restrict__ plain_news) {
+  const int t = block * 256 + threadIdx.x;
   if (t >= 6) return;
   unsigned pair = 0;
 #pragma unroll
@@ -326,19 +325,29 @@ half_bytes_10_cast(const int4_pair* __restrict__ news, uint4_pair* __restrict__ 
   plain_news[t] = (unsigned char)pair;
 }
 
-// ---- half_bytes_11_index_put -----------------------------------------------------------------------------
+extern "C" __global__ void __launch_bounds__(256)
+half_bytes_9_cast_cast(const int4_pair* __restrict__ x,
+         uint4_pair* __restrict__ plain,
+         const int4_pair* __restrict__ news,
+         uint4_pair* __restrict__ plain_news) {
+  const int block = blockIdx.x;
+  if (block < 1) return half_bytes_9_cast_cast_part_0(block, x, plain);
+  half_bytes_9_cast_cast_part_1(block - 1, news, plain_news);
+}
+
+// ---- half_bytes_10_index_put -----------------------------------------------------------------------------
 // plain_put = index_put(plain, plain_news, rows)
 extern "C" __global__ void __launch_bounds__(256)
-half_bytes_11_index_put(const uint4_pair* __restrict__ plain, unsigned char* __restrict__ codes) {
+half_bytes_10_index_put(const uint4_pair* __restrict__ plain, unsigned char* __restrict__ codes) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 18) return;
   codes[t] = nibble(plain, t);
 }
 
-// ---- half_bytes_12_index_put -----------------------------------------------------------------------------
+// ---- half_bytes_11_index_put -----------------------------------------------------------------------------
 // plain_put = index_put(plain, plain_news, rows)
 extern "C" __global__ void __launch_bounds__(256)
-half_bytes_12_index_put(const long long* __restrict__ rows, const uint4_pair* __restrict__ plain_news,
+half_bytes_11_index_put(const long long* __restrict__ rows, const uint4_pair* __restrict__ plain_news,
          unsigned char* __restrict__ codes) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 6) return;
@@ -350,10 +359,10 @@ half_bytes_12_index_put(const long long* __restrict__ rows, const uint4_pair* __
   }
 }
 
-// ---- half_bytes_13_index_put -----------------------------------------------------------------------------
+// ---- half_bytes_12_index_put -----------------------------------------------------------------------------
 // plain_put = index_put(plain, plain_news, rows)
 extern "C" __global__ void __launch_bounds__(256)
-half_bytes_13_index_put(uint4_pair* __restrict__ plain_put, unsigned char* __restrict__ codes) {
+half_bytes_12_index_put(uint4_pair* __restrict__ plain_put, unsigned char* __restrict__ codes) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 9) return;
   plain_put[t] = codes[2 * t] | codes[2 * t + 1] << 4;
@@ -540,30 +549,27 @@ cudaError_t half_bytes_launch(half_bytes_context* ctx, const half_bytes_args* ar
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->most));
   if (status != cudaSuccess) return complain(ctx, status, "half_bytes_8_amax could not be launched");
-  // plain
-  status = launch(reinterpret_cast<const void*>(half_bytes_9_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  // plain, plain_news
+  status = launch(reinterpret_cast<const void*>(half_bytes_9_cast_cast), 2, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_9_cast could not be launched");
-  // plain_news
-  status = launch(reinterpret_cast<const void*>(half_bytes_10_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<void*>(static_cast<void*>(work)),
                   static_cast<const void*>(args->news),
                   static_cast<void*>(static_cast<void*>(work + (256))));
-  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_10_cast could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_9_cast_cast could not be launched");
   // plain_put
-  status = launch(reinterpret_cast<const void*>(half_bytes_11_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(half_bytes_10_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(static_cast<void*>(work + (512))));
-  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_11_index_put could not be launched");
-  status = launch(reinterpret_cast<const void*>(half_bytes_12_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_10_index_put could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_11_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->rows),
                   static_cast<const void*>(static_cast<void*>(work + (256))),
                   static_cast<void*>(static_cast<void*>(work + (512))));
-  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_12_index_put could not be launched");
-  status = launch(reinterpret_cast<const void*>(half_bytes_13_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_11_index_put could not be launched");
+  status = launch(reinterpret_cast<const void*>(half_bytes_12_index_put), 1, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<void*>(args->plain_put),
                   static_cast<void*>(static_cast<void*>(work + (512))));
-  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_13_index_put could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "half_bytes_12_index_put could not be launched");
   return cudaSuccess;
 }
 

@@ -1,9 +1,7 @@
 // Made by fusec from "outputs_and_aliases" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   outputs_and_aliases_0_mul_add_mul_sub
-//       reads momentum, gradient, weight 432 B; writes momentum_next, weight_next 288 B
-//   outputs_and_aliases_1_vector_norm
-//       reads gradient 144 B; writes norm 4 B
+//   outputs_and_aliases_0_mul_add_mul_sub_and_1_more
+//       reads gradient, momentum, weight 432 B; writes momentum_next, weight_next, norm 292 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -11,6 +9,59 @@ namespace {
 #if defined(__NVCC__) || defined(__CUDACC_RTC__)
 #pragma nv_diag_suppress 177
 #endif
+
+// A value from the lane `mask` away.
+template <class T>
+__device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+__device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
+}
+
+// Every lane gets the result; the order of combination is fixed.
+template <class Combine, class T>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = 16; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
+
+// Every thread of the block gets the result; kThreads is a multiple of 32.
+template <int kThreads, class Combine, class T>
+__device__ __forceinline__ T block_reduce(T value, Combine combine) {
+  __shared__ T partial[kThreads / 32];
+  value = warp_reduce(value, combine);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  __syncthreads();
+  T result = partial[0];
+#pragma unroll
+  for (int warp = 1; warp < kThreads / 32; ++warp) result = combine(result, partial[warp]);
+  __syncthreads();
+  return result;
+}
+
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
 
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
@@ -67,51 +118,50 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- outputs_and_aliases_0_mul_add_mul_sub ---------------------------------------------------------------
+// ---- outputs_and_aliases_0_mul_add_mul_sub_and_1_more ----------------------------------------------------
 // decayed = mul(momentum)
 // momentum_next = add(decayed, gradient)
 // step = mul(momentum_next)
 // weight_next = sub(weight, step)
+// norm = vector_norm(gradient)
 // writes momentum_next: float32[9, 4]
 // writes weight_next: float32[9, 4]
-extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_0_mul_add_mul_sub(const float* __restrict__ momentum, const float* __restrict__ gradient,
-         const float* __restrict__ weight, float* __restrict__ momentum_next, float* __restrict__ weight_next) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 9) return;
-  const Words<4> momentum_w = load_words<4>(momentum + (t * 4));
-  const Words<4> gradient_w = load_words<4>(gradient + (t * 4));
-  const Words<4> weight_w = load_words<4>(weight + (t * 4));
-  Words<4> momentum_next_w = {};
-  Words<4> weight_next_w = {};
-#pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    const float decayed = __uint_as_float(element<32>(momentum_w, e)) * 0.9f;
-    const float momentum_next_2 = decayed + __uint_as_float(element<32>(gradient_w, e));
-    const float step = momentum_next_2 * 0.01f;
-    put_element<32>(momentum_next_w, e, __float_as_uint(momentum_next_2));
-    put_element<32>(weight_next_w, e, __float_as_uint(__uint_as_float(element<32>(weight_w, e)) - step));
-  }
-  store_words(momentum_next + (t * 4), momentum_next_w);
-  store_words(weight_next + (t * 4), weight_next_w);
-}
-
-// ---- outputs_and_aliases_1_vector_norm -------------------------------------------------------------------
-// norm = vector_norm(gradient)
 // writes norm: float32[]
-extern "C" __global__ void __launch_bounds__(256)
-outputs_and_aliases_1_vector_norm(const float* __restrict__ gradient, float* __restrict__ norm_v) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 1) return;
+extern "C" __global__ void __launch_bounds__(64)
+outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradient, const float* __restrict__ momentum,
+         const float* __restrict__ weight, float* __restrict__ momentum_next, float* __restrict__ weight_next,
+         float* __restrict__ norm_v) {
+  const int lane = threadIdx.x;
   float row_sum = 0.0f;
-  for (int k = 0; k < 9; ++k) {
+  for (int k = lane; k < 9; k += 64) {
+    const Words<4> gradient_w = load_words<4>(gradient + (k * 4));
 #pragma unroll
-    for (int k_2 = 0; k_2 < 4; ++k_2) {
-      const float gradient_v = gradient[k * 4 + k_2];
+    for (int e = 0; e < 4; ++e) {
+      const float gradient_v = __uint_as_float(element<32>(gradient_w, e));
       row_sum += gradient_v * gradient_v;
     }
   }
-  norm_v[0] = sqrtf(row_sum);
+  row_sum = block_reduce<64>(row_sum, Sum{});
+  if (lane == 0) {
+    norm_v[0] = sqrtf(row_sum);
+  }
+  for (int j = lane; j < 9; j += 64) {
+    const Words<4> momentum_w = load_words<4>(momentum + (j * 4));
+    const Words<4> gradient_w_2 = load_words<4>(gradient + (j * 4));
+    const Words<4> weight_w = load_words<4>(weight + (j * 4));
+    Words<4> momentum_next_w = {};
+    Words<4> weight_next_w = {};
+#pragma unroll
+    for (int e_2 = 0; e_2 < 4; ++e_2) {
+      const float decayed = __uint_as_float(element<32>(momentum_w, e_2)) * 0.9f;
+      const float momentum_next_2 = decayed + __uint_as_float(element<32>(gradient_w_2, e_2));
+      const float step = momentum_next_2 * 0.01f;
+      put_element<32>(momentum_next_w, e_2, __float_as_uint(momentum_next_2));
+      put_element<32>(weight_next_w, e_2, __float_as_uint(__uint_as_float(element<32>(weight_w, e_2)) - step));
+    }
+    store_words(momentum_next + (j * 4), momentum_next_w);
+    store_words(weight_next + (j * 4), weight_next_w);
+  }
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -250,19 +300,15 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // decayed, momentum_next, step, weight_next
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_0_mul_add_mul_sub), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->momentum),
+  // decayed, momentum_next, step, weight_next, norm
+  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_0_mul_add_mul_sub_and_1_more), 1, 1, 1, dim3(64, 1, 1), 0, stream,
                   static_cast<const void*>(args->gradient),
+                  static_cast<const void*>(args->momentum),
                   static_cast<const void*>(args->weight),
                   static_cast<void*>(static_cast<void*>(work)),
-                  static_cast<void*>(static_cast<void*>(work + (256))));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add_mul_sub could not be launched");
-  // norm
-  status = launch(reinterpret_cast<const void*>(outputs_and_aliases_1_vector_norm), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->gradient),
+                  static_cast<void*>(static_cast<void*>(work + (256))),
                   static_cast<void*>(args->norm_v));
-  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_1_vector_norm could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add_mul_sub_and_1_more could not be launched");
   status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   status = cudaMemcpyAsync(static_cast<void*>(work + (512)), args->front, size_t(10), cudaMemcpyDeviceToDevice, stream);

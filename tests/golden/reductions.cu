@@ -1,13 +1,9 @@
 // Made by fusec from "reductions" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   reductions_0_mul_sum_sqrt_v
-//       reads x 3000 B; writes root 60 B
-//   reductions_1_amax
-//       reads x 3000 B; writes peak 600 B
-//   reductions_2_sub_argmin
+//   reductions_0_mul_sum_sqrt_v_amax_and_1_more
+//       reads x 3000 B; writes root, peak, everything 664 B
+//   reductions_1_sub_argmin
 //       reads x, peak 3600 B; writes where_least 120 B
-//   reductions_3_mean
-//       reads x 3000 B; writes everything 4 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -164,15 +160,20 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- reductions_0_mul_sum_sqrt_v -------------------------------------------------------------------------
+// ---- reductions_0_mul_sum_sqrt_v_amax_and_1_more ---------------------------------------------------------
 // squares = mul(x, x)
 // energy = sum(squares)
 // root = sqrt(energy)
 // writes root: float32[3, 5]
-extern "C" __global__ void __launch_bounds__(256)
-reductions_0_mul_sum_sqrt_v(const float* __restrict__ x, float* __restrict__ root) {
+// peak = amax(x)
+// writes peak: float32[3, 1, 50]
+// everything = mean(x)
+// writes everything: float32[]
+static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_0(const int block,
+         const float* __restrict__ x,
+         float* __restrict__ root) {
   const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  const int row = block * 8 + threadIdx.x / 32;
   if (row >= 15) return;
   const int j = row % 5;
   const int rest = row / 5;
@@ -191,12 +192,10 @@ reductions_0_mul_sum_sqrt_v(const float* __restrict__ x, float* __restrict__ roo
   }
 }
 
-// ---- reductions_1_amax -----------------------------------------------------------------------------------
-// peak = amax(x)
-// writes peak: float32[3, 1, 50]
-extern "C" __global__ void __launch_bounds__(256)
-reductions_1_amax(const float* __restrict__ x, float* __restrict__ peak) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_1(const int block,
+         const float* __restrict__ x,
+         float* __restrict__ peak) {
+  const int t = block * 256 + threadIdx.x;
   if (t >= 150) return;
   const int l = t % 50;
   const int rest = t / 50;
@@ -207,12 +206,41 @@ reductions_1_amax(const float* __restrict__ x, float* __restrict__ peak) {
   peak[rest * 50 + 0 * 50 + l] = peak_2;
 }
 
-// ---- reductions_2_sub_argmin -----------------------------------------------------------------------------
+static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_2(const int block,
+         const float* __restrict__ x,
+         float* __restrict__ everything) {
+  const int lane = threadIdx.x;
+  float row_sum = 0.0f;
+  for (int k = lane; k < 375; k += 256) {
+    const Words<2> x_w = load_words<2>(x + (k * 2));
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      row_sum += __uint_as_float(element<32>(x_w, e));
+    }
+  }
+  row_sum = block_reduce<256>(row_sum, Sum{});
+  if (lane == 0) {
+    everything[0] = row_sum / 750.0f;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+reductions_0_mul_sum_sqrt_v_amax_and_1_more(const float* __restrict__ x,
+         float* __restrict__ root,
+         float* __restrict__ peak,
+         float* __restrict__ everything) {
+  const int block = blockIdx.x;
+  if (block < 2) return reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_0(block, x, root);
+  if (block < 3) return reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_1(block - 2, x, peak);
+  reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_2(block - 3, x, everything);
+}
+
+// ---- reductions_1_sub_argmin -----------------------------------------------------------------------------
 // centred = sub(x, peak)
 // where_least = argmin(centred)
 // writes where_least: int64[3, 5]
 extern "C" __global__ void __launch_bounds__(256)
-reductions_2_sub_argmin(const float* __restrict__ x, const float* __restrict__ peak, long long* __restrict__ where_least) {
+reductions_1_sub_argmin(const float* __restrict__ x, const float* __restrict__ peak, long long* __restrict__ where_least) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= 15) return;
@@ -230,26 +258,6 @@ reductions_2_sub_argmin(const float* __restrict__ x, const float* __restrict__ p
   where_least_2 = warp_reduce(where_least_2, FirstMinimum{});
   if (lane == 0) {
     where_least[rest * 5 + j] = where_least_2.position;
-  }
-}
-
-// ---- reductions_3_mean -----------------------------------------------------------------------------------
-// everything = mean(x)
-// writes everything: float32[]
-extern "C" __global__ void __launch_bounds__(256)
-reductions_3_mean(const float* __restrict__ x, float* __restrict__ everything) {
-  const int lane = threadIdx.x;
-  float row_sum = 0.0f;
-  for (int k = lane; k < 375; k += 256) {
-    const Words<2> x_w = load_words<2>(x + (k * 2));
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      row_sum += __uint_as_float(element<32>(x_w, e));
-    }
-  }
-  row_sum = block_reduce<256>(row_sum, Sum{});
-  if (lane == 0) {
-    everything[0] = row_sum / 750.0f;
   }
 }
 
@@ -356,27 +364,19 @@ cudaError_t reductions_launch(reductions_context* ctx, const reductions_args* ar
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // squares, energy, root
-  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+  // squares, energy, root, peak, everything
+  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v_amax_and_1_more), 4, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
-                  static_cast<void*>(args->root));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum_sqrt_v could not be launched");
-  // peak
-  status = launch(reinterpret_cast<const void*>(reductions_1_amax), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->x),
-                  static_cast<void*>(static_cast<void*>(work)));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_1_amax could not be launched");
+                  static_cast<void*>(args->root),
+                  static_cast<void*>(static_cast<void*>(work)),
+                  static_cast<void*>(args->everything));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum_sqrt_v_amax_and_1_more could not be launched");
   // centred, where_least
-  status = launch(reinterpret_cast<const void*>(reductions_2_sub_argmin), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(reductions_1_sub_argmin), 2, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->where_least));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_2_sub_argmin could not be launched");
-  // everything
-  status = launch(reinterpret_cast<const void*>(reductions_3_mean), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->x),
-                  static_cast<void*>(args->everything));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_3_mean could not be launched");
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_1_sub_argmin could not be launched");
   return cudaSuccess;
 }
 

@@ -2,10 +2,8 @@
 //
 //   symbols_0_add
 //       reads x, positions 1280 B; writes placed 960 B
-//   symbols_1_relu_div
-//       reads flat 960 B; writes averaged 960 B
-//   symbols_2_slice_tanh_v
-//       reads placed 960 B; writes last_tanh 96 B
+//   symbols_1_relu_div_slice_tanh_v
+//       reads flat, placed 1920 B; writes averaged, last_tanh 1056 B
 //
 // Sizes are at batch = 3, tokens = 10.
 
@@ -97,13 +95,19 @@ symbols_0_add(const float* __restrict__ x, const float* __restrict__ positions, 
   store_words(placed + (tokens * rest * 8 + j * 4), placed_w);
 }
 
-// ---- symbols_1_relu_div ----------------------------------------------------------------------------------
+// ---- symbols_1_relu_div_slice_tanh_v ---------------------------------------------------------------------
 // active = relu(flat)
 // averaged = div(active)
 // writes averaged: float32[batch*tokens, 8]
-extern "C" __global__ void __launch_bounds__(256)
-symbols_1_relu_div(const float* __restrict__ flat, float* __restrict__ averaged, const int batch, const int tokens) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+// last = slice(placed)
+// last_tanh = tanh(last)
+// writes last_tanh: float32[batch, 1, 8]
+static __device__ __forceinline__ void symbols_1_relu_div_slice_tanh_v_part_0(const int block,
+         const float* __restrict__ flat,
+         float* __restrict__ averaged,
+         const int batch,
+         const int tokens) {
+  const int t = block * 256 + threadIdx.x;
   if (t >= (batch * tokens * 2)) return;
   const Words<4> flat_w = load_words<4>(flat + (t * 4));
   Words<4> averaged_w = {};
@@ -116,13 +120,12 @@ symbols_1_relu_div(const float* __restrict__ flat, float* __restrict__ averaged,
   store_words(averaged + (t * 4), averaged_w);
 }
 
-// ---- symbols_2_slice_tanh_v ------------------------------------------------------------------------------
-// last = slice(placed)
-// last_tanh = tanh(last)
-// writes last_tanh: float32[batch, 1, 8]
-extern "C" __global__ void __launch_bounds__(256)
-symbols_2_slice_tanh_v(const float* __restrict__ placed, float* __restrict__ last_tanh, const int batch, const int tokens) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+static __device__ __forceinline__ void symbols_1_relu_div_slice_tanh_v_part_1(const int block,
+         const float* __restrict__ placed,
+         float* __restrict__ last_tanh,
+         const int batch,
+         const int tokens) {
+  const int t = block * 256 + threadIdx.x;
   if (t >= (batch * 2)) return;
   const int j = t % 2;
   const int rest = t / 2;
@@ -133,6 +136,19 @@ symbols_2_slice_tanh_v(const float* __restrict__ placed, float* __restrict__ las
     put_element<32>(last_tanh_w, e, __float_as_uint(tanhf(__uint_as_float(element<32>(placed_w, e)))));
   }
   store_words(last_tanh + (rest * 8 + j * 4), last_tanh_w);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+symbols_1_relu_div_slice_tanh_v(const float* __restrict__ flat,
+         float* __restrict__ averaged,
+         const int batch,
+         const int tokens,
+         const int blocks,
+         const float* __restrict__ placed,
+         float* __restrict__ last_tanh) {
+  const int block = blockIdx.x;
+  if (block < blocks) return symbols_1_relu_div_slice_tanh_v_part_0(block, flat, averaged, batch, tokens);
+  symbols_1_relu_div_slice_tanh_v_part_1(block - blocks, placed, last_tanh, batch, tokens);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -256,20 +272,16 @@ cudaError_t symbols_launch(symbols_context* ctx, const symbols_args* args, const
                   static_cast<int>(n.batch),
                   static_cast<int>(n.tokens));
   if (status != cudaSuccess) return complain(ctx, status, "symbols_0_add could not be launched");
-  // flat, active, averaged
-  status = launch(reinterpret_cast<const void*>(symbols_1_relu_div), floor_div(2 * n.batch * n.tokens + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+  // flat, active, averaged, last, last_tanh
+  status = launch(reinterpret_cast<const void*>(symbols_1_relu_div_slice_tanh_v), floor_div(2 * n.batch * n.tokens + 255, 256) + floor_div(2 * n.batch + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->averaged),
                   static_cast<int>(n.batch),
-                  static_cast<int>(n.tokens));
-  if (status != cudaSuccess) return complain(ctx, status, "symbols_1_relu_div could not be launched");
-  // last, last_tanh
-  status = launch(reinterpret_cast<const void*>(symbols_2_slice_tanh_v), floor_div(2 * n.batch + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<int>(n.tokens),
+                  static_cast<int>(floor_div(2 * n.batch * n.tokens + 255, 256)),
                   static_cast<const void*>(static_cast<void*>(work)),
-                  static_cast<void*>(args->last_tanh),
-                  static_cast<int>(n.batch),
-                  static_cast<int>(n.tokens));
-  if (status != cudaSuccess) return complain(ctx, status, "symbols_2_slice_tanh_v could not be launched");
+                  static_cast<void*>(args->last_tanh));
+  if (status != cudaSuccess) return complain(ctx, status, "symbols_1_relu_div_slice_tanh_v could not be launched");
   return cudaSuccess;
 }
 
