@@ -128,6 +128,40 @@ Obstacle obstacle_of_plan(const FusionPlan& plan, NodeId from, NodeId to) {
   return obstacle;
 }
 
+// The phases after the three ask the lowering, and leave what it said with the last node of a group that stayed apart.
+constexpr std::uint8_t kFirstMergingPhase = 3;
+
+const FusionDecision* refused_merge(const FusionPlan& plan, GroupId g) {
+  const FusionDecision& decision = plan.decisions[plan.groups[g].nodes.back()];
+  return decision.phase >= kFirstMergingPhase && decision.rule != FusionRule::kJoined ? &decision : nullptr;
+}
+
+std::string change_for_merge(FusionRule rule) {
+  if (rule == FusionRule::kTooManyNodes) return "a larger --max-fused-ops";
+  if (rule == FusionRule::kTooManyArguments) return "a larger --max-args";
+  return "";
+}
+
+// Where each group on the way from one of these groups to the next was refused by a later phase; empty where the three
+// phases have the say about some of them.
+std::vector<Obstacle> refused_merges(const FusionPlan& plan, const std::vector<GroupId>& groups, Traffic& traffic) {
+  std::vector<Obstacle> obstacles;
+  for (std::size_t i = 1; i < groups.size(); ++i) {
+    if (groups[i - 1] == groups[i]) continue;
+    const FusionDecision* refused = refused_merge(plan, groups[i - 1]);
+    if (refused == nullptr) return {};
+    Obstacle& obstacle = obstacles.emplace_back(Obstacle{.from = plan.groups[groups[i - 1]].nodes.back(),
+                                                         .to = refused->meeting,
+                                                         .rule = refused->rule,
+                                                         .phase = refused->phase,
+                                                         .blocker = refused->blocker,
+                                                         .would_allow = change_for_merge(refused->rule)});
+    if (obstacle.to != kNone)
+      obstacle.bytes_saved = traffic.saved_by_joining({groups[i - 1], plan.group_of[obstacle.to]});
+  }
+  return obstacles;
+}
+
 bool is_of_partitioner(const FusionPlan& plan, NodeId n) {
   return plan.strategy != Strategy::kUnfused && plan.decisions[n].rule != FusionRule::kGivenPlan;
 }
@@ -165,7 +199,8 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
     return answer;
   }
   Traffic traffic(graph, plan);
-  if (is_of_partitioner(plan, answer.nodes.front())) {
+  answer.obstacles = refused_merges(plan, groups, traffic);
+  if (answer.obstacles.empty() && is_of_partitioner(plan, answer.nodes.front())) {
     FusionTrial trial(graph, kinds, plan);
     std::vector<Vertex> vertices;
     for (const NodeId n : answer.nodes) vertices.push_back(trial.vertex_of(n));
@@ -217,7 +252,12 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
       const Obstacle by_plan = obstacle_of_plan(plan, from, to);
       LedgerEntry entry{.from = from, .to = to, .rule = by_plan.rule, .would_allow = by_plan.would_allow};
       entry.bytes_saved = traffic.of_edge(v, plan.group_of[to]);
-      if (trial) {
+      if (const FusionDecision* refused = refused_merge(plan, plan.group_of[from])) {
+        entry.rule = refused->rule;
+        entry.phase = refused->phase;
+        entry.blocker = refused->blocker;
+        entry.would_allow = change_for_merge(refused->rule);
+      } else if (trial) {
         const Vertex leader = trial->result().root[trial->vertex_of(from)];
         if (!known.contains(leader)) known.emplace(leader, trial->obstacle_of(leader, precise));
         const VertexObstacle& obstacle = known.at(leader);
