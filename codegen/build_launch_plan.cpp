@@ -199,9 +199,15 @@ class Builder {
       case LoweredStep::Kind::kCollective:
         step.kind = LaunchStep::Kind::kCollective;
         break;
+      case LoweredStep::Kind::kMatrixCall:
+        step.kind = LaunchStep::Kind::kMatrixCall;
+        step.matrix = lowered.matrix;
+        step.bytes = lowered.parameters.at(0).size;
+        break;
     }
     for (const ValueId v : lowered.reads) step.arguments.push_back(buffer_argument(v));
     for (const ValueId v : lowered.writes) step.arguments.push_back(buffer_argument(v));
+    for (const KernelParameter& parameter : lowered.parameters) step.arguments.push_back(argument_of(parameter));
     return step;
   }
 

@@ -37,6 +37,9 @@ std::string header(const Graph& graph, const LaunchPlan& launch, const Target& t
       comment_text(graph.name, 60), target.arch, target.arch);
   std::vector<bool> seen(launch.kernels.size(), false);
   for (const LaunchStep& step : launch.steps) {
+    if (step.kind == LaunchStep::Kind::kMatrixCall)
+      text += fmt::format("//   cublasLtMatmul\n//       reads {}; writes {}\n", value_list(graph, step.reads),
+                          value_list(graph, step.writes));
     if (step.kind != LaunchStep::Kind::kKernel || seen[step.kernel]) continue;
     seen[step.kernel] = true;
     text += fmt::format("//   {}\n//       reads {}; writes {}\n", launch.kernels[step.kernel].name,

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "codegen/emit_collective.h"
 #include "codegen/emit_file.h"
+#include "codegen/emit_matrix_calls.h"
 #include "codegen/host_expression.h"
 #include "codegen/identifiers.h"
 #include "ir/constant_data.h"
@@ -46,6 +48,7 @@ class HostPart {
     for (const ValueId v : launch.results) result_fields_.push_back(names_.take(graph.value(v).name));
     UniqueNames symbol_names;
     for (const Symbol& symbol : graph.symbols) symbols_.push_back(symbol_names.take(symbol.name));
+    matrix_calls_.emplace(graph, launch, [this](const IndexExpr& e) { return sized(e); });
     for (const LaunchStep& step : all_steps())
       if (step.kind == LaunchStep::Kind::kCollective)
         collectives_ = true;
@@ -90,6 +93,7 @@ class HostPart {
     line("#include <cuda_runtime.h>");
     line("#include <stddef.h>");
     line("#include <stdio.h>");
+    if (!matrix_calls_->empty()) line("#include <cublasLt.h>");
     if (collectives_) line("#include <nccl.h>");
     line("");
   }
@@ -97,7 +101,9 @@ class HostPart {
   void types() {
     line("typedef struct {0}_context {0}_context;", m_);
     line("typedef struct {{");
-    line("  void* cublaslt;           // unused: this file calls no cuBLASLt");
+    line("  void* cublaslt;           // {}", matrix_calls_->empty()
+                                                  ? "unused: this file calls no cuBLASLt"
+                                                  : "a cublasLtHandle_t, or null: M_create makes one");
     line("  void* const* nccl_comms;  // {}", collectives_
                                                   ? "one ncclComm_t for each group name: " + shown(group_names_text())
                                                   : "unused: this file calls no NCCL");
@@ -175,10 +181,12 @@ class HostPart {
 
   // What the text below calls, and the context.
   void helpers(const std::string& calling) {
+    out_ += matrix_calls_->types();
     line("struct {}_context {{", m_);
     line("  char error[256];");
     line("  {}_libraries libraries;", m_);
     if (!launch_.embedded.empty()) line("  const void* constants[{}];", launch_.embedded.size());
+    out_ += matrix_calls_->context_fields();
     line("}};");
     line("");
     line("namespace {{");
@@ -205,6 +213,7 @@ class HostPart {
     line("  return status;");
     line("}}");
     line("");
+    out_ += matrix_calls_->functions();
     if (used(" launch(")) {
       line("// Enqueues one kernel; a grid without blocks is nothing to do.");
       line("template <class... Arguments>");
@@ -317,7 +326,14 @@ class HostPart {
     line("");
     line("const char* {0}_error(const {0}_context* ctx) {{ return ctx ? ctx->error : \"no context\"; }}", m_);
     line("");
-    line("void {0}_destroy({0}_context* ctx) {{ delete ctx; }}", m_);
+    if (matrix_calls_->empty()) {
+      line("void {0}_destroy({0}_context* ctx) {{ delete ctx; }}", m_);
+    } else {
+      line("void {0}_destroy({0}_context* ctx) {{", m_);
+      line("  if (ctx) release(ctx);");
+      line("  delete ctx;");
+      line("}}");
+    }
     line("");
     line("}}  // extern \"C\"");
   }
@@ -345,7 +361,9 @@ class HostPart {
             "cudaFuncAttributeMaxDynamicSharedMemorySize, {});",
             launch_.kernels[k].name, most);
     }
+    out_ += matrix_calls_->create();
     line("  if (status != cudaSuccess) {{");
+    if (!matrix_calls_->empty()) line("    release(made);");
     line("    delete made;");
     line("    return status;");
     line("  }}");
@@ -417,7 +435,17 @@ class HostPart {
         return enqueue_external(step);
       case LaunchStep::Kind::kCollective:
         return enqueue_collective(step);
+      case LaunchStep::Kind::kMatrixCall:
+        return enqueue_matrix_call(step);
     }
+  }
+
+  void enqueue_matrix_call(const LaunchStep& step) {
+    MatrixCallOperands operands;
+    for (std::size_t i = 0; i < step.arguments.size(); ++i)
+      operands.pointers.push_back(pointer(step.arguments[i], i >= step.reads.size()));
+    operands.refused = quoted("cuBLASLt refused the product of node " + shown(graph_.value(step.matrix->d.value).name));
+    out_ += matrix_calls_->call(step, operands);
   }
 
   void enqueue_copy(const LaunchStep& step) {
@@ -555,6 +583,7 @@ class HostPart {
   const std::string& m_;
   UniqueNames names_;
   std::vector<std::string> fields_, shapes_, result_fields_, symbols_;
+  std::optional<MatrixCallsText> matrix_calls_;
   bool collectives_ = false, externals_ = false;
   std::string out_;
 };

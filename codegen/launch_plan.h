@@ -2,9 +2,11 @@
 // it, the emulator and the driver run it. Sizes and offsets are expressions over the model's symbols.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "analysis/matrix_call.h"
 #include "codegen/kernel_source.h"
 #include "ir/graph.h"
 #include "ir/symbol_solution.h"
@@ -41,16 +43,18 @@ struct LaunchStep {
     kCopy,        // arguments[0] <- arguments[1], `bytes`
     kExternal,    // a custom op's launcher: arguments are its inputs, then its outputs
     kCollective,  // an NCCL call
+    kMatrixCall,  // a call of cuBLASLt: arguments are what it reads, what it writes, its workspace
   };
   Kind kind = Kind::kKernel;
   std::uint32_t kernel = 0;  // kKernel: index into LaunchPlan::kernels
   std::vector<Argument> arguments;
   std::array<IndexExpr, 3> grid{1, 1, 1};
   IndexExpr dynamic_shared = 0;
-  IndexExpr bytes = 0;                 // kCopy
-  NodeId node = kNone;                 // kExternal, kCollective
-  std::uint32_t group = 0;             // of the plan; kNone: a copy at the end, of none
-  std::vector<ValueId> reads, writes;  // values behind the buffer arguments, for messages and checks
+  IndexExpr bytes = 0;                                 // kCopy; kMatrixCall: of the workspace
+  NodeId node = kNone;                                 // kExternal, kCollective
+  std::shared_ptr<const MatrixCall> matrix = nullptr;  // kMatrixCall
+  std::uint32_t group = 0;                             // of the plan; kNone: a copy at the end, of none
+  std::vector<ValueId> reads, writes;                  // values behind the buffer arguments, for messages and checks
 };
 
 // A value, or scratch memory that the kernels of a group share, in the workspace. The steps during which it is alive

@@ -52,6 +52,32 @@ class PlanLowering {
     }
   }
 
+  // A group that was claimed for a call of cuBLASLt: what stands before the product is views alone. Where it is none
+  // after all (values inside of it have become outputs, for whoever looks for an error), it is a group as others.
+  void add_matrix_call(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
+    MatrixCallAnswer answer = find_matrix_call(graph_, nodes, outputs, target_, options_.round_intermediates);
+    if (!answer.call) return add_group(nodes, outputs, together);
+    plan_.groups.emplace_back();
+    for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs, options_.round_intermediates))
+      if (unit.kind == LoweredUnit::Kind::kAlias) add_alias(unit.value, unit.of);
+    LoweredStep step{.kind = LoweredStep::Kind::kMatrixCall,
+                     .parameters = {{.kind = KernelParameter::Kind::kWorkspace,
+                                     .name = "workspace",
+                                     .size = workspace_bytes_of_matrix_calls(target_)}},
+                     .reads = reads_of(*answer.call),
+                     .writes = writes_of(*answer.call),
+                     .nodes = nodes};
+    for (const ValueId v : step.writes) claim(v);
+    if (nothing_in(answer.call->d.value)) return;
+    if (library_scratch_ == kNone) {
+      library_scratch_ = static_cast<std::uint32_t>(plan_.scratch_bytes.size());
+      plan_.scratch_bytes.push_back(step.parameters[0].size);
+    }
+    step.parameters[0].scratch = library_scratch_;
+    step.matrix = std::make_shared<const MatrixCall>(*std::move(answer.call));
+    steps().push_back(std::move(step));
+  }
+
   LoweredPlan finish() { return std::move(plan_); }
 
  private:
@@ -269,6 +295,7 @@ class PlanLowering {
   std::set<ValueId> claimed_;  // buffers that are an output's
   std::map<std::string, Made> made_;
   std::map<std::string, Part> parts_;
+  std::uint32_t library_scratch_ = kNone;  // one for all calls: they follow one another on a stream
 };
 
 }  // namespace
@@ -276,8 +303,14 @@ class PlanLowering {
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options) {
   PlanLowering lowering(graph, target, options);
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
-  for (std::size_t g = 0; g < plan.groups.size(); ++g)
-    lowering.add_group(plan.groups[g].nodes, interfaces[g].outputs, plan.strategy == Strategy::kFull);
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    const FusionGroup& group = plan.groups[g];
+    const bool together = plan.strategy == Strategy::kFull;
+    if (group.code == GroupCode::kCublasLt)
+      lowering.add_matrix_call(group.nodes, interfaces[g].outputs, together);
+    else
+      lowering.add_group(group.nodes, interfaces[g].outputs, together);
+  }
   return lowering.finish();
 }
 

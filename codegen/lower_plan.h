@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "analysis/matrix_call.h"
 #include "analysis/target.h"
 #include "codegen/emit_options.h"
 #include "codegen/kernel_source.h"
@@ -24,13 +26,15 @@ struct LoweredStep {
     kCopy,        // the bytes of writes[0] become those of reads[0] (same element count and dtype)
     kExternal,    // a custom op's launcher: reads are its tensor operands in order, writes its results
     kCollective,  // all_reduce, all_gather, reduce_scatter: reads[0] -> writes[0]
+    kMatrixCall,  // a product that cuBLASLt computes: `matrix`; its one parameter is the library's workspace
   };
   Kind kind = Kind::kKernel;
-  std::uint32_t kernel = 0;                 // kKernel: index into LoweredPlan::kernels
-  std::vector<KernelParameter> parameters;  // kKernel: those of the kernel, with this step's values
-  NodeId node = kNone;                      // kExternal, kCollective
-  std::vector<ValueId> reads, writes;       // values as the graph has them (not resolved through storage_of), each once
-  std::vector<NodeId> nodes;                // what this step computes, for comments and reports
+  std::uint32_t kernel = 0;                            // kKernel: index into LoweredPlan::kernels
+  std::vector<KernelParameter> parameters;             // kKernel: those of the kernel, with this step's values
+  NodeId node = kNone;                                 // kExternal, kCollective
+  std::shared_ptr<const MatrixCall> matrix = nullptr;  // kMatrixCall
+  std::vector<ValueId> reads, writes;  // values as the graph has them (not resolved through storage_of), each once
+  std::vector<NodeId> nodes;           // what this step computes, for comments and reports
 };
 
 struct LoweredGroup {

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "codegen/emit_matrix_calls.h"
+
 namespace fusec {
 namespace {
 
@@ -100,6 +102,40 @@ class Printer {
     return nullptr;
   }
 
+  Json matrix(const MatrixView& view) const {
+    return {{"tensor", graph_.value(view.value).name},
+            {"dtype", std::string(name(view.dtype))},
+            {"offset", formula(view.offset)},
+            {"rows", formula(view.rows)},
+            {"columns", formula(view.columns)},
+            {"leading", formula(view.leading)},
+            {"batch_stride", formula(view.batch_stride)},
+            {"transposed", view.transposed},
+            {"alignment", view.alignment}};
+  }
+
+  // Column-major, as cuBLASLt has it.
+  Json product(const MatrixCall& call) const {
+    Json out = {{"m", formula(call.m)}, {"n", formula(call.n)}, {"k", formula(call.k)}, {"batch", formula(call.batch)}};
+    out["compute_type"] = compute_type_name(call);
+    out["scale_type"] = scale_type_name(call);
+    out["epilogue"] = epilogue_name(call);
+    out["alpha"] = call.alpha;
+    out["beta"] = call.beta;
+    out["a"] = matrix(call.a);
+    out["b"] = matrix(call.b);
+    if (call.c) out["c"] = matrix(*call.c);
+    out["d"] = matrix(call.d);
+    if (call.bias != kNone)
+      out["bias"] = {{"tensor", graph_.value(call.bias).name},
+                     {"dtype", std::string(name(call.bias_dtype))},
+                     {"offset", formula(call.bias_offset)}};
+    if (call.a_scale != kNone) out["a_scale"] = graph_.value(call.a_scale).name;
+    if (call.b_scale != kNone) out["b_scale"] = graph_.value(call.b_scale).name;
+    if (call.aux != kNone) out["aux"] = graph_.value(call.aux).name;
+    return out;
+  }
+
   Json steps(const std::vector<LaunchStep>& list) const {
     Json out = Json::array();
     for (const LaunchStep& step : list) {
@@ -118,6 +154,11 @@ class Printer {
           break;
         case LaunchStep::Kind::kCollective:
           row["collective"] = graph_.nodes[step.node].name;
+          break;
+        case LaunchStep::Kind::kMatrixCall:
+          row["library"] = "cublaslt";
+          row["workspace_bytes"] = formula(step.bytes);
+          row["product"] = product(*step.matrix);
           break;
       }
       if (step.group < plan_.groups.size()) row["group"] = plan_.groups[step.group].name;

@@ -31,6 +31,8 @@ std::string describe(const DeviceCall& call) {
     case DeviceCall::Kind::kExternal:
       text = fmt::format("{} with extents {}", call.name, fmt::join(call.extents, ","));
       break;
+    case DeviceCall::Kind::kProduct:
+      return to_string(*call.product);
   }
   text += ", arguments";
   for (const std::vector<std::byte>& argument : call.arguments) {
@@ -90,6 +92,18 @@ std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan
             for (const Dim& dim : graph.tensor(v).shape)
               call.extents.push_back(evaluate(dim, [&](Variable s) { return symbols.at(s.id); }));
         break;
+      case LaunchStep::Kind::kMatrixCall: {
+        std::vector<std::uint64_t> addresses;
+        for (const ResolvedArgument& a : step.arguments)
+          addresses.push_back(base(a.buffer, a.index) + static_cast<std::uint64_t>(a.offset));
+        call.kind = DeviceCall::Kind::kProduct;
+        call.product = in_numbers(
+            *step.step->matrix,
+            [&](const IndexExpr& e) { return evaluate(e, [&](Variable s) { return symbols.at(s.id); }); }, addresses,
+            step.bytes);
+        calls.push_back(std::move(call));
+        continue;
+      }
       case LaunchStep::Kind::kCollective:
         throw Error(ErrorKind::kInput, "node \"" + graph.nodes[step.step->node].name + "\" is a collective");
     }

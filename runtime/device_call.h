@@ -6,15 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/matrix_product.h"
 #include "runtime/resolve_steps.h"
 
 namespace fusec {
 
 struct DeviceCall {
-  enum class Kind : std::uint8_t { kKernel, kCopy, kExternal };
+  enum class Kind : std::uint8_t { kKernel, kCopy, kExternal, kProduct };
   Kind kind = Kind::kKernel;
   std::string name;  // kKernel: of the kernel; kExternal: of the launcher
   std::array<std::int64_t, 3> grid{}, block{};
@@ -22,8 +24,9 @@ struct DeviceCall {
   // kKernel: the bytes of each parameter. kCopy: the addresses of target and source. kExternal: the addresses of
   // inputs, then outputs.
   std::vector<std::vector<std::byte>> arguments;
-  std::int64_t bytes = 0;             // kCopy
-  std::vector<std::int64_t> extents;  // kExternal
+  std::int64_t bytes = 0;                               // kCopy
+  std::vector<std::int64_t> extents;                    // kExternal
+  std::optional<MatrixProduct> product = std::nullopt;  // kProduct: all there is
 
   friend bool operator==(const DeviceCall&, const DeviceCall&) = default;
 };

@@ -55,6 +55,8 @@ class Device {
       arena_->begin_step(step.position);
       if (step.kind == LaunchStep::Kind::kCopy)
         copy(step, calls[i]);
+      else if (step.kind == LaunchStep::Kind::kMatrixCall)
+        multiply(step, *calls[i].product, result.findings);
       else
         result.profiles.push_back(launch(step, calls[i]));
     }
@@ -170,6 +172,27 @@ class Device {
     std::memmove(memory_.buffer(to.id).bytes.data() + to.offset, memory_.buffer(from.id).bytes.data() + from.offset,
                  bytes);
     memory_.mark_written(to.id, static_cast<std::size_t>(to.offset), bytes);
+  }
+
+  // In the library's place.
+  void multiply(const ResolvedStep& step, const MatrixProduct& product, std::vector<std::string>& findings) {
+    const auto bytes_at = [&](std::uint64_t address, std::int64_t count, bool written) -> std::span<std::byte> {
+      const auto size = static_cast<std::size_t>(count);
+      for (const ResolvedArgument& a : step.arguments) {
+        const Place place = place_of(a, address_bytes(address));
+        const std::span<std::byte> bytes = memory_.buffer(place.id).bytes;
+        const auto offset = static_cast<std::size_t>(place.offset);
+        if (place.offset < 0 || offset + size > bytes.size()) continue;
+        const auto byte = written ? std::nullopt : memory_.first_unwritten(place.id, offset);
+        if (byte && *byte < offset + size)
+          findings.push_back(fmt::format("a product reads byte {} of \"{}\", which nobody has written", *byte,
+                                         memory_.buffer(place.id).name));
+        if (written) memory_.mark_written(place.id, offset, size);
+        return bytes.subspan(offset, size);
+      }
+      throw InternalError("a product of the launch plan is out of bounds: " + to_string(product));
+    };
+    fusec::multiply(product, bytes_at);
   }
 
   KernelProfile launch(const ResolvedStep& step, const DeviceCall& call) {

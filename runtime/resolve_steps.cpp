@@ -33,8 +33,9 @@ ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_
     for (std::size_t d = 0; d < 3; ++d) r.grid[d] = value(step.grid[d]);
     r.dynamic_shared = value(step.dynamic_shared);
     r.bytes = value(step.bytes);
-    const bool empty = step.kind == LaunchStep::Kind::kCopy
-                           ? r.bytes == 0
+    const bool empty = step.kind == LaunchStep::Kind::kCopy ? r.bytes == 0
+                       : step.kind == LaunchStep::Kind::kMatrixCall
+                           ? value(step.matrix->m) <= 0 || value(step.matrix->n) <= 0 || value(step.matrix->batch) <= 0
                            : std::any_of(r.grid.begin(), r.grid.end(), [](std::int64_t g) { return g <= 0; });
     if (empty) continue;
     for (const Argument& a : step.arguments) {

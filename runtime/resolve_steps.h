@@ -23,7 +23,7 @@ struct ResolvedStep {
   std::uint32_t kernel = 0;
   std::array<std::int64_t, 3> grid{1, 1, 1};
   std::int64_t dynamic_shared = 0;
-  std::int64_t bytes = 0;  // kCopy
+  std::int64_t bytes = 0;  // kCopy; kMatrixCall: of the workspace
   std::vector<ResolvedArgument> arguments;
   const LaunchStep* step = nullptr;
   std::uint32_t position = 0;  // of the step in LaunchPlan::steps

@@ -60,6 +60,9 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   add_repeatable(app, "--no-fuse-node", a.options.no_fuse_nodes, "a node that stays alone");
   add_repeatable(app, "--patterns", a.options.pattern_files, "FILE: further patterns");
   add_repeatable(app, "--disable-pattern", a.options.disabled_patterns, "a pattern that is not tried, or all");
+  app.add_option("--gemm", a.options.gemm, "who multiplies matrices: kernels of our own, cuBLASLt, or the faster")
+      ->check(CLI::IsMember({"builtin", "cublaslt", "auto"}))
+      ->capture_default_str();
   app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
   app.add_flag("--round-intermediates", a.options.round_intermediates,
                "round fused intermediates to their dtypes, contract nothing across nodes");

@@ -10,6 +10,7 @@
 #include "ir/spelling.h"
 #include "transforms/patterns/builtin_patterns.h"
 #include "transforms/patterns/conditions.h"
+#include "transforms/patterns/library_patterns.h"
 #include "transforms/patterns/pattern_text.h"
 
 namespace fusec {
@@ -86,15 +87,29 @@ void disable(const std::vector<std::string>& names, std::vector<FusionPattern>& 
   });
 }
 
-}  // namespace
-
-PatternList pattern_list(const Options& options) {
+std::vector<FusionPattern> all_patterns(const Options& options) {
   std::vector<FusionPattern> patterns;
   for (const std::string& path : options.pattern_files)
     for (FusionPattern& pattern : parse_patterns(file_text(path), path)) patterns.push_back(std::move(pattern));
   for (const PatternText& declared : options.patterns) add_declared(declared, patterns);
   for (FusionPattern& pattern : builtin_patterns()) patterns.push_back(std::move(pattern));
   disable(options.disabled_patterns, patterns);
+  return patterns;
+}
+
+}  // namespace
+
+PatternList pattern_list(const Options& options) {
+  return ordered(all_patterns(options));
+}
+
+PatternList pattern_list(const Options& options, const Target& target) {
+  const std::optional<Gemm> gemm = parse_gemm(options.gemm);
+  if (!gemm)
+    throw Error(ErrorKind::kUsage,
+                {.what = "gemm", .found = in_quotes(options.gemm), .expected = "builtin, cublaslt or auto"});
+  std::vector<FusionPattern> patterns = all_patterns(options);
+  choose_library_patterns(patterns, *gemm, target, options.round_intermediates);
   return ordered(std::move(patterns));
 }
 

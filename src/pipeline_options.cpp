@@ -30,7 +30,7 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   options.max_args = o.max_args;
   options.no_fuse_ops = o.no_fuse_ops;
   options.no_fuse_nodes = o.no_fuse_nodes;
-  options.patterns = pattern_list(o);
+  options.patterns = pattern_list(o, options.target);
   options.plan_text = o.plan;
   options.compile = {o.jobs, o.cache_directory};
   return options;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""compile_models.py FUSEC [--sample=N] [--seed=N] [--nvcc=NVCC] [--only=TEXT] [--jobs=N]
+"""compile_models.py FUSEC [--sample=N] [--seed=N] [--nvcc=NVCC] [--only=TEXT] [--jobs=N] [--gemm=WHO]
 
 Compiles models of tests/corpus/models with `FUSEC MODEL -o out.cu`: each graph (full and tiny) under each strategy for
 each target, NVRTC proving the source. --sample takes that many of these combinations, the same ones for the same seed.
 With --nvcc the emitted files are compiled by nvcc too, host part included (files that differ in comments alone once),
-and every two of them are linked into one program. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when the compiler asked for is
+and every two of them are linked into one program, with the libraries that they call. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when the compiler asked for is
 not there."""
 import argparse, concurrent.futures, hashlib, json, os, random, re, shutil, subprocess, sys, tempfile, threading
 
@@ -45,13 +45,14 @@ def main():
     parser.add_argument("--nvcc", default="")
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--gemm", default="builtin", help="who multiplies matrices; others than builtin: under full alone")
     parser.add_argument("--keep", default="", help="a folder for the emitted files")
     args = parser.parse_args()
     if args.nvcc and not shutil.which(args.nvcc):
         print(f"skipped: no {args.nvcc} here, so emitted files are not compiled with their host part")
         sys.exit(77)
 
-    cases = combinations(args.only)
+    cases = [c for c in combinations(args.only) if args.gemm == "builtin" or c[1] == "full"]
     if args.sample and args.sample < len(cases):
         cases = sorted(random.Random(args.seed).sample(cases, args.sample))
     folder = args.keep or tempfile.mkdtemp(prefix="fusec_compile_")
@@ -72,7 +73,7 @@ def main():
         model, strategy, target = case
         stem = os.path.join(folder, f"{model[:-5]}.{strategy}.{target}")
         emit = [args.fusec, os.path.join(MODELS, model), "-o", stem + ".cu", f"--strategy={strategy}",
-                f"--arch={target}", f"--cache-dir={folder}/cache"]
+                f"--arch={target}", f"--gemm={args.gemm}", f"--cache-dir={folder}/cache"]
         why = run(emit + (["--no-nvrtc"] if args.nvcc else []), 900)
         if why is None and not os.path.exists(stem + ".cu"):
             why = "exit status 0, but no file was written"
@@ -97,9 +98,14 @@ def main():
     sys.exit(1 if failed or linked_badly or not cases else 0)
 
 
-def calls_nccl(file):
-    with open(file, encoding="utf-8") as f:
-        return "#include <nccl.h>" in f.read()
+def libraries_of(files):
+    """What emitted files have to be linked with."""
+    texts = []
+    for file in files:
+        with open(file, encoding="utf-8") as f:
+            texts.append(f.read())
+    known = {"#include <nccl.h>": "-lnccl", "#include <cublasLt.h>": "-lcublasLt"}
+    return [library for include, library in known.items() if any(include in text for text in texts)]
 
 
 def link_pairs(nvcc, folder, cases):
@@ -117,8 +123,8 @@ def link_pairs(nvcc, folder, cases):
                     objects.setdefault(model.split(".")[0], file)
         stems = sorted(objects)
         for a, b in zip(stems[::2], stems[1::2]):
-            nccl = ["-lnccl"] if any(calls_nccl(objects[m][:-2] + ".cu") for m in (a, b)) else []
-            why = run([nvcc, f"-arch={target}", empty, objects[a], objects[b], *nccl, "-o",
+            libraries = libraries_of([objects[m][:-2] + ".cu" for m in (a, b)])
+            why = run([nvcc, f"-arch={target}", empty, objects[a], objects[b], *libraries, "-o",
                        os.path.join(folder, "pair")], 300)
             if why is not None:
                 bad += 1

@@ -175,10 +175,11 @@ struct Options {
   std::string arch = "sm_80";         // "native": the GPU at hand, as the driver names it
   std::uint32_t max_fused_ops = 256;  // at least 1
   std::uint32_t max_args = 0;         // 0: the strategy's own limit
+  std::string gemm = "builtin";       // who multiplies matrices under full: builtin, cublaslt or auto
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
-  std::vector<PatternText> patterns;            // beside the built-in ones, and before those of equal priority
-  std::vector<std::string> pattern_files;       // the same from files
-  std::vector<std::string> disabled_patterns;   // names; "all" for all
+  std::vector<PatternText> patterns;           // beside the built-in ones, and before those of equal priority
+  std::vector<std::string> pattern_files;      // the same from files
+  std::vector<std::string> disabled_patterns;  // names; "all" for all
   std::string plan;  // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   bool round_intermediates = false;
@@ -191,7 +192,7 @@ struct Group {
   std::string name;
   std::vector<std::string> nodes;
   std::string pattern;
-  std::string claimed_by;  // the fusion pattern that claimed it; "" for none
+  std::string claimed_by;                                       // the fusion pattern that claimed it; "" for none
   std::vector<std::pair<std::string, std::string>> attributes;  // that the fusion pattern gave it
 };
 

@@ -31,6 +31,40 @@ void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
+// cudaDataType_t.
+DType dtype_of(int type) {
+  switch (type) {
+    case 0:
+      return DType::kFloat32;
+    case 1:
+      return DType::kFloat64;
+    case 2:
+      return DType::kFloat16;
+    case 3:
+      return DType::kInt8;
+    case 10:
+      return DType::kInt32;
+    case 14:
+      return DType::kBFloat16;
+    case 28:
+      return DType::kFloat8E4M3FN;
+    case 29:
+      return DType::kFloat8E5M2;
+    default:
+      throw InternalError("the stand-in of cuBLASLt lets through a type that it does not know");
+  }
+}
+
+MatrixInNumbers matrix_of(const fusec_recorded_matrix& m) {
+  return {.dtype = dtype_of(m.type),
+          .address = number(m.address),
+          .rows = m.rows,
+          .columns = m.columns,
+          .leading = m.leading,
+          .batch_stride = m.batch_stride,
+          .transposed = m.transposed != 0};
+}
+
 struct Libraries {
   void* cublaslt = nullptr;
   void* const* nccl_comms = nullptr;
@@ -50,7 +84,7 @@ struct HostRecorder {
           for (const ValueId v : *list) extents += graph.tensor(v).rank();
         external_extents.push_back(extents);
       }
-    runtime = {this, &launch, &copy, &symbol_address, &set_attribute, &external};
+    runtime = {this, &launch, &copy, &symbol_address, &set_attribute, &external, &product};
   }
 
   static HostRecorder& self(void* recorder) { return *static_cast<HostRecorder*>(recorder); }
@@ -113,6 +147,38 @@ struct HostRecorder {
     for (std::size_t i = 0; i < step.reads.size(); ++i) call.arguments.push_back(address_bytes(number(inputs[i])));
     for (std::size_t i = 0; i < step.writes.size(); ++i) call.arguments.push_back(address_bytes(number(outputs[i])));
     call.extents.assign(extents, extents + count);
+    return r.add(std::move(call), stream);
+  }
+
+  static int product(void* recorder, const fusec_recorded_product* given, const void* stream) {
+    HostRecorder& r = self(recorder);
+    MatrixProduct p;
+    p.a = matrix_of(given->a);
+    p.b = matrix_of(given->b);
+    p.c = matrix_of(given->c);
+    p.d = matrix_of(given->d);
+    p.batch = given->batch;
+    p.compute = given->compute == 70   ? MatrixCompute::kFloat64
+                : given->compute == 72 ? MatrixCompute::kInt32
+                                       : MatrixCompute::kFloat32;
+    p.alpha = given->alpha;
+    p.beta = given->beta;
+    p.activation = given->epilogue & 2    ? MatrixActivation::kRelu
+                   : given->epilogue & 32 ? MatrixActivation::kGeluTanh
+                                          : MatrixActivation::kIdentity;
+    p.has_bias = (given->epilogue & 4) != 0;
+    p.has_aux = (given->epilogue & 128) != 0;
+    p.bias_dtype = p.has_bias ? dtype_of(given->bias_type) : p.d.dtype;
+    p.bias = number(given->bias);
+    p.a_scale = number(given->a_scale);
+    p.b_scale = number(given->b_scale);
+    p.aux = number(given->aux);
+    p.workspace = number(given->workspace);
+    p.workspace_bytes = static_cast<std::int64_t>(given->workspace_bytes);
+    if (p.has_aux && given->aux_leading != given->d.leading) r.fault = "a value before an activation lies otherwise";
+    DeviceCall call;
+    call.kind = DeviceCall::Kind::kProduct;
+    call.product = p;
     return r.add(std::move(call), stream);
   }
 

@@ -1,8 +1,26 @@
-// What the stand-in of the CUDA runtime calls: the recorder that loaded the compiled host part. Plain C types, since the
-// two sides are compiled apart. Each function answers a cudaError_t.
+// What the stand-in of the CUDA runtime calls: the recorder that loaded the compiled host part. Plain C types, since
+// the two sides are compiled apart. Each function answers a cudaError_t.
 #pragma once
 
 #include <stddef.h>
+
+// A product as it was passed to cuBLASLt: column-major, types, compute type and epilogue by the library's numbers.
+struct fusec_recorded_matrix {
+  int type, transposed;
+  const void* address;
+  long long rows, columns, leading, batch_stride;
+};
+struct fusec_recorded_product {
+  struct fusec_recorded_matrix a, b, c, d;
+  long long batch;
+  int compute, epilogue, bias_type;
+  double alpha, beta;
+  const void *bias, *a_scale, *b_scale;
+  void* aux;
+  long long aux_leading;
+  void* workspace;
+  size_t workspace_bytes;
+};
 
 struct fusec_recorded_runtime {
   void* recorder;
@@ -13,4 +31,5 @@ struct fusec_recorded_runtime {
   int (*set_attribute)(void* recorder, const void* kernel, int attribute, int value);
   int (*external)(void* recorder, const char* launcher, const void* const* inputs, void* const* outputs,
                   const long long* extents, const char* attributes, const void* stream);
+  int (*product)(void* recorder, const struct fusec_recorded_product* product, const void* stream);
 };

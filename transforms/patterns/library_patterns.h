@@ -1,0 +1,23 @@
+// Who multiplies matrices: patterns that become calls of a library are tried where the user wants them, and match where
+// the library computes exactly what the nodes say.
+#pragma once
+
+#include <string_view>
+
+#include "analysis/target.h"
+#include "transforms/patterns/pattern.h"
+
+namespace fusec {
+
+enum class Gemm : std::uint8_t {
+  kBuiltin,   // kernels of our own
+  kCublasLt,  // cuBLASLt, wherever it can
+  kAuto,      // cuBLASLt where that is predicted to take less time
+};
+std::optional<Gemm> parse_gemm(std::string_view text);
+
+// Without the patterns of libraries under kBuiltin; else those ask analysis/matrix_call.
+void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
+                             bool round_intermediates);
+
+}  // namespace fusec
