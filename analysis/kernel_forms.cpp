@@ -74,6 +74,12 @@ FormOfKernel form_of_product(Product product, std::optional<Kernel> kernel) {
 
 }  // namespace
 
+int strength(KernelForm form) {
+  if (form == KernelForm::kPointwise || form == KernelForm::kElements) return 0;
+  if (form == KernelForm::kRows) return 1;
+  return form == KernelForm::kProduct ? 2 : 3;
+}
+
 std::string_view name(KernelForm form) {
   switch (form) {
     case KernelForm::kPointwise:

@@ -25,6 +25,9 @@ namespace fusec {
 enum class KernelForm : std::uint8_t { kPointwise, kTensorCoreProduct, kProduct, kAttention, kRows, kElements };
 std::string_view name(KernelForm form);
 
+// The order in which forms may be exchanged for better ones; what stands in no form at all is beside it.
+int strength(KernelForm form);
+
 struct FormOfKernel {
   KernelForm form = KernelForm::kElements;
   // Why it is not the form before it in the table; "" for the first.

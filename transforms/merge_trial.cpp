@@ -13,13 +13,6 @@ namespace {
 // Nodes that may be lowered in trials of one model, each of some ten microseconds.
 constexpr std::int64_t kMostNodesTried = 60'000;
 
-// The order in which forms may be exchanged for better ones; what stands in no form at all is beside it.
-int strength(KernelForm form) {
-  if (form == KernelForm::kPointwise || form == KernelForm::kElements) return 0;
-  if (form == KernelForm::kRows) return 1;
-  return form == KernelForm::kProduct ? 2 : 3;
-}
-
 }  // namespace
 
 MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan)

@@ -49,12 +49,28 @@ class Writer {
     text_ += group.anchor == kNone ? "null" : json_string(graph_.nodes[group.anchor].name);
     text_ += ", \"claimed_by\": ";
     text_ += group.claimed_by == kNone ? "null" : json_string(plan_.claims[group.claimed_by].pattern);
+    if (group.claimed_by != kNone) write_claim(plan_.claims[group.claimed_by]);
     text_.append(", \"codegen\": \"").append(name(group.code)).append("\", \"launches\": ");
     text_ += std::to_string(launches_of(g));
     write_values(", \"inputs\"", interfaces_[g].inputs);
     write_values(", \"outputs\"", interfaces_[g].outputs);
     if (group.claimed_by != kNone && !plan_.claims[group.claimed_by].bound_constants.empty())
       write_values(", \"bound_constants\"", plan_.claims[group.claimed_by].bound_constants);
+    text_ += "}";
+  }
+
+  // What the pattern says of the group: its attributes, and which nodes its named parts are.
+  void write_claim(const PatternClaim& claim) {
+    text_ += ", \"attributes\": {";
+    for (std::size_t i = 0; i < claim.attributes.size(); ++i) {
+      text_ += i == 0 ? "" : ", ";
+      text_ += json_string(claim.attributes[i].first) + ": " + json_string(claim.attributes[i].second);
+    }
+    text_ += "}, \"parts\": {";
+    for (std::size_t i = 0; i < claim.parts.size(); ++i) {
+      text_ += i == 0 ? "" : ", ";
+      text_ += json_string(claim.parts[i].first) + ": " + json_string(graph_.nodes[claim.parts[i].second].name);
+    }
     text_ += "}";
   }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
 #include "ir/error.h"
 #include "ir/hash.h"
@@ -14,6 +15,7 @@
 #include "transforms/graph_copy.h"
 #include "transforms/patterns/conditions.h"
 #include "transforms/patterns/match.h"
+#include "transforms/patterns/pattern_roots.h"
 
 namespace fusec {
 namespace {
@@ -105,8 +107,16 @@ class Claiming {
       if (const std::string circle = circle_through(match); !circle.empty()) return circle;
     }
     if (match.pattern->becomes == Becomes::kLibrary || match.pattern->several_kernels) return "";
-    const std::size_t kernels = kernels_of(match, outputs);
-    return kernels == 1 ? "" : fmt::format("its nodes would be {} kernels", kernels);
+    const Lowered lowered = lowered_of(match.nodes, outputs);
+    if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);
+    // A product stays one.
+    for (const NodeId n : match.nodes) {
+      if (graph_.nodes[n].op->family != "matrix" && graph_.nodes[n].op->family != "quantized") continue;
+      const Node& node = graph_.nodes[n];
+      if (lowered_of({n}, {node.first_output}).strength > lowered.strength)
+        return fmt::format("with {} in it, the kernel would have a worse form", in_quotes(node.name));
+    }
+    return "";
   }
 
   const SearchedGraph& searched() const { return searched_; }
@@ -114,11 +124,21 @@ class Claiming {
   const std::vector<std::uint32_t>& claim_of() const { return claim_of_; }
 
  private:
-  std::size_t kernels_of(const PatternMatch& match, const std::vector<ValueId>& outputs) {
-    const auto [it, fresh] = kernels_.try_emplace(signature_of(graph_, match.nodes, outputs), 0);
+  // What nodes become when they are lowered together.
+  struct Lowered {
+    std::size_t kernels = 0;
+    int strength = 0;  // of the strongest form among them
+  };
+
+  Lowered lowered_of(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
+    const auto [it, fresh] = lowered_.try_emplace(signature_of(graph_, nodes, outputs));
     if (!fresh) return it->second;
-    for (const LoweredUnit& unit : lower_group(graph_, match.nodes, outputs))
-      it->second += unit.kind != LoweredUnit::Kind::kAlias;
+    for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs)) {
+      if (unit.kind == LoweredUnit::Kind::kAlias) continue;
+      ++it->second.kernels;
+      if (unit.kind == LoweredUnit::Kind::kKernel)
+        it->second.strength = std::max(it->second.strength, strength(form_of(unit.kernel).form));
+    }
     return it->second;
   }
 
@@ -204,7 +224,7 @@ class Claiming {
   SearchedGraph searched_;
   std::vector<std::uint32_t> claim_of_;  // by node
   std::vector<PatternClaim> claims_;
-  std::unordered_map<Signature, std::size_t, SignatureHash> kernels_;
+  std::unordered_map<Signature, Lowered, SignatureHash> lowered_;
 };
 
 // The nodes in an order in which each claim's stand side by side: of what is ready, always what ended first before.
@@ -262,10 +282,10 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
   std::optional<Claiming> claiming;
   for (const auto& pattern : patterns) {
     if (!claims_nodes(*pattern)) continue;
-    for (const OpDef* op : roots.ops(*pattern)) {
-      if (!claiming) claiming.emplace(canonical.graph);
-      claiming->run(*pattern, roots.nodes(op));
-    }
+    const std::vector<NodeId> nodes = roots.of(*pattern);
+    if (nodes.empty()) continue;
+    if (!claiming) claiming.emplace(canonical.graph);
+    claiming->run(*pattern, nodes);
   }
   if (!claiming) return {};
   const std::vector<std::uint32_t> claim_of = claiming->claim_of();

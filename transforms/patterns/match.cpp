@@ -10,6 +10,7 @@
 #include "ir/spelling.h"
 #include "transforms/algebraic_rules.h"
 #include "transforms/patterns/conditions.h"
+#include "transforms/patterns/pattern_roots.h"
 
 namespace fusec {
 namespace {
@@ -96,9 +97,11 @@ class Matcher {
 
   template <class Text>
   void note(Text text) {
-    if (!miss_ || (match_.nodes.size() < miss_->nodes_found && !miss_->why.empty())) return;
-    if (match_.nodes.size() == miss_->nodes_found && !miss_->why.empty()) return;
+    if (!miss_) return;
+    const bool nearer = whole_ != miss_->whole ? whole_ : match_.nodes.size() > miss_->nodes_found;
+    if (!nearer && !miss_->why.empty()) return;
     miss_->nodes_found = match_.nodes.size();
+    miss_->whole = whole_;
     miss_->why = text();
   }
 
@@ -139,6 +142,8 @@ class Matcher {
         return matches_through(term.operands[0], v, kLongestThrough, next);
       case Kind::kNode:
         return matches_node(term, v, next);
+      case Kind::kChain:
+        return bind(term.name, v, [&] { return matches_chain(term.operands[0], v, next); });
     }
     return false;
   }
@@ -182,6 +187,63 @@ class Matcher {
     return matches(term, v, next);
   }
 
+  // Elementwise nodes on all ways from what the term matches to here; the nearest such first.
+  bool matches_chain(const PatternTerm& term, ValueId v, const Next& next) {
+    const NodeId end = v == kNone ? kNone : graph_.value(v).producer;
+    if (end == kNone || !is_free(end) || !is_chain_node(graph_.nodes[end])) {
+      note([&] { return fmt::format("found {}, expected an elementwise node", described(v)); });
+      return false;
+    }
+    std::vector<NodeId> chain = {end};
+    std::vector<ValueId> begins;
+    for (std::size_t at = 0; at < chain.size(); ++at) {
+      for (const ValueId operand : graph_.nodes[chain[at]].inputs) {
+        const NodeId producer = operand == kNone ? kNone : graph_.value(operand).producer;
+        if (producer == kNone || std::ranges::find(chain, producer) != chain.end()) continue;
+        if (begins_with(term, *graph_.nodes[producer].op)) begins.push_back(operand);
+        if (chain.size() < kLongestChain && is_free(producer) && is_chain_node(graph_.nodes[producer]))
+          chain.push_back(producer);
+      }
+    }
+    std::ranges::sort(chain);
+    const auto computes = [&](NodeId n) { return !graph_.nodes[n].op->view; };
+    const std::vector<NodeId> before = match_.nodes;
+    const std::vector<NodeId> chain_before = in_chain_;
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      if (std::find(begins.begin(), begins.begin() + i, begins[i]) != begins.begin() + i) continue;
+      const std::vector<NodeId> between = made_of(chain, begins[i]);
+      if (std::ranges::none_of(between, computes)) continue;
+      for (const NodeId n : between) {
+        match_.nodes.push_back(n);
+        in_chain_.push_back(n);
+      }
+      in_chain_.push_back(graph_.value(begins[i]).producer);
+      if (matches(term, begins[i], next)) return true;
+      match_.nodes = before;
+      in_chain_ = chain_before;
+    }
+    if (begins.empty())
+      note([&] { return fmt::format("nothing that the pattern begins with leads to {}", described(v)); });
+    return false;
+  }
+
+  static bool begins_with(const PatternTerm& term, const OpDef& op) {
+    if (term.kind == PatternTerm::Kind::kAlternatives)
+      return std::ranges::any_of(term.operands, [&](const PatternTerm& each) { return begins_with(each, op); });
+    return term.kind == PatternTerm::Kind::kNode && means_op(term.op, op);
+  }
+
+  // Those of the nodes (in order) that need the value.
+  std::vector<NodeId> made_of(const std::vector<NodeId>& nodes, ValueId begin) const {
+    std::vector<NodeId> result;
+    for (const NodeId n : nodes)
+      if (std::ranges::any_of(graph_.nodes[n].inputs, [&](ValueId v) {
+            return v != kNone && (v == begin || std::ranges::binary_search(result, graph_.value(v).producer));
+          }))
+        result.push_back(n);
+    return result;
+  }
+
   // May the node be part of a match? Nodes that were added to the graph since it was searched are not.
   bool is_free(NodeId n) const {
     return n < searched_.taken.size() && !searched_.taken[n] && graph_.nodes[n].fuse && !graph_.nodes[n].pattern;
@@ -198,7 +260,7 @@ class Matcher {
   bool matches_node(const PatternTerm& term, ValueId v, const Next& next) {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
     const Node* node = producer == kNone ? nullptr : &graph_.nodes[producer];
-    if (!node || !is_op(term.op, *node->op)) {
+    if (!node || !means_op(term.op, *node->op)) {
       note([&] { return fmt::format("found {}, expected {}", described(v), term.op); });
       return false;
     }
@@ -207,7 +269,8 @@ class Matcher {
       return false;
     }
     const std::uint32_t output = v - node->first_output;
-    if (node->output_count > 1 && producer != match_.root && (!term.output || *term.output != output)) {
+    const bool any_output = term.op == "piece" && !term.output;
+    if (node->output_count > 1 && producer != match_.root && !any_output && (!term.output || *term.output != output)) {
       note([&] { return fmt::format("found another result of {}", in_quotes(node->name)); });
       return false;
     }
@@ -219,10 +282,6 @@ class Matcher {
     });
     if (!found && !again) match_.nodes.pop_back();
     return found;
-  }
-
-  static bool is_op(const std::string& word, const OpDef& op) {
-    return op.custom ? op.name == word : is_meant(word, op);
   }
 
   bool matches_attributes(const PatternTerm& term, const Node& node, std::size_t i, const Next& next) {
@@ -279,6 +338,13 @@ class Matcher {
   // --- the whole
 
   bool accepted() {
+    whole_ = true;
+    const bool good = is_accepted();
+    whole_ = false;
+    return good;
+  }
+
+  bool is_accepted() {
     PatternMatch whole = match_;
     std::ranges::sort(whole.nodes);
     whole.nodes.erase(std::unique(whole.nodes.begin(), whole.nodes.end()), whole.nodes.end());
@@ -300,7 +366,14 @@ class Matcher {
     return true;
   }
 
+  // A chain's values may be read by what comes later: that cannot lead back into the match.
   bool may_escape(ValueId v) const {
+    const NodeId producer = graph_.value(v).producer;
+    if (std::ranges::find(in_chain_, producer) != in_chain_.end() &&
+        std::ranges::all_of(searched_.uses.of(v), [&](NodeId reader) {
+          return reader > match_.root || std::ranges::find(match_.nodes, reader) != match_.nodes.end();
+        }))
+      return true;
     return std::ranges::any_of(pattern_.escaping, [&](std::uint32_t n) { return match_.values[n] == v; });
   }
 
@@ -336,37 +409,10 @@ class Matcher {
   NearMiss* miss_;
   PatternMatch match_, result_;
   DType result_dtype_ = DType::kFloat32;
+  bool whole_ = false;            // all nodes are found, conditions are asked
+  std::vector<NodeId> in_chain_;  // and what the chains begin with
   int steps_ = 0;
 };
-
-void collect_roots(const PatternTerm& term, std::vector<const PatternTerm*>& roots) {
-  if (term.kind == PatternTerm::Kind::kAlternatives) {
-    for (const PatternTerm& each : term.operands) collect_roots(each, roots);
-  } else {
-    roots.push_back(&term);
-  }
-}
-
-// Ops without which the pattern cannot match, as the pattern names them.
-void collect_needed(const PatternTerm& term, std::vector<std::string_view>& needed) {
-  if (term.kind == PatternTerm::Kind::kAlternatives) {
-    // What every alternative needs; to ask the first two levels is enough to sort out most.
-    std::vector<std::string_view> common;
-    for (std::size_t i = 0; i < term.operands.size(); ++i) {
-      std::vector<std::string_view> mine;
-      collect_needed(term.operands[i], mine);
-      if (i == 0) {
-        common = std::move(mine);
-      } else {
-        std::erase_if(common, [&](std::string_view op) { return std::ranges::find(mine, op) == mine.end(); });
-      }
-    }
-    needed.insert(needed.end(), common.begin(), common.end());
-    return;
-  }
-  if (term.kind == PatternTerm::Kind::kNode) needed.push_back(term.op);
-  for (const PatternTerm& operand : term.operands) collect_needed(operand, needed);
-}
 
 }  // namespace
 
@@ -387,40 +433,6 @@ ValueId PatternCheckContext::value(std::string_view name) const {
 std::optional<PatternMatch> match_pattern(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root,
                                           NearMiss* miss) {
   return Matcher(searched, pattern, root, miss).run();
-}
-
-PatternRoots::PatternRoots(const Graph& graph) {
-  std::unordered_map<const OpDef*, std::size_t> place;
-  const OpDef* last = nullptr;
-  std::vector<NodeId>* list = nullptr;
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) {
-    const OpDef* op = graph.nodes[n].op;
-    const auto [it, fresh] = place.try_emplace(op, by_op_.size());
-    if (fresh) by_op_.push_back({op, {}});
-    if (fresh || op != last) list = &by_op_[it->second].second;
-    last = op;
-    list->push_back(n);
-  }
-}
-
-std::vector<const OpDef*> PatternRoots::ops(const FusionPattern& pattern) const {
-  const auto is_op = [](std::string_view word, const OpDef& op) {
-    return op.custom ? op.name == word : is_meant(word, op);
-  };
-  std::vector<std::string_view> needed;
-  collect_needed(pattern.match, needed);
-  for (const std::string_view word : needed)
-    if (std::ranges::none_of(by_op_, [&](const auto& entry) { return is_op(word, *entry.first); })) return {};
-  std::vector<const PatternTerm*> roots;
-  collect_roots(pattern.match, roots);
-  std::vector<const OpDef*> found;
-  for (const auto& [op, nodes] : by_op_)
-    if (std::ranges::any_of(roots, [&](const PatternTerm* root) { return is_op(root->op, *op); })) found.push_back(op);
-  return found;
-}
-
-const std::vector<NodeId>& PatternRoots::nodes(const OpDef* op) const {
-  return std::ranges::find(by_op_, op, &std::pair<const OpDef*, std::vector<NodeId>>::first)->second;
 }
 
 }  // namespace fusec

@@ -20,23 +20,12 @@ namespace fusec {
 // How far a pattern came: the more of its nodes were found, the nearer.
 struct NearMiss {
   std::size_t nodes_found = 0;
+  bool whole = false;  // all of them: only what the pattern asks of them is not so
   std::string why;
 };
 
 // `miss`, where given, is filled in when there is no match.
 std::optional<PatternMatch> match_pattern(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root,
                                           NearMiss* miss = nullptr);
-
-// The nodes where a pattern may match, by op: a graph is searched for what its patterns begin with.
-class PatternRoots {
- public:
-  explicit PatternRoots(const Graph& graph);
-  // Those of the graph's ops that the pattern may begin with; none where the graph lacks an op that it needs.
-  std::vector<const OpDef*> ops(const FusionPattern& pattern) const;
-  const std::vector<NodeId>& nodes(const OpDef* op) const;
-
- private:
-  std::vector<std::pair<const OpDef*, std::vector<NodeId>>> by_op_;  // in order of first node
-};
 
 }  // namespace fusec

@@ -13,7 +13,8 @@
 //   _                      any value
 //   gate: linear(x, w)     a name for what a part matches: the annotated parts of the match
 //   mul(a, b)              a node of that op; operands of commutative ops in either order. Further operands must be
-//                          absent. `view` is any op that only reshapes, `permutation` permute or transpose
+//                          absent. `view` is any op that only reshapes, `permutation` permute or transpose, `piece`
+//                          any result of split, chunk, slice or select
 //   softmax(x, dim=d)      an attribute: a literal, alternatives ("none" | absent), or a name that binds it (twice: the
 //                          same; dimensions are compared as counted from 0)
 //   bias?                  an operand that may be absent
@@ -21,6 +22,8 @@
 //   split(x).1             the second result of a node
 //   ~x                     through transparent nodes: views, expands, casts that keep what the value means (of groups
 //                          only, where they become part of the match)
+//   chain(linear(x, w))    one elementwise node or more, and what they begin with: all nodes on all ways between, whose
+//                          other operands may be anything. Their values may be read later elsewhere as well
 //   1, 0.5, -inf           a number operand, or a constant whose elements are all that number. Whole numbers are meant
 //                          exactly; one with a point to a millionth, or as rounded to the constant's dtype
 //   (relu(x) | gelu(x))    alternatives, in order
@@ -53,7 +56,7 @@ struct PatternAttribute {
 };
 
 struct PatternTerm {
-  enum class Kind : std::uint8_t { kAny, kName, kNumber, kNode, kAlternatives, kThrough };
+  enum class Kind : std::uint8_t { kAny, kName, kNumber, kNode, kAlternatives, kThrough, kChain };
   Kind kind = Kind::kAny;
   std::uint32_t name = kNoName;  // kName: which; of others: the name of the part
   bool may_be_absent = false;    // "bias?"
@@ -61,7 +64,7 @@ struct PatternTerm {
   bool exact = true;  // kNumber: written as a whole number
   std::string op;     // kNode: an op, "view" or "permutation"
   std::optional<std::uint32_t> output;
-  std::vector<PatternTerm> operands;  // kNode; kAlternatives; kThrough: the one behind
+  std::vector<PatternTerm> operands;  // kNode; kAlternatives; kThrough, kChain: the one behind
   std::vector<PatternAttribute> attributes;
 };
 

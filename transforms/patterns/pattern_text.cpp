@@ -174,7 +174,7 @@ class PatternParser {
     using Kind = PatternTerm::Kind;
     if (t.kind == Kind::kAlternatives) {
       for (const PatternTerm& each : t.operands) check_roots(token, each);
-    } else if (t.kind != Kind::kNode || t.may_be_absent || t.output) {
+    } else if (t.kind != Kind::kChain && (t.kind != Kind::kNode || t.may_be_absent || t.output)) {
       fail(token, "the match does not begin with a node", "an op and its operands");
     }
   }
@@ -267,7 +267,8 @@ class PatternParser {
     const Deeper deeper(*this);
     std::uint32_t name = kNoName;
     if (peek().kind == Token::Kind::kWord && is_sign(':', 1)) {
-      name = name_number(word("a name"));
+      const std::size_t token = at_;
+      name = given_name(word("a name"), token);
       ++at_;
     }
     PatternTerm term = primary();
@@ -322,8 +323,8 @@ class PatternParser {
     if (!is_sign('?')) return term;
     const std::size_t token = at_++;
     const PatternTerm* node = &term;
-    if (node->kind != PatternTerm::Kind::kNode || node->operands.empty())
-      fail(token, "only a node with an operand may be absent", "cast(x)?");
+    const bool is_node = node->kind == PatternTerm::Kind::kNode || node->kind == PatternTerm::Kind::kChain;
+    if (!is_node || node->operands.empty()) fail(token, "only a node with an operand may be absent", "cast(x)?");
     PatternTerm either{.kind = PatternTerm::Kind::kAlternatives};
     PatternTerm operand = term.operands[0];
     either.operands.push_back(std::move(term));
@@ -341,10 +342,12 @@ class PatternParser {
     if (const auto form = forms_.find(w); form != forms_.end()) return optional_of(use(form->second, token));
     PatternTerm term{.kind = PatternTerm::Kind::kNode, .op = std::string(w)};
     const OpDef* op = OpTable::builtin().find(w);
-    const bool is_class = (w == "view" || w == "permutation") && !replacing_;
+    if (w == "chain" && !replacing_) return chain();
+    const bool is_class = (w == "view" || w == "permutation" || w == "piece") && !replacing_;
     if (!op && !is_class && (w.find('.') == std::string_view::npos || replacing_)) {
       const std::string nearest = OpTable::builtin().nearest(w);
-      fail(token, "no such op", "an op of the table, view, permutation, a form defined above, or a custom op",
+      fail(token, "no such op",
+           "an op of the table, view, permutation, piece, chain, a form defined above, or a custom op",
            nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
     }
     bool first = true;
@@ -363,6 +366,22 @@ class PatternParser {
       term.output = static_cast<std::uint32_t>(whole_number());
     }
     return optional_of(std::move(term));
+  }
+
+  // The rest of "chain(term)".
+  PatternTerm chain() {
+    PatternTerm term{.kind = PatternTerm::Kind::kChain};
+    const std::size_t token = at_;
+    term.operands.push_back(alternatives());
+    if (!begins_with_node(term.operands[0]))
+      fail(token, "a chain does not begin with a node", "an op and its operands");
+    demand(')');
+    return optional_of(std::move(term));
+  }
+
+  static bool begins_with_node(const PatternTerm& t) {
+    if (t.kind == PatternTerm::Kind::kAlternatives) return std::ranges::all_of(t.operands, begins_with_node);
+    return t.kind == PatternTerm::Kind::kNode;
   }
 
   PatternTerm use(const Form& form, std::size_t token) {
@@ -435,9 +454,20 @@ class PatternParser {
         a.may_be_absent = true;
         a.bound = name_number("_" + std::to_string(++uses_));
       } else {
-        a.bound = replacing_ ? known_name(w, token) : name_number(w);
+        a.bound = replacing_ ? known_name(w, token) : given_name(w, token);
       }
     }
+  }
+
+  // A form's parameter stands for the name that it is given.
+  std::uint32_t given_name(std::string_view w, std::size_t token) {
+    const bool is_parameter = parameters_ && parameters_->contains(w);
+    if (!is_parameter) return name_number(w);
+    const PatternTerm& argument = parameters_->at(w);
+    if (argument.kind == PatternTerm::Kind::kName) return argument.name;
+    if (argument.kind != PatternTerm::Kind::kAny)
+      fail(token, "what names something is given something else than a name");
+    return name_number("_" + std::to_string(++uses_));
   }
 
   void function_value(PatternAttribute& a) {

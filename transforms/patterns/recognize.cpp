@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "transforms/patterns/match.h"
+#include "transforms/patterns/pattern_roots.h"
 #include "transforms/patterns/replacement.h"
 #include "transforms/remove_dead.h"
 
@@ -21,21 +22,20 @@ bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPatt
   std::optional<SearchedGraph> searched;  // made when some pattern's ops are all there
   bool changed = false;
   for (const FusionPattern* pattern : patterns) {
-    for (const OpDef* op : roots.ops(*pattern)) {
-      const std::vector<NodeId>& nodes = roots.nodes(op);
-      if (!searched) {
-        searched.emplace(graph);
-        canonical.heirs.assign(graph.nodes.size(), kNone);
-      }
-      for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
-        if (graph.nodes[*it].output_count != 1) continue;
-        const std::optional<PatternMatch> match = match_pattern(*searched, *pattern, *it);
-        if (!match || !replace_match(graph, *match).empty()) continue;
-        changed = true;
-        for (const NodeId n : match->nodes) {
-          searched->taken[n] = true;
-          if (n != match->root) canonical.heirs[n] = match->root;
-        }
+    const std::vector<NodeId> nodes = roots.of(*pattern);
+    if (nodes.empty()) continue;
+    if (!searched) {
+      searched.emplace(graph);
+      canonical.heirs.assign(graph.nodes.size(), kNone);
+    }
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+      if (graph.nodes[*it].output_count != 1) continue;
+      const std::optional<PatternMatch> match = match_pattern(*searched, *pattern, *it);
+      if (!match || !replace_match(graph, *match).empty()) continue;
+      changed = true;
+      for (const NodeId n : match->nodes) {
+        searched->taken[n] = true;
+        if (n != match->root) canonical.heirs[n] = match->root;
       }
     }
   }
