@@ -154,6 +154,7 @@ class Recognizer {
   const Kernel& kernel() const { return kernel_; }
 
   std::string_view finish(Attention& attention) {
+    if (const auto why = check_beside(); !why.empty()) return why;
     if (const auto why = check_heads(); !why.empty()) return why;
     choose_rows();
     find_key_limits();
@@ -231,10 +232,10 @@ class Recognizer {
           return kNoSoftmax;
       }
     }
-    exponential_ = id;
+    found_.exponential = id;
     const ExprNode& shifted = at(at(id).args[0]);
     if (shifted.op != ExprOp::kSub) return kNoSoftmax;
-    found_.score = shifted.args[0];
+    found_.score = found_.whole_score = shifted.args[0];
     found_.greatest = shifted.args[1];
     found_.empty_rows_are_nan = true;
     if (const ExprNode& guard = at(found_.greatest); guard.op == ExprOp::kSelect) {
@@ -266,7 +267,7 @@ class Recognizer {
       if (n.axes != found_.keys) {
         if (found_.product != kNoExpr) return "its scores hold more than one product";
         found_.product = id;
-      } else if (n.reduction == Reduction::kSum && n.args[0] == exponential_) {
+      } else if (n.reduction == Reduction::kSum && n.args[0] == found_.exponential) {
         found_.total = id;
       } else if (n.reduction == Reduction::kAny && is_above_bottom(body)) {
         found_.some_key.push_back(id);
@@ -301,6 +302,53 @@ class Recognizer {
     found_.query = body.args[left_is_key ? 1 : 0];
     found_.key = body.args[left_is_key ? 0 : 1];
     return "";
+  }
+
+  // What is stored beside is made of a score or its exponential, at rows and keys.
+  std::string_view check_beside() {
+    constexpr std::string_view kNoWeights = "an output beside the result is not made of its weights";
+    for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
+      const KernelOutput& output = kernel_.outputs[i];
+      if (output.axes == kernel_.outputs[0].axes) continue;
+      found_.beside.push_back(i);
+      for (const std::uint32_t a : output.axes)
+        if (!contains(kernel_.outputs[0].axes, a) && !contains(found_.keys, a)) return kNoWeights;
+      if (!covers_all(output)) return kNoWeights;
+      if (std::ranges::any_of(depends_[output.expr], [&](std::uint32_t a) { return contains(found_.columns, a); }))
+        return kNoWeights;
+      if (reaches_product(output.expr)) return kNoWeights;
+    }
+    return "";
+  }
+
+  // Does the output get each of its elements, once for a row and key?
+  bool covers_all(const KernelOutput& output) const {
+    Axes seen;
+    for (std::size_t d = 0; d < output.index.size(); ++d) {
+      if (output.type.shape[d].is(1)) continue;
+      const auto v = output.index[d].as_variable();
+      if (!v || v->kind != Variable::Kind::kAxis || kernel_.pool.extent(v->id) != output.type.shape[d]) return false;
+      if (contains(seen, v->id) || contains(found_.columns, v->id)) return false;
+      seen.push_back(v->id);
+    }
+    return true;
+  }
+
+  // Otherwise than through a score or a reduction of a row.
+  bool reaches_product(ExprId root) const {
+    std::vector<ExprId> stack{root};
+    std::vector<std::uint8_t> seen(kernel_.pool.size(), 0);
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      stack.pop_back();
+      if (id == found_.whole_score || id == found_.exponential || std::exchange(seen[id], 1)) continue;
+      const ExprNode& n = at(id);
+      if (n.op == ExprOp::kReduce && n.axes == found_.keys && id != found_.result) continue;
+      if (n.op == ExprOp::kReduce) return true;
+      for (const ExprId a : n.args)
+        if (a != kNoExpr) stack.push_back(a);
+    }
+    return false;
   }
 
   // What is multiplied with single weights is made anew for each: of indices and loads.
@@ -552,7 +600,7 @@ class Recognizer {
         rounded = rounded && n.op == ExprOp::kRound && coarse(n.dtype);
     }
     return std::ranges::all_of(kernel_.outputs, [&](const KernelOutput& o) {
-      return coarse(o.type.dtype) || (rounded && o.expr != found_.result);
+      return o.axes != kernel_.outputs[0].axes || coarse(o.type.dtype) || (rounded && o.expr != found_.result);
     });
   }
 
@@ -568,7 +616,7 @@ class Recognizer {
   std::vector<Axes> depends_;
   std::vector<std::uint8_t> reduces_;  // holds a reduction
   Attention found_;
-  ExprId weight_ = kNoExpr, exponential_ = kNoExpr;
+  ExprId weight_ = kNoExpr;
   std::optional<DType> rounded_;  // what weights are rounded to
 };
 
@@ -585,7 +633,6 @@ std::int64_t Attention::column_count() const {
 AttentionAnswer find_attention(const Kernel& kernel) {
   if (!may_be_attention(kernel)) return {std::nullopt, ""};
   for (const KernelOutput& output : kernel.outputs) {
-    if (output.axes != kernel.outputs[0].axes) return {std::nullopt, "its outputs run over different axes"};
     if (bits(output.type.dtype) == 4) return {std::nullopt, "it writes half-byte elements"};
   }
   std::optional<Kernel> shared = with_shared_axes(kernel);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "analysis/inlining.h"
 
@@ -17,13 +18,12 @@ enum class Stage : std::uint8_t {
 
 struct Search {
   const Graph& graph;
-  const std::function<const FormulaFacts*(ValueId)>& facts_of;
-  const std::function<bool(ValueId)>& apart;
+  const ValuesOfGroup& values;
   std::map<ValueId, Stage> stages;
 
   Stage stage_of(ValueId v) const {
     const auto it = stages.find(v);
-    return it == stages.end() || apart(v) ? Stage::kNone : it->second;
+    return it == stages.end() || values.apart(v) ? Stage::kNone : it->second;
   }
 
   // From what is multiplied with the values back to the product of queries and keys.
@@ -31,7 +31,7 @@ struct Search {
     std::set<ValueId> inner{weight};
     std::vector<ValueId> stack{weight};
     while (!stack.empty()) {
-      const FormulaFacts& facts = *facts_of(stack.back());
+      const FormulaFacts& facts = *values.facts(stack.back());
       stack.pop_back();
       if (facts.contraction) continue;
       for (const LoadFact& load : facts.loads)
@@ -40,19 +40,35 @@ struct Search {
     }
     return inner;
   }
+
+  // A stream that ends with `result`. What others need of it is read by nothing else of the group.
+  std::optional<AttentionStream> stream(const std::vector<NodeId>& nodes, ValueId result, ValueId weight) const {
+    AttentionStream stream{result, back_to_product(weight), {}};
+    for (const ValueId v : stream.inner)
+      if (values.needed(v)) stream.beside.insert(v);
+    if (stream.beside.empty()) return stream;
+    for (const NodeId n : nodes)
+      for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
+        const ValueId reader = graph.nodes[n].first_output + i;
+        const FormulaFacts* facts = values.facts(reader);
+        if (!facts || reader == result || stream.inner.contains(reader)) continue;
+        for (const LoadFact& load : facts->loads)
+          if (stream.beside.contains(resolve_tuple(graph, load.source))) return std::nullopt;
+      }
+    return stream;
+  }
 };
 
 }  // namespace
 
 std::vector<AttentionStream> attention_streams(const Graph& graph, const std::vector<NodeId>& nodes,
-                                               const std::function<const FormulaFacts*(ValueId)>& facts_of,
-                                               const std::function<bool(ValueId)>& apart) {
+                                               const ValuesOfGroup& values) {
   std::vector<AttentionStream> streams;
-  Search search{graph, facts_of, apart, {}};
+  Search search{graph, values, {}};
   for (const NodeId n : nodes)
     for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
       const ValueId v = graph.nodes[n].first_output + i;
-      const FormulaFacts* facts = facts_of(v);
+      const FormulaFacts* facts = values.facts(v);
       if (!facts) continue;
       Stage from = Stage::kNone;
       ValueId weight = kNone;
@@ -63,9 +79,10 @@ std::vector<AttentionStream> attention_streams(const Graph& graph, const std::ve
         if (stage == Stage::kMaximum && load.in_reduction) weight = operand;
       }
       if (facts->contraction && facts->nested) {
-        if (facts->maximum) streams.push_back({v, {}});
+        if (facts->maximum) streams.push_back({v, {}, {}});
       } else if (facts->contraction) {
-        if (weight != kNone) streams.push_back({v, search.back_to_product(weight)});
+        if (weight != kNone)
+          if (auto stream = search.stream(nodes, v, weight)) streams.push_back(std::move(*stream));
         search.stages[v] = Stage::kScore;
       } else if (from != Stage::kNone) {
         search.stages[v] = facts->maximum ? Stage::kMaximum : from;

@@ -17,12 +17,18 @@ namespace fusec {
 
 struct AttentionStream {
   ValueId result = kNone;
-  std::set<ValueId> inner;  // from the first product to what is multiplied with the values
+  std::set<ValueId> inner;   // from the first product to what is multiplied with the values
+  std::set<ValueId> beside;  // those of them that are stored all the same, by the kernel: weights that are an output
 };
 
-// `facts_of` gives null for what has no formula or is none of the group's; `apart` says what is stored in any case.
+// Of the values of a group: null where one has no formula; whether it is stored in any case; whether others need it.
+struct ValuesOfGroup {
+  std::function<const FormulaFacts*(ValueId)> facts;
+  std::function<bool(ValueId)> apart;
+  std::function<bool(ValueId)> needed;
+};
+
 std::vector<AttentionStream> attention_streams(const Graph& graph, const std::vector<NodeId>& nodes,
-                                               const std::function<const FormulaFacts*(ValueId)>& facts_of,
-                                               const std::function<bool(ValueId)>& apart);
+                                               const ValuesOfGroup& values);
 
 }  // namespace fusec

@@ -1,5 +1,7 @@
 #include "analysis/copy_expr.h"
 
+#include <algorithm>
+
 #include "ir/error.h"
 
 namespace fusec {
@@ -149,6 +151,8 @@ Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool
     KernelOutput now = output;
     now.expr = copier.copy(output.expr);
     now.axes = change.new_axes;
+    for (const std::uint32_t a : output.axes)
+      if (std::find(old_axes.begin(), old_axes.end(), a) == old_axes.end()) now.axes.push_back(copier.copy_axis(a));
     now.index.clear();
     for (const IndexExpr& e : output.index) now.index.push_back(simplify(copier.copy(e), changed.pool.bounds()));
     changed.outputs.push_back(std::move(now));

@@ -85,8 +85,12 @@ std::optional<ValueId> Inlining::alias_of(ValueId v) const {
 
 void Inlining::find_streams() {
   stream_of_.clear();
+  beside_.clear();
   streams_ = attention_streams(
-      graph_, nodes_, [&](ValueId v) { return facts(v); }, [&](ValueId v) { return must_store_.contains(v); });
+      graph_, nodes_,
+      {.facts = [&](ValueId v) { return facts(v); },
+       .apart = [&](ValueId v) { return must_store_.contains(v) && (forced_.contains(v) || !needed_.contains(v)); },
+       .needed = [&](ValueId v) { return needed_.contains(v); }});
   std::erase_if(streams_, [&](const AttentionStream& s) {
     const auto refused = refused_.find(s.result);
     if (refused != refused_.end() && refused->second == 1) stored_.insert(s.result);
@@ -95,6 +99,10 @@ void Inlining::find_streams() {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     stream_of_.try_emplace(streams_[i].result, i);
     for (const ValueId v : streams_[i].inner) stream_of_.try_emplace(v, i);
+    for (const ValueId v : streams_[i].beside) {
+      beside_.insert(v);
+      stored_.erase(v);
+    }
   }
 }
 

@@ -52,10 +52,15 @@ class Inlining {
   bool products_apart() const { return products_apart_; }
   // What stands inside one another as attention, with the result that each makes.
   const std::vector<AttentionStream>& streams() const { return streams_; }
+  // Is the value stored beside, by the kernel of a stream that holds it?
+  bool beside(ValueId v) const { return beside_.contains(v); }
   // The kernel in which this result stands is no attention: next time the result is stored, then nothing streams to it.
   void stream_less(ValueId result) { ++refused_[result]; }
   // Forces a value into memory from the next decision on; false where it was forced before.
-  bool force_stored(ValueId v) { return must_store_.insert(v).second; }
+  bool force_stored(ValueId v) {
+    forced_.insert(v);
+    return must_store_.insert(v).second || beside_.contains(v);
+  }
 
   bool inside(ValueId v) const { return inside_.contains(v); }
   bool stored(ValueId v) const { return stored_.contains(v); }
@@ -84,7 +89,7 @@ class Inlining {
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
-  std::set<ValueId> inside_, needed_, used_, must_store_, stored_;
+  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_;
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;

@@ -27,7 +27,8 @@ struct NamedExpr {
 };
 
 // All outputs have the same axes. In a kernel of rows (analysis/shared_space.h) an output may have an element a row
-// only: its index then names the axes of rows alone, and it is stored once for them.
+// only: its index then names the axes of rows alone, and it is stored once for them. In attention an output may be what
+// stands inside a reduction (the weights): it has that reduction's axes besides.
 struct Kernel {
   ExprPool pool;
   std::vector<KernelOutput> outputs;

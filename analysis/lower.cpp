@@ -285,6 +285,8 @@ class GroupLowering {
       if (!here) continue;
       results.push_back(stream.result);
       once = once && elements_at_hint(unit.space) <= elements_at_hint(stream.result);
+      for (const ValueId v : stream.beside)
+        once = once && std::ranges::any_of(kernel.outputs, [&](const KernelOutput& o) { return o.value == v; });
     }
     if (once && form_of(kernel).form == KernelForm::kAttention) return true;
     for (const ValueId result : results) inlining_.stream_less(result);
@@ -386,6 +388,7 @@ class GroupLowering {
     std::set<NodeId> members;
     std::set<ExprId> operands;
     std::map<ExprId, ValueId> raw_reductions;
+    std::map<ValueId, std::vector<ExprId>> beside;  // values stored on the way: where they are loaded
     for (ExprId id = 0; id < raw.size(); ++id) {
       replaced_by.resize(raw.size(), kNoExpr);
       const ExprNode load = raw[id];
@@ -393,6 +396,7 @@ class GroupLowering {
       const ValueId source = resolve_tuple(graph_, load.source);
       if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
       if (!put_in(unit, source)) continue;
+      if (inlining_.beside(source)) beside[source].push_back(id);
       const Node& node = producer(source);
       members.insert(graph_.value(source).producer);
       if ((++copies[source] > kMostCopies || raw.size() > kMostExprs) && !give_up_inlining(unit, source, copies))
@@ -435,6 +439,17 @@ class GroupLowering {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
       output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
+      kernel.outputs.push_back(std::move(output));
+    }
+    for (const auto& [v, loads] : beside) {
+      KernelOutput output{v, graph_.tensor(v), new_axes, copier.copy(loads[0]), {}};
+      for (const IndexExpr& e : raw[loads[0]].indices) {
+        output.index.push_back(copier.copy(e));
+        for (const Variable a : variables_of(output.index.back()))
+          if (a.kind == Variable::Kind::kAxis &&
+              std::find(output.axes.begin(), output.axes.end(), a.id) == output.axes.end())
+            output.axes.push_back(a.id);
+      }
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);

@@ -35,6 +35,10 @@ __device__ __forceinline__ float exp2_fast(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// exp((score - greatest) * log2_scale / log2(e)); of a row without any key 0.
+__device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
+  return exp2_fast(score * log2_scale - (greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest * log2_scale));
+}
 template <int kKeys, int kColumns>
 __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&sum)[kColumns][4], float (&greatest)[2],
                                              float (&total)[2], float log2_scale) {
@@ -64,6 +68,10 @@ __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&s
 // The same for threads that each hold some rows; eight neighbouring lanes share them.
 __device__ __forceinline__ float exponential(float x) { return expf(x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
+template <class T>
+__device__ __forceinline__ T weight_of(T score, T greatest, T scale) {
+  return exponential((score - (greatest == -(T)__uint_as_float(0x7f800000u) ? (T)0 : greatest)) * scale);
+}
 template <class T, int kRows, int kKeys, int kColumns>
 __device__ __forceinline__ void softmax_step(T (&score)[kRows][kKeys], T (&sum)[kRows][kColumns], T (&greatest)[kRows],
                                              T (&total)[kRows], T scale) {

@@ -35,6 +35,7 @@ class AttentionEmitter {
     key_loop();
     finish_rows();
     store_rows();
+    if (!form_.beside.empty()) store_beside();
     KernelSource source = writer_.finish(comment(), tiles_.threads);
     source.name = kernel_name(graph_, form_.kernel.nodes);
     source.grid[0] = simplify(row_tiles() * count(form_.batch), pool_.bounds());
@@ -202,32 +203,36 @@ class AttentionEmitter {
                                tiles_.rows - 1, rows));
     }
     // Keys that some row of the tile sees; those that all of them see.
-    std::string end = text(keys), first = "0", all_from, all_to = end;
+    std::string end = text(keys), first = "0";
+    all_rows_to_ = end;
     if (form_.last_key) {
       end = writer_.unique("keys_end");
       writer_.line(
           fmt::format("const {} {} = {};", integer(), end, limit_at(min(keys, *form_.last_key + 1), last_row)));
-      all_to = writer_.unique("all_rows_to");
+      all_rows_to_ = writer_.unique("all_rows_to");
       writer_.line(
-          fmt::format("const {} {} = {};", integer(), all_to, limit_at(min(keys, *form_.last_key + 1), row0_)));
+          fmt::format("const {} {} = {};", integer(), all_rows_to_, limit_at(min(keys, *form_.last_key + 1), row0_)));
     }
     if (form_.first_key) {
       first = fmt::format("{} / {} * {}", limit_at(max(*form_.first_key, 0), row0_), tiles_.keys, tiles_.keys);
-      all_from = writer_.unique("all_rows_from");
-      writer_.line(fmt::format("const {} {} = {};", integer(), all_from, limit_at(max(*form_.first_key, 0), last_row)));
+      all_rows_from_ = writer_.unique("all_rows_from");
+      writer_.line(
+          fmt::format("const {} {} = {};", integer(), all_rows_from_, limit_at(max(*form_.first_key, 0), last_row)));
     }
     key0_ = writer_.unique("key0");
     writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
-    load_keys_and_values();
+    load_keys();
+    load_values();
+    writer_.line("__syncthreads();");
     multiply_keys();
-    mask_scores(all_from, all_to);
+    mask_scores();
     step_softmax();
     add_values();
     writer_.close();
   }
 
-  void load_keys_and_values() {
-    writer_.line("__syncthreads();");  // what was in the tiles is used up
+  void load_keys() {
+    writer_.line("__syncthreads();");  // what was in the tile is used up
     loads_.load({.tile = key_tile_,
                  .stride = tiles_.key_stride,
                  .lines = tiles_.keys,
@@ -237,6 +242,9 @@ class AttentionEmitter {
                  .along_places = form_.depth,
                  .line0 = key0_,
                  .narrowed = form_.tensor_dtype});
+  }
+
+  void load_values() {
     loads_.load({.tile = value_tile_,
                  .stride = tiles_.value_stride,
                  .lines = tiles_.keys,
@@ -246,8 +254,10 @@ class AttentionEmitter {
                  .along_places = form_.columns,
                  .line0 = key0_,
                  .narrowed = form_.tensor_dtype});
-    writer_.line("__syncthreads();");
   }
+
+  // The scale of what is exponentiated, to base 2 on tensor cores.
+  double exponent_scale() const { return form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1); }
 
   std::string mma() {
     const std::string name = *form_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
@@ -281,8 +291,8 @@ class AttentionEmitter {
   }
 
   // Loops over a thread's rows and the keys of each: `row` and `key` are variables, their axes bound.
-  void each_score(
-      const std::function<void(const std::string& row, const std::string& key, const std::string& at)>& body) {
+  void each_score(const std::function<void(const std::string& row, const std::string& key, const std::string& at,
+                                           const std::string& r)>& body) {
     const std::string r = writer_.unique("r"), n = writer_.unique("n");
     const ExprEmitter::Mark outside = emitter_.mark();
     writer_.line("#pragma unroll");
@@ -294,7 +304,7 @@ class AttentionEmitter {
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", n, tiles_.my_keys()));
     const std::string key_name = writer_.unique("key");
     writer_.line(fmt::format("const {} {} = {};", integer(), key_name, key(n)));
-    body(row_name, key_name, score(r, n));
+    body(row_name, key_name, score(r, n), r);
     emitter_.rewind(outside);
     writer_.close();
     writer_.close();
@@ -326,9 +336,9 @@ class AttentionEmitter {
     return false;
   }
 
-  void mask_scores(const std::string& all_from, const std::string& all_to) {
+  void mask_scores() {
     if (form_.score != form_.product) {
-      each_score([&](const std::string& row, const std::string& key, const std::string& at) {
+      each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string&) {
         const bool guarded = score_loads();
         open_guard(guarded, row, key);
         emitter_.define(form_.product, at);
@@ -340,11 +350,12 @@ class AttentionEmitter {
     const IndexExpr keys = count(form_.keys);
     const bool whole = proves_multiple_of(keys, tiles_.keys, pool_.bounds());
     std::string some_masked;
-    if (form_.last_key || !whole) some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_to);
-    if (form_.first_key) some_masked += fmt::format("{}{} < {}", some_masked.empty() ? "" : " || ", key0_, all_from);
+    if (form_.last_key || !whole) some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_rows_to_);
+    if (form_.first_key)
+      some_masked += fmt::format("{}{} < {}", some_masked.empty() ? "" : " || ", key0_, all_rows_from_);
     if (some_masked.empty()) return;
     writer_.open(fmt::format("if ({})", some_masked));
-    each_score([&](const std::string& row, const std::string& key, const std::string& at) {
+    each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string&) {
       std::string masked;
       const auto add = [&](const std::string& condition) { masked += (masked.empty() ? "" : " || ") + condition; };
       if (form_.last_key)
@@ -359,12 +370,12 @@ class AttentionEmitter {
 
   void step_softmax() {
     writer_.use(tiles_.tensor_cores ? "softmax_fragments" : "softmax_lanes");
-    const double scale = form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1);
-    writer_.line(fmt::format("softmax_step({}, {}, {}, {}, {});", score_, sum_, greatest_, total_, number(scale)));
+    writer_.line(
+        fmt::format("softmax_step({}, {}, {}, {}, {});", score_, sum_, greatest_, total_, number(exponent_scale())));
     if (form_.key_steps.empty()) return;
     std::vector<ExprId> operands;
     for (const WeightStep& step : form_.key_steps) operands.push_back(step.operand);
-    each_score([&](const std::string& row, const std::string& key, const std::string& at) {
+    each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string&) {
       const bool guarded = holds_loads(operands);
       open_guard(guarded, row, key);
       writer_.line(fmt::format("{} = {};", at, apply(form_.key_steps, at)));
@@ -511,15 +522,46 @@ class AttentionEmitter {
     if (!whole) writer_.open(fmt::format("if ({} < {})", column_name, form_.column_count()));
     bind_flat(emitter_, form_.columns, column_name, "ijlst");
     emitter_.define(form_.result, fmt::format("({} * {}[{}])", sum(r, m), row_scale_, r));
-    const std::vector<std::string> values = emitter_.emit(roots_of(form_.kernel));
-    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i) {
-      const KernelOutput& output = form_.kernel.outputs[i];
-      const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-      writer_.line(store_text(writer_, output, emitter_.index(position), values[i]));
-    }
+    std::vector<std::size_t> stored;
+    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
+      if (std::find(form_.beside.begin(), form_.beside.end(), i) == form_.beside.end()) stored.push_back(i);
+    store(stored);
     if (!whole) writer_.close();
     emitter_.rewind(outside);
     writer_.close();
+    writer_.close();
+  }
+
+  void store(const std::vector<std::size_t>& which) {
+    std::vector<ExprId> roots;
+    for (const std::size_t i : which) roots.push_back(form_.kernel.outputs[i].expr);
+    const std::vector<std::string> values = emitter_.emit(roots);
+    for (std::size_t k = 0; k < which.size(); ++k) {
+      const KernelOutput& output = form_.kernel.outputs[which[k]];
+      const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+      writer_.line(store_text(writer_, output, emitter_.index(position), values[k]));
+    }
+  }
+
+  // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.
+  void store_beside() {
+    const std::string keys = text(count(form_.keys));
+    key0_ = writer_.unique("key0");
+    writer_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), key0_, keys, tiles_.keys));
+    load_keys();
+    writer_.line("__syncthreads();");
+    multiply_keys();
+    mask_scores();
+    each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string& r) {
+      open_guard(true, row, key);
+      define_row(r);
+      emitter_.define(form_.whole_score,
+                      form_.score_scale == 1 ? at : fmt::format("({} * {})", at, number(form_.score_scale)));
+      emitter_.define(form_.exponential,
+                      fmt::format("weight_of({}, {}[{}], {})", at, greatest_, r, number(exponent_scale())));
+      store(form_.beside);
+      writer_.close();
+    });
     writer_.close();
   }
 
@@ -531,6 +573,7 @@ class AttentionEmitter {
   AttentionTiles tiles_;
   TileLoader loads_;
   std::string query_tile_, key_tile_, value_tile_, weight_tile_;    // in shared memory
+  std::string all_rows_from_, all_rows_to_;                         // the keys that all of a tile's rows see
   std::string row0_, key0_, my_row_, my_column_;                    // places
   std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers
 };

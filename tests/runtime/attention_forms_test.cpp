@@ -210,6 +210,35 @@ TEST_SUITE("attention forms") {
                "sm_80");
   }
 
+  TEST_CASE("weights and scores that are outputs, too, are written by a second pass") {
+    const std::string in = operands("bfloat16", 2, 70, 80, 24, 40), in32 = operands("float32", 2, 30, 41, 8, 12);
+    check_cases({
+        {"weights", in, written_out("s = mul p 0.2"), "y w"},
+        {"weights, float32", in32, written_out("s = mul p 0.2"), "y w", kLanes},
+        {"scores", in32, written_out("s = mul p 0.2"), "y s", kLanes},
+        {"weights in float32 of 16-bit operands", in,
+         "a = cast q {\"dtype\": \"float32\"}; b = cast k {\"dtype\": \"float32\"}; t = transpose b {\"dim0\": 2, "
+         "\"dim1\": 3}; p = matmul a t; s = mul p 0.2; d = softmax s {\"dim\": -1}; w = cast d {\"dtype\": "
+         "\"bfloat16\"}; y = matmul w v",
+         "y d"},
+        {"some of the weights", in32,
+         written_out("s = mul p 0.2") + "; u = slice w {\"dim\": 3, \"start\": 0, \"end\": 20}; x = slice v {\"dim\": "
+                                        "2, \"start\": 0, \"end\": 20}; z = matmul u x",
+         "z w", "contraction row_reduction contraction"},
+        {"heads folded, result permuted", "q float32 2,3,20,8; k float32 2,3,11,8; v float32 2,3,11,8; m bool 20,11",
+         "t = permute k {\"dims\": [0, 1, 3, 2]}; p = matmul q t; s = where m p -1000000000.0; w = softmax s {\"dim\": "
+         "-1}; f = reshape w {\"shape\": [6, 20, 11]}; g = reshape v {\"shape\": [6, 11, 8]}; h = bmm f g; i = reshape "
+         "h "
+         "{\"shape\": [2, 3, 20, 8]}; j = permute i {\"dims\": [0, 2, 1, 3]}; y = reshape j {\"shape\": [2, 20, 24]}",
+         "y w", kLanes},
+        {"symbolic", "q float16 1,2,n,8; k float16 1,2,n,8; v float16 1,2,n,8", written_out("s = mul p 0.3"), "y w",
+         "attention_mma", "n"},
+    });
+    check_cases({{"rows without a key", operands("float32", 2, 20, 20, 8, 8) + "; m float32 20,20",
+                  written_out("s = add p m"), "y w", kLanes}},
+                true);
+  }
+
   TEST_CASE("what is no attention is cut in several kernels that compute the same") {
     const std::string in = operands("float16", 2, 20, 20, 8, 8);
     check_case({"another use of the scores", in, written_out("s = mul p 0.2") + "; z = exp p", "y z",
