@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""compare_fusion.py [--bytes] [--only=NAME,...] [--markdown=FILE] [BIN_DIR]: kernels launched, and bytes moved, by model.
+
+For every model of tests/corpus/models: launches of fusec under none, tvm and full, beside those of TVM's own pipeline
+(tiny size) and of PyTorch Inductor (full size), both from baselines.json, which says how they were counted. Like is held
+against like: TVM against the tiny graph, Inductor against the full one, and models where a peer failed stay out of its
+sum. A model that was decomposed has its base model's figures. --bytes also runs the tiny models on the emulator and
+prints the distinct and requested bytes of global memory under tvm and full, beside the least that the groups of full
+could move.
+
+Demands, exit 1 where one is not met: full launches no more than launches.json gives, than TVM, or than Inductor; over
+the models of launches.json at most half of TVM's sum and 0.55 of Inductor's; with --bytes, every kernel of full moves
+at most 1.1 times its least distinct bytes, at most 1.1 times that in requested bytes where it has no matrix product, and
+all of full together at most 60 % of what tvm's grouping moves."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MODELS = os.path.join(ROOT, "tests", "corpus", "models")
+PRODUCTS = ("contraction", "attention")  # schedules that read operands more than once
+SMALL = 1 << 20
+
+
+def load(name):
+    with open(os.path.join(MODELS, name), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def base_of(name):
+    return name[:-4] if name.endswith("_dec") else name
+
+
+def launches(fusec, path, strategy):
+    """Launches of the partition report; None where the model cannot be compiled."""
+    done = subprocess.run([fusec, path, f"--strategy={strategy}", "--emit=partition", "--no-nvrtc"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    return json.loads(done.stdout)["launches"] if done.returncode == 0 else None
+
+
+def manifest_schedules(fusec, path, strategy):
+    done = subprocess.run([fusec, path, f"--strategy={strategy}", "--emit=manifest", "--no-nvrtc"], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    return {k["name"]: k["schedule"] for k in json.loads(done.stdout)["kernels"]}
+
+
+def profile(fusec_run, entry, strategy):
+    """What each launch of the tiny model moves, executed on the emulator."""
+    files = entry["files"]
+    with tempfile.TemporaryDirectory() as scratch:
+        report = os.path.join(scratch, "profile.json")
+        done = subprocess.run([fusec_run, os.path.join(MODELS, files["tiny"]),
+                               "--inputs=" + os.path.join(MODELS, files["in"]),
+                               "--outputs=" + os.path.join(scratch, "out.safetensors"), "--device=emulator",
+                               f"--strategy={strategy}", "--profile=" + report, "--json"],
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if done.returncode != 0:
+            sys.exit(f"{entry['name']} under {strategy}: {done.stderr}")
+        with open(report, encoding="utf-8") as f:
+            return json.load(f)["kernels"]
+
+
+def peers():
+    """By base model: TVM's kernels at the tiny size, Inductor's at the full one; None where the peer failed."""
+    return {m["name"]: (m.get("tvm_tiny", {}).get("kernels"), m.get("inductor_triton_full", {}).get("total"))
+            for m in load("baselines.json")["models"]}
+
+
+class Table:
+    def __init__(self):
+        self.rows, self.broken = [], []
+
+    def demand(self, holds, text):
+        if not holds:
+            self.broken.append(text)
+
+    def add(self, *cells):
+        self.rows.append(["" if c is None else str(c) for c in cells])
+
+    def text(self, heads):
+        lines = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)]
+        return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in self.rows])
+
+
+def count_launches(fusec, entries, table):
+    want, by_peer = load("launches.json"), peers()
+    sums = {"tvm": [0, 0], "inductor": [0, 0]}  # ours, theirs
+    for entry in entries:
+        name, tiny = entry["name"], os.path.join(MODELS, entry["files"]["tiny"])
+        full_path = os.path.join(MODELS, entry["files"].get("full", entry["files"]["tiny"]))
+        none, tvm, full = (launches(fusec, tiny, s) for s in ("none", "tvm", "full"))
+        at_full = launches(fusec, full_path, "full")
+        tvm_peer, inductor = by_peer.get(base_of(name), (None, None))
+        table.add(name, want.get(name), none, tvm, full, at_full, tvm_peer, inductor)
+        if full is None:
+            continue
+        table.demand(name not in want or full <= want[name], f"{name}: {full} launches, an expert would have {want.get(name)}")
+        table.demand(tvm_peer is None or full <= tvm_peer, f"{name}: {full} launches, TVM has {tvm_peer}")
+        table.demand(inductor is None or at_full <= inductor, f"{name}: {at_full} launches at full size, Inductor has {inductor}")
+        if name in want and tvm_peer is not None:
+            sums["tvm"][0] += full
+            sums["tvm"][1] += tvm_peer
+        if name in want and inductor is not None:
+            sums["inductor"][0] += at_full
+            sums["inductor"][1] += inductor
+    lines = []
+    for peer, most in (("tvm", 0.5), ("inductor", 0.55)):
+        ours, theirs = sums[peer]
+        if theirs:
+            lines.append(f"models of launches.json: {ours} launches, {peer} {theirs}: {ours / theirs:.3f} of it")
+            table.demand(ours <= most * theirs, f"{lines[-1]}, more than {most}")
+    return lines
+
+
+def count_bytes(fusec, fusec_run, entries, table):
+    totals = {"tvm": 0, "full": 0}
+    for entry in entries:
+        if "in" not in entry["files"] or "out" not in entry["files"]:
+            continue
+        sums = {}
+        for strategy in ("tvm", "full"):
+            kernels = profile(fusec_run, entry, strategy)
+            sums[strategy] = [sum(k[key] for k in kernels) for key in ("distinct_bytes", "requested_bytes", "least_bytes")]
+            totals[strategy] += sums[strategy][0]
+            if strategy == "full":
+                schedules = manifest_schedules(fusec, os.path.join(MODELS, entry["files"]["tiny"]), strategy)
+                for k in kernels:
+                    check_kernel(entry["name"], k, schedules.get(k["name"], ""), table)
+        table.add(entry["name"], sums["tvm"][0], sums["full"][0], sums["full"][2],
+                  f"{sums['full'][0] / max(1, sums['tvm'][0]):.2f}", sums["tvm"][1], sums["full"][1])
+    share = totals["full"] / max(1, totals["tvm"])
+    table.demand(share <= 0.6, f"distinct bytes of full are {share:.3f} of those of tvm, more than 0.6")
+    return [f"distinct bytes: {totals['full']} under full, {totals['tvm']} under tvm: {share:.3f} of them"]
+
+
+def check_kernel(model, kernel, schedule, table):
+    """Tiny tensors leave sectors partly used: a sector at each end of a tensor and two kilobytes are forgiven."""
+    forgiven = 2048
+    least = kernel["least_bytes"] * 1.1 + forgiven
+    table.demand(kernel["distinct_bytes"] <= least,
+                 f"{model}: {kernel['name']} moves {kernel['distinct_bytes']} distinct bytes, its least is {kernel['least_bytes']}")
+    if not schedule.startswith(PRODUCTS):
+        table.demand(kernel["requested_bytes"] <= least,
+                     f"{model}: {kernel['name']} requests {kernel['requested_bytes']} bytes, its least is {kernel['least_bytes']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bytes", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--markdown", default="")
+    parser.add_argument("bin_dir", nargs="?", default=os.path.join(ROOT, "build", "release", "bin"))
+    options = parser.parse_args()
+    only = set(options.only.split(",")) - {""}
+    entries = [e for e in load("index.json") if (not only or e["name"] in only) and "tiny" in e["files"]]
+    fusec, fusec_run = (os.path.join(options.bin_dir, p) for p in ("fusec", "fusec-run"))
+    counted = Table()
+    lines = count_launches(fusec, entries, counted)
+    report = [counted.text(["model", "expert", "none", "tvm", "full", "full, full size", "TVM", "Inductor"]), "", *lines]
+    broken = counted.broken
+    if options.bytes:
+        moved = Table()
+        lines = count_bytes(fusec, fusec_run, entries, moved)
+        report += ["", moved.text(["model", "tvm distinct", "full distinct", "least", "full/tvm", "tvm requested",
+                                   "full requested"]), "", *lines]
+        broken = broken + moved.broken
+    report += ["", *("not met: " + b for b in broken), f"{len(broken)} demands not met"]
+    text = "\n".join(report) + "\n"
+    print(text, end="")
+    if options.markdown:
+        with open(options.markdown, "w", encoding="utf-8") as f:
+            f.write(text)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
