@@ -13,6 +13,7 @@ constexpr int kCheapOperand = 8;  // of a reduction's operand that is used again
 // Of an operand of a matrix product, which is computed once for every tile of so many rows or columns: what an A100
 // does of such operations, its bandwidth, and the time of a launch.
 constexpr double kTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunch = 3e-6;
+constexpr std::int64_t kLongestProductRow = 1024;  // that a block may hold
 constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 32;
 
 }  // namespace
@@ -119,6 +120,7 @@ void Inlining::decide() {
   for (bool changed = true; changed;) {
     const std::size_t before = stored_.size();
     inlined_.clear();
+    reduced_products_.clear();
     for (const NodeId n : nodes_) {
       if (!wanted_.contains(n)) continue;
       const Node& node = graph_.nodes[n];
@@ -159,6 +161,7 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
       continue;
     }
     mine.cost += operand.cost;
+    if (operand.contraction && load.in_reduction && !facts.contraction) reduced_products_.insert(v);
     if (operand.reduces) {
       mine.rows = mapped_rows(operand, load, v, shape);
       rows_known = true;
@@ -197,6 +200,17 @@ bool Inlining::reads_elsewhere(const Inlined& operand, const LoadFact& load, Val
   return false;
 }
 
+bool Inlining::may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const {
+  if (!operand.contraction || operand.nested || operand.streams || products_apart_) return false;
+  if (!consumer.facts.reduces || consumer.facts.contraction || consumer.facts.nested) return false;
+  IndexExpr row = 1;
+  const Shape& shape = graph_.tensor(v).shape;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (d >= consumer.facts.rows.size() || !consumer.facts.rows[d]) row *= shape[d];
+  const auto length = row.as_constant();
+  return length && *length <= kLongestProductRow;
+}
+
 bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
                           bool rows_known, const Shape& shape) const {
   if (!operand.reduces) {
@@ -206,6 +220,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
     return load.identity || operand.cost * load.times <= kCheapWindow;
   }
   if (operand.streams && operand.nested && !load.in_reduction && !consumer.reduces) return true;
+  if (may_reduce(operand, v, consumer) && !load.reused) return true;
   if (operand.contraction && !operand.nested && !products_apart_ && !load.in_reduction &&
       (!consumer.reduces || consumer.contraction))
     return true;

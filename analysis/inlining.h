@@ -56,6 +56,10 @@ class Inlining {
   bool beside(ValueId v) const { return beside_.contains(v); }
   // The kernel in which this result stands is no attention: next time the result is stored, then nothing streams to it.
   void stream_less(ValueId result) { ++refused_[result]; }
+  // May rows of the product `v` be reduced where they are, by a consumer that is no product itself?
+  bool may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const;
+  // Products of which rows are reduced inside what reads them: whether that has a form is known when it has been built.
+  const std::set<ValueId>& reduced_products() const { return reduced_products_; }
   // Forces a value into memory from the next decision on; false where it was forced before.
   bool force_stored(ValueId v) {
     forced_.insert(v);
@@ -93,6 +97,7 @@ class Inlining {
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;
+  std::set<ValueId> reduced_products_;
   bool products_apart_ = false;
   std::vector<AttentionStream> streams_;
   std::map<ValueId, std::size_t> stream_of_;  // of results and inner values: which of `streams_`

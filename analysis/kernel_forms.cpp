@@ -88,6 +88,8 @@ std::string_view name(KernelForm form) {
       return "tensor_core_product";
     case KernelForm::kProduct:
       return "product";
+    case KernelForm::kRowProduct:
+      return "row_product";
     case KernelForm::kAttention:
       return "attention";
     case KernelForm::kRows:
@@ -112,6 +114,13 @@ FormOfKernel form_of(const Kernel& kernel) {
     if (ProductAnswer choosing = find_product(chosen->kernel); choosing.product && !choosing.kernel) {
       choosing.product->choice = chosen->choice;
       return form_of_product(std::move(*choosing.product), std::move(chosen->kernel));
+    }
+  }
+  if (!writes_half_bytes(kernel)) {
+    if (auto whole_rows = find_row_product(kernel)) {
+      FormOfKernel form{.form = KernelForm::kRowProduct, .why_not_better = answer.why_not};
+      form.row_product = std::move(whole_rows);
+      return form;
     }
   }
   AttentionAnswer attention = find_attention(kernel);

@@ -7,6 +7,8 @@
 //   product                hold sums of products of two factors that run along different
 //                          output axes, all alike; rows may choose their matrix; beside them
 //                          reductions that are one value for a row, and whatever stands around  linear in float32
+//   row_product            are products of which whole rows, few enough to fit a block, are
+//                          reduced (row_product)                                               layer_norm(linear + r)
 //   attention              are two products with a softmax between (attention_form)            softmax(q k^T) v
 //   rows                   hold reductions that depend on output axes alone                    softmax, layer norm
 //   elements               anything else: a thread makes an element, reductions are its loops  sums inside of sums
@@ -19,10 +21,19 @@
 #include "analysis/attention_form.h"
 #include "analysis/kernel.h"
 #include "analysis/products.h"
+#include "analysis/row_product.h"
 
 namespace fusec {
 
-enum class KernelForm : std::uint8_t { kPointwise, kTensorCoreProduct, kProduct, kAttention, kRows, kElements };
+enum class KernelForm : std::uint8_t {
+  kPointwise,
+  kTensorCoreProduct,
+  kProduct,
+  kRowProduct,
+  kAttention,
+  kRows,
+  kElements
+};
 std::string_view name(KernelForm form);
 
 // The order in which forms may be exchanged for better ones; what stands in no form at all is beside it.
@@ -37,6 +48,7 @@ struct FormOfKernel {
   std::optional<Kernel> rewritten;
   std::optional<Product> product;  // of `rewritten` where there is one, else of the kernel
   ExprId blocking = kNoExpr;       // the reduction for which it is no product, if it is for one
+  std::optional<RowProduct> row_product;
   std::optional<Attention> attention;
 };
 

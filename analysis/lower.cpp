@@ -96,6 +96,7 @@ class GroupLowering {
     if (mine.nested || unit.nested) return false;
     if (mine.contraction || unit.contraction) {
       if (inlining_.products_apart() || alone_.contains(v)) return false;
+      if (unit.contraction && mine.reduces && !mine.contraction) return may_reduce_rows_of(unit, v, reads);
       if (mine.reduces != mine.contraction || unit.reduces != unit.contraction) return false;
     } else if (mine.reduces && unit.reduces && mine.rows != unit.rows) {
       return false;
@@ -111,14 +112,23 @@ class GroupLowering {
     return reads_are_simple(v, unit, mine);
   }
 
+  // Does `v` reduce rows of the unit's products, short enough to be in one block?
+  bool may_reduce_rows_of(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    return std::ranges::any_of(reads, [&](ValueId r) {
+      return contains(unit, r) && inlining_.may_reduce(inlining_.inlined(r), r, inlining_.inlined(v));
+    });
+  }
+
   // May `v`, though of another shape or reading the unit's rows elsewhere, be made by its kernel, if that will be rows
   // throughout?
   bool may_try_rows(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
     if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs) return false;
     if (not_rows_.contains(v)) return false;
     const Inlined& mine = inlining_.inlined(v);
-    if (mine.contraction || mine.nested || unit.contraction || unit.nested) return false;
-    if (!mine.reduces && !unit.reduces) return false;
+    if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
+    const bool products = mine.contraction || unit.contraction;
+    if (products && (inlining_.reduced_products().empty() || inlining_.products_apart() || alone_.contains(v)))
+      return false;
     bool together = false;
     for (const ValueId r : reads) {
       together = together || contains(unit, r) || unit.reads.contains(r);
@@ -260,7 +270,7 @@ class GroupLowering {
         const bool streams = std::ranges::any_of(unit.values, [&](ValueId v) { return inlining_.inlined(v).streams; });
         if (streams ? !is_attention(unit, built->kernel) : unit.joined && part_joined(unit, *built))
           return std::nullopt;
-        if (!unit.on_trial.empty() && !is_rows_throughout(built->kernel)) {
+        if (!unit.on_trial.empty() && !unit.contraction && !is_rows_throughout(built->kernel)) {
           not_rows_.insert(unit.on_trial.back());
           return std::nullopt;
         }
@@ -296,8 +306,17 @@ class GroupLowering {
   // Where what was joined has no form of its own, sees to it that it will not be joined next time.
   bool part_joined(const Unit& unit, const Built& built) {
     const FormOfKernel form = form_of(built.kernel);
+    if (form.form == KernelForm::kRowProduct) return false;
     const bool has_form = unit.contraction ? form.product.has_value() : form.form == KernelForm::kRows;
     std::optional<ValueId> apart;
+    if (!has_form && unit.values.size() > 1 && alone_.insert(unit.values.back()).second) return true;
+    if (!has_form) {
+      // Rows of a product that cannot be reduced where they are: what is reduced is stored.
+      bool stored = false;
+      for (const ValueId v : inlining_.reduced_products())
+        if (built.copies.contains(v) && !contains(unit, v)) stored |= inlining_.force_stored(v);
+      if (stored) return true;
+    }
     if (!has_form) {
       const auto at = built.reduction_of.find(form.blocking);
       if (at != built.reduction_of.end() && !contains(unit, at->second)) apart = at->second;

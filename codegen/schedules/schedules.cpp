@@ -5,6 +5,7 @@
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
+#include "codegen/schedules/row_product.h"
 #include "codegen/schedules/row_reduction.h"
 #include "ir/error.h"
 
@@ -18,6 +19,8 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct:
       return {contraction(form.rewritten ? *form.rewritten : kernel, *form.product, graph)};
+    case KernelForm::kRowProduct:
+      return {row_product(*form.row_product, graph)};
     case KernelForm::kAttention:
       return {attention(*form.attention, graph)};
     case KernelForm::kRows:

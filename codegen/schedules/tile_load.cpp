@@ -71,7 +71,12 @@ void TileLoader::load(const TileLoad& load) {
     return emitter_.index_text().tight(simplify(point_count(pool_, axes), pool_.bounds()));
   };
   std::string inside = fmt::format("{} < {}", at, count(load.along_lines));
-  if (!simplify(point_count(pool_, load.along_places), pool_.bounds()).is(load.places))
+  std::string along = place;
+  if (!load.place0.empty()) {
+    along = writer_.unique("k");
+    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), along, load.place0, place));
+    inside += fmt::format(" && {} < {}", along, count(load.along_places));
+  } else if (!simplify(point_count(pool_, load.along_places), pool_.bounds()).is(load.places))
     inside += fmt::format(" && {} < {}", place, count(load.along_places));
   const std::string one = writer_.unique(width > 1 ? "elements" : "one");
   const std::string target =
@@ -84,7 +89,7 @@ void TileLoader::load(const TileLoad& load) {
     writer_.line(fmt::format("{} {} = {};", type, one, zero));
     writer_.open(fmt::format("if ({})", inside));
     const ExprEmitter::Mark mark = emitter_.mark();
-    bind(load, at, place);
+    bind(load, at, along);
     emitter_.emit_independent({load.factor});
     writer_.line(fmt::format("{} = *(const {}*)({} + {});", one, type, writer_.input(n.source),
                              emitter_.index(emitter_.position(load.factor))));
@@ -95,7 +100,7 @@ void TileLoader::load(const TileLoad& load) {
     writer_.line(fmt::format("{} {} = 0;", load.narrowed ? "unsigned short" : c_type(n.type), one));
     writer_.open(fmt::format("if ({})", inside));
     const ExprEmitter::Mark mark = emitter_.mark();
-    bind(load, at, place);
+    bind(load, at, along);
     writer_.line(fmt::format("{} = {};", one, element(load)));
     emitter_.rewind(mark);
     writer_.close();

@@ -19,6 +19,7 @@ struct TileLoad {
   ExprId factor = kNoExpr;
   std::vector<std::uint32_t> along_lines, along_places;
   std::string line0;              // where the first line is along its axes
+  std::string place0 = "";        // the same of the first place; "": all places are in the tile
   std::optional<DType> narrowed;  // elements are stored in this 16-bit format, else in their compute type
 };
 

@@ -56,6 +56,8 @@ void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80", boo
 const char* const kMma = "contraction_mma";
 const char* const kLanes = "contraction";
 const char* const kRows = "row_reduction";
+const char* const kRowMma = "row_product_mma";
+const char* const kRowLanes = "row_product";
 
 }  // namespace
 
@@ -228,6 +230,36 @@ TEST_SUITE("product forms") {
          "t = transpose k {\"dim0\": 1, \"dim1\": 2}; h = bmm q t", "h", kRows},
         {"quantized", "x int8 1,64; a int8 30,64; sa float32 30; sx float32 1",
          "p = static_quant_linear x a sa sx {\"out_dtype\": \"float16\"}; h = silu p", "h", kRows},
+    };
+    check_cases(cases);
+  }
+
+  TEST_CASE("rows of a product are reduced in the block that makes them") {
+    const std::vector<Case> cases = {
+        {"layer norm", "x bfloat16 35,48; w bfloat16 72,48; r bfloat16 35,72; g bfloat16 72; b bfloat16 72",
+         "p = linear x w; h = add p r; y = layer_norm h g b {\"normalized_shape\": [72]}", "y", kRowMma},
+        {"layer norm and the residual stream", "x float32 35,20; w float32 72,20; r float32 35,72; g float32 72",
+         "p = linear x w; h = add p r; y = layer_norm h g {\"normalized_shape\": [72]}", "h y", kRowLanes},
+        {"softmax, symbolic", "x float16 n,20; w float16 300,20", "p = linear x w; y = softmax p {\"dim\": 1}", "y",
+         kRowMma, "n"},
+        {"root mean square, written out", "x float16 2,35,48; w float16 64,48; g float16 64",
+         "p = linear x w; c = cast p {\"dtype\": \"float32\"}; s = mul c c; m = mean s {\"dim\": [2], \"keepdim\": "
+         "true}; e = add m 0.00001; q = rsqrt e; n = mul c q; d = cast n {\"dtype\": \"float16\"}; y = mul d g",
+         "y", kRowMma},
+        {"quantized by row", "x float32 35,20; w float32 72,20",
+         "p = linear x w; a = abs p; m = amax a {\"dim\": [1], \"keepdim\": true}; s = mul m 0.007874; q = quantize p "
+         "s "
+         "{\"dtype\": \"int8\"}",
+         "q s", kRowLanes},
+        {"gated, then normed", "x float16 35,20; a float16 72,20; b float16 72,20; g float16 72",
+         "p = linear x a; q = linear x b; s = silu p; h = mul s q; y = rms_norm h g {\"normalized_shape\": [72]}", "y",
+         kRowMma},
+        {"batched", "x float32 3,35,20; w float32 3,20,24", "p = bmm x w; y = log_softmax p {\"dim\": -1}", "y",
+         kRowLanes},
+        {"rows too long", "x float16 35,20; w float16 1500,20", "p = linear x w; y = softmax p {\"dim\": 1}", "y",
+         "contraction_mma row_reduction"},
+        {"columns of a product", "x float32 35,20; w float32 72,20", "p = linear x w; y = softmax p {\"dim\": 0}", "y",
+         "contraction column_reduction"},
     };
     check_cases(cases);
   }

@@ -1,0 +1,256 @@
+#include "analysis/row_product.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/copy_expr.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+constexpr std::int64_t kMostBytes = 96 * 1024;  // of shared memory, on every target
+// Of an A100: how much all its multiprocessors take from the second-level cache and from memory in a second.
+constexpr double kCacheRate = 3e12, kMemoryRate = 1.5e12, kLaunch = 3e-6;
+constexpr std::int64_t kMultiprocessors = 108;
+
+bool contains(const Axes& axes, std::uint32_t axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+class FindRowProduct {
+ public:
+  explicit FindRowProduct(const Kernel& kernel) : given_(kernel) {}
+
+  std::optional<RowProduct> run() {
+    if (!find_sums()) return std::nullopt;
+    share_axes();
+    if (!find_product_at_columns() || !match_twins() || !rows_throughout() || !choose_rows()) return std::nullopt;
+    return std::move(form_);
+  }
+
+ private:
+  // Sums of two factors of which each runs along an axis that the other lacks, and the reductions around them.
+  bool find_sums() {
+    const ExprPool& pool = given_.pool;
+    const auto depends = dependences(pool);
+    bool around = false;
+    for (const ExprId id : reachable(pool, roots_of(given_))) {
+      const ExprNode& n = pool[id];
+      if (n.op != ExprOp::kReduce) continue;
+      bool inner_sum = false, inner = false;
+      for (const ExprId under : reachable(pool, std::span(n.args.data(), 1))) {
+        inner = inner || pool[under].op == ExprOp::kReduce;
+        inner_sum = inner_sum || std::find(sums_.begin(), sums_.end(), under) != sums_.end();
+      }
+      const ExprNode& body = pool[n.args[0]];
+      if (!inner && n.reduction == Reduction::kSum && body.op == ExprOp::kMul &&
+          each_alone(pool, depends[body.args[0]], depends[body.args[1]], n.axes)) {
+        sums_.push_back(id);
+      } else {
+        around = around || inner_sum;
+        around_.push_back(id);
+      }
+    }
+    return around;
+  }
+
+  static bool each_alone(const ExprPool& pool, const Axes& left, const Axes& right, const Axes& depth) {
+    const auto alone = [&](const Axes& a, const Axes& b) {
+      return std::ranges::any_of(a, [&](std::uint32_t axis) {
+        return !contains(b, axis) && !contains(depth, axis) && !pool.extent(axis).is(1);
+      });
+    };
+    return alone(left, right) && alone(right, left);
+  }
+
+  // Sums over equal depths have the same axes from now on, and so have the reductions around them.
+  void share_axes() {
+    const std::size_t sums = sums_.size();
+    std::vector<ExprId> follow = sums_;
+    follow.insert(follow.end(), around_.begin(), around_.end());
+    form_.kernel = change_axes(
+        given_,
+        [&](ExprPool& pool, ExprCopier& copier) {
+          AxisChange change = same_axes(given_, pool);
+          for (const auto* reductions : {&sums_, &around_}) {
+            std::map<std::vector<IndexExpr>, std::vector<IndexExpr>> shared;
+            for (const ExprId id : *reductions) {
+              const Axes& axes = given_.pool[id].axes;
+              std::vector<IndexExpr> extents;
+              for (const std::uint32_t a : axes) extents.push_back(given_.pool.extent(a));
+              if (std::ranges::any_of(extents, [](const IndexExpr& e) {
+                    return std::ranges::any_of(variables_of(e),
+                                               [](Variable v) { return v.kind != Variable::Kind::kSymbol; });
+                  }))
+                continue;
+              std::vector<IndexExpr>& same = shared[extents];
+              if (same.empty())
+                for (const IndexExpr& e : extents) same.push_back(IndexExpr::axis(pool.new_axis(e)));
+              for (std::size_t i = 0; i < axes.size(); ++i) copier.axis[axes[i]] = same[i];
+            }
+          }
+          return change;
+        },
+        follow);
+    sums_.assign(follow.begin(), follow.begin() + static_cast<std::ptrdiff_t>(sums));
+    around_.assign(follow.begin() + static_cast<std::ptrdiff_t>(sums), follow.end());
+    for (auto* ids : {&sums_, &around_}) {
+      std::ranges::sort(*ids);
+      ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
+    }
+    depends_ = dependences(form_.kernel.pool);
+  }
+
+  const ExprPool& pool() const { return form_.kernel.pool; }
+
+  // The sums that depend on the output's axes alone, as a kernel of their own.
+  bool find_product_at_columns() {
+    const KernelOutput& output = form_.kernel.outputs[0];
+    for (const KernelOutput& o : form_.kernel.outputs)
+      if (o.axes != output.axes) return false;
+    Kernel alone;
+    alone.pool = form_.kernel.pool;
+    for (const ExprId id : sums_)
+      if (std::ranges::all_of(depends_[id], [&](std::uint32_t a) { return contains(output.axes, a); }))
+        alone.outputs.push_back({output.value, output.type, output.axes, id, output.index});
+    if (alone.outputs.empty()) return false;
+    ProductAnswer answer = find_product(alone);
+    if (!answer.product || answer.kernel || !answer.product->row_values.empty()) return false;
+    form_.product = std::move(*answer.product);
+    return term_count(form_.product) <= 2;
+  }
+
+  bool is_at_columns(ExprId sum) const {
+    for (const ProductLoop& loop : form_.product.loops)
+      for (const ProductTerm& term : loop.terms)
+        if (term.reduction == sum) return true;
+    return false;
+  }
+
+  // Every other sum is one of these, with the columns replaced by the axes that rows are reduced over.
+  bool match_twins() {
+    std::vector<IndexExpr> extents;
+    for (const std::uint32_t a : form_.product.columns) extents.push_back(pool().extent(a));
+    for (const ExprId id : around_) {
+      const Axes& axes = pool()[id].axes;
+      std::vector<IndexExpr> own;
+      for (const std::uint32_t a : axes) own.push_back(pool().extent(a));
+      if (own == extents) form_.reduced = axes;
+    }
+    if (form_.reduced.empty()) return false;
+    ExprPool common(pool().bounds().symbols);
+    std::map<ExprId, ExprId> at_columns;  // by what it is in the common pool
+    const std::vector<IndexExpr> axes = common_axes(common);
+    for (const ExprId sum : sums_)
+      if (is_at_columns(sum)) at_columns[in_common(common, axes, sum, form_.product.columns)] = sum;
+    for (const ExprId sum : sums_) {
+      if (is_at_columns(sum)) continue;
+      if (std::ranges::any_of(form_.product.columns, [&](std::uint32_t a) { return contains(depends_[sum], a); }))
+        return false;
+      const auto twin = at_columns.find(in_common(common, axes, sum, form_.reduced));
+      if (twin == at_columns.end()) return false;
+      form_.twins[sum] = twin->second;
+    }
+    return !form_.twins.empty();
+  }
+
+  // One axis of the common pool for each of this one.
+  std::vector<IndexExpr> common_axes(ExprPool& common) const {
+    std::vector<IndexExpr> axes;
+    for (const IndexExpr& extent : pool().bounds().axes) axes.push_back(IndexExpr::axis(common.new_axis(extent)));
+    return axes;
+  }
+
+  ExprId in_common(ExprPool& common, const std::vector<IndexExpr>& axes, ExprId sum, const Axes& columns) const {
+    ExprCopier copier(pool(), common);
+    for (std::size_t a = 0; a < axes.size(); ++a) copier.axis[a] = axes[a];
+    for (std::size_t i = 0; i < columns.size(); ++i) copier.axis[columns[i]] = axes[form_.product.columns[i]];
+    return copier.copy(sum);
+  }
+
+  // The reductions around the sums depend on rows alone.
+  bool rows_throughout() const {
+    for (const ExprId id : around_)
+      for (const std::uint32_t a : depends_[id])
+        if (!contains(form_.product.rows, a) && !contains(form_.product.batch, a) &&
+            !contains(form_.product.shared_rest, a))
+          return false;
+    return true;
+  }
+
+  std::int64_t at_hint(const Axes& axes) const {
+    IndexExpr count = 1;
+    for (const std::uint32_t a : axes) count *= pool().extent(a);
+    return value_at_hint(count, pool().bounds().symbols);
+  }
+
+  // As many rows a block as fit and leave a block for every multiprocessor.
+  bool choose_rows() {
+    IndexExpr columns = 1;
+    for (const std::uint32_t a : form_.product.columns) columns *= pool().extent(a);
+    const auto constant = columns.as_constant();
+    if (!constant) return false;
+    form_.columns = *constant;
+    const std::int64_t rows = at_hint(form_.product.rows) * at_hint(form_.product.batch);
+    form_.rows = 16;
+    if (tiles_of(form_).bytes > kMostBytes) return false;
+    for (const int more : {32, 64})
+      if (rows / more >= kMultiprocessors && bytes_of(more) <= kMostBytes) form_.rows = more;
+    return is_worth_it(rows);
+  }
+
+  std::int64_t bytes_of(int rows) {
+    const int before = std::exchange(form_.rows, rows);
+    const std::int64_t bytes = tiles_of(form_).bytes;
+    form_.rows = before;
+    return bytes;
+  }
+
+  // Fewer rows a block than tiles of 64 read the right factors more often; rows that stay are not stored and read.
+  bool is_worth_it(std::int64_t rows) const {
+    double read = 0;
+    for (const ProductLoop& loop : form_.product.loops)
+      read += static_cast<double>(at_hint(loop.depth) * form_.columns) * static_cast<double>(loop.right.size()) *
+              (form_.product.tensor_dtype ? 2 : 4);
+    const auto blocks = [&](int of) { return static_cast<double>((rows + of - 1) / of); };
+    const double more = (blocks(form_.rows) - blocks(64)) * read / kCacheRate;
+    const double stored = static_cast<double>(rows * form_.columns * bits(form_.kernel.outputs[0].type.dtype)) / 8;
+    return more <= 2 * stored / kMemoryRate + kLaunch;
+  }
+
+  const Kernel& given_;
+  std::vector<ExprId> sums_, around_;
+  std::vector<Axes> depends_;
+  RowProduct form_;
+};
+
+}  // namespace
+
+RowProductTiles tiles_of(const RowProduct& form) {
+  const bool tensor_cores = form.product.tensor_dtype.has_value();
+  RowProductTiles tiles;
+  tiles.chunk = tensor_cores ? 256 : 64;
+  tiles.depth = tensor_cores ? 32 : 16;
+  tiles.row_stride = static_cast<int>(form.columns) + 4;
+  std::size_t left = 0, right = 0;
+  for (const ProductLoop& loop : form.product.loops) {
+    left = std::max(left, loop.left.size());
+    right = std::max(right, loop.right.size());
+  }
+  const std::int64_t lines =
+      static_cast<std::int64_t>(left) * form.rows + static_cast<std::int64_t>(right) * tiles.chunk;
+  const ScalarType type = form.kernel.pool[form.product.loops[0].terms[0].reduction].type;
+  const int size = type == ScalarType::kFloat64 || type == ScalarType::kInt64 ? 8 : 4;
+  tiles.bytes = static_cast<std::int64_t>(term_count(form.product)) * form.rows * tiles.row_stride * size +
+                (tensor_cores ? lines * (tiles.depth + 8) * 2 : lines * (tiles.depth + 1) * size);
+  return tiles;
+}
+
+std::optional<RowProduct> find_row_product(const Kernel& kernel) {
+  return FindRowProduct(kernel).run();
+}
+
+}  // namespace fusec

@@ -1,0 +1,39 @@
+// Products whose rows are reduced as wholes: a block makes whole rows of the product, which never reach memory.
+//
+//   h[i, j] = r[i, j] + sum_k x[i, k] * w[j, k];   y[i, j] = (h[i, j] - mean_c h[i, c]) * ...     linear, add, layer
+//   norm
+//
+// The sums stand in the expressions several times: at the output's columns, and at the axes that rows are reduced over.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "analysis/products.h"
+
+namespace fusec {
+
+struct RowProduct {
+  Kernel kernel;
+  Product product;                     // the sums at the output's columns
+  std::vector<std::uint32_t> reduced;  // the axes that rows are reduced over; they have the columns' extents
+  std::map<ExprId, ExprId> twins;      // the sums at `reduced`: which of the product's each is
+  std::int64_t columns = 0;            // of a row
+  int rows = 16;                       // of a block: 16, 32 or 64
+};
+
+// Nothing where rows do not fit a block, or where a kernel of their own for the reductions is predicted to be faster.
+std::optional<RowProduct> find_row_product(const Kernel& kernel);
+
+// How a block is laid out; sizes in elements. Its rows lie in shared memory, and the tiles behind them.
+struct RowProductTiles {
+  int threads = 256;
+  int chunk = 0;       // columns that are multiplied at a time
+  int depth = 0;       // of a step along the summed axes
+  int row_stride = 0;  // of the rows
+  std::int64_t bytes = 0;
+};
+RowProductTiles tiles_of(const RowProduct& form);
+
+}  // namespace fusec

@@ -1,0 +1,307 @@
+#include "codegen/schedules/row_product.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/tile_load.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+class RowProductEmitter {
+ public:
+  RowProductEmitter(const RowProduct& form, const Graph& graph, KernelWriter& writer, ExprEmitter& emitter)
+      : form_(form),
+        product_(form.product),
+        pool_(form.kernel.pool),
+        graph_(graph),
+        writer_(writer),
+        emitter_(emitter),
+        tiles_(tiles_of(form)),
+        loads_(emitter, writer, tiles_.threads) {}
+
+  KernelSource emit() {
+    declare_shared();
+    place_block();
+    multiply_chunks();
+    reduce_rows();
+    KernelSource source = writer_.finish(comment(), tiles_.threads);
+    source.name = kernel_name(graph_, form_.kernel.nodes);
+    source.grid[0] = simplify(row_tiles() * count(product_.batch), pool_.bounds());
+    source.dynamic_shared = tiles_.bytes;
+    source.schedule = product_.tensor_dtype ? "row_product_mma" : "row_product";
+    return source;
+  }
+
+ private:
+  IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
+  IndexExpr row_tiles() const { return simplify(ceil_div(count(product_.rows), form_.rows), pool_.bounds()); }
+  std::string integer() const { return writer_.index_type(); }
+  std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
+  ScalarType sum_type() const { return pool_[product_.loops[0].terms[0].reduction].type; }
+  std::string element() const { return product_.tensor_dtype ? "unsigned short" : c_type(sum_type()); }
+  // A padded line of a tile: no two of the lines that are read at once start in one bank.
+  int stride() const { return tiles_.depth + (product_.tensor_dtype ? 8 : 1); }
+
+  std::vector<std::string> comment() const {
+    std::vector<std::string> lines = kernel_comment(graph_, form_.kernel);
+    lines.push_back(fmt::format("A block makes {} whole rows, {} columns at a time{}; then a warp takes a row.",
+                                form_.rows, tiles_.chunk, product_.tensor_dtype ? ", on tensor cores" : ""));
+    return lines;
+  }
+
+  void declare_shared() {
+    writer_.use("dynamic_shared");
+    std::string at = "dynamic_shared";
+    const auto place = [&](std::string_view wish, const std::string& type, std::int64_t elements) {
+      const std::string name = writer_.unique(wish);
+      writer_.line(fmt::format("{0}* const {1} = ({0}*){2};", type, name, at));
+      at = fmt::format("({} + {})", name, elements);
+      return name;
+    };
+    for (const ProductLoop& loop : product_.loops)
+      for (const ProductTerm& term : loop.terms)
+        rows_[term.reduction] = place("whole_rows", c_type(sum_type()), form_.rows * tiles_.row_stride);
+    std::size_t left = 0, right = 0;
+    for (const ProductLoop& loop : product_.loops) {
+      left = std::max(left, loop.left.size());
+      right = std::max(right, loop.right.size());
+    }
+    for (std::size_t i = 0; i < left; ++i) left_tiles_.push_back(place("left_tile", element(), form_.rows * stride()));
+    for (std::size_t i = 0; i < right; ++i)
+      right_tiles_.push_back(place("right_tile", element(), tiles_.chunk * stride()));
+  }
+
+  void place_block() {
+    row0_ = writer_.unique("row0");
+    const std::string tile = writer_.unique("tile");
+    writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
+    writer_.line(fmt::format("const {} {} = {} % {} * {};", integer(), row0_, tile, text(row_tiles()), form_.rows));
+    for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
+    if (!product_.batch.empty()) {
+      const std::string batch = writer_.unique("batch");
+      writer_.line(fmt::format("const {} {} = {} / {};", integer(), batch, tile, text(row_tiles())));
+      bind_flat(emitter_, product_.batch, batch, "bcdefgh");
+    }
+    writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
+    if (!product_.tensor_dtype)
+      writer_.line("const int thread_row = threadIdx.x / 16, thread_column = threadIdx.x % 16;");
+  }
+
+  // --- the product, into shared memory
+
+  void multiply_chunks() {
+    column0_ = writer_.unique("column0");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", column0_, form_.columns, tiles_.chunk));
+    for (const auto& [reduction, rows] : rows_) {
+      std::string& sum = sums_[reduction] = writer_.unique("sum");
+      writer_.line(product_.tensor_dtype
+                       ? fmt::format("float {}[{}][4][4] = {{}};", sum, form_.rows / 16)
+                       : fmt::format("{} {}[{}][4] = {{}};", c_type(sum_type()), sum, form_.rows / 16));
+    }
+    for (const ProductLoop& loop : product_.loops) multiply(loop);
+    for (const auto& [reduction, rows] : rows_) store_sums(sums_.at(reduction), rows);
+    writer_.close();
+    writer_.line("__syncthreads();");
+  }
+
+  void multiply(const ProductLoop& loop) {
+    const std::string step = writer_.unique("k0");
+    writer_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), step, text(count(loop.depth)),
+                             tiles_.depth));
+    for (std::size_t i = 0; i < loop.left.size(); ++i)
+      loads_.load(load_of(loop, left_tiles_[i], loop.left[i], true, step));
+    for (std::size_t i = 0; i < loop.right.size(); ++i)
+      loads_.load(load_of(loop, right_tiles_[i], loop.right[i], false, step));
+    writer_.line("__syncthreads();");
+    for (const ProductTerm& term : loop.terms)
+      product_.tensor_dtype ? multiply_on_tensor_cores(term) : multiply_in_lanes(term);
+    writer_.line("__syncthreads();");
+    writer_.close();
+  }
+
+  TileLoad load_of(const ProductLoop& loop, const std::string& tile, ExprId factor, bool left,
+                   const std::string& step) const {
+    return {.tile = tile,
+            .stride = stride(),
+            .lines = left ? form_.rows : tiles_.chunk,
+            .places = tiles_.depth,
+            .factor = factor,
+            .along_lines = left ? product_.rows : product_.columns,
+            .along_places = loop.depth,
+            .line0 = left ? row0_ : column0_,
+            .place0 = step,
+            .narrowed = product_.tensor_dtype};
+  }
+
+  // A warp makes 32 of the chunk's columns of every row.
+  void multiply_on_tensor_cores(const ProductTerm& term) {
+    const std::string mma = *product_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
+    writer_.use(mma);
+    const std::string &left = left_tiles_[term.left], &right = right_tiles_[term.right];
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", tiles_.depth));
+    writer_.line(fmt::format("unsigned a[{}][4], b[4][2];", form_.rows / 16));
+    writer_.line("const int group = warp_lane / 4, pair = kk + warp_lane % 4 * 2;");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
+    writer_.line(fmt::format("const unsigned short* row = {} + (i * 16 + group) * {} + pair;", left, stride()));
+    writer_.line(fmt::format("a[i][0] = *(const unsigned*)row, a[i][1] = *(const unsigned*)(row + {});", 8 * stride()));
+    writer_.line(fmt::format("a[i][2] = *(const unsigned*)(row + 8), a[i][3] = *(const unsigned*)(row + {});",
+                             8 * stride() + 8));
+    writer_.close();
+    writer_.line("#pragma unroll");
+    writer_.open("for (int j = 0; j < 4; ++j)");
+    writer_.line(
+        fmt::format("const unsigned short* column = {} + (warp * 32 + j * 8 + group) * {} + pair;", right, stride()));
+    writer_.line("b[j][0] = *(const unsigned*)column, b[j][1] = *(const unsigned*)(column + 8);");
+    writer_.close();
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}({}[i][j], a[i], b[j]);", mma, sums_.at(term.reduction)));
+    writer_.close();
+  }
+
+  void multiply_in_lanes(const ProductTerm& term) {
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int kk = 0; kk < {}; ++kk)", tiles_.depth));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format(
+        "  for (int j = 0; j < 4; ++j) {0}[i][j] += {1}[(thread_row + 16 * i) * {3} + kk] * {2}[(thread_column + 16 * "
+        "j) * {3} + kk];",
+        sums_.at(term.reduction), left_tiles_[term.left], right_tiles_[term.right], stride()));
+    writer_.close();
+  }
+
+  void store_sums(const std::string& sum, const std::string& rows) {
+    const bool cores = product_.tensor_dtype.has_value();
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
+    writer_.line("#pragma unroll");
+    writer_.open("  for (int j = 0; j < 4; ++j)");
+    if (cores) {
+      writer_.line("#pragma unroll");
+      writer_.open("for (int e = 0; e < 4; ++e)");
+    }
+    const std::string line = writer_.unique("line"), column = writer_.unique("column");
+    writer_.line(cores ? fmt::format("const int {} = i * 16 + e / 2 * 8 + warp_lane / 4, {} = {} + warp * 32 + j * 8 + "
+                                     "warp_lane % 4 * 2 + e % 2;",
+                                     line, column, column0_)
+                       : fmt::format("const int {} = thread_row + 16 * i, {} = {} + thread_column + 16 * j;", line,
+                                     column, column0_));
+    writer_.line(fmt::format("if ({} < {}) {}[{} * {} + {}] = {}{};", column, form_.columns, rows, line,
+                             tiles_.row_stride, column, sum, cores ? "[i][j][e]" : "[i][j]"));
+    if (cores) writer_.close();
+    writer_.close();
+  }
+
+  // --- the rows
+
+  void reduce_rows() {
+    line_ = writer_.unique("line");
+    const std::string row = writer_.unique("row");
+    writer_.open(fmt::format("for (int {0} = warp; {0} < {1}; {0} += {2})", line_, form_.rows, tiles_.threads / 32));
+    writer_.line(fmt::format("const {} {} = {} + {};", integer(), row, row0_, line_));
+    writer_.line(fmt::format("if ({} >= {}) break;", row, text(count(product_.rows))));
+    bind_flat(emitter_, product_.rows, row, "mnopq");
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    define_sums("0");  // so that nothing of the product is computed again ahead of the loops
+    emitter_.emit_independent(roots_of(form_.kernel));
+    store_row();
+    writer_.close();
+  }
+
+  // The sums at one column of the row in the text from here on.
+  void define_sums(const std::string& column) {
+    const auto at = [&](ExprId sum) {
+      return fmt::format("{}[{} * {} + {}]", rows_.at(sum), line_, tiles_.row_stride, column);
+    };
+    for (const auto& [reduction, rows] : rows_) emitter_.define(reduction, at(reduction));
+    for (const auto& [sum, twin] : form_.twins) emitter_.define(sum, at(twin));
+  }
+
+  std::string open_lanes(const std::vector<std::uint32_t>& axes, std::string_view wish) {
+    const std::string k = writer_.unique(wish);
+    writer_.open(fmt::format("for ({0} {1} = warp_lane; {1} < {2}; {1} += 32)", integer(), k, text(count(axes))));
+    bind_flat(emitter_, axes, k, "cdefghuvw");
+    return k;
+  }
+
+  bool reduce(const std::vector<ExprId>& reductions) {
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    for (const ExprId r : reductions) {
+      accumulators.push_back(emitter_.accumulator(r));
+      const ExprEmitter::Accumulator& a = accumulators.back();
+      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+    }
+    const ExprEmitter::Mark outside = emitter_.mark();
+    const std::vector<std::uint32_t>& axes = pool_[reductions[0]].axes;
+    const std::string k = open_lanes(axes, "k");
+    if (axes == form_.reduced) define_sums(k);
+    emitter_.accumulate(accumulators);
+    emitter_.rewind(outside);
+    writer_.close();
+    for (const ExprEmitter::Accumulator& a : accumulators) {
+      writer_.use("combine");
+      writer_.use("warp_reduce");
+      if (a.extreme) writer_.use("extreme_lanes");
+      writer_.line(fmt::format("{0} = warp_reduce({0}, {1});", a.name, a.combine));
+      emitter_.define(a.reduction, emitter_.result(a));
+    }
+    return true;
+  }
+
+  void store_row() {
+    const ExprEmitter::Mark mark = emitter_.mark();
+    const std::string column = open_lanes(product_.columns, "column");
+    define_sums(column);
+    const std::vector<std::string> values = emitter_.emit(roots_of(form_.kernel));
+    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i) {
+      const KernelOutput& output = form_.kernel.outputs[i];
+      // An output that lacks columns is stored where these are 0.
+      std::string condition;
+      for (const std::uint32_t a : product_.columns) {
+        const bool runs = std::ranges::any_of(output.index, [&](const IndexExpr& e) {
+          return mentions(e, {Variable::Kind::kAxis, a});
+        });
+        if (!runs && !pool_.extent(a).is(1))
+          condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", emitter_.index(IndexExpr::axis(a)));
+      }
+      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+      const std::string store = store_text(writer_, output, emitter_.index(at), values[i]);
+      writer_.line(condition.empty() ? store : fmt::format("if ({}) {}", condition, store));
+    }
+    emitter_.rewind(mark);
+    writer_.close();
+  }
+
+  const RowProduct& form_;
+  const Product& product_;
+  const ExprPool& pool_;
+  const Graph& graph_;
+  KernelWriter& writer_;
+  ExprEmitter& emitter_;
+  RowProductTiles tiles_;
+  TileLoader loads_;
+  std::map<ExprId, std::string> rows_, sums_;  // of each sum: whole rows in shared memory, a chunk's in registers
+  std::vector<std::string> left_tiles_, right_tiles_;
+  std::string row0_, column0_, line_;
+};
+
+}  // namespace
+
+KernelSource row_product(const RowProduct& form, const Graph& graph) {
+  const IndexExpr points = point_count(form.kernel.pool, form.kernel.outputs.at(0).axes);
+  KernelWriter writer(graph, needs_wide_index(form.kernel, graph, points));
+  ExprEmitter emitter(form.kernel, writer);
+  return RowProductEmitter(form, graph, writer, emitter).emit();
+}
+
+}  // namespace fusec
