@@ -29,6 +29,9 @@ class ForwardMerger {
         take_producers(g, false);
         changed = true;
       }
+    trial_.allow_row_products();
+    for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;)
+      if (groups_.alive(g) && trial_.open(g) && !is_complex(g) && reads_product(g)) changed |= take_producers(g, false);
     if (changed) groups_.write_to(plan_, kinds_);
   }
 
@@ -41,6 +44,10 @@ class ForwardMerger {
 
   bool is_complex(GroupId g) const {
     return std::ranges::any_of(groups_.nodes(g), [&](NodeId n) { return kinds_[n] == OpPattern::kOutEwiseFusable; });
+  }
+
+  bool reads_product(GroupId g) const {
+    return std::ranges::any_of(groups_.producers(g), [&](GroupId producer) { return is_complex(producer); });
   }
 
   // Attention is one kernel of three groups of which no two are: scores, their softmax, and the product with values.

@@ -48,14 +48,16 @@ FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
   if (together.launches > 1) return FusionRule::kNotOneKernel;
   std::int64_t bytes = 0;
   int needed = 0;
-  bool some_elements = false;
+  bool some_elements = false, some_row_product = row_products_;
   for (const GroupId g : parts) {
     const Lowered& part = lowered(groups_.nodes(g));
     if (!part.known) return FusionRule::kNotTried;
     bytes += part.bytes;
     needed = std::max(needed, part.strength);
     some_elements = some_elements || part.has_elements;
+    some_row_product = some_row_product || part.row_product;
   }
+  if (together.row_product && !some_row_product) return FusionRule::kWorseForm;
   if (together.strength < needed) return FusionRule::kWorseForm;
   if (together.has_elements && !some_elements) return FusionRule::kWorseForm;
   if (together.bytes > bytes) return FusionRule::kMoreBytes;
@@ -112,6 +114,7 @@ const MergeTrial::Lowered& MergeTrial::lowered(std::span<const NodeId> nodes) {
     const KernelForm form = form_of(unit.kernel).form;
     result.strength = std::max(result.strength, strength(form));
     result.has_elements = result.has_elements || form == KernelForm::kElements;
+    result.row_product = result.row_product || form == KernelForm::kRowProduct;
   }
   return tried_.emplace(key_, result).first->second;
 }

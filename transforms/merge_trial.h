@@ -31,6 +31,8 @@ class MergeTrial {
   FusionRule ask(std::span<const GroupId> parts);
   // The same for two groups of which neither reads the other's results, if they are to run side by side.
   FusionRule ask_beside(GroupId a, GroupId b);
+  // From now on products may take in reductions of their rows: what may be part of attention must have had its turn.
+  void allow_row_products() { row_products_ = true; }
   std::int64_t bytes(GroupId g) { return lowered(groups_.nodes(g)).bytes; }
 
  private:
@@ -40,6 +42,7 @@ class MergeTrial {
     std::uint32_t launches = 0;  // fewer where kernels run side by side
     int strength = 0;            // of the strongest form among them
     bool has_elements = false;   // a kernel in no form at all
+    bool row_product = false;    // a product whose rows are reduced
     bool known = true;           // false: the budget was spent
     std::int64_t bytes = 0;      // that the kernels read and write, at the hints
   };
@@ -60,6 +63,7 @@ class MergeTrial {
   std::vector<std::uint32_t> external_;  // of a value: its number in the key being written
   std::vector<std::uint32_t> external_stamp_;
   std::uint32_t now_ = 0;
+  bool row_products_ = false;
   std::int64_t budget_;
   ValueBytes bytes_;
 };
