@@ -9,6 +9,7 @@ namespace {
 
 // Groups further apart than this stay apart.
 constexpr std::size_t kFarthest = 1024;
+constexpr std::uint32_t kFarthestPlaces = 4096;  // counted with those that are no more
 
 }  // namespace
 
@@ -150,7 +151,8 @@ bool GroupGraph::mark_between(std::span<const GroupId> sorted) {
 bool GroupGraph::contract(std::span<const GroupId> groups) {
   std::vector<GroupId> sorted(groups.begin(), groups.end());
   std::ranges::sort(sorted, [&](GroupId a, GroupId b) { return is_before(a, b); });
-  if (sorted.size() < 2 || !mark_between(sorted)) return false;
+  if (sorted.size() < 2 || place_[sorted.back()] - place_[sorted.front()] > kFarthestPlaces) return false;
+  if (!mark_between(sorted)) return false;
   const GroupId kept = sorted.back();
   const GroupId before = previous_[sorted.front()], after = next_[kept];
   std::vector<std::uint32_t> places;
@@ -195,11 +197,13 @@ bool GroupGraph::contract(std::span<const GroupId> groups) {
   return true;
 }
 
-void GroupGraph::add_recomputed(GroupId consumer, NodeId node) {
-  std::vector<NodeId> nodes = members_[consumer];
-  nodes.insert(std::ranges::lower_bound(nodes, node), node);
-  members_[consumer] = nodes;
-  ++recomputed_by_[node];
+void GroupGraph::add_recomputed(GroupId consumer, std::span<const NodeId> nodes) {
+  std::vector<NodeId> all = members_[consumer];
+  all.insert(all.end(), nodes.begin(), nodes.end());
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  members_[consumer] = all;
+  for (const NodeId n : nodes) ++recomputed_by_[n];
 }
 
 void GroupGraph::write_to(FusionPlan& plan, std::span<const OpPattern> kinds) const {

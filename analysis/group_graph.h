@@ -45,8 +45,8 @@ class GroupGraph {
   // Whether these groups can be one, and makes them the last of them (in the order). False leaves all as it was.
   bool contract(std::span<const GroupId> groups);
 
-  // The consumer computes the node itself from now on. To be called in an order that keeps operands available.
-  void add_recomputed(GroupId consumer, NodeId node);
+  // The consumer computes these nodes, which are in another group, itself from now on. No contraction may follow.
+  void add_recomputed(GroupId consumer, std::span<const NodeId> nodes);
 
   // Groups and recomputed nodes as they are now; what the groups are called is the caller's business.
   void write_to(FusionPlan& plan, std::span<const OpPattern> kinds) const;

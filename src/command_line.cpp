@@ -60,6 +60,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   add_repeatable(app, "--no-fuse-node", a.options.no_fuse_nodes, "a node that stays alone");
   add_repeatable(app, "--patterns", a.options.pattern_files, "FILE: further patterns");
   add_repeatable(app, "--disable-pattern", a.options.disabled_patterns, "a pattern that is not tried, or all");
+  add_repeatable(app, "--disable-pass", a.options.disabled_passes, "a pass of `full` that is left out (--list-passes)");
   app.add_option("--gemm", a.options.gemm, "who multiplies matrices: kernels of our own, cuBLASLt, or the faster")
       ->check(CLI::IsMember({"builtin", "cublaslt", "auto"}))
       ->capture_default_str();

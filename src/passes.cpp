@@ -158,8 +158,10 @@ constexpr Pass kPasses[] = {
      CompilationPart::kPlan, merge<merge_forward>, true},
     {"merge-siblings", "merges groups that read the same, and puts small ones side by side in one launch (under full)",
      CompilationPart::kPlan, merge<merge_siblings>, true},
+    {"recompute", "computes a cheap group in each of several that read it, where that moves no more bytes (under full)",
+     CompilationPart::kPlan, merge<recompute>, true},
     {"name-groups", "names every group by what it computes (under full, where fuse leaves it to this)",
-     CompilationPart::kPlan, name_plan, true},
+     CompilationPart::kPlan, name_plan, true, true},
     {"lower", "puts the formulas of each group into one another and gives every kernel a schedule",
      CompilationPart::kSource, lower_groups},
     {"plan-launch", "places every value in memory, intermediates in one arena by lifetime", CompilationPart::kSource,
@@ -183,6 +185,18 @@ const Pass& find_pass(std::string_view name) {
                                   .found = in_quotes(name),
                                   .expected = fmt::format("one of {}", fmt::join(names, ", ")),
                                   .hint = did_you_mean(name, names)});
+}
+
+void require_optional_passes(std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    if (const Pass& pass = find_pass(name); pass.under_full_alone && !pass.needed) continue;
+    std::vector<std::string_view> optional;
+    for (const Pass& pass : kPasses)
+      if (pass.under_full_alone && !pass.needed) optional.push_back(pass.name);
+    throw Error(ErrorKind::kUsage, {.what = "a pass that cannot be left out",
+                                    .found = in_quotes(name),
+                                    .expected = fmt::format("one of {}", fmt::join(optional, ", "))});
+  }
 }
 
 }  // namespace fusec

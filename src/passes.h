@@ -44,11 +44,15 @@ struct Pass {
   CompilationPart part;
   void (*run)(CompilationState&);
   bool under_full_alone = false;  // `none` and `tvm` take the graph exactly as given
+  bool needed = false;            // under_full_alone: cannot be left out all the same
 };
 
 std::span<const Pass> passes();
 
 // Throws Error(kUsage), which lists the names, for any other.
 const Pass& find_pass(std::string_view name);
+
+// Throws Error(kUsage) unless all of these are passes that can be left out (--disable-pass).
+void require_optional_passes(std::span<const std::string> names);
 
 }  // namespace fusec

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "ir/error.h"
@@ -45,8 +46,12 @@ void Pipeline::run(const Pass& pass, CompilationState& state) {
 }
 
 void Pipeline::run_part(CompilationPart part, CompilationState& state) {
-  for (const Pass& pass : passes())
-    if (pass.part == part && (!pass.under_full_alone || options_.strategy == Strategy::kFull)) run(pass, state);
+  for (const Pass& pass : passes()) {
+    const bool wanted = !pass.under_full_alone ||
+                        (options_.strategy == Strategy::kFull &&
+                         std::ranges::find(options_.disabled_passes, pass.name) == options_.disabled_passes.end());
+    if (pass.part == part && wanted) run(pass, state);
+  }
 }
 
 PlannedModel Pipeline::plan(Graph graph) {

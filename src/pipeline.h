@@ -28,6 +28,7 @@ struct PipelineOptions {
   std::uint32_t max_args = 0;  // 0: none under `tvm` and `none`, what a kernel can hold under `full`
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
   PatternList patterns;  // in the order in which they are tried
+  std::vector<std::string> disabled_passes;
   std::string plan_file, plan_text;  // an edited plan to compile with: the file or its text; "" for none
   CompileOptions compile;
   // FUSEC_DEBUG: 1 verifies the graph after every pass that changes it (debug builds always do), 2 also tells, in the

@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "passes.h"
 #include "pattern_options.h"
 #include "runtime/cuda_device.h"
 
@@ -31,6 +32,8 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   options.no_fuse_ops = o.no_fuse_ops;
   options.no_fuse_nodes = o.no_fuse_nodes;
   options.patterns = pattern_list(o, options.target);
+  require_optional_passes(o.disabled_passes);
+  options.disabled_passes = o.disabled_passes;
   options.plan_text = o.plan;
   options.compile = {o.jobs, o.cache_directory};
   return options;

@@ -55,13 +55,17 @@ class ForwardMerger {
     int questions = 0;
     for (const GroupId softmax : groups_.producers(g)) {
       if (!trial_.open(softmax)) continue;
+      const std::uint64_t kind = trial_.in_haste() ? ~kind_of_edge(softmax, g) : 0;
+      if (trial_.hopeless(kind)) continue;
       for (const GroupId scores : groups_.producers(softmax)) {
         if (!trial_.open(scores) || !is_complex(scores)) continue;
         if (++questions > kMostQuestions) return false;
         const std::vector<GroupId> parts{scores, softmax, g};
         const NodeId consumer = groups_.nodes(g).back();
         const std::vector<NodeId> joining{groups_.nodes(scores).back(), groups_.nodes(softmax).back()};
-        if (trial_.ask(parts) != FusionRule::kJoined || !groups_.contract(parts)) continue;
+        const bool joined = trial_.ask(parts) == FusionRule::kJoined && groups_.contract(parts);
+        trial_.note(kind, joined);
+        if (!joined) continue;
         for (const NodeId n : joining)
           plan_.decisions[n] = {.meeting = consumer, .rule = FusionRule::kJoined, .phase = kPhase};
         return true;
@@ -87,13 +91,28 @@ class ForwardMerger {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
         if (only_products && !is_product_for(producer, g)) continue;
+        const std::uint64_t kind = trial_.in_haste() ? kind_of_edge(producer, g) : 0;
+        if (trial_.hopeless(kind)) continue;
         ++questions;
-        if (!take(producer, g)) continue;
+        const bool taken = take(producer, g);
+        trial_.note(kind, taken);
+        if (!taken) continue;
         changed = again = true;
         break;
       }
     }
     return changed;
+  }
+
+  // By the first edge between them.
+  std::uint64_t kind_of_edge(GroupId producer, GroupId g) const {
+    for (const NodeId n : groups_.nodes(g))
+      for (const ValueId v : groups_.graph().nodes[n].inputs) {
+        if (v == kNone || groups_.graph().value(v).kind != Value::Kind::kResult) continue;
+        const NodeId from = groups_.graph().value(v).producer;
+        if (groups_.group_of(from) == producer) return trial_.kind_of_question(producer, g, from, n);
+      }
+    return 0;
   }
 
   bool take(GroupId producer, GroupId g) {

@@ -3,12 +3,13 @@
 //
 //   merge-forward    a group goes into one that reads its results: reductions into what follows, softmax written out,
 //                    a norm with what stands around it; prologues into products
-//   merge-siblings   groups that read the same, or run over the same space, side by side
+//   merge-siblings   groups that read the same, and small or independent ones side by side
+//   recompute        a cheap group that several read is computed in each of them, and stored no more
 //
 //       max ──▶ sub ──▶ exp ──▶ sum ──▶ div          {max} {sub, exp} {sum} {div}  ▶  one group, rows in one kernel
 //                         └──────────────▶
 //
-// Both keep group names where a group stays what it was, and leave those of new groups to name_groups.
+// They keep group names where a group stays what it was, and leave those of new groups to name_groups.
 #pragma once
 
 #include <span>
@@ -19,5 +20,6 @@ namespace fusec {
 
 void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan);
 void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan);
+void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan);
 
 }  // namespace fusec

@@ -9,7 +9,7 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kPhase = 4;
-constexpr std::size_t kMostReaders = 16;       // of a value: groups further on are no siblings
+constexpr std::ptrdiff_t kMostReaders = 8;     // of a value: those further back are no siblings
 constexpr std::size_t kMostOpen = 4;           // groups that may take more in, at a time
 constexpr std::int64_t kSmallBytes = 8 << 20;  // what takes about as long as a launch
 
@@ -38,14 +38,20 @@ class SiblingMerger {
         if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
         const auto users = groups_.uses().of(v);
         if (users.size() < 2) continue;
-        for (std::size_t i = 0; i < std::min(users.size(), kMostReaders); ++i) {
-          const GroupId other = groups_.group_of(users[i]);
-          if (!groups_.alive(g) || other == g || !groups_.is_before(other, g) || !trial_.open(other)) continue;
-          if (trial_.bytes(g) == 0 || trial_.bytes(other) == 0) continue;  // nothing but views
-          if (trial_.ask(std::array{other, g}) == FusionRule::kJoined) join(other, g);
-        }
+        auto at = std::ranges::lower_bound(users, n);
+        for (std::ptrdiff_t i = 0; i < kMostReaders && at != users.begin(); ++i) merge_with(*--at, n, g);
       }
     }
+  }
+
+  // The group of a node before, which reads what node n of group g reads.
+  void merge_with(NodeId before, NodeId n, GroupId g) {
+    const GroupId other = groups_.group_of(before);
+    if (!groups_.alive(g) || other == g || !groups_.is_before(other, g) || !trial_.open(other)) return;
+    const std::uint64_t kind = trial_.in_haste() ? trial_.kind_of_question(other, g, before, n) : 0;
+    if (trial_.hopeless(kind)) return;
+    const bool views = trial_.bytes(g) == 0 || trial_.bytes(other) == 0;
+    trial_.note(kind, !views && trial_.ask(std::array{other, g}) == FusionRule::kJoined && join(other, g));
   }
 
   void put_beside(GroupId g, std::vector<GroupId>& taking) {

@@ -10,8 +10,20 @@
 namespace fusec {
 namespace {
 
-// Nodes that may be lowered in trials of one model, each of some ten microseconds.
-constexpr std::int64_t kMostNodesTried = 60'000;
+// Nodes that may be lowered in trials of one model, each of some fifty microseconds; in large graphs fewer, since those
+// have many equal layers, or too many different ones for it to matter.
+constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
+constexpr std::uint32_t kRefusalsUntilHopeless = 8;
+
+std::int64_t budget_for(std::size_t nodes) {
+  const auto fair = kMostNodesTried * 20'000 / static_cast<std::int64_t>(nodes + 1);
+  return std::clamp(fair, kFewestNodesTried, kMostNodesTried);
+}
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
+  hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+  return hash ^ hash >> 32;
+}
 
 }  // namespace
 
@@ -21,15 +33,49 @@ MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kind
       plan_(plan),
       external_(groups.graph().value_count(), 0),
       external_stamp_(groups.graph().value_count(), 0),
-      budget_(kMostNodesTried),
+      budget_(budget_for(groups.graph().nodes.size())),
+      of_group_(groups.size()),
+      open_(groups.size(), 0),
       bytes_(groups.graph()) {}
 
-bool MergeTrial::open(GroupId g) const {
-  if (plan_.groups[g].code != GroupCode::kFusec) return false;
-  return std::ranges::all_of(groups_.nodes(g), [&](NodeId n) {
-    const Node& node = groups_.graph().nodes[n];
-    return node.fuse && kinds_[n] != OpPattern::kOpaque && (node.op->formula || node.op->special == Special::kTuple);
-  });
+bool MergeTrial::open(GroupId g) {
+  if (open_[g] != 0) return open_[g] == 2;
+  const bool answer = plan_.groups[g].code == GroupCode::kFusec && std::ranges::all_of(groups_.nodes(g), [&](NodeId n) {
+                        const Node& node = groups_.graph().nodes[n];
+                        return node.fuse && kinds_[n] != OpPattern::kOpaque &&
+                               (node.op->formula || node.op->special == Special::kTuple);
+                      });
+  open_[g] = answer ? 2 : 1;
+  return answer;
+}
+
+const MergeTrial::Lowered& MergeTrial::of_group(GroupId g) {
+  OfGroup& known = of_group_[g];
+  const std::span<const NodeId> nodes = groups_.nodes(g);
+  if (known.nodes != nodes.size()) known = {nodes.size(), lowered(nodes)};
+  return known.lowered;
+}
+
+std::uint64_t MergeTrial::kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const {
+  const Graph& graph = groups_.graph();
+  std::uint64_t kind = mixed(groups_.nodes(a).size(), groups_.nodes(b).size());
+  for (const NodeId n : {from, to}) {
+    kind = mixed(kind, std::bit_cast<std::uintptr_t>(graph.nodes[n].op));
+    kind = mixed(kind, std::uint64_t{graph.nodes[n].attributes} << 32 | graph.value(graph.nodes[n].first_output).type);
+  }
+  return kind;
+}
+
+bool MergeTrial::hopeless(std::uint64_t kind) const {
+  if (!in_haste()) return false;
+  const auto it = records_.find(kind);
+  return it != records_.end() && it->second.no >= kRefusalsUntilHopeless + 16 * it->second.yes;
+}
+
+void MergeTrial::note(std::uint64_t kind, bool joined) {
+  if (!in_haste()) return;
+  Record& record = records_[kind];
+  ++(joined ? record.yes : record.no);
 }
 
 FusionRule MergeTrial::within_limits(std::span<const GroupId> parts) const {
@@ -44,15 +90,22 @@ FusionRule MergeTrial::within_limits(std::span<const GroupId> parts) const {
 FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
   if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return limit;
   const Lowered together = lowered(groups_.nodes_of(parts));
+  const FusionRule rule = compare(together, parts);
+  if (rule != FusionRule::kJoined) return rule;
+  std::int64_t apart = 0;
+  for (const GroupId g : parts) apart += bytes(g);
+  return together.bytes > apart ? FusionRule::kMoreBytes : FusionRule::kJoined;
+}
+
+// Whether what these become together is one launch, of a form no worse than theirs.
+FusionRule MergeTrial::compare(const Lowered& together, std::span<const GroupId> parts) {
   if (!together.known) return FusionRule::kNotTried;
   if (together.launches > 1) return FusionRule::kNotOneKernel;
-  std::int64_t bytes = 0;
   int needed = 0;
   bool some_elements = false, some_row_product = row_products_;
   for (const GroupId g : parts) {
-    const Lowered& part = lowered(groups_.nodes(g));
+    const Lowered& part = of_group(g);
     if (!part.known) return FusionRule::kNotTried;
-    bytes += part.bytes;
     needed = std::max(needed, part.strength);
     some_elements = some_elements || part.has_elements;
     some_row_product = some_row_product || part.row_product;
@@ -60,20 +113,26 @@ FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
   if (together.row_product && !some_row_product) return FusionRule::kWorseForm;
   if (together.strength < needed) return FusionRule::kWorseForm;
   if (together.has_elements && !some_elements) return FusionRule::kWorseForm;
-  if (together.bytes > bytes) return FusionRule::kMoreBytes;
   return FusionRule::kJoined;
+}
+
+FusionRule MergeTrial::ask_again(GroupId producer, GroupId reader, std::int64_t& bytes) {
+  const GroupId parts[] = {producer, reader};
+  if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return limit;
+  const Lowered together = lowered(groups_.nodes_of(parts), groups_.outputs_of(groups_.nodes(reader)));
+  bytes = together.bytes;
+  return together.kernels > 1 ? FusionRule::kNotOneKernel : compare(together, parts);
 }
 
 FusionRule MergeTrial::ask_beside(GroupId a, GroupId b) {
   const GroupId both[] = {a, b};
-  if (const FusionRule limit = within_limits(both); limit != FusionRule::kJoined) return limit;
   for (const GroupId g : both) {
-    const Lowered& part = lowered(groups_.nodes(g));
+    const Lowered& part = of_group(g);
     if (!part.known) return FusionRule::kNotTried;
     if (part.launches != 1) return FusionRule::kNotOneKernel;
     if (part.strength > strength(KernelForm::kRows) || part.has_elements) return FusionRule::kWorseForm;
   }
-  return FusionRule::kJoined;
+  return within_limits(both);
 }
 
 std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {
@@ -93,9 +152,8 @@ std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {
   return inputs.size() + groups_.outputs_of(nodes).size();
 }
 
-const MergeTrial::Lowered& MergeTrial::lowered(std::span<const NodeId> nodes) {
+const MergeTrial::Lowered& MergeTrial::lowered(std::span<const NodeId> nodes, const std::vector<ValueId>& outputs) {
   static const Lowered kUnknown{.known = false};
-  const std::vector<ValueId> outputs = groups_.outputs_of(nodes);
   write_key(nodes, outputs);
   const auto found = tried_.find(key_);
   if (found != tried_.end()) return found->second;

@@ -7,7 +7,8 @@
 //
 // A trial costs what lowering costs, so its result is kept under what decided it (ops, attributes, types, and who reads
 // whom): in a model of many equal layers each question is answered once. A model of ever new shapes has a budget, after
-// which questions that are new get the answer no.
+// which questions that are new get the answer no. In a graph of very many nodes a kind of question that was answered no
+// again and again is put no more, so that the time a node does not grow.
 #pragma once
 
 #include <span>
@@ -25,7 +26,7 @@ class MergeTrial {
   MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan);
 
   // Whether anything may join this group: fused by us, every op in it of known meaning and free to fuse.
-  bool open(GroupId g) const;
+  bool open(GroupId g);
 
   // kJoined, or the rule that keeps these groups apart. Whether they close a circle is not asked here.
   FusionRule ask(std::span<const GroupId> parts);
@@ -33,7 +34,19 @@ class MergeTrial {
   FusionRule ask_beside(GroupId a, GroupId b);
   // From now on products may take in reductions of their rows: what may be part of attention must have had its turn.
   void allow_row_products() { row_products_ = true; }
-  std::int64_t bytes(GroupId g) { return lowered(groups_.nodes(g)).bytes; }
+  // Whether the reader would be one kernel, in a form no worse, if it computed the producer's nodes itself; and the
+  // bytes of that.
+  FusionRule ask_again(GroupId producer, GroupId reader, std::int64_t& bytes);
+  std::int64_t bytes(GroupId g) { return of_group(g).bytes; }
+  // Nothing but element by element, or views.
+  bool is_pointwise(GroupId g) { return of_group(g).strength == 0 && !of_group(g).has_elements; }
+
+  // In graphs of very many nodes: a short description of the question whether these may join, by the nodes between
+  // which data flows (or which read the same); whether it is hopeless; and what became of it.
+  bool in_haste() const { return groups_.graph().nodes.size() > kMostNodesWithCare; }
+  std::uint64_t kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const;
+  bool hopeless(std::uint64_t kind) const;
+  void note(std::uint64_t kind, bool joined);
 
  private:
   // What nodes become when they are lowered together.
@@ -46,7 +59,11 @@ class MergeTrial {
     bool known = true;           // false: the budget was spent
     std::int64_t bytes = 0;      // that the kernels read and write, at the hints
   };
-  const Lowered& lowered(std::span<const NodeId> nodes);
+  static constexpr std::size_t kMostNodesWithCare = 20'000;
+  const Lowered& lowered(std::span<const NodeId> nodes) { return lowered(nodes, groups_.outputs_of(nodes)); }
+  const Lowered& lowered(std::span<const NodeId> nodes, const std::vector<ValueId>& outputs);
+  const Lowered& of_group(GroupId g);
+  FusionRule compare(const Lowered& together, std::span<const GroupId> parts);
   void write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
   std::size_t argument_count(std::span<const NodeId> nodes) const;
   FusionRule within_limits(std::span<const GroupId> parts) const;
@@ -65,6 +82,16 @@ class MergeTrial {
   std::uint32_t now_ = 0;
   bool row_products_ = false;
   std::int64_t budget_;
+  struct OfGroup {
+    std::size_t nodes = 0;  // of the group when this was found out
+    Lowered lowered;
+  };
+  std::vector<OfGroup> of_group_;
+  std::vector<std::uint8_t> open_;  // of a group: 0 not known yet, 1 no, 2 yes
+  struct Record {
+    std::uint32_t yes = 0, no = 0;
+  };
+  std::unordered_map<std::uint64_t, Record> records_;
   ValueBytes bytes_;
 };
 

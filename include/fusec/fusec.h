@@ -180,6 +180,7 @@ struct Options {
   std::vector<PatternText> patterns;           // beside the built-in ones, and before those of equal priority
   std::vector<std::string> pattern_files;      // the same from files
   std::vector<std::string> disabled_patterns;  // names; "all" for all
+  std::vector<std::string> disabled_passes;    // of `full`, left out: "merge-siblings", ... as in --list-passes
   std::string plan;  // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   bool round_intermediates = false;

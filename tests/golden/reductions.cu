@@ -1,9 +1,9 @@
 // Made by fusec from "reductions" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
-//   reductions_0_mul_sum_sqrt_v_amax_and_1_more
-//       reads x 3000 B; writes root, peak, everything 664 B
-//   reductions_1_sub_argmin
-//       reads x, peak 3600 B; writes where_least 120 B
+//   reductions_0_mul_sum_sqrt_v_amax
+//       reads x 3000 B; writes root, peak 660 B
+//   reductions_1_sub_argmin_mean
+//       reads x, peak 3600 B; writes where_least, everything 124 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -160,16 +160,14 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 
 }  // namespace
 
-// ---- reductions_0_mul_sum_sqrt_v_amax_and_1_more ---------------------------------------------------------
+// ---- reductions_0_mul_sum_sqrt_v_amax --------------------------------------------------------------------
 // squares = mul(x, x)
 // energy = sum(squares)
 // root = sqrt(energy)
 // writes root: float32[3, 5]
 // peak = amax(x)
 // writes peak: float32[3, 1, 50]
-// everything = mean(x)
-// writes everything: float32[]
-static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_0(const int block,
+static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_0(const int block,
          const float* __restrict__ x,
          float* __restrict__ root) {
   const int lane = threadIdx.x % 32;
@@ -192,7 +190,7 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_mo
   }
 }
 
-static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_1(const int block,
+static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_1(const int block,
          const float* __restrict__ x,
          float* __restrict__ peak) {
   const int t = block * 256 + threadIdx.x;
@@ -206,7 +204,46 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_mo
   peak[rest * 50 + 0 * 50 + l] = peak_2;
 }
 
-static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_2(const int block,
+extern "C" __global__ void __launch_bounds__(256)
+reductions_0_mul_sum_sqrt_v_amax(const float* __restrict__ x,
+         float* __restrict__ root,
+         float* __restrict__ peak) {
+  const int block = blockIdx.x;
+  if (block < 2) return reductions_0_mul_sum_sqrt_v_amax_part_0(block, x, root);
+  reductions_0_mul_sum_sqrt_v_amax_part_1(block - 2, x, peak);
+}
+
+// ---- reductions_1_sub_argmin_mean ------------------------------------------------------------------------
+// centred = sub(x, peak)
+// where_least = argmin(centred)
+// writes where_least: int64[3, 5]
+// everything = mean(x)
+// writes everything: float32[]
+static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const int block,
+         const float* __restrict__ x,
+         const float* __restrict__ peak,
+         long long* __restrict__ where_least) {
+  const int lane = threadIdx.x % 32;
+  const int row = block * 8 + threadIdx.x / 32;
+  if (row >= 15) return;
+  const int j = row % 5;
+  const int rest = row / 5;
+  Extreme<float> where_least_2{0.0f, -1};
+  for (int k = lane; k < 25; k += 32) {
+    const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
+    const Words<2> peak_w = load_words<2>(peak + (rest * 50 + k * 2));
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      where_least_2 = FirstMinimum{}(where_least_2, Extreme<float>{__uint_as_float(element<32>(x_w, e)) - __uint_as_float(element<32>(peak_w, e)), (long long)(k * 2 + e)});
+    }
+  }
+  where_least_2 = warp_reduce(where_least_2, FirstMinimum{});
+  if (lane == 0) {
+    where_least[rest * 5 + j] = where_least_2.position;
+  }
+}
+
+static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const int block,
          const float* __restrict__ x,
          float* __restrict__ everything) {
   const int lane = threadIdx.x;
@@ -225,40 +262,13 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_and_1_mo
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-reductions_0_mul_sum_sqrt_v_amax_and_1_more(const float* __restrict__ x,
-         float* __restrict__ root,
-         float* __restrict__ peak,
+reductions_1_sub_argmin_mean(const float* __restrict__ x,
+         const float* __restrict__ peak,
+         long long* __restrict__ where_least,
          float* __restrict__ everything) {
   const int block = blockIdx.x;
-  if (block < 2) return reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_0(block, x, root);
-  if (block < 3) return reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_1(block - 2, x, peak);
-  reductions_0_mul_sum_sqrt_v_amax_and_1_more_part_2(block - 3, x, everything);
-}
-
-// ---- reductions_1_sub_argmin -----------------------------------------------------------------------------
-// centred = sub(x, peak)
-// where_least = argmin(centred)
-// writes where_least: int64[3, 5]
-extern "C" __global__ void __launch_bounds__(256)
-reductions_1_sub_argmin(const float* __restrict__ x, const float* __restrict__ peak, long long* __restrict__ where_least) {
-  const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x * 8 + threadIdx.x / 32;
-  if (row >= 15) return;
-  const int j = row % 5;
-  const int rest = row / 5;
-  Extreme<float> where_least_2{0.0f, -1};
-  for (int k = lane; k < 25; k += 32) {
-    const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
-    const Words<2> peak_w = load_words<2>(peak + (rest * 50 + k * 2));
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      where_least_2 = FirstMinimum{}(where_least_2, Extreme<float>{__uint_as_float(element<32>(x_w, e)) - __uint_as_float(element<32>(peak_w, e)), (long long)(k * 2 + e)});
-    }
-  }
-  where_least_2 = warp_reduce(where_least_2, FirstMinimum{});
-  if (lane == 0) {
-    where_least[rest * 5 + j] = where_least_2.position;
-  }
+  if (block < 2) return reductions_1_sub_argmin_mean_part_0(block, x, peak, where_least);
+  reductions_1_sub_argmin_mean_part_1(block - 2, x, everything);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -364,19 +374,19 @@ cudaError_t reductions_launch(reductions_context* ctx, const reductions_args* ar
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
-  // squares, energy, root, peak, everything
-  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v_amax_and_1_more), 4, 1, 1, dim3(256, 1, 1), 0, stream,
+  // squares, energy, root, peak
+  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v_amax), 3, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->root),
-                  static_cast<void*>(static_cast<void*>(work)),
-                  static_cast<void*>(args->everything));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum_sqrt_v_amax_and_1_more could not be launched");
-  // centred, where_least
-  status = launch(reinterpret_cast<const void*>(reductions_1_sub_argmin), 2, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<void*>(static_cast<void*>(work)));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum_sqrt_v_amax could not be launched");
+  // centred, where_least, everything
+  status = launch(reinterpret_cast<const void*>(reductions_1_sub_argmin_mean), 3, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(static_cast<void*>(work)),
-                  static_cast<void*>(args->where_least));
-  if (status != cudaSuccess) return complain(ctx, status, "reductions_1_sub_argmin could not be launched");
+                  static_cast<void*>(args->where_least),
+                  static_cast<void*>(args->everything));
+  if (status != cudaSuccess) return complain(ctx, status, "reductions_1_sub_argmin_mean could not be launched");
   return cudaSuccess;
 }
 
