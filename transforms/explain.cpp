@@ -248,6 +248,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
       if (v == kNone || graph.value(v).kind != Value::Kind::kResult) continue;
       const NodeId from = graph.value(v).producer;
       if (plan.group_of[from] == plan.group_of[to] || noted[from] == to) continue;
+      if (std::ranges::binary_search(plan.groups[plan.group_of[to]].nodes, from)) continue;  // computed there again
       noted[from] = to;
       const Obstacle by_plan = obstacle_of_plan(plan, from, to);
       LedgerEntry entry{.from = from, .to = to, .rule = by_plan.rule, .would_allow = by_plan.would_allow};

@@ -1,0 +1,171 @@
+// The phases after the three: what becomes one group, what stays apart and why, and that no circle is ever closed.
+#include "transforms/merge_groups.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <random>
+
+#include "analysis/annotate.h"
+#include "analysis/group_graph.h"
+#include "ir/text.h"
+#include "support/random_graph.h"
+#include "transforms/fuse.h"
+#include "transforms/verify_plan.h"
+
+namespace fusec::test {
+namespace {
+
+struct Merged {
+  Graph graph;
+  std::vector<OpPattern> kinds;
+  FusionPlan plan;
+
+  explicit Merged(const std::string& text, std::uint32_t max_fused_ops = 256) : graph(parse_graph_text(text)) {
+    kinds = annotate(graph, pattern_source(Strategy::kFull));
+    plan = fuse(graph, kinds, {.max_fused_ops = max_fused_ops});
+    merge_forward(graph, kinds, plan);
+    merge_siblings(graph, kinds, plan);
+    recompute(graph, kinds, plan);
+    name_groups(graph, plan);
+    verify_plan(graph, kinds, plan);
+  }
+
+  std::size_t groups() const { return plan.groups.size(); }
+  FusionDecision decision(const char* node) const { return plan.decisions[graph.find_node(node)]; }
+};
+
+}  // namespace
+
+TEST_CASE("merging: a softmax written out is one group, with what stands around it") {
+  const Merged m(R"(model "m"
+input x: float32[7, 130]
+input r: float32[7, 130]
+s: float32[7, 130] = add(x, r)
+amax: float32[7, 1] = amax(s, dim=[-1], keepdim=true)
+sub: float32[7, 130] = sub(s, amax)
+exp: float32[7, 130] = exp(sub)
+sum: float32[7, 1] = sum(exp, dim=[-1], keepdim=true)
+div: float32[7, 130] = div(exp, sum)
+y: float16[7, 130] = cast(div, dtype="float16")
+return y, s, sum
+)");
+  CHECK(m.groups() == 1);
+  CHECK(m.decision("sum").rule == FusionRule::kJoined);
+}
+
+TEST_CASE("merging: a value that a product reads again and again is stored") {
+  const Merged m(R"(model "m"
+input x: float32[64, 64]
+input w: float32[64, 64]
+s: float32[64, 64] = softmax(x, dim=-1)
+y: float32[64, 64] = matmul(s, w)
+return y
+)");
+  CHECK(m.groups() == 2);
+  CHECK(m.decision("s").rule == FusionRule::kNotOneKernel);
+  CHECK(m.decision("s").phase == 3);
+}
+
+TEST_CASE("merging: a third group between keeps two apart") {
+  const Merged m(R"(model "m"
+input x: float32[8, 8]
+a: float32[8, 8] = relu(x)
+b: float32[8, 8] = cumsum(a, dim=0)
+c: float32[8, 8] = add(a, b)
+return c
+)");
+  CHECK(m.groups() == 3);
+  CHECK(m.decision("a").rule == FusionRule::kClosesCycle);
+}
+
+TEST_CASE("merging: no group grows beyond the limits") {
+  const Merged m(R"(model "m"
+input x: float32[7, 130]
+amax: float32[7, 1] = amax(x, dim=[-1], keepdim=true)
+sub: float32[7, 130] = sub(x, amax)
+exp: float32[7, 130] = exp(sub)
+sum: float32[7, 1] = sum(exp, dim=[-1], keepdim=true)
+div: float32[7, 130] = div(exp, sum)
+return div
+)",
+                 2);
+  for (const FusionGroup& group : m.plan.groups) CHECK(group.nodes.size() <= 2);
+}
+
+TEST_CASE("merging: small groups that have nothing to do with one another run side by side") {
+  const Merged m(R"(model "m"
+input p: float32[7, 33]
+input q: float32[5]
+input r: float32[4, 64]
+a: float32[7, 33] = relu(p)
+b: float32[5] = tanh(q)
+c: float32[4] = sum(r, dim=[1])
+return a, b, c
+)");
+  CHECK(m.groups() == 1);
+}
+
+TEST_CASE("merging: what is cheap is computed in each of its readers") {
+  const Merged m(R"(model "m"
+input x: float16[64, 64]
+input w: float16[64, 64]
+input v: float16[64, 64]
+h: float16[64, 64] = mul(x, 0.5)
+a: float16[64, 64] = matmul(h, w)
+c: float16[64, 64] = matmul(a, v)
+y: float16[64, 64] = matmul(h, c)
+return y
+)");
+  CHECK(m.groups() == 3);
+  REQUIRE(m.plan.recomputed.size() == 1);
+  CHECK(m.plan.recomputed[0].node == m.graph.find_node("h"));
+}
+
+TEST_CASE("merging: what is kept apart stays apart") {
+  Graph graph = parse_graph_text(R"(model "m"
+input x: float32[8, 8]
+a: float32[8, 1] = sum(x, dim=[-1], keepdim=true)
+b: float32[8, 8] = sub(x, a)
+return b
+)");
+  keep_apart(graph, {}, std::vector<std::string>{"a"});
+  const std::vector<OpPattern> kinds = annotate(graph, pattern_source(Strategy::kFull));
+  FusionPlan plan = fuse(graph, kinds, {});
+  merge_forward(graph, kinds, plan);
+  merge_siblings(graph, kinds, plan);
+  CHECK(plan.groups.size() == 2);
+}
+
+// Contractions of random pairs: accepted ones leave an order that can be run, and pairs that stand next to each other
+// without a third between them are accepted.
+TEST_CASE("group graph: contractions never close a circle") {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    AnnotatedGraph g;
+    std::vector<ValueId> values{g.graph.add_input("x", TensorType{DType::kFloat32, {4}})};
+    for (int n = 0; n < 40; ++n) {
+      const std::size_t near = std::min<std::size_t>(values.size(), 6);
+      const ValueId a = values[values.size() - 1 - random() % near], b = values[random() % values.size()];
+      values.push_back(add_custom(g, OpPattern::kElemwise, {a, b}));
+    }
+    g.graph.outputs = {values.back()};
+    FusionPlan plan = fuse(g.graph, g.kinds, {.strategy = Strategy::kUnfused});
+    GroupGraph groups(g.graph, plan);
+    for (int i = 0; i < 60; ++i) {
+      const std::vector<GroupId> order = groups.order();
+      const GroupId a = order[random() % order.size()], b = order[random() % order.size()];
+      if (a != b) groups.contract(std::array{a, b});
+      const std::vector<GroupId> now = groups.order();
+      for (const GroupId group : now)
+        for (const GroupId producer : groups.producers(group)) CHECK(groups.is_before(producer, group));
+    }
+    groups.write_to(plan, g.kinds);
+    name_groups(g.graph, plan);
+    FusionPlan sorted = plan;
+    CHECK(order_groups(g.graph, sorted));
+  }
+}
+
+}  // namespace fusec::test
