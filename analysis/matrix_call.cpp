@@ -53,6 +53,7 @@ bool has_form(const ExprPool& forms, ExprId wanted, const ExprPool& pool, ExprId
   }
   const ExprNode& f = pool[found];
   if (w.op != f.op || w.type != f.type || w.integer != f.integer || w.real != f.real) return false;
+  if (w.op == ExprOp::kRound && w.dtype != f.dtype) return false;
   for (std::size_t i = 0; i < w.args.size(); ++i) {
     if ((w.args[i] == kNoExpr) != (f.args[i] == kNoExpr)) return false;
     if (w.args[i] != kNoExpr && !has_form(forms, w.args[i], pool, f.args[i], stands_for)) return false;
@@ -116,8 +117,11 @@ class FindMatrixCall {
       call_.activation = MatrixActivation::kGeluTanh;
       return inside;
     }
-    inside = kNoExpr;
-    if (has_form(forms, select(x > 0.0, x, 0.0), pool_, id, inside)) {
+    // What is stored in a narrower dtype is compared in it; what is rounded to 0 there is 0 either way.
+    const E narrow{&forms, forms.round(x, main_->type.dtype)};
+    for (const E& compared : {x, narrow}) {
+      inside = kNoExpr;
+      if (!has_form(forms, select(compared > 0.0, x, 0.0), pool_, id, inside)) continue;
       call_.activation = MatrixActivation::kRelu;
       return inside;
     }
@@ -235,6 +239,10 @@ class FindMatrixCall {
     const Shape& shape = graph_.tensor(n.source).shape;
     IndexExpr flat = 0;
     for (std::size_t d = 0; d < shape.size(); ++d) flat = flat * shape[d] + n.indices[d];
+    flat = substitute(flat, [&](Variable v) -> std::optional<IndexExpr> {
+      if (v.kind != Variable::Kind::kAxis || !pool_.extent(v.id).is(1)) return std::nullopt;
+      return IndexExpr(0);
+    });
     std::vector<std::uint32_t> axes = axes_;
     axes.push_back(depth_);
     return linear_in(simplify(flat, pool_.bounds()), axes);

@@ -297,19 +297,26 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
                                     const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes) {
   constexpr std::size_t kNear = 2;
+  std::unordered_set<NodeId> claimed;
+  for (const PatternClaim& claim : claims) claimed.insert(claim.nodes.begin(), claim.nodes.end());
   Claiming claiming(graph);
-  for (const PatternClaim& claim : claims) claiming.take_back(claim);
-  std::vector<NotClaimed> result;
-  for (const NodeId n : nodes) {
-    if (claiming.claim_of()[n] != kNone) continue;
-    for (const auto& pattern : patterns) {
+  std::vector<std::pair<std::size_t, NotClaimed>> found;  // with the node's place in the list
+  // Each pattern finds the graph as it found it: with the nodes taken that earlier ones have claimed.
+  for (const auto& pattern : patterns) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (claimed.contains(nodes[i])) continue;
       NearMiss miss;
-      const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, n, &miss);
+      const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, nodes[i], &miss);
       std::string why = !match ? miss.why : claims_nodes(*pattern) ? claiming.why_not(*match) : "";
-      const std::size_t found = match ? match->nodes.size() : miss.nodes_found;
-      if (found >= kNear && !why.empty()) result.push_back({n, pattern->name, std::move(why)});
+      const std::size_t count = match ? match->nodes.size() : miss.nodes_found;
+      if (count >= kNear && !why.empty()) found.push_back({i, {nodes[i], pattern->name, std::move(why)}});
     }
+    for (const PatternClaim& claim : claims)
+      if (claim.pattern == pattern->name) claiming.take_back(claim);
   }
+  std::ranges::stable_sort(found, {}, &std::pair<std::size_t, NotClaimed>::first);
+  std::vector<NotClaimed> result;
+  for (auto& [place, miss] : found) result.push_back(std::move(miss));
   return result;
 }
 
