@@ -110,6 +110,7 @@ class FindMatrixCall {
 
   // What stands inside of an activation that cuBLASLt has.
   ExprId inside_activation(ExprId id) {
+    if (compute_type(main_->type.dtype) != ScalarType::kFloat32) return id;
     ExprPool forms;
     const E x{&forms, forms.load(0, DType::kFloat32, {})};
     ExprId inside = kNoExpr;
@@ -117,11 +118,12 @@ class FindMatrixCall {
       call_.activation = MatrixActivation::kGeluTanh;
       return inside;
     }
-    // What is stored in a narrower dtype is compared in it; what is rounded to 0 there is 0 either way.
-    const E narrow{&forms, forms.round(x, main_->type.dtype)};
-    for (const E& compared : {x, narrow}) {
+    // A number is compared at the tensor's own precision.
+    const E zero{&forms, forms.constant(ScalarType::kFloat32, 0.0)};
+    const E narrow{&forms, forms.round(zero, main_->type.dtype)};
+    for (const E& bound : {zero, narrow}) {
       inside = kNoExpr;
-      if (!has_form(forms, select(compared > 0.0, x, 0.0), pool_, id, inside)) continue;
+      if (!has_form(forms, select(x > bound, x, 0.0), pool_, id, inside)) continue;
       call_.activation = MatrixActivation::kRelu;
       return inside;
     }
