@@ -30,16 +30,20 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
 //@ part softmax_fragments
 // One more tile of scores, in fragments of mma: what was summed up so far shrinks to the new row maximum, the scores
 // become exp((score - maximum) * log2_scale / log2(e)). A row is four lanes'; their shares of `total` are added at the end.
+// kLarge: scores may be near the greatest float (masks do that), so that their product with the scale is none.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// exp((score - greatest) * log2_scale / log2(e)); of a row without any key 0.
-__device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
-  return exp2_fast(score * log2_scale - (greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest * log2_scale));
+// What is subtracted before exponentials: of a row without any key 0.
+__device__ __forceinline__ float shift_of(float greatest) {
+  return greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest;
 }
-template <int kKeys, int kColumns>
+__device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
+  return exp2_fast((score - shift_of(greatest)) * log2_scale);
+}
+template <bool kLarge, int kKeys, int kColumns>
 __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&sum)[kColumns][4], float (&greatest)[2],
                                              float (&total)[2], float log2_scale) {
 #pragma unroll
@@ -49,8 +53,7 @@ __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&s
     for (int n = 0; n < kKeys; ++n) now = fmaxf(now, fmaxf(score[n][2 * r], score[n][2 * r + 1]));
     now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 1));
     now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 2));
-    const float shift = now == __uint_as_float(0xff800000u) ? 0.0f : now * log2_scale;
-    const float shrink = exp2_fast(greatest[r] * log2_scale - shift);
+    const float shift = shift_of(now), shrink = exp2_fast((greatest[r] - shift) * log2_scale);
     greatest[r] = now;
     total[r] *= shrink;
 #pragma unroll
@@ -58,7 +61,7 @@ __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&s
 #pragma unroll
     for (int n = 0; n < 2 * kKeys; ++n) {
       float& s = score[n / 2][2 * r + n % 2];
-      s = exp2_fast(s * log2_scale - shift);
+      s = exp2_fast(kLarge ? (s - shift) * log2_scale : s * log2_scale - shift * log2_scale);
       total[r] += s;
     }
   }

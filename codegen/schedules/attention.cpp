@@ -370,8 +370,9 @@ class AttentionEmitter {
 
   void step_softmax() {
     writer_.use(tiles_.tensor_cores ? "softmax_fragments" : "softmax_lanes");
-    writer_.line(
-        fmt::format("softmax_step({}, {}, {}, {}, {});", score_, sum_, greatest_, total_, number(exponent_scale())));
+    const char* large = !tiles_.tensor_cores ? "" : form_.score == form_.product ? "<false>" : "<true>";
+    writer_.line(fmt::format("softmax_step{}({}, {}, {}, {}, {});", large, score_, sum_, greatest_, total_,
+                             number(exponent_scale())));
     if (form_.key_steps.empty()) return;
     std::vector<ExprId> operands;
     for (const WeightStep& step : form_.key_steps) operands.push_back(step.operand);

@@ -120,6 +120,10 @@ TEST_SUITE("attention forms") {
              written_out("s = add p m")},
             {"large and finite", operands("float16", 2, 20, 20, 8, 8) + "; m bool 20,20",
              written_out("s = where m p -10000.0")},
+            {"the least that is finite", operands("bfloat16", 2, 20, 20, 8, 8) + "; m bool 20,20",
+             written_out("s = where m p -3.3e38")},
+            {"the least that is finite, float32", operands("float32", 2, 20, 20, 8, 8) + "; m bool 20,20",
+             written_out("s = where m p -3.4e38"), "y", kLanes},
         },
         true);
   }
