@@ -1,12 +1,11 @@
 #include "analysis/attention_form.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "analysis/attention_score.h"
 #include "analysis/copy_expr.h"
 #include "ir/type.h"
 
@@ -25,14 +24,6 @@ IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
   IndexExpr count = 1;
   for (const std::uint32_t a : axes) count *= pool.extent(a);
   return count;
-}
-
-bool is_infinite(const ExprNode& n, double sign) {
-  return n.op == ExprOp::kConstant && is_float(n.type) && n.real == sign * std::numeric_limits<double>::infinity();
-}
-
-bool is_zero(const ExprNode& n) {
-  return n.op == ExprOp::kConstant && is_float(n.type) && n.real == 0;
 }
 
 // Reductions one inside the other, a maximum among them: what every attention holds.
@@ -104,8 +95,9 @@ bool has_more_digits(DType a, DType b) {
 
 class Recognizer {
  public:
-  explicit Recognizer(Kernel kernel) : kernel_(std::move(kernel)), depends_(dependences(kernel_.pool)) {
-    const ExprPool& pool = kernel_.pool;
+  explicit Recognizer(Kernel kernel) : depends_(dependences(kernel.pool)) {
+    found_.kernel = std::move(kernel);
+    const ExprPool& pool = found_.kernel.pool;
     reduces_.assign(pool.size(), 0);
     for (ExprId id = 0; id < pool.size(); ++id) {
       reduces_[id] = pool[id].op == ExprOp::kReduce;
@@ -121,15 +113,16 @@ class Recognizer {
     if (const auto why = find_row_reductions(); !why.empty()) return why;
     if (const auto why = find_product(); !why.empty()) return why;
     if (const auto why = check_steps(); !why.empty()) return why;
-    take_out_scales();
+    take_out_scales(found_);
+    depends_ = dependences(found_.kernel.pool);
     assign_axes();
     return "";
   }
 
   // A common axis of which the factors see two parts: head and column, key head and query head of its group.
   std::optional<std::pair<std::size_t, std::int64_t>> axis_in_parts() const {
-    const ExprPool& pool = kernel_.pool;
-    const Axes& outputs = kernel_.outputs[0].axes;
+    const ExprPool& pool = found_.kernel.pool;
+    const Axes& outputs = found_.kernel.outputs[0].axes;
     std::optional<std::pair<std::size_t, std::int64_t>> found;
     for (const ExprId id : reachable(pool, std::vector<ExprId>{found_.query, found_.key, found_.value})) {
       if (pool[id].op != ExprOp::kLoad) continue;
@@ -151,30 +144,29 @@ class Recognizer {
     return found;
   }
 
-  const Kernel& kernel() const { return kernel_; }
+  const Kernel& kernel() const { return found_.kernel; }
 
   std::string_view finish(Attention& attention) {
     if (const auto why = check_beside(); !why.empty()) return why;
     if (const auto why = check_heads(); !why.empty()) return why;
     choose_rows();
-    find_key_limits();
+    find_key_limits(found_);
     found_.tensor_dtype = tensor_dtype();
     attention = std::move(found_);
-    attention.kernel = std::move(kernel_);
     return "";
   }
 
  private:
-  const ExprNode& at(ExprId id) const { return kernel_.pool[id]; }
+  const ExprNode& at(ExprId id) const { return found_.kernel.pool[id]; }
   bool on_keys(ExprId id) const {
     return std::ranges::any_of(depends_[id], [&](std::uint32_t a) { return contains(found_.keys, a); });
   }
 
   // The outermost reductions: the weighted sum of values, and perhaps rows' maxima and sums that are wanted as well.
   std::string_view find_result() {
-    const ExprPool& pool = kernel_.pool;
+    const ExprPool& pool = found_.kernel.pool;
     std::vector<std::uint8_t> seen(pool.size(), 0);
-    std::vector<ExprId> stack = roots_of(kernel_);
+    std::vector<ExprId> stack = roots_of(found_.kernel);
     while (!stack.empty()) {
       const ExprId id = stack.back();
       stack.pop_back();
@@ -243,7 +235,7 @@ class Recognizer {
       if (test.op != ExprOp::kEq || !is_zero(at(guard.args[1]))) return kNoSoftmax;
       found_.greatest = guard.args[2];
       const bool first = test.args[0] == found_.greatest;
-      if (test.args[first ? 0 : 1] != found_.greatest || !is_infinite(at(test.args[first ? 1 : 0]), -1))
+      if (test.args[first ? 0 : 1] != found_.greatest || !is_bottom_value(at(test.args[first ? 1 : 0])))
         return kNoSoftmax;
       found_.empty_rows_are_nan = false;
     }
@@ -260,7 +252,7 @@ class Recognizer {
 
   // Every reduction of the kernel must be one that the streaming form keeps.
   std::string_view find_row_reductions() {
-    for (const ExprId id : reachable(kernel_.pool, roots_of(kernel_))) {
+    for (const ExprId id : reachable(found_.kernel.pool, roots_of(found_.kernel))) {
       const ExprNode& n = at(id);
       if (n.op != ExprOp::kReduce || id == found_.result || id == found_.greatest) continue;
       const ExprNode& body = at(n.args[0]);
@@ -282,8 +274,8 @@ class Recognizer {
   }
 
   bool is_bottom_test(const ExprNode& n, ExprOp op) const {
-    return n.op == op && ((n.args[0] == found_.score && is_infinite(at(n.args[1]), -1)) ||
-                          (n.args[1] == found_.score && is_infinite(at(n.args[0]), -1)));
+    return n.op == op && ((n.args[0] == found_.score && is_bottom_value(at(n.args[1]))) ||
+                          (n.args[1] == found_.score && is_bottom_value(at(n.args[0]))));
   }
   bool is_bottom(const ExprNode& n) const { return is_bottom_test(n, ExprOp::kEq); }
   bool is_above_bottom(const ExprNode& n) const {
@@ -307,12 +299,12 @@ class Recognizer {
   // What is stored beside is made of a score or its exponential, at rows and keys.
   std::string_view check_beside() {
     constexpr std::string_view kNoWeights = "an output beside the result is not made of its weights";
-    for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
-      const KernelOutput& output = kernel_.outputs[i];
-      if (output.axes == kernel_.outputs[0].axes) continue;
+    for (std::size_t i = 0; i < found_.kernel.outputs.size(); ++i) {
+      const KernelOutput& output = found_.kernel.outputs[i];
+      if (output.axes == found_.kernel.outputs[0].axes) continue;
       found_.beside.push_back(i);
       for (const std::uint32_t a : output.axes)
-        if (!contains(kernel_.outputs[0].axes, a) && !contains(found_.keys, a)) return kNoWeights;
+        if (!contains(found_.kernel.outputs[0].axes, a) && !contains(found_.keys, a)) return kNoWeights;
       if (!covers_all(output)) return kNoWeights;
       if (std::ranges::any_of(depends_[output.expr], [&](std::uint32_t a) { return contains(found_.columns, a); }))
         return kNoWeights;
@@ -327,7 +319,8 @@ class Recognizer {
     for (std::size_t d = 0; d < output.index.size(); ++d) {
       if (output.type.shape[d].is(1)) continue;
       const auto v = output.index[d].as_variable();
-      if (!v || v->kind != Variable::Kind::kAxis || kernel_.pool.extent(v->id) != output.type.shape[d]) return false;
+      if (!v || v->kind != Variable::Kind::kAxis || found_.kernel.pool.extent(v->id) != output.type.shape[d])
+        return false;
       if (contains(seen, v->id) || contains(found_.columns, v->id)) return false;
       seen.push_back(v->id);
     }
@@ -337,7 +330,7 @@ class Recognizer {
   // Otherwise than through a score or a reduction of a row.
   bool reaches_product(ExprId root) const {
     std::vector<ExprId> stack{root};
-    std::vector<std::uint8_t> seen(kernel_.pool.size(), 0);
+    std::vector<std::uint8_t> seen(found_.kernel.pool.size(), 0);
     while (!stack.empty()) {
       const ExprId id = stack.back();
       stack.pop_back();
@@ -358,99 +351,6 @@ class Recognizer {
     return "";
   }
 
-  // --- scales: constants go from the factors to the score, and from the score to the softmax
-
-  static std::pair<ExprId, double> without_scale(const ExprPool& pool, ExprId factor) {
-    double scale = 1;
-    for (;;) {
-      const ExprNode& n = pool[factor];
-      const auto usable = [&](ExprId id) {
-        const ExprNode& c = pool[id];
-        return c.op == ExprOp::kConstant && is_float(c.type) && std::isfinite(c.real) && std::abs(c.real) > 1e-30 &&
-               std::abs(c.real) < 1e30;
-      };
-      if (n.op == ExprOp::kMul && (usable(n.args[0]) || usable(n.args[1]))) {
-        const bool first = usable(n.args[0]);
-        scale *= pool[n.args[first ? 0 : 1]].real;
-        factor = n.args[first ? 1 : 0];
-      } else if (n.op == ExprOp::kDiv && usable(n.args[1])) {
-        scale /= pool[n.args[1]].real;
-        factor = n.args[0];
-      } else {
-        return {factor, scale};
-      }
-    }
-  }
-
-  // `root` with `to` in the place of `from`.
-  static ExprId replaced(ExprPool& pool, ExprId root, ExprId from, ExprId to) {
-    std::map<ExprId, ExprId> now{{from, to}};
-    for (const ExprId id : reachable(pool, std::span(&root, 1))) {
-      if (now.contains(id)) continue;
-      ExprNode n = pool[id];
-      bool changed = false;
-      for (ExprId& a : n.args)
-        if (a != kNoExpr && now.at(a) != a) {
-          a = now.at(a);
-          changed = true;
-        }
-      now[id] = changed && n.op != ExprOp::kReduce ? pool.add(std::move(n)) : id;
-    }
-    return now.at(root);
-  }
-
-  void take_out_scales() {
-    ExprPool& pool = kernel_.pool;
-    double scale = 1;
-    const bool exact = kernel_.exact_steps;
-    for (ExprId* factor : {&found_.query, &found_.key}) {
-      const auto [inner, by] = without_scale(pool, *factor);
-      if (exact || (grid_of(*factor) && !grid_of(inner))) continue;
-      *factor = inner;
-      scale *= by;
-    }
-    if (scale != 1) {
-      const ScalarType type = at(found_.product).type;
-      const ExprId bare =
-          pool.reduce(Reduction::kSum, found_.depth, pool.binary(ExprOp::kMul, found_.query, found_.key));
-      const ExprId scaled = pool.binary(ExprOp::kMul, bare, pool.constant(type, scale));
-      found_.score = replaced(pool, found_.score, found_.product, scaled);
-      found_.product = bare;
-    }
-    if (!exact) {
-      const auto [score, by] = without_positive_scale(pool, found_.score);
-      found_.score = score;
-      found_.score_scale = by;
-    }
-    depends_ = dependences(pool);
-  }
-
-  // Through selects of -inf, which a positive scale leaves alone.
-  static std::pair<ExprId, double> without_positive_scale(ExprPool& pool, ExprId score) {
-    std::vector<std::pair<ExprId, bool>> conditions;  // the condition, and whether it keeps the score
-    ExprId id = score;
-    double scale = 1;
-    for (;;) {
-      const ExprNode n = pool[id];
-      if (n.op == ExprOp::kSelect && is_infinite(pool[n.args[2]], -1)) {
-        conditions.push_back({n.args[0], true});
-        id = n.args[1];
-      } else if (n.op == ExprOp::kSelect && is_infinite(pool[n.args[1]], -1)) {
-        conditions.push_back({n.args[0], false});
-        id = n.args[2];
-      } else if (const auto [inner, by] = without_scale(pool, id); inner != id && by > 0) {
-        id = inner;
-        scale *= by;
-      } else {
-        break;
-      }
-    }
-    const ExprId bottom = pool.constant(pool[id].type, -std::numeric_limits<double>::infinity());
-    for (auto it = conditions.rbegin(); it != conditions.rend(); ++it)
-      id = it->second ? pool.select(it->first, id, bottom) : pool.select(it->first, bottom, id);
-    return {id, scale};
-  }
-
   // --- axes
 
   void assign_axes() {
@@ -458,10 +358,10 @@ class Recognizer {
     std::vector<ExprId> of_weight{found_.score, found_.query, found_.key};
     for (const auto* steps : {&found_.row_steps, &found_.key_steps})
       for (const WeightStep& step : *steps) of_weight.push_back(step.operand);
-    for (const std::uint32_t a : kernel_.outputs[0].axes) {
+    for (const std::uint32_t a : found_.kernel.outputs[0].axes) {
       const bool in_value = contains(depends_[found_.value], a);
       const bool in_weight = std::ranges::any_of(of_weight, [&](ExprId id) { return contains(depends_[id], a); });
-      if (kernel_.pool.extent(a).is(1))
+      if (found_.kernel.pool.extent(a).is(1))
         found_.unit.push_back(a);
       else if (in_value && !in_weight)
         found_.columns.push_back(a);
@@ -473,7 +373,7 @@ class Recognizer {
   }
 
   std::string_view check_heads() {
-    const ExprPool& pool = kernel_.pool;
+    const ExprPool& pool = found_.kernel.pool;
     const auto fits = [&](const Axes& axes) {
       const auto count = count_of(pool, axes).as_constant();
       return count && *count >= 1 && *count <= kLargestHead;
@@ -490,7 +390,7 @@ class Recognizer {
   // query heads that share a key head read it once.
   void choose_rows() {
     if (found_.rows.empty()) return;
-    const ExprPool& pool = kernel_.pool;
+    const ExprPool& pool = found_.kernel.pool;
     const auto length = [&](std::uint32_t a) { return value_at_hint(pool.extent(a), pool.bounds().symbols); };
     std::uint32_t main = found_.rows[0];
     for (const std::uint32_t a : found_.rows)
@@ -503,116 +403,32 @@ class Recognizer {
     found_.rows.push_back(main);
   }
 
-  // --- limits of keys: causal masks and windows, as comparisons of indices
-
-  // What must not be negative for the condition to hold, where it compares indices.
-  std::optional<IndexExpr> not_negative(const ExprNode& n) const {
-    const auto whole = [&](ExprId id) -> std::optional<IndexExpr> {
-      const ExprNode* e = &at(id);
-      while (e->op == ExprOp::kConvert && !is_float(e->type) && e->type != ScalarType::kBool) e = &at(e->args[0]);
-      if (e->op == ExprOp::kIndex) return e->indices[0];
-      if (e->op == ExprOp::kConstant && !is_float(e->type)) return IndexExpr(e->integer);
-      return std::nullopt;
-    };
-    if (n.op != ExprOp::kGe && n.op != ExprOp::kGt && n.op != ExprOp::kLe && n.op != ExprOp::kLt) return std::nullopt;
-    const auto a = whole(n.args[0]), b = whole(n.args[1]);
-    if (!a || !b) return std::nullopt;
-    switch (n.op) {
-      case ExprOp::kGe:
-        return *a - *b;
-      case ExprOp::kGt:
-        return *a - *b - 1;
-      case ExprOp::kLe:
-        return *b - *a;
-      default:
-        return *b - *a - 1;
-    }
-  }
-
-  void find_key_limits() {
-    ExprPool& pool = kernel_.pool;
-    if (found_.keys.size() != 1) return;
-    std::vector<ExprId> masks;  // what must hold besides, outermost first
-    ExprId score = found_.score;
-    for (;;) {
-      const ExprNode n = at(score);
-      if (n.op != ExprOp::kSelect) break;
-      const bool keeps = is_infinite(at(n.args[2]), -1);
-      if (!keeps && !is_infinite(at(n.args[1]), -1)) break;
-      std::vector<ExprId> conditions{n.args[0]};
-      while (!conditions.empty()) {
-        const ExprId id = conditions.back();
-        conditions.pop_back();
-        const ExprNode c = at(id);
-        if (keeps && c.op == ExprOp::kAnd) {
-          conditions.insert(conditions.end(), {c.args[1], c.args[0]});
-          continue;
-        }
-        auto margin = not_negative(c);
-        if (margin && !keeps) margin = -*margin - 1;
-        if (!margin || !take_limit(*margin)) masks.push_back(keeps ? id : pool.unary(ExprOp::kNot, id));
-      }
-      score = n.args[keeps ? 1 : 2];
-    }
-    const ExprId bottom = pool.constant(at(score).type, -std::numeric_limits<double>::infinity());
-    for (auto mask = masks.rbegin(); mask != masks.rend(); ++mask) score = pool.select(*mask, score, bottom);
-    found_.score = score;
-  }
-
-  // margin >= 0 as a limit on the key, if it is one.
-  bool take_limit(const IndexExpr& margin) {
-    const Variable key{Variable::Kind::kAxis, found_.keys[0]};
-    const auto by_key = coefficient_of(margin, key);
-    if (!by_key || (*by_key != 1 && *by_key != -1)) return false;
-    const IndexExpr rest = margin - IndexExpr::axis(key.id) * *by_key;
-    const IndexExpr limit = simplify(*by_key == -1 ? rest : -rest, kernel_.pool.bounds());
-    for (const Variable v : variables_of(limit)) {
-      if (v.kind == Variable::Kind::kValue) return false;
-      if (v.kind != Variable::Kind::kAxis || contains(found_.batch, v.id)) continue;
-      const auto by_row = coefficient_of(limit, v);
-      if (found_.rows.size() != 1 || v.id != found_.rows[0] || !by_row || *by_row < 0) return false;
-    }
-    std::optional<IndexExpr>& slot = *by_key == -1 ? found_.last_key : found_.first_key;
-    slot = !slot ? limit : *by_key == -1 ? min(*slot, limit) : max(*slot, limit);
-    return true;
-  }
-
   // --- tensor cores
-
-  static bool is_16_bit_float(DType d) { return d == DType::kFloat16 || d == DType::kBFloat16; }
-
-  // The 16-bit dtype to which the factor is, or unfused would be, rounded.
-  std::optional<DType> grid_of(ExprId factor) const {
-    const ExprNode& n = at(factor);
-    if ((n.op == ExprOp::kLoad || n.op == ExprOp::kRound) && is_16_bit_float(n.dtype)) return n.dtype;
-    if (n.op == ExprOp::kSelect && is_zero(at(n.args[2]))) return grid_of(n.args[1]);
-    return std::nullopt;
-  }
 
   // Weights in a format are precise enough where the graph itself rounds them, or the result, no finer.
   bool weights_may_have(DType dtype) const {
     const auto coarse = [&](DType to) { return is_float(to) && bits(to) <= 16 && !has_more_digits(to, dtype); };
     if (rounded_ && coarse(*rounded_)) return true;
     bool rounded = true;
-    for (const ExprId id : reachable(kernel_.pool, roots_of(kernel_))) {
+    for (const ExprId id : reachable(found_.kernel.pool, roots_of(found_.kernel))) {
       const ExprNode& n = at(id);
       if (std::find(n.args.begin(), n.args.end(), found_.result) != n.args.end())
         rounded = rounded && n.op == ExprOp::kRound && coarse(n.dtype);
     }
-    return std::ranges::all_of(kernel_.outputs, [&](const KernelOutput& o) {
-      return o.axes != kernel_.outputs[0].axes || coarse(o.type.dtype) || (rounded && o.expr != found_.result);
+    return std::ranges::all_of(found_.kernel.outputs, [&](const KernelOutput& o) {
+      return o.axes != found_.kernel.outputs[0].axes || coarse(o.type.dtype) || (rounded && o.expr != found_.result);
     });
   }
 
   std::optional<DType> tensor_dtype() const {
-    const auto query = grid_of(found_.query);
-    if (!query || grid_of(found_.key) != query || grid_of(found_.value) != query || !weights_may_have(*query) ||
+    const auto query = tensor_core_grid(found_.kernel.pool, found_.query);
+    if (!query || tensor_core_grid(found_.kernel.pool, found_.key) != query ||
+        tensor_core_grid(found_.kernel.pool, found_.value) != query || !weights_may_have(*query) ||
         at(found_.product).type != ScalarType::kFloat32 || at(found_.result).type != ScalarType::kFloat32)
       return std::nullopt;
     return query;
   }
 
-  Kernel kernel_;
   std::vector<Axes> depends_;
   std::vector<std::uint8_t> reduces_;  // holds a reduction
   Attention found_;

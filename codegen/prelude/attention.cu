@@ -1,5 +1,20 @@
 // Attention: tiles in shared memory, a softmax that is kept while keys stream by.
 
+//@ part copy_async
+// Global to shared memory while the thread goes on; 0 where nothing is there. Copies are complete after wait_for_copies.
+template <int kBytes>
+__device__ __forceinline__ void copy_async(void* to, const void* from, bool there) {
+  const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+  const unsigned long long global = __cvta_generic_to_global(from);
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(shared), "l"(global), "r"(there ? 16 : 0));
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(shared), "l"(global), "n"(kBytes), "r"(there ? kBytes : 0));
+}
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+
 //@ part load_matrices
 // Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 point to the rows of the first
 // matrix, 8 to 15 to those of the second, and so on.

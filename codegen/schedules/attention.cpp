@@ -220,40 +220,58 @@ class AttentionEmitter {
           fmt::format("const {} {} = {};", integer(), all_rows_from_, limit_at(max(*form_.first_key, 0), last_row)));
     }
     key0_ = writer_.unique("key0");
+    if (first != "0") {
+      const std::string name = writer_.unique("first_key");
+      writer_.line(fmt::format("const {} {} = {};", integer(), name, first));
+      first = name;
+    }
+    if (tiles_.tensor_cores) writer_.line("__syncthreads();");  // the queries' tile is free
+    loads_.load(key_load(first));
     writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
-    load_keys();
-    load_values();
-    writer_.line("__syncthreads();");
+    const std::string next = fmt::format("{} + {}", key0_, tiles_.keys);
+    synchronize(key_load(first), "keys are there, values used up");
+    loads_.load(value_load());
     multiply_keys();
+    synchronize(value_load(), "values are there, keys used up");
+    writer_.open(fmt::format("if ({} < {})", next, end));
+    loads_.load(key_load(next));
+    writer_.close();
     mask_scores();
     step_softmax();
     add_values();
     writer_.close();
   }
 
-  void load_keys() {
-    writer_.line("__syncthreads();");  // what was in the tile is used up
-    loads_.load({.tile = key_tile_,
-                 .stride = tiles_.key_stride,
-                 .lines = tiles_.keys,
-                 .places = tiles_.depth,
-                 .factor = form_.key,
-                 .along_lines = form_.keys,
-                 .along_places = form_.depth,
-                 .line0 = key0_,
-                 .narrowed = form_.tensor_dtype});
+  TileLoad key_load(const std::string& first) const {
+    return {.tile = key_tile_,
+            .stride = tiles_.key_stride,
+            .lines = tiles_.keys,
+            .places = tiles_.depth,
+            .factor = form_.key,
+            .along_lines = form_.keys,
+            .along_places = form_.depth,
+            .line0 = first,
+            .async = true,
+            .narrowed = form_.tensor_dtype};
   }
 
-  void load_values() {
-    loads_.load({.tile = value_tile_,
-                 .stride = tiles_.value_stride,
-                 .lines = tiles_.keys,
-                 .places = tiles_.columns,
-                 .factor = form_.value,
-                 .along_lines = form_.keys,
-                 .along_places = form_.columns,
-                 .line0 = key0_,
-                 .narrowed = form_.tensor_dtype});
+  TileLoad value_load() const {
+    return {.tile = value_tile_,
+            .stride = tiles_.value_stride,
+            .lines = tiles_.keys,
+            .places = tiles_.columns,
+            .factor = form_.value,
+            .along_lines = form_.keys,
+            .along_places = form_.columns,
+            .line0 = key0_,
+            .async = true,
+            .narrowed = form_.tensor_dtype};
+  }
+
+  // What was loaded is there for all threads, and what all of them were done with may be overwritten.
+  void synchronize(const TileLoad& loaded, const char* why) {
+    if (loads_.copies(loaded)) writer_.line("wait_for_copies();");
+    writer_.line(fmt::format("__syncthreads();  // {}", why));
   }
 
   // The scale of what is exponentiated, to base 2 on tensor cores.
@@ -548,9 +566,11 @@ class AttentionEmitter {
   void store_beside() {
     const std::string keys = text(count(form_.keys));
     key0_ = writer_.unique("key0");
+    if (loads_.copies(key_load(key0_))) writer_.line("wait_for_copies();");
     writer_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), key0_, keys, tiles_.keys));
-    load_keys();
     writer_.line("__syncthreads();");
+    loads_.load(key_load(key0_));
+    synchronize(key_load(key0_), "keys are there");
     multiply_keys();
     mask_scores();
     each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string& r) {

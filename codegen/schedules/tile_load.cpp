@@ -66,7 +66,8 @@ void TileLoader::load(const TileLoad& load) {
     writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2}{4};", line, e, load.places / width, place,
                              width > 1 ? fmt::format(" * {}", width) : ""));
   const std::string at = writer_.unique("at");
-  writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), at, load.line0, line));
+  writer_.line(
+      fmt::format("const {} {} = {}{};", writer_.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));
   const auto count = [&](const std::vector<std::uint32_t>& axes) {
     return emitter_.index_text().tight(simplify(point_count(pool_, axes), pool_.bounds()));
   };
@@ -86,6 +87,17 @@ void TileLoader::load(const TileLoad& load) {
     const int words = width * bits(n.dtype) / 32;
     const std::string type = words == 4 ? "uint4" : words == 2 ? "uint2" : "unsigned";
     const std::string zero = words == 4 ? "make_uint4(0, 0, 0, 0)" : words == 2 ? "make_uint2(0, 0)" : "0";
+    if (load.async) {
+      writer_.use("copy_async");
+      const ExprEmitter::Mark mark = emitter_.mark();
+      bind(load, at, along);
+      emitter_.emit_independent({load.factor});
+      writer_.line(fmt::format("copy_async<{}>({}, {} + {}, {});", words * 4, target.substr(1), writer_.input(n.source),
+                               emitter_.index(emitter_.position(load.factor)), inside));
+      emitter_.rewind(mark);
+      writer_.close();
+      return;
+    }
     writer_.line(fmt::format("{} {} = {};", type, one, zero));
     writer_.open(fmt::format("if ({})", inside));
     const ExprEmitter::Mark mark = emitter_.mark();

@@ -20,6 +20,7 @@ struct TileLoad {
   std::vector<std::uint32_t> along_lines, along_places;
   std::string line0;              // where the first line is along its axes
   std::string place0 = "";        // the same of the first place; "": all places are in the tile
+  bool async = false;             // where elements come unchanged: copied while threads go on, until wait_for_copies
   std::optional<DType> narrowed;  // elements are stored in this 16-bit format, else in their compute type
 };
 
@@ -30,6 +31,7 @@ class TileLoader {
 
   // Axes other than the load's must be bound.
   void load(const TileLoad& load);
+  bool copies(const TileLoad& load) const { return load.async && vector_width(load) > 1; }
 
  private:
   int vector_width(const TileLoad& load) const;

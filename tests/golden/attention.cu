@@ -10,6 +10,20 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
+// Global to shared memory while the thread goes on; 0 where nothing is there. Copies are complete after wait_for_copies.
+template <int kBytes>
+__device__ __forceinline__ void copy_async(void* to, const void* from, bool there) {
+  const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
+  const unsigned long long global = __cvta_generic_to_global(from);
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(shared), "l"(global), "r"(there ? 16 : 0));
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(shared), "l"(global), "n"(kBytes), "r"(there ? kBytes : 0));
+}
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+
 using fp16 = unsigned short;  // storage only; arithmetic is float
 __device__ __forceinline__ float from_fp16(unsigned bits) {
   float x;
@@ -55,16 +69,20 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
 
 // One more tile of scores, in fragments of mma: what was summed up so far shrinks to the new row maximum, the scores
 // become exp((score - maximum) * log2_scale / log2(e)). A row is four lanes'; their shares of `total` are added at the end.
+// kLarge: scores may be near the greatest float (masks do that), so that their product with the scale is none.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// exp((score - greatest) * log2_scale / log2(e)); of a row without any key 0.
-__device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
-  return exp2_fast(score * log2_scale - (greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest * log2_scale));
+// What is subtracted before exponentials: of a row without any key 0.
+__device__ __forceinline__ float shift_of(float greatest) {
+  return greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest;
 }
-template <int kKeys, int kColumns>
+__device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
+  return exp2_fast((score - shift_of(greatest)) * log2_scale);
+}
+template <bool kLarge, int kKeys, int kColumns>
 __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&sum)[kColumns][4], float (&greatest)[2],
                                              float (&total)[2], float log2_scale) {
 #pragma unroll
@@ -74,8 +92,7 @@ __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&s
     for (int n = 0; n < kKeys; ++n) now = fmaxf(now, fmaxf(score[n][2 * r], score[n][2 * r + 1]));
     now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 1));
     now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 2));
-    const float shift = now == __uint_as_float(0xff800000u) ? 0.0f : now * log2_scale;
-    const float shrink = exp2_fast(greatest[r] * log2_scale - shift);
+    const float shift = shift_of(now), shrink = exp2_fast((greatest[r] - shift) * log2_scale);
     greatest[r] = now;
     total[r] *= shrink;
 #pragma unroll
@@ -83,7 +100,7 @@ __device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&s
 #pragma unroll
     for (int n = 0; n < 2 * kKeys; ++n) {
       float& s = score[n / 2][2 * r + n % 2];
-      s = exp2_fast(s * log2_scale - shift);
+      s = exp2_fast(kLarge ? (s - shift) * log2_scale : s * log2_scale - shift * log2_scale);
       total[r] += s;
     }
   }
@@ -129,29 +146,22 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   const int last_row = row0 + 63 < 12 ? row0 + 63 : 12 - 1;
   const int keys_end = (last_row + 1);
   const int all_rows_to = (row0 + 1);
-  for (int key0 = 0; key0 < keys_end; key0 += 64) {
-    __syncthreads();
+  __syncthreads();
 #pragma unroll
-    for (int e_2 = threadIdx.x; e_2 < 128; e_2 += 128) {
-      const int line_2 = e_2 / 2, place_2 = e_2 % 2 * 8;
-      const int at_2 = key0 + line_2;
-      uint4 elements = make_uint4(0, 0, 0, 0);
-      if (at_2 < 20) {
-        elements = *(const uint4*)(k + batch * 320 + place_2 + at_2 * 16);
-      }
-      *(uint4*)(key_tile + line_2 * 24 + place_2) = elements;
-    }
+  for (int e_2 = threadIdx.x; e_2 < 128; e_2 += 128) {
+    const int line_2 = e_2 / 2, place_2 = e_2 % 2 * 8;
+    const int at_2 = line_2;
+    copy_async<16>(key_tile + line_2 * 24 + place_2, k + batch * 320 + place_2 + at_2 * 16, at_2 < 20);
+  }
+  for (int key0 = 0; key0 < keys_end; key0 += 64) {
+    wait_for_copies();
+    __syncthreads();  // keys are there, values used up
 #pragma unroll
     for (int e_3 = threadIdx.x; e_3 < 128; e_3 += 128) {
       const int line_3 = e_3 / 2, place_3 = e_3 % 2 * 8;
       const int at_3 = key0 + line_3;
-      uint4 elements_2 = make_uint4(0, 0, 0, 0);
-      if (at_3 < 20) {
-        elements_2 = *(const uint4*)(v + batch * 320 + place_3 + at_3 * 16);
-      }
-      *(uint4*)(value_tile + line_3 * 24 + place_3) = elements_2;
+      copy_async<16>(value_tile + line_3 * 24 + place_3, v + batch * 320 + place_3 + at_3 * 16, at_3 < 20);
     }
-    __syncthreads();
     float score[8][4] = {};
 #pragma unroll
     for (int e = 0; e < 1; ++e) {
@@ -161,6 +171,16 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
         load_matrices(b, key_tile + (n * 8 + warp_lane / 16 * 8 + warp_lane % 8) * 24 + e * 16 + warp_lane / 8 % 2 * 8);
         mma_fp16(score[n], query[e], {b[0], b[1]});
         mma_fp16(score[n + 1], query[e], {b[2], b[3]});
+      }
+    }
+    wait_for_copies();
+    __syncthreads();  // values are there, keys used up
+    if (key0 + 64 < keys_end) {
+#pragma unroll
+      for (int e_4 = threadIdx.x; e_4 < 128; e_4 += 128) {
+        const int line_4 = e_4 / 2, place_4 = e_4 % 2 * 8;
+        const int at_4 = key0 + 64 + line_4;
+        copy_async<16>(key_tile + line_4 * 24 + place_4, k + batch * 320 + place_4 + at_4 * 16, at_4 < 20);
       }
     }
     if (key0 + 64 > all_rows_to) {
@@ -174,7 +194,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
         }
       }
     }
-    softmax_step(score, sum, greatest, total, 0.36067376f);
+    softmax_step<false>(score, sum, greatest, total, 0.36067376f);
 #pragma unroll
     for (int k = 0; k < 8; k += 2) {
       const unsigned weight[4] = {pack_fp16(score[k][0], score[k][1]), pack_fp16(score[k][2], score[k][3]),
