@@ -1,4 +1,5 @@
-// What is compiled for: the architecture and the sizes and rates that schedules and the cost model need.
+// What is compiled for: the architecture and the sizes and rates that schedules and the cost model need. A user's own
+// comes from a file (analysis/target_file.h).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 namespace fusec {
 
 struct Target {
+  std::string name = "sm_80";          // for --arch and --target: the architecture, or a chip beside the usual one
   std::string arch = "sm_80";          // as NVRTC has it: "sm_80", "sm_90a"
   int compute_capability = 80;         // 90 for sm_90a
   bool architecture_specific = false;  // the "a" of sm_90a: wgmma, TMA multicast, setmaxnreg
@@ -18,12 +20,15 @@ struct Target {
   int registers_per_multiprocessor = 65536;
   int max_threads_per_multiprocessor = 2048;
   std::int64_t l2_bytes = 40ll << 20;
-  double bandwidth = 1.555e12;    // bytes a second
-  double float32_rate = 19.5e12;  // operations a second, off the tensor cores
-  double float16_rate = 312e12;   // dense, tensor cores
-  double float8_rate = 624e12;    // or int8
-  double launch_seconds = 3e-6;
-  std::string source;  // where the figures are from
+  double bandwidth = 1.555e12;    // of device memory, bytes a second
+  double float32_rate = 19.5e12;  // operations a second, off the tensor cores; a multiply-add is two
+  double float64_rate = 9.7e12;
+  double special_rate = 2.4375e12;  // reciprocals, square roots, exponentials, logarithms a second
+  double float16_rate = 312e12;     // dense, tensor cores; bfloat16 as well
+  double float8_rate = 624e12;      // or int8
+  double latency_seconds = 331e-9;  // of a load from device memory when little else is going on
+  double launch_seconds = 3e-6;     // what a kernel costs before it does anything
+  std::string source;               // where the figures are from
 };
 
 // Of a kernel, for any CUDA that may compile the emitted file; from 12.1 on it would be 32764.
@@ -32,7 +37,8 @@ inline constexpr int kMaxParameterBytes = 4096;
 // The targets this build knows; the first is the default.
 const std::vector<Target>& known_targets();
 
-// "sm_90a", "sm_80", ...: throws Error(kUsage) for what NVRTC would not know.
+// "sm_90a", "sm_80", "h200", ...: throws Error(kUsage) for what is no name of these and no architecture that NVRTC
+// would know.
 Target target_for(std::string_view arch);
 
 }  // namespace fusec

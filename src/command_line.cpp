@@ -51,6 +51,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->capture_default_str();
   app.add_option("--arch", a.options.arch, "target: sm_80, sm_90a, ..., or native: the GPU at hand")
       ->capture_default_str();
+  app.add_option("--target", a.options.target, "NAME or FILE: sizes and rates for the cost model (--list-targets)");
   add_repeatable(app, "--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs");
   app.add_option("--max-fused-ops", a.options.max_fused_ops, "nodes of a group at most")
       ->capture_default_str()

@@ -19,6 +19,7 @@
 #include "ir/spelling.h"
 #include "ir/text.h"
 #include "lists.h"
+#include "model_cost.h"
 #include "output_file.h"
 #include "passes.h"
 #include "transforms/bisect_plan.h"
@@ -47,15 +48,16 @@ struct Emission {
   std::string path;  // "-" is standard output
 };
 
-constexpr std::string_view kKinds[] = {"cu",   "ptx", "cubin",  "manifest", "partition",
-                                       "plan", "ir",  "ledger", "dot",      "svg"};
+constexpr std::string_view kKinds[] = {"cu", "ptx",    "cubin",  "manifest", "partition", "plan",
+                                       "ir", "report", "ledger", "dot",      "svg"};
 
 [[noreturn]] void usage(std::string what, std::string found = "", std::string expected = "") {
   throw Error(ErrorKind::kUsage, {.what = std::move(what), .found = std::move(found), .expected = std::move(expected)});
 }
 
 bool extension_allows(const std::string& extension, const std::string& kind) {
-  if (extension == ".json") return kind == "manifest" || kind == "partition" || kind == "plan" || kind == "ledger";
+  if (extension == ".json")
+    return kind == "manifest" || kind == "partition" || kind == "plan" || kind == "ledger" || kind == "report";
   if (extension == ".txt") return kind == "ir";
   return extension == "." + kind;
 }
@@ -152,6 +154,7 @@ class Compilation {
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
     file_nodes_ = graph.nodes.size();
+    if (wants("report")) file_graph_ = graph;
     planned_ = pipeline_.plan(std::move(graph));
     if (!a_.bisect.empty()) return bisect();
     generate();
@@ -339,6 +342,7 @@ class Compilation {
       return manifest(planned_.graph, planned_.plan, generated_.launch, pipeline_.options().target);
     if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
     if (kind == "plan") return write_plan(planned_.graph, planned_.plan);
+    if (kind == "report") return cost_report_of(file_graph_, planned_, pipeline_.options());
     if (kind == "ledger") return ledger_json(planned_.graph, planned_.kinds, planned_.plan);
     if (kind == "ir") return graph_text(planned_.graph);
     const std::string dot = to_dot(planned_.graph, planned_.plan, planned_.kinds);
@@ -363,6 +367,7 @@ class Compilation {
   const Arguments& a_;
   std::vector<Emission> outputs_;
   Pipeline pipeline_;
+  Graph file_graph_;  // as read, for the report
   PlannedModel planned_;
   GeneratedModel generated_;
   CompiledModule module_;
@@ -396,7 +401,8 @@ int main(int argc, char** argv) {
   fusec::add_compile_options(app, a.compile, false);
   app.add_option("-o", a.output,
                  "output; its extension says what: .cu .ptx .cubin .dot .svg .json (manifest) .txt (ir)");
-  fusec::add_repeatable(app, "--emit", a.emits, "KIND[=FILE]: cu ptx cubin manifest partition plan ir ledger dot svg");
+  fusec::add_repeatable(app, "--emit", a.emits,
+                        "KIND[=FILE]: cu ptx cubin manifest partition plan ir report ledger dot svg");
   fusec::add_repeatable(app, "--require-one-kernel", a.one_kernel,
                         "A,B,... or a JSON array: fail unless these nodes end up in one kernel");
   fusec::add_repeatable(app, "--explain", a.explain,

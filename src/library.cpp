@@ -9,6 +9,7 @@
 #include "ir/spelling.h"
 #include "ir/text.h"
 #include "ir/write.h"
+#include "model_cost.h"
 #include "passes.h"
 #include "pattern_options.h"
 #include "pipeline_options.h"
@@ -44,7 +45,8 @@ std::vector<Group> groups_of(const PlannedModel& planned) {
 
 Compilation compiled(const Model& model, const Options& options) {
   Pipeline pipeline(pipeline_options(options));
-  PlannedModel planned = pipeline.plan(hinted(model, options));
+  const Graph graph = hinted(model, options);
+  PlannedModel planned = pipeline.plan(graph);
   const std::size_t units =
       options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : std::max(1u, std::thread::hardware_concurrency());
   const GeneratedModel generated = pipeline.generate(planned, units);
@@ -54,6 +56,7 @@ Compilation compiled(const Model& model, const Options& options) {
   result.manifest = manifest(planned.graph, planned.plan, generated.launch, pipeline.options().target);
   result.partition = partition_report(planned.graph, planned.plan, planned.report);
   result.plan = write_plan(planned.graph, planned.plan);
+  if (options.report) result.report = cost_report_of(graph, planned, pipeline.options());
   result.groups = groups_of(planned);
   std::vector<std::shared_ptr<const std::string>> ptx, cubin;
   if (options.ptx) {

@@ -88,20 +88,30 @@ std::string list_targets(bool json) {
   if (json) {
     Json list = Json::array();
     for (const Target& t : known_targets())
-      list.push_back({{"name", t.arch},
+      list.push_back({{"name", t.name},
+                      {"arch", t.arch},
                       {"chip", t.chip},
                       {"multiprocessors", t.multiprocessors},
+                      {"shared_bytes_per_block", t.shared_bytes_per_block},
+                      {"registers_per_multiprocessor", t.registers_per_multiprocessor},
+                      {"max_threads_per_multiprocessor", t.max_threads_per_multiprocessor},
+                      {"l2_bytes", t.l2_bytes},
                       {"bandwidth", t.bandwidth},
                       {"float32_rate", t.float32_rate},
+                      {"float64_rate", t.float64_rate},
                       {"float16_rate", t.float16_rate},
-                      {"shared_bytes_per_block", t.shared_bytes_per_block},
+                      {"float8_rate", t.float8_rate},
+                      {"special_rate", t.special_rate},
+                      {"latency_seconds", t.latency_seconds},
+                      {"launch_seconds", t.launch_seconds},
                       {"source", t.source}});
     return list.dump(2) + "\n";
   }
   std::string text;
   for (const Target& t : known_targets())
-    text += fmt::format("{:<8} {:<24} {:>4} SMs  {:>5.2f} TB/s  {:>6.0f} TFLOP/s float16   {}\n", t.arch, t.chip,
-                        t.multiprocessors, t.bandwidth / 1e12, t.float16_rate / 1e12, t.source);
+    text += fmt::format("{:<8} {:<24} {:>4} SMs {:>6.2f} TB/s  TFLOP/s {:>5.1f} float32 {:>6.0f} float16   {}\n",
+                        t.name, t.chip, t.multiprocessors, t.bandwidth / 1e12, t.float32_rate / 1e12,
+                        t.float16_rate / 1e12, t.source);
   return text;
 }
 

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "analysis/annotate.h"
 #include "codegen/build_launch_plan.h"
+#include "input_file.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "transforms/fold_constants.h"
@@ -21,13 +20,6 @@
 
 namespace fusec {
 namespace {
-
-std::string read_text_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) throw Error(ErrorKind::kInput, {.file = path, .what = "the file cannot be read"});
-  return text.str();
-}
 
 std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph) {
   if (options.max_args != 0 || options.strategy != Strategy::kFull) return options.max_args;

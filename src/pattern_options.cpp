@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
+#include "input_file.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "transforms/patterns/builtin_patterns.h"
@@ -15,13 +14,6 @@
 
 namespace fusec {
 namespace {
-
-std::string file_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) throw Error(ErrorKind::kInput, {.file = path, .what = "the file cannot be read"});
-  return text.str();
-}
 
 MatchedValue matched_value(const PatternCheckContext& context, std::size_t number) {
   const Graph& graph = context.graph();
@@ -90,7 +82,7 @@ void disable(const std::vector<std::string>& names, std::vector<FusionPattern>& 
 std::vector<FusionPattern> all_patterns(const Options& options) {
   std::vector<FusionPattern> patterns;
   for (const std::string& path : options.pattern_files)
-    for (FusionPattern& pattern : parse_patterns(file_text(path), path)) patterns.push_back(std::move(pattern));
+    for (FusionPattern& pattern : parse_patterns(read_text_file(path), path)) patterns.push_back(std::move(pattern));
   for (const PatternText& declared : options.patterns) add_declared(declared, patterns);
   for (FusionPattern& pattern : builtin_patterns()) patterns.push_back(std::move(pattern));
   disable(options.disabled_patterns, patterns);

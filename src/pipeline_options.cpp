@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "analysis/target_file.h"
+#include "input_file.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "passes.h"
@@ -11,6 +13,23 @@
 #include "runtime/cuda_device.h"
 
 namespace fusec {
+
+namespace {
+
+Target wanted_target(const Options& o, int device) {
+  const Target of_arch = target_for(o.arch == "native" ? native_architecture(device) : o.arch);
+  if (o.target.empty()) return of_arch;
+  const auto known = std::ranges::find(known_targets(), o.target, &Target::name);
+  const Target target = known != known_targets().end() ? *known : read_target(read_text_file(o.target), o.target);
+  // The default cannot be told from what is asked for.
+  if (o.arch != Options{}.arch && of_arch.arch != target.arch)
+    throw Error(ErrorKind::kUsage, {.what = "the target is of another architecture than --arch",
+                                    .found = in_quotes(target.arch),
+                                    .expected = in_quotes(of_arch.arch)});
+  return target;
+}
+
+}  // namespace
 
 PipelineOptions pipeline_options(const Options& o, int device) {
   const auto strategy = parse_strategy(o.strategy);
@@ -25,7 +44,7 @@ PipelineOptions pipeline_options(const Options& o, int device) {
                                     .expected = "at least 1, or 0 for as many as there are processors"});
   PipelineOptions options;
   options.strategy = *strategy;
-  options.target = target_for(o.arch == "native" ? native_architecture(device) : o.arch);
+  options.target = wanted_target(o, device);
   options.emit.round_intermediates = o.round_intermediates;
   options.max_fused_ops = o.max_fused_ops;
   options.max_args = o.max_args;

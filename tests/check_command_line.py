@@ -38,6 +38,7 @@ def usage_errors():
             ([MODEL, CHAIN], "one model"),
             ([MODEL, "--strategy=most"], "strategy"),
             ([MODEL, "--arch=sm_70"], "sm_80"),
+            ([MODEL, "--arch=sm_89", "--target=h200"], "another architecture"),
             ([MODEL, "--max-fused-ops=0"], "max-fused-ops"),
             ([MODEL, "--max-args=-3"], "max-args"),
             ([MODEL, "--max-fused-ops=99999999999"], "max-fused-ops"),
@@ -57,7 +58,7 @@ def usage_errors():
     ]:
         expect(" ".join(arguments), run(*arguments), 2, "", "error: .*" + message)
     for later in ["--gemm=auto", "--precise-math",
-                  "--allow-tf32", "--allow-atomics", "--tuning-db=db", "--target=t.json", "--no-such-option"]:
+                  "--allow-tf32", "--allow-atomics", "--tuning-db=db", "--no-such-option"]:
         expect(later, run(MODEL, later), 2, "", "error: unknown option " + later.split("=")[0] + " ")
 
 
@@ -71,6 +72,8 @@ def input_errors(scratch):
             ([MODEL, "--no-fuse-node=scaled", "--require-one-kernel=hidden,scaled"], "not one kernel"),
             ([MODEL, "--symbol=n=3"], "no symbol"),
             ([MODEL, "--plan=nosuch"], "nosuch"),
+            ([MODEL, "--target=nosuch"], "nosuch"),
+            ([MODEL, "--target=" + CHAIN], '/fusec|"fusec_target"'),
     ]:
         path = os.path.join(scratch, "out.cu")
         with open(path, "w", encoding="utf-8") as f:

@@ -17,12 +17,11 @@ COMPOSITE = ["softmax", "log_softmax", "rms_norm", "layer_norm"]
 class Maker:
     """A model, made node by node from values made before."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, extents=(1, 2, 3, 4, 5, 7, 8, 12, 16, 33)):
         self.chance = random.Random(seed)
         self.dtype = self.chance.choice(["float32"] * 4 + ["float16", "bfloat16"])
         self.model = {"fusec": 1, "name": f"random_{seed}", "inputs": [], "constants": [], "nodes": []}
         self.values = []  # (name, shape) of float tensors
-        extents = [1, 2, 3, 4, 5, 7, 8, 12, 16, 33]
         self.base = [self.chance.choice(extents) for _ in range(self.chance.randint(2, 4))]
         if self.chance.random() < 0.3:
             self.model["symbols"] = {"n": {"min": 1, "max": 64, "hint": self.chance.choice([1, 3, 8])}}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_reports.py FUSEC FUSEC_RUN
 
-Real reports (partition, plan, manifest and ledger of the golden models under every strategy, and of some networks; the
+Real reports (partition, plan, manifest, ledger and cost report of the golden models under every strategy, and of some networks; the
 emulator's profile where NVRTC is found) agree with their JSON Schemas in docs/schemas, and a report that lacks a key,
 or has one too many, does not. Every node of a model has its place in the partition."""
 import json, os, sys, tempfile
@@ -48,7 +48,7 @@ def check_places(report, path, strategy):
 
 
 def check_emitted(fusec, path, strategy, scratch):
-    kinds = ["partition", "plan", "manifest", "ledger"]
+    kinds = ["partition", "plan", "manifest", "ledger", "report"]
     emitted = golden_models.emit(fusec, path, kinds, scratch, ["--strategy=" + strategy])
     for kind in kinds:
         check(json.loads(emitted[kind]), kind, f"{os.path.basename(path)} ({strategy})")

@@ -173,6 +173,7 @@ struct PatternText {
 struct Options {
   std::string strategy = "full";      // none, tvm or full
   std::string arch = "sm_80";         // "native": the GPU at hand, as the driver names it
+  std::string target;                 // "": that of `arch`; or a known one's name, or a file (target.schema.json)
   std::uint32_t max_fused_ops = 256;  // at least 1
   std::uint32_t max_args = 0;         // 0: the strategy's own limit
   std::string gemm = "builtin";       // who multiplies matrices under full: builtin, cublaslt or auto
@@ -184,6 +185,7 @@ struct Options {
   std::string plan;  // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   bool round_intermediates = false;
+  bool report = false;          // Compilation::report is filled in, for which the model is planned under each strategy
   bool ptx = false;             // compile with NVRTC: Kernel::ptx and ::cubin are filled in
   int jobs = 0;                 // NVRTC compilations at a time; 0: as many as there are processors
   std::string cache_directory;  // where NVRTC's results are kept; "" for nowhere
@@ -210,6 +212,7 @@ struct Compilation {
   std::string manifest;       // JSON
   std::string partition;      // the partition report, JSON
   std::string plan;           // the plan file, JSON
+  std::string report;         // where Options::report: what the cost model predicts, JSON
   std::vector<Group> groups;  // in execution order
   std::vector<KernelInfo> kernels;
   std::vector<std::string> diagnostics;  // warnings

@@ -1,0 +1,111 @@
+#include "analysis/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "analysis/side_by_side.h"
+
+namespace fusec {
+namespace {
+
+constexpr double kMostRegisters = 255;  // of a thread
+
+struct Occupancy {
+  double blocks = 0;  // that run at a time
+  double waves = 1;   // of blocks on the busiest multiprocessor, over those on the average one
+};
+
+Occupancy occupancy(const Work& work, const Target& target) {
+  const double registers = std::min(work.registers, kMostRegisters);
+  const double resident =
+      std::min<double>(target.max_threads_per_multiprocessor, target.registers_per_multiprocessor / registers);
+  const double at_a_time = std::max(1.0, std::floor(resident / work.threads));
+  const double share = work.blocks / target.multiprocessors;
+  return {std::min(work.blocks, target.multiprocessors * at_a_time), std::ceil(share) / share};
+}
+
+bool is_empty(const Graph& graph, const Kernel& kernel) {
+  return std::ranges::all_of(kernel.outputs,
+                             [&](const KernelOutput& o) { return bytes_at_hint(o.type, graph.symbols) == 0; });
+}
+
+// Nothing for what launches nothing.
+std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit) {
+  if (unit.kind == LoweredUnit::Kind::kAlias) return std::nullopt;
+  if (unit.kind == LoweredUnit::Kind::kSpecial) return work_of_special(graph, graph.nodes[unit.node]);
+  if (is_empty(graph, unit.kernel)) return std::nullopt;
+  return work_of(graph, unit.kernel, form_of(unit.kernel));
+}
+
+}  // namespace
+
+std::string_view name(Roof roof) {
+  return roof == Roof::kLaunch ? "launch" : roof == Roof::kMemory ? "memory" : "compute";
+}
+
+Roof Prediction::roof() const {
+  const double most = std::max({launch, memory, compute});
+  return memory == most ? Roof::kMemory : compute == most ? Roof::kCompute : Roof::kLaunch;
+}
+
+Prediction& Prediction::operator+=(const Prediction& other) {
+  launch += other.launch;
+  memory += other.memory;
+  compute += other.compute;
+  total += other.total;
+  flops += other.flops;
+  read += other.read;
+  written += other.written;
+  launches += other.launches;
+  return *this;
+}
+
+Prediction predict(const Work& work, const Target& target) {
+  const Occupancy running = occupancy(work, target);
+  const double spilled = std::max(0.0, work.registers - kMostRegisters);
+  const double bytes = work.read + work.written + 2 * 4 * spilled * work.blocks * work.threads;
+  const double bandwidth = std::min(target.bandwidth, running.blocks * work.on_the_way / target.latency_seconds);
+  Prediction p;
+  p.launch = target.launch_seconds;
+  p.memory = bytes / bandwidth;
+  p.compute = running.waves * (work.tensor / target.float16_rate + work.float32 / target.float32_rate +
+                               work.float64 / target.float64_rate + work.special / target.special_rate);
+  p.total = p.launch + std::max(p.memory, p.compute);
+  p.read = work.read;
+  p.written = work.written;
+  p.launches = 1;
+  return p;
+}
+
+Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, bool together, const Target& target) {
+  std::vector<std::vector<std::uint32_t>> launches;
+  if (together) launches = launches_of(units);
+  for (std::uint32_t u = 0; !together && u < units.size(); ++u) launches.push_back({u});
+  Prediction sum;
+  for (const std::vector<std::uint32_t>& launch : launches) {
+    std::optional<Work> work;
+    for (const std::uint32_t u : launch) {
+      const std::optional<Work> part = work_of(graph, units[u]);
+      if (part && work) *work += *part;
+      if (part && !work) work = part;
+    }
+    if (work) sum += predict(*work, target);
+  }
+  return sum;
+}
+
+Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
+                   bool together, const Target& target) {
+  const std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs);
+  Prediction sum = predict(graph, units, together, target);
+  for (const LoweredUnit& unit : units)
+    if (unit.kind == LoweredUnit::Kind::kKernel) sum.flops += formula_flops(unit.kernel);
+  return sum;
+}
+
+double predicted_us(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  return is_empty(graph, kernel) ? 0 : predict(work_of(graph, kernel, form), target).total * 1e6;
+}
+
+}  // namespace fusec

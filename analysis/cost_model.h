@@ -1,0 +1,55 @@
+// How long a kernel takes on a target, predicted from what it has to do (analysis/work.h): a roofline.
+//
+//   time = launch + max(memory, compute)
+//
+//   memory    bytes over bandwidth; where too few threads run to keep enough loads on the way, over what they can have
+//             on the way in one latency
+//   compute   operations over the rate of their unit, the units one after another; of the busiest multiprocessor, that
+//             is in whole waves of blocks
+//
+// Registers limit how many threads are there at a time, and what does not fit into them goes to memory and back. What
+// the model does not know: caches between kernels and between blocks (each tensor comes from memory once), bank
+// conflicts, strided accesses, and how near to its unit's peak a schedule comes. It is for comparing groupings of one
+// model; times of a device want measuring.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "analysis/lower.h"
+#include "analysis/target.h"
+#include "analysis/work.h"
+
+namespace fusec {
+
+enum class Roof : std::uint8_t { kLaunch, kMemory, kCompute };
+std::string_view name(Roof roof);  // "launch", "memory", "compute"
+
+// Seconds; of several kernels their sums.
+struct Prediction {
+  double launch = 0, memory = 0, compute = 0;
+  double total = 0;  // launch + max(memory, compute) of each kernel
+  double flops = 0, read = 0, written = 0;
+  std::uint32_t launches = 0;
+
+  // The largest part, which decides.
+  Roof roof() const;
+  // T_compute + T_memory + T_launch: nothing overlaps.
+  double additive() const { return launch + memory + compute; }
+  Prediction& operator+=(const Prediction& other);
+};
+
+Prediction predict(const Work& work, const Target& target);
+
+// Of lowered units, launch by launch; views are for nothing. `together`: kernels that need nothing of one another are
+// one launch (analysis/side_by_side.h), as under `full`. Operations are not counted.
+Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, bool together, const Target& target);
+
+// Of a group: `outputs` as in lower_group, what others need of these nodes' results.
+Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
+                   bool together, const Target& target);
+
+// Microseconds of one kernel whose form is known.
+double predicted_us(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target);
+
+}  // namespace fusec

@@ -1,0 +1,417 @@
+#include "analysis/work.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Of one evaluation: operations as counted for people, and as executed. Functions are about what the CUDA library makes
+// of them.
+struct OperationWork {
+  double flops = 0, arithmetic = 0, special = 0;
+};
+
+OperationWork work_of(const ExprNode& node) {
+  switch (node.op) {
+    case ExprOp::kConstant:
+    case ExprOp::kLoad:
+    case ExprOp::kIndex:
+    case ExprOp::kConvert:
+    case ExprOp::kRound:
+    case ExprOp::kBitcast:
+    case ExprOp::kSelect:
+    case ExprOp::kNot:
+    case ExprOp::kAnd:
+    case ExprOp::kOr:
+    case ExprOp::kEq:
+    case ExprOp::kNe:
+    case ExprOp::kLt:
+    case ExprOp::kLe:
+    case ExprOp::kGt:
+    case ExprOp::kGe:
+    case ExprOp::kIsNan:
+    case ExprOp::kIsInf:
+      return {};
+    case ExprOp::kExp2:
+      return {1, 0, 1};
+    case ExprOp::kExp:
+    case ExprOp::kLog:
+    case ExprOp::kLog2:
+    case ExprOp::kSqrt:
+    case ExprOp::kRsqrt:
+    case ExprOp::kReciprocal:
+      return {1, 2, 1};
+    case ExprOp::kSigmoid:
+      return {2, 3, 2};
+    case ExprOp::kTanh:
+      return {1, 6, 2};
+    case ExprOp::kDiv:
+    case ExprOp::kFloorDiv:
+    case ExprOp::kFloorMod:
+    case ExprOp::kFmod:
+      return {1, 8, 1};
+    case ExprOp::kFma:
+      return {2, 2, 0};
+    case ExprOp::kExpm1:
+    case ExprOp::kLog10:
+    case ExprOp::kLog1p:
+    case ExprOp::kSin:
+    case ExprOp::kCos:
+    case ExprOp::kTan:
+    case ExprOp::kAsin:
+    case ExprOp::kAcos:
+    case ExprOp::kAtan:
+    case ExprOp::kSinh:
+    case ExprOp::kCosh:
+    case ExprOp::kAsinh:
+    case ExprOp::kAcosh:
+    case ExprOp::kAtanh:
+    case ExprOp::kErf:
+    case ExprOp::kPow:
+    case ExprOp::kAtan2:
+      return {1, 24, 1};
+    default:
+      return {1, 1, 0};
+  }
+}
+
+using Axes = std::vector<std::uint32_t>;
+
+Axes united(Axes a, const Axes& b) {
+  for (const std::uint32_t axis : b)
+    if (std::ranges::find(a, axis) == a.end()) a.push_back(axis);
+  return a;
+}
+
+// A kernel's expressions with their axes' extents at the hints.
+class Counter {
+ public:
+  explicit Counter(const Kernel& kernel) : kernel_(kernel), pool_(kernel.pool), depends_(dependences(pool_)) {
+    for (const IndexExpr& extent : pool_.bounds().axes) extents_.push_back(at_hint(extent));
+  }
+
+  const Axes& depends(ExprId id) const { return depends_[id]; }
+
+  double points(const Axes& axes) const {
+    double product = 1;
+    for (const std::uint32_t axis : axes) product *= extents_[axis];
+    return product;
+  }
+
+  // What is needed for these roots, without what `stops` stand on; the stops themselves are not in it.
+  std::vector<ExprId> between(const std::vector<ExprId>& roots, const std::vector<ExprId>& stops) const {
+    std::vector<std::uint8_t> wanted(pool_.size(), 0);
+    for (const ExprId root : roots) wanted[root] = 1;
+    std::vector<ExprId> found;
+    for (std::size_t i = pool_.size(); i-- > 0;) {
+      const auto id = static_cast<ExprId>(i);
+      if (!wanted[id] || std::ranges::find(stops, id) != stops.end()) continue;
+      found.push_back(id);
+      for (const ExprId a : pool_[id].args)
+        if (a != kNoExpr) wanted[a] = 1;
+      for (const IndexExpr& e : pool_[id].indices)
+        for (const Variable v : variables_of(e))
+          if (v.kind == Variable::Kind::kValue) wanted[v.id] = 1;
+    }
+    std::ranges::reverse(found);
+    return found;
+  }
+
+  // Adds what `times` evaluations take, of a reduction for each element that it goes over.
+  void execute(ExprId id, double times, Work& work) const {
+    const ExprNode& node = pool_[id];
+    if (node.op == ExprOp::kReduce) times *= points(node.axes);
+    const OperationWork one = work_of(node);
+    if (node.type == ScalarType::kFloat64) {
+      work.float64 += times * (one.arithmetic + 16 * one.special);
+    } else {
+      work.float32 += times * one.arithmetic;
+      work.special += times * one.special;
+    }
+  }
+
+  // For all points of `space`, and of what they depend on beyond it.
+  void execute_all(const std::vector<ExprId>& nodes, const Axes& space, double times, Work& work) const {
+    for (const ExprId id : nodes) execute(id, times * points(united(space, depends_[id])), work);
+  }
+
+  void count_bytes(const Graph& graph, Work& work) const;
+  void count_registers(Work& work) const;
+  double distinct_flops() const;
+
+ private:
+  double at_hint(const IndexExpr& e) const {
+    const bool of_symbols =
+        std::ranges::all_of(variables_of(e), [](const Variable v) { return v.kind == Variable::Kind::kSymbol; });
+    return static_cast<double>(of_symbols ? value_at_hint(e, pool_.bounds().symbols) : range_of(e, pool_.bounds()).max);
+  }
+  // Axes by their extents: what reads the same elements in another order is equal.
+  std::string index_text(const std::vector<IndexExpr>& index, const std::vector<std::uint32_t>& classes) const {
+    std::string text;
+    for (const IndexExpr& e : index)
+      text += to_string(e,
+                        [&](Variable v) {
+                          if (v.kind == Variable::Kind::kAxis) return "a" + std::to_string(extents_[v.id]);
+                          const bool value = v.kind == Variable::Kind::kValue;
+                          const std::uint32_t number = value && !classes.empty() ? classes[v.id] : v.id;
+                          return (value ? "v" : "s") + std::to_string(number);
+                        }) +
+              ",";
+    return text;
+  }
+
+  const Kernel& kernel_;
+  const ExprPool& pool_;
+  std::vector<Axes> depends_;
+  std::vector<double> extents_;
+};
+
+// A load reads as many elements as its index has values, at most; several loads of one tensor, what they read together
+// and no more than the tensor has.
+void Counter::count_bytes(const Graph& graph, Work& work) const {
+  std::map<ValueId, std::map<std::string, double>> read;
+  for (const ExprId id : between(roots_of(kernel_), {})) {
+    const ExprNode& node = pool_[id];
+    if (node.op != ExprOp::kLoad) continue;
+    Axes axes;
+    for (const IndexExpr& e : node.indices)
+      for (const Variable v : variables_of(e)) {
+        if (v.kind == Variable::Kind::kAxis) axes = united(std::move(axes), {v.id});
+        if (v.kind == Variable::Kind::kValue) axes = united(std::move(axes), depends_[v.id]);
+      }
+    read[node.source][index_text(node.indices, {})] = points(axes) * bits(node.dtype) / 8;
+  }
+  for (const auto& [value, parts] : read) {
+    double bytes = 0;
+    for (const auto& [index, part] : parts) bytes += part;
+    work.read += std::min(std::ceil(bytes), static_cast<double>(bytes_at_hint(graph.tensor(value), graph.symbols)));
+  }
+  for (const KernelOutput& output : kernel_.outputs)
+    work.written += static_cast<double>(bytes_at_hint(output.type, graph.symbols));
+}
+
+// Values that are alive at once when nodes are computed in the order of the pool, constants aside; beside them what
+// addresses and loop counters take.
+void Counter::count_registers(Work& work) const {
+  constexpr double kAddresses = 24;
+  const std::vector<ExprId> nodes = between(roots_of(kernel_), {});
+  std::vector<ExprId> last_use(pool_.size(), kNoExpr);
+  for (const ExprId id : nodes)
+    for (const ExprId a : pool_[id].args)
+      if (a != kNoExpr) last_use[a] = id;
+  std::vector<double> ends(pool_.size(), 0);
+  double alive = 0, most = 0;
+  for (const ExprId id : nodes) {
+    const ScalarType type = pool_[id].type;
+    const bool constant = pool_[id].op == ExprOp::kConstant;
+    const bool wide = type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64;
+    const double size = constant ? 0 : wide ? 2 : 1;
+    alive += size;
+    most = std::max(most, alive);
+    if (last_use[id] == kNoExpr)
+      alive -= size;  // a result: stored at once
+    else
+      ends[last_use[id]] += size;
+    alive -= ends[id];
+  }
+  work.registers = kAddresses + most;
+}
+
+double Counter::distinct_flops() const {
+  std::map<std::string, std::uint32_t> known;
+  std::vector<std::uint32_t> classes(pool_.size(), 0);
+  double flops = 0;
+  for (const ExprId id : between(roots_of(kernel_), {})) {
+    const ExprNode& node = pool_[id];
+    std::string text = std::to_string(static_cast<int>(node.op)) + "." + std::to_string(static_cast<int>(node.type)) +
+                       "." + std::to_string(static_cast<int>(node.dtype)) + "." +
+                       std::to_string(static_cast<int>(node.reduction)) + "." + std::to_string(node.source) + "." +
+                       std::to_string(node.integer) + "." + std::to_string(std::bit_cast<std::uint64_t>(node.real)) +
+                       "(";
+    for (const ExprId a : node.args) text += a == kNoExpr ? "-," : std::to_string(classes[a]) + ",";
+    text += index_text(node.indices, classes);
+    for (const std::uint32_t axis : node.axes) text += "a" + std::to_string(extents_[axis]) + ",";
+    const auto [at, fresh] = known.try_emplace(std::move(text), static_cast<std::uint32_t>(known.size()));
+    classes[id] = at->second;
+    if (!fresh) continue;
+    const double times = points(depends_[id]) * (node.op == ExprOp::kReduce ? points(node.axes) : 1);
+    flops += times * work_of(node).flops;
+  }
+  return flops;
+}
+
+constexpr double kLoadBytes = 16;  // of a thread at a time
+constexpr double kTile = 64;       // rows and columns of a product's tile; queries of attention's
+constexpr double kStepBytes = 64;  // of a tile's line that is loaded at a time
+
+double tiles(double extent) {
+  return std::ceil(extent / kTile);
+}
+
+// A factor's product and the sum over it, on the unit that multiplies.
+void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
+  double& unit = tensor_cores ? work.tensor : type == ScalarType::kFloat64 ? work.float64 : work.float32;
+  unit += 2 * pairs;
+}
+
+void count_product(const Counter& count, const Kernel& kernel, const Product& product, Work& work) {
+  const Axes rows = united(product.batch, product.rows);
+  const double batches = count.points(product.batch);
+  const double row_tiles = tiles(count.points(product.rows)), column_tiles = tiles(count.points(product.columns));
+  std::vector<ExprId> sums;
+  for (const ProductLoop& loop : product.loops)
+    for (const ProductTerm& term : loop.terms) sums.push_back(term.reduction);
+  std::vector<ExprId> stops = sums;
+  stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
+  // Tiles at the edges are computed whole.
+  const double padded = batches * row_tiles * kTile * column_tiles * kTile;
+  for (const ProductLoop& loop : product.loops) {
+    const double depth = count.points(loop.depth);
+    for (const ProductTerm& term : loop.terms)
+      multiply(padded * depth, product.tensor_dtype.has_value(), kernel.pool[term.reduction].type, work);
+    count.execute_all(count.between(loop.left, stops), united(rows, loop.depth), column_tiles, work);
+    count.execute_all(count.between(loop.right, stops), united(united(product.batch, product.columns), loop.depth),
+                      row_tiles, work);
+  }
+  count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
+  count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
+  work.blocks = batches * row_tiles * column_tiles;
+  work.threads = product.tensor_dtype ? 128 : 256;
+  double factors = 0;
+  for (const ProductLoop& loop : product.loops)
+    factors = std::max(factors, static_cast<double>(loop.left.size() + loop.right.size()));
+  work.on_the_way = factors * kTile * kStepBytes;
+  work.registers += kTile * kTile / work.threads * static_cast<double>(sums.size());
+}
+
+void count_attention(const Counter& count, const Attention& form, Work& work) {
+  const ExprPool& pool = form.kernel.pool;
+  const Axes rows = united(united(form.batch, form.rows), form.unit);
+  const double scores = count.points(rows) * count.points(form.keys);
+  multiply(scores * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
+  multiply(scores * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
+  // The two sums and the multiplications below them are what has just been counted.
+  const std::vector<ExprId> products = {form.product, form.result, pool[form.product].args[0],
+                                        pool[form.result].args[0]};
+  const double row_tiles = tiles(count.points(form.rows));
+  count.execute_all(count.between({form.query}, products), {}, 1, work);
+  count.execute_all(count.between({form.key}, products), {}, row_tiles, work);
+  count.execute_all(count.between({form.value}, products), {}, row_tiles, work);
+  std::vector<ExprId> inner = {form.score, form.greatest, form.total};
+  for (const auto& steps : {form.row_steps, form.key_steps})
+    for (const WeightStep& step : steps) inner.push_back(step.operand);
+  for (const KernelOutput& output : form.kernel.outputs) inner.push_back(output.expr);
+  count.execute_all(count.between(inner, products), {}, 1, work);
+  work.blocks = count.points(form.batch) * row_tiles;
+  work.threads = 128;
+  work.on_the_way = kTile * count.points(form.depth) * 2;
+  work.registers = 64 + count.points(form.columns) * kTile / work.threads;
+}
+
+void count_rows(const Counter& count, const Kernel& kernel, Work& work) {
+  Axes row_axes;
+  for (const ExprId id : row_reductions(kernel)) row_axes = united(std::move(row_axes), count.depends(id));
+  count.execute_all(count.between(roots_of(kernel), {}), row_axes, 1, work);
+  double length = 1;
+  for (const ExprId id : row_reductions(kernel)) length = std::max(length, count.points(kernel.pool[id].axes));
+  // Threads of a row: one for every sixteen bytes or so, whole warps of them; few long rows are divided among blocks.
+  constexpr double kShared = 1 << 17;
+  const double rows = count.points(row_axes);
+  const bool divided = length >= kShared && count.points(kernel.outputs[0].axes) == rows;
+  const double of_row = divided ? length / 4 : std::clamp(std::exp2(std::ceil(std::log2(length / 4))), 1.0, 1024.0);
+  work.threads = std::clamp(of_row, 256.0, 1024.0);
+  work.blocks = std::max(1.0, std::ceil(rows * of_row / work.threads));
+  work.on_the_way = kLoadBytes * work.threads;
+  work.registers += std::min(length / of_row, 64.0);
+}
+
+void count_elements(const Counter& count, const Kernel& kernel, double of_thread, Work& work) {
+  const Axes& axes = kernel.outputs[0].axes;
+  count.execute_all(count.between(roots_of(kernel), {}), axes, 1, work);
+  work.blocks = std::max(1.0, std::ceil(count.points(axes) / (of_thread * work.threads)));
+  work.on_the_way = kLoadBytes * work.threads;
+}
+
+double bytes_of(const Graph& graph, ValueId v) {
+  const ValueType& type = graph.type(v);
+  double sum = 0;
+  std::vector<const ValueType*> left = {&type};
+  while (!left.empty()) {
+    const ValueType* next = left.back();
+    left.pop_back();
+    if (!next->is_tuple) sum += static_cast<double>(bytes_at_hint(next->tensor, graph.symbols));
+    for (const ValueType& field : next->fields) left.push_back(&field);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form) {
+  Work work;
+  const Kernel& shaped = form.attention ? form.attention->kernel : form.rewritten ? *form.rewritten : kernel;
+  const Counter count(shaped);
+  count.count_bytes(graph, work);
+  count.count_registers(work);
+  switch (form.form) {
+    case KernelForm::kTensorCoreProduct:
+    case KernelForm::kProduct:
+      count_product(count, shaped, *form.product, work);
+      break;
+    case KernelForm::kAttention:
+      count_attention(count, *form.attention, work);
+      break;
+    case KernelForm::kRows:
+      count_rows(count, shaped, work);
+      break;
+    case KernelForm::kPointwise:
+      count_elements(count, shaped, 4, work);
+      break;
+    case KernelForm::kElements:
+      count_elements(count, shaped, 1, work);
+      break;
+  }
+  return work;
+}
+
+Work& Work::operator+=(const Work& beside) {
+  read += beside.read;
+  written += beside.written;
+  tensor += beside.tensor;
+  float32 += beside.float32;
+  float64 += beside.float64;
+  special += beside.special;
+  const double both = blocks + beside.blocks;
+  on_the_way = (on_the_way * blocks + beside.on_the_way * beside.blocks) / both;
+  threads = (threads * blocks + beside.threads * beside.blocks) / both;
+  registers = std::max(registers, beside.registers);
+  blocks = both;
+  return *this;
+}
+
+Work work_of_special(const Graph& graph, const Node& node) {
+  Work work;
+  std::vector<ValueId> read;
+  for (const ValueId v : node.inputs) {
+    if (v == kNone || std::ranges::find(read, v) != read.end()) continue;
+    const Value::Kind kind = graph.value(v).kind;
+    if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) continue;
+    read.push_back(v);
+    work.read += bytes_of(graph, v);
+  }
+  for (std::uint32_t i = 0; i < node.output_count; ++i) work.written += bytes_of(graph, node.first_output + i);
+  work.blocks = std::max(1.0, std::ceil(work.written / 4096));
+  return work;
+}
+
+double formula_flops(const Kernel& kernel) {
+  return Counter(kernel).distinct_flops();
+}
+
+}  // namespace fusec

@@ -1,0 +1,41 @@
+// What a kernel has to do, counted from its expressions with symbols at their hints: floating-point operations, bytes
+// of global memory, and what the form that it has makes of them on each unit of a multiprocessor.
+//
+//   silu:    3 M N operations (a sigmoid is two)                 linear:   2 M N K, on tensor cores where factors allow
+//
+// Operations: arithmetic and comparisons for a maximum or minimum are one each, a function one, a sigmoid two (a
+// function and a division); conversions, selections and index arithmetic are none.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/kernel_forms.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct Work {
+  // Elements of tensors that are loaded or stored, each once, whatever caches have to do for it.
+  double read = 0, written = 0;
+  // What is executed: values that a form computes anew (operands of a product for every tile, rows' values for each
+  // column of a pointwise kernel) count as often as that happens, functions as the instructions they are made of.
+  double tensor = 0;                 // on tensor cores, of 16-bit factors
+  double float32 = 0, float64 = 0;   // arithmetic elsewhere; integers are with float32
+  double special = 0;                // reciprocals, square roots, exponentials, logarithms
+  double blocks = 1, threads = 256;  // of the grid, of a block
+  double on_the_way = 4096;          // bytes that a block has asked of memory at a time
+  double registers = 32;             // of a thread: what is alive at once; may be more than a thread can have
+
+  // Both in one launch, in blocks of their own.
+  Work& operator+=(const Work& beside);
+};
+
+Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form);
+
+// Of an op without a formula, or a copy: what it reads and writes.
+Work work_of_special(const Graph& graph, const Node& node);
+
+// Operations that the formulas of a kernel ask for, each distinct value computed once, whatever the form.
+double formula_flops(const Kernel& kernel);
+
+}  // namespace fusec

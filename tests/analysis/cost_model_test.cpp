@@ -1,0 +1,133 @@
+// Figures worked out by hand, on the A100 of the table: 1.555e12 bytes a second, 19.5e12 and 312e12 operations a
+// second, 108 multiprocessors, 3 microseconds a launch.
+#include "analysis/cost_model.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "support/short_model.h"
+
+using namespace fusec;
+using doctest::Approx;
+
+namespace {
+
+const Target kA100 = target_for("sm_80");
+
+// All nodes as one group.
+Prediction predicted(const Graph& graph, const Target& target = kA100) {
+  std::vector<NodeId> nodes(graph.nodes.size());
+  std::iota(nodes.begin(), nodes.end(), NodeId{0});
+  return predict(graph, nodes, graph.outputs, true, target);
+}
+
+}  // namespace
+
+TEST_CASE("an elementwise kernel moves its operands and result once") {
+  const Prediction p = predicted(test::short_model("x float32 1024,1024; z float32 1024,1024", "y = add x z", "y"));
+  CHECK(p.flops == 1024 * 1024);
+  CHECK(p.read == 2 * 4 * 1024 * 1024);
+  CHECK(p.written == 4 * 1024 * 1024);
+  CHECK(p.launches == 1);
+  CHECK(p.launch == Approx(3e-6));
+  CHECK(p.memory == Approx(12582912 / 1.555e12));
+  // 1024 blocks of 1024 elements: ten on the busiest of 108 multiprocessors, 9.48 on the average one.
+  CHECK(p.compute == Approx(1048576 / 19.5e12 * 10 / (1024 / 108.0)));
+  CHECK(p.total == Approx(3e-6 + 12582912 / 1.555e12));
+  CHECK(p.additive() == Approx(p.launch + p.memory + p.compute));
+  CHECK(p.roof() == Roof::kMemory);
+}
+
+TEST_CASE("silu is three operations an element, in any float type") {
+  CHECK(predicted(test::short_model("x bfloat16 64,128", "y = silu x", "y")).flops == 3 * 64 * 128);
+  CHECK(predicted(test::short_model("x float32 64,128", "y = silu x", "y")).flops == 3 * 64 * 128);
+}
+
+TEST_CASE("a product is two operations for each of M N K, on the unit that multiplies its factors") {
+  const Prediction p =
+      predicted(test::short_model("x bfloat16 1024,1024; w bfloat16 1024,1024", "y = linear x w", "y"));
+  CHECK(p.flops == 2147483648.0);
+  CHECK(p.read == 2 * 2097152);
+  CHECK(p.written == 2097152);
+  // 256 tiles: three waves where 2.37 would be enough.
+  CHECK(p.compute == Approx(2147483648.0 / 312e12 * 3 / (256 / 108.0)));
+  CHECK(p.memory == Approx(6291456 / 1.555e12));
+  CHECK(p.roof() == Roof::kCompute);
+  const Prediction wide =
+      predicted(test::short_model("x float32 1024,1024; w float32 1024,1024", "y = linear x w", "y"));
+  CHECK(wide.flops == p.flops);
+  CHECK(wide.compute == Approx(2147483648.0 / 19.5e12 * 3 / (256 / 108.0)));
+}
+
+TEST_CASE("softmax is five operations an element, and reads its rows once") {
+  const Prediction p = predicted(test::short_model("x float32 4096,1024", "y = softmax x {\"dim\": 1}", "y"));
+  CHECK(p.flops == Approx(5.0 * 4096 * 1024).epsilon(0.001));
+  CHECK(p.read == 4 * 4096 * 1024);
+  CHECK(p.memory == Approx(2 * 4 * 4096 * 1024 / 1.555e12));
+}
+
+TEST_CASE("a small kernel costs its launch") {
+  const Prediction p = predicted(test::short_model("x float32 16", "y = relu x", "y"));
+  CHECK(p.roof() == Roof::kLaunch);
+  CHECK(p.total == Approx(3e-6).epsilon(0.2));
+}
+
+TEST_CASE("views cost nothing, rows that an index chooses are read, not the whole table") {
+  CHECK(predicted(test::short_model("x float32 4,8", "y = reshape x {\"shape\": [32]}", "y")).total == 0);
+  const Prediction p =
+      predicted(test::short_model("i int64 64; w float32 32000,128", "y = index_select w i {\"dim\": 0}", "y"));
+  CHECK(p.read == 64 * 8 + 64 * 128 * 4);
+  const Prediction cut = predicted(
+      test::short_model("x float32 64,256", "h = slice x {\"dim\": 1, \"start\": 128, \"end\": 256}; y = relu h", "y"));
+  CHECK(cut.read == 64 * 128 * 4);
+}
+
+TEST_CASE("a row that is read several times comes from memory once") {
+  const Prediction p = predicted(
+      test::short_model("x float32 512,256", "m = amax x {\"dim\": [1], \"keepdim\": true}; y = sub x m", "y"));
+  CHECK(p.launches == 1);
+  CHECK(p.read == 4 * 512 * 256);
+}
+
+TEST_CASE("one block alone does not draw all of the bandwidth") {
+  const Prediction few = predicted(test::short_model("x float32 1,65536", "y = softmax x {\"dim\": 1}", "y"));
+  // 1024 threads with sixteen bytes on the way each, in one latency of 331 ns.
+  CHECK(few.memory == Approx(2 * 4 * 65536 / (1024 * 16 / 331e-9)));
+  CHECK(few.memory > 5 * 2 * 4 * 65536 / 1.555e12);
+}
+
+TEST_CASE("what is fused shares its launch and leaves out what stood between") {
+  const Graph graph = test::short_model("x float16 2048,4096; z float16 2048,4096", "a = silu x; y = mul a z", "y");
+  const double mebibyte = 1 << 20;
+  const Prediction fused = predicted(graph);
+  Prediction apart = predict(graph, {0}, {graph.nodes[0].first_output}, false, kA100);
+  apart += predict(graph, {1}, graph.outputs, false, kA100);
+  CHECK(fused.read + fused.written == 48 * mebibyte);
+  CHECK(apart.read + apart.written == 80 * mebibyte);
+  CHECK(apart.launches == 2);
+  CHECK(apart.flops == fused.flops);
+  CHECK(fused.total < apart.total);
+}
+
+TEST_CASE("kernels side by side are one launch") {
+  const Graph graph = test::short_model("x float32 4096; z float32 4096", "a = relu x; b = tanh z", "a b");
+  CHECK(predict(graph, {0, 1}, graph.outputs, true, kA100).launches == 1);
+  CHECK(predict(graph, {0, 1}, graph.outputs, false, kA100).launches == 2);
+}
+
+TEST_CASE("figures of the target decide") {
+  const Graph graph = test::short_model("x float32 1024,1024; z float32 1024,1024", "y = add x z", "y");
+  const double a100 = predicted(graph).total;
+  CHECK(predicted(graph, target_for("sm_89")).total > a100);
+  CHECK(predicted(graph, target_for("h200")).total < predicted(graph, target_for("sm_90a")).total);
+}
+
+TEST_CASE("the additive formula of three small kernels and of one") {
+  // add, relu and mul: 0.01 ms of computing, 0.04 ms of memory and 0.02 ms of launching each.
+  Prediction unfused;
+  for (int i = 0; i < 3; ++i) unfused += {.launch = 0.02e-3, .memory = 0.04e-3, .compute = 0.01e-3};
+  const Prediction fused{.launch = 0.02e-3, .memory = 0.04e-3, .compute = 0.03e-3};
+  CHECK(unfused.additive() == Approx(0.21e-3));
+  CHECK(fused.additive() == Approx(0.09e-3));
+}

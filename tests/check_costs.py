@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""check_costs.py FUSEC [--graphs=N] [--models=N] [--seed=N] [--arch=NAME]
+
+Cost reports (--emit=report) of random graphs of all sizes and of the corpus' full-size models (N of them, evenly
+spread; all where --models is absent): their parts agree with one another, and what is predicted of `full` is never
+above what is predicted of `tvm` and `none`. Targets of one's own change what is predicted as they should. Prints each
+failure and, last, what the strategies' totals sum up to; exit 0 only without failures."""
+import argparse, glob, json, os, subprocess, sys, tempfile
+
+import check_merges
+import json_schema
+
+TESTS = os.path.dirname(os.path.abspath(__file__))
+SCHEMAS = os.path.join(TESTS, "..", "docs", "schemas")
+MODEL = os.path.join(TESTS, "corpus", "models", "swiglu_split_bf16.full.json")
+SIZES = (1, 3, 8, 32, 64, 96, 128, 256, 500, 512)  # of an axis; graphs have two to four
+STRATEGIES = ("none", "tvm", "full")
+SMALL = 2e-3  # microseconds: what rounding to 1e-4 makes of a sum
+
+
+def emit(fusec, path, *options):
+    process = subprocess.run([fusec, path, "--emit=report", "--no-nvrtc", *options], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, timeout=600)
+    if process.returncode != 0:
+        raise RuntimeError(f"exit status {process.returncode}: {process.stderr.decode('utf-8', 'replace')[-500:]}")
+    return json.loads(process.stdout)
+
+
+def near(a, b, count=1):
+    return abs(a - b) <= SMALL * count + 1e-6 * max(abs(a), abs(b))
+
+
+def faults_of_parts(r):
+    """Sums, ratios and the list of what to measure, worked out anew."""
+    groups = r["groups"]
+    faults = []
+    if not near(sum(g["predicted_us"] for g in groups), r["predicted_us"], len(groups)):
+        faults.append("predicted_us is not the sum over the groups")
+    if not near(r["totals"][r["strategy"]]["predicted_us"], r["predicted_us"]):
+        faults.append("the strategy's total is another")
+    if not near(r["totals"]["none"]["predicted_us"], r["unfused_us"]):
+        faults.append("unfused_us is not the total of none")
+    if sum(g["launches"] for g in groups) != r["totals"][r["strategy"]]["launches"]:
+        faults.append("launches do not add up")
+    for g in groups + [r]:
+        for key in ("additive_unfused", "additive_fused"):
+            a = g[key]
+            if not near(a["compute_us"] + a["memory_us"] + a["launch_us"], a["total_us"]):
+                faults.append(f"{g.get('name', 'model')}: {key} does not add up")
+        if g["additive_fused"]["total_us"] > 1:
+            ratio = g["additive_unfused"]["total_us"] / g["additive_fused"]["total_us"]
+            if abs(ratio - g["additive_speedup"]) > 1e-3 * ratio + 1e-4:
+                faults.append(f"{g.get('name', 'model')}: additive_speedup {g['additive_speedup']}, expected {ratio}")
+    for g in groups:
+        a = g["additive_fused"]
+        if not a["launch_us"] + max(a["compute_us"], a["memory_us"]) <= g["predicted_us"] + SMALL <= a["total_us"] + 2 * SMALL:
+            faults.append(f"{g['name']}: predicted_us is not between roofline and sum")
+        if g["roofline"] and a[g["roofline"] + "_us"] < max(a["compute_us"], a["memory_us"], a["launch_us"]):
+            faults.append(f"{g['name']}: {g['roofline']} does not decide")
+        listed, little = g["name"] in r["to_measure"], g["unfused_us"] < 1.2 * g["predicted_us"]
+        if listed and not little and not near(g["unfused_us"], 1.2 * g["predicted_us"]):
+            faults.append(f"{g['name']} is to be measured with a speed-up of {g['speedup']}")
+        if not listed and g["speedup"] and g["speedup"] < 1.19 and g["unfused_us"] - g["predicted_us"] > 0.1:
+            faults.append(f"{g['name']} is not to be measured with a speed-up of {g['speedup']}")
+    return faults
+
+
+def faults_of_totals(r):
+    cost = {s: r["totals"][s]["predicted_us"] for s in STRATEGIES}
+    return [f"full is predicted to take {cost['full']} us, {s} {cost[s]} us" for s in ("none", "tvm")
+            if cost["full"] > cost[s] * (1 + 1e-6) + SMALL]
+
+
+def check_targets(fusec, folder):
+    """Half the bandwidth: memory takes twice as long, computing as long as before."""
+    faults = []
+    usual = emit(fusec, MODEL, "--arch=sm_90a")
+    path = os.path.join(folder, "target.json")
+    target = {"fusec_target": 1, "arch": "sm_90a", "chip": "half", "bandwidth": usual["target"]["bandwidth"] / 2,
+              "latency_seconds": usual["target"]["latency_seconds"] * 2, "source": "a test"}
+    with open(os.path.join(SCHEMAS, "target.schema.json"), encoding="utf-8") as f:
+        faults += json_schema.problems(target, json.load(f))
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(target, f)
+    half = emit(fusec, MODEL, "--target=" + path)
+    if half["arch"] != "sm_90a" or half["target"]["chip"] != "half" or half["target"]["source"] != "a test":
+        faults.append(f"the target is {half['target']}")
+    before, after = usual["additive_unfused"], half["additive_unfused"]
+    if not near(2 * before["memory_us"], after["memory_us"]) or not near(before["compute_us"], after["compute_us"]):
+        faults.append(f"half the bandwidth: {before} became {after}")
+    if emit(fusec, MODEL, "--target=h200")["predicted_us"] > usual["predicted_us"]:
+        faults.append("H200 is predicted to be slower than H100")
+    return faults
+
+
+def corpus(count):
+    paths = sorted(glob.glob(os.path.join(TESTS, "corpus", "models", "*.full.json")))
+    return paths if not count else paths[::max(1, len(paths) // count)][:count]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("--graphs", type=int, default=100)
+    parser.add_argument("--models", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--arch", default="sm_80")
+    args = parser.parse_args()
+    failures, checked = 0, 0
+    totals = dict.fromkeys(STRATEGIES, 0.0)
+    with tempfile.TemporaryDirectory() as folder:
+        def check(path):
+            nonlocal failures, checked
+            checked += 1
+            try:
+                report = emit(args.fusec, path, "--arch=" + args.arch)
+                faults = faults_of_parts(report) + faults_of_totals(report)
+                for s in STRATEGIES:
+                    totals[s] += report["totals"][s]["predicted_us"]
+            except (RuntimeError, subprocess.TimeoutExpired) as e:
+                faults = [str(e)]
+            failures += bool(faults)
+            for fault in faults:
+                print(f"{os.path.basename(path)}: {fault}", flush=True)
+
+        for path in corpus(args.models):
+            check(path)
+        for seed in range(args.seed, args.seed + args.graphs):
+            model = check_merges.Maker(seed, SIZES).make()
+            path = os.path.join(folder, f"random_{seed}.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(model, f)
+            check(path)
+        for fault in check_targets(args.fusec, folder):
+            failures += 1
+            print(f"targets: {fault}")
+    sums = ", ".join(f"{s} {totals[s] / 1e3:.1f} ms" for s in STRATEGIES)
+    print(f"{checked} reports, {failures} failures; predicted in all: {sums}")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

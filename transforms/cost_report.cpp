@@ -1,0 +1,152 @@
+#include "transforms/cost_report.h"
+
+#include <fmt/format.h>
+
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+std::string microseconds(double seconds) {
+  return fmt::format("{:.4f}", seconds * 1e6);
+}
+
+std::string ratio(double unfused, double fused) {
+  return fused == 0 ? "null" : fmt::format("{:.4f}", unfused / fused);
+}
+
+std::string additive(const Prediction& p) {
+  return fmt::format(R"({{"compute_us": {}, "memory_us": {}, "launch_us": {}, "total_us": {}}})",
+                     microseconds(p.compute), microseconds(p.memory), microseconds(p.launch),
+                     microseconds(p.additive()));
+}
+
+// What fusion makes of these nodes, by both formulas.
+std::string comparison(const Prediction& unfused, const Prediction& fused) {
+  return fmt::format(R"("predicted_us": {}, "unfused_us": {}, "speedup": {},)"
+                     "\n   "
+                     R"("additive_unfused": {},)"
+                     "\n   "
+                     R"("additive_fused": {}, "additive_speedup": {})",
+                     microseconds(fused.total), microseconds(unfused.total), ratio(unfused.total, fused.total),
+                     additive(unfused), additive(fused), ratio(unfused.additive(), fused.additive()));
+}
+
+std::string work(const Prediction& p) {
+  return fmt::format(R"("launches": {}, "flops": {:.0f}, "bytes": {{"read": {:.0f}, "written": {:.0f}}})", p.launches,
+                     p.flops, p.read, p.written);
+}
+
+bool gains_little(const Prediction& unfused, const Prediction& fused) {
+  return unfused.launches > 1 && unfused.total < (1 + kSmallGain) * fused.total;
+}
+
+class Writer {
+ public:
+  Writer(const Graph& graph, const FusionPlan& plan, const CostReportContext& context)
+      : graph_(graph), plan_(plan), context_(context) {}
+
+  std::string write() && {
+    text_ = fmt::format(R"({{"fusec_report": 1, "model": {}, "strategy": "{}", "arch": {},)", json_string(graph_.name),
+                        name(plan_.strategy), json_string(context_.target.arch));
+    write_target();
+    write_symbols();
+    text_ += ",\n \"groups\": [";
+    for (GroupId g = 0; g < plan_.groups.size(); ++g) write_group(g);
+    text_ += plan_.groups.empty() ? "],\n" : "\n ],\n";
+    text_ += " " + comparison(context_.totals.front().second, sum_of(context_.groups)) + ",\n";
+    write_totals();
+    write_names(" \"to_measure\": [", [&](auto add) {
+      for (GroupId g = 0; g < plan_.groups.size(); ++g)
+        if (gains_little(context_.unfused[g], context_.groups[g])) add(plan_.groups[g].name);
+    });
+    return std::move(text_) + "}\n";
+  }
+
+ private:
+  void write_target() {
+    const Target& t = context_.target;
+    text_ += fmt::format(
+        "\n \"target\": {{\"name\": {}, \"chip\": {}, \"multiprocessors\": {}, \"bandwidth\": {:.6g}, "
+        "\"float32_rate\": {:.6g},\n   \"float64_rate\": {:.6g}, \"float16_rate\": {:.6g}, \"float8_rate\": {:.6g}, "
+        "\"special_rate\": {:.6g},\n   \"launch_seconds\": {:.6g}, \"latency_seconds\": {:.6g}, \"source\": {}}},",
+        json_string(t.name), json_string(t.chip), t.multiprocessors, t.bandwidth, t.float32_rate, t.float64_rate,
+        t.float16_rate, t.float8_rate, t.special_rate, t.launch_seconds, t.latency_seconds, json_string(t.source));
+  }
+
+  void write_symbols() {
+    text_ += "\n \"symbols\": [";
+    for (std::size_t i = 0; i < graph_.symbols.size(); ++i)
+      text_ += fmt::format("{}{{\"name\": {}, \"value\": {}}}", i == 0 ? "" : ", ", json_string(graph_.symbols[i].name),
+                           graph_.symbols[i].hint);
+    text_ += "]";
+  }
+
+  void write_group(GroupId g) {
+    const FusionGroup& group = plan_.groups[g];
+    const Prediction& fused = context_.groups[g];
+    text_ += fmt::format("{}{{\"name\": {}, ", g == 0 ? "\n  " : ",\n  ", json_string(group.name));
+    write_names("\"nodes\": [", [&](auto add) {
+      for (const NodeId n : group.nodes) {
+        if (context_.nodes.stands_for.empty()) add(graph_.nodes[n].name);
+        if (!context_.nodes.stands_for.empty())
+          for (const std::string& origin : context_.nodes.stands_for[n]) add(origin);
+      }
+    });
+    text_ += fmt::format(", \"codegen\": \"{}\",\n   {}, \"roofline\": {},\n   {}}}", name(group.code), work(fused),
+                         fused.launches == 0 ? "null" : "\"" + std::string(name(fused.roof())) + "\"",
+                         comparison(context_.unfused[g], fused));
+  }
+
+  void write_totals() {
+    text_ += " \"totals\": {";
+    for (std::size_t i = 0; i < context_.totals.size(); ++i) {
+      const auto& [strategy, total] = context_.totals[i];
+      text_ += fmt::format("{}\"{}\": {{\"predicted_us\": {}, {}}}", i == 0 ? "" : ",\n   ", name(strategy),
+                           microseconds(total.total), work(total));
+    }
+    text_ += "},\n";
+  }
+
+  template <typename F>
+  void write_names(const char* begin, F for_each) {
+    text_ += begin;
+    bool first = true;
+    for_each([&](const std::string& item) {
+      text_ += (first ? "" : ", ") + json_string(item);
+      first = false;
+    });
+    text_ += "]";
+  }
+
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  const CostReportContext& context_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target) {
+  const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
+  std::vector<Prediction> predictions;
+  predictions.reserve(plan.groups.size());
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
+    const auto& nodes = plan.groups[g].nodes;
+    predictions.push_back(
+        predict(graph, {nodes.begin(), nodes.end()}, interfaces[g].outputs, plan.strategy == Strategy::kFull, target));
+  }
+  return predictions;
+}
+
+Prediction sum_of(const std::vector<Prediction>& parts) {
+  Prediction sum;
+  for (const Prediction& part : parts) sum += part;
+  return sum;
+}
+
+std::string cost_report(const Graph& graph, const FusionPlan& plan, const CostReportContext& context) {
+  return Writer(graph, plan, context).write();
+}
+
+}  // namespace fusec

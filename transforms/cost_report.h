@@ -1,0 +1,34 @@
+// The report (--emit=report): what the cost model (analysis/cost_model.h) predicts of each group and of the whole
+// model, next to the same nodes as kernels of their own, as JSON; docs/schemas/report.schema.json has its form.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/cost_model.h"
+#include "ir/fusion_plan.h"
+#include "transforms/partition_report.h"
+
+namespace fusec {
+
+// Of each group of the plan.
+std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target);
+
+Prediction sum_of(const std::vector<Prediction>& parts);
+
+struct CostReportContext {
+  const PartitionReportContext& nodes;
+  const Target& target;
+  std::vector<Prediction> groups;   // of the plan
+  std::vector<Prediction> unfused;  // beside each group: the file's nodes in it, each alone
+  // Of the whole model under each strategy, as reported: "none", "tvm", "full".
+  std::vector<std::pair<Strategy, Prediction>> totals;
+};
+
+// A group that fuses something gains, by prediction, the share of its unfused time over its own beyond 1; under this it
+// stands in the report's `to_measure`.
+inline constexpr double kSmallGain = 0.2;
+
+std::string cost_report(const Graph& graph, const FusionPlan& plan, const CostReportContext& context);
+
+}  // namespace fusec
