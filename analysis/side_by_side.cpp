@@ -2,8 +2,57 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace fusec {
+
+namespace {
+
+// Tiles of factors in shared memory: those of all kernels of a launch lie there, of 5 KiB each.
+constexpr std::size_t kMostFactors = 8;
+
+// Products of a launch, to which others like them may come.
+struct Products {
+  std::size_t launch;
+  std::uint32_t level;
+  KernelForm form;
+  std::size_t factors;
+  std::vector<ValueId> inputs;
+};
+
+std::size_t factor_count(const Product& product) {
+  std::size_t left = 0, right = 0;
+  for (const ProductLoop& loop : product.loops) {
+    left = std::max(left, loop.left.size());
+    right = std::max(right, loop.right.size());
+  }
+  return left + right;
+}
+
+bool is_wide(const FormOfKernel& form, const Kernel& kernel) {
+  const Kernel& shown = form.rewritten ? *form.rewritten : kernel;
+  const ScalarType type = shown.pool[form.product->loops[0].terms[0].reduction].type;
+  return type == ScalarType::kFloat64 || type == ScalarType::kInt64;
+}
+
+// The launch that the kernel's product joins, or nothing: it is noted as one that others may join.
+std::optional<std::size_t> join_products(std::vector<Products>& all, const Kernel& kernel, const FormOfKernel& form,
+                                         std::uint32_t level, std::size_t next_launch) {
+  const std::vector<ValueId> inputs = inputs_of(kernel);
+  const std::size_t factors = factor_count(*form.product);
+  for (Products& there : all) {
+    const bool shares = std::ranges::any_of(
+        inputs, [&](ValueId v) { return std::ranges::find(there.inputs, v) != there.inputs.end(); });
+    if (there.level != level || there.form != form.form || !shares || there.factors + factors > kMostFactors) continue;
+    there.factors += factors;
+    there.inputs.insert(there.inputs.end(), inputs.begin(), inputs.end());
+    return there.launch;
+  }
+  all.push_back({next_launch, level, form.form, factors, inputs});
+  return std::nullopt;
+}
+
+}  // namespace
 
 bool runs_side_by_side(KernelForm form) {
   return form == KernelForm::kPointwise || form == KernelForm::kRows;
@@ -37,15 +86,24 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     for (const KernelOutput& output : units[u].kernel.outputs) level_of[output.value] = level[u];
   }
   std::map<std::uint32_t, std::size_t> beside;  // of a level: the launch that light kernels join
+  std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
   std::ranges::stable_sort(order, {}, [&](std::uint32_t u) { return level[u]; });
   for (const std::uint32_t u : order) {
-    if (is_kernel(units[u]) && runs_side_by_side(form_of(units[u].kernel).form)) {
-      const auto [it, fresh] = beside.try_emplace(level[u], launches.size());
-      if (!fresh) {
-        launches[it->second].push_back(u);
-        continue;
+    if (is_kernel(units[u])) {
+      const FormOfKernel form = form_of(units[u].kernel);
+      if (runs_side_by_side(form.form)) {
+        const auto [it, fresh] = beside.try_emplace(level[u], launches.size());
+        if (!fresh) {
+          launches[it->second].push_back(u);
+          continue;
+        }
+      } else if (form.product && !is_wide(form, units[u].kernel)) {
+        if (const auto launch = join_products(products, units[u].kernel, form, level[u], launches.size())) {
+          launches[*launch].push_back(u);
+          continue;
+        }
       }
     }
     launches.push_back({u});

@@ -4,7 +4,8 @@
 //   p1, m1, v1 -> p1', m1', v1'   float32[4096]        ├  one kernel: blocks 0 .. a - 1, a .. b - 1, b .. c - 1
 //   p2, m2, v2 -> p2', m2', v2'   float32[11008, 4096] ┘
 //
-// Only light ones do (pointwise, rows): a product's blocks want a device to themselves.
+// Light ones do (pointwise, rows), and products of one form that read a tensor in common, of which a device has room
+// for all (the projections to queries, keys and values of unequal widths). Other products want a device to themselves.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,8 @@ std::string compiled(const LoweredPlan& plan) {
   std::string text = "namespace {\n" + prelude_text(parts) + "}\n";
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
     std::string kernel = plan.kernels[k].text;
-    kernel.replace(kernel.find("@KERNEL@"), 8, "kernel_" + std::to_string(k));
+    for (std::size_t at = kernel.find("@KERNEL@"); at != std::string::npos; at = kernel.find("@KERNEL@", at))
+      kernel.replace(at, 8, "kernel_" + std::to_string(k));
     text += kernel;
   }
   std::string why;

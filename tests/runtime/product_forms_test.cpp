@@ -263,4 +263,19 @@ TEST_SUITE("product forms") {
     };
     check_cases(cases);
   }
+
+  TEST_CASE("products of unequal widths that read the same run side by side") {
+    const std::vector<Case> cases = {
+        {"grouped heads", "x bfloat16 70,48; a bfloat16 96,48; b bfloat16 24,48; c bfloat16 24,48",
+         "q = linear x a; k = linear x b; v = linear x c", "q k v", "side_by_side"},
+        {"symbolic, with what follows", "x float32 n,20; a float32 72,20; b float32 30,20",
+         "p = linear x a; h = silu p; q = linear x b; k = reshape q {\"shape\": [\"n\", 3, 10]}", "h k", "side_by_side",
+         "n"},
+        {"nothing in common", "x float32 40,20; y float32 50,20; a float32 72,20; b float32 30,20",
+         "p = linear x a; q = linear y b", "p q", "contraction contraction"},
+        {"one after the other", "x float32 40,20; a float32 72,20; b float32 72,72", "p = linear x a; q = linear p b",
+         "q", "contraction contraction"},
+    };
+    check_cases(cases);
+  }
 }
