@@ -250,8 +250,8 @@ constexpr double kLoadBytes = 16;  // of a thread at a time
 constexpr double kTile = 64;       // rows and columns of a product's tile; queries of attention's
 constexpr double kStepBytes = 64;  // of a tile's line that is loaded at a time
 
-double tiles(double extent) {
-  return std::ceil(extent / kTile);
+double tiles(double extent, double tile = kTile) {
+  return std::ceil(extent / tile);
 }
 
 // A factor's product and the sum over it, on the unit that multiplies.
@@ -288,6 +288,33 @@ void count_product(const Counter& count, const Kernel& kernel, const Product& pr
     factors = std::max(factors, static_cast<double>(loop.left.size() + loop.right.size()));
   work.on_the_way = factors * kTile * kStepBytes;
   work.registers += kTile * kTile / work.threads * static_cast<double>(sums.size());
+}
+
+// A block makes whole rows; their sums stand in the expressions once for the columns and once for each reduction.
+void count_row_product(const Counter& count, const RowProduct& form, Work& work) {
+  const Product& product = form.product;
+  const RowProductTiles layout = tiles_of(form);
+  const Axes rows = united(product.batch, product.rows);
+  const double batches = count.points(product.batch);
+  const double row_tiles = tiles(count.points(product.rows), form.rows);
+  std::vector<ExprId> stops;
+  for (const ProductLoop& loop : product.loops)
+    for (const ProductTerm& term : loop.terms) stops.push_back(term.reduction);
+  for (const auto& [twin, sum] : form.twins) stops.push_back(twin);
+  const double columns = tiles(count.points(product.columns), layout.chunk) * layout.chunk;
+  for (const ProductLoop& loop : product.loops) {
+    for (const ProductTerm& term : loop.terms)
+      multiply(batches * row_tiles * form.rows * columns * count.points(loop.depth), product.tensor_dtype.has_value(),
+               form.kernel.pool[term.reduction].type, work);
+    count.execute_all(count.between(loop.left, stops), united(rows, loop.depth), columns / layout.chunk, work);
+    count.execute_all(count.between(loop.right, stops), united(united(product.batch, product.columns), loop.depth),
+                      row_tiles, work);
+  }
+  count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
+  work.blocks = batches * row_tiles;
+  work.threads = layout.threads;
+  work.on_the_way = (form.rows + layout.chunk) * kStepBytes;
+  work.registers += static_cast<double>(form.rows) * layout.chunk / layout.threads;
 }
 
 void count_attention(const Counter& count, const Attention& form, Work& work) {
@@ -355,7 +382,10 @@ double bytes_of(const Graph& graph, ValueId v) {
 
 Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form) {
   Work work;
-  const Kernel& shaped = form.attention ? form.attention->kernel : form.rewritten ? *form.rewritten : kernel;
+  const Kernel& shaped = form.attention     ? form.attention->kernel
+                         : form.row_product ? form.row_product->kernel
+                         : form.rewritten   ? *form.rewritten
+                                            : kernel;
   const Counter count(shaped);
   count.count_bytes(graph, work);
   count.count_registers(work);
@@ -363,6 +393,9 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form)
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct:
       count_product(count, shaped, *form.product, work);
+      break;
+    case KernelForm::kRowProduct:
+      count_row_product(count, *form.row_product, work);
       break;
     case KernelForm::kAttention:
       count_attention(count, *form.attention, work);
