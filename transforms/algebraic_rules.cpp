@@ -14,23 +14,6 @@ std::optional<Attributes> shape_of_result(const RuleMatch& match) {
   return Attributes({{"shape", match.result.shape}});
 }
 
-// Where dimension d of the result comes from.
-std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node, std::size_t rank) {
-  const Attributes& attributes = graph.attributes(node);
-  const auto wrapped = [&](std::int64_t dim) { return dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim; };
-  if (node.op->name == "permute") {
-    std::vector<std::int64_t> dims = *attributes.integers("dims");
-    for (std::int64_t& dim : dims) dim = wrapped(dim);
-    return dims;
-  }
-  std::vector<std::int64_t> dims;
-  for (std::size_t d = 0; d < rank; ++d) dims.push_back(static_cast<std::int64_t>(d));
-  if (rank > 0)
-    std::swap(dims[static_cast<std::size_t>(wrapped(attributes.integer("dim0")))],
-              dims[static_cast<std::size_t>(wrapped(attributes.integer("dim1")))]);
-  return dims;
-}
-
 std::optional<Attributes> composed_permutation(const RuleMatch& match) {
   const std::size_t rank = match.result.rank();
   const auto inner = permutation_of(match.graph, match.graph.nodes[match.inner[0]], rank);
@@ -212,6 +195,22 @@ class RuleReader {
 };
 
 }  // namespace
+
+std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node, std::size_t rank) {
+  const Attributes& attributes = graph.attributes(node);
+  const auto wrapped = [&](std::int64_t dim) { return dim < 0 ? dim + static_cast<std::int64_t>(rank) : dim; };
+  if (node.op->name == "permute") {
+    std::vector<std::int64_t> dims = *attributes.integers("dims");
+    for (std::int64_t& dim : dims) dim = wrapped(dim);
+    return dims;
+  }
+  std::vector<std::int64_t> dims;
+  for (std::size_t d = 0; d < rank; ++d) dims.push_back(static_cast<std::int64_t>(d));
+  if (rank > 0)
+    std::swap(dims[static_cast<std::size_t>(wrapped(attributes.integer("dim0")))],
+              dims[static_cast<std::size_t>(wrapped(attributes.integer("dim1")))]);
+  return dims;
+}
 
 bool RuleTerm::operator==(const RuleTerm& other) const {
   return kind == other.kind && name == other.name && variable == other.variable && number == other.number &&

@@ -71,6 +71,8 @@ ParsedRule parse_rule(const AlgebraicRule& rule);
 
 // Is this op meant by a pattern's word?
 bool is_meant(std::string_view word, const OpDef& op);
+// Of a permute or transpose: where dimension d of the result comes from.
+std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node, std::size_t rank);
 // May the operands of this op change places?
 bool is_commutative(std::string_view op);
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "ir/constant_data.h"
+#include "ir/float_formats.h"
 #include "ir/spelling.h"
 #include "transforms/patterns/pattern_roots.h"
 
@@ -191,8 +194,120 @@ bool independent(const Asked& a) {
   return !is_made_of(a.graph(), a.value(0), a.value(1)) && !is_made_of(a.graph(), a.value(1), a.value(0));
 }
 
-// The kinds of a predicate's arguments: v a value, a an attribute, e either, n a number, w dtypes, o ops (any number of
-// these last).
+bool given(const Asked& a) {
+  ValueId v = a.value(0);
+  while (a.graph().value(v).producer != kNone && a.graph().nodes[a.graph().value(v).producer].op->name == "cast")
+    v = a.graph().nodes[a.graph().value(v).producer].inputs[0];
+  const Value::Kind kind = a.graph().value(v).kind;
+  return kind == Value::Kind::kConstant || kind == Value::Kind::kInput;
+}
+bool widened(const Asked& a) {
+  const DType wide = a.tensor(0).dtype, narrow = a.tensor(1).dtype;
+  if (wide == narrow) return true;
+  return is_float(wide) && is_float(narrow) && bits(wide) >= 32 && bits(wide) > bits(narrow);
+}
+
+// How many elements there are along the dimensions that the attribute names (all of them where it is absent).
+std::optional<double> count_along(const Asked& a, std::size_t tensor, std::size_t attribute) {
+  const Shape& shape = a.tensor(tensor).shape;
+  std::vector<std::int64_t> dims;
+  if (a.attribute(attribute))
+    dims = a.dims(attribute);
+  else
+    for (std::size_t d = 0; d < shape.size(); ++d) dims.push_back(static_cast<std::int64_t>(d));
+  double count = 1;
+  for (const std::int64_t d : dims) {
+    const std::int64_t at = d < 0 ? d + static_cast<std::int64_t>(shape.size()) : d;
+    if (at < 0 || at >= static_cast<std::int64_t>(shape.size())) return std::nullopt;
+    const auto extent = shape[static_cast<std::size_t>(at)].as_constant();
+    if (!extent) return std::nullopt;
+    count *= static_cast<double>(*extent);
+  }
+  return count;
+}
+bool count(const Asked& a) {
+  const auto n = number_of(a.graph(), a.value(0));
+  return n && n->as_double() == count_along(a, 1, 2);
+}
+bool per_count(const Asked& a) {
+  const auto n = number_of(a.graph(), a.value(0));
+  const auto wanted = count_along(a, 1, 2);
+  return n && wanted && *wanted > 0 && std::abs(n->as_double() * *wanted - 1) < 1e-6;
+}
+bool along_channels(const Asked& a) {
+  const Shape &v = a.tensor(0).shape, &x = a.tensor(1).shape;
+  if (x.size() < 2 || v.size() > x.size() || v.size() + 1 < x.size()) return false;
+  const std::size_t channel = v.size() + 1 - x.size();
+  for (std::size_t d = 0; d < v.size(); ++d)
+    if (d == channel ? v[d] != x[1] : !v[d].is(1)) return false;
+  return true;
+}
+bool along_batch_and_channels(const Asked& a) {
+  const Shape &v = a.tensor(0).shape, &x = a.tensor(1).shape;
+  if (x.size() < 2 || v.size() != x.size() || v[0] != x[0] || v[1] != x[1]) return false;
+  return std::all_of(v.begin() + 2, v.end(), [](const Dim& d) { return d.is(1); });
+}
+bool channel_groups(const Asked& a) {
+  const Shape &g = a.tensor(0).shape, &x = a.tensor(1).shape;
+  if (g.size() < 3 || x.size() < 2 || g[0] != x[0]) return false;
+  // [N, G, C / G, ...] or [N, G, everything else]: a whole number of channels each.
+  const auto groups = g[1].as_constant(), channels = x[1].as_constant();
+  return groups && channels && *groups > 0 && *channels % *groups == 0;
+}
+bool all_but_first(const Asked& a) {
+  const auto rank = static_cast<std::int64_t>(a.tensor(1).rank());
+  // a normalized_shape: the last dimensions, as many as it has
+  if (const auto* shape = std::get_if<std::vector<Dim>>(&*a.attribute(0)))
+    return static_cast<std::int64_t>(shape->size()) == rank - a.number(2);
+  std::vector<std::int64_t> dims = a.dims(0);
+  std::ranges::sort(dims);
+  if (static_cast<std::int64_t>(dims.size()) != rank - a.number(2)) return false;
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (dims[i] != a.number(2) + static_cast<std::int64_t>(i)) return false;
+  return !dims.empty();
+}
+bool repeated_heads(const Asked& a) {
+  const Shape &r = a.tensor(0).shape, &e = a.tensor(1).shape, &u = a.tensor(2).shape, &k = a.tensor(3).shape;
+  const std::size_t rank = k.size();
+  if (rank < 3 || r.size() != rank || u.size() != rank + 1 || e.size() != rank + 1) return false;
+  const std::size_t repeats = rank - 2;  // the dimension that u has more than k
+  if (!u[repeats].is(1)) return false;
+  for (std::size_t d = 0; d <= rank; ++d)
+    if (d != repeats && (u[d] != e[d] || u[d] != k[d > repeats ? d - 1 : d])) return false;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (d != rank - 3 && r[d] != k[d]) return false;
+  return true;
+}
+bool some_kept(const Asked& a) {
+  const Constant* c = a.graph().constant_of(a.value(0));
+  if (!c || !c->data || a.tensor(0).rank() == 0) return false;
+  const auto length = a.tensor(0).shape.back().as_constant();
+  if (!length || *length == 0) return false;
+  const bool flags = a.tensor(0).dtype == DType::kBool;
+  const auto kept = [&](const Scalar& s) {
+    return flags ? s.as_double() != 0 : s.as_double() > -std::numeric_limits<double>::infinity();
+  };
+  const auto row = static_cast<std::size_t>(*length);
+  for (std::size_t i = 0; i + row <= c->data->size(); i += row) {
+    const auto begin = c->data->begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::none_of(begin, begin + *length, kept)) return false;
+  }
+  return true;
+}
+
+// Are all elements of the constant numbers of that value's dtype, so that a cast to it loses nothing?
+bool fits(const Asked& a) {
+  const Constant* c = a.graph().constant_of(a.value(0));
+  const DType dtype = a.tensor(1).dtype;
+  if (!c || !c->data || !is_float(a.tensor(0).dtype) || !is_float(dtype)) return false;
+  return std::all_of(c->data->begin(), c->data->end(), [&](const Scalar& s) {
+    const double exact = round_to_float(a.tensor(0).dtype, s.as_double());
+    return std::isnan(exact) || round_to_float(dtype, exact) == exact;
+  });
+}
+
+// The kinds of a predicate's arguments: v a value, a an attribute, p one that may be absent, e either of value and
+// attribute, n a number, w dtypes, o ops (any number of these last).
 struct Predicate {
   std::string_view name, arguments;
   bool (*holds)(const Asked&);
@@ -222,7 +337,18 @@ constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
                                      {"equals", "en", equals},
                                      {"opposite", "ee", opposite},
                                      {"distinct", "vv", distinct},
-                                     {"independent", "vv", independent}};
+                                     {"independent", "vv", independent},
+                                     {"given", "v", given},
+                                     {"widened", "vv", widened},
+                                     {"count", "vvp", count},
+                                     {"per_count", "vvp", per_count},
+                                     {"along_channels", "vv", along_channels},
+                                     {"along_batch_and_channels", "vv", along_batch_and_channels},
+                                     {"channel_groups", "vv", channel_groups},
+                                     {"fits", "vv", fits},
+                                     {"all_but_first", "avn", all_but_first},
+                                     {"repeated_heads", "vvvv", repeated_heads},
+                                     {"some_kept", "v", some_kept}};
 
 const Predicate* find_predicate(std::string_view name) {
   const auto found = std::ranges::find(kPredicates, name, &Predicate::name);
@@ -238,8 +364,18 @@ bool is_of_shape(const Asked& a, std::size_t i) {
 std::optional<Scalar> number_of(const Graph& graph, ValueId v) {
   if (v == kNone) return std::nullopt;
   if (graph.value(v).kind == Value::Kind::kNumber) return graph.number(v);
-  const Constant* constant = graph.constant_of(v);
-  return constant ? uniform_value(*constant) : std::nullopt;
+  if (const Constant* constant = graph.constant_of(v)) return uniform_value(*constant);
+  // A tensor that is filled with one number, of a dtype that holds it.
+  const NodeId producer = graph.value(v).producer;
+  if (producer == kNone || graph.nodes[producer].op->name != "full") return std::nullopt;
+  const AttributeValue* value = graph.attributes(graph.nodes[producer]).find("value");
+  const auto* scalar = value ? std::get_if<Scalar>(value) : nullptr;
+  const DType dtype = graph.tensor(v).dtype;
+  if (!scalar) return std::nullopt;
+  if (is_float(dtype)) return Scalar::floating(scalar->as_double());
+  const bool same = dtype == DType::kBool ? scalar->category == Category::kBool
+                                          : is_integer(dtype) && scalar->category == Category::kInteger;
+  return same ? std::optional(*scalar) : std::nullopt;
 }
 
 std::string known_conditions() {
@@ -264,7 +400,7 @@ std::string wrong_in_condition(const PatternCondition& condition) {
       return fmt::format("argument {} of {} is no dtype", i + 1, p->name);
     if (kind == 'o' && !OpTable::builtin().find(argument.word))
       return fmt::format("argument {} of {} is no op", i + 1, p->name);
-    if ((kind == 'v' || kind == 'a' || kind == 'e') && argument.name == kNoName)
+    if ((kind == 'v' || kind == 'a' || kind == 'p' || kind == 'e') && argument.name == kNoName)
       return fmt::format("argument {} of {} is no name of the match", i + 1, p->name);
   }
   return "";
@@ -276,7 +412,7 @@ std::string unmet(const PatternCondition& condition, const PatternCheckContext& 
   const bool of_tensors = p.name != "number" && p.name != "tensor" && p.name != "constant" && p.name != "data" &&
                           p.name != "greater" && p.name != "less" && p.name != "equals" && p.name != "distinct" &&
                           p.name != "dtype" && p.name != "vector" && p.name != "made_by" && p.name != "quantized" &&
-                          p.name != "opposite" && p.name != "independent";
+                          p.name != "opposite" && p.name != "independent" && p.name != "count" && p.name != "per_count";
   bool holds = true;
   for (std::size_t i = 0; i < condition.arguments.size(); ++i) {
     const char kind = p.arguments[std::min(i, p.arguments.size() - 1)];

@@ -19,6 +19,18 @@
 //   equals(d, 1)                   the attribute, or the number, is this one
 //   distinct(a, b)                 two values, not one
 //   independent(a, b)              and neither is made of the other by a few elementwise nodes
+//   given(x)                       a constant or an input of the model, or a cast of one
+//   widened(a, b)                  a is of b's dtype, or of a wider float dtype
+//   count(n, x, d), per_count(n, x, d)
+//                                  a number that is how many elements x has along the dimensions d, or 1 over it
+//   along_channels(v, x)           v varies along C of x[N, C, ...] alone: [C, 1, ..] or [1, C, 1, ..]
+//   along_batch_and_channels(v, x) likewise along N and C: [N, C, 1, ..]
+//   channel_groups(g, x)           x[N, C, ...] seen as [N, groups, ...], the channels of a group together
+//   all_but_first(d, x, 2)         the dimensions d are all of x but the first two
+//   repeated_heads(r, e, u, k)     r is k[.., H, L, D] with each head several times in a row, by way of
+//                                  u[.., H, 1, L, D] and e[.., H, n, L, D]
+//   some_kept(m)                   of a constant mask with data: no row along the last dimension is all false, or -inf
+//   fits(c, x)                     a constant with data whose elements x's dtype holds
 //
 // A condition on a value or an attribute that the match did not meet (another alternative did) holds.
 #pragma once

@@ -151,7 +151,7 @@ class Matcher {
   bool bind(std::uint32_t name, ValueId v, const Next& next) {
     if (name == kNoName || v == kNone) return next();
     ValueId& bound = match_.values[name];
-    if (bound == v) return next();
+    if (bound == v || (bound != kNone && same_number(bound, v))) return next();
     if (bound != kNone) {
       note([&] {
         return fmt::format("{} is {} in one place and {} in another", pattern_.names[name], described(bound),
@@ -163,6 +163,12 @@ class Matcher {
     if (next()) return true;
     match_.values[name] = kNone;
     return false;
+  }
+
+  // A number that is written twice is two values.
+  bool same_number(ValueId a, ValueId b) const {
+    if (graph_.value(a).kind != Value::Kind::kNumber || graph_.value(b).kind != Value::Kind::kNumber) return false;
+    return graph_.number(a) == graph_.number(b);
   }
 
   bool matches_number(const PatternTerm& term, ValueId v) {
@@ -260,7 +266,7 @@ class Matcher {
   bool matches_node(const PatternTerm& term, ValueId v, const Next& next) {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
     const Node* node = producer == kNone ? nullptr : &graph_.nodes[producer];
-    if (!node || !means_op(term.op, *node->op)) {
+    if (!node || !means_op(term.op, *node->op) || (term.op == "transposed" && !exchanges_last_two(*node))) {
       note([&] { return fmt::format("found {}, expected {}", described(v), term.op); });
       return false;
     }
@@ -284,8 +290,17 @@ class Matcher {
     return found;
   }
 
+  bool exchanges_last_two(const Node& node) const {
+    const auto rank = static_cast<std::int64_t>(graph_.tensor(node.inputs[0]).rank());
+    if (rank < 2) return false;
+    const std::vector<std::int64_t> dims = permutation_of(graph_, node, static_cast<std::size_t>(rank));
+    for (std::int64_t d = 0; d < rank; ++d)
+      if (dims[static_cast<std::size_t>(d)] != (d == rank - 1 ? rank - 2 : d == rank - 2 ? rank - 1 : d)) return false;
+    return true;
+  }
+
   bool matches_attributes(const PatternTerm& term, const Node& node, std::size_t i, const Next& next) {
-    if (i == term.attributes.size()) return next();
+    if (i == term.attributes.size()) return has_no_other_attribute(term, node) && next();
     const PatternAttribute& wanted = term.attributes[i];
     const AttributeValue* found = graph_.attributes(node).find(wanted.name);
     const auto fail = [&] {
@@ -302,6 +317,7 @@ class Matcher {
     if (names_dims(wanted.name) && !node.inputs.empty() && node.inputs[0] != kNone &&
         !graph_.type(node.inputs[0]).is_tuple) {
       rank = static_cast<std::int64_t>(graph_.tensor(node.inputs[0]).rank());
+      if (node.op->name == "stack" || node.op->name == "unsqueeze") ++rank;  // they name dimensions of the result
       value = from_zero(std::move(value), rank);
     }
     const bool literal = std::ranges::any_of(wanted.allowed, [&](const AttributeValue& each) {
@@ -314,6 +330,20 @@ class Matcher {
     if (matches_attributes(term, node, i + 1, next)) return true;
     match_.attributes[wanted.bound].reset();
     return false;
+  }
+
+  // What is rewritten means what its attributes say, all of them; only what moves and casts says it by its type.
+  bool has_no_other_attribute(const PatternTerm& term, const Node& node) {
+    if (pattern_.becomes != Becomes::kRewrite || term.op == "view" || term.op == "permutation" ||
+        term.op == "transposed" || term.op == "expand" || term.op == "cast")
+      return true;
+    for (const Attribute& attribute : graph_.attributes(node).list()) {
+      const auto is_it = [&](const PatternAttribute& a) { return a.name == attribute.name; };
+      if (std::ranges::any_of(term.attributes, is_it)) continue;
+      note([&] { return fmt::format("{} has the attribute {}", in_quotes(node.name), attribute.name); });
+      return false;
+    }
+    return true;
   }
 
   bool matches_operands(const PatternTerm& term, const Node& node, const Next& next) {
@@ -351,14 +381,14 @@ class Matcher {
     const PatternCheckContext context{searched_, whole};
     for (const PatternCondition& condition : pattern_.conditions) {
       if (const std::string why = unmet(condition, context); !why.empty()) {
-        note([&] { return why; });
+        note([&] { return why; }, true);
         return false;
       }
     }
     if (!is_closed(whole)) return false;
     if (pattern_.check) {
       if (const std::string why = pattern_.check(context); !why.empty()) {
-        note([&] { return why; });
+        note([&] { return why; }, true);
         return false;
       }
     }
@@ -388,14 +418,16 @@ class Matcher {
         const auto readers = searched_.uses.of(v);
         const auto outside = std::ranges::find_if_not(readers, inside);
         if (outside != readers.end()) {
-          note([&] {
-            return fmt::format("{} is read by {} as well", in_quotes(graph_.value(v).name),
-                               in_quotes(graph_.nodes[*outside].name));
-          });
+          note(
+              [&] {
+                return fmt::format("{} is read by {} as well", in_quotes(graph_.value(v).name),
+                                   in_quotes(graph_.nodes[*outside].name));
+              },
+              true);
           return false;
         }
         if (searched_.is_output[v]) {
-          note([&] { return in_quotes(graph_.value(v).name) + " is an output of the model as well"; });
+          note([&] { return in_quotes(graph_.value(v).name) + " is an output of the model as well"; }, true);
           return false;
         }
       }

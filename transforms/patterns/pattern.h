@@ -13,8 +13,9 @@
 //   _                      any value
 //   gate: linear(x, w)     a name for what a part matches: the annotated parts of the match
 //   mul(a, b)              a node of that op; operands of commutative ops in either order. Further operands must be
-//                          absent. `view` is any op that only reshapes, `permutation` permute or transpose, `piece`
-//                          any result of split, chunk, slice or select
+//                          absent. `view` is any op that only reshapes, `permutation` permute or transpose,
+//                          `transposed` one that exchanges the last two dimensions, `piece` any result of split, chunk,
+//                          slice or select
 //   softmax(x, dim=d)      an attribute: a literal, alternatives ("none" | absent), or a name that binds it (twice: the
 //                          same; dimensions are compared as counted from 0)
 //   bias?                  an operand that may be absent
@@ -50,9 +51,19 @@ struct PatternAttribute {
   std::vector<AttributeValue> allowed;  // literals, as written: text, integers, numbers, flags, lists of integers
   bool may_be_absent = false;
   std::uint32_t bound = kNoName;     // the name that takes its value; in a replacement: that gives it
-  std::string function;              // of a replacement: "shape", "dtype", "number", "last_dims" of ...
+  std::string function;              // of a replacement: "shape", "dtype", "number", "last_dims", "extents" of ...
   std::uint32_t argument = kNoName;  // ... this value
   std::int64_t count = 0;
+  // Of extents(x, d): the attribute that names the dimensions. Of batched(y, a): the value with a's last two
+  // dimensions.
+  std::uint32_t second = kNoName;
+  // "1/a", "a*b/c": a number and names of numbers, each multiplied or divided by; names that were not met are 1
+  struct Factor {
+    std::uint32_t name = kNoName;
+    double number = 1;
+    bool divides = false;
+  };
+  std::vector<Factor> factors;
 };
 
 struct PatternTerm {

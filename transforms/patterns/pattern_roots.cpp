@@ -50,7 +50,7 @@ bool may_be_looked_through(const Node& node) {
 bool means_op(std::string_view word, const OpDef& op) {
   if (op.custom) return op.name == word;
   if (word == "piece") return op.name == "split" || op.name == "slice" || op.name == "chunk" || op.name == "select";
-  return is_meant(word, op);
+  return is_meant(word == "transposed" ? "permutation" : word, op);
 }
 
 bool is_chain_node(const Node& node) {

@@ -20,7 +20,7 @@ using Token = PatternToken;
 
 constexpr std::string_view kClauses[] = {"match",      "where",          "becomes",        "escapes",
                                          "attributes", "bind_constants", "several_kernels"};
-constexpr std::string_view kFunctions[] = {"shape", "dtype", "number", "last_dims"};
+constexpr std::string_view kFunctions[] = {"shape", "dtype", "number", "last_dims", "extents", "extent", "batched"};
 constexpr std::size_t kLongestPattern = 20000;  // terms, after forms have been put in
 constexpr int kDeepest = 200;
 
@@ -166,8 +166,8 @@ class PatternParser {
     if (p.becomes == Becomes::kRewrite && has_through(p.match))
       fail(token, "a rewriting pattern looks through transparent nodes", "no '~'",
            "name what may stand between: cast(x)?");
-    if (p.becomes == Becomes::kRewrite && (!p.escaping.empty() || !p.group_attributes.empty()))
-      fail(token, "escapes and attributes are of groups", "neither beside a rewrite");
+    if (p.becomes == Becomes::kRewrite && !p.group_attributes.empty())
+      fail(token, "attributes are of groups", "none beside a rewrite");
   }
 
   void check_roots(std::size_t token, const PatternTerm& t) const {
@@ -343,11 +343,11 @@ class PatternParser {
     PatternTerm term{.kind = PatternTerm::Kind::kNode, .op = std::string(w)};
     const OpDef* op = OpTable::builtin().find(w);
     if (w == "chain" && !replacing_) return chain();
-    const bool is_class = (w == "view" || w == "permutation" || w == "piece") && !replacing_;
+    const bool is_class = (w == "view" || w == "permutation" || w == "transposed" || w == "piece") && !replacing_;
     if (!op && !is_class && (w.find('.') == std::string_view::npos || replacing_)) {
       const std::string nearest = OpTable::builtin().nearest(w);
       fail(token, "no such op",
-           "an op of the table, view, permutation, piece, chain, a form defined above, or a custom op",
+           "an op of the table, view, permutation, transposed, piece, chain, a form defined above, or a custom op",
            nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
     }
     bool first = true;
@@ -425,6 +425,8 @@ class PatternParser {
   void attribute_value(PatternAttribute& a) {
     if (peek().kind == Token::Kind::kText) {
       a.allowed.emplace_back(std::string(tokens_[at_++].text));
+    } else if (replacing_ && (is_sign('*', 1) || is_sign('/', 1))) {
+      factors(a);
     } else if (peek().kind == Token::Kind::kNumber) {
       const bool whole = peek().text.find_first_of(".eEi") == std::string_view::npos;
       const double value = number();
@@ -470,6 +472,25 @@ class PatternParser {
     return name_number("_" + std::to_string(++uses_));
   }
 
+  // "1/a", "a*b/c"
+  void factors(PatternAttribute& a) {
+    bool divides = false;
+    do {
+      PatternAttribute::Factor factor{.divides = divides};
+      if (peek().kind == Token::Kind::kNumber)
+        factor.number = number();
+      else
+        factor.name = known_name();
+      a.factors.push_back(factor);
+      if (take('*'))
+        divides = false;
+      else if (take('/'))
+        divides = true;
+      else
+        break;
+    } while (true);
+  }
+
   void function_value(PatternAttribute& a) {
     const std::size_t token = at_;
     a.function = word("a function");
@@ -477,7 +498,12 @@ class PatternParser {
       fail(token, "no such function here", fmt::format("in what a pattern becomes: {}", fmt::join(kFunctions, ", ")));
     demand('(');
     a.argument = known_name();
-    if (take(',')) a.count = whole_number();
+    if (a.function == "extents" || a.function == "batched") {
+      demand(',');
+      a.second = known_name();
+    } else if (take(',')) {
+      a.count = whole_number();
+    }
     demand(')');
   }
 

@@ -82,7 +82,7 @@ std::vector<PatternToken> pattern_tokens(std::string_view text, const std::strin
       const std::size_t n = number_length(rest);
       tokens.push_back({Kind::kNumber, rest.substr(0, n), at});
       at += n;
-    } else if (std::string_view("()[],=:|~?.").find(c) != std::string_view::npos) {
+    } else if (std::string_view("()[],=:|~?.*/").find(c) != std::string_view::npos) {
       tokens.push_back({Kind::kSign, rest.substr(0, 1), at});
       ++at;
     } else {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "transforms/fold_constants.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/pattern_roots.h"
 #include "transforms/patterns/replacement.h"
 #include "transforms/remove_dead.h"
+#include "transforms/simplify_algebra.h"
 
 namespace fusec {
 namespace {
@@ -13,6 +15,11 @@ namespace {
 // What one round makes another may take further (attention holds a softmax); none of the patterns undoes another's
 // work, so that few rounds are enough. Patterns that do would go on for ever.
 constexpr int kMostRounds = 12;
+
+bool escapes(const PatternMatch& match, const Node& node) {
+  return std::ranges::any_of(match.pattern->escaping,
+                             [&](std::uint32_t name) { return match.values[name] == node.first_output; });
+}
 
 // One search of the whole graph; matches of a round share no node. Works in place, on nodes that remove_dead brings
 // into order afterwards.
@@ -34,7 +41,8 @@ bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPatt
       if (!match || !replace_match(graph, *match).empty()) continue;
       changed = true;
       for (const NodeId n : match->nodes) {
-        searched->taken[n] = true;
+        // What others read as well may be part of their matches, too.
+        searched->taken[n] = !escapes(*match, graph.nodes[n]);
         if (n != match->root) canonical.heirs[n] = match->root;
       }
     }
@@ -48,11 +56,17 @@ void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns) 
   std::vector<const FusionPattern*> rewriting;
   for (const auto& pattern : patterns)
     if (pattern->becomes == Becomes::kRewrite) rewriting.push_back(pattern.get());
+  bool changed = false;
   for (int round = 0; round < kMostRounds && rewrite_round(canonical, rewriting); ++round) {
+    changed = true;
     canonical.heirs.resize(canonical.graph.nodes.size(), kNone);
     canonical.stands_for.resize(canonical.graph.nodes.size());
     remove_dead(canonical);
   }
+  // What stands between composite ops now may be known, or nothing.
+  if (!changed) return;
+  fold_constants(canonical);
+  simplify_algebra(canonical);
 }
 
 }  // namespace fusec

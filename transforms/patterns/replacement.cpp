@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/spelling.h"
+#include "transforms/algebraic_rules.h"
 #include "transforms/patterns/conditions.h"
 
 namespace fusec {
@@ -129,10 +131,28 @@ class Replacing {
     }
     Node made = node(term);
     std::vector<ValueType> types = types_of(made);
+    if (const ValueId same = same_value(made, types); same != kNone) return same;
     if (types.size() != 1) throw NoReplacement{fmt::format("{} has several results", term.op)};
     made.name = free_name();
     const std::string name = made.name;
     return graph_.nodes[graph_.add_node(std::move(made), types, {name})].first_output;
+  }
+
+  // A cast or a view to the type that is there already, and two exchanges of the same dimensions, make nothing.
+  ValueId same_value(const Node& made, const std::vector<ValueType>& types) const {
+    if (made.inputs.empty() || made.inputs[0] == kNone) return kNone;
+    const ValueId x = made.inputs[0];
+    if (made.op->name == "cast" || made.op->name == "reshape")
+      return types == std::vector<ValueType>{graph_.type(x)} ? x : kNone;
+    const NodeId producer = graph_.value(x).producer;
+    if (made.op->name != "transpose" || producer == kNone || !is_meant("permutation", *graph_.nodes[producer].op))
+      return kNone;
+    const std::size_t rank = graph_.tensor(x).rank();
+    const std::vector<std::int64_t> outer = permutation_of(graph_, made, rank);
+    const std::vector<std::int64_t> inner = permutation_of(graph_, graph_.nodes[producer], rank);
+    for (std::size_t d = 0; d < rank; ++d)
+      if (inner[static_cast<std::size_t>(outer[d])] != static_cast<std::int64_t>(d)) return kNone;
+    return graph_.nodes[producer].inputs[0];
   }
 
   std::string free_name() const {
@@ -144,6 +164,7 @@ class Replacing {
 
   std::optional<AttributeValue> attribute(const PatternAttribute& a) const {
     if (!a.allowed.empty()) return a.allowed[0];
+    if (!a.factors.empty()) return product(a);
     if (a.bound != kNoName) {
       if (match_.attributes[a.bound]) return match_.attributes[a.bound];
       return number(match_.values[a.bound]);
@@ -155,12 +176,57 @@ class Replacing {
     if (a.function == "dtype") return type.dtype;
     std::vector<Dim> dims(type.shape.begin(), type.shape.end());
     if (a.function == "shape") return dims;
+    if (a.function == "batched") {
+      const Shape& last = graph_.tensor(match_.values[a.second]).shape;
+      if (dims.size() < 2 || last.size() < 2) throw NoReplacement{"an operand has too few dimensions"};
+      std::copy(last.end() - 2, last.end(), dims.end() - 2);
+      return dims;
+    }
+    if (a.function == "extents") return extents(dims, a.second);
+    if (a.function == "extent") return extent(dims, a.count);
     if (a.function == "last_dims") {
       const auto count = static_cast<std::size_t>(std::max<std::int64_t>(a.count, 1));
       if (count > dims.size()) throw NoReplacement{"an operand has too few dimensions"};
       return std::vector<Dim>(dims.end() - static_cast<std::ptrdiff_t>(count), dims.end());
     }
     throw InternalError("a replacement calls an unknown function: " + a.function);
+  }
+
+  AttributeValue product(const PatternAttribute& a) const {
+    double result = 1;
+    for (const PatternAttribute::Factor& factor : a.factors) {
+      double by = factor.number;
+      if (factor.name != kNoName) {
+        if (match_.values[factor.name] == kNone) continue;
+        by = std::get<Scalar>(*number(match_.values[factor.name])).as_double();
+      }
+      result = factor.divides ? result / by : result * by;
+    }
+    if (!std::isfinite(result)) throw NoReplacement{fmt::format("{} would be no number", a.name)};
+    return result;
+  }
+
+  // Along the dimensions that an attribute of the match names, in the order of the dimensions.
+  AttributeValue extents(const std::vector<Dim>& dims, std::uint32_t named) const {
+    const std::optional<AttributeValue>& found = match_.attributes[named];
+    std::vector<std::int64_t> list;
+    if (const auto* one = found ? std::get_if<std::int64_t>(&*found) : nullptr) list = {*one};
+    if (const auto* all = found ? std::get_if<std::vector<std::int64_t>>(&*found) : nullptr) list = *all;
+    std::ranges::sort(list);
+    std::vector<Dim> result;
+    for (const std::int64_t d : list) {
+      if (d < 0 || d >= static_cast<std::int64_t>(dims.size())) throw NoReplacement{"a dimension that is not there"};
+      result.push_back(dims[static_cast<std::size_t>(d)]);
+    }
+    return result;
+  }
+
+  AttributeValue extent(const std::vector<Dim>& dims, std::int64_t at) const {
+    if (at < 0) at += static_cast<std::int64_t>(dims.size());
+    if (at < 0 || at >= static_cast<std::int64_t>(dims.size())) throw NoReplacement{"a dimension that is not there"};
+    const Dim& dim = dims[static_cast<std::size_t>(at)];
+    if (const auto known = dim.as_constant()) return *known;
+    return dim;
   }
 
   std::optional<AttributeValue> number(ValueId v) const {
