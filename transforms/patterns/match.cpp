@@ -381,14 +381,14 @@ class Matcher {
     const PatternCheckContext context{searched_, whole};
     for (const PatternCondition& condition : pattern_.conditions) {
       if (const std::string why = unmet(condition, context); !why.empty()) {
-        note([&] { return why; }, true);
+        note([&] { return why; });
         return false;
       }
     }
     if (!is_closed(whole)) return false;
     if (pattern_.check) {
       if (const std::string why = pattern_.check(context); !why.empty()) {
-        note([&] { return why; }, true);
+        note([&] { return why; });
         return false;
       }
     }
@@ -418,16 +418,14 @@ class Matcher {
         const auto readers = searched_.uses.of(v);
         const auto outside = std::ranges::find_if_not(readers, inside);
         if (outside != readers.end()) {
-          note(
-              [&] {
-                return fmt::format("{} is read by {} as well", in_quotes(graph_.value(v).name),
-                                   in_quotes(graph_.nodes[*outside].name));
-              },
-              true);
+          note([&] {
+            return fmt::format("{} is read by {} as well", in_quotes(graph_.value(v).name),
+                               in_quotes(graph_.nodes[*outside].name));
+          });
           return false;
         }
         if (searched_.is_output[v]) {
-          note([&] { return in_quotes(graph_.value(v).name) + " is an output of the model as well"; }, true);
+          note([&] { return in_quotes(graph_.value(v).name) + " is an output of the model as well"; });
           return false;
         }
       }
