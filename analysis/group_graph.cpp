@@ -36,6 +36,7 @@ GroupGraph::GroupGraph(const Graph& graph, const FusionPlan& plan)
     previous_[g] = g > 0 ? g - 1 : kNone;
     place_[g] = g;
   }
+  first_ = count > 0 ? 0 : kNone;
 }
 
 template <typename F>
@@ -54,9 +55,8 @@ void GroupGraph::for_each_producer(GroupId g, F f) const {
 
 std::vector<GroupId> GroupGraph::order() const {
   std::vector<GroupId> order;
-  for (GroupId g = 0; g < size(); ++g)
-    if (alive(g)) order.push_back(g);
-  std::ranges::sort(order, [&](GroupId a, GroupId b) { return is_before(a, b); });
+  order.reserve(size());
+  for (GroupId g = first_; g != kNone; g = next_[g]) order.push_back(g);
   return order;
 }
 
@@ -173,6 +173,7 @@ bool GroupGraph::contract(std::span<const GroupId> groups) {
     if (last != kNone) next_[last] = order[i];
     last = order[i];
   }
+  if (before == kNone) first_ = order.front();
   next_[last] = after;
   if (after != kNone) previous_[after] = last;
 

@@ -63,6 +63,7 @@ class GroupGraph {
   LargeVector<GroupId> group_of_;
   LargeVector<ShortList<NodeId, 4>> members_;
   LargeVector<GroupId> next_, previous_;
+  GroupId first_ = kNone;
   LargeVector<std::uint32_t> place_;
   std::vector<std::uint32_t> claimed_by_;     // as FusionGroup::claimed_by; that of the latest claimed part
   LargeVector<std::uint32_t> recomputed_by_;  // how many groups compute a node beside its own

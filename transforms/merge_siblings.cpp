@@ -9,9 +9,9 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kPhase = 4;
-constexpr std::ptrdiff_t kMostReaders = 8;     // of a value: those further back are no siblings
-constexpr std::size_t kMostOpen = 4;           // groups that may take more in, at a time
-constexpr std::int64_t kSmallBytes = 8 << 20;  // what takes about as long as a launch
+constexpr std::ptrdiff_t kMostReaders = 8, kMostReadersInHaste = 2;  // of a value: those further back are no siblings
+constexpr std::size_t kMostOpen = 4;                                 // groups that may take more in, at a time
+constexpr std::int64_t kSmallBytes = 8 << 20;                        // what takes about as long as a launch
 
 class SiblingMerger {
  public:
@@ -39,7 +39,8 @@ class SiblingMerger {
         const auto users = groups_.uses().of(v);
         if (users.size() < 2) continue;
         auto at = std::ranges::lower_bound(users, n);
-        for (std::ptrdiff_t i = 0; i < kMostReaders && at != users.begin(); ++i) merge_with(*--at, n, g);
+        const std::ptrdiff_t most = trial_.in_haste() ? kMostReadersInHaste : kMostReaders;
+        for (std::ptrdiff_t i = 0; i < most && at != users.begin(); ++i) merge_with(*--at, n, g);
       }
     }
   }
@@ -55,6 +56,8 @@ class SiblingMerger {
   }
 
   void put_beside(GroupId g, std::vector<GroupId>& taking) {
+    // Where there is haste, what is no doubt a product is not even looked at.
+    if (trial_.in_haste() && plan_.groups[g].pattern == OpPattern::kOutEwiseFusable) return;
     if (!may_wait(g)) return;
     for (GroupId& other : taking) {
       if (reads(g, other)) continue;

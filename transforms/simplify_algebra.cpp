@@ -8,6 +8,7 @@
 #include "ir/expr.h"
 #include "ir/formula.h"
 #include "ir/hash.h"
+#include "ir/large_vector.h"
 #include "transforms/remove_dead.h"
 #include "transforms/rule_matcher.h"
 
@@ -30,31 +31,42 @@ struct KeyHash {
 // count, each at the first free place from that of its hash on.
 class ComputedNodes {
  public:
-  explicit ComputedNodes(const Graph& graph)
-      : graph_(graph), slots_(std::bit_ceil(2 * graph.nodes.size() + 1), kNone) {}
+  explicit ComputedNodes(const Graph& graph) : graph_(graph), slots_(std::bit_ceil(2 * graph.nodes.size() + 1)) {}
 
   // A node added before that computes the same, else `n`, which is added.
   NodeId find_or_add(NodeId n) {
     const Node& node = graph_.nodes[n];
-    std::size_t at = hash_of(node) & (slots_.size() - 1);
-    while (slots_[at] != kNone && !same(graph_.nodes[slots_[at]], node)) at = (at + 1) & (slots_.size() - 1);
-    if (slots_[at] == kNone) slots_[at] = n;
-    return slots_[at];
+    const std::uint64_t hash = hash_of(node);
+    const auto tag = static_cast<std::uint32_t>(hash >> 32);
+    std::size_t at = hash & (slots_.size() - 1);
+    while (slots_[at].node != kNone && !(slots_[at].tag == tag && same(graph_.nodes[slots_[at].node], node)))
+      at = (at + 1) & (slots_.size() - 1);
+    if (slots_[at].node == kNone) slots_[at] = {n, tag};
+    return slots_[at].node;
   }
 
  private:
-  std::size_t hash_of(const Node& node) const {
-    std::size_t h = hash_mix(node.attributes, reinterpret_cast<std::uintptr_t>(node.op));
-    for (const ValueId v : node.inputs) h = hash_mix(h, v);
-    return h * 0x9e3779b97f4a7c15ull >> 16;
+  // Nodes that look at nodes behind them, as towers and chains do, differ by little: all bits are spread over all.
+  static std::uint64_t hash_of(const Node& node) {
+    std::uint64_t h = node.attributes ^ reinterpret_cast<std::uintptr_t>(node.op);
+    for (const ValueId v : node.inputs) {
+      h = (h ^ v) * 0xff51afd7ed558ccdull;
+      h ^= h >> 32;
+    }
+    h *= 0xc4ceb9fe1a85ec53ull;
+    return h ^ h >> 29;
   }
   bool same(const Node& a, const Node& b) const {
     return a.op == b.op && a.attributes == b.attributes && a.inputs == b.inputs &&
            graph_.value(a.first_output).type == graph_.value(b.first_output).type;
   }
 
+  struct Slot {
+    NodeId node = kNone;
+    std::uint32_t tag = 0;  // of the node's hash: others are told apart without a look at them
+  };
   const Graph& graph_;
-  std::vector<NodeId> slots_;
+  LargeVector<Slot> slots_;
 };
 
 // Works in place: what goes stays as a node that nobody reads, until remove_dead takes it away.
