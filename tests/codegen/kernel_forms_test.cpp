@@ -11,6 +11,7 @@
 #include "analysis/lower.h"
 #include "codegen/schedules/schedules.h"
 #include "ir/read.h"
+#include "support/short_model.h"
 
 using namespace fusec;
 
@@ -78,6 +79,58 @@ TEST_CASE("the form of a kernel, and why it is no better one") {
   CHECK(form_text(x + R"(, {"name": "v", "dtype": "float32", "shape": [1, 64]})",
                   R"({"name": "y", "op": "linear", "inputs": ["x", "v"]})",
                   "y") == "rows: a factor has no output axis of its own: a product of a matrix and a vector");
+}
+
+TEST_CASE("several products, whole rows, and what keeps them apart") {
+  const auto form_of_all = [](const std::string& inputs, const std::string& nodes, const std::string& output) {
+    const Graph graph = test::short_model(inputs, nodes, output);
+    std::vector<NodeId> all;
+    for (NodeId n = 0; n < graph.nodes.size(); ++n) all.push_back(n);
+    return kernels_of(graph, all, graph.outputs);
+  };
+  const std::string inputs = "x float16 70,48; a float16 40,48; b float16 40,48; w float16 80,48; r float16 70,40";
+  SUBCASE("one loop in which what two share is one factor") {
+    const auto kernels = form_of_all(inputs, "p = linear x a; q = linear x b; s = silu p; h = mul s q", "h");
+    REQUIRE(kernels.size() == 1);
+    const FormOfKernel form = form_of(kernels[0]);
+    REQUIRE(form.form == KernelForm::kTensorCoreProduct);
+    REQUIRE(form.product->loops.size() == 1);
+    CHECK(form.product->loops[0].left.size() == 1);
+    CHECK(form.product->loops[0].right.size() == 2);
+    CHECK(form.product->loops[0].terms.size() == 2);
+  }
+  SUBCASE("halves of one") {
+    const auto kernels =
+        form_of_all(inputs, "p = linear x w; c = chunk p {\"chunks\": 2, \"dim\": 1}; h = mul c.0 c.1", "h");
+    REQUIRE(kernels.size() == 1);
+    CHECK(term_count(*form_of(kernels[0]).product) == 2);
+  }
+  SUBCASE("a factor in 16 bits beside one in 32 is another kernel") {
+    const auto kernels =
+        form_of_all("x float16 70,48; a float16 40,48; y float32 70,48; b float32 40,48",
+                    "p = linear x a; c = cast p {\"dtype\": \"float32\"}; q = linear y b; h = add c q", "h");
+    CHECK(kernels.size() == 2);
+  }
+  SUBCASE("whole rows") {
+    const auto kernels = form_of_all(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y");
+    REQUIRE(kernels.size() == 1);
+    const FormOfKernel form = form_of(kernels[0]);
+    REQUIRE(form.form == KernelForm::kRowProduct);
+    CHECK(form.row_product->columns == 40);
+    CHECK(form.row_product->twins.size() == 1);
+    CHECK(schedule(kernels[0],
+                   test::short_model(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y"), Target{},
+                   {})
+              .at(0)
+              .schedule == "row_product_mma");
+  }
+  SUBCASE("many rows under long sums: reading the matrix more often is dearer than storing the rows") {
+    const auto kernels =
+        form_of_all("x float16 16384,4096; a float16 1024,4096", "p = linear x a; y = softmax p {\"dim\": 1}", "y");
+    REQUIRE(kernels.size() == 2);
+    CHECK(form_of(kernels[0]).form == KernelForm::kTensorCoreProduct);
+    CHECK(form_of(kernels[1]).form == KernelForm::kRows);
+  }
 }
 
 TEST_CASE("a convolution in groups is a batch of products") {
