@@ -1,8 +1,10 @@
 #include "transforms/partition_report.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "analysis/value_bytes.h"
+#include "analysis/node_work.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -16,7 +18,12 @@ bool is_view(const Node& node) {
 class Writer {
  public:
   Writer(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context)
-      : graph_(graph), plan_(plan), context_(context), interfaces_(group_interfaces(graph, plan)) {}
+      : graph_(graph),
+        plan_(plan),
+        context_(context),
+        interfaces_(group_interfaces(graph, plan)),
+        work_(graph),
+        bytes_(graph) {}
 
   std::string write() && {
     text_ = "{\"fusec_partition\": 1, \"model\": " + json_string(graph_.name) + ", \"strategy\": \"";
@@ -57,6 +64,23 @@ class Writer {
     if (group.claimed_by != kNone && !plan_.claims[group.claimed_by].bound_constants.empty())
       write_values(", \"bound_constants\"", plan_.claims[group.claimed_by].bound_constants);
     text_ += "}";
+  }
+
+  // Operations of its nodes, and bytes between it and memory: each value that it takes or gives once.
+  void write_work(GroupId g) {
+    const FusionGroup& group = plan_.groups[g];
+    std::int64_t flops = 0, bytes = 0;
+    for (const NodeId n : group.nodes) flops = added(flops, work_.flops(n));
+    if (!is_only_views(graph_, group)) {
+      for (const ValueId v : interfaces_[g].inputs) bytes = added(bytes, bytes_.of(v));
+      for (const ValueId v : interfaces_[g].outputs) bytes = added(bytes, bytes_.of(v));
+    }
+    text_ += ", \"flops\": " + std::to_string(flops) + ", \"bytes\": " + std::to_string(bytes);
+  }
+
+  static std::int64_t added(std::int64_t a, std::int64_t b) {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+    return a > kMost - b ? kMost : a + b;
   }
 
   // What the pattern says of the group: its attributes, and which nodes its named parts are.
@@ -127,6 +151,8 @@ class Writer {
   const FusionPlan& plan_;
   const PartitionReportContext& context_;
   const std::vector<GroupInterface> interfaces_;
+  WorkOfNodes work_;
+  ValueBytes bytes_;
   std::string text_;
   bool first_ = true;
 };
