@@ -63,6 +63,7 @@ class Writer {
     write_values(", \"outputs\"", interfaces_[g].outputs);
     if (group.claimed_by != kNone && !plan_.claims[group.claimed_by].bound_constants.empty())
       write_values(", \"bound_constants\"", plan_.claims[group.claimed_by].bound_constants);
+    write_work(g);
     text_ += "}";
   }
 

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <queue>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
@@ -20,7 +22,8 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kFarthestSearch = 10000;  // nodes looked at for a circle; beyond, a claim is not worth it
+constexpr std::int64_t kMostNodesTried = 60'000;  // nodes that may be lowered to see what they become
+constexpr std::size_t kFarthestSearch = 10000;    // nodes looked at for a circle; beyond, a claim is not worth it
 
 bool claims_nodes(const FusionPattern& pattern) {
   return pattern.becomes != Becomes::kRewrite;
@@ -79,7 +82,10 @@ Signature signature_of(const Graph& graph, const std::vector<NodeId>& nodes, con
 
 class Claiming {
  public:
-  explicit Claiming(const Graph& graph) : graph_(graph), searched_(graph), claim_of_(graph.nodes.size(), kNone) {}
+  explicit Claiming(const Graph& graph)
+      : graph_(graph), searched_(graph), claim_of_(graph.nodes.size(), kNone), open_end_(graph.nodes.size()) {
+    std::iota(open_end_.begin(), open_end_.end(), NodeId{0});
+  }
 
   void run(const FusionPattern& pattern, const std::vector<NodeId>& roots) {
     for (auto it = roots.rbegin(); it != roots.rend(); ++it) {
@@ -96,6 +102,8 @@ class Claiming {
       searched_.taken[n] = true;
       claim_of_[n] = number;
     }
+    for (NodeId n = no_way_back_behind(claim.nodes.front()); n < claim.nodes.back(); n = no_way_back_behind(n))
+      open_end_[n] = n + 1;
   }
 
   // "" where the match may be claimed.
@@ -108,6 +116,7 @@ class Claiming {
     }
     if (match.pattern->becomes == Becomes::kLibrary || match.pattern->several_kernels) return "";
     const Lowered lowered = lowered_of(match.nodes, outputs);
+    if (lowered.kernels == 0) return "whether its nodes are one kernel was not tried: too many ever new matches before";
     if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);
     // A product stays one.
     for (const NodeId n : match.nodes) {
@@ -133,6 +142,8 @@ class Claiming {
   Lowered lowered_of(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
     const auto [it, fresh] = lowered_.try_emplace(signature_of(graph_, nodes, outputs));
     if (!fresh) return it->second;
+    budget_ -= static_cast<std::int64_t>(nodes.size());
+    if (budget_ < 0) return it->second = {.kernels = 0};
     for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs)) {
       if (unit.kind == LoweredUnit::Kind::kAlias) continue;
       ++it->second.kernels;
@@ -142,14 +153,24 @@ class Claiming {
     return it->second;
   }
 
+  // The first node from n on behind which nothing leads back: ways go forward, and inside of a claim back to its first
+  // node at most, so it is the first that no claim spans together with the next.
+  NodeId no_way_back_behind(NodeId n) {
+    NodeId end = n;
+    while (open_end_[end] != end) end = open_end_[end];
+    while (open_end_[n] != end) n = std::exchange(open_end_[n], end);
+    return end;
+  }
+
   // Does a way lead out of the match and back into it? Only values that escape can begin one. Claims made before are
   // one place each: who enters leaves by all their values.
-  std::string circle_through(const PatternMatch& match) const {
+  std::string circle_through(const PatternMatch& match) {
     std::unordered_set<NodeId> seen;
     std::vector<NodeId> queue;
     const auto inside = [&](NodeId n) { return std::ranges::binary_search(match.nodes, n); };
+    const NodeId last = no_way_back_behind(match.root);
     const auto enter = [&](NodeId n) {
-      if (seen.contains(n)) return;
+      if (n > last || seen.contains(n)) return;
       const std::span<const NodeId> together =
           claim_of_[n] == kNone ? std::span<const NodeId>(&n, 1) : std::span<const NodeId>(claims_[claim_of_[n]].nodes);
       for (const NodeId m : together) {
@@ -223,8 +244,10 @@ class Claiming {
   const Graph& graph_;
   SearchedGraph searched_;
   std::vector<std::uint32_t> claim_of_;  // by node
+  std::vector<NodeId> open_end_;         // by node: itself, or a later one if a claim spans it and the next
   std::vector<PatternClaim> claims_;
   std::unordered_map<Signature, Lowered, SignatureHash> lowered_;
+  std::int64_t budget_ = kMostNodesTried;
 };
 
 // The nodes in an order in which each claim's stand side by side: of what is ready, always what ended first before.

@@ -109,7 +109,8 @@ bool quantized(const Asked& a) {
     if (producer == kNone) return false;
     const Node& node = a.graph().nodes[producer];
     if (node.op->family == "quantized") return true;
-    if ((!node.op->view && node.op->name != "cast") || node.inputs.empty()) return false;
+    const bool is_same = node.op->view || node.op->name == "cast" || means_op("piece", *node.op);
+    if (!is_same || node.inputs.empty() || node.inputs[0] == kNone) return false;
     v = node.inputs[0];
   }
   return false;

@@ -16,7 +16,8 @@ namespace fusec {
 namespace {
 
 constexpr int kMostSteps = 20000;
-constexpr int kLongestThrough = 8;  // transparent nodes in a row
+constexpr std::size_t kMostBegins = 4;  // where a chain may begin: the nearest are tried
+constexpr int kLongestThrough = 8;      // transparent nodes in a row
 
 // Attributes that name dimensions, counted from the end where negative.
 bool names_dims(std::string_view attribute) {
@@ -206,7 +207,7 @@ class Matcher {
       for (const ValueId operand : graph_.nodes[chain[at]].inputs) {
         const NodeId producer = operand == kNone ? kNone : graph_.value(operand).producer;
         if (producer == kNone || std::ranges::find(chain, producer) != chain.end()) continue;
-        if (begins_with(term, *graph_.nodes[producer].op)) begins.push_back(operand);
+        if (begins.size() < kMostBegins && begins_with(term, *graph_.nodes[producer].op)) begins.push_back(operand);
         if (chain.size() < kLongestChain && is_free(producer) && is_chain_node(graph_.nodes[producer]))
           chain.push_back(producer);
       }

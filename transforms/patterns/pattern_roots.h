@@ -24,7 +24,7 @@ bool means_op(std::string_view word, const OpDef& op);
 // what is broadcast), or it only reshapes.
 bool is_chain_node(const Node& node);
 
-inline constexpr int kLongestChain = 48;  // nodes from a chain's end back to where it begins
+inline constexpr int kLongestChain = 32;  // nodes from a chain's end back to where it begins
 
 class PatternRoots {
  public:
