@@ -3,7 +3,7 @@
 //
 //   linear [M, K] x [N, K]     2 M N K      a multiplication and an addition for every k
 //   silu [M, N]                3 M N        the sigmoid counts two, the multiplication one
-//   reshape, cast              0            moving and converting are no operations
+//   reshape, cast, sort        0            moving, converting and comparing are no operations
 #pragma once
 
 #include <cstdint>

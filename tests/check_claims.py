@@ -207,7 +207,7 @@ class Model:
             g, u = self.halves(self.input(lead + [2 * f]), lead, f)
         self.claims = "fusec."
         h = self.pick(self.swiglu, self.geglu, self.reglu, self.glu)(g, u)
-        if self.nodes[-1]["op"] in ("swiglu", "geglu", "reglu") and len(self.nodes) < 3:
+        if self.nodes[-1]["op"] in ("swiglu", "geglu", "reglu"):
             self.claims = ""  # an op by itself is a group as it is
         return [h]
 

@@ -19,8 +19,8 @@ TEST_CASE("partition report: swiglu") {
   CHECK(partition_report(g.graph, plan, {.arch = "sm_80"}) ==
         R"({"fusec_partition": 1, "model": "swiglu \"mlp\"", "strategy": "tvm", "arch": "sm_80",
  "groups": [
-  {"name": "custom_opaque", "nodes": ["n1"], "duplicated": [], "pattern": "opaque", "anchor": null, "claimed_by": null, "codegen": "fusec", "launches": 1, "inputs": ["x"], "outputs": ["n1"]},
-  {"name": "fused_custom_out_ewise_fusable_custom_elemwise_custom_elemwise", "nodes": ["n0", "n2", "n3"], "duplicated": [], "pattern": "out_ewise_fusable", "anchor": "n0", "claimed_by": null, "codegen": "fusec", "launches": 1, "inputs": ["x", "n1"], "outputs": ["n3"]}
+  {"name": "custom_opaque", "nodes": ["n1"], "duplicated": [], "pattern": "opaque", "anchor": null, "claimed_by": null, "codegen": "fusec", "launches": 1, "inputs": ["x"], "outputs": ["n1"], "flops": 0, "bytes": 32},
+  {"name": "fused_custom_out_ewise_fusable_custom_elemwise_custom_elemwise", "nodes": ["n0", "n2", "n3"], "duplicated": [], "pattern": "out_ewise_fusable", "anchor": "n0", "claimed_by": null, "codegen": "fusec", "launches": 1, "inputs": ["x", "n1"], "outputs": ["n3"], "flops": 0, "bytes": 48}
  ],
  "dropped": [], "folded": [], "prepared": [], "kernels": 2, "launches": 2,
  "global_bytes": {"read": 48, "written": 32, "unfused_read": 80, "unfused_written": 64}}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -319,11 +320,17 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
 
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
                                     const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes) {
-  constexpr std::size_t kNear = 2;
+  constexpr std::size_t kNear = 2, kMostPartial = 3;
   std::unordered_set<NodeId> claimed;
   for (const PatternClaim& claim : claims) claimed.insert(claim.nodes.begin(), claim.nodes.end());
   Claiming claiming(graph);
-  std::vector<std::pair<std::size_t, NotClaimed>> found;  // with the node's place in the list
+  struct Found {
+    std::size_t place;  // of the node in the list
+    bool whole;         // all its nodes were there
+    std::size_t count;
+    NotClaimed miss;
+  };
+  std::vector<Found> found;
   // Each pattern finds the graph as it found it: with the nodes taken that earlier ones have claimed.
   for (const auto& pattern : patterns) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -332,14 +339,21 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
       const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, nodes[i], &miss);
       std::string why = !match ? miss.why : claims_nodes(*pattern) ? claiming.why_not(*match) : "";
       const std::size_t count = match ? match->nodes.size() : miss.nodes_found;
-      if (count >= kNear && !why.empty()) found.push_back({i, {nodes[i], pattern->name, std::move(why)}});
+      if (count >= kNear && !why.empty())
+        found.push_back({i, match || miss.whole, count, {nodes[i], pattern->name, std::move(why)}});
     }
     for (const PatternClaim& claim : claims)
       if (claim.pattern == pattern->name) claiming.take_back(claim);
   }
-  std::ranges::stable_sort(found, {}, &std::pair<std::size_t, NotClaimed>::first);
+  // Of each node those that only a condition keeps away, or else the few that came nearest.
+  std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
+    return std::tuple(a.place, !a.whole, b.count) < std::tuple(b.place, !b.whole, a.count);
+  });
   std::vector<NotClaimed> result;
-  for (auto& [place, miss] : found) result.push_back(std::move(miss));
+  for (std::size_t i = 0, first = 0; i < found.size(); ++i) {
+    if (found[i].place != found[first].place) first = i;
+    if (found[i].whole || (!found[first].whole && i - first < kMostPartial)) result.push_back(std::move(found[i].miss));
+  }
   return result;
 }
 

@@ -26,7 +26,8 @@ struct NotClaimed {
   NodeId root = kNone;
   std::string pattern, why;
 };
-// Near misses at these nodes: patterns of which at least two nodes were found.
+// Near misses at these nodes: patterns of which at least two nodes were found; of each node those that only a condition
+// keeps away, or else the few that came nearest.
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
                                     const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes);
 

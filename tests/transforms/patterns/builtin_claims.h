@@ -13,13 +13,22 @@
 
 namespace fusec {
 
+// Without those of libraries.
+inline const PatternList& our_patterns() {
+  static const PatternList patterns = [] {
+    std::vector<FusionPattern> ours = builtin_patterns();
+    std::erase_if(ours, [](const FusionPattern& p) { return !p.name.starts_with("fusec."); });
+    return ordered(std::move(ours));
+  }();
+  return patterns;
+}
+
 struct BuiltinClaims {
   CanonicalGraph canonical;
   std::vector<PatternClaim> claims;
 };
 
 inline BuiltinClaims builtin_claims(const std::string& text) {
-  static const PatternList patterns = ordered(builtin_patterns());
   BuiltinClaims result{.canonical = {.graph = parse_graph_text("model \"m\"\n" + text),
                                      .stands_for = {},
                                      .dropped = {},
@@ -27,7 +36,7 @@ inline BuiltinClaims builtin_claims(const std::string& text) {
                                      .heirs = {}},
                        .claims = {}};
   result.canonical.stands_for = as_given(result.canonical.graph);
-  result.claims = claim_patterns(result.canonical, patterns);
+  result.claims = claim_patterns(result.canonical, our_patterns());
   CHECK(first_problem(result.canonical.graph) == "");
   return result;
 }
@@ -48,10 +57,9 @@ inline std::string claimed(const std::string& text) {
 
 // Why there is no claim of the pattern at the node; "" where the graph does not resemble it.
 inline std::string why_not_claimed(const std::string& text, const std::string& pattern, const char* node) {
-  static const PatternList patterns = ordered(builtin_patterns());
   BuiltinClaims found = builtin_claims(text);
   const Graph& graph = found.canonical.graph;
-  for (const NotClaimed& miss : near_misses(graph, patterns, found.claims, {graph.find_node(node)}))
+  for (const NotClaimed& miss : near_misses(graph, our_patterns(), found.claims, {graph.find_node(node)}))
     if (miss.pattern == "fusec." + pattern) return miss.why;
   return "";
 }
