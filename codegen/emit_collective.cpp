@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -11,29 +12,31 @@
 namespace fusec {
 namespace {
 
-std::string_view nccl_dtype(const Node& node, DType dtype) {
+using Constant = CollectiveCall::Constant;
+
+Constant nccl_dtype(const Node& node, DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
-      return "ncclFloat64";
+      return {"ncclFloat64", 8};
     case DType::kFloat32:
-      return "ncclFloat32";
+      return {"ncclFloat32", 7};
     case DType::kFloat16:
-      return "ncclFloat16";
+      return {"ncclFloat16", 6};
     case DType::kBFloat16:
-      return "ncclBfloat16";
+      return {"ncclBfloat16", 9};
     case DType::kInt64:
-      return "ncclInt64";
+      return {"ncclInt64", 4};
     case DType::kInt32:
-      return "ncclInt32";
+      return {"ncclInt32", 2};
     case DType::kInt8:
-      return "ncclInt8";
+      return {"ncclInt8", 0};
     case DType::kUInt64:
-      return "ncclUint64";
+      return {"ncclUint64", 5};
     case DType::kUInt32:
-      return "ncclUint32";
+      return {"ncclUint32", 3};
     case DType::kUInt8:
     case DType::kBool:
-      return "ncclUint8";
+      return {"ncclUint8", 1};
     default:
       throw Error(ErrorKind::kInput,
                   {.what = fmt::format("node \"{}\": NCCL has no collective of this dtype", node.name),
@@ -41,38 +44,63 @@ std::string_view nccl_dtype(const Node& node, DType dtype) {
   }
 }
 
-std::string_view nccl_reduction(const Attributes& attributes) {
+Constant nccl_reduction(const Attributes& attributes) {
   const std::string op = attributes.text("reduce_op", "sum");
-  if (op == "sum") return "ncclSum";
-  if (op == "prod" || op == "product") return "ncclProd";
-  if (op == "max") return "ncclMax";
-  if (op == "min") return "ncclMin";
-  return "ncclAvg";
+  if (op == "sum") return {"ncclSum", 0};
+  if (op == "prod" || op == "product") return {"ncclProd", 1};
+  if (op == "max") return {"ncclMax", 2};
+  if (op == "min") return {"ncclMin", 3};
+  return {"ncclAvg", 4};
 }
 
 }  // namespace
 
-std::string collective_call(const Graph& graph, const LaunchStep& step, const CollectiveOperands& operands) {
+std::vector<std::string> collective_groups(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) {
+    if (node.op->special != Special::kCollective) continue;
+    const std::string group = graph.attributes(node).text("group");
+    if (std::find(names.begin(), names.end(), group) == names.end()) names.push_back(group);
+  }
+  return names;
+}
+
+CollectiveCall collective_of(const Graph& graph, const LaunchStep& step) {
   const Node& node = graph.nodes[step.node];
   const Attributes& attributes = graph.attributes(node);
   const TensorType& input = graph.tensor(step.reads[0]);
   const TensorType& output = graph.tensor(step.writes[0]);
-  const std::string_view dtype = nccl_dtype(node, input.dtype), reduction = nccl_reduction(attributes);
-  const auto& [from, to, communicator, sized] = operands;
-  if (node.op->name == "all_reduce")
-    return fmt::format("  if (ncclAllReduce({}, {}, size_t({}), {}, {}, {}, stream) != ncclSuccess)\n", from, to,
-                       sized(*element_count(input.shape)), dtype, reduction, communicator);
-
+  CollectiveCall call;
+  call.dtype = nccl_dtype(node, input.dtype);
+  const std::vector<std::string> groups = collective_groups(graph);
+  call.communicator = std::find(groups.begin(), groups.end(), attributes.text("group")) - groups.begin();
+  if (node.op->name != "all_gather") call.reduction = nccl_reduction(attributes);
+  if (node.op->name == "all_reduce") {
+    call.function = "ncclAllReduce";
+    call.count = *element_count(input.shape);
+    return call;
+  }
   std::int64_t dim = attributes.integer("dim", 0);
   if (dim < 0) dim += static_cast<std::int64_t>(input.rank());
   const auto split = static_cast<std::size_t>(dim);
-  const IndexExpr outer = *element_count(std::span(input.shape).first(split));
-  const IndexExpr in_slice = *element_count(std::span(input.shape).subspan(split));
-  const IndexExpr out_slice = *element_count(std::span(output.shape).subspan(split));
+  call.slices = *element_count(std::span(input.shape).first(split));
+  call.from_slice = *element_count(std::span(input.shape).subspan(split));
+  call.to_slice = *element_count(std::span(output.shape).subspan(split));
   const bool gather = node.op->name == "all_gather";
-  const int width = bits(input.dtype) / 8;
-  const std::string_view call = gather ? "ncclAllGather" : "ncclReduceScatter";
-  const std::string with = gather ? "" : fmt::format("{}, ", reduction);
+  call.function = gather ? "ncclAllGather" : "ncclReduceScatter";
+  call.count = gather ? call.from_slice : call.to_slice;
+  return call;
+}
+
+std::string collective_call(const Graph& graph, const LaunchStep& step, const CollectiveOperands& operands) {
+  const CollectiveCall call = collective_of(graph, step);
+  const auto& [from, to, communicators, sized] = operands;
+  const std::string communicator = fmt::format("static_cast<ncclComm_t>({}[{}])", communicators, call.communicator);
+  if (call.function == "ncclAllReduce")
+    return fmt::format("  if (ncclAllReduce({}, {}, size_t({}), {}, {}, {}, stream) != ncclSuccess)\n", from, to,
+                       sized(call.count), call.dtype.name, call.reduction.name, communicator);
+  const int width = bits(graph.tensor(step.reads[0]).dtype) / 8;
+  const std::string with = call.reduction.name.empty() ? "" : fmt::format("{}, ", call.reduction.name);
   return fmt::format(
       "  ncclGroupStart();\n"
       "  for (long long slice = 0; slice < {}; ++slice)\n"
@@ -80,8 +108,8 @@ std::string collective_call(const Graph& graph, const LaunchStep& step, const Co
       "{}{}, "
       "stream);\n"
       "  if (ncclGroupEnd() != ncclSuccess)\n",
-      sized(outer), call, from, sized(in_slice * width), to, sized(out_slice * width),
-      sized(gather ? in_slice : out_slice), dtype, with, communicator);
+      sized(call.slices), call.function, from, sized(call.from_slice * width), to, sized(call.to_slice * width),
+      sized(call.count), call.dtype.name, with, communicator);
 }
 
 }  // namespace fusec

@@ -512,12 +512,10 @@ class HostPart {
 
   void enqueue_collective(const LaunchStep& step) {
     const Node& node = graph_.nodes[step.node];
-    const std::vector<std::string> groups = group_names();
-    const auto at = std::find(groups.begin(), groups.end(), graph_.attributes(node).text("group")) - groups.begin();
     out_ += collective_call(graph_, step,
                             {.from = pointer(step.arguments[0], false),
                              .to = pointer(step.arguments[1], true),
-                             .communicator = fmt::format("static_cast<ncclComm_t>(ctx->libraries.nccl_comms[{}])", at),
+                             .communicators = "ctx->libraries.nccl_comms",
                              .sized = [this](const IndexExpr& e) { return sized(e); }});
     line("    return complain(ctx, cudaErrorUnknown, {});",
          quoted("NCCL refused the collective of node " + shown(node.name)));
@@ -525,17 +523,8 @@ class HostPart {
 
   std::string group_names_text() const {
     std::string text;
-    for (const std::string& name : group_names()) text += (text.empty() ? "" : ", ") + name;
+    for (const std::string& name : collective_groups(graph_)) text += (text.empty() ? "" : ", ") + name;
     return text;
-  }
-  std::vector<std::string> group_names() const {
-    std::vector<std::string> names;
-    for (const Node& node : graph_.nodes) {
-      if (node.op->special != Special::kCollective) continue;
-      const std::string group = graph_.attributes(node).text("group");
-      if (std::find(names.begin(), names.end(), group) == names.end()) names.push_back(group);
-    }
-    return names;
   }
 
   std::string pointer(const Argument& argument, bool written) const {

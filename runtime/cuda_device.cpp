@@ -137,11 +137,6 @@ class Device {
         symbols_(solve_symbols(graph, tensors)),
         resolved_(resolve_steps(plan, symbols_)) {
     require_kernels_only(graph, plan);
-    for (const LaunchStep& step : plan.steps)
-      if (step.kind == LaunchStep::Kind::kMatrixCall)
-        throw Error(ErrorKind::kInput, {.what = "the product of \"" + graph.value(step.matrix->d.value).name + "\"",
-                                        .found = "a call of cuBLASLt, which fusec-run does not load",
-                                        .hint = "--gemm=builtin, or link the emitted file with cuBLASLt"});
     load_kernels(modules, unit_of);
     for (std::uint32_t i = 0; i < graph.inputs.size(); ++i)
       upload(BufferRef::Kind::kInput, i, tensors.at(graph.value(graph.inputs[i]).name));

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ir/error.h"
+#include "runtime/collective.h"
 
 namespace fusec {
 namespace {
@@ -30,6 +31,9 @@ std::string describe(const DeviceCall& call) {
       break;
     case DeviceCall::Kind::kExternal:
       text = fmt::format("{} with extents {}", call.name, fmt::join(call.extents, ","));
+      break;
+    case DeviceCall::Kind::kCollective:
+      text = fmt::format("{} of count, dtype, reduction and communicator {}", call.name, fmt::join(call.extents, ","));
       break;
     case DeviceCall::Kind::kProduct:
       return to_string(*call.product);
@@ -104,8 +108,13 @@ std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan
         calls.push_back(std::move(call));
         continue;
       }
-      case LaunchStep::Kind::kCollective:
-        throw Error(ErrorKind::kInput, "node \"" + graph.nodes[step.step->node].name + "\" is a collective");
+      case LaunchStep::Kind::kCollective: {
+        std::vector<std::uint64_t> addresses;
+        for (const ResolvedArgument& a : step.arguments)
+          addresses.push_back(base(a.buffer, a.index) + static_cast<std::uint64_t>(a.offset));
+        calls.push_back(collective_in_numbers(graph, *step.step, symbols, addresses));
+        continue;
+      }
     }
     for (const ResolvedArgument& a : step.arguments) {
       if (!a.is_size)

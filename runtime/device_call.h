@@ -16,16 +16,16 @@
 namespace fusec {
 
 struct DeviceCall {
-  enum class Kind : std::uint8_t { kKernel, kCopy, kExternal, kProduct };
+  enum class Kind : std::uint8_t { kKernel, kCopy, kExternal, kProduct, kCollective };
   Kind kind = Kind::kKernel;
-  std::string name;  // kKernel: of the kernel; kExternal: of the launcher
+  std::string name;  // kKernel: of the kernel; kExternal: of the launcher; kCollective: of NCCL's function
   std::array<std::int64_t, 3> grid{}, block{};
   std::int64_t dynamic_shared = 0;
   // kKernel: the bytes of each parameter. kCopy: the addresses of target and source. kExternal: the addresses of
-  // inputs, then outputs.
+  // inputs, then outputs. kCollective: source and target of each call, for groups of calls one after the other.
   std::vector<std::vector<std::byte>> arguments;
-  std::int64_t bytes = 0;                               // kCopy
-  std::vector<std::int64_t> extents;                    // kExternal
+  std::int64_t bytes = 0;             // kCopy
+  std::vector<std::int64_t> extents;  // kExternal; kCollective: count, dtype, reduction, which communicator
   std::optional<MatrixProduct> product = std::nullopt;  // kProduct: all there is
 
   friend bool operator==(const DeviceCall&, const DeviceCall&) = default;
@@ -37,7 +37,7 @@ std::uint64_t address_of(const std::vector<std::byte>& bytes);
 // The name of the function that launches an external node.
 std::string launcher_symbol(const Graph& graph, const Node& node);
 
-// What the plan enqueues, buffers where `base` says that they begin. Collectives throw Error(kInput).
+// What the plan enqueues, buffers where `base` says that they begin.
 std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan, const ResolvedPlan& resolved,
                                       const std::vector<std::int64_t>& symbols,
                                       const std::function<std::uint64_t(BufferRef::Kind, std::uint32_t index)>& base);

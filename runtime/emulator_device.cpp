@@ -23,7 +23,7 @@ class Device {
          const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, emulator::Options options)
       : graph_(graph), plan_(plan), unit_of_(unit_of), options_(options), modules_(modules) {
     symbols_ = solve_symbols(graph, tensors);
-    require_kernels_only(graph, plan);
+    require_executable(graph, plan);
     resolved_ = resolve_steps(plan, symbols_);
     for (std::uint32_t i = 0; i < graph.inputs.size(); ++i)
       add(BufferRef::Kind::kInput, i, graph.inputs[i], tensors.at(graph.value(graph.inputs[i]).name), true,
@@ -57,6 +57,8 @@ class Device {
         copy(step, calls[i]);
       else if (step.kind == LaunchStep::Kind::kMatrixCall)
         multiply(step, *calls[i].product, result.findings);
+      else if (step.kind == LaunchStep::Kind::kCollective)
+        collect(step, calls[i], result.findings);
       else
         result.profiles.push_back(launch(step, calls[i]));
     }
@@ -174,25 +176,41 @@ class Device {
     memory_.mark_written(to.id, static_cast<std::size_t>(to.offset), bytes);
   }
 
-  // In the library's place.
+  // Bytes that a library's call reads or writes, at an address in a buffer of one of its arguments.
+  std::span<std::byte> bytes_at(const ResolvedStep& step, std::uint64_t address, std::int64_t count, bool written,
+                                std::vector<std::string>& findings) {
+    const auto size = static_cast<std::size_t>(count);
+    for (const ResolvedArgument& a : step.arguments) {
+      const Place place = place_of(a, address_bytes(address));
+      const std::span<std::byte> bytes = memory_.buffer(place.id).bytes;
+      const auto offset = static_cast<std::size_t>(place.offset);
+      if (place.offset < 0 || offset + size > bytes.size()) continue;
+      const auto byte = written ? std::nullopt : memory_.first_unwritten(place.id, offset);
+      if (byte && *byte < offset + size)
+        findings.push_back(fmt::format("a library reads byte {} of \"{}\", which nobody has written", *byte,
+                                       memory_.buffer(place.id).name));
+      if (written) memory_.mark_written(place.id, offset, size);
+      return bytes.subspan(offset, size);
+    }
+    throw InternalError("a call of a library is out of bounds");
+  }
+
+  // In cuBLASLt's place.
   void multiply(const ResolvedStep& step, const MatrixProduct& product, std::vector<std::string>& findings) {
-    const auto bytes_at = [&](std::uint64_t address, std::int64_t count, bool written) -> std::span<std::byte> {
-      const auto size = static_cast<std::size_t>(count);
-      for (const ResolvedArgument& a : step.arguments) {
-        const Place place = place_of(a, address_bytes(address));
-        const std::span<std::byte> bytes = memory_.buffer(place.id).bytes;
-        const auto offset = static_cast<std::size_t>(place.offset);
-        if (place.offset < 0 || offset + size > bytes.size()) continue;
-        const auto byte = written ? std::nullopt : memory_.first_unwritten(place.id, offset);
-        if (byte && *byte < offset + size)
-          findings.push_back(fmt::format("a product reads byte {} of \"{}\", which nobody has written", *byte,
-                                         memory_.buffer(place.id).name));
-        if (written) memory_.mark_written(place.id, offset, size);
-        return bytes.subspan(offset, size);
-      }
-      throw InternalError("a product of the launch plan is out of bounds: " + to_string(product));
-    };
-    fusec::multiply(product, bytes_at);
+    fusec::multiply(product, [&](std::uint64_t address, std::int64_t count, bool written) {
+      return bytes_at(step, address, count, written, findings);
+    });
+  }
+
+  // In NCCL's place, in a group of one: each keeps its own.
+  void collect(const ResolvedStep& step, const DeviceCall& call, std::vector<std::string>& findings) {
+    if (call.arguments.empty()) return;
+    const std::int64_t bytes = call.extents.at(0) * (bits(graph_.tensor(step.step->reads[0]).dtype) / 8);
+    for (std::size_t i = 0; i < call.arguments.size(); i += 2) {
+      const auto from = bytes_at(step, address_of(call.arguments[i]), bytes, false, findings);
+      const auto to = bytes_at(step, address_of(call.arguments[i + 1]), bytes, true, findings);
+      std::memmove(to.data(), from.data(), from.size());
+    }
   }
 
   KernelProfile launch(const ResolvedStep& step, const DeviceCall& call) {

@@ -7,10 +7,29 @@
 namespace fusec {
 
 void require_kernels_only(const Graph& graph, const LaunchPlan& plan) {
-  for (const LaunchStep& step : plan.steps)
-    if (step.kind == LaunchStep::Kind::kExternal || step.kind == LaunchStep::Kind::kCollective)
+  require_executable(graph, plan);
+  for (const LaunchStep& step : plan.steps) {
+    if (step.kind == LaunchStep::Kind::kCollective)
+      throw Error(ErrorKind::kInput,
+                  "node \"" + graph.nodes[step.node].name + "\" is a call of NCCL, which fusec-run does not load");
+    if (step.kind == LaunchStep::Kind::kMatrixCall)
+      throw Error(ErrorKind::kInput, {.what = "the product of \"" + graph.value(step.matrix->d.value).name + "\"",
+                                      .found = "a call of cuBLASLt, which fusec-run does not load",
+                                      .hint = "--gemm=builtin, or link the emitted file with cuBLASLt"});
+  }
+}
+
+void require_executable(const Graph& graph, const LaunchPlan& plan) {
+  for (const LaunchStep& step : plan.steps) {
+    if (step.kind == LaunchStep::Kind::kExternal)
       throw Error(ErrorKind::kInput, "node \"" + graph.nodes[step.node].name +
-                                         "\" is a call of a library or launcher, which fusec-run does not have");
+                                         "\" is a call of a launcher, which fusec-run does not have");
+    if (step.kind == LaunchStep::Kind::kCollective &&
+        graph.tensor(step.reads[0]).shape != graph.tensor(step.writes[0]).shape)
+      throw Error(ErrorKind::kInput, {.what = "node \"" + graph.nodes[step.node].name + "\"",
+                                      .found = "a collective of several devices",
+                                      .expected = "one whose group may be a single device"});
+  }
 }
 
 ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols) {

@@ -42,7 +42,11 @@ struct ResolvedPlan {
 // Throws Error(kInput) where sizes that must agree do not.
 ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols);
 
-// Throws Error(kInput) where a step calls what fusec-run does not have: a collective, an external launcher.
+// Throws Error(kInput) where a step is what fusec-run cannot execute on the CPU: an external launcher, a collective
+// whose result lies otherwise than its operand, as in no group of one.
+void require_executable(const Graph& graph, const LaunchPlan& plan);
+
+// The same for any call of a library.
 void require_kernels_only(const Graph& graph, const LaunchPlan& plan);
 
 }  // namespace fusec

@@ -13,7 +13,7 @@ namespace fusec {
 
 // The node's results. `symbols` are the values of the graph's symbols; `tensor_of` gives the operands that are tensors
 // (numbers and dimensions it is not asked for). Not for tuples and their items, which compute nothing. Throws
-// Error(kInput) for what no host can do: launchers from outside, collectives.
+// Error(kInput) for what no host can do: launchers from outside, collectives of several devices.
 std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, const std::vector<std::int64_t>& symbols,
                                       const std::function<const HostTensor&(ValueId)>& tensor_of);
 

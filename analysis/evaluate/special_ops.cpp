@@ -195,6 +195,15 @@ void index_put(const Attributes& attributes, std::span<const HostTensor* const> 
   });
 }
 
+// In a group of one, whatever is reduced or gathered is the member's own tensor.
+void collect_alone(const OpDef& op, const HostTensor& x, HostTensor& result) {
+  if (x.shape != result.shape)
+    throw Error(ErrorKind::kInput, Error::Parts{.what = "a collective of several devices cannot be evaluated",
+                                                .found = op.name + " whose result is of another shape than its operand",
+                                                .expected = "a group of one"});
+  result.bytes = x.bytes;
+}
+
 }  // namespace
 
 void evaluate_special(const OpDef& op, const Attributes& attributes, std::span<const HostTensor* const> operands,
@@ -205,9 +214,11 @@ void evaluate_special(const OpDef& op, const Attributes& attributes, std::span<c
   if (op.name == "topk") return sort_lines(attributes, *operands[0], results, attributes.flag("largest", true));
   if (op.name == "scatter") return scatter(attributes, *operands[0], *operands[1], *operands[2], results[0]);
   if (op.name == "index_put") return index_put(attributes, operands, results[0]);
-  throw Error(ErrorKind::kInput, Error::Parts{.what = "the reference device cannot evaluate this op",
-                                              .found = op.name,
-                                              .expected = "an op with a formula, a scan, a sort or a scatter"});
+  if (op.special == Special::kCollective) return collect_alone(op, *operands[0], results[0]);
+  throw Error(ErrorKind::kInput,
+              Error::Parts{.what = "the reference device cannot evaluate this op",
+                           .found = op.name,
+                           .expected = "an op with a formula, a scan, a sort, a scatter or a collective"});
 }
 
 }  // namespace fusec

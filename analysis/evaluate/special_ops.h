@@ -12,8 +12,8 @@
 namespace fusec {
 
 // The results of one node, each already of its dtype and shape (`results` come in zeroed). Operands that are absent are
-// null; numbers are 0-d tensors. Throws Error(kInput) for ops that the host cannot do (collectives, external
-// launchers).
+// null; numbers are 0-d tensors. Collectives are those of a group of one. Throws Error(kInput) for ops that the host
+// cannot do (collectives of several devices, external launchers).
 void evaluate_special(const OpDef& op, const Attributes& attributes, std::span<const HostTensor* const> operands,
                       std::span<HostTensor> results);
 

@@ -79,9 +79,6 @@ std::string host_source(const std::string& out_cu, const Graph& graph, const Lau
   for (const KernelSource& kernel : plan.kernels) text += "void " + kernel.name + "() {}\n";
   std::set<std::string> launchers;
   for (const LaunchStep& step : plan.steps) {
-    if (step.kind == LaunchStep::Kind::kCollective)
-      throw Error(ErrorKind::kInput,
-                  "node \"" + graph.nodes[step.node].name + "\" is a collective: no NCCL to compile");
     if (step.kind == LaunchStep::Kind::kExternal) launchers.insert(launcher_symbol(graph, graph.nodes[step.node]));
   }
   for (const std::string& launcher : launchers)

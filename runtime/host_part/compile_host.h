@@ -27,7 +27,7 @@ class SharedLibrary {
 
 // `out_cu` is the whole emitted file. Its kernels become empty functions, the launchers of its custom ops functions
 // that record. `compiler` is a program that takes GCC's options; "" takes $CXX, else c++, g++ or clang++. Throws
-// Error(kEnvironment) with the compiler's words where it refuses the file, Error(kInput) for a model with collectives.
+// Error(kEnvironment) with the compiler's words where it refuses the file.
 std::unique_ptr<SharedLibrary> compile_host(const std::string& out_cu, const Graph& graph, const LaunchPlan& plan,
                                             const std::string& compiler);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 
+#include "codegen/emit_collective.h"
 #include "ir/error.h"
 #include "runtime/host_part/stand_in/recorded_runtime.h"
 
@@ -75,6 +76,7 @@ struct Libraries {
 // What the stand-in's functions call. Nothing may throw through the host part: what is wrong is kept in `fault`.
 struct HostRecorder {
   HostRecorder(const Graph& graph, const LaunchPlan& launch_plan, const SharedLibrary& library) : plan(launch_plan) {
+    for (std::size_t i = 0; i < collective_groups(graph).size(); ++i) communicators.push_back(pointer(i + 1));
     for (const KernelSource& kernel : plan.kernels) kernels[library.symbol(kernel.name)] = &kernel;
     for (const LaunchStep& step : plan.steps)
       if (step.kind == LaunchStep::Kind::kExternal) {
@@ -84,7 +86,7 @@ struct HostRecorder {
           for (const ValueId v : *list) extents += graph.tensor(v).rank();
         external_extents.push_back(extents);
       }
-    runtime = {this, &launch, &copy, &symbol_address, &set_attribute, &external, &product};
+    runtime = {this, &launch, &copy, &symbol_address, &set_attribute, &external, &product, &collective, &group};
   }
 
   static HostRecorder& self(void* recorder) { return *static_cast<HostRecorder*>(recorder); }
@@ -182,6 +184,46 @@ struct HostRecorder {
     return r.add(std::move(call), stream);
   }
 
+  static int collective(void* recorder, const char* function, const void* from, void* to, std::size_t count, int dtype,
+                        int reduction, const void* communicator, const void* stream) {
+    HostRecorder& r = self(recorder);
+    DeviceCall call;
+    call.kind = DeviceCall::Kind::kCollective;
+    call.name = function;
+    call.extents = {static_cast<std::int64_t>(count), dtype, reduction,
+                    static_cast<std::int64_t>(number(communicator)) - 1};
+    const std::vector<std::vector<std::byte>> arguments = {address_bytes(number(from)), address_bytes(number(to))};
+    if (!r.open_group) {
+      call.arguments = arguments;
+      return r.add(std::move(call), stream);
+    }
+    if (number(stream) != kStream) r.fault = "a collective is enqueued on another stream";
+    DeviceCall& together = *r.open_group;
+    if (!together.name.empty() && (together.name != call.name || together.extents != call.extents))
+      r.fault = "different collectives in one group";
+    together.name = call.name;
+    together.extents = call.extents;
+    together.arguments.insert(together.arguments.end(), arguments.begin(), arguments.end());
+    return 0;
+  }
+
+  static int group(void* recorder, int ends) {
+    HostRecorder& r = self(recorder);
+    if (ends == 0) {
+      if (r.open_group) r.fault = "a group of collectives begins in another";
+      r.open_group.emplace();
+      r.open_group->kind = DeviceCall::Kind::kCollective;
+      return 0;
+    }
+    if (!r.open_group) {
+      r.fault = "a group of collectives ends that did not begin";
+      return kInvalidValue;
+    }
+    DeviceCall call = std::move(*r.open_group);
+    r.open_group.reset();
+    return r.add(std::move(call), pointer(kStream));
+  }
+
   static int symbol_address(void* recorder, void** address, const void* symbol, std::size_t bytes) {
     HostRecorder& r = self(recorder);
     const auto given = (*r.address_of_constant)(r.next_constant++, {static_cast<const std::byte*>(symbol), bytes});
@@ -207,7 +249,9 @@ struct HostRecorder {
   const HostPart::AddressOfConstant* address_of_constant = nullptr;
   std::size_t next_constant = 0, next_external = 0, attempts = 0;
   std::optional<std::size_t> refuse;
+  std::optional<DeviceCall> open_group;  // between ncclGroupStart and ncclGroupEnd
   std::vector<DeviceCall> calls;
+  std::vector<void*> communicators;  // number i + 1 for the i-th group's
   std::string fault;
 };
 
@@ -227,7 +271,7 @@ int HostPart::create(const AddressOfConstant& address) {
   context_ = this;  // M_create has to overwrite it
   recorder_->address_of_constant = &address;
   recorder_->next_constant = 0;
-  const Libraries libraries;
+  const Libraries libraries{.nccl_comms = recorder_->communicators.data()};
   const int status = function<int(void**, const Libraries*)>("create")(&context_, &libraries);
   if (context_ == this) throw InternalError("M_create leaves the context as it was");
   if (status == 0 && !context_) throw InternalError("M_create succeeds without a context");

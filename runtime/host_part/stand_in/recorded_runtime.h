@@ -32,4 +32,8 @@ struct fusec_recorded_runtime {
   int (*external)(void* recorder, const char* launcher, const void* const* inputs, void* const* outputs,
                   const long long* extents, const char* attributes, const void* stream);
   int (*product)(void* recorder, const struct fusec_recorded_product* product, const void* stream);
+  // A collective, by the name of NCCL's function; what stands between begin and end is one operation.
+  int (*collective)(void* recorder, const char* function, const void* from, void* to, size_t count, int dtype,
+                    int reduction, const void* communicator, const void* stream);
+  int (*group)(void* recorder, int ends);
 };
