@@ -22,7 +22,7 @@ std::vector<ValueId> outputs_of(const SearchedGraph& searched, const std::vector
 }
 
 double rate_of(const MatrixCall& call, const Target& target) {
-  if (call.compute == MatrixCompute::kFloat64) return target.float32_rate / 2;
+  if (call.compute == MatrixCompute::kFloat64) return target.float64_rate;
   if (bits(call.a.dtype) == 8) return target.float8_rate;
   return bits(call.a.dtype) == 16 ? target.float16_rate : target.float32_rate;
 }
