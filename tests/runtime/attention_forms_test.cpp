@@ -43,7 +43,7 @@ void mask_rows(TensorMap& tensors) {
     }
 }
 
-const char* const kNone = "no attention";
+const char* const kCut = "no attention";
 
 void check_case(const Case& c, const char* arch, bool empty_rows = false) {
   INFO(c.what, ": ", c.inputs, "; ", c.nodes);
@@ -51,7 +51,7 @@ void check_case(const Case& c, const char* arch, bool empty_rows = false) {
   const Graph graph = short_model(c.inputs.c_str(), c.nodes.c_str(), c.outputs, c.symbols);
   const FusionPlan plan = plain_plan(graph, true);
   const std::string schedules = schedules_of(lower_plan(graph, plan, target, {}));
-  if (c.schedule == kNone)
+  if (c.schedule == kCut)
     CHECK(schedules.find("attention") == std::string::npos);
   else
     CHECK(schedules == c.schedule);
@@ -234,7 +234,7 @@ TEST_SUITE("attention forms") {
         {"some of the weights", in32,
          written_out("s = mul p 0.2") + "; u = slice w {\"dim\": 3, \"start\": 0, \"end\": 20}; x = slice v {\"dim\": "
                                         "2, \"start\": 0, \"end\": 20}; z = matmul u x",
-         "z w", kNone},
+         "z w", kCut},
         {"heads folded, result permuted", "q float32 2,3,20,8; k float32 2,3,11,8; v float32 2,3,11,8; m bool 20,11",
          "t = permute k {\"dims\": [0, 1, 3, 2]}; p = matmul q t; s = where m p -1000000000.0; w = softmax s {\"dim\": "
          "-1}; f = reshape w {\"shape\": [6, 20, 11]}; g = reshape v {\"shape\": [6, 11, 8]}; h = bmm f g; i = reshape "
@@ -251,14 +251,14 @@ TEST_SUITE("attention forms") {
 
   TEST_CASE("what is no attention is cut in several kernels that compute the same") {
     const std::string in = operands("float16", 2, 20, 20, 8, 8);
-    check_case({"another use of the scores", in, written_out("s = mul p 0.2") + "; z = exp p", "y z", kNone}, "sm_80");
+    check_case({"another use of the scores", in, written_out("s = mul p 0.2") + "; z = exp p", "y z", kCut}, "sm_80");
     check_case({"two values of one softmax", in + "; x float16 2,2,20,8",
-                written_out("s = mul p 0.2") + "; z = matmul w x", "y z", kNone},
+                written_out("s = mul p 0.2") + "; z = matmul w x", "y z", kCut},
                "sm_80");
-    check_case({"softmax over queries", in, written_out("s = mul p 0.2", "softmax s {\"dim\": -2}"), "y", kNone},
+    check_case({"softmax over queries", in, written_out("s = mul p 0.2", "softmax s {\"dim\": -2}"), "y", kCut},
                "sm_80");
     check_case(
-        {"a head that is too large", operands("float16", 1, 9, 10, 264, 8), written_out("s = mul p 0.2"), "y", kNone},
+        {"a head that is too large", operands("float16", 1, 9, 10, 264, 8), written_out("s = mul p 0.2"), "y", kCut},
         "sm_80");
   }
 }
