@@ -16,17 +16,18 @@ __device__ __forceinline__ void copy_async(void* to, const void* from, bool ther
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
 
 //@ part load_matrices
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 point to the rows of the first
-// matrix, 8 to 15 to those of the second, and so on.
-__device__ __forceinline__ void load_matrices(unsigned (&m)[4], const unsigned short* row) {
+// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
+// of the first matrix, 8 to 15 those of the second, and so on.
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"((unsigned)__cvta_generic_to_shared(row)));
+               : "r"(row));
 }
-__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], const unsigned short* row) {
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"((unsigned)__cvta_generic_to_shared(row)));
+               : "r"(row));
 }
 
 //@ part pack_pair
@@ -170,3 +171,10 @@ __device__ __forceinline__ void add_values(T (&sum)[kRows][kColumns], const T* w
 //@ part dynamic_shared
 // Shared memory beyond 48 KiB has its size at launch.
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
+
+//@ part neighbours
+// Elements that are stored by one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Neighbours {
+  T v[kCount];
+};

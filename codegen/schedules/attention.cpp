@@ -162,11 +162,22 @@ class AttentionEmitter {
     writer_.use("load_matrices");
     writer_.line("__syncthreads();");
     writer_.line(fmt::format("unsigned {}[{}][4];", query_, tiles_.depth / 16));
+    const auto rows_of = [&](const char* wish, const std::string& tile, const std::string& place) {
+      const std::string name = writer_.unique(wish);
+      writer_.line(fmt::format("const unsigned {} = shared_address({} + {});", name, tile, place));
+      return name;
+    };
+    const std::string query_rows =
+        rows_of("query_rows", query_tile_,
+                fmt::format("(warp * 16 + warp_lane % 16) * {} + warp_lane / 16 * 8", tiles_.query_stride));
+    key_rows_ =
+        rows_of("key_rows", key_tile_,
+                fmt::format("(warp_lane / 16 * 8 + warp_lane % 8) * {} + warp_lane / 8 % 2 * 8", tiles_.key_stride));
+    value_rows_ = rows_of("value_rows", value_tile_,
+                          fmt::format("warp_lane % 16 * {} + warp_lane / 16 * 8", tiles_.value_stride));
     writer_.line("#pragma unroll");
-    writer_.line(fmt::format("for (int e = 0; e < {}; ++e)", tiles_.depth / 16));
-    writer_.line(
-        fmt::format("  load_matrices({}[e], {} + (warp * 16 + warp_lane % 16) * {} + e * 16 + warp_lane / 16 * 8);",
-                    query_, query_tile_, tiles_.query_stride));
+    writer_.line(fmt::format("for (int e = 0; e < {}; ++e) load_matrices({}[e], {} + e * 32);", tiles_.depth / 16,
+                             query_, query_rows));
   }
 
   void declare_state() {
@@ -298,10 +309,7 @@ class AttentionEmitter {
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int n = 0; n < {}; n += 2)", tiles_.keys / 8));
     writer_.line("unsigned b[4];");
-    writer_.line(
-        fmt::format("load_matrices(b, {} + (n * 8 + warp_lane / 16 * 8 + warp_lane % 8) * {} + e * 16 + "
-                    "warp_lane / 8 % 2 * 8);",
-                    key_tile_, tiles_.key_stride));
+    writer_.line(fmt::format("load_matrices(b, {} + n * {} + e * 32);", key_rows_, 16 * tiles_.key_stride));
     writer_.line(fmt::format("{0}({1}[n], {2}[e], {{b[0], b[1]}});", mma(), score_, query_));
     writer_.line(fmt::format("{0}({1}[n + 1], {2}[e], {{b[2], b[3]}});", mma(), score_, query_));
     writer_.close();
@@ -452,9 +460,7 @@ class AttentionEmitter {
     writer_.open(fmt::format("for (int n = 0; n < {}; n += 2)", tiles_.columns / 8));
     writer_.line("unsigned b[4];");
     writer_.line(
-        fmt::format("load_matrices_transposed(b, {} + (k * 8 + warp_lane % 16) * {} + n * 8 + warp_lane / 16 * "
-                    "8);",
-                    value_tile_, tiles_.value_stride));
+        fmt::format("load_matrices_transposed(b, {} + k * {} + n * 16);", value_rows_, 16 * tiles_.value_stride));
     writer_.line(fmt::format("{0}({1}[n], weight, {{b[0], b[1]}});", mma(), sum_));
     writer_.line(fmt::format("{0}({1}[n + 1], weight, {{b[2], b[3]}});", mma(), sum_));
     writer_.close();
@@ -533,22 +539,61 @@ class AttentionEmitter {
     writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
     bind_flat(emitter_, form_.rows, row_name, "mnopq");
     define_row(r);
+    std::vector<std::size_t> stored;
+    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
+      if (std::find(form_.beside.begin(), form_.beside.end(), i) == form_.beside.end()) stored.push_back(i);
+    const int width = store_width(stored);
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", m, tiles_.my_columns()));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", m, tiles_.my_columns(),
+                             width == 1 ? "++" + m : fmt::format("{} += {}", m, width)));
     const std::string column_name = writer_.unique("column");
     writer_.line(fmt::format("const int {} = {};", column_name, column(m)));
     const bool whole = tiles_.columns == form_.column_count();
     if (!whole) writer_.open(fmt::format("if ({} < {})", column_name, form_.column_count()));
-    bind_flat(emitter_, form_.columns, column_name, "ijlst");
-    emitter_.define(form_.result, fmt::format("({} * {}[{}])", sum(r, m), row_scale_, r));
-    std::vector<std::size_t> stored;
-    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
-      if (std::find(form_.beside.begin(), form_.beside.end(), i) == form_.beside.end()) stored.push_back(i);
-    store(stored);
+    if (width == 1) {
+      bind_flat(emitter_, form_.columns, column_name, "ijlst");
+      emitter_.define(form_.result, fmt::format("({} * {}[{}])", sum(r, m), row_scale_, r));
+      store(stored);
+    } else {
+      store_neighbours(width, r, m, column_name);
+    }
     if (!whole) writer_.close();
     emitter_.rewind(outside);
     writer_.close();
     writer_.close();
+  }
+
+  // Neighbouring columns of a thread that one access stores: all that it has side by side, or one.
+  int store_width(const std::vector<std::size_t>& stored) const {
+    const int width = tiles_.tensor_cores ? 2 : tiles_.wide_columns ? 4 : 1;
+    if (stored.size() != 1 || form_.columns.size() != 1) return 1;
+    const KernelOutput& output = form_.kernel.outputs[stored[0]];
+    const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+    const std::uint32_t axis = form_.columns[0];
+    if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1 || bits(output.type.dtype) < 8 ||
+        !proves_multiple_of(position - IndexExpr::axis(axis), width, pool_.bounds()) ||
+        form_.column_count() % width != 0)
+      return 1;
+    return width;
+  }
+
+  void store_neighbours(int width, const std::string& r, const std::string& m, const std::string& first) {
+    const KernelOutput& output = form_.kernel.outputs[0];
+    const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+    std::string values, at;
+    for (int i = 0; i < width; ++i) {
+      const ExprEmitter::Mark mark = emitter_.mark();
+      emitter_.bind(form_.columns[0], i == 0 ? first : fmt::format("({} + {})", first, i));
+      emitter_.define(form_.result,
+                      fmt::format("({} * {}[{}])", sum(r, i == 0 ? m : fmt::format("({} + {})", m, i)), row_scale_, r));
+      values += (i ? ", " : "") + narrow(output.type.dtype, emitter_.emit(output.expr));
+      if (i == 0) at = emitter_.index(position);
+      emitter_.rewind(mark);
+    }
+    writer_.use("neighbours");
+    writer_.use(output.type.dtype);
+    writer_.line(fmt::format("*(Neighbours<{}, {}>*)({} + {}) = {{{}}};", storage_type(output.type.dtype), width,
+                             writer_.output(output.value), at, values));
   }
 
   void store(const std::vector<std::size_t>& which) {
@@ -594,6 +639,7 @@ class AttentionEmitter {
   AttentionTiles tiles_;
   TileLoader loads_;
   std::string query_tile_, key_tile_, value_tile_, weight_tile_;    // in shared memory
+  std::string key_rows_, value_rows_;                               // addresses of a lane's rows of matrices
   std::string all_rows_from_, all_rows_to_;                         // the keys that all of a tile's rows see
   std::string row0_, key0_, my_row_, my_column_;                    // places
   std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers

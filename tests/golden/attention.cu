@@ -36,17 +36,18 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 point to the rows of the first
-// matrix, 8 to 15 to those of the second, and so on.
-__device__ __forceinline__ void load_matrices(unsigned (&m)[4], const unsigned short* row) {
+// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
+// of the first matrix, 8 to 15 those of the second, and so on.
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"((unsigned)__cvta_generic_to_shared(row)));
+               : "r"(row));
 }
-__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], const unsigned short* row) {
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"((unsigned)__cvta_generic_to_shared(row)));
+               : "r"(row));
 }
 
 __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -54,6 +55,12 @@ __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], 
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+// Elements that are stored by one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Neighbours {
+  T v[kCount];
+};
 
 // Two 16-bit elements in a word, the first in the low half.
 __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
@@ -139,9 +146,11 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   }
   __syncthreads();
   unsigned query[1][4];
+  const unsigned query_rows = shared_address(key_tile + (warp * 16 + warp_lane % 16) * 24 + warp_lane / 16 * 8);
+  const unsigned key_rows = shared_address(key_tile + (warp_lane / 16 * 8 + warp_lane % 8) * 24 + warp_lane / 8 % 2 * 8);
+  const unsigned value_rows = shared_address(value_tile + warp_lane % 16 * 24 + warp_lane / 16 * 8);
 #pragma unroll
-  for (int e = 0; e < 1; ++e)
-    load_matrices(query[e], key_tile + (warp * 16 + warp_lane % 16) * 24 + e * 16 + warp_lane / 16 * 8);
+  for (int e = 0; e < 1; ++e) load_matrices(query[e], query_rows + e * 32);
   float sum[2][4] = {}, greatest[2] = {__uint_as_float(0xff800000u), __uint_as_float(0xff800000u)}, total[2] = {};
   const int last_row = row0 + 63 < 12 ? row0 + 63 : 12 - 1;
   const int keys_end = (last_row + 1);
@@ -168,7 +177,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
 #pragma unroll
       for (int n = 0; n < 8; n += 2) {
         unsigned b[4];
-        load_matrices(b, key_tile + (n * 8 + warp_lane / 16 * 8 + warp_lane % 8) * 24 + e * 16 + warp_lane / 8 % 2 * 8);
+        load_matrices(b, key_rows + n * 384 + e * 32);
         mma_fp16(score[n], query[e], {b[0], b[1]});
         mma_fp16(score[n + 1], query[e], {b[2], b[3]});
       }
@@ -202,7 +211,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
 #pragma unroll
       for (int n = 0; n < 2; n += 2) {
         unsigned b[4];
-        load_matrices_transposed(b, value_tile + (k * 8 + warp_lane % 16) * 24 + n * 8 + warp_lane / 16 * 8);
+        load_matrices_transposed(b, value_rows + k * 384 + n * 16);
         mma_fp16(sum[n], weight, {b[0], b[1]});
         mma_fp16(sum[n + 1], weight, {b[2], b[3]});
       }
@@ -222,10 +231,11 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
     const int row_3 = my_row + r_3 * 8;
     if (row_3 >= 12) continue;
 #pragma unroll
-    for (int m = 0; m < 4; ++m) {
+    for (int m = 0; m < 4; m += 2) {
       const int column = my_column + m / 2 * 8 + m % 2;
       const float mixed = from_fp16(to_fp16((sum[m / 2][2 * r_3 + m % 2] * row_scale[r_3])));
-      y[0 * 384 + row_3 * 32 + batch * 16 + column] = to_fp16(mixed);
+      const float mixed_2 = from_fp16(to_fp16((sum[(m + 1) / 2][2 * r_3 + (m + 1) % 2] * row_scale[r_3])));
+      *(Neighbours<fp16, 2>*)(y + 0 * 384 + row_3 * 32 + batch * 16 + column) = {to_fp16(mixed), to_fp16(mixed_2)};
     }
   }
 }
