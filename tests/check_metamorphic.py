@@ -250,6 +250,8 @@ def groups(report, old_names=None):
             for key in ("nodes", "duplicated", "inputs", "outputs"):
                 group[key] = [original(n) for n in group[key]]
             group["anchor"] = group["anchor"] and original(group["anchor"])
+            if "parts" in group:
+                group["parts"] = {part: original(n) for part, n in group["parts"].items()}
         for key in ("dropped", "folded", "prepared"):
             parsed[key] = [original(n) for n in parsed[key]]
     for key in ("dropped", "folded", "prepared"):  # in the order of the file
