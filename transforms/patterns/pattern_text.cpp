@@ -343,6 +343,7 @@ class PatternParser {
     PatternTerm term{.kind = PatternTerm::Kind::kNode, .op = std::string(w)};
     const OpDef* op = OpTable::builtin().find(w);
     if (w == "chain" && !replacing_) return chain();
+    if (w == "known" && replacing_) return known();
     const bool is_class = (w == "view" || w == "permutation" || w == "transposed" || w == "piece") && !replacing_;
     if (!op && !is_class && (w.find('.') == std::string_view::npos || replacing_)) {
       const std::string nearest = OpTable::builtin().nearest(w);
@@ -366,6 +367,16 @@ class PatternParser {
       term.output = static_cast<std::uint32_t>(whole_number());
     }
     return optional_of(std::move(term));
+  }
+
+  // known(...): computed now.
+  PatternTerm known() {
+    PatternTerm term{.kind = PatternTerm::Kind::kNode, .op = "known"};
+    const std::size_t token = at_;
+    term.operands.push_back(alternative());
+    demand(')');
+    if (term.operands[0].kind != PatternTerm::Kind::kNode) fail(token, "what is known is no node", "an op");
+    return term;
   }
 
   // The rest of "chain(term)".

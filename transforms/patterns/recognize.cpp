@@ -57,11 +57,16 @@ void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns) 
   for (const auto& pattern : patterns)
     if (pattern->becomes == Becomes::kRewrite) rewriting.push_back(pattern.get());
   bool changed = false;
-  for (int round = 0; round < kMostRounds && rewrite_round(canonical, rewriting); ++round) {
-    changed = true;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const std::size_t nodes = canonical.graph.nodes.size();
+    const bool again = rewrite_round(canonical, rewriting);
+    // What was not to be replaced in the end may have left a part of its replacement.
+    if (!again && canonical.graph.nodes.size() == nodes) break;
+    changed = changed || again;
     canonical.heirs.resize(canonical.graph.nodes.size(), kNone);
     canonical.stands_for.resize(canonical.graph.nodes.size());
     remove_dead(canonical);
+    if (!again) break;
   }
   // What stands between composite ops now may be known, or nothing.
   if (!changed) return;

@@ -10,6 +10,7 @@
 #include "ir/spelling.h"
 #include "transforms/algebraic_rules.h"
 #include "transforms/patterns/conditions.h"
+#include "transforms/patterns/known_value.h"
 
 namespace fusec {
 namespace {
@@ -63,6 +64,11 @@ AttributeValue fitted(const AttributeSpec& spec, const AttributeValue& value) {
       if (std::holds_alternative<std::vector<Dim>>(value)) return value;
       if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
         return std::vector<Dim>(list->begin(), list->end());
+      break;
+    case AttributeType::kIntegersOrText:
+      if (std::holds_alternative<std::int64_t>(value) || std::holds_alternative<std::string>(value) ||
+          std::holds_alternative<std::vector<std::int64_t>>(value))
+        return value;
       break;
     default:
       break;
@@ -129,6 +135,7 @@ class Replacing {
       default:
         throw InternalError("a replacement holds a term that is no value: " + match_.pattern->name);
     }
+    if (term.op == "known") return known(term.operands[0]);
     Node made = node(term);
     std::vector<ValueType> types = types_of(made);
     if (const ValueId same = same_value(made, types); same != kNone) return same;
@@ -136,6 +143,16 @@ class Replacing {
     made.name = free_name();
     const std::string name = made.name;
     return graph_.nodes[graph_.add_node(std::move(made), types, {name})].first_output;
+  }
+
+  // Of an operand that is not there, nothing.
+  ValueId known(const PatternTerm& term) {
+    const PatternTerm& first = term.operands.front();
+    if (first.kind == PatternTerm::Kind::kName && match_.values[first.name] == kNone) return kNone;
+    const ValueId made = value(term);
+    const ValueId found = known_value(graph_, made, free_name());
+    if (found == kNone) throw NoReplacement{"a value that would have to be known is not"};
+    return found;
   }
 
   // A cast or a view to the type that is there already, and two exchanges of the same dimensions, make nothing.

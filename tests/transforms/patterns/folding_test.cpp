@@ -1,0 +1,89 @@
+// What scales and shifts the channels of a product goes into its weights where they are known, and nowhere else.
+#include "transforms/patterns/recognized.h"
+
+using namespace fusec;
+using namespace fusec::test;
+
+namespace {
+
+std::string numbers(int count, double first, double step) {
+  std::string text = "[";
+  for (int i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(first + step * ((i * 7) % count));
+  return text + "]";
+}
+
+// conv2d of 3 channels to 4, its weights given or not, and what a batch_norm takes.
+std::string conv(const std::string& dtype, bool known, const std::string& rest) {
+  const auto constant = [&](const std::string& name, const std::string& shape, int count, double first, double step) {
+    return "constant " + name + ": " + dtype + "[" + shape + "]" + (known ? " = " + numbers(count, first, step) : "") +
+           "\n";
+  };
+  return "model \"m\"\ninput x: " + dtype + "[2, 3, 5, 6]\n" + constant("w", "4, 3, 3, 3", 108, -0.5, 0.01) +
+         constant("b", "4", 4, 0.1, 0.3) + constant("g", "4", 4, 0.5, 0.25) + constant("h", "4", 4, -1, 0.5) +
+         constant("mu", "4", 4, -0.2, 0.15) + constant("var", "4", 4, 0.4, 0.2) + rest;
+}
+
+std::string ops_of(const std::string& text) {
+  const Graph model = parse_graph_text(text);
+  recognized(model);
+  CanonicalGraph canonical = canonicalized(model);
+  recognize_patterns(canonical, builtin_list());
+  std::string ops;
+  for (const Node& node : canonical.graph.nodes) ops += (ops.empty() ? "" : " ") + node.op->name;
+  return ops;
+}
+
+const std::string kNorm = " = batch_norm(c, g, h, mu, var, eps=0.001)\nreturn y\n";
+
+}  // namespace
+
+TEST_CASE("a batch_norm goes into the weights and the bias of a convolution") {
+  for (const char* dtype : {"float32", "float64"}) {
+    const std::string type = dtype;
+    const std::string y = "y: " + type + "[2, 4, 3, 4]" + kNorm, z = "y: " + type + "[2, 4, 5, 6]" + kNorm;
+    CHECK(ops_of(conv(type, true, "c: " + type + "[2, 4, 3, 4] = conv2d(x, w, b)\n" + y)) == "conv2d");
+    CHECK(ops_of(conv(type, true, "c: " + type + "[2, 4, 3, 4] = conv2d(x, w)\n" + y)) == "conv2d");
+    CHECK(ops_of(conv(type, true, "c: " + type + "[2, 4, 5, 6] = conv2d(x, w, b, padding=[1, 1])\n" + z)) == "conv2d");
+    CHECK(ops_of(conv(type, true, "c: " + type + "[2, 4, 5, 6] = conv2d(x, w, b, padding=\"same\")\n" + z)) ==
+          "conv2d");
+  }
+  // Written out, too.
+  CHECK(ops_of(conv("float32", true,
+                    "c: float32[2, 4, 3, 4] = conv2d(x, w, b)\nm1: float32[4, 1, 1] = reshape(mu, shape=[4, 1, 1])\n"
+                    "d: float32[2, 4, 3, 4] = sub(c, m1)\na: float32[4] = add(var, 0.001)\nr: float32[4] = rsqrt(a)\n"
+                    "r1: float32[4, 1, 1] = reshape(r, shape=[4, 1, 1])\nn: float32[2, 4, 3, 4] = mul(d, r1)\n"
+                    "return n\n"))
+            .find("conv2d") == 0);
+}
+
+TEST_CASE("factors and divisors go into the weights") {
+  const std::string c = "c: float32[2, 4, 3, 4] = conv2d(x, w, b)\n";
+  CHECK(ops_of(conv("float32", true, c + "y: float32[2, 4, 3, 4] = mul(c, 0.25)\nreturn y\n")) == "conv2d");
+  CHECK(ops_of(conv("float32", true, c + "y: float32[2, 4, 3, 4] = div(c, 3)\nreturn y\n")) == "conv2d");
+  CHECK(ops_of(conv("float32", true,
+                    c + "s: float32[4, 1, 1] = reshape(g, shape=[4, 1, 1])\ny: float32[2, 4, 3, 4] = mul(s, c)\n"
+                        "return y\n")) == "conv2d");
+  const std::string linear =
+      "model \"m\"\ninput x: float32[5, 3]\nconstant w: float32[4, 3] = " + numbers(12, -1, 0.2) +
+      "\nconstant b: float32[4] = " + numbers(4, 0, 0.3) + "\nconstant s: float32[4] = " + numbers(4, 0.5, 0.3) + "\n";
+  CHECK(ops_of(linear + "c: float32[5, 4] = linear(x, w, b)\ny: float32[5, 4] = mul(c, s)\nreturn y\n") == "linear");
+  CHECK(ops_of(linear + "c: float32[5, 4] = linear(x, w)\ny: float32[5, 4] = div(c, s)\nreturn y\n") == "linear");
+  CHECK(ops_of(linear + "c: float32[5, 4] = linear(x, w)\ny: float32[5, 4] = mul(c, 0.5)\nreturn y\n") == "linear");
+}
+
+TEST_CASE("what is not known, or would be rounded, or is needed elsewhere is not folded") {
+  const std::string c = "c: float32[2, 4, 3, 4] = conv2d(x, w, b)\n", y = "y: float32[2, 4, 3, 4]" + kNorm;
+  CHECK(ops_of(conv("float32", false, c + y)) == "conv2d batch_norm");
+  CHECK(ops_of(conv("float16", true, "c: float16[2, 4, 3, 4] = conv2d(x, w, b)\ny: float16[2, 4, 3, 4]" + kNorm)) ==
+        "conv2d batch_norm");
+  CHECK(ops_of(conv("float32", true, c + "y: float32[2, 4, 3, 4] = batch_norm(c, g, h, mu, var)\nreturn y, c\n")) ==
+        "conv2d batch_norm");
+  CHECK(ops_of(conv("float32", true,
+                    c + "e: float32[2, 4, 3, 4] = exp(c)\ny: float32[2, 4, 3, 4] = mul(c, 2)\n"
+                        "return y, e\n")) == "conv2d mul exp");
+  // Factors along a row are none of the channels.
+  CHECK(ops_of(
+            "model \"m\"\ninput x: float32[2, 3, 6, 6]\nconstant w: float32[4, 3, 3, 3] = " + numbers(108, -1, 0.02) +
+            "\nconstant s: float32[4] = " + numbers(4, 0.5, 0.3) +
+            "\nc: float32[2, 4, 4, 4] = conv2d(x, w)\ny: float32[2, 4, 4, 4] = mul(c, s)\nreturn y\n") == "conv2d mul");
+}
