@@ -76,6 +76,16 @@ TEST_CASE("the form of a kernel, and why it is no better one") {
         "rows: what it sums is no product of two factors");
   CHECK(form_text(x, R"({"name": "y", "op": "amax", "inputs": ["x"], "attrs": {"dim": [1]}})", "y") ==
         "rows: its reduction is no sum");
+  const std::string heads = R"({"name": "q", "dtype": "float16", "shape": [2, 9, 16]}, )"
+                            R"({"name": "k", "dtype": "float16", "shape": [2, 11, 16]}, )"
+                            R"({"name": "v", "dtype": "float16", "shape": [2, 11, 16]})";
+  CHECK(form_text(heads, R"({"name": "y", "op": "scaled_dot_product_attention", "inputs": ["q", "k", "v"]})", "y")
+            .starts_with("attention: "));
+  const std::string large = R"({"name": "q", "dtype": "float16", "shape": [2, 9, 300]}, )"
+                            R"({"name": "k", "dtype": "float16", "shape": [2, 11, 300]}, )"
+                            R"({"name": "v", "dtype": "float16", "shape": [2, 11, 16]})";
+  CHECK(!form_text(large, R"({"name": "y", "op": "scaled_dot_product_attention", "inputs": ["q", "k", "v"]})", "y")
+             .starts_with("attention: "));
   CHECK(form_text(x + R"(, {"name": "v", "dtype": "float32", "shape": [1, 64]})",
                   R"({"name": "y", "op": "linear", "inputs": ["x", "v"]})",
                   "y") == "rows: a factor has no output axis of its own: a product of a matrix and a vector");

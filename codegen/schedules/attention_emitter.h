@@ -1,0 +1,108 @@
+// How attention's kernel is written, part by part (codegen/schedules/attention.h says what it does): attention.cpp
+// places blocks and walks over keys, attention_scores.cpp makes scores and weights, attention_result.cpp stores what
+// comes out.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/attention.h"
+#include "codegen/schedules/attention_tiles.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/tile_load.h"
+
+namespace fusec {
+
+class AttentionEmitter {
+ public:
+  AttentionEmitter(const Attention& form, const Graph& graph, KernelWriter& writer, ExprEmitter& emitter)
+      : form_(form),
+        pool_(form.kernel.pool),
+        graph_(graph),
+        writer_(writer),
+        emitter_(emitter),
+        tiles_(attention_tiles(form)),
+        loads_(emitter, writer, tiles_.threads) {}
+  KernelSource emit();
+
+ private:
+  IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
+  IndexExpr row_tiles() const { return simplify(ceil_div(count(form_.rows), tiles_.rows), pool_.bounds()); }
+  std::string integer() const { return writer_.index_type(); }
+  std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
+  std::string type() const { return c_type(pool_[form_.product].type); }
+  std::string number(double v) const;
+  std::string bottom() const { return number(-std::numeric_limits<double>::infinity()); }
+  std::vector<std::string> comment() const;
+
+  // --- tiles and places
+  void declare_shared();
+  void place_block();
+  std::string row(const std::string& r) const { return fmt::format("{} + {} * {}", my_row_, r, tiles_.row_step()); }
+  std::string score(const std::string& r, const std::string& n) const;
+  std::string key(const std::string& n) const;
+  std::string sum(const std::string& r, const std::string& m) const;
+  std::string column(const std::string& m) const;
+  void load_queries();
+  void declare_state();
+
+  // --- the loop over keys
+  // A limit on keys, at a row that is a C variable.
+  std::string limit_at(const IndexExpr& limit, const std::string& row);
+  void key_loop();
+  TileLoad key_load(const std::string& first) const;
+  TileLoad value_load() const;
+  // What was loaded is there for all threads, and what all of them were done with may be overwritten.
+  void synchronize(const TileLoad& loaded, const char* why);
+  // The scale of what is exponentiated, to base 2 on tensor cores.
+  double exponent_scale() const { return form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1); }
+  std::string mma();
+  void multiply_keys();
+  // Loops over a thread's rows and the keys of each: `row` and `key` are variables, their axes bound.
+  void each_score(const std::function<void(const std::string& row, const std::string& key, const std::string& at,
+                                           const std::string& r)>& body);
+  bool holds_loads(const std::vector<ExprId>& roots) const;
+  // Where it loads, an expression is made only for rows and keys that are there.
+  void open_guard(bool guarded, const std::string& row, const std::string& key);
+  // Leaves of the score that are made for every row and key; the product's own loads are none.
+  bool score_loads() const;
+  void mask_scores();
+  void step_softmax();
+  // The steps' linear function of `value`, the innermost first.
+  std::string apply(const std::vector<WeightStep>& steps, std::string value);
+  void add_values();
+
+  // --- the result
+  // What the formulas call the row's maximum and sum.
+  void define_row(const std::string& r);
+  void finish_rows();
+  // Loads outside of the reductions that are there already.
+  bool holds_loads_outside(const std::vector<ExprId>& roots) const;
+  void store_rows();
+  // Neighbouring columns of a thread that one access stores: all that it has side by side, or one.
+  int store_width(const std::vector<std::size_t>& stored) const;
+  void store_neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
+  void store(const std::vector<std::size_t>& which);
+  // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.
+  void store_beside();
+
+  const Attention& form_;
+  const ExprPool& pool_;
+  const Graph& graph_;
+  KernelWriter& writer_;
+  ExprEmitter& emitter_;
+  AttentionTiles tiles_;
+  TileLoader loads_;
+  std::string query_tile_, key_tile_, value_tile_, weight_tile_;    // in shared memory
+  std::string key_rows_, value_rows_;                               // addresses of a lane's rows of matrices
+  std::string all_rows_from_, all_rows_to_;                         // the keys that all of a tile's rows see
+  std::string row0_, key0_, my_row_, my_column_;                    // places
+  std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers
+};
+
+}  // namespace fusec

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "codegen/schedules/attention_emitter.h"
+#include "codegen/schedules/direct.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+void AttentionEmitter::define_row(const std::string& r) {
+  const std::string greatest = fmt::format("{}[{}]", greatest_, r), total = fmt::format("{}[{}]", total_, r);
+  emitter_.define(form_.greatest,
+                  form_.score_scale == 1 ? greatest : fmt::format("({} * {})", greatest, number(form_.score_scale)));
+  if (form_.total != kNoExpr) emitter_.define(form_.total, total);
+  for (const ExprId id : form_.some_key)
+    emitter_.define(id, fmt::format("({} != {} || {} != {})", greatest, bottom(), total, total));
+  for (const ExprId id : form_.no_key)
+    emitter_.define(id, fmt::format("({} == {} && {} == {})", greatest, bottom(), total, total));
+}
+
+void AttentionEmitter::finish_rows() {
+  const std::string r = writer_.unique("r");
+  row_scale_ = writer_.unique("row_scale");
+  writer_.line(fmt::format("{} {}[{}];", type(), row_scale_, tiles_.my_rows));
+  const ExprEmitter::Mark outside = emitter_.mark();
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
+  for (int mask = 1; mask < tiles_.lanes_of_row(); mask *= 2)
+    writer_.line(fmt::format("{0}[{1}] += __shfl_xor_sync(0xffffffffu, {0}[{1}], {2});", total_, r, mask));
+  const IndexExpr keys = count(form_.keys);
+  const bool some_keys = proves_nonnegative(keys - 1, pool_.bounds());
+  if (form_.empty_rows_are_nan)
+    writer_.line(fmt::format("if ({}[{}] == {}) {}[{}] = {};", greatest_, r, bottom(), total_, r,
+                             number(std::numeric_limits<double>::quiet_NaN())));
+  std::vector<ExprId> operands;
+  for (const WeightStep& step : form_.row_steps) operands.push_back(step.operand);
+  const bool guarded = holds_loads_outside(operands);
+  const std::string row_name = writer_.unique("row");
+  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
+  std::string there = some_keys ? "" : fmt::format("{} > 0", text(keys));
+  if (guarded) there += fmt::format("{}{} < {}", there.empty() ? "" : " && ", row_name, text(count(form_.rows)));
+  if (!there.empty()) {
+    writer_.line(fmt::format("{}[{}] = {};", row_scale_, r, number(0)));
+    writer_.open(fmt::format("if ({})", there));
+  }
+  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  define_row(r);
+  writer_.line(fmt::format("{}[{}] = {};", row_scale_, r, apply(form_.row_steps, number(1))));
+  if (!there.empty()) writer_.close();
+  emitter_.rewind(outside);
+  writer_.close();
+}
+
+bool AttentionEmitter::holds_loads_outside(const std::vector<ExprId>& roots) const {
+  std::vector<std::uint8_t> seen(pool_.size(), 0);
+  std::vector<ExprId> stack = roots;
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    stack.pop_back();
+    if (pool_[id].op == ExprOp::kReduce || std::exchange(seen[id], 1)) continue;
+    if (pool_[id].op == ExprOp::kLoad) return true;
+    for (const ExprId a : pool_[id].args)
+      if (a != kNoExpr) stack.push_back(a);
+  }
+  return false;
+}
+
+void AttentionEmitter::store_rows() {
+  const std::string r = writer_.unique("r"), m = writer_.unique("m");
+  const ExprEmitter::Mark outside = emitter_.mark();
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
+  const std::string row_name = writer_.unique("row");
+  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
+  writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
+  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  define_row(r);
+  std::vector<std::size_t> stored;
+  for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
+    if (std::find(form_.beside.begin(), form_.beside.end(), i) == form_.beside.end()) stored.push_back(i);
+  const int width = store_width(stored);
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", m, tiles_.my_columns(),
+                           width == 1 ? "++" + m : fmt::format("{} += {}", m, width)));
+  const std::string column_name = writer_.unique("column");
+  writer_.line(fmt::format("const int {} = {};", column_name, column(m)));
+  const bool whole = tiles_.columns == form_.column_count();
+  if (!whole) writer_.open(fmt::format("if ({} < {})", column_name, form_.column_count()));
+  if (width == 1) {
+    bind_flat(emitter_, form_.columns, column_name, "ijlst");
+    emitter_.define(form_.result, fmt::format("({} * {}[{}])", sum(r, m), row_scale_, r));
+    store(stored);
+  } else {
+    store_neighbours(width, r, m, column_name);
+  }
+  if (!whole) writer_.close();
+  emitter_.rewind(outside);
+  writer_.close();
+  writer_.close();
+}
+
+int AttentionEmitter::store_width(const std::vector<std::size_t>& stored) const {
+  const int width = tiles_.tensor_cores ? 2 : tiles_.wide_columns ? 4 : 1;
+  if (stored.size() != 1 || form_.columns.size() != 1) return 1;
+  const KernelOutput& output = form_.kernel.outputs[stored[0]];
+  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  const std::uint32_t axis = form_.columns[0];
+  if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1 || bits(output.type.dtype) < 8 ||
+      !proves_multiple_of(position - IndexExpr::axis(axis), width, pool_.bounds()) || form_.column_count() % width != 0)
+    return 1;
+  return width;
+}
+
+void AttentionEmitter::store_neighbours(int width, const std::string& r, const std::string& m,
+                                        const std::string& first) {
+  const KernelOutput& output = form_.kernel.outputs[0];
+  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  std::string values, at;
+  for (int i = 0; i < width; ++i) {
+    const ExprEmitter::Mark mark = emitter_.mark();
+    emitter_.bind(form_.columns[0], i == 0 ? first : fmt::format("({} + {})", first, i));
+    emitter_.define(form_.result,
+                    fmt::format("({} * {}[{}])", sum(r, i == 0 ? m : fmt::format("({} + {})", m, i)), row_scale_, r));
+    values += (i ? ", " : "") + narrow(output.type.dtype, emitter_.emit(output.expr));
+    if (i == 0) at = emitter_.index(position);
+    emitter_.rewind(mark);
+  }
+  writer_.use("neighbours");
+  writer_.use(output.type.dtype);
+  writer_.line(fmt::format("*(Neighbours<{}, {}>*)({} + {}) = {{{}}};", storage_type(output.type.dtype), width,
+                           writer_.output(output.value), at, values));
+}
+
+void AttentionEmitter::store(const std::vector<std::size_t>& which) {
+  std::vector<ExprId> roots;
+  for (const std::size_t i : which) roots.push_back(form_.kernel.outputs[i].expr);
+  const std::vector<std::string> values = emitter_.emit(roots);
+  for (std::size_t k = 0; k < which.size(); ++k) {
+    const KernelOutput& output = form_.kernel.outputs[which[k]];
+    const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+    writer_.line(store_text(writer_, output, emitter_.index(position), values[k]));
+  }
+}
+
+void AttentionEmitter::store_beside() {
+  const std::string keys = text(count(form_.keys));
+  key0_ = writer_.unique("key0");
+  if (loads_.copies(key_load(key0_))) writer_.line("wait_for_copies();");
+  writer_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), key0_, keys, tiles_.keys));
+  writer_.line("__syncthreads();");
+  loads_.load(key_load(key0_));
+  synchronize(key_load(key0_), "keys are there");
+  multiply_keys();
+  mask_scores();
+  each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string& r) {
+    open_guard(true, row, key);
+    define_row(r);
+    emitter_.define(form_.whole_score,
+                    form_.score_scale == 1 ? at : fmt::format("({} * {})", at, number(form_.score_scale)));
+    emitter_.define(form_.exponential,
+                    fmt::format("weight_of({}, {}[{}], {})", at, greatest_, r, number(exponent_scale())));
+    store(form_.beside);
+    writer_.close();
+  });
+  writer_.close();
+}
+
+}  // namespace fusec
