@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "analysis/evaluate/scalar_functions.h"
+#include "analysis/kernel.h"
 #include "ir/error.h"
 
 namespace fusec {
 namespace {
 
 constexpr std::size_t kLanes = 256;
+constexpr std::int64_t kLargestTable = std::int64_t{1} << 24;  // elements
 using Lanes = std::vector<Lane>;
 
 // An index expression with the symbols' values put in, flattened so that lanes can be computed without walking
@@ -35,8 +38,9 @@ class Evaluation {
   Evaluation(const ExprPool& pool, ExprId root, const std::vector<std::uint32_t>& axes,
              const std::vector<std::int64_t>& symbols, const std::function<const HostTensor&(std::uint32_t)>& tensor_of)
       : pool_(pool), root_(root), axes_(axes), symbols_(symbols) {
-    order_ = reachable(pool, std::span(&root, 1));
     prepare_axes();
+    tables_.resize(pool.size());
+    find_tables(tensor_of);
     find_dependencies();
     lanes_.resize(pool.size());
     indices_.resize(pool.size());
@@ -44,6 +48,7 @@ class Evaluation {
     for (const ExprId id : order_) {
       lanes_[id].resize(kLanes);
       const ExprNode& n = pool[id];
+      if (tables_[id]) indices_[id] = compile(tables_[id]->position());
       if (n.op == ExprOp::kIndex) indices_[id] = compile(with_symbols(n.indices[0]));
       if (n.op != ExprOp::kLoad) continue;
       tensors_[id] = &tensor_of(n.source);
@@ -59,10 +64,104 @@ class Evaluation {
     std::vector<std::int64_t> shape;
     for (const std::uint32_t a : axes_) shape.push_back(extent(a));
     HostTensor result(dtype, shape);
-    const std::int64_t total = result.size();
-    output_lanes_.assign(axes_.size(), std::vector<std::int64_t>(kLanes));
     const bool real = is_float(pool_[root_].type);
     if (real != is_float(dtype)) throw InternalError("a formula's type does not fit its output's dtype");
+    for_each_element([&](std::int64_t element, Lane value) {
+      if (real)
+        result.set_real(element, value.real);
+      else
+        result.set_integer(element, value.whole);
+    });
+    return result;
+  }
+
+  // Scalar operations for all elements; the greatest number where that is beyond counting.
+  std::int64_t steps() const {
+    std::int64_t count = steps_of(top_level_);
+    for (const std::uint32_t a : axes_) count = saturating_product(count, extent(a));
+    for (const std::unique_ptr<Table>& table : tables_)
+      if (table && __builtin_add_overflow(count, table->evaluation->steps(), &count))
+        return std::numeric_limits<std::int64_t>::max();
+    return count;
+  }
+
+ private:
+  // A reduction that does not depend on all of the output's axes is computed once for every index that it does depend
+  // on, not for every element: the sum of a softmax once a row, the scores of attention once for all columns.
+  struct Table {
+    std::vector<std::uint32_t> axes;
+    std::vector<std::int64_t> extents;
+    std::unique_ptr<Evaluation> evaluation;
+    Lanes values;
+
+    IndexExpr position() const {
+      IndexExpr flat = 0;
+      for (std::size_t i = 0; i < axes.size(); ++i) flat = flat * extents[i] + IndexExpr::axis(axes[i]);
+      return flat;
+    }
+  };
+
+  // The outermost such reductions, and the nodes that are left to compute without them.
+  void find_tables(const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
+    const auto depends = dependences(pool_);
+    std::vector<std::uint8_t> visited(pool_.size(), 0);
+    std::vector<ExprId> stack{root_};
+    const auto visit = [&](ExprId id) {
+      if (id != kNoExpr && !visited[id]) stack.push_back(id);
+    };
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      stack.pop_back();
+      if (visited[id]) continue;
+      visited[id] = 1;
+      const ExprNode& n = pool_[id];
+      if (n.op == ExprOp::kReduce && id != root_ && make_table(id, depends[id])) {
+        tables_[id]->evaluation = std::make_unique<Evaluation>(pool_, id, tables_[id]->axes, symbols_, tensor_of);
+        continue;
+      }
+      for (const ExprId a : n.args) visit(a);
+      for (const IndexExpr& e : n.indices)
+        for (const Variable v : variables_of(e))
+          if (v.kind == Variable::Kind::kValue) visit(v.id);
+    }
+    for (const ExprId id : reachable(pool_, std::span(&root_, 1)))
+      if (visited[id]) order_.push_back(id);
+  }
+
+  bool make_table(ExprId id, const std::vector<std::uint32_t>& depends) {
+    std::int64_t spared = 1, size = 1;
+    for (const std::uint32_t a : axes_)
+      if (!std::ranges::binary_search(depends, a)) spared = saturating_product(spared, extent(a));
+    for (const std::uint32_t a : depends) size = saturating_product(size, extent(a));
+    if (spared <= 1 || size > kLargestTable) return false;
+    tables_[id] = std::make_unique<Table>();
+    tables_[id]->axes = depends;
+    for (const std::uint32_t a : depends) tables_[id]->extents.push_back(extent(a));
+    return true;
+  }
+
+  void fill_tables() {
+    for (const std::unique_ptr<Table>& table : tables_) {
+      if (!table || !table->values.empty()) continue;
+      std::int64_t size = 1;
+      for (const std::int64_t e : table->extents) size *= e;
+      table->values.resize(static_cast<std::size_t>(size));
+      table->evaluation->for_each_element(
+          [&](std::int64_t element, Lane value) { table->values[static_cast<std::size_t>(element)] = value; });
+    }
+  }
+
+  // Calls f(position, value) for every element of the output, in order.
+  template <class F>
+  void for_each_element(F f) {
+    fill_tables();
+    std::vector<std::int64_t> shape;
+    std::int64_t total = 1;
+    for (const std::uint32_t a : axes_) {
+      shape.push_back(extent(a));
+      total *= shape.back();
+    }
+    output_lanes_.assign(axes_.size(), std::vector<std::int64_t>(kLanes));
     for (std::int64_t begin = 0; begin < total; begin += kLanes) {
       count_ = static_cast<std::size_t>(std::min<std::int64_t>(kLanes, total - begin));
       for (std::size_t lane = 0; lane < count_; ++lane) {
@@ -71,24 +170,10 @@ class Evaluation {
       }
       for (const ExprId id : top_level_) compute(id);
       const Lanes& values = lanes_[root_];
-      for (std::size_t lane = 0; lane < count_; ++lane) {
-        if (real)
-          result.set_real(begin + static_cast<std::int64_t>(lane), values[lane].real);
-        else
-          result.set_integer(begin + static_cast<std::int64_t>(lane), values[lane].whole);
-      }
+      for (std::size_t lane = 0; lane < count_; ++lane) f(begin + static_cast<std::int64_t>(lane), values[lane]);
     }
-    return result;
   }
 
-  // Scalar operations for all elements; the greatest number where that is beyond counting.
-  std::int64_t steps() const {
-    std::int64_t count = steps_of(top_level_);
-    for (const std::uint32_t a : axes_) count = saturating_product(count, extent(a));
-    return count;
-  }
-
- private:
   static std::int64_t saturating_product(std::int64_t a, std::int64_t b) {
     std::int64_t product;
     return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;
@@ -99,7 +184,7 @@ class Evaluation {
     std::int64_t count = 0;
     for (const ExprId id : nodes) {
       std::int64_t mine = 1;
-      if (pool_[id].op == ExprOp::kReduce) {
+      if (pool_[id].op == ExprOp::kReduce && !tables_[id]) {
         mine = steps_of(body_[id]) + 1;
         for (const std::uint32_t a : pool_[id].axes) mine = saturating_product(mine, extent(a));
       }
@@ -150,6 +235,11 @@ class Evaluation {
     };
     for (const ExprId id : order_) {
       const ExprNode& n = pool_[id];
+      if (tables_[id]) {
+        for (const std::uint32_t a : tables_[id]->axes)
+          if (is_output_[a] < 0) merge(needs[id], {a});
+        continue;
+      }
       for (const ExprId a : n.args)
         if (a != kNoExpr) merge(needs[id], needs[a]);
       for (const IndexExpr& e : n.indices) merge_index(needs[id], e);
@@ -167,7 +257,7 @@ class Evaluation {
     std::vector<std::vector<std::uint32_t>> available(pool_.size());
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
       const ExprNode& n = pool_[*it];
-      if (n.op != ExprOp::kReduce) continue;
+      if (n.op != ExprOp::kReduce || tables_[*it]) continue;
       std::vector<std::uint32_t> bound = n.axes;
       std::sort(bound.begin(), bound.end());
       available[*it] = needs[*it];
@@ -336,6 +426,12 @@ class Evaluation {
     }
   }
 
+  void look_up(ExprId id) {
+    std::vector<std::int64_t> at;
+    evaluate_index(indices_[id], at);
+    for (std::size_t i = 0; i < count_; ++i) lanes_[id][i] = tables_[id]->values[static_cast<std::size_t>(at[i])];
+  }
+
   // Strictly more extreme, so that the first of equals stays; NaN is the most extreme.
   static bool better(Reduction reduction, ScalarType type, Lane candidate, Lane best) {
     const bool largest = reduction == Reduction::kArgMax;
@@ -371,7 +467,7 @@ class Evaluation {
         return;
       }
       case ExprOp::kReduce:
-        return reduce(id);
+        return tables_[id] ? look_up(id) : reduce(id);
       default:
         break;
     }
@@ -393,8 +489,9 @@ class Evaluation {
 
   const ExprPool& pool_;
   ExprId root_;
-  const std::vector<std::uint32_t>& axes_;
+  const std::vector<std::uint32_t> axes_;
   const std::vector<std::int64_t>& symbols_;
+  std::vector<std::unique_ptr<Table>> tables_;  // by node
   std::vector<ExprId> order_, top_level_;
   std::vector<std::vector<ExprId>> body_;
   std::vector<int> is_output_;

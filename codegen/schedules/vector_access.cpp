@@ -120,19 +120,26 @@ bool VectorLoads::is_vector(ExprId load) const {
   return true;
 }
 
-void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& lane) {
+void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& lane,
+                          const std::function<std::string(ExprId load, const Fill& fill)>& kept) {
   KernelWriter& writer = emitter_.writer();
   const ExprPool& pool = emitter_.kernel().pool;
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kLoad || !emitter_.depends_on(id, lane_axis_) || !is_vector(id)) continue;
     const int words = word_count(n.dtype, width_);
-    const std::string& pointer = writer.input(n.source);
-    const std::string variable = writer.unique(writer.wish(n.source) + "_w");
     writer.use("words");
-    writer.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2});", words, variable,
-                            address(pointer, n.dtype, at_first_lane(emitter_.position(id), lane_axis_),
-                                    emitter_.index_text(), pool.bounds())));
+    const auto loaded = [&] {
+      return fmt::format("load_words<{}>({})", words,
+                         address(writer.input(n.source), n.dtype, at_first_lane(emitter_.position(id), lane_axis_),
+                                 emitter_.index_text(), pool.bounds()));
+    };
+    std::string variable;
+    if (kept) variable = kept(id, [&](const std::string& to) { writer.line(fmt::format("{} = {};", to, loaded())); });
+    if (variable.empty()) {
+      variable = writer.unique(writer.wish(n.source) + "_w");
+      writer.line(fmt::format("const Words<{}> {} = {};", words, variable, loaded()));
+    }
     words_[id] = variable;
   }
   emitter_.load_text = [this, lane](ExprId id) -> std::string {

@@ -5,6 +5,7 @@
 //   for (int e = 0; e < 8; ++e) ... from_bf16(element<16>(gate_w, e)) ...
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,7 +28,10 @@ class VectorLoads {
 
   // Loads all vectors that the roots need, before the loop over lanes `lane`; the emitter then takes elements of them.
   // Axes other than the lane must be bound.
-  void declare(const std::vector<ExprId>& roots, const std::string& lane);
+  // `kept` may name a variable that has, or gets by `fill`, a load's words.
+  using Fill = std::function<void(const std::string& variable)>;
+  void declare(const std::vector<ExprId>& roots, const std::string& lane,
+               const std::function<std::string(ExprId load, const Fill& fill)>& kept = nullptr);
 
  private:
   bool is_vector(ExprId load) const;

@@ -133,34 +133,42 @@ outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradi
          float* __restrict__ norm_v) {
   const int lane = threadIdx.x;
   float row_sum = 0.0f;
-  for (int k = lane; k < 9; k += 64) {
-    const Words<4> gradient_w = load_words<4>(gradient + (k * 4));
+  Words<4> gradient_row[1];
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const float gradient_v = __uint_as_float(element<32>(gradient_w, e));
-      row_sum += gradient_v * gradient_v;
+  for (int turn = 0; turn < 1; ++turn) {
+    const int k = lane + turn * 64;
+    if (k < 9) {
+      gradient_row[turn] = load_words<4>(gradient + (k * 4));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float gradient_v = __uint_as_float(element<32>(gradient_row[turn], e));
+        row_sum += gradient_v * gradient_v;
+      }
     }
   }
   row_sum = block_reduce<64>(row_sum, Sum{});
   if (lane == 0) {
     norm_v[0] = sqrtf(row_sum);
   }
-  for (int j = lane; j < 9; j += 64) {
-    const Words<4> momentum_w = load_words<4>(momentum + (j * 4));
-    const Words<4> gradient_w_2 = load_words<4>(gradient + (j * 4));
-    const Words<4> weight_w = load_words<4>(weight + (j * 4));
-    Words<4> momentum_next_w = {};
-    Words<4> weight_next_w = {};
 #pragma unroll
-    for (int e_2 = 0; e_2 < 4; ++e_2) {
-      const float decayed = __uint_as_float(element<32>(momentum_w, e_2)) * 0.9f;
-      const float momentum_next_2 = decayed + __uint_as_float(element<32>(gradient_w_2, e_2));
-      const float step = momentum_next_2 * 0.01f;
-      put_element<32>(momentum_next_w, e_2, __float_as_uint(momentum_next_2));
-      put_element<32>(weight_next_w, e_2, __float_as_uint(__uint_as_float(element<32>(weight_w, e_2)) - step));
+  for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
+    const int j = lane + turn_2 * 64;
+    if (j < 9) {
+      const Words<4> momentum_w = load_words<4>(momentum + (j * 4));
+      const Words<4> weight_w = load_words<4>(weight + (j * 4));
+      Words<4> momentum_next_w = {};
+      Words<4> weight_next_w = {};
+#pragma unroll
+      for (int e_2 = 0; e_2 < 4; ++e_2) {
+        const float decayed = __uint_as_float(element<32>(momentum_w, e_2)) * 0.9f;
+        const float momentum_next_2 = decayed + __uint_as_float(element<32>(gradient_row[turn_2], e_2));
+        const float step = momentum_next_2 * 0.01f;
+        put_element<32>(momentum_next_w, e_2, __float_as_uint(momentum_next_2));
+        put_element<32>(weight_next_w, e_2, __float_as_uint(__uint_as_float(element<32>(weight_w, e_2)) - step));
+      }
+      store_words(momentum_next + (j * 4), momentum_next_w);
+      store_words(weight_next + (j * 4), weight_next_w);
     }
-    store_words(momentum_next + (j * 4), momentum_next_w);
-    store_words(weight_next + (j * 4), weight_next_w);
   }
 }
 

@@ -1,0 +1,392 @@
+#include "codegen/schedules/row_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/row_registers.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kPartialBytes = 16;  // the largest accumulator
+
+// The reductions, those over the same axes together.
+std::vector<std::vector<ExprId>> by_axes(const RowForm& form) {
+  std::vector<std::vector<ExprId>> groups;
+  for (const ExprId r : form.reductions) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<ExprId>& group) {
+      return form.kernel.pool[group[0]].axes == form.kernel.pool[r].axes;
+    });
+    if (same == groups.end())
+      groups.push_back({r});
+    else
+      same->push_back(r);
+  }
+  return groups;
+}
+
+class RowEmitter {
+ public:
+  explicit RowEmitter(const RowKernel& kernel)
+      : form_(kernel.form),
+        graph_(kernel.graph),
+        layout_(kernel.layout),
+        split_(kernel.split),
+        step_(kernel.step),
+        partial_blocks_(kernel.partial_blocks),
+        writer_(kernel.graph, kernel.wide),
+        emitter_(kernel.form.kernel, writer_) {
+    if (step_ == RowStep::kWhole) kept_ = plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads);
+  }
+
+  KernelSource emit(const Kernel& original) {
+    const ExprPool& pool = form_.kernel.pool;
+    const IndexExpr rows = point_count(pool, form_.rows);
+    open_rows(rows);
+    if (step_ == RowStep::kPartial) {
+      for (const std::vector<ExprId>& together : by_axes(form_)) reduce(together);
+    } else {
+      emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+      emitter_.emit_independent(roots_of(form_.kernel));
+      if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
+      if (const Outputs of_columns = outputs_of(false); !of_columns.empty()) store_columns(of_columns);
+    }
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads);
+    source.grid[0] =
+        step_ == RowStep::kPartial ? IndexExpr(partial_blocks_) : simplify(ceil_div(rows, layout_.rows), pool.bounds());
+    source.name = kernel_name(graph_, original.nodes);
+    source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
+    return source;
+  }
+
+ private:
+  using Outputs = std::vector<const KernelOutput*>;
+
+  // Those with an element a row, or those with one a column.
+  Outputs outputs_of(bool row) const {
+    Outputs outputs;
+    for (const KernelOutput& output : form_.kernel.outputs)
+      if ((columns_without(form_, output).size() == columns_with_extent()) == row) outputs.push_back(&output);
+    return outputs;
+  }
+
+  // The loops in the order in which they run: reductions by how many others they wait for, then the columns.
+  std::vector<RowLoop> loops() const {
+    const ExprPool& pool = form_.kernel.pool;
+    std::map<ExprId, std::size_t> stage;
+    std::map<std::pair<std::size_t, std::vector<std::uint32_t>>, std::vector<ExprId>> bodies;
+    for (const ExprId r : form_.reductions) {  // operands first
+      std::size_t mine = 0;
+      for (const ExprId id : outside_reductions(form_, {pool[r].args[0]}))
+        if (const auto it = stage.find(id); it != stage.end()) mine = std::max(mine, it->second + 1);
+      stage[r] = mine;
+      bodies[{mine, pool[r].axes}].push_back(pool[r].args[0]);
+    }
+    std::vector<RowLoop> result;
+    for (const auto& [key, roots] : bodies)
+      result.push_back({key.second, key.second == split_.reduction ? split_.reduction_width : 1, roots});
+    if (const Outputs columns = outputs_of(false); !columns.empty())
+      result.push_back({form_.columns, split_.column_width, roots_of_outputs(columns)});
+    return result;
+  }
+
+  void open_rows(const IndexExpr& rows) {
+    const std::string type = writer_.index_type();
+    const std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
+    part_ = writer_.unique(layout_.team == RowTeam::kColumn ? "part" : "lane");
+    std::string row = "0";
+    switch (layout_.team) {
+      case RowTeam::kWarp:
+        writer_.line(fmt::format("const int {} = threadIdx.x % 32;", part_));
+        row = writer_.unique("row");
+        writer_.line(fmt::format("const {} {} = {} * {} + threadIdx.x / 32;", type, row, block, layout_.rows));
+        writer_.line(fmt::format("if ({} >= {}) return;", row, emitter_.index_text().tight(rows)));
+        break;
+      case RowTeam::kBlock:
+        writer_.line(fmt::format("const int {} = threadIdx.x;", part_));
+        if (form_.rows.empty()) break;
+        row = writer_.unique("row");
+        writer_.line(fmt::format("const {} {} = {};", type, row, block));
+        break;
+      case RowTeam::kColumn: {
+        writer_.line(fmt::format("const int {} = threadIdx.x / {};", part_, kColumnRows));
+        const std::string wanted = writer_.unique("wanted_row");
+        writer_.line(
+            fmt::format("const {} {} = {} * {} + threadIdx.x % {};", type, wanted, block, kColumnRows, kColumnRows));
+        active_ = writer_.unique("active");
+        const std::string count = emitter_.index_text().tight(rows);
+        writer_.line(fmt::format("const bool {} = {} < {};  // the others work along, and store nothing", active_,
+                                 wanted, count));
+        row = writer_.unique("row");
+        writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row, active_, wanted, count));
+        break;
+      }
+    }
+    bind_flat(emitter_, form_.rows, row);
+  }
+
+  // `for (k = lane; k < count; k += team)`: the axes are bound, the loop stays open. `all_axes` have the lanes of a
+  // vector, too. Where the loop keeps something in registers, its turns are counted and unrolled.
+  void open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
+                 std::string_view wish) {
+    const IndexExpr count = point_count(form_.kernel.pool, axes);
+    const std::string k = writer_.unique(wish), limit = emitter_.index_text().tight(count);
+    const auto turns = kept_.turns_of.find(all_axes);
+    condition_open_ = false;
+    if (turns != kept_.turns_of.end()) {
+      declare_kept(all_axes);
+      turn_ = writer_.unique("turn");
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn_, turns->second));
+      writer_.line(fmt::format("const {} {} = {} + {} * {};", writer_.index_type(), k, part_, turn_, layout_.parts));
+      condition_open_ = count.as_constant() != std::int64_t{turns->second} * layout_.parts;
+      if (condition_open_) writer_.open(fmt::format("if ({} < {})", k, limit));
+    } else {
+      const bool partial = step_ == RowStep::kPartial;
+      const std::string first = partial ? fmt::format("blockIdx.x * {} + {}", layout_.parts, part_) : part_;
+      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first, limit,
+                               layout_.parts * (partial ? partial_blocks_ : 1)));
+    }
+    bind_flat(emitter_, axes, k, "cdefghuvw");
+  }
+
+  void close_loop() {
+    if (condition_open_) writer_.close();
+    writer_.close();
+    turn_.clear();
+  }
+
+  // The arrays that this loop is the first to fill.
+  void declare_kept(const std::vector<std::uint32_t>& axes) {
+    for (const auto& [load, number] : kept_.slot_of) {
+      RowRegisters::Slot& slot = kept_.slots[number];
+      const bool here = std::ranges::any_of(axes, [&](std::uint32_t a) { return emitter_.depends_on(load, a); });
+      if (!slot.name.empty() || !here) continue;
+      const ExprNode& n = form_.kernel.pool[load];
+      slot.name = writer_.unique(writer_.wish(n.source) + "_row");
+      if (slot.width > 1) writer_.use("words");
+      writer_.line(fmt::format(
+          "{} {}[{}];",
+          slot.width > 1 ? fmt::format("Words<{}>", slot.width * bits(n.dtype) / 32) : storage_type(n.dtype), slot.name,
+          slot.turns));
+    }
+  }
+
+  // The register in which this turn of the loop has the load, if it is kept; `fill` is asked to load it the first time.
+  template <class Fill>
+  std::string kept(ExprId load, Fill fill) {
+    const auto it = kept_.slot_of.find(load);
+    if (it == kept_.slot_of.end() || turn_.empty()) return "";
+    RowRegisters::Slot& slot = kept_.slots[it->second];
+    const std::string place = fmt::format("{}[{}]", slot.name, turn_);
+    if (!slot.filled) fill(place);
+    slot.filled = true;
+    return place;
+  }
+
+  // In a loop over single elements: loads what is kept, and has it read from there.
+  void keep_elements(const std::vector<ExprId>& roots) {
+    if (turn_.empty()) return;
+    std::map<ExprId, std::string> texts;
+    for (const ExprId id : outside_reductions(form_, roots)) {
+      const ExprNode& n = form_.kernel.pool[id];
+      if (n.op != ExprOp::kLoad) continue;
+      const std::string place = kept(id, [&](const std::string& to) {
+        writer_.line(fmt::format("{} = {}[{}];", to, writer_.input(n.source), emitter_.index(emitter_.position(id))));
+      });
+      if (!place.empty()) texts[id] = widen(n.dtype, place);
+    }
+    emitter_.load_text = [texts](ExprId id) {
+      const auto it = texts.find(id);
+      return it == texts.end() ? std::string() : it->second;
+    };
+  }
+
+  std::string team_reduce(const ExprEmitter::Accumulator& a) {
+    writer_.use("combine");
+    if (a.extreme) writer_.use("extreme_lanes");
+    switch (layout_.team) {
+      case RowTeam::kWarp:
+        writer_.use("warp_reduce");
+        return fmt::format("warp_reduce({}, {})", a.name, a.combine);
+      case RowTeam::kBlock:
+        writer_.use("block_reduce");
+        return fmt::format("block_reduce<{}>({}, {})", layout_.threads, a.name, a.combine);
+      case RowTeam::kColumn:
+        writer_.use("column_reduce");
+        return fmt::format("column_reduce<{}, {}>({}, {})", kColumnRows, layout_.parts, a.name, a.combine);
+    }
+    return {};
+  }
+
+  bool reduce(const std::vector<ExprId>& reductions) {
+    const ExprPool& pool = form_.kernel.pool;
+    if (std::find(form_.reductions.begin(), form_.reductions.end(), reductions[0]) == form_.reductions.end())
+      return false;
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    std::vector<ExprId> bodies;
+    for (const ExprId r : reductions) {
+      accumulators.push_back(emitter_.accumulator(r));
+      const ExprEmitter::Accumulator& a = accumulators.back();
+      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+      bodies.push_back(pool[r].args[0]);
+    }
+    if (step_ == RowStep::kFinal) {
+      for (const ExprEmitter::Accumulator& a : accumulators) combine_partials(a);
+      return true;
+    }
+    const ExprEmitter::Mark outside = emitter_.mark();
+    std::vector<std::uint32_t> axes = pool[reductions[0]].axes;
+    const bool vector = axes == split_.reduction && split_.reduction_width > 1;
+    std::uint32_t lane_axis = 0;
+    if (vector) {
+      lane_axis = axes.back();
+      axes.pop_back();
+    }
+    open_loop(axes, pool[reductions[0]].axes, "k");
+    if (vector) {
+      VectorLoads loads(emitter_, graph_, lane_axis, split_.reduction_width);
+      const std::string e = writer_.unique("e");
+      loads.declare(bodies, e, [this](ExprId id, const auto& fill) { return kept(id, fill); });
+      emitter_.emit_independent(bodies);
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, split_.reduction_width));
+      emitter_.bind(lane_axis, e);
+      emitter_.accumulate(accumulators);
+      emitter_.load_text = nullptr;
+      writer_.close();
+    } else {
+      keep_elements(bodies);
+      emitter_.accumulate(accumulators);
+      emitter_.load_text = nullptr;
+    }
+    emitter_.rewind(outside);
+    close_loop();
+    for (const ExprEmitter::Accumulator& a : accumulators) {
+      if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+      if (step_ == RowStep::kPartial)
+        writer_.line(fmt::format("if (threadIdx.x == 0) {}[blockIdx.x] = {};", partials(a), a.name));
+      else
+        emitter_.define(a.reduction, emitter_.result(a));
+    }
+    return true;
+  }
+
+  // Scratch memory with one partial result of this reduction for each block.
+  std::string partials(const ExprEmitter::Accumulator& a) {
+    const auto number = std::find(form_.reductions.begin(), form_.reductions.end(), a.reduction);
+    return writer_.workspace(kPartialBytes * partial_blocks_,
+                             static_cast<std::uint32_t>(number - form_.reductions.begin()), a.type + " partial");
+  }
+
+  void combine_partials(const ExprEmitter::Accumulator& a) {
+    const std::string pointer = partials(a), i = writer_.unique("i");
+    writer_.use("combine");
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, partial_blocks_, layout_.parts));
+    writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, i));
+    writer_.close();
+    writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    emitter_.define(a.reduction, emitter_.result(a));
+  }
+
+  static std::vector<ExprId> roots_of_outputs(const Outputs& outputs) {
+    std::vector<ExprId> roots;
+    for (const KernelOutput* output : outputs) roots.push_back(output->expr);
+    return roots;
+  }
+
+  std::size_t columns_with_extent() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(form_.columns, [&](std::uint32_t a) { return !form_.kernel.pool.extent(a).is(1); }));
+  }
+
+  // Outputs with an element a row.
+  void store_row(const Outputs& outputs) {
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    writer_.open(active_.empty() ? fmt::format("if ({} == 0)", part_)
+                                 : fmt::format("if ({} == 0 && {})", part_, active_));
+    for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
+    writer_.close();
+  }
+
+  void store_scalar(const KernelOutput& output, const std::string& value) {
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), form_.kernel.pool.bounds());
+    writer_.line(store_text(writer_, output, emitter_.index(at), value));
+  }
+
+  // In the loop over columns: an output that lacks some of them is stored where these are 0.
+  void store_where_it_runs(const KernelOutput& output, const std::string& value) {
+    std::string condition;
+    for (const std::uint32_t a : columns_without(form_, output))
+      condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", emitter_.index(IndexExpr::axis(a)));
+    if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+    store_scalar(output, value);
+    if (!condition.empty()) writer_.close();
+  }
+
+  void store_columns(const Outputs& outputs) {
+    std::vector<std::uint32_t> axes = form_.columns;
+    const int width = split_.column_width;
+    const std::uint32_t lane_axis = axes.back();
+    if (width > 1) axes.pop_back();
+    const std::vector<ExprId> roots = roots_of_outputs(outputs);
+    if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
+    const ExprEmitter::Mark outside = emitter_.mark();
+    open_loop(axes, form_.columns, "j");
+    if (width > 1) {
+      VectorLoads loads(emitter_, graph_, lane_axis, width);
+      const std::string e = writer_.unique("e");
+      loads.declare(roots, e, [this](ExprId id, const auto& fill) { return kept(id, fill); });
+      std::vector<VectorStore> stores;
+      for (const KernelOutput* output : outputs)
+        stores.push_back(VectorStore::plan(emitter_, *output, lane_axis, width));
+      emitter_.emit_independent(roots);
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
+      const ExprEmitter::Mark lanes = emitter_.mark();
+      emitter_.bind(lane_axis, e);
+      const std::vector<std::string> values = emitter_.emit(roots);
+      for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter_, e, values[i]);
+      emitter_.rewind(lanes);
+      writer_.close();
+      for (VectorStore& store : stores) store.finish(emitter_);
+      emitter_.load_text = nullptr;
+    } else {
+      keep_elements(roots);
+      const std::vector<std::string> values = emitter_.emit(roots);
+      for (std::size_t i = 0; i < outputs.size(); ++i) store_where_it_runs(*outputs[i], values[i]);
+      emitter_.load_text = nullptr;
+    }
+    emitter_.rewind(outside);
+    close_loop();
+    if (!active_.empty()) writer_.close();
+  }
+
+  const RowForm& form_;
+  const Graph& graph_;
+  const RowLayout layout_;
+  const RowSplit split_;
+  RowStep step_;
+  int partial_blocks_;
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+  std::string part_;
+  std::string active_;  // column teams: is the row a real one
+  RowRegisters kept_;
+  std::string turn_;             // inside a loop whose turns are counted
+  bool condition_open_ = false;  // and whose last turn may be past the end
+};
+
+}  // namespace
+
+KernelSource emit_rows(const RowKernel& kernel, const Kernel& original) {
+  return RowEmitter(kernel).emit(original);
+}
+
+}  // namespace fusec
