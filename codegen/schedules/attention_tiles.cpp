@@ -32,7 +32,7 @@ AttentionTiles in_lanes(const Attention& form) {
   t.depth = rounded_up(form.depth_count(), 4);
   t.wide_columns = form.column_count() > 16;
   t.columns = rounded_up(form.column_count(), t.wide_columns ? 32 : 8);
-  t.query_stride = t.key_stride = padded(t.depth, 4);
+  t.query_stride = t.key_stride = padded(t.depth, 16 / t.element_bytes);
   t.value_stride = t.columns;
   // The largest tile that leaves room for a second block; a thread's sums stay in registers.
   for (const auto& [my_rows, keys] : {std::pair{4, 32}, {2, 32}, {4, 16}, {2, 16}, {1, 16}, {1, 8}}) {
