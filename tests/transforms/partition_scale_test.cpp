@@ -9,6 +9,7 @@
 #include "analysis/annotate.h"
 #include "support/random_graph.h"
 #include "transforms/fuse.h"
+#include "transforms/merge_groups.h"
 
 namespace fusec::test {
 namespace {
@@ -41,7 +42,54 @@ void check_growth(std::uint32_t width, bool join) {
 #endif
 }
 
+// x = mul(sub(x, amax(x)), w) and x = matmul(x, w) in turn: what merges, and what does not however often it is asked.
+Graph tower_of_norms(std::uint32_t nodes) {
+  Graph graph;
+  const TensorType square{DType::kFloat32, {4, 4}};
+  const ValueId w = graph.add_input("w", square);
+  ValueId x = graph.add_input("x", square);
+  const auto add = [&](const char* op, std::vector<ValueId> operands, const TensorType& type,
+                       Attributes attributes = {}) {
+    Node node;
+    node.name = "n" + std::to_string(graph.nodes.size());
+    node.op = graph.op(op);
+    node.inputs = std::move(operands);
+    node.attributes = graph.intern(std::move(attributes));
+    std::string output = node.name;
+    return graph.nodes[graph.add_node(std::move(node), {type}, {std::move(output)})].first_output;
+  };
+  while (graph.nodes.size() < nodes) {
+    const ValueId peak = add("amax", {x}, TensorType{DType::kFloat32, {4, 1}},
+                             Attributes({{"dim", std::vector<std::int64_t>{-1}}, {"keepdim", true}}));
+    x = add("matmul", {add("mul", {add("sub", {x, peak}, square), w}, square), w}, square);
+  }
+  graph.outputs = {x};
+  return graph;
+}
+
+double merging_seconds_a_node(const Graph& graph, int repeats) {
+  const std::vector<OpPattern> kinds = annotate(graph, PatternSource::kFormula);
+  const FusionPlan apart = fuse(graph, kinds, {});
+  double least = std::numeric_limits<double>::max();
+  for (int i = 0; i < repeats; ++i) {
+    FusionPlan plan = apart;
+    const double start = cpu_seconds();
+    merge_forward(graph, kinds, plan);
+    merge_siblings(graph, kinds, plan);
+    recompute(graph, kinds, plan);
+    least = std::min(least, cpu_seconds() - start);
+    CHECK(plan.groups.size() < apart.groups.size());
+  }
+  return least / static_cast<double>(graph.nodes.size());
+}
+
 }  // namespace
+
+TEST_CASE("merging: the time a node does not grow with the graph") {
+  const double small = merging_seconds_a_node(tower_of_norms(25000), 3);
+  const double large = merging_seconds_a_node(tower_of_norms(200000), 2);
+  CHECK(large < 2.5 * small);
+}
 
 TEST_CASE("partition: the time a node does not grow with the graph") {
   check_growth(1, true);    // a chain
