@@ -46,7 +46,7 @@ class SharedAccess {
                 fmt::format("{} of {} bytes outside the block's shared memory", verb(), request_.bytes), at);
         return false;
       }
-      if ((word.pending & mask) != 0) {
+      if ((word.pending & mask) != 0 && request_.copy == Request::Copy::kNone) {
         finding(FindingKind::kAsyncRead, "touches bytes that an asynchronous copy has not yet been waited for", at);
       }
       if ((word.sending & mask) != 0 && request_.access != Access::kRead) {
@@ -55,6 +55,8 @@ class SharedAccess {
       }
       if (request_.access == Access::kRead)
         read(word, mask, at);
+      else if (request_.copy == Request::Copy::kIssued)
+        check_copy(word, mask, at, data + (at - offset), stop - at);
       else
         write(word, mask, at, data == nullptr ? nullptr : data + (at - offset), stop - at);
       at = stop;
@@ -183,7 +185,7 @@ class SharedAccess {
       finding(FindingKind::kUnwrittenRead, "updates shared memory that nobody has written", at);
     }
     if (races_) check_proxy(word, mask, at);
-    if (races_ && changes) {
+    if (races_ && changes && request_.copy == Request::Copy::kNone) {
       const bool strong = request_.strong || request_.access == Access::kAtomic;
       if (unordered_writer(word, mask) && !(strong && word.strong_write)) {
         race("writes over what was written by", at, word.writer);
@@ -202,6 +204,31 @@ class SharedAccess {
     word.reading_blocks = 0;
     word.read_time = 0;
     word.read_bytes = 0;
+  }
+
+  // A cp.async is issued that may write from now on. Several threads may bring the same bytes.
+  void check_copy(const SharedWord& word, std::uint8_t mask, std::uint32_t at, const std::byte* data,
+                  std::uint32_t bytes) const {
+    if ((word.pending & mask) != 0 && meets_other_copy(at, data, bytes)) {
+      finding(FindingKind::kSharedRace, "writes over what another asynchronous copy under way writes", at);
+    }
+    if (!races_) return;
+    const bool changes = (word.written & mask) != mask || std::memcmp(&home_.shared[at], data, bytes) != 0;
+    if (changes && unordered_writer(word, mask)) race("writes over what was written by", at, word.writer);
+    check_readers(word, mask, at);
+  }
+
+  bool meets_other_copy(std::uint32_t at, const std::byte* data, std::uint32_t bytes) const {
+    for (const Warp& warp : home_.warps) {
+      for (const AsyncCopy& copy : warp.copies) {
+        const bool own = &warp == &warp_ && copy.lane == static_cast<std::uint32_t>(lane_);
+        for (std::uint32_t i = at; i < at + bytes; ++i) {
+          if (i < copy.shared || i >= copy.shared + copy.bytes) continue;
+          if (own || copy.data[i - copy.shared] != data[i - at]) return true;
+        }
+      }
+    }
+    return false;
   }
 
   void check_readers(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
@@ -266,7 +293,8 @@ std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Req
     strong_shared_access(warp, static_cast<std::uint32_t>(offset), request.access);
   }
   // Stored at once, so that the next lane's store of the same value is seen to change nothing.
-  if (data != nullptr) std::memcpy(&home->shared[offset], data, request.bytes);
+  if (data != nullptr && request.copy != Request::Copy::kIssued)
+    std::memcpy(&home->shared[offset], data, request.bytes);
   return &home->shared[offset];
 }
 

@@ -1,5 +1,6 @@
 // cp.async and its groups. A copy reads global memory when it is issued and writes shared memory when its lane waits
-// for it; until then the target bytes count as pending, and touching them is a finding.
+// for it; until then the target bytes count as pending, and touching them is a finding. Races with what came before are
+// looked for when it is issued: it may write from then on.
 #include <algorithm>
 
 #include "runtime/emulator/access.h"
@@ -20,7 +21,8 @@ void set_pending(Block& block, const AsyncCopy& copy, bool pending) {
 void complete_copy(Warp& warp, const AsyncCopy& copy) {
   Block& block = *warp.block;
   set_pending(block, copy, false);
-  const Request request{.access = Access::kWrite, .space = Space::kShared, .bytes = copy.bytes};
+  const Request request{
+      .access = Access::kWrite, .space = Space::kShared, .bytes = copy.bytes, .copy = Request::Copy::kComplete};
   std::byte* host = resolve_shared(warp, static_cast<int>(copy.lane), copy.shared, request, copy.data.data());
   if (host != nullptr) std::memcpy(host, copy.data.data(), copy.bytes);
 }
@@ -75,6 +77,9 @@ void copy_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {
                    .shared = static_cast<std::uint32_t>(targets[lane]),
                    .bytes = size};
     if (taken[lane] != 0 && hosts[lane] != nullptr) std::memcpy(copy.data.data(), hosts[lane], taken[lane]);
+    const Request issue{
+        .access = Access::kWrite, .space = Space::kShared, .bytes = size, .copy = Request::Copy::kIssued};
+    resolve_shared(warp, lane, targets[lane], issue, copy.data.data());
     set_pending(*warp.block, copy, true);
     warp.copies.push_back(copy);
     warp.block->changed = true;

@@ -263,6 +263,25 @@ void store_box(const BulkCopy& copy, const Box& box, std::uint64_t source) {
   }
 }
 
+// The reductions through a tensor map that there are of such elements.
+bool has_reduction(ReduceOp op, Type type) {
+  const auto one_of = [type](std::initializer_list<Type> types) {
+    return std::find(types.begin(), types.end(), type) != types.end();
+  };
+  switch (op) {
+    case ReduceOp::kAdd:
+      return one_of({Type::kU32, Type::kS32, Type::kU64, Type::kF16, Type::kBF16, Type::kF32, Type::kF64});
+    case ReduceOp::kMin:
+    case ReduceOp::kMax:
+      return one_of({Type::kU32, Type::kS32, Type::kU64, Type::kS64, Type::kF16, Type::kBF16});
+    case ReduceOp::kInc:
+    case ReduceOp::kDec:
+      return one_of({Type::kU32});
+    default:
+      return one_of({Type::kU32, Type::kS32, Type::kU64, Type::kS64});
+  }
+}
+
 void copy_tensor(BulkCopy copy) {
   const bool loads = static_cast<Direction>(copy.in.mode) == Direction::kToShared;
   const std::uint64_t shared = copy.operand(loads ? kTarget : kSource);
@@ -296,7 +315,7 @@ void copy_tensor(BulkCopy copy) {
   }
   if (copy.in.option) {
     copy.reduced = map->type;
-    if (emulator::bytes(map->type) < 2 || map->type == Type::kU16 || map->type == Type::kTF32) {
+    if (!has_reduction(static_cast<ReduceOp>(copy.in.reduction), map->type)) {
       report(warp, copy.lane, FindingKind::kTrap, "the tensor map's element type has no such reduction", where);
       return;
     }

@@ -49,6 +49,18 @@ std::vector<std::int64_t> parse_extents(std::string_view text, std::string_view 
   return extents;
 }
 
+// The element type of a tensor map over such a tensor, which reductions through it are of.
+Type element_type(std::string_view stored) {
+  constexpr std::pair<std::string_view, Type> kTypes[] = {
+      {"U8", Type::kU8},     {"I8", Type::kU8},   {"BOOL", Type::kU8}, {"U16", Type::kU16}, {"I16", Type::kU16},
+      {"U32", Type::kU32},   {"I32", Type::kS32}, {"U64", Type::kU64}, {"I64", Type::kS64}, {"F16", Type::kF16},
+      {"BF16", Type::kBF16}, {"F32", Type::kF32}, {"F64", Type::kF64}};
+  for (const auto& [name, type] : kTypes) {
+    if (name == stored) return type;
+  }
+  return Type::kNone;
+}
+
 // A named buffer of the command.
 struct NamedBuffer {
   std::string name;
@@ -267,7 +279,8 @@ class Command {
       if (row.safetensors == buffer->type.dtype) element = (row.bits + 7) / 8;
     }
     TensorMap map{.address = memory_.address(buffer->id),
-                  .element_bytes = static_cast<std::uint32_t>(element.value_or(1))};
+                  .element_bytes = static_cast<std::uint32_t>(element.value_or(1)),
+                  .type = element_type(buffer->type.dtype)};
     if (swizzle == "none")
       map.swizzle = 0;
     else if (const std::optional<std::uint32_t> width = parse_number<std::uint32_t>(swizzle);

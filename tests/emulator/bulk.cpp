@@ -169,9 +169,27 @@ TEST_CASE("reductions through a tensor map, of the map's element type") {
       run_with_map("mov.u32 %r5, %t;\n" + body("max"), Type::kS32, 4, std::vector<std::uint32_t>(64, 0xfffffff0));
   clean(most);
   CHECK(most.out[50] == 2);
-  finds(FindingKind::kTrap,
-        run_with_map("mov.u32 %r5, %t;\n" + body("add"), Type::kNone, 4, std::vector<std::uint32_t>(64)),
-        "element type");
+  // Every operation of a type; word 50 meets lane 2.
+  const auto reduced = [&](const std::string& op, Type type, std::uint32_t start, const std::string& value) {
+    const RunResult result = run_with_map(value + body(op), type, 4, std::vector<std::uint32_t>(64, start));
+    clean(result);
+    return result.out[50];
+  };
+  const std::string lane = "mov.u32 %r5, %t;\n";
+  CHECK(reduced("min", Type::kU32, 0xfffffff0, lane) == 2);
+  CHECK(reduced("min", Type::kS32, 0xfffffff0, lane) == 0xfffffff0);
+  CHECK(reduced("inc", Type::kU32, 2, lane) == 0);
+  CHECK(reduced("dec", Type::kU32, 0, lane) == 2);
+  CHECK(reduced("and", Type::kS32, 6, lane) == 2);
+  CHECK(reduced("or", Type::kU32, 5, lane) == 7);
+  CHECK(reduced("xor", Type::kU32, 3, lane) == 1);
+  for (const auto& [op, type] : {std::pair<std::string, Type>{"add", Type::kNone},
+                                 {"add", Type::kU16},
+                                 {"min", Type::kF32},
+                                 {"inc", Type::kS32},
+                                 {"xor", Type::kF32}}) {
+    finds(FindingKind::kTrap, run_with_map(lane + body(op), type, 4, std::vector<std::uint32_t>(64)), "element type");
+  }
 }
 
 TEST_CASE("a tensor map made by the kernel") {

@@ -228,6 +228,38 @@ TEST_CASE("asynchronous copies") {
   finds(FindingKind::kSharedRace, run_body(other + "ld.shared.u32 %r4, [%r1+1008];", kInput, 0, 64));
 }
 
+TEST_CASE("an asynchronous copy may write as soon as it is issued") {
+  // Threads read or write words of s, or copy into them; then the copies of one warp follow, after a barrier or not.
+  // Their wait lies behind another barrier, which orders nothing.
+  const auto body = [](const std::string& before, const std::string& between, int copying_warp) {
+    return ".shared .align 16 .b8 s[512];\nmov.u32 %r1, s;\nshr.u32 %r5, %t, 5;\nand.b32 %r6, %t, 31;\n"
+           "shl.b32 %r2, %r6, 4;\nadd.u32 %r2, %r2, %r1;\nxor.b32 %r7, %r2, 16;\nsetp.eq.u32 %p1, %r5, " +
+           std::to_string(copying_warp) + ";\n@%p1 st.shared.v4.u32 [%r2], {%t, %t, %t, %t};\nbar.sync 0;\n" + before +
+           between +
+           "@%p1 cp.async.cg.shared.global [%r2], [%rin], 16;\nbar.sync 0;\ncp.async.wait_all;\nbar.sync 0;\n";
+  };
+  const std::string read = "@!%p1 ld.shared.u32 %r8, [%r2];\n", write = "@!%p1 st.shared.u32 [%r2], 77;\n",
+                    neighbour = "ld.shared.u32 %r8, [%r7];\n",
+                    copy = "@%p1 cp.async.cg.shared.global [%r2], [%rin+16], 16;\n";
+  const std::vector<std::uint32_t> in{5, 6, 7, 8, 9, 10, 11, 12};
+  for (const int warp : {0, 1}) {
+    CAPTURE(warp);
+    // The emulator runs warp 0 first: then it is the other that comes upon a copy under way.
+    const FindingKind kind = warp == 0 ? FindingKind::kAsyncRead : FindingKind::kSharedRace;
+    finds(kind, run_body(body(read, "", warp), in, 0, 64), warp == 0 ? "not yet been waited" : "over what was read by");
+    finds(kind, run_body(body(write, "", warp), in, 0, 64),
+          warp == 0 ? "not yet been waited" : "over what was written by");
+    clean(run_body(body(read, "bar.sync 0;\n", warp), in, 0, 64));
+    clean(run_body(body(write, "bar.sync 0;\n", warp), in, 0, 64));
+  }
+  // Lanes of one warp, too.
+  finds(FindingKind::kSharedRace, run_body(body(neighbour, "", 0), in, 0, 32), "over what was read by");
+  clean(run_body(body(neighbour, "bar.warp.sync -1;\n", 0), in, 0, 32));
+  // Two copies of one lane into the same place.
+  finds(FindingKind::kSharedRace, run_body(body(copy, "", 0), in, 0, 32), "another asynchronous copy");
+  clean(run_body(body(copy, "cp.async.wait_all;\n", 0), in, 0, 32));
+}
+
 TEST_CASE("barriers that not all reach") {
   // Half of a warp at one barrier, half at another.
   finds(FindingKind::kBarrierDivergence,

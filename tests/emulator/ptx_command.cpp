@@ -152,6 +152,20 @@ TEST_CASE("tensor maps over tensors that no other argument names") {
       CHECK((outputs.find("x") != nullptr) == (std::string(from).find("inout") != std::string::npos));
     }
   }
+  // A reduction is of the element type that the tensor has.
+  std::string adding(kMaps);
+  const std::string plain = "cp.async.bulk.tensor.2d.global.shared::cta.tile";
+  adding.replace(adding.find(plain), plain.size(), "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile");
+  std::ofstream(folder.file("add.ptx")) << adding;
+  PtxCommand reduction = command;
+  reduction.ptx_file = folder.file("add.ptx");
+  reduction.arguments = {"tensormap:x:4x8:none", "tensormap:zeros:sums:float32:4x8:4x8:none"};
+  const Report added = run_ptx_command(reduction);
+  INFO(describe(added));
+  CHECK(added.findings.empty());
+  const SafetensorsFile sums(folder.file("out.safetensors"));
+  REQUIRE(sums.find("sums") != nullptr);
+  CHECK(std::memcmp(sums.find("sums")->bytes.data(), x.data(), 128) == 0);
   // An input is not written, and a name that is nowhere is an error.
   command.arguments = {"tensormap:x:4x8:none", "tensormap:x:4x8:none"};
   x[0] = 1;
