@@ -296,6 +296,24 @@ bool some_kept(const Asked& a) {
   return true;
 }
 
+// Is element [i, j] kept (true, or 0 to be added) where j <= i, and masked out (false, or -inf) elsewhere?
+bool causal(const Asked& a) {
+  const Constant* c = a.graph().constant_of(a.value(0));
+  const Shape& shape = a.tensor(0).shape;
+  if (!c || !c->data || shape.size() < 2) return false;
+  if (!std::all_of(shape.begin(), shape.end() - 2, [](const Dim& d) { return d.is(1); })) return false;
+  const auto rows = shape[shape.size() - 2].as_constant(), keys = shape.back().as_constant();
+  if (!rows || !keys) return false;
+  const bool flags = a.tensor(0).dtype == DType::kBool;
+  for (std::int64_t i = 0; i < *rows; ++i)
+    for (std::int64_t j = 0; j < *keys; ++j) {
+      const double element = (*c->data)[static_cast<std::size_t>(i * *keys + j)].as_double();
+      const double kept = flags ? 1 : 0, masked = flags ? 0 : -std::numeric_limits<double>::infinity();
+      if (element != (j <= i ? kept : masked)) return false;
+    }
+  return true;
+}
+
 // Are all elements of the constant numbers of that value's dtype, so that a cast to it loses nothing?
 bool fits(const Asked& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
@@ -349,7 +367,8 @@ constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
                                      {"fits", "vv", fits},
                                      {"all_but_first", "avn", all_but_first},
                                      {"repeated_heads", "vvvv", repeated_heads},
-                                     {"some_kept", "v", some_kept}};
+                                     {"some_kept", "v", some_kept},
+                                     {"causal", "v", causal}};
 
 const Predicate* find_predicate(std::string_view name) {
   const auto found = std::ranges::find(kPredicates, name, &Predicate::name);

@@ -30,6 +30,7 @@
 //   repeated_heads(r, e, u, k)     r is k[.., H, L, D] with each head several times in a row, by way of
 //                                  u[.., H, 1, L, D] and e[.., H, n, L, D]
 //   some_kept(m)                   of a constant mask with data: no row along the last dimension is all false, or -inf
+//   causal(m)                      of a constant mask with data: row i keeps the keys up to i
 //   fits(c, x)                     a constant with data whose elements x's dtype holds
 //
 // A condition on a value or an attribute that the match did not meet (another alternative did) holds.

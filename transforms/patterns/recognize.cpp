@@ -21,6 +21,22 @@ bool escapes(const PatternMatch& match, const Node& node) {
                              [&](std::uint32_t name) { return match.values[name] == node.first_output; });
 }
 
+// The nodes of the match whose work nobody needs any more. What others read as well stays, and what that is made of: it
+// may be part of further matches (all layers have one mask).
+std::vector<NodeId> replaced_nodes(const SearchedGraph& searched, const PatternMatch& match) {
+  std::vector<NodeId> replaced = {match.root};
+  for (auto it = match.nodes.rbegin(); it != match.nodes.rend(); ++it) {
+    const Node& node = searched.graph.nodes[*it];
+    if (*it == match.root || escapes(match, node)) continue;
+    bool needed = false;
+    for (std::uint32_t o = 0; o < node.output_count; ++o)
+      for (const NodeId reader : searched.uses.of(node.first_output + o))
+        needed = needed || std::ranges::find(replaced, reader) != replaced.end();
+    if (needed) replaced.push_back(*it);
+  }
+  return replaced;
+}
+
 // One search of the whole graph; matches of a round share no node. Works in place, on nodes that remove_dead brings
 // into order afterwards.
 bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPattern*>& patterns) {
@@ -40,9 +56,8 @@ bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPatt
       const std::optional<PatternMatch> match = match_pattern(*searched, *pattern, *it);
       if (!match || !replace_match(graph, *match).empty()) continue;
       changed = true;
-      for (const NodeId n : match->nodes) {
-        // What others read as well may be part of their matches, too.
-        searched->taken[n] = !escapes(*match, graph.nodes[n]);
+      for (const NodeId n : replaced_nodes(*searched, *match)) {
+        searched->taken[n] = true;
         if (n != match->root) canonical.heirs[n] = match->root;
       }
     }

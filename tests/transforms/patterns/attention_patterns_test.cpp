@@ -156,6 +156,47 @@ TEST_CASE("attention in 16 bits, with casts around, with grouped heads") {
           .find("enable_gqa") == std::string::npos);
 }
 
+TEST_CASE("a causal mask is known by its places or its data") {
+  const std::string in = "q float32 2,3,6,8; k float32 2,3,6,8; v float32 2,3,6,4";
+  const std::string scores = kTurned + "r = matmul q t; o = mul r 0.25; ";
+  const std::string want = "scaled_dot_product_attention(q, k, v, is_causal=true, scale=0.25)";
+  const std::string places =
+      "n = arange {\"start\": 0, \"end\": 6, \"step\": 1, \"dtype\": \"int64\"}; ni = unsqueeze n "
+      "{\"dim\": 1}; nj = unsqueeze n {\"dim\": 0}; ";
+  const std::string inf = "w0 = full {\"shape\": [], \"value\": \"-inf\", \"dtype\": \"float32\"}; ";
+  const std::string rest = kWeights + "y = matmul p v";
+  // Small ones are folded to data before; places are seen as they are where they would be too large to fold.
+  for (const char* mask : {"a = le nj ni; ", "b = sub nj ni; a = le b 0; ", "a = ge ni nj; "}) {
+    CHECK(y_after(in, scores + places + mask + inf + "s = where a o w0; " + rest) == want);
+    CHECK(y_after(in, scores + places + mask + inf + "g0 = where a 0.0 w0; s = add o g0; " + rest) == want);
+  }
+  const auto large = [&](const std::string& mask) {
+    const std::string text = graph_text([&] {
+      CanonicalGraph canonical = canonicalized(
+          short_model("q float32 1,1,2000,8; k float32 1,1,2000,8; v float32 1,1,2000,4",
+                      scores +
+                          "n = arange {\"start\": 0, \"end\": 2000, \"step\": 1, \"dtype\": \"int64\"}; ni = unsqueeze "
+                          "n {\"dim\": 1}; nj = unsqueeze n {\"dim\": 0}; " +
+                          inf + mask + rest,
+                      "y"));
+      recognize_patterns(canonical, builtin_list());
+      return canonical.graph;
+    }());
+    return text.substr(text.find("y: "));
+  };
+  CHECK(large("a = le nj ni; s = where a o w0; ").find(want) != std::string::npos);
+  CHECK(large("b = sub nj ni; a = le b 0; g0 = where a 0.0 w0; s = add o g0; ").find(want) != std::string::npos);
+  CHECK(
+      large(
+          "f0 = full {\"shape\": [2000, 2000], \"value\": true, \"dtype\": \"bool\"}; a = tril f0; s = where a o w0; ")
+          .find(want) != std::string::npos);
+  // The key itself left out: its first row keeps none. And keys from the query on.
+  CHECK(large("a = lt nj ni; s = where a o w0; ").find("attention") == std::string::npos);
+  CHECK(large("a = ge nj ni; s = where a o w0; ").find("causal") == std::string::npos);
+  CHECK(y_after(in, scores + places + "a = ge nj ni; " + inf + "s = where a o w0; " + rest).find("causal") ==
+        std::string::npos);
+}
+
 TEST_CASE("what is near attention is none") {
   const auto no = [&](const std::string& nodes, const std::string& outputs = "y") {
     CAPTURE(nodes);
