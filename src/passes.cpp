@@ -17,6 +17,7 @@
 #include "transforms/plan_file.h"
 #include "transforms/remove_dead.h"
 #include "transforms/simplify_algebra.h"
+#include "transforms/sink_split.h"
 
 namespace fusec {
 namespace {
@@ -141,6 +142,8 @@ constexpr Pass kPasses[] = {
      CompilationPart::kGraph, rewrite<simplify_algebra>, true},
     {"recognize-patterns", "makes composite ops of what was written as primitive ones (under full)",
      CompilationPart::kGraph, recognize, true},
+    {"sink-split", "makes pieces of pieces pieces of the tensor itself, each for itself (under full)",
+     CompilationPart::kGraph, rewrite<sink_split>, true},
     {"claim-patterns", "makes groups of what patterns match, before the partitioner runs (under full)",
      CompilationPart::kGraph, claim, true},
     {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
+#include <unordered_set>
 
-#include "analysis/value_bytes.h"
 #include "analysis/node_work.h"
+#include "analysis/value_bytes.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -50,8 +52,7 @@ class Writer {
   void write_group(GroupId g, const std::vector<NodeId>& duplicated) {
     const FusionGroup& group = plan_.groups[g];
     text_ += "{\"name\": " + json_string(group.name);
-    write_nodes(", \"nodes\"", group.nodes);
-    write_nodes(", \"duplicated\"", duplicated);
+    write_nodes(g, duplicated);
     text_.append(", \"pattern\": \"").append(name(group.pattern)).append("\", \"anchor\": ");
     text_ += group.anchor == kNone ? "null" : json_string(graph_.nodes[group.anchor].name);
     text_ += ", \"claimed_by\": ";
@@ -132,16 +133,39 @@ class Writer {
     for (const std::string& n : names) add(n);
     text_ += "]";
   }
-  void write_nodes(const char* key, std::span<const NodeId> nodes) {
-    begin_list(key);
-    for (const NodeId n : nodes) {
-      if (context_.stands_for.empty()) add(graph_.nodes[n].name);
-      if (!context_.stands_for.empty()) {
-        for (const std::string& origin : context_.stands_for[n]) add(origin);
-      }
+  void write_nodes(GroupId g, const std::vector<NodeId>& recomputed) {
+    std::vector<std::string_view> again;  // names of nodes that an earlier group computes, too
+    std::vector<std::string_view> here;   // of those, and of others that several nodes stand for
+    begin_list(", \"nodes\"");
+    for (const NodeId n : plan_.groups[g].nodes) {
+      const bool is_recomputed = std::ranges::binary_search(recomputed, n);
+      const auto write = [&](const std::string& name) {
+        const auto shared = shared_.find(name);
+        if (shared != shared_.end()) {
+          if (std::ranges::find(here, name) != here.end()) return;
+          here.push_back(name);
+          if (shared->second == kNone) shared->second = g;
+        }
+        if (is_recomputed || (shared != shared_.end() && shared->second != g)) again.push_back(name);
+        add(name);
+      };
+      if (context_.stands_for.empty()) write(graph_.nodes[n].name);
+      if (!context_.stands_for.empty()) std::ranges::for_each(context_.stands_for[n], write);
     }
     text_ += "]";
+    begin_list(", \"duplicated\"");
+    for (const std::string_view name : again) add(std::string(name));
+    text_ += "]";
   }
+
+  // Names of the file's nodes whose work several nodes do (pieces of one split).
+  void find_shared() {
+    std::unordered_set<std::string_view> seen;
+    for (const std::vector<std::string>& origins : context_.stands_for)
+      for (const std::string& origin : origins)
+        if (!seen.insert(origin).second) shared_.emplace(origin, kNone);
+  }
+
   void write_values(const char* key, const std::vector<ValueId>& values) {
     begin_list(key);
     for (const ValueId v : values) add(graph_.value(v).name);
@@ -152,6 +176,7 @@ class Writer {
   const FusionPlan& plan_;
   const PartitionReportContext& context_;
   const std::vector<GroupInterface> interfaces_;
+  std::unordered_map<std::string_view, GroupId> shared_;  // with the first group that each is in
   WorkOfNodes work_;
   ValueBytes bytes_;
   std::string text_;
