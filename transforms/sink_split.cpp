@@ -36,10 +36,14 @@ class Sinking {
 
   // The nodes in their order; those that are added stand at the end, and read what stands before.
   bool run() {
-    find_trees();
-    if (trees_ == 0) return false;
     const NodeId count = static_cast<NodeId>(graph_.nodes.size());
     canonical_.heirs.assign(count, kNone);
+    bool changed = false;
+    for (NodeId n = 0; n < count; ++n)
+      if (graph_.nodes[n].op->name == "select" && may_change(graph_.nodes[n]))
+        changed = look_through_view(n) || changed;
+    find_trees();
+    if (trees_ == 0) return changed;
     for (NodeId n = 0; n < count; ++n) {
       for (ValueId& v : graph_.nodes[n].inputs)
         if (v != kNone) v = now_[v];
@@ -61,6 +65,46 @@ class Sinking {
     const auto rank = static_cast<std::int64_t>(graph_.tensor(node.inputs[0]).rank());
     const std::int64_t dim = graph_.attributes(node).integer("dim", 0);
     return dim < 0 ? dim + rank : dim;
+  }
+
+  // A dimension that was seen as two, of which one is at a fixed position, is a slice: of neighbours or of every so
+  // many. select(reshape(x, [n, 2, 8]), dim=1, index=1) is slice(x, dim=1, start=8, end=16).
+  bool look_through_view(NodeId n) {
+    Node& node = graph_.nodes[n];
+    const NodeId producer = graph_.value(node.inputs[0]).producer;
+    if (producer == kNone) return false;
+    const Node& view = graph_.nodes[producer];
+    if (!view.op->view || view.op->special != Special::kNone || !view.fuse || view.pattern) return false;
+    const Shape &seen = graph_.tensor(node.inputs[0]).shape, &whole = graph_.tensor(view.inputs[0]).shape;
+    const auto selected = static_cast<std::size_t>(dim_of(node));
+    const std::optional<Dim> index = select_index(node);
+    const auto at = index ? index->as_constant() : std::nullopt;
+    if (!at || seen.size() != whole.size() + 1) return false;
+    for (const std::size_t first : {selected, selected - 1}) {  // the outer one is selected, or the inner one
+      if (first >= whole.size() || !is_split_in_two(whole, seen, first)) continue;
+      const auto outer = seen[first].as_constant(), inner = seen[first + 1].as_constant();
+      if (!outer || !inner || *outer < 2 || *inner < 2) continue;
+      const bool neighbours = first == selected;
+      const Piece piece{.whole = view.inputs[0],
+                        .dim = static_cast<std::int64_t>(first),
+                        .step = neighbours ? 1 : *inner,
+                        .start = Dim(neighbours ? *at * *inner : *at)};
+      const auto attributes = slice_attributes(piece, Dim(neighbours ? *inner : *outer));
+      const OpDef* slice = graph_.op("slice");
+      if (!attributes || !gives(*slice, piece.whole, *attributes, graph_.type(node.first_output))) continue;
+      node.op = slice;
+      node.inputs[0] = piece.whole;
+      node.attributes = graph_.intern(*attributes);
+      canonical_.heirs[producer] = n;
+      return true;
+    }
+    return false;
+  }
+
+  static bool is_split_in_two(const Shape& whole, const Shape& seen, std::size_t dim) {
+    for (std::size_t d = 0; d < whole.size(); ++d)
+      if (d != dim && whole[d] != seen[d < dim ? d : d + 1]) return false;
+    return whole[dim] == seen[dim] * seen[dim + 1];
   }
 
   // Pieces of a piece along the same dimension, and what they are pieces of.
@@ -238,7 +282,10 @@ class Sinking {
 }  // namespace
 
 void sink_split(CanonicalGraph& canonical) {
-  if (Sinking(canonical).run()) remove_dead(canonical);
+  if (Sinking(canonical).run())
+    remove_dead(canonical);
+  else
+    canonical.heirs.clear();
 }
 
 }  // namespace fusec
