@@ -136,6 +136,9 @@ class Counter {
     }
   }
 
+  // From now on this axis counts as one: of the matrices that it numbers, each row takes one.
+  void choose_along(std::uint32_t axis) { extents_[axis] = 1; }
+
   // For all points of `space`, and of what they depend on beyond it.
   void execute_all(const std::vector<ExprId>& nodes, const Axes& space, double times, Work& work) const {
     for (const ExprId id : nodes) execute(id, times * points(united(space, depends_[id])), work);
@@ -260,7 +263,8 @@ void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
   unit += 2 * pairs;
 }
 
-void count_product(const Counter& count, const Kernel& kernel, const Product& product, Work& work) {
+void count_product(Counter& count, const Kernel& kernel, const Product& product, Work& work) {
+  if (product.choice) count.choose_along(product.choice->axis);
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);
   const double row_tiles = tiles(count.points(product.rows)), column_tiles = tiles(count.points(product.columns));
@@ -275,9 +279,8 @@ void count_product(const Counter& count, const Kernel& kernel, const Product& pr
     const double depth = count.points(loop.depth);
     for (const ProductTerm& term : loop.terms)
       multiply(padded * depth, product.tensor_dtype.has_value(), kernel.pool[term.reduction].type, work);
-    count.execute_all(count.between(loop.left, stops), united(rows, loop.depth), column_tiles, work);
-    count.execute_all(count.between(loop.right, stops), united(united(product.batch, product.columns), loop.depth),
-                      row_tiles, work);
+    count.execute_all(count.between(loop.left, stops), {}, column_tiles, work);
+    count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
   }
   count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
   count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
@@ -306,9 +309,8 @@ void count_row_product(const Counter& count, const RowProduct& form, Work& work)
     for (const ProductTerm& term : loop.terms)
       multiply(batches * row_tiles * form.rows * columns * count.points(loop.depth), product.tensor_dtype.has_value(),
                form.kernel.pool[term.reduction].type, work);
-    count.execute_all(count.between(loop.left, stops), united(rows, loop.depth), columns / layout.chunk, work);
-    count.execute_all(count.between(loop.right, stops), united(united(product.batch, product.columns), loop.depth),
-                      row_tiles, work);
+    count.execute_all(count.between(loop.left, stops), {}, columns / layout.chunk, work);
+    count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
   }
   count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
   work.blocks = batches * row_tiles;
@@ -386,7 +388,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form)
                          : form.row_product ? form.row_product->kernel
                          : form.rewritten   ? *form.rewritten
                                             : kernel;
-  const Counter count(shaped);
+  Counter count(shaped);
   count.count_bytes(graph, work);
   count.count_registers(work);
   switch (form.form) {
