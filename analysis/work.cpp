@@ -325,18 +325,34 @@ void count_attention(const Counter& count, const Attention& form, Work& work) {
   const double scores = count.points(rows) * count.points(form.keys);
   multiply(scores * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
   multiply(scores * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
-  // The two sums and the multiplications below them are what has just been counted.
-  const std::vector<ExprId> products = {form.product, form.result, pool[form.product].args[0],
-                                        pool[form.result].args[0]};
+  // The two sums and the multiplications below them are what has just been counted; the softmax is what follows, not
+  // what the formulas say.
+  std::vector<ExprId> counted = {form.product,  form.result, pool[form.product].args[0], pool[form.result].args[0],
+                                 form.greatest, form.total};
+  counted.insert(counted.end(), form.some_key.begin(), form.some_key.end());
+  counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
+  work.float32 += 6 * scores;  // scaled; greatest, less the greatest, total; the function itself is two more
+  work.special += scores;
   const double row_tiles = tiles(count.points(form.rows));
-  count.execute_all(count.between({form.query}, products), {}, 1, work);
-  count.execute_all(count.between({form.key}, products), {}, row_tiles, work);
-  count.execute_all(count.between({form.value}, products), {}, row_tiles, work);
-  std::vector<ExprId> inner = {form.score, form.greatest, form.total};
+  count.execute_all(count.between({form.query}, counted), {}, 1, work);
+  count.execute_all(count.between({form.key}, counted), {}, row_tiles, work);
+  count.execute_all(count.between({form.value}, counted), {}, row_tiles, work);
+  std::vector<ExprId> rest = {form.score};
   for (const auto& steps : {form.row_steps, form.key_steps})
-    for (const WeightStep& step : steps) inner.push_back(step.operand);
-  for (const KernelOutput& output : form.kernel.outputs) inner.push_back(output.expr);
-  count.execute_all(count.between(inner, products), {}, 1, work);
+    for (const WeightStep& step : steps) rest.push_back(step.operand);
+  count.execute_all(count.between(rest, counted), {}, 1, work);
+  // Behind the sum over keys; the outputs' expressions have the softmax in their own way below it.
+  std::vector<ExprId> behind = count.between(roots_of(form.kernel), counted);
+  std::erase_if(behind, [&](ExprId id) {
+    const auto inside = [&](const Axes& axes) {
+      return std::ranges::any_of(axes, [&](std::uint32_t a) {
+        return std::ranges::find(form.keys, a) != form.keys.end() ||
+               std::ranges::find(form.depth, a) != form.depth.end();
+      });
+    };
+    return inside(count.depends(id)) || inside(pool[id].axes);
+  });
+  count.execute_all(behind, {}, 1, work);
   work.blocks = count.points(form.batch) * row_tiles;
   work.threads = 128;
   work.on_the_way = kTile * count.points(form.depth) * 2;
