@@ -69,8 +69,8 @@ Prediction predict(const Work& work, const Target& target) {
   Prediction p;
   p.launch = target.launch_seconds;
   p.memory = bytes / bandwidth;
-  p.compute = running.waves * (work.tensor / target.float16_rate + work.float32 / target.float32_rate +
-                               work.float64 / target.float64_rate + work.special / target.special_rate);
+  p.compute = running.waves * std::max({work.tensor / target.float16_rate, work.float32 / target.float32_rate,
+                                        work.float64 / target.float64_rate, work.special / target.special_rate});
   p.total = p.launch + std::max(p.memory, p.compute);
   p.read = work.read;
   p.written = work.written;

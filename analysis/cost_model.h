@@ -4,8 +4,8 @@
 //
 //   memory    bytes over bandwidth; where too few threads run to keep enough loads on the way, over what they can have
 //             on the way in one latency
-//   compute   operations over the rate of their unit, the units one after another; of the busiest multiprocessor, that
-//             is in whole waves of blocks
+//   compute   operations over the rate of their unit, the slowest unit deciding (warps keep them busy side by side); of
+//             the busiest multiprocessor, that is in whole waves of blocks
 //
 // Registers limit how many threads are there at a time, and what does not fit into them goes to memory and back. What
 // the model does not know: caches between kernels and between blocks (each tensor comes from memory once), bank

@@ -33,6 +33,7 @@ enum class FusionRule : std::uint8_t {
   kNotOneKernel,
   kWorseForm,
   kMoreBytes,
+  kPredictedSlower,
   kClosesCycle,
   kNotTried,
   kGivenPlan,

@@ -102,9 +102,10 @@ bool plan_is_given(const PipelineOptions& options) {
   return !options.plan_text.empty() || !options.plan_file.empty();
 }
 
-template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&)>
+template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&, const Target&)>
 void merge(CompilationState& state) {
-  if (!plan_is_given(state.options)) merging(state.planned->graph, state.planned->kinds, state.planned->plan);
+  if (!plan_is_given(state.options))
+    merging(state.planned->graph, state.planned->kinds, state.planned->plan, state.options.target);
 }
 
 void name_plan(CompilationState& state) {

@@ -12,8 +12,8 @@ constexpr int kMostQuestions = 64;  // put for one group
 
 class ForwardMerger {
  public:
-  ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan) {}
+  ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, target) {}
 
   // From the last group to the first, so that what is taken in is looked at with what it took in itself. First what
   // stands on products: it is better computed once, behind the product that it reads, than in every tile of the next.
@@ -133,8 +133,8 @@ class ForwardMerger {
 
 }  // namespace
 
-void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan) {
-  ForwardMerger(graph, kinds, plan).run();
+void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target) {
+  ForwardMerger(graph, kinds, plan, target).run();
 }
 
 }  // namespace fusec

@@ -15,8 +15,8 @@ constexpr std::int64_t kSmallBytes = 8 << 20;                        // what tak
 
 class SiblingMerger {
  public:
-  SiblingMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan) {}
+  SiblingMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, target) {}
 
   void run() {
     const std::vector<GroupId> order = groups_.order();
@@ -99,8 +99,8 @@ class SiblingMerger {
 
 }  // namespace
 
-void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan) {
-  SiblingMerger(graph, kinds, plan).run();
+void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target) {
+  SiblingMerger(graph, kinds, plan, target).run();
 }
 
 }  // namespace fusec

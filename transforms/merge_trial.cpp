@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/cost_model.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
@@ -14,6 +15,7 @@ namespace {
 // have many equal layers, or too many different ones for it to matter.
 constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
 constexpr std::uint32_t kRefusalsUntilHopeless = 8;
+constexpr double kRounding = 1 + 1e-9;
 
 std::int64_t budget_for(std::size_t nodes) {
   const auto fair = kMostNodesTried * 20'000 / static_cast<std::int64_t>(nodes + 1);
@@ -27,10 +29,12 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 
 }  // namespace
 
-MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan)
+MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan,
+                       const Target& target)
     : groups_(groups),
       kinds_(kinds),
       plan_(plan),
+      target_(target),
       external_(groups.graph().value_count(), 0),
       external_stamp_(groups.graph().value_count(), 0),
       budget_(budget_for(groups.graph().nodes.size())),
@@ -93,8 +97,13 @@ FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
   const FusionRule rule = compare(together, parts);
   if (rule != FusionRule::kJoined) return rule;
   std::int64_t apart = 0;
-  for (const GroupId g : parts) apart += bytes(g);
-  return together.bytes > apart ? FusionRule::kMoreBytes : FusionRule::kJoined;
+  double seconds_apart = 0;
+  for (const GroupId g : parts) {
+    apart += bytes(g);
+    seconds_apart += of_group(g).seconds;
+  }
+  if (together.bytes > apart) return FusionRule::kMoreBytes;
+  return together.seconds > kRounding * seconds_apart ? FusionRule::kPredictedSlower : FusionRule::kJoined;
 }
 
 // Whether what these become together is one launch, of a form no worse than theirs.
@@ -174,6 +183,7 @@ const MergeTrial::Lowered& MergeTrial::lowered(std::span<const NodeId> nodes, co
     result.has_elements = result.has_elements || form == KernelForm::kElements;
     result.row_product = result.row_product || form == KernelForm::kRowProduct;
   }
+  result.seconds = predict(groups_.graph(), units, true, target_).total;
   return tried_.emplace(key_, result).first->second;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "analysis/group_graph.h"
+#include "analysis/target.h"
 #include "analysis/value_bytes.h"
 #include "ir/fusion_plan.h"
 
@@ -23,7 +24,7 @@ namespace fusec {
 
 class MergeTrial {
  public:
-  MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan);
+  MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan, const Target& target);
 
   // Whether anything may join this group: fused by us, every op in it of known meaning and free to fuse.
   bool open(GroupId g);
@@ -58,6 +59,7 @@ class MergeTrial {
     bool row_product = false;    // a product whose rows are reduced
     bool known = true;           // false: the budget was spent
     std::int64_t bytes = 0;      // that the kernels read and write, at the hints
+    double seconds = 0;          // that they are predicted to take
   };
   static constexpr std::size_t kMostNodesWithCare = 20'000;
   const Lowered& lowered(std::span<const NodeId> nodes) { return lowered(nodes, groups_.outputs_of(nodes)); }
@@ -75,6 +77,7 @@ class MergeTrial {
   const GroupGraph& groups_;
   std::span<const OpPattern> kinds_;
   const FusionPlan& plan_;
+  const Target& target_;
   std::vector<std::uint64_t> key_;
   std::unordered_map<std::vector<std::uint64_t>, Lowered, KeyHash> tried_;
   std::vector<std::uint32_t> external_;  // of a value: its number in the key being written

@@ -13,8 +13,8 @@ constexpr std::size_t kMostNodes = 16;   // of a group that is computed again
 
 class Recomputation {
  public:
-  Recomputation(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan) {}
+  Recomputation(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, target) {}
 
   void run() {
     if (!plan_.recomputed.empty()) return;
@@ -66,8 +66,8 @@ class Recomputation {
 
 }  // namespace
 
-void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan) {
-  Recomputation(graph, kinds, plan).run();
+void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target) {
+  Recomputation(graph, kinds, plan, target).run();
 }
 
 }  // namespace fusec

@@ -24,9 +24,9 @@ struct Merged {
   explicit Merged(const std::string& text, std::uint32_t max_fused_ops = 256) : graph(parse_graph_text(text)) {
     kinds = annotate(graph, pattern_source(Strategy::kFull));
     plan = fuse(graph, kinds, {.max_fused_ops = max_fused_ops});
-    merge_forward(graph, kinds, plan);
-    merge_siblings(graph, kinds, plan);
-    recompute(graph, kinds, plan);
+    merge_forward(graph, kinds, plan, target_for("sm_80"));
+    merge_siblings(graph, kinds, plan, target_for("sm_80"));
+    recompute(graph, kinds, plan, target_for("sm_80"));
     name_groups(graph, plan);
     verify_plan(graph, kinds, plan);
   }
@@ -132,8 +132,8 @@ return b
   keep_apart(graph, {}, std::vector<std::string>{"a"});
   const std::vector<OpPattern> kinds = annotate(graph, pattern_source(Strategy::kFull));
   FusionPlan plan = fuse(graph, kinds, {});
-  merge_forward(graph, kinds, plan);
-  merge_siblings(graph, kinds, plan);
+  merge_forward(graph, kinds, plan, target_for("sm_80"));
+  merge_siblings(graph, kinds, plan, target_for("sm_80"));
   CHECK(plan.groups.size() == 2);
 }
 
