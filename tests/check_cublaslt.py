@@ -6,6 +6,7 @@ to be a call is none, for this reason. Prints each failure; exit 0 when there is
 import argparse, json, math, os, struct, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import json_schema
 import tensors
 
 
@@ -242,6 +243,28 @@ class Checker:
         if wrong := self.executes(file, options):
             self.failures.append(f"{name}: {wrong}")
 
+    def check_manifest(self):
+        """The manifest has the call with its sizes as formulas, and agrees with its schema."""
+        schemas = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "schemas")
+        with open(os.path.join(schemas, "manifest.schema.json"), encoding="utf-8") as f:
+            schema = json.load(f)
+        file = os.path.join(self.folder, "manifest.json")
+        gelu = node("g", "gelu", ["p"], approximate="tanh")
+        graph = model({"x": (BF16, ["t", 16]), "w": (BF16, [32, 16]), "b": (BF16, [32])},
+                      [node("p", "linear", ["x", "w", "b"]), gelu], ["p", "g"], TOKENS)
+        with open(file, "w", encoding="utf-8") as f:
+            json.dump(graph, f)
+        report = json.loads(self.run(self.args.fusec, file, ["--emit=manifest", "--no-nvrtc"]).stdout)
+        if wrong := json_schema.problems(report, schema):
+            self.failures.append(f"the manifest disagrees with its schema: {wrong[:3]}")
+        call = report["launches"][0]["product"]
+        wanted = {"m": "32", "n": "t", "k": "16", "epilogue": "CUBLASLT_EPILOGUE_GELU_AUX_BIAS",
+                  "compute_type": "CUBLAS_COMPUTE_32F", "aux": "p"}
+        if {k: call.get(k) for k in wanted} != wanted or not call["a"]["transposed"]:
+            self.failures.append(f"the manifest's call is {call}")
+        if self.run(self.args.fusec, file, ["--gemm=cublas"]).returncode != 2:
+            self.failures.append("--gemm=cublas is taken")
+
     def check_nan(self):
         """NaN becomes 0 where where() says so, by the library; it stays NaN in relu, by a kernel of our own."""
         nan = float("nan")
@@ -304,6 +327,7 @@ def main():
                 checker.check(name, graph, ["cublaslt." + p for p in patterns], None, reason, asked, options)
         if not args.only:
             checker.check_nan()
+            checker.check_manifest()
             checker.check_shared_descriptors()
     for failure in checker.failures:
         print("FAILED", failure)
