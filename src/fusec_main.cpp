@@ -72,7 +72,7 @@ std::string extension_of(const std::string& path) {
 std::string kind_of_extension(const std::string& extension) {
   if (extension == ".json") return "manifest";
   if (extension == ".txt") return "ir";
-  for (const std::string_view kind : kKinds)
+  for (const std::string_view kind : {"cu", "ptx", "cubin", "dot", "svg"})
     if (extension == "." + std::string(kind)) return std::string(kind);
   return "";
 }
