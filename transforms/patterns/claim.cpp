@@ -286,6 +286,14 @@ std::vector<NodeId> order_of(const Graph& graph, const std::vector<PatternClaim>
 
 void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
                     const std::vector<std::uint32_t>& claim_of) {
+  const auto first_node = [](const PatternClaim& claim) { return claim.nodes.front(); };
+  const auto together = [](const PatternClaim& claim) {
+    return claim.nodes.back() - claim.nodes.front() + 1 == claim.nodes.size();
+  };
+  if (std::ranges::all_of(claims, together)) {
+    std::ranges::sort(claims, {}, first_node);
+    return;
+  }
   const Graph& from = canonical.graph;
   GraphCopy copy(from);
   std::vector<NodeId> now(from.nodes.size());
@@ -296,7 +304,7 @@ void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims
     for (ValueId& v : claim.bound_constants) v = copy.now(v);
   }
   replace_graph(canonical, std::move(copy).finish(), now);
-  std::ranges::sort(claims, {}, [](const PatternClaim& claim) { return claim.nodes.front(); });
+  std::ranges::sort(claims, {}, first_node);
 }
 
 }  // namespace
