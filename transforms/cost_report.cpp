@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/node_work.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -129,12 +130,16 @@ class Writer {
 
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target) {
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
+  WorkOfNodes work(graph);
   std::vector<Prediction> predictions;
   predictions.reserve(plan.groups.size());
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
     const auto& nodes = plan.groups[g].nodes;
     predictions.push_back(
         predict(graph, {nodes.begin(), nodes.end()}, interfaces[g].outputs, plan.strategy == Strategy::kFull, target));
+    // As in the partition report: of the formulas of its nodes, whatever stands inside what.
+    predictions.back().flops = 0;
+    for (const NodeId n : nodes) predictions.back().flops += static_cast<double>(work.flops(n));
   }
   return predictions;
 }
