@@ -59,7 +59,9 @@ void recognize(CompilationState& state) {
 
 void claim(CompilationState& state) {
   rewrite_with(state, [&](CanonicalGraph& canonical) {
-    state.planned->claims = claim_patterns(canonical, state.options.patterns);
+    state.planned->claims = claim_patterns(
+        canonical, state.options.patterns,
+        {.max_fused_ops = state.options.max_fused_ops, .max_args = argument_limit(state.options, canonical.graph)});
   });
 }
 

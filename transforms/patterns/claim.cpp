@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -83,8 +84,12 @@ Signature signature_of(const Graph& graph, const std::vector<NodeId>& nodes, con
 
 class Claiming {
  public:
-  explicit Claiming(const Graph& graph)
-      : graph_(graph), searched_(graph), claim_of_(graph.nodes.size(), kNone), open_end_(graph.nodes.size()) {
+  Claiming(const Graph& graph, const ClaimLimits& limits)
+      : graph_(graph),
+        limits_(limits),
+        searched_(graph),
+        claim_of_(graph.nodes.size(), kNone),
+        open_end_(graph.nodes.size()) {
     std::iota(open_end_.begin(), open_end_.end(), NodeId{0});
   }
 
@@ -111,7 +116,12 @@ class Claiming {
   std::string why_not(const PatternMatch& match) {
     if (match.nodes.size() < 2 && match.pattern->becomes == Becomes::kGroup)
       return "it is one node, which is a group as it is";
+    if (match.nodes.size() > limits_.max_fused_ops)
+      return fmt::format("it has {} nodes, the limit is {}", match.nodes.size(), limits_.max_fused_ops);
     const std::vector<ValueId> outputs = outputs_of(searched_, match.nodes);
+    if (const std::size_t count = limits_.max_args == 0 ? 0 : inputs_of(match.nodes).size() + outputs.size();
+        count > limits_.max_args)
+      return fmt::format("its kernel would have {} arguments, the limit is {}", count, limits_.max_args);
     if (outputs.size() > 1) {
       if (const std::string circle = circle_through(match); !circle.empty()) return circle;
     }
@@ -134,6 +144,18 @@ class Claiming {
   const std::vector<std::uint32_t>& claim_of() const { return claim_of_; }
 
  private:
+  std::set<ValueId> inputs_of(const std::vector<NodeId>& nodes) const {
+    std::set<ValueId> inputs;
+    for (const NodeId n : nodes)
+      for (const ValueId v : graph_.nodes[n].inputs) {
+        if (v == kNone) continue;
+        const Value& value = graph_.value(v);
+        const bool inside = value.producer != kNone && std::ranges::binary_search(nodes, value.producer);
+        if (!inside && value.kind != Value::Kind::kNumber && value.kind != Value::Kind::kDim) inputs.insert(v);
+      }
+    return inputs;
+  }
+
   // What nodes become when they are lowered together.
   struct Lowered {
     std::size_t kernels = 0;
@@ -243,6 +265,7 @@ class Claiming {
   }
 
   const Graph& graph_;
+  const ClaimLimits limits_;
   SearchedGraph searched_;
   std::vector<std::uint32_t> claim_of_;  // by node
   std::vector<NodeId> open_end_;         // by node: itself, or a later one if a claim spans it and the next
@@ -309,14 +332,15 @@ void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims
 
 }  // namespace
 
-std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns) {
+std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns,
+                                         const ClaimLimits& limits) {
   const PatternRoots roots(canonical.graph);
   std::optional<Claiming> claiming;
   for (const auto& pattern : patterns) {
     if (!claims_nodes(*pattern)) continue;
     const std::vector<NodeId> nodes = roots.of(*pattern);
     if (nodes.empty()) continue;
-    if (!claiming) claiming.emplace(canonical.graph);
+    if (!claiming) claiming.emplace(canonical.graph, limits);
     claiming->run(*pattern, nodes);
   }
   if (!claiming) return {};
@@ -327,11 +351,12 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
 }
 
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
-                                    const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes) {
+                                    const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes,
+                                    const ClaimLimits& limits) {
   constexpr std::size_t kNear = 2, kMostPartial = 3;
   std::unordered_set<NodeId> claimed;
   for (const PatternClaim& claim : claims) claimed.insert(claim.nodes.begin(), claim.nodes.end());
-  Claiming claiming(graph);
+  Claiming claiming(graph, limits);
   struct Found {
     std::size_t place;  // of the node in the list
     bool whole;         // all its nodes were there

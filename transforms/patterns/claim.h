@@ -17,8 +17,15 @@
 
 namespace fusec {
 
+// What a group may have at most (see FuseOptions).
+struct ClaimLimits {
+  std::uint32_t max_fused_ops = 256;
+  std::uint32_t max_args = 0;  // 0: no limit
+};
+
 // Brings the nodes into an order in which those of a claim stand side by side.
-std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns);
+std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns,
+                                         const ClaimLimits& limits = {});
 
 // Why there is no claim of this pattern at this node, for --explain: "" where nothing is in the way, nothing at all
 // where the graph does not resemble the pattern there.
@@ -29,6 +36,7 @@ struct NotClaimed {
 // Near misses at these nodes: patterns of which at least two nodes were found; of each node those that only a condition
 // keeps away, or else the few that came nearest.
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
-                                    const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes);
+                                    const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes,
+                                    const ClaimLimits& limits = {});
 
 }  // namespace fusec

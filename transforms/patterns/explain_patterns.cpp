@@ -27,7 +27,8 @@ std::vector<std::string> pattern_sentences(const Graph& graph, const FusionPlan&
   for (const PatternClaim& claim : plan.claims)
     if (std::ranges::any_of(nodes, [&](NodeId n) { return std::ranges::binary_search(claim.nodes, n); }))
       sentences.push_back(sentence_of(graph, claim));
-  for (const NotClaimed& miss : near_misses(graph, patterns, plan.claims, nodes))
+  for (const NotClaimed& miss : near_misses(graph, patterns, plan.claims, nodes,
+                                            {.max_fused_ops = plan.max_fused_ops, .max_args = plan.max_args}))
     sentences.push_back(
         fmt::format("{} does not match at {}: {}", miss.pattern, in_quotes(graph.nodes[miss.root].name), miss.why));
   return sentences;

@@ -159,3 +159,11 @@ TEST_CASE("a group that would be several kernels is not claimed, unless the patt
   CHECK(why_not(graph, pattern + "becomes group", "b").find("2 kernels") != std::string::npos);
   CHECK(claims_in(graph, pattern + "several_kernels becomes group") == "t.two{a b}");
 }
+
+TEST_CASE("a claim keeps to the limits of a group") {
+  const std::string graph = kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nreturn h\n";
+  CanonicalGraph c = canonical(graph);
+  CHECK(claim_patterns(c, list_of(kGlu), {.max_fused_ops = 1}).empty());
+  CHECK(claim_patterns(c, list_of(kGlu), {.max_args = 2}).empty());
+  CHECK(claim_patterns(c, list_of(kGlu), {.max_fused_ops = 2, .max_args = 3}).size() == 1);
+}
