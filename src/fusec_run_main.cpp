@@ -72,6 +72,10 @@ class Run {
   explicit Run(const Arguments& a) : a_(a), cuda_(device_number(a.device)) {}
 
   int run() {
+    if (a_.sample_blocks != 0 && a_.verify_given)
+      throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify with --sample-blocks",
+                                                  .found = "outputs of which only a part is computed",
+                                                  .hint = "leave one of them out"});
     const Graph graph = read_model(a_.compile);
     if (a_.inputs.empty() && !a_.random)
       throw Error(ErrorKind::kUsage, Error::Parts{.what = "no inputs", .expected = "--inputs=FILE or --random[=SEED]"});

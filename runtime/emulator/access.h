@@ -18,6 +18,8 @@ struct Request {
   bool into_registers = false;      // a load: what nobody has written is noted as undefined
   bool async = false;               // on behalf of the lane, by a copy that it does not wait for or by wgmma
   bool async_proxy = false;         // by a bulk copy or wgmma: through another proxy than the threads' accesses
+  bool product = false;             // by wgmma, until it is waited for
+  bool constant = false;            // ld.global.nc: what the kernel does not write
   // cp.async writes at any time between its issue and its wait: races are looked for when it is issued (nothing is
   // stored then), and what it has written counts as written when it is waited for.
   enum class Copy : std::uint8_t { kNone, kIssued, kComplete } copy = Copy::kNone;

@@ -81,6 +81,13 @@ Conflicts record_write(Region& region, std::uint64_t offset, std::uint32_t bytes
   return found;
 }
 
+bool writes_in_launch(const Region& region, std::uint64_t offset, std::uint32_t bytes) {
+  for (std::uint32_t i = 0; i < bytes; ++i) {
+    if ((peek(region.writers[offset + i]) & ~kStrongOwner) >= kFirstCode) return true;
+  }
+  return false;
+}
+
 std::string race_text(Access access, std::uint64_t offset, const Conflicts& found) {
   if (access == Access::kRead) {
     return fmt::format("reads byte {}, which another block {} in this launch", offset,
@@ -110,6 +117,11 @@ void check_owners(Warp& warp, Region& region, int lane, std::uint64_t offset, co
   const Conflicts found = is_read
                               ? record_read(region, offset, request.bytes, block.owner, request.strong)
                               : record_write(region, offset, request.bytes, block.owner, request.strong || is_atomic);
+  if (request.constant && !region.readers.empty() && writes_in_launch(region, offset, request.bytes)) {
+    report(warp, lane, FindingKind::kGlobalRace,
+           fmt::format("reads byte {}, which this kernel writes, through the read-only cache (.nc)", offset),
+           region.base + offset, region.name);
+  }
   if (found.unwritten && request.access != Access::kWrite) {
     std::string text = fmt::format("reads byte {} that nobody has written", offset);
     if (request.into_registers) {

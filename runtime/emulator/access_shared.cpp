@@ -53,6 +53,12 @@ class SharedAccess {
         finding(FindingKind::kAsyncRead,
                 "writes over what a bulk store still reads: no cp.async.bulk.wait_group has come yet", at);
       }
+      if (word.mbarrier && request_.access == Access::kWrite) {
+        word.mbarrier = false;  // said once
+        finding(FindingKind::kSharedRace, "stores into an mbarrier that has not been invalidated", at);
+      }
+      if (word.product && request_.access != Access::kRead) check_products(word, at);
+      if (request_.product) word.product = true;
       if (request_.access == Access::kRead)
         read(word, mask, at);
       else if (request_.copy == Request::Copy::kIssued)
@@ -83,6 +89,7 @@ class SharedAccess {
   }
 
   void finding(FindingKind kind, std::string message, std::uint32_t at) const {
+    if (reported_before(warp_, lane_, kind)) return;
     report(warp_, lane_, kind, std::move(message), at, variable_at(at));
   }
 
@@ -96,6 +103,15 @@ class SharedAccess {
       finding(FindingKind::kUnwrittenRead, text, at);
       word.written |= mask;  // said once
     }
+  }
+
+  void check_products(SharedWord& word, std::uint32_t at) const {
+    for (const Warp& warp : home_.warps) {
+      if (!product_reads(warp, at)) continue;
+      finding(FindingKind::kAsyncRead, "writes over what a wgmma still reads: no wgmma.wait_group has come yet", at);
+      return;
+    }
+    word.product = false;
   }
 
   bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(row_, column) >= time; }
@@ -127,6 +143,7 @@ class SharedAccess {
   }
 
   void race(const char* what, std::uint32_t at, std::uint32_t other) const {
+    if (reported_before(warp_, lane_, FindingKind::kSharedRace)) return;
     std::string who = other == kSeveralReaders ? "other threads"
                       : other == kAsyncWriter  ? "an asynchronous copy"
                       : other >= kRemoteThread ? fmt::format("block {} of the cluster", other - kRemoteThread)
@@ -286,6 +303,13 @@ std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Req
                        home->rank),
            address);
     return nullptr;
+  }
+  if (home != warp.block && !home->cluster->synchronized) {
+    report(warp, lane, FindingKind::kSharedRace,
+           fmt::format("{} of the shared memory of block {} of the cluster, which may not have started: no barrier of "
+                       "the cluster has come yet",
+                       verb(request.access), home->rank),
+           address);
   }
   SharedAccess access(warp, *home, lane, request);
   if (!access.touch(static_cast<std::uint32_t>(offset), data)) return nullptr;

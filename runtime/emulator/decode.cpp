@@ -114,6 +114,7 @@ void Decoder::decode_instruction(const PtxInstruction& instruction) {
       out.a = frame.return_address;
   }
   flow_.kind = flow_kind();
+  flow_.product = instruction.base == "wgmma";
   emit(out);
   program_.flows.back() = std::move(flow_);
 }

@@ -38,24 +38,26 @@ struct BulkCopy {
   bool has(Place place) const { return warp.program->lists[in.list + place].slot != kNoSlot; }
 
   // A piece of the copy between global memory and the issuing block's shared memory (or a neighbour's).
-  void load_piece(std::uint64_t shared, std::uint64_t global, std::uint32_t bytes) const {
+  bool load_piece(std::uint64_t shared, std::uint64_t global, std::uint32_t bytes) const {
     const std::byte* from = resolve_global(warp, lane, global, {.space = Space::kGlobal, .bytes = bytes}, nullptr);
     std::vector<std::byte> zeros;
     if (from == nullptr) {
       zeros.resize(bytes);
       from = zeros.data();
     }
-    store_shared(shared, from, bytes);
+    return store_shared(shared, from, bytes);
   }
 
-  void store_shared(std::uint64_t shared, const std::byte* data, std::uint32_t bytes) const {
+  // False where the piece lies outside of shared memory.
+  bool store_shared(std::uint64_t shared, const std::byte* data, std::uint32_t bytes) const {
     // 16 bytes at a time: an access in its own right must be as aligned as it is long.
     for (std::uint32_t at = 0; at < bytes; at += 16) {
       const std::uint32_t piece = std::min(16u, bytes - at);
       const Request request{
           .access = Access::kWrite, .space = Space::kShared, .bytes = piece, .async = true, .async_proxy = true};
-      if (resolve_shared(warp, lane, shared + at, request, data + at) == nullptr) return;
+      if (resolve_shared(warp, lane, shared + at, request, data + at) == nullptr) return false;
     }
+    return true;
   }
 
   bool load_shared(std::uint64_t shared, std::byte* data, std::uint32_t bytes) const {
@@ -147,7 +149,7 @@ void copy_plain(const BulkCopy& copy) {
     case Direction::kToShared:
       count_traffic(warp, source, size, true);
       for (const auto& [shared, barrier] : receivers(copy, target, copy.operand(kBarrier))) {
-        for (std::uint32_t at = 0; at < bytes; at += 16) copy.load_piece(shared + at, source + at, 16);
+        for (std::uint32_t at = 0; at < bytes && copy.load_piece(shared + at, source + at, 16);) at += 16;
         signal(copy, barrier, size);
       }
       break;

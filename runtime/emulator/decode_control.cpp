@@ -85,6 +85,10 @@ bool decode_barrier(Decoder& decoder) {
   return true;
 }
 
+void change_registers(Warp& warp, const Instruction&, std::uint32_t) {
+  ++warp.register_changes;
+}
+
 // setmaxnreg.inc|dec.sync.aligned.u32 count: only the hardware's register file feels it.
 void decode_register_count(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
@@ -96,7 +100,7 @@ void decode_register_count(Decoder& decoder) {
   const PtxOperand& count = decoder.operand(0);
   if (count.kind != PtxOperand::Kind::kInteger || count.value < 24 || count.value > 256 || count.value % 8 != 0)
     decoder.fail("the number of registers must be a multiple of 8 from 24 to 256");
-  decoder.out.handler = nothing;
+  decoder.out.handler = change_registers;
 }
 
 }  // namespace

@@ -39,11 +39,22 @@ std::uint64_t barrier_address(const Instruction& in, const Addresses& addresses,
   return in.space == Space::kGeneric ? address - kSharedWindow : address;
 }
 
+void mark_object(Block& home, std::uint32_t offset, bool live) {
+  for (std::uint32_t word = offset / 4; word < offset / 4 + 2; ++word) home.shadow[word].mbarrier = live;
+}
+
 void initialize(Warp& warp, const Instruction& in, int lane, std::uint64_t address) {
   const auto count = static_cast<std::uint32_t>(load_raw(warp, in.b, 4, lane));
   if (count == 0 || count > kMaxCount) {
     report(warp, lane, FindingKind::kBarrierDivergence, "an mbarrier's count must be 1 to 2^20 - 1", address);
     return;
+  }
+  const auto offset = static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1));
+  Block* const place = block_of_shared(warp, address);
+  if (place != nullptr && place->mbarriers.contains(offset)) {
+    mark_object(*place, offset, false);
+    report(warp, lane, FindingKind::kBarrierDivergence, "initializes an mbarrier that has not been invalidated",
+           address);
   }
   const std::uint64_t zeros = 0;
   const Request request{.access = Access::kWrite, .space = Space::kShared, .bytes = 8, .strong = true};
@@ -52,7 +63,8 @@ void initialize(Warp& warp, const Instruction& in, int lane, std::uint64_t addre
   MBarrier barrier{.expected = count, .pending = count};
   barrier.joined.assign(home.columns(), 0);
   barrier.released = barrier.joined;
-  home.mbarriers[static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1))] = std::move(barrier);
+  home.mbarriers[offset] = std::move(barrier);
+  mark_object(home, offset, true);
   home.changed = true;
 }
 
@@ -111,6 +123,7 @@ bool operate(Warp& warp, const Instruction& in, int lane, std::uint64_t address)
   switch (op) {
     case BarrierOp::kInval:
       home->mbarriers.erase(static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1)));
+      mark_object(*home, static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1)), false);
       home->changed = true;
       break;
     case BarrierOp::kArrive:

@@ -35,7 +35,12 @@ void load(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   gather_addresses(warp, in, addresses);
   Hosts hosts = {};
   resolve(warp,
-          {.access = Access::kRead, .space = in.space, .bytes = in.bytes, .strong = in.strong, .into_registers = true},
+          {.access = Access::kRead,
+           .space = in.space,
+           .bytes = in.bytes,
+           .strong = in.strong,
+           .into_registers = true,
+           .constant = in.option},
           lanes, addresses, hosts);
   if (in.acquires) fence_memory(warp, in.beyond_block);
   alignas(16) static constexpr std::byte kZeros[kMaxAccess] = {};
@@ -189,6 +194,7 @@ void decode_load_store(Decoder& decoder, bool is_load) {
   if (suffixes.take("mmio")) out.strong = true;
   out.beyond_block = !suffixes.has("cta");
   if (out.strong) take_scope(suffixes);
+  out.option = is_load && suffixes.has("nc");
   const bool hinted = take_cache_hints(suffixes);
   out.space = take_space(suffixes).value_or(Space::kGeneric);
   int elements = 1;

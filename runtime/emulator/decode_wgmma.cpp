@@ -1,7 +1,8 @@
 // wgmma.mma_async: a warp group's product of matrices in shared memory (or A in registers), and its fences and groups.
 //
 // Each of the four warps computes its own 16 of the 64 rows when it comes to the instruction; the result stands in its
-// registers at once. The operands in shared memory are described by 64-bit descriptors, in units of 16 bytes:
+// registers at once (products_in_flight.h says what nobody may touch until the group is waited for). The operands in
+// shared memory are described by 64-bit descriptors, in units of 16 bytes:
 //   bits 0-13 start, 16-29 leading byte offset, 32-45 stride byte offset, 62-63 swizzle (0 none, 1 128, 2 64, 3 32).
 #include <algorithm>
 #include <bit>
@@ -86,14 +87,19 @@ void read_matrix(Warp& warp, std::uint64_t descriptor, Type type, bool transpose
   const auto size = static_cast<std::uint32_t>(bytes(type));
   const int per = static_cast<int>(16 / size);
   const int row_step = transposed ? per : 1, k_step = transposed ? 1 : per;
-  const Request request{
-      .access = Access::kRead, .space = Space::kShared, .bytes = 16, .async = true, .async_proxy = true};
+  const Request request{.access = Access::kRead,
+                        .space = Space::kShared,
+                        .bytes = 16,
+                        .async = true,
+                        .async_proxy = true,
+                        .product = true};
   const int lane = std::countr_zero(warp.live);
   for (int row = 0; row < rows; row += row_step) {
     for (int column = 0; column < k; column += k_step) {
       const std::uint64_t address = chunk_address(layout, transposed, static_cast<std::uint32_t>(first + row),
                                                   static_cast<std::uint32_t>(column), size);
       const std::byte* chunk = resolve_shared(warp, lane, address, request, nullptr);
+      if (chunk != nullptr) note_factor(warp, address);
       for (int i = 0; i < per; ++i) {
         const int r = transposed ? row + i : row, c = transposed ? column : column + i;
         if (r < rows && c < k)
@@ -149,6 +155,7 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Operand *d = list, *a = list + d_count, *b = a + (in.option ? 4 : 1), *scale = b + 1;
   const bool half = in.strong;  // f16 sums, two to a register
   const int lane0 = std::countr_zero(lanes);
+  begin_product(warp, d, static_cast<std::size_t>(d_count), in.option ? a : nullptr);
   std::vector<T> a_values(static_cast<std::size_t>(kRows * shape.k)),
       b_values(static_cast<std::size_t>(shape.n * shape.k)), sums(static_cast<std::size_t>(kRows * shape.n));
   if (in.option)
@@ -198,10 +205,19 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
       }
     }
   }
+  end_product(warp, d, static_cast<std::size_t>(d_count));
   warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(kRows * shape.n * shape.k);
 }
 
-void nothing(Warp&, const Instruction&, std::uint32_t) {}
+void fence(Warp& warp, const Instruction&, std::uint32_t) {
+  fence_products(warp);
+}
+void commit_group(Warp& warp, const Instruction&, std::uint32_t) {
+  commit_products(warp);
+}
+void wait_group(Warp& warp, const Instruction& in, std::uint32_t) {
+  wait_for_products(warp, static_cast<std::uint64_t>(in.immediate));
+}
 
 bool take_shape(Suffixes& suffixes, Shape& shape) {
   for (const std::string_view word : suffixes.left()) {
@@ -303,11 +319,21 @@ bool decode_wgmma(Decoder& decoder) {
     decode_product(decoder);
     return true;
   }
-  if (!suffixes.take("fence") && !suffixes.take("commit_group") && !suffixes.take("wait_group")) decoder.unknown();
+  decoder.out.kind = InstructionClass::kBarrier;
+  if (suffixes.take("fence")) {
+    decoder.out.handler = fence;
+  } else if (suffixes.take("commit_group")) {
+    decoder.out.handler = commit_group;
+  } else if (suffixes.take("wait_group")) {
+    decoder.expect_operands(1, 1);
+    if (decoder.operand(0).kind != PtxOperand::Kind::kInteger) decoder.fail("the number of groups must be a constant");
+    decoder.out.immediate = static_cast<std::int64_t>(decoder.operand(0).value & 0xffffffffu);
+    decoder.out.handler = wait_group;
+  } else {
+    decoder.unknown();
+  }
   suffixes.take("sync");
   suffixes.take("aligned");
-  decoder.out.kind = InstructionClass::kBarrier;
-  decoder.out.handler = nothing;
   return true;
 }
 

@@ -359,7 +359,8 @@ class Workers {
     }
     for (const std::unique_ptr<Block>& block : cluster.blocks) {
       if (block->live_threads == 0 || block->stopped) continue;
-      report_runaway(*block, "all blocks that are left poll memory that nobody changes any more");
+      report_runaway(*block, sampled() ? "waits for blocks that the sample leaves out (--sample-blocks): run them all"
+                                       : "all blocks that are left poll memory that nobody changes any more");
       return;
     }
   }

@@ -118,6 +118,7 @@ struct Options {
   int threads = 1;  // host threads that execute blocks
   // Warp instructions a block may execute, but for turns in which it only waits for others; the first block that needs
   // more ends the launch (kRunaway). What is known to wait for ever needs none of it.
+  // Those that take longer to emulate (atomics, barriers, products, bulk copies) count for more.
   std::uint64_t max_instructions = std::uint64_t{1} << 26;
   std::uint64_t max_shared_bytes = 227 * 1024;  // of a block, where the module's .target has as much; more is a finding
   std::size_t max_findings = 32;                // distinct places reported
@@ -132,7 +133,7 @@ enum class FindingKind : std::uint8_t {
   kReadOnlyWrite,      // a store into a buffer that is an input, or into constant memory
   kSharedRace,         // two threads, one word, neither a barrier nor a release that was acquired between them
   kGlobalRace,         // two blocks, one byte, not both strong, no synchronization
-  kAsyncRead,          // memory accessed while an asynchronous copy into or out of it is under way
+  kAsyncRead,          // memory or registers accessed while an asynchronous copy or wgmma that uses them is under way
   kProxyFence,         // generic and asynchronous accesses without fence.proxy between them
   kBarrierDivergence,  // threads of one warp meet at different barriers
   kDeadlock,           // all threads that are left wait, at barriers or for mbarriers that nobody can complete

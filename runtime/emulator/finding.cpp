@@ -5,11 +5,29 @@
 
 namespace fusec::emulator {
 
+namespace {
+
+// Of the thread in the grid: the first one's words are kept.
+std::uint64_t order_of(const Warp& warp, int lane) {
+  return warp.block->number * kMaxThreads + std::uint64_t{warp.number} * kLanes + static_cast<std::uint64_t>(lane);
+}
+
+}  // namespace
+
+bool reported_before(Warp& warp, int lane, FindingKind kind) {
+  LaunchState& state = *warp.block->launch;
+  const std::lock_guard lock(state.findings_mutex);
+  const auto found = state.findings.find(LaunchState::Place{warp.pc, kind});
+  if (found == state.findings.end() || order_of(warp, lane) < found->second.first) return false;
+  ++found->second.second.count;
+  return true;
+}
+
 void report(Warp& warp, int lane, FindingKind kind, std::string message, std::uint64_t address, std::string buffer) {
   Block& block = *warp.block;
   LaunchState& state = *block.launch;
   const std::uint64_t thread = std::uint64_t{warp.number} * kLanes + static_cast<std::uint64_t>(lane);
-  const std::uint64_t order = block.number * kMaxThreads + thread;
+  const std::uint64_t order = order_of(warp, lane);
   const std::lock_guard lock(state.findings_mutex);
   const LaunchState::Place place{warp.pc, kind};
   auto found = state.findings.find(place);

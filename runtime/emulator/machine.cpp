@@ -82,11 +82,14 @@ void exit_lanes(Warp& warp, std::uint32_t lanes) {
   warp.live &= ~lanes;
   block.changed = true;
   block.live_threads -= static_cast<std::uint32_t>(std::popcount(lanes));
-  if (block.ranks != 0 && block.live_threads == 0 && !block.stopped) check_last_exit(warp, lanes);
+  if (block.live_threads != 0 || block.stopped) return;
+  check_register_changes(warp, lanes);
+  if (block.ranks != 0) check_last_exit(warp, lanes);
 }
 
 // A .sync instruction, for which all its lanes have come.
 void execute_together(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  if (warp.products.any()) check_product_registers(warp, in, lanes);
   if (warp.undefined.any())
     execute_carefully(warp, in, lanes, lanes);
   else
@@ -95,7 +98,7 @@ void execute_together(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 
 // ---- one fragment
 
-enum class Outcome : std::uint8_t { kGone, kBlocked, kSlice, kYield };
+enum class Outcome : std::uint8_t { kGone, kBlocked, kSlice, kYield, kSwitch };
 
 class FragmentRun {
  public:
@@ -105,13 +108,17 @@ class FragmentRun {
   // Runs until the fragment is gone (joined or exited), blocked, or out of its slice; then it is put back.
   Outcome run() {
     join_pc_ = join_pc();
-    return warp_.undefined.any() ? execute<true>() : execute<false>();
+    Outcome outcome = Outcome::kSwitch;
+    while (outcome == Outcome::kSwitch) outcome = wants_care() ? execute<true>() : execute<false>();
+    return outcome;
   }
 
   std::uint64_t used() const { return used_; }
 
  private:
-  // Carefully: undefined values are carried along.
+  bool wants_care() const { return warp_.undefined.any() || warp_.products.any(); }
+
+  // Carefully: undefined values are carried along, and the registers of products under way are watched.
   template <bool kCarefully>
   Outcome execute() {
     std::uint64_t left = budget_;
@@ -130,7 +137,11 @@ class FragmentRun {
         count(in, lanes);
         if constexpr (kCarefully) {
           warp_.pc = fragment_.pc;
-          execute_carefully(warp_, in, lanes, fragment_.lanes);
+          if (warp_.products.any()) check_product_registers(warp_, in, lanes);
+          if (warp_.undefined.any())
+            execute_carefully(warp_, in, lanes, fragment_.lanes);
+          else if (lanes != 0)
+            in.handler(warp_, in, lanes);
         } else if (lanes != 0) {
           warp_.pc = fragment_.pc;
           in.handler(warp_, in, lanes);
@@ -140,14 +151,24 @@ class FragmentRun {
           warp_.wants_yield = false;
           return put_back(FragmentState::kReady, Outcome::kYield);
         }
+        if constexpr (kCarefully) {
+          if (!wants_care()) return switch_care(left);
+        }
         continue;
       }
       warp_.pc = fragment_.pc;
       if constexpr (kCarefully) check_control(warp_, lanes, fragment_.lanes);
       if (const std::optional<Outcome> outcome = control(in, lanes)) return *outcome;
       if (block_.stopped) return put_back(FragmentState::kReady, Outcome::kSlice);
+      // A product has been issued.
+      if (!kCarefully && in.control == Control::kWarpSync && warp_.products.any()) return switch_care(left);
     }
     return put_back(FragmentState::kReady, Outcome::kSlice);
+  }
+
+  Outcome switch_care(std::uint64_t left) {
+    budget_ = left;
+    return Outcome::kSwitch;
   }
 
   std::uint32_t join_pc() const {
@@ -408,7 +429,8 @@ bool try_warp_sync(Warp& warp) {
 // Runs one warp until it blocks, ends or has had its slice; the instructions it executed.
 std::uint64_t run_warp(Warp& warp) {
   std::uint64_t used = 0;
-  while (used < kWarpSlice && !warp.block->stopped) {
+  const std::uint64_t slice = std::min(kWarpSlice, warp.block->launch->options->max_instructions / 4 + 1);
+  while (used < slice && !warp.block->stopped) {
     std::size_t next = warp.fragments.size();
     for (std::size_t i = 0; i < warp.fragments.size(); ++i) {
       if (warp.fragments[i].state == FragmentState::kReady) {
@@ -424,7 +446,7 @@ std::uint64_t run_warp(Warp& warp) {
     const Fragment fragment = warp.fragments[next];
     // Order is kept, so that fragments take turns.
     warp.fragments.erase(warp.fragments.begin() + static_cast<std::ptrdiff_t>(next));
-    FragmentRun run(warp, fragment, kWarpSlice);
+    FragmentRun run(warp, fragment, slice);
     const Outcome outcome = run.run();
     used += run.used() + 1;
     if (outcome == Outcome::kSlice || (outcome == Outcome::kYield && ++warp.yields % kYieldsBeforeRelease == 0)) {
@@ -435,20 +457,30 @@ std::uint64_t run_warp(Warp& warp) {
   return used;
 }
 
+// What takes longer to emulate than other instructions do counts for more against the budget of a block.
+std::uint64_t extra_cost(const Counters& counters) {
+  constexpr auto kAtomic = static_cast<std::size_t>(InstructionClass::kAtomic);
+  constexpr auto kBarrier = static_cast<std::size_t>(InstructionClass::kBarrier);
+  return counters.lane_instructions[kAtomic] + counters.lane_instructions[kBarrier] / 8 +
+         4 * counters.warp_instructions[kBarrier] + 8 * counters.barriers + counters.tensor_multiply_adds / 64 +
+         (counters.bytes_read + counters.bytes_written) / 32 + 4 * counters.shared_requests;
+}
+
 // One turn of every warp; the instructions executed.
 std::uint64_t run_round(Cluster& cluster) {
   std::uint64_t progress = 0;
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
     if (block->stopped || block->live_threads == 0) continue;
     std::uint64_t steps = 0;
+    const std::uint64_t before = extra_cost(block->counters);
     for (Warp& warp : block->warps) {
       if (warp.live == 0 || block->stopped) continue;
       steps += run_warp(warp);
       if (warp.live == 0) ++progress;
     }
-    block->executed += steps;
     progress += steps;
     release_barriers(*block);
+    block->executed += steps + extra_cost(block->counters) - before;
     if (block->launch->stop.load(std::memory_order_relaxed)) block->stopped = true;
     if (block->executed > block->launch->options->max_instructions && !block->stopped) {
       report_runaway(*block, "the block has spent its budget of instructions; it may never end");

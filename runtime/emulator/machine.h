@@ -13,6 +13,7 @@
 
 #include "runtime/emulator/memory.h"
 #include "runtime/emulator/module_data.h"
+#include "runtime/emulator/products_in_flight.h"
 #include "runtime/emulator/program.h"
 #include "runtime/emulator/undefined_values.h"
 
@@ -92,6 +93,9 @@ struct Warp {
   bool wants_yield = false;  // an instruction asks to let others run (nanosleep, a failed try_wait)
   FailedWait failed_wait;
   UndefinedValues undefined;
+  ProductsInFlight products;
+  std::uint32_t register_changes = 0;  // setmaxnreg, which all warps of a group execute
+  std::uint32_t cluster_arrived = 0;   // lanes at barrier.cluster.arrive whose phase is not over
 
   std::byte* lanes(Slot slot) { return registers.data() + slot; }
   const std::byte* source(Slot slot) const {
@@ -110,6 +114,8 @@ struct SharedWord {
   std::uint8_t pending : 4 = 0;                    // target of an asynchronous copy under way
   std::uint8_t sending : 4 = 0;                    // source of a bulk store under way
   bool strong_write = false;                       // by an atomic or a volatile store
+  bool product = false;                            // source of a wgmma, which is perhaps under way
+  bool mbarrier = false;                           // part of an mbarrier object
 };
 inline constexpr std::uint16_t kSeveralReaders = 0xffff;
 inline constexpr std::uint16_t kAsyncWriter = 0xfffe;   // a bulk copy, which no thread carries out
@@ -244,6 +250,10 @@ inline Dim3 position(std::uint64_t number, const Dim3& shape) {
 // Records a finding of one lane at the warp's current instruction.
 void report(Warp& warp, int lane, FindingKind kind, std::string message, std::uint64_t address = 0,
             std::string buffer = {});
+
+// Counts a finding once more where a thread before this one has shown it at this place already: then true, and the
+// words need not be found again.
+bool reported_before(Warp& warp, int lane, FindingKind kind);
 
 enum class ClusterOutcome : std::uint8_t { kEnded, kGoesOn, kPolls };
 

@@ -154,6 +154,7 @@ struct DataFlow {
     bool negated = false;
   };
   Kind kind = Kind::kCompute;
+  bool product = false;  // wgmma, whose registers are watched apart (products_in_flight.h)
   Slot guard = kNoSlot;
   std::vector<Operand> reads;
   std::vector<Slot> writes;

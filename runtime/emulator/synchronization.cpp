@@ -211,10 +211,26 @@ void check_last_exit(Warp& warp, std::uint32_t lanes) {
   }
 }
 
+void check_register_changes(Warp& warp, std::uint32_t lanes) {
+  constexpr std::size_t kGroup = 4;
+  const std::vector<Warp>& warps = warp.block->warps;
+  for (std::size_t w = 0; w < warps.size(); ++w) {
+    if (warps[w].register_changes == warps[w / kGroup * kGroup].register_changes) continue;
+    report(warp, std::countr_zero(lanes), FindingKind::kWarpSync,
+           "the block exits, of which some warps of a group of four have executed setmaxnreg, and some not");
+    return;
+  }
+}
+
 bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t pc) {
   Cluster& cluster = *warp.block->cluster;
   warp.block->changed = true;
   if (static_cast<BarrierMode>(in.mode) == BarrierMode::kClusterArrive) {
+    if ((warp.cluster_arrived & lanes) != 0) {
+      report(warp, std::countr_zero(warp.cluster_arrived & lanes), FindingKind::kBarrierDivergence,
+             "arrives at the barrier of the cluster again, without barrier.cluster.wait between");
+    }
+    warp.cluster_arrived |= lanes;
     cluster.arrived += static_cast<std::uint32_t>(std::popcount(lanes));
     return false;
   }
@@ -236,6 +252,7 @@ void release_cluster_barrier(Cluster& cluster) {
     block->changed = true;
   }
   for (const Cluster::Waiter& waiter : cluster.waiters) {
+    cluster.blocks[waiter.block]->warps[waiter.warp].cluster_arrived &= ~waiter.lanes;
     for (Fragment& fragment : cluster.blocks[waiter.block]->warps[waiter.warp].fragments) {
       if (fragment.state == FragmentState::kAtBarrier && fragment.pc == waiter.pc + 1 &&
           (fragment.lanes & waiter.lanes) != 0) {

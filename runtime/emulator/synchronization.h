@@ -13,6 +13,8 @@ bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t 
 // The last lanes of a block exit. Its shared memory lives as long as the block: it must have waited for those of its
 // cluster that use it.
 void check_last_exit(Warp& warp, std::uint32_t lanes);
+// The last lanes of a block exit: all warps of a group must have executed setmaxnreg.
+void check_register_changes(Warp& warp, std::uint32_t lanes);
 // Lets go the threads of every barrier that is complete.
 void release_barriers(Block& block);
 void release_cluster_barrier(Cluster& cluster);

@@ -198,6 +198,21 @@ TEST_CASE("races between blocks") {
   clean(run_body(index + "st.global.u32 [%rout], 9;", kInput, 4, 1, 4));
 }
 
+TEST_CASE("ld.global.nc of what the kernel itself writes") {
+  const std::string index = "mov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd1, %r1, 4;\nadd.u64 %rd2, %rout, %rd1;\n";
+  finds(FindingKind::kGlobalRace,
+        run_body(index + "st.global.u32 [%rd2], %r1;\nld.global.nc.u32 %r2, [%rd2];", kInput, 4, 1, 4),
+        "read-only cache");
+  clean(run_body(index + "ld.global.nc.u32 %r2, [%rin];\nst.global.u32 [%rd2], %r2;", kInput, 4, 1, 4));
+}
+
+TEST_CASE("setmaxnreg of some warps of a group only") {
+  const std::string change = "setmaxnreg.dec.sync.aligned.u32 40;\n", guard = "setp.lt.u32 %p1, %t, {};\n@%p1 ";
+  clean(run_body(change, kInput, 0, 128));
+  clean(run_body(fmt::format(fmt::runtime(guard), 128) + change, kInput, 0, 256));
+  finds(FindingKind::kWarpSync, run_body(fmt::format(fmt::runtime(guard), 32) + change, kInput, 0, 128), "setmaxnreg");
+}
+
 TEST_CASE("asynchronous copies") {
   const auto body = [](const std::string& wait) {
     return std::string(

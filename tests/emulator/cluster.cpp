@@ -100,6 +100,18 @@ TEST_CASE("stores into another block's shared memory") {
   finds(FindingKind::kSharedRace, run_pair(reads_first("")), "read by");
 }
 
+TEST_CASE("a block's shared memory is used once all blocks of the cluster have started") {
+  const std::string store = "st.shared::cluster.u32 [%r12], %t;\n";
+  clean(run_pair(kMeet + store + kMeet + "ld.shared.u32 %r1, [%r11];\n"));
+  finds(FindingKind::kSharedRace, run_pair(store + kMeet + "ld.shared.u32 %r1, [%r11];\n"), "may not have started");
+}
+
+TEST_CASE("a thread arrives at the barrier of the cluster once a phase") {
+  clean(run_pair(std::string(kMeet) + kMeet));
+  finds(FindingKind::kBarrierDivergence,
+        run_pair("barrier.cluster.arrive;\n@%p1 barrier.cluster.arrive;\nbarrier.cluster.wait;\n"), "again");
+}
+
 TEST_CASE("atomics of two blocks on one word") {
   const std::string start = "st.shared.u32 [%r11], 0;\n" + std::string(kMeet) +
                             "mov.u32 %r2, s;\nmapa.shared::cluster.u32 %r3, %r2, 0;\n"

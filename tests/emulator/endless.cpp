@@ -94,6 +94,21 @@ TEST_CASE("blocks that poll what no block changes") {
         "poll memory");
 }
 
+TEST_CASE("what takes longer counts for more of the budget") {
+  const auto executed = [](const std::string& loop, const std::string& head) {
+    const RunResult result =
+        timed(head + "L: " + loop + "ld.volatile.global.u32 %r1, [polled];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;\n",
+              256, 1, {.max_instructions = 1u << 22});
+    finds(FindingKind::kRunaway, result, "budget of instructions");
+    std::uint64_t sum = 0;
+    for (const std::uint64_t of_class : result.report.counters.warp_instructions) sum += of_class;
+    return sum;
+  };
+  const std::uint64_t plain = executed("add.u32 %r9, %r9, 1;\nst.global.u32 [%rout], %r9;\n", "mov.u32 %r9, 0;\n");
+  CHECK(executed("atom.global.add.u32 %r2, [%rout], 1;\n", "st.global.u32 [%rout], 0;\nbar.sync 0;\n") < plain);
+  CHECK(executed("bar.sync 0;\nadd.u32 %r9, %r9, 1;\n", "mov.u32 %r9, 0;\n") < plain);
+}
+
 TEST_CASE("the first block that spends its budget ends the launch") {
   const std::string stores =
       "mov.u32 %r1, 0;\nL: add.u32 %r1, %r1, 1;\nmov.u32 %r3, %ctaid.x;\n"

@@ -83,6 +83,15 @@ TEST_CASE("an mbarrier that is no more, or never was") {
                   over("%r2")) == Words{1, 0});
 }
 
+TEST_CASE("a live mbarrier is neither initialized again nor stored into") {
+  const std::string again = "mbarrier.init.shared::cta.b64 [%r1], 1;\n",
+                    inval = "mbarrier.inval.shared::cta.b64 [%r1];\n", store = "st.shared.u32 [%r1+4], 0;\n";
+  CHECK(one_thread("1", again).has(FindingKind::kBarrierDivergence));
+  CHECK(one_thread("1", store).has(FindingKind::kSharedRace));
+  CHECK(words("1", inval + again) == Words{0, 0});
+  CHECK(words("1", inval + store) == Words{0, 0});
+}
+
 TEST_CASE("cp.async arrives when its copies are there") {
   const auto body = [](const std::string& arrive, const std::string& wait) {
     return ".shared .align 16 .b8 s[512];\n.shared .align 8 .b64 bar;\nmov.u32 %r1, bar;\nmov.u32 %r2, s;\n"

@@ -147,6 +147,10 @@ TEST_CASE("flags in shared memory") {
       hand_over("membar.cta;\natom.shared.inc.u32 %r7, [flag], 40;\nsetp.eq.u32 %p4, %r7, 31;\n"
                 "@%p4 atom.shared.exch.b32 %r7, [flag], 1;",
                 "ld.acquire.cta.shared.u32", ""));
+  // Relaxed atomics order nothing, whichever warp comes first.
+  const std::string relaxed = "bar.warp.sync -1;\n@%p1 atom.relaxed.cta.shared.exch.b32 %r7, [flag], 1;";
+  finds(FindingKind::kSharedRace, hand_over(relaxed, "ld.relaxed.cta.shared.u32", ""), "[s]");
+  finds(FindingKind::kSharedRace, hand_over(relaxed, "ld.acquire.cta.shared.u32", ""), "[s]");
   // What is written behind the release is not released.
   finds(FindingKind::kSharedRace,
         hand_over(raised + "\nadd.u32 %r8, %t, 1;\nst.shared.u32 [%r4], %r8;", "ld.acquire.cta.shared.u32", ""));

@@ -226,3 +226,102 @@ TEST_CASE("wgmma reads what threads stored behind a proxy fence only") {
   REQUIRE(!racing.findings.empty());
   CHECK(racing.findings[0].kind == FindingKind::kSharedRace);
 }
+
+namespace {
+
+// Zeros in 4 KiB of shared memory, seen by wgmma; %rd6 describes its beginning. Sums in %c0 to %c7, A in %w0 to %w3.
+const std::string kZeros =
+    ".shared .align 1024 .b8 s[8192];\n.shared .align 8 .b64 full;\n.reg .b32 %c<8>;\n.reg .b32 %w<4>;\nmov.u32 %r1, "
+    "s;\n"
+    "mov.u32 %r9, full;\nsetp.eq.u32 %p1, %t, 0;\nshl.b32 %r2, %t, 5;\n"
+    "add.u32 %r2, %r2, %r1;\nst.shared.v4.u32 [%r2], {0, 0, 0, 0};\nst.shared.v4.u32 [%r2+16], {0, 0, 0, 0};\n"
+    "@%p1 mbarrier.init.shared::cta.b64 [%r9], 1;\nfence.proxy.async;\nbar.sync 0;\n"
+    "shr.u32 %r5, %r1, 4;\ncvt.u64.u32 %rd6, %r5;\nor.b64 %rd6, %rd6, 0x1000080000;\nsetp.eq.u32 %p2, 0, 0;\n"
+    "mov.b32 %c0, 0;\nmov.b32 %c1, 0;\nmov.b32 %c2, 0;\nmov.b32 %c3, 0;\nmov.b32 %w0, 0;\nmov.b32 %w1, 0;\n"
+    "mov.b32 %w2, 0;\nmov.b32 %w3, 0;\n";
+const std::string kFence = "wgmma.fence.sync.aligned;\n", kCommit = "wgmma.commit_group.sync.aligned;\n",
+                  kProduct =
+                      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%c0, %c1, %c2, %c3}, %rd6, %rd6, %p2, "
+                      "1, 1, 0, 0;\n",
+                  kFromRegisters =
+                      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%c0, %c1, %c2, %c3}, {%w0, %w1, "
+                      "%w2, %w3}, %rd6, %p2, 1, 1, 0;\n",
+                  kOther =
+                      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%c4, %c5, %c6, %c7}, %rd6, %rd6, %p2, 1, 1, "
+                      "0, 0;\n";
+
+std::string wait(int newest) {
+  return fmt::format("wgmma.wait_group.sync.aligned {};\n", newest);
+}
+
+Report products(const std::string& body) {
+  return run_body(kZeros + body, std::vector<std::uint32_t>(512), 512, 128).report;
+}
+
+void clean(const Report& report) {
+  INFO(describe(report));
+  CHECK(report.findings.empty());
+}
+
+void finds(const Report& report, const std::string& text) {
+  INFO(describe(report));
+  REQUIRE(!report.findings.empty());
+  CHECK(report.findings[0].kind == FindingKind::kAsyncRead);
+  CHECK(describe(report).find(text) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("what a wgmma reads is written again behind its wait only") {
+  const std::string start = kFence + kProduct + kCommit, store = "st.shared.u32 [%r2], 0;\n", barrier = "bar.sync 0;\n";
+  clean(products(start + wait(0) + barrier + store));
+  finds(products(start + barrier + store + wait(0)), "still reads");
+  finds(products(start + wait(1) + barrier + store + wait(0)), "still reads");
+  // The older of two groups is complete, but both read the same bytes.
+  finds(products(start + kFence + kProduct + kCommit + wait(1) + barrier + store + wait(0)), "still reads");
+  finds(products(kFence + kProduct + barrier + store + kCommit + wait(0)), "still reads");
+  // Bytes that the product does not read.
+  clean(products(start + "shl.b32 %r4, %t, 2;\nadd.u32 %r4, %r4, %r1;\nst.shared.u32 [%r4+4608], 0;\n" + wait(0)));
+  // Behind the wait of the own warp, and late enough for the others', but with nothing that orders it behind those.
+  const Report race =
+      products(start + barrier + wait(0) +
+               "mov.u32 %r8, 5;\nN: nanosleep.u32 20;\nsub.u32 %r8, %r8, 1;\nsetp.ne.u32 %p3, %r8, 0;\n@%p3 bra N;\n"
+               "add.u32 %r8, %t, 1;\n@%p1 st.shared.u32 [%r1], %r8;\n");
+  INFO(describe(race));
+  REQUIRE(race.findings.size() == 1);
+  CHECK(race.findings[0].kind == FindingKind::kSharedRace);
+  const std::string load =
+      "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r9], 512;\n"
+      "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rin], 512, [%r9];\n"
+      "W: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r9], 0;\n@!%p4 bra W;\n";
+  clean(products(start + wait(0) + barrier + load));
+  finds(products(start + barrier + load + wait(0)), "still reads");
+}
+
+TEST_CASE("the registers of a wgmma are touched behind its wait only") {
+  const std::string start = kFence + kProduct + kCommit, read = "add.f32 %f1, %c0, %c1;\n",
+                    write = "add.u32 %c3, %t, 1;\n",
+                    copy = "mov.b32 %c4, %c0;\nmov.b32 %c5, %c1;\nmov.b32 %c6, %c2;\nmov.b32 %c7, %c3;\n",
+                    zeros = "mov.b32 %c4, 0;\nmov.b32 %c5, 0;\nmov.b32 %c6, 0;\nmov.b32 %c7, 0;\n";
+  clean(products(start + wait(0) + read + write));
+  finds(products(start + read + wait(0)), "reads sums");
+  finds(products(start + write + wait(0)), "writes over sums");
+  finds(products(start + wait(1) + read + wait(0)), "reads sums");
+  finds(products(kFence + kProduct + wait(0) + read), "reads sums");  // not committed
+  finds(products(start + "shfl.sync.bfly.b32 %r8, %c0, 1, 31, -1;\n" + wait(0)), "reads sums");
+  // The group before the newest one is complete.
+  clean(products(zeros + start + kOther + kCommit + wait(1) + read + wait(0)));
+  // Sums go from product to product, under other names as well, and wait with their copies.
+  clean(products(start + kProduct + kCommit + copy + kOther + kCommit + wait(0) + read));
+  finds(products(start + copy + "add.f32 %f1, %c4, %c5;\n" + wait(0)), "reads sums");
+  clean(products(kFence + kFromRegisters + kCommit + wait(0) + "add.u32 %w1, %t, 1;\n"));
+  finds(products(kFence + kFromRegisters + kCommit + "add.u32 %w1, %t, 1;\n" + wait(0)), "writes over A");
+}
+
+TEST_CASE("wgmma.fence before the first product and behind other writes of its sums") {
+  clean(products(kFence + kProduct + kProduct + kCommit + wait(0)));
+  finds(products(kProduct + kCommit + wait(0)), "before any wgmma.fence");
+  const std::string first = kFence + kProduct + kCommit + wait(0) + "mov.b32 %c1, 0f3F800000;\n";
+  finds(products(first + kProduct + kCommit + wait(0)), "without wgmma.fence between");
+  clean(products(first + kFence + kProduct + kCommit + wait(0)));
+}

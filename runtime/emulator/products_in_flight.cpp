@@ -1,0 +1,182 @@
+#include "runtime/emulator/products_in_flight.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/emulator/access.h"
+
+namespace fusec::emulator {
+namespace {
+
+constexpr Slot kSlotsStep = 4;
+constexpr std::size_t kMostGroups = 256;  // that are remembered: a kernel may never wait
+constexpr std::uint32_t kChunk = 16;
+
+std::uint32_t& group_of(std::vector<std::uint32_t>& groups, Slot slot) {
+  return groups[slot / kSlotsStep];
+}
+
+bool in_flight(const ProductsInFlight& products, const std::vector<std::uint32_t>& groups, Slot slot) {
+  if ((slot & kConstantBit) != 0 || slot / kSlotsStep >= groups.size()) return false;
+  return groups[slot / kSlotsStep] > products.ended;
+}
+
+std::uint64_t hash_of(const Warp& warp, const std::vector<Slot>& slots) {
+  std::uint64_t hash = 0;
+  for (const Slot slot : slots) {
+    const std::byte* lanes = warp.source(slot);
+    for (std::size_t at = 0; at < kLanes * 4; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, lanes + at, 8);
+      hash = (std::rotl(hash, 23) ^ word) * 0x9e3779b97f4a7c15u;
+    }
+  }
+  return hash;
+}
+
+void finding(Warp& warp, std::uint32_t lanes, std::string message) {
+  report(warp, lanes == 0 ? 0 : std::countr_zero(lanes), FindingKind::kAsyncRead, std::move(message));
+}
+
+// Said once: what else touches those registers needs no further word.
+void touched(Warp& warp, std::uint32_t lanes, std::string message) {
+  finding(warp, lanes, std::move(message));
+  std::fill(warp.products.sums.begin(), warp.products.sums.end(), 0);
+  std::fill(warp.products.factors.begin(), warp.products.factors.end(), 0);
+}
+
+// The sums may go from product to product, but other instructions come and go behind a fence.
+void check_fence(Warp& warp, Slot first) {
+  ProductsInFlight& products = warp.products;
+  if (!products.fenced) {
+    finding(warp, warp.live, "multiplies before any wgmma.fence: the registers that it uses may not be ready");
+    products.fenced = true;
+    return;
+  }
+  for (const ProductsInFlight::Sums& sums : products.left) {
+    if (sums.slots.front() != first || hash_of(warp, sums.slots) == sums.hash) continue;
+    finding(warp, warp.live, "adds to sums that other instructions have written, without wgmma.fence between");
+    return;
+  }
+}
+
+// The product's reads are over only now: who writes there afterwards must be ordered behind this wait.
+void read_again(Warp& warp, const ProductsInFlight::Group& group) {
+  const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = kChunk, .async = true};
+  const int lane = std::countr_zero(warp.live);
+  for (std::size_t word = 0; word < group.chunks.size(); ++word) {
+    for (std::uint64_t left = group.chunks[word]; left != 0; left &= left - 1) {
+      const std::uint64_t chunk = word * 64 + static_cast<std::uint64_t>(std::countr_zero(left));
+      resolve_shared(warp, lane, chunk * kChunk, request, nullptr);
+    }
+  }
+}
+
+}  // namespace
+
+void begin_product(Warp& warp, const Operand* sums, std::size_t count, const Operand* factors) {
+  ProductsInFlight& products = warp.products;
+  if (products.sums.empty()) {
+    products.sums.assign(warp.registers.size() / kSlotsStep + 1, 0);
+    products.factors = products.sums;
+  }
+  check_fence(warp, sums[0].slot);
+  if (products.groups.empty() || products.groups.back().number != products.gathering) {
+    if (products.groups.size() >= kMostGroups) products.groups.erase(products.groups.begin());
+    products.groups.push_back({products.gathering, {}});
+    products.groups.back().chunks.resize(warp.block->shared.size() / kChunk / 64 + 1);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (in_flight(products, products.factors, sums[i].slot)) {
+      finding(warp, warp.live, "sums in registers that hold another product's A, which no wgmma.wait_group waited for");
+      break;
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) group_of(products.sums, sums[i].slot) = products.gathering;
+  for (std::size_t i = 0; factors != nullptr && i < 4; ++i) {
+    if ((factors[i].slot & kConstantBit) != 0) continue;
+    if (in_flight(products, products.sums, factors[i].slot)) {
+      finding(warp, warp.live, "multiplies sums of a product that no wgmma.wait_group has waited for");
+      break;
+    }
+    group_of(products.factors, factors[i].slot) = products.gathering;
+  }
+}
+
+void note_factor(Warp& warp, std::uint64_t offset) {
+  std::vector<std::uint64_t>& chunks = warp.products.groups.back().chunks;
+  const std::uint64_t chunk = offset / kChunk;
+  if (chunk / 64 < chunks.size()) chunks[chunk / 64] |= std::uint64_t{1} << (chunk % 64);
+}
+
+void end_product(Warp& warp, const Operand* sums, std::size_t count) {
+  std::vector<ProductsInFlight::Sums>& left = warp.products.left;
+  auto known = std::find_if(left.begin(), left.end(),
+                            [&](const ProductsInFlight::Sums& each) { return each.slots.front() == sums[0].slot; });
+  if (known == left.end()) known = left.insert(left.end(), ProductsInFlight::Sums{});
+  known->slots.clear();
+  for (std::size_t i = 0; i < count; ++i) known->slots.push_back(sums[i].slot);
+  known->hash = hash_of(warp, known->slots);
+}
+
+void fence_products(Warp& warp) {
+  warp.products.fenced = true;
+  warp.products.left.clear();
+}
+
+void commit_products(Warp& warp) {
+  ++warp.products.gathering;
+}
+
+void wait_for_products(Warp& warp, std::uint64_t newest) {
+  ProductsInFlight& products = warp.products;
+  const std::uint64_t committed = products.gathering - 1;
+  if (committed <= newest) return;
+  products.ended = std::max(products.ended, static_cast<std::uint32_t>(committed - newest));
+  std::size_t complete = 0;
+  while (complete < products.groups.size() && products.groups[complete].number <= products.ended) {
+    read_again(warp, products.groups[complete]);
+    ++complete;
+  }
+  products.groups.erase(products.groups.begin(), products.groups.begin() + static_cast<std::ptrdiff_t>(complete));
+}
+
+bool product_reads(const Warp& warp, std::uint32_t offset) {
+  const std::uint32_t chunk = offset / kChunk;
+  return std::any_of(warp.products.groups.begin(), warp.products.groups.end(),
+                     [chunk](const ProductsInFlight::Group& group) {
+                       return chunk / 64 < group.chunks.size() && (group.chunks[chunk / 64] >> (chunk % 64) & 1) != 0;
+                     });
+}
+
+void check_product_registers(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  ProductsInFlight& products = warp.products;
+  const DataFlow& flow = warp.program->flows[warp.pc];
+  if (lanes == 0 || flow.product) return;
+  // Compilers name the same sums anew from one turn of a loop to the next: a copy waits with them.
+  const bool moves = in.kind == InstructionClass::kMove;
+  std::uint32_t copied = 0;
+  for (const DataFlow::Operand& read : flow.reads) {
+    if (read.width == 0 || !in_flight(products, products.sums, read.slot)) continue;
+    if (moves) {
+      copied = std::max(copied, group_of(products.sums, read.slot));
+      continue;
+    }
+    touched(warp, lanes, "reads sums of a product that no wgmma.wait_group has waited for");
+    return;
+  }
+  for (const Slot slot : flow.writes) {
+    if (moves) {
+      if ((slot & kConstantBit) == 0) group_of(products.sums, slot) = copied;
+      continue;
+    }
+    const bool sum = in_flight(products, products.sums, slot), factor = in_flight(products, products.factors, slot);
+    if (!sum && !factor) continue;
+    touched(warp, lanes,
+            sum ? "writes over sums of a product that no wgmma.wait_group has waited for"
+                : "writes over A of a product that no wgmma.wait_group has waited for");
+    return;
+  }
+}
+
+}  // namespace fusec::emulator
