@@ -337,10 +337,13 @@ void bulk(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     BulkStore store;
     const bool stores = static_cast<Direction>(in.mode) == Direction::kToGlobal;
     if (stores) copy.store = &store;
+    const Counters& counters = warp.block->counters;
+    const std::uint64_t before = counters.bytes_read + counters.bytes_written;
     if (in.bytes != 0)
       copy_tensor(copy);
     else
       copy_plain(copy);
+    warp.block->copied += counters.bytes_read + counters.bytes_written - before;
     if (stores) begin_bulk_store(warp, lane, std::move(store));
   }
 }

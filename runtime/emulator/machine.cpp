@@ -458,12 +458,13 @@ std::uint64_t run_warp(Warp& warp) {
 }
 
 // What takes longer to emulate than other instructions do counts for more against the budget of a block.
-std::uint64_t extra_cost(const Counters& counters) {
+std::uint64_t extra_cost(const Block& block) {
+  const Counters& counters = block.counters;
   constexpr auto kAtomic = static_cast<std::size_t>(InstructionClass::kAtomic);
   constexpr auto kBarrier = static_cast<std::size_t>(InstructionClass::kBarrier);
   return counters.lane_instructions[kAtomic] + counters.lane_instructions[kBarrier] / 8 +
          4 * counters.warp_instructions[kBarrier] + 8 * counters.barriers + counters.tensor_multiply_adds / 64 +
-         (counters.bytes_read + counters.bytes_written) / 32 + 4 * counters.shared_requests;
+         (counters.bytes_read + counters.bytes_written) / 64 + block.copied / 8 + 4 * counters.shared_requests;
 }
 
 // One turn of every warp; the instructions executed.
@@ -472,7 +473,7 @@ std::uint64_t run_round(Cluster& cluster) {
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
     if (block->stopped || block->live_threads == 0) continue;
     std::uint64_t steps = 0;
-    const std::uint64_t before = extra_cost(block->counters);
+    const std::uint64_t before = extra_cost(*block);
     for (Warp& warp : block->warps) {
       if (warp.live == 0 || block->stopped) continue;
       steps += run_warp(warp);
@@ -480,7 +481,7 @@ std::uint64_t run_round(Cluster& cluster) {
     }
     progress += steps;
     release_barriers(*block);
-    block->executed += steps + extra_cost(block->counters) - before;
+    block->executed += steps + extra_cost(*block) - before;
     if (block->launch->stop.load(std::memory_order_relaxed)) block->stopped = true;
     if (block->executed > block->launch->options->max_instructions && !block->stopped) {
       report_runaway(*block, "the block has spent its budget of instructions; it may never end");

@@ -178,6 +178,7 @@ struct Block {
   // a volatile load or an atomic, as those do who wait for other blocks?
   bool changed = false, reads_global = false, polls = false;
   std::uint64_t executed = 0;  // but for rounds of mere waiting
+  std::uint64_t copied = 0;    // bytes, by bulk copies
   bool stopped = false;
   Counters counters;
 

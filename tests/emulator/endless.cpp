@@ -94,6 +94,16 @@ TEST_CASE("blocks that poll what no block changes") {
         "poll memory");
 }
 
+TEST_CASE("a sample that leaves out the blocks that its own wait for") {
+  // Each block waits for the one before it.
+  const std::string chain =
+      "mov.u32 %r5, %ctaid.x;\nL: ld.volatile.global.u32 %r1, [polled];\nsetp.lt.u32 %p1, %r1, %r5;\n@%p1 bra L;\n"
+      "add.u32 %r5, %r5, 1;\nst.volatile.global.u32 [polled], %r5;\n";
+  clean(timed(chain, 1, 64));
+  finds(FindingKind::kRunaway, timed(chain, 1, 64, {.max_instructions = 1u << 22, .sample_blocks = 4}),
+        "blocks that the sample leaves out");
+}
+
 TEST_CASE("what takes longer counts for more of the budget") {
   const auto executed = [](const std::string& loop, const std::string& head) {
     const RunResult result =
