@@ -314,6 +314,11 @@ TEST_CASE("the registers of a wgmma are touched behind its wait only") {
   // Sums go from product to product, under other names as well, and wait with their copies.
   clean(products(start + kProduct + kCommit + copy + kOther + kCommit + wait(0) + read));
   finds(products(start + copy + "add.f32 %f1, %c4, %c5;\n" + wait(0)), "reads sums");
+  // As Triton does with sums of f16.
+  const std::string take_apart = ".reg .b16 %part<2>;\nmov.b32 {%part0, %part1}, %c0;\n",
+                    use = "add.u16 %part0, %part0, 1;\n";
+  clean(products(start + take_apart + wait(0) + use));
+  finds(products(start + take_apart + use + wait(0)), "reads sums");
   clean(products(kFence + kFromRegisters + kCommit + wait(0) + "add.u32 %w1, %t, 1;\n"));
   finds(products(kFence + kFromRegisters + kCommit + "add.u32 %w1, %t, 1;\n" + wait(0)), "writes over A");
 }
