@@ -310,6 +310,8 @@ class Matcher {
     };
     if (!found) {
       if (!wanted.may_be_absent && (wanted.bound == kNoName || !wanted.allowed.empty())) return fail();
+      // Without dimensions all are meant: that is no list that another node could have as well.
+      if (!wanted.may_be_absent && names_dims(wanted.name)) return fail();
       if (wanted.bound != kNoName && match_.attributes[wanted.bound]) return fail();
       return matches_attributes(term, node, i + 1, next);
     }

@@ -69,8 +69,7 @@ TEST_CASE("hardsigmoid, hardswish, leaky_relu, elu, selu, softplus, mish, log_si
                 "softplus(x, beta=1.5, threshold=10.0)"},
                {"s = mul x 1.5; c = gt s 10; e = exp s; l = log1p e; d = div l 1.6; y = where c x d", "where(c, x, d)"},
                {"c = gt x 20; e = exp x; l = log1p e; w = where c x l; t = tanh w; y = mul x t", "mish(x)"},
-               {"z = minimum x 0; a = abs x; n = neg a; e = exp n; l = log1p e; y = sub z l", "log_sigmoid(x)"},
-               {"s = sigmoid x; y = log s", "log_sigmoid(x)"}});
+               {"z = minimum x 0; a = abs x; n = neg a; e = exp n; l = log1p e; y = sub z l", "log_sigmoid(x)"}});
   CHECK(why_no("fusec.leaky_relu_of_maximum", "x float32 4,8", "m = mul x 1.5; y = maximum m x") ==
         "less(slope, 1) does not hold");
 }

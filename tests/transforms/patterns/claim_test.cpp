@@ -167,3 +167,21 @@ TEST_CASE("a claim keeps to the limits of a group") {
   CHECK(claim_patterns(c, list_of(kGlu), {.max_args = 2}).empty());
   CHECK(claim_patterns(c, list_of(kGlu), {.max_fused_ops = 2, .max_args = 3}).size() == 1);
 }
+
+TEST_CASE("a reduction of everything is none along dimensions that a name binds") {
+  const std::string patterns =
+      "pattern t.mean match div(sum(x, dim=d), n) where count(n, x, d) becomes mean(x, dim=d)\n"
+      "pattern t.softmax match div(e: exp(x), sum(e, dim=d, keepdim=true)) becomes softmax(x, dim=d)\n";
+  const auto recognized = [&](const std::string& nodes) {
+    CanonicalGraph c = canonical("input x: float32[6, 20]\n" + nodes + "return y\n");
+    recognize_patterns(c, list_of(patterns));
+    CHECK(first_problem(c.graph) == "");
+    return graph_text(c.graph);
+  };
+  CHECK(recognized("s: float32[] = sum(x)\ny: float32[] = div(s, 7)\n").find("mean") == std::string::npos);
+  CHECK(recognized("s: float32[6] = sum(x, dim=[1])\ny: float32[6] = div(s, 20)\n").find("mean") != std::string::npos);
+  CHECK(recognized("s: float32[6] = sum(x, dim=[1])\ny: float32[6] = div(s, 19)\n").find("mean") == std::string::npos);
+  CHECK(recognized("e: float32[6, 20] = exp(x)\ns: float32[1, 1] = sum(e, keepdim=true)\n"
+                   "y: float32[6, 20] = div(e, s)\n")
+            .find("softmax") == std::string::npos);
+}
