@@ -326,17 +326,17 @@ bool fits(const Asked& a) {
 }
 
 // The kinds of a predicate's arguments: v a value, a an attribute, p one that may be absent, e either of value and
-// attribute, n a number, w dtypes, o ops (any number of these last).
+// attribute, n a number, i a whole one, w dtypes, o ops (any number of these last).
 struct Predicate {
   std::string_view name, arguments;
   bool (*holds)(const Asked&);
 };
 
 constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
-                                     {"rank", "vn", rank},
-                                     {"min_rank", "vn", min_rank},
-                                     {"extent", "vnn", extent},
-                                     {"same_extent", "vnvn", same_extent},
+                                     {"rank", "vi", rank},
+                                     {"min_rank", "vi", min_rank},
+                                     {"extent", "vii", extent},
+                                     {"same_extent", "vivi", same_extent},
                                      {"same_shape", "vv", same_shape},
                                      {"same_dtype", "vv", same_dtype},
                                      {"same_type", "vv", same_type},
@@ -365,7 +365,7 @@ constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
                                      {"along_batch_and_channels", "vv", along_batch_and_channels},
                                      {"channel_groups", "vv", channel_groups},
                                      {"fits", "vv", fits},
-                                     {"all_but_first", "avn", all_but_first},
+                                     {"all_but_first", "avi", all_but_first},
                                      {"repeated_heads", "vvvv", repeated_heads},
                                      {"some_kept", "v", some_kept},
                                      {"causal", "v", causal}};
@@ -398,32 +398,43 @@ std::optional<Scalar> number_of(const Graph& graph, ValueId v) {
   return same ? std::optional(*scalar) : std::nullopt;
 }
 
-std::string known_conditions() {
+std::vector<std::string_view> condition_names() {
   std::vector<std::string_view> names;
   for (const Predicate& p : kPredicates) names.push_back(p.name);
-  return fmt::format("one of {}", fmt::join(names, ", "));
+  return names;
 }
 
-std::string wrong_in_condition(const PatternCondition& condition) {
+std::optional<ConditionFault> wrong_in_condition(const PatternCondition& condition) {
+  constexpr double kGreatest = 1e15;
   const Predicate* p = find_predicate(condition.predicate);
-  if (!p) return "no such condition";
+  if (!p) return ConditionFault{.what = "no such condition", .argument = {}, .expected = ""};
   const bool words = p->arguments.back() == 'w' || p->arguments.back() == 'o';
   const std::size_t wanted = p->arguments.size();
   if (words ? condition.arguments.size() < wanted : condition.arguments.size() != wanted)
-    return fmt::format("{} takes {}{} arguments, not {}", p->name, words ? "at least " : "", wanted,
-                       condition.arguments.size());
+    return ConditionFault{.what = fmt::format("{} takes {}{} argument{}, not {}", p->name, words ? "at least " : "",
+                                              wanted, wanted == 1 ? "" : "s", condition.arguments.size()),
+                          .argument = {},
+                          .expected = ""};
   for (std::size_t i = 0; i < condition.arguments.size(); ++i) {
     const Argument& argument = condition.arguments[i];
+    const auto fault = [&](const char* what, const char* expected, bool wants_name = false) {
+      return ConditionFault{.what = fmt::format("argument {} of {} is {}", i + 1, p->name, what),
+                            .argument = i,
+                            .expected = expected,
+                            .wants_name = wants_name};
+    };
     const char kind = p->arguments[std::min(i, wanted - 1)];
-    if (kind == 'n' && !argument.number) return fmt::format("argument {} of {} is no number", i + 1, p->name);
+    if (kind == 'n' && !argument.number) return fault("no number", "a number");
+    if (kind == 'i' && (!argument.number || !(std::abs(*argument.number) < kGreatest) ||
+                        std::trunc(*argument.number) != *argument.number))
+      return fault("no whole number", "a whole number");
     if (kind == 'w' && (argument.word.empty() || !parse_dtype(argument.word)))
-      return fmt::format("argument {} of {} is no dtype", i + 1, p->name);
-    if (kind == 'o' && !OpTable::builtin().find(argument.word))
-      return fmt::format("argument {} of {} is no op", i + 1, p->name);
-    if ((kind == 'v' || kind == 'a' || kind == 'p' || kind == 'e') && argument.name == kNoName)
-      return fmt::format("argument {} of {} is no name of the match", i + 1, p->name);
+      return fault("no dtype", "a dtype such as float16");
+    if (kind == 'o' && !OpTable::builtin().find(argument.word)) return fault("no op", "an op of the table");
+    const bool wants_name = kind == 'v' || kind == 'a' || kind == 'p' || kind == 'e';
+    if (wants_name && argument.name == kNoName) return fault("no name of the match", "a name of the match", true);
   }
-  return "";
+  return std::nullopt;
 }
 
 std::string unmet(const PatternCondition& condition, const PatternCheckContext& context) {
@@ -436,7 +447,7 @@ std::string unmet(const PatternCondition& condition, const PatternCheckContext& 
   bool holds = true;
   for (std::size_t i = 0; i < condition.arguments.size(); ++i) {
     const char kind = p.arguments[std::min(i, p.arguments.size() - 1)];
-    if (kind == 'n' || kind == 'w' || kind == 'o') continue;
+    if (kind == 'n' || kind == 'i' || kind == 'w' || kind == 'o') continue;
     if (!asked.is_met(i) || (kind == 'a' && !asked.attribute(i)) || (kind == 'v' && asked.value(i) == kNone)) return "";
     if (kind == 'v' && of_tensors && !is_of_shape(asked, i)) holds = false;
   }

@@ -42,9 +42,15 @@
 
 namespace fusec {
 
-// "" where the condition is well formed, else what is wrong with it.
-std::string wrong_in_condition(const PatternCondition& condition);
-std::string known_conditions();
+// What is wrong with a condition, and with which of its arguments (none: with the whole of it).
+struct ConditionFault {
+  std::string what;
+  std::optional<std::size_t> argument;
+  std::string expected;
+  bool wants_name = false;  // of the match
+};
+std::optional<ConditionFault> wrong_in_condition(const PatternCondition& condition);
+std::vector<std::string_view> condition_names();
 
 // "" where it holds, else why not.
 std::string unmet(const PatternCondition& condition, const PatternCheckContext& context);

@@ -77,6 +77,7 @@ struct PatternTerm {
   std::optional<std::uint32_t> output;
   std::vector<PatternTerm> operands;  // kNode; kAlternatives; kThrough, kChain: the one behind
   std::vector<PatternAttribute> attributes;
+  std::size_t token = 0;  // where the parser read it, for its errors; 0 where it did not
 };
 
 // "dtype(x, float16, bfloat16)", "not same_shape(a, b)".

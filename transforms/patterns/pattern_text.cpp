@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <set>
 
 #include "ir/error.h"
 #include "ir/spelling.h"
@@ -123,9 +123,12 @@ class PatternParser {
     result.name = word("the pattern's name");
     if (result.name.find('.') == std::string::npos)
       fail(name_token, "a pattern's name begins with its backend", "a name such as \"fusec.swiglu\"");
+    if (std::ranges::find(patterns_, result.name, &FusionPattern::name) != patterns_.end())
+      fail(name_token, "two patterns of one name", "another name than a pattern above has");
     if (take_word("priority")) result.priority = static_cast<int>(whole_number());
     if (peek().kind == Token::Kind::kText) result.summary = tokens_[at_++].text;
     bool has_match = false, has_becomes = false;
+    std::size_t attributes_token = 0;
     while (peek().kind == Token::Kind::kWord && !starts_declaration(peek().text)) {
       const std::size_t clause_token = at_;
       const std::string_view clause = word("a clause");
@@ -136,6 +139,7 @@ class PatternParser {
         result.match_text = text_since(begin);
         has_match = true;
       } else if (clause == "where") {
+        if (!has_match) fail(clause_token, "where before match");
         conditions();
       } else if (clause == "becomes") {
         if (!has_match) fail(clause_token, "becomes before match");
@@ -145,6 +149,7 @@ class PatternParser {
         do result.escaping.push_back(known_name());
         while (take(','));
       } else if (clause == "attributes") {
+        attributes_token = clause_token;
         do group_attribute();
         while (take(','));
       } else if (clause == "bind_constants") {
@@ -155,32 +160,43 @@ class PatternParser {
         fail(clause_token, "no such clause", fmt::format("one of {}", fmt::join(kClauses, ", ")));
       }
     }
-    if (!has_match) fail(name_token, "a pattern without match");
-    if (!has_becomes) fail(name_token, "a pattern without becomes");
-    check_whole(name_token, result);
+    // Told where the pattern ends.
+    if (!has_match) fail(at_, fmt::format("{} is a pattern without match", result.name), "match");
+    if (!has_becomes) fail(at_, fmt::format("{} is a pattern without becomes", result.name), "becomes");
+    check_whole(attributes_token, result);
     patterns_.push_back(std::move(result));
   }
 
-  void check_whole(std::size_t token, const FusionPattern& p) const {
-    check_roots(token, p.match);
-    if (p.becomes == Becomes::kRewrite && has_through(p.match))
-      fail(token, "a rewriting pattern looks through transparent nodes", "no '~'",
+  void check_whole(std::size_t attributes_token, const FusionPattern& p) const {
+    using Kind = PatternTerm::Kind;
+    check_roots(p.match);
+    if (p.becomes != Becomes::kRewrite) return;
+    if (const PatternTerm* through = find_term(p.match, [](Kind k) { return k == Kind::kThrough; }))
+      fail(through->token, "a rewriting pattern looks through transparent nodes", "no '~'",
            "name what may stand between: cast(x)?");
-    if (p.becomes == Becomes::kRewrite && !p.group_attributes.empty())
-      fail(token, "attributes are of groups", "none beside a rewrite");
+    const PatternTerm* open =
+        find_term(p.replacement, [](Kind k) { return k != Kind::kName && k != Kind::kNumber && k != Kind::kNode; });
+    if (open)
+      fail(open->token, "what a pattern becomes leaves open which value is meant",
+           "a name of the match, a number, or an op and its operands");
+    if (!p.group_attributes.empty()) fail(attributes_token, "attributes are of groups", "none beside a rewrite");
   }
 
-  void check_roots(std::size_t token, const PatternTerm& t) const {
+  void check_roots(const PatternTerm& t) const {
     using Kind = PatternTerm::Kind;
     if (t.kind == Kind::kAlternatives) {
-      for (const PatternTerm& each : t.operands) check_roots(token, each);
+      for (const PatternTerm& each : t.operands) check_roots(each);
     } else if (t.kind != Kind::kChain && (t.kind != Kind::kNode || t.may_be_absent || t.output)) {
-      fail(token, "the match does not begin with a node", "an op and its operands");
+      fail(t.token, "the match does not begin with a node", "an op and its operands");
     }
   }
 
-  static bool has_through(const PatternTerm& t) {
-    return t.kind == PatternTerm::Kind::kThrough || std::ranges::any_of(t.operands, has_through);
+  template <typename IsIt>
+  static const PatternTerm* find_term(const PatternTerm& t, const IsIt& is_it) {
+    if (is_it(t.kind)) return &t;
+    for (const PatternTerm& operand : t.operands)
+      if (const PatternTerm* found = find_term(operand, is_it)) return found;
+    return nullptr;
   }
 
   void becomes() {
@@ -211,22 +227,49 @@ class PatternParser {
     current_->group_attributes.emplace_back(attribute, known_name());
   }
 
+  bool is_condition_next() const {
+    return peek().kind == Token::Kind::kWord && !is_clause(peek().text) && !starts_declaration(peek().text);
+  }
+
+  // "a(x) b(x)", "a(x), b(x)", "a(x) and b(x)": all of them.
   void conditions() {
-    while (peek().kind == Token::Kind::kWord && !is_clause(peek().text) && !starts_declaration(peek().text)) {
-      PatternCondition c;
-      const std::size_t begin = peek().offset;
-      c.negated = take_word("not");
-      const std::size_t token = at_;
-      c.predicate = word("a condition");
-      demand('(');
-      while (!take(')')) {
-        if (!c.arguments.empty()) demand(',');
-        c.arguments.push_back(condition_argument());
-      }
-      c.text = text_since(begin);
-      if (const std::string wrong = wrong_in_condition(c); !wrong.empty()) fail(token, wrong, known_conditions());
-      current_->conditions.push_back(std::move(c));
+    while (is_condition_next()) {
+      current_->conditions.push_back(condition());
+      const bool goes_on = take(',') || take_word("and");
+      if (goes_on && !is_condition_next()) unexpected("a condition");
     }
+  }
+
+  PatternCondition condition() {
+    PatternCondition c;
+    const std::size_t begin = peek().offset;
+    c.negated = take_word("not");
+    const std::size_t token = at_;
+    c.predicate = word("a condition");
+    const std::vector<std::string_view> known = condition_names();
+    if (std::ranges::find(known, c.predicate) == known.end()) no_condition(token, known);
+    demand('(');
+    std::vector<std::size_t> places;
+    while (!take(')')) {
+      if (!c.arguments.empty()) demand(',');
+      places.push_back(at_);
+      c.arguments.push_back(condition_argument());
+    }
+    c.text = text_since(begin);
+    if (const auto fault = wrong_in_condition(c)) {
+      const std::string& word = fault->argument ? c.arguments[*fault->argument].word : "";
+      fail(fault->argument ? places[*fault->argument] : token, fault->what, fault->expected,
+           fault->wants_name ? nearest_name(word) : "");
+    }
+    return c;
+  }
+
+  // It may be a clause that is misspelt, too.
+  [[noreturn]] void no_condition(std::size_t token, const std::vector<std::string_view>& known) const {
+    std::vector<std::string_view> words = known;
+    words.insert(words.end(), std::begin(kClauses), std::end(kClauses));
+    fail(token, "no such condition", fmt::format("one of {}", fmt::join(known, ", ")),
+         did_you_mean(tokens_[token].text, words));
   }
 
   PatternCondition::Argument condition_argument() {
@@ -257,6 +300,7 @@ class PatternParser {
     PatternTerm first = alternative();
     if (!is_sign('|')) return first;
     PatternTerm all{.kind = PatternTerm::Kind::kAlternatives};
+    all.token = first.token;
     all.operands.push_back(std::move(first));
     while (take('|')) all.operands.push_back(alternative());
     return all;
@@ -271,7 +315,9 @@ class PatternParser {
       name = given_name(word("a name"), token);
       ++at_;
     }
+    const std::size_t term_token = at_;
     PatternTerm term = primary();
+    if (term.token == 0) term.token = term_token;
     if (name == kNoName) return term;
     if (term.name == kNoName && term.kind != PatternTerm::Kind::kName) {
       term.name = name;
@@ -279,6 +325,7 @@ class PatternParser {
     }
     // What has a name already gets a second one around it.
     PatternTerm named{.kind = PatternTerm::Kind::kAlternatives, .name = name};
+    named.token = term_token;
     named.operands.push_back(std::move(term));
     return named;
   }
@@ -359,6 +406,9 @@ class PatternParser {
         term.attributes.push_back(attribute(op));
       } else {
         if (!term.attributes.empty()) unexpected("an attribute");
+        if (op && !is_class && takes_no_more(*op, term.operands.size()))
+          fail(at_, fmt::format("{} has no operand {}", op->name, term.operands.size() + 1),
+               op->operands.empty() ? "no operands" : fmt::format("at most {}", fmt::join(op->operands, ", ")));
         term.operands.push_back(alternatives());
       }
     }
@@ -367,6 +417,12 @@ class PatternParser {
       term.output = static_cast<std::uint32_t>(whole_number());
     }
     return optional_of(std::move(term));
+  }
+
+  // A list ("tensors*", "tensors+") goes on without end.
+  static bool takes_no_more(const OpDef& op, std::size_t count) {
+    const bool is_list = !op.operands.empty() && op.operands.back().find_first_of("*+") != std::string::npos;
+    return !is_list && count >= op.operands.size();
   }
 
   // known(...): computed now.
@@ -439,12 +495,10 @@ class PatternParser {
     } else if (replacing_ && (is_sign('*', 1) || is_sign('/', 1))) {
       factors(a);
     } else if (peek().kind == Token::Kind::kNumber) {
-      const bool whole = peek().text.find_first_of(".eEi") == std::string_view::npos;
-      const double value = number();
-      if (whole)
-        a.allowed.emplace_back(static_cast<std::int64_t>(value));
+      if (peek().text.find_first_of(".eEi") == std::string_view::npos)
+        a.allowed.emplace_back(integer());
       else
-        a.allowed.emplace_back(value);
+        a.allowed.emplace_back(number());
     } else if (take('[')) {
       std::vector<std::int64_t> list;
       while (!take(']')) {
@@ -535,12 +589,15 @@ class PatternParser {
   }
   std::uint32_t known_name(std::string_view w, std::size_t token) const {
     const auto it = std::ranges::find(current_->names, w);
-    if (it == current_->names.end()) fail(token, "a name that the match does not have", "", nearest_name(w));
+    if (it == current_->names.end())
+      fail(token, "a name that the match does not have", "a name of the match", nearest_name(w));
     return static_cast<std::uint32_t>(it - current_->names.begin());
   }
 
   std::string nearest_name(std::string_view w) const {
-    const std::vector<std::string_view> names(current_->names.begin(), current_->names.end());
+    std::vector<std::string_view> names;
+    for (const std::string& name : current_->names)  // those of forms, and those that no one wrote, cannot be meant
+      if (!name.starts_with('_') && name.find('\'') == std::string::npos) names.push_back(name);
     return did_you_mean(w, names);
   }
 
@@ -550,6 +607,15 @@ class PatternParser {
     char* end = nullptr;
     const double value = std::strtod(digits.c_str(), &end);
     if (end != digits.c_str() + digits.size()) fail(at_ - 1, "no number");
+    if (std::isinf(value) && !digits.ends_with("inf")) fail(at_ - 1, "a number too large", "one that float64 holds");
+    return value;
+  }
+  std::int64_t integer() {
+    const std::string_view digits = tokens_[at_++].text;
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error == std::errc::result_out_of_range) fail(at_ - 1, "a number too large", "one that int64 holds");
+    if (error != std::errc() || end != digits.data() + digits.size()) fail(at_ - 1, "no number");
     return value;
   }
   std::int64_t whole_number() {
@@ -593,10 +659,19 @@ std::vector<FusionPattern> parse_patterns(std::string_view text, const std::stri
 }
 
 PatternList ordered(std::vector<FusionPattern> patterns) {
-  std::set<std::string> names;
-  for (const FusionPattern& p : patterns)
-    if (!names.insert(p.name).second)
-      throw Error(ErrorKind::kInput, {.file = p.file, .what = "two patterns of one name", .found = in_quotes(p.name)});
+  std::map<std::string, std::string> files;  // by name
+  for (const FusionPattern& p : patterns) {
+    const auto [first, is_new] = files.emplace(p.name, p.file);
+    if (is_new) continue;
+    // A user's pattern stands before the built-in ones: it is the user's file that can be mended.
+    const std::string& other = first->second.empty() ? first->second : p.file;
+    throw Error(ErrorKind::kInput,
+                {.file = first->second.empty() ? p.file : first->second,
+                 .what = "two patterns of one name",
+                 .found = in_quotes(p.name),
+                 .expected = fmt::format("another name than {} has",
+                                         other.empty() ? "a built-in pattern" : "a pattern of " + other)});
+  }
   std::ranges::stable_sort(patterns, [](const auto& a, const auto& b) { return a.priority > b.priority; });
   PatternList list;
   for (FusionPattern& p : patterns) list.push_back(std::make_shared<const FusionPattern>(std::move(p)));

@@ -89,10 +89,82 @@ TEST_CASE("a pattern that grows without end is refused in time") {
   check_error("pattern a.b match " + std::string(5000, '(') + "relu(x)", {"too deep"});
 }
 
+TEST_CASE("conditions stand side by side, with commas, or with and between them") {
+  for (const char* where : {"number(s) not greater(s, 5)", "number(s), not greater(s, 5)",
+                            "number(s) and not greater(s, 5)", "number(s)\n where not greater(s, 5)"}) {
+    CAPTURE(where);
+    const auto patterns = parse_patterns(
+        "pattern a.b match mul(tanh(x), s) where " + std::string(where) + " becomes group", "p.patterns");
+    REQUIRE(patterns.size() == 1);
+    REQUIRE(patterns[0].conditions.size() == 2);
+    CHECK(patterns[0].conditions[0].text == "number(s)");
+    CHECK(patterns[0].conditions[1].text == "not greater(s, 5)");
+    CHECK(patterns[0].conditions[1].negated);
+  }
+  check_error("pattern a.b match relu(x)\n where tensor(x),\n becomes group", {"line 3, column 2", "a condition"});
+  check_error("pattern a.b match relu(x)\n where tensor(x) and", {"end of the file", "a condition"});
+  check_error("pattern a.b match relu(x) where tensor(x) or data(x) becomes group", {"no such condition", "\"or\""});
+  check_error("pattern a.b match relu(x) where tensor(x) beocmes group", {"did you mean \"becomes\"?"});
+  check_error("pattern a.b where tensor(x) match relu(x) becomes group", {"where before match"});
+}
+
+TEST_CASE("what is wrong in a condition is told where it stands") {
+  check_error("pattern a.b\n match relu(value)\n where dtype(valeu, float16)\n becomes group",
+              {"line 3, column 14", "no name of the match", "found \"valeu\"", "expected a name of the match",
+               "did you mean \"value\"?"});
+  check_error("pattern a.b match relu(x)\n where dtype(x, float16, float17) becomes group",
+              {"line 2, column 26", "found \"float17\"", "a dtype"});
+  check_error("pattern a.b match relu(x)\n where tensor(x), made_by(x, reluu) becomes group",
+              {"line 2, column 30", "found \"reluu\"", "an op"});
+  check_error("pattern a.b match relu(x)\n where rank(x, 2.5) becomes group", {"line 2, column 16", "a whole number"});
+  check_error("pattern a.b match relu(x)\n where rank(x, inf) becomes group", {"line 2, column 16", "a whole number"});
+  check_error("pattern a.b match relu(x)\n where rank(x) becomes group",
+              {"line 2, column 8", "rank takes 2 arguments"});
+  check_error("pattern a.b match relu(x)\n where dtyp(x, float16) becomes group",
+              {"line 2, column 8", "did you mean \"dtype\"?"});
+}
+
+TEST_CASE("what is wrong with a whole pattern is told where it stands") {
+  check_error("pattern a.b\n match relu(x) |\n x becomes group", {"line 3, column 2", "does not begin with a node"});
+  check_error("pattern a.b\n match relu(exp(\n ~x)) becomes relu(x)", {"line 3, column 2", "looks through"});
+  check_error("pattern a.b\n match relu(x)\npattern a.c", {"line 3, column 1", "a.b", "without becomes"});
+  check_error("pattern a.b\n priority 3\n", {"line 3, column 1", "a.b", "without match"});
+  check_error("pattern a.b match relu(x)\n attributes a = x\n becomes exp(x)", {"line 2, column 2", "of groups"});
+  for (const char* open : {"_", "~x", "(x | relu(x))", "relu(x)?"})
+    check_error("pattern a.b match relu(exp(x)) becomes exp(\n" + std::string(open) + ")",
+                {"line 2, column", "leaves open"});
+}
+
+TEST_CASE("operands that an op does not have, and numbers that nothing holds") {
+  check_error("pattern a.b match relu(x,\n 5, alpha) becomes group",
+              {"line 2, column 2", "relu has no operand 2", "x"});
+  check_error("pattern a.b match relu(x) becomes exp(x, x)", {"exp has no operand 2"});
+  CHECK(error_of("pattern a.b match concat(x, y, z, dim=1) becomes group").empty());
+  check_error("pattern a.b match mul(x,\n 1e999) becomes group", {"line 2, column 2", "too large", "\"1e999\""});
+  check_error("pattern a.b match mul(x, -1e999) becomes group", {"too large"});
+  check_error("pattern a.b match softmax(x, dim=99999999999999999999) becomes group", {"too large", "int64"});
+  CHECK(error_of("pattern a.b match mul(x, -inf) where less(x, inf) becomes group").empty());
+}
+
 TEST_CASE("two patterns of one name are refused") {
-  auto patterns =
-      parse_patterns("pattern a.b match relu(x) becomes group\npattern a.b match exp(x) becomes group", "p");
-  CHECK_THROWS_AS(ordered(std::move(patterns)), Error);
+  const std::string text = "pattern a.b match relu(x) becomes group\n";
+  check_error(text + text, {"line 2, column 9", "two patterns of one name", "\"a.b\""});
+  const auto clash_of = [&](const char* first_file, const char* second_file) -> std::string {
+    auto patterns = parse_patterns(text, first_file);
+    for (FusionPattern& p : parse_patterns(text, second_file)) patterns.push_back(std::move(p));
+    try {
+      ordered(std::move(patterns));
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  CHECK(clash_of("p", "q") ==
+        "p: two patterns of one name: found \"a.b\", expected another name than a pattern of q has");
+  CHECK(clash_of("p", "") ==
+        "p: two patterns of one name: found \"a.b\", expected another name than a built-in pattern has");
+  CHECK(clash_of("", "q") ==
+        "q: two patterns of one name: found \"a.b\", expected another name than a built-in pattern has");
 }
 
 TEST_CASE("every built-in pattern is read, has a summary and a name of its own") {
