@@ -20,4 +20,7 @@ std::vector<Scalar> constant_data(const HostTensor& tensor);
 // The one value that all elements of a constant have, if it has data and that is so.
 std::optional<Scalar> uniform_value(const Constant& constant);
 
+// The number that a value is in all its elements: a number operand, or such a constant. Nothing for kNone.
+std::optional<Scalar> number_of(const Graph& graph, ValueId v);
+
 }  // namespace fusec

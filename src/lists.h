@@ -1,4 +1,5 @@
-// What this build knows, as tables for people or JSON for machines: --list-ops, --list-passes, --list-patterns, --list-targets.
+// What this build knows, as tables for people or JSON for machines: --list-ops, --list-passes, --list-patterns,
+// --list-targets.
 #pragma once
 
 #include <string>

@@ -47,11 +47,12 @@ def run_family(family, args, folder):
     wrong, scale = 0, 8 if family in SUMS else 1
 
     def difference(name):
-        relative, absolute = TOLERANCES.get(want[name][0], (0, 0))
+        relative, absolute = (t * scale for t in TOLERANCES.get(want[name][0], (0, 0)))
         if family == "attention" and want[name][0] in GRIDS:
-            # The weights are rounded to the operands' dtype before they meet the values, as everybody's kernels do.
-            absolute += GRIDS[want[name][0]] * max(map(abs, want[name][2]), default=0)
-        return tensors.difference(got[name], want[name], relative * scale, absolute * scale)
+            # The weights are rounded to the operands' dtype before they meet the values, as everybody's kernels do: half
+            # a step of the grid for each, of the greatest result at most.
+            absolute += GRIDS[want[name][0]] / 2 * max(map(abs, want[name][2]), default=0)
+        return tensors.difference(got[name], want[name], relative, absolute)
 
     for node in model["nodes"]:
         why = [difference(o["name"]) for o in node["outputs"]]

@@ -9,14 +9,6 @@
 namespace fusec {
 namespace {
 
-// The number that an operand is, in all its elements.
-std::optional<Scalar> number_of(const Graph& graph, ValueId v) {
-  if (v == kNone) return std::nullopt;
-  if (graph.value(v).kind == Value::Kind::kNumber) return graph.number(v);
-  const Constant* constant = graph.constant_of(v);
-  return constant ? uniform_value(*constant) : std::nullopt;
-}
-
 bool is_number(const Graph& graph, ValueId v, double wanted) {
   const std::optional<Scalar> number = number_of(graph, v);
   return number && number->as_double() == wanted && std::signbit(number->as_double()) == std::signbit(wanted);

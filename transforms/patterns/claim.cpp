@@ -13,6 +13,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
+#include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/hash.h"
 #include "ir/spelling.h"
@@ -125,7 +126,7 @@ class Claiming {
     if (outputs.size() > 1) {
       if (const std::string circle = circle_through(match); !circle.empty()) return circle;
     }
-    if (match.pattern->becomes == Becomes::kLibrary || match.pattern->several_kernels) return "";
+    if (match.pattern->becomes == Becomes::kLibrary) return "";
     const Lowered lowered = lowered_of(match.nodes, outputs);
     if (lowered.kernels == 0) return "whether its nodes are one kernel was not tried: too many ever new matches before";
     if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);

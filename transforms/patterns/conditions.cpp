@@ -381,23 +381,6 @@ bool is_of_shape(const Asked& a, std::size_t i) {
 
 }  // namespace
 
-std::optional<Scalar> number_of(const Graph& graph, ValueId v) {
-  if (v == kNone) return std::nullopt;
-  if (graph.value(v).kind == Value::Kind::kNumber) return graph.number(v);
-  if (const Constant* constant = graph.constant_of(v)) return uniform_value(*constant);
-  // A tensor that is filled with one number, of a dtype that holds it.
-  const NodeId producer = graph.value(v).producer;
-  if (producer == kNone || graph.nodes[producer].op->name != "full") return std::nullopt;
-  const AttributeValue* value = graph.attributes(graph.nodes[producer]).find("value");
-  const auto* scalar = value ? std::get_if<Scalar>(value) : nullptr;
-  const DType dtype = graph.tensor(v).dtype;
-  if (!scalar) return std::nullopt;
-  if (is_float(dtype)) return Scalar::floating(scalar->as_double());
-  const bool same = dtype == DType::kBool ? scalar->category == Category::kBool
-                                          : is_integer(dtype) && scalar->category == Category::kInteger;
-  return same ? std::optional(*scalar) : std::nullopt;
-}
-
 std::vector<std::string_view> condition_names() {
   std::vector<std::string_view> names;
   for (const Predicate& p : kPredicates) names.push_back(p.name);

@@ -55,7 +55,4 @@ std::vector<std::string_view> condition_names();
 // "" where it holds, else why not.
 std::string unmet(const PatternCondition& condition, const PatternCheckContext& context);
 
-// The number that a value is, in all its elements.
-std::optional<Scalar> number_of(const Graph& graph, ValueId v);
-
 }  // namespace fusec

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "ir/constant_data.h"
 #include "ir/float_formats.h"
 #include "ir/spelling.h"
 #include "transforms/algebraic_rules.h"

@@ -138,8 +138,7 @@ struct FusionPattern {
   Becomes becomes = Becomes::kGroup;
   PatternTerm replacement;  // kRewrite
   GroupCode code = GroupCode::kFusec;
-  bool bind_constants = false;   // the constants that the nodes read belong to the group
-  bool several_kernels = false;  // of groups: also where code generation needs more than one kernel
+  bool bind_constants = false;  // the constants that the nodes read belong to the group
   // Attributes of a group: name, and the name in the pattern whose number or attribute it is.
   std::vector<std::pair<std::string, std::uint32_t>> group_attributes;
   std::string match_text, becomes_text;

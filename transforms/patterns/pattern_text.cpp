@@ -18,8 +18,7 @@ namespace {
 
 using Token = PatternToken;
 
-constexpr std::string_view kClauses[] = {"match",      "where",          "becomes",        "escapes",
-                                         "attributes", "bind_constants", "several_kernels"};
+constexpr std::string_view kClauses[] = {"match", "where", "becomes", "escapes", "attributes", "bind_constants"};
 constexpr std::string_view kFunctions[] = {"shape", "dtype", "number", "last_dims", "extents", "extent", "batched"};
 constexpr std::size_t kLongestPattern = 20000;  // terms, after forms have been put in
 constexpr int kDeepest = 200;
@@ -154,8 +153,6 @@ class PatternParser {
         while (take(','));
       } else if (clause == "bind_constants") {
         result.bind_constants = true;
-      } else if (clause == "several_kernels") {
-        result.several_kernels = true;
       } else {
         fail(clause_token, "no such clause", fmt::format("one of {}", fmt::join(kClauses, ", ")));
       }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/spelling.h"
