@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""compare_triton.py [--only=NAME,...] [--arch=80,90] [--sample] [--markdown=FILE] [BIN_DIR]: our kernels beside Triton's.
+
+Compiles Triton's kernels (PyPI; no GPU needed) for softmax, LayerNorm, RMSNorm, SwiGLU and GELU, at six shapes each, in
+float32 and bfloat16, for sm_80 and sm_90a, and runs their PTX on the emulator beside what fusec emits for the same graph
+and the same inputs. Triton's kernels know every size at compile time, as Inductor's do, and take the faster (in executed
+instructions) of the warps that Triton's tutorials and Inductor would choose. Outputs of both are held against float64.
+
+Printed for each: executed warp instructions by class, bytes and sectors of global memory, bank conflicts, barriers; from
+ptxas: registers and bytes of machine code. Moves are left out of the sums, since ptxas removes most of them.
+
+Demands, exit 1 where one is not met: ours needs no more bytes, sectors and bank conflicts anywhere, and executes in the
+geometric mean no more instructions. Exits with 77 where Triton or NumPy is missing."""
+import argparse
+import json
+import math
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy
+    import triton
+    import triton.language as tl
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+except ImportError as missing:
+    print(f"compare_triton: {missing}")
+    sys.exit(77)
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SHAPES = [(512, 512), (256, 1024), (128, 4096), (128, 4095), (512, 33), (32, 16384)]
+SAMPLE = [(128, 4096), (128, 4095)]
+EPSILON = 1e-5
+TOLERANCES = {"float32": (2e-5, 1e-4), "bfloat16": (3e-2, 3e-2)}  # rtol, atol: those of fusec-run --verify
+
+
+@triton.jit
+def softmax(x, y, n: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK)
+    mask = column < n
+    value = tl.load(x + row * n + column, mask=mask, other=-float("inf")).to(tl.float32)
+    e = tl.exp(value - tl.max(value, 0))
+    tl.store(y + row * n + column, e / tl.sum(e, 0), mask=mask)
+
+
+@triton.jit
+def layer_norm(x, w, b, y, n: tl.constexpr, eps: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK)
+    mask = column < n
+    value = tl.load(x + row * n + column, mask=mask, other=0.0).to(tl.float32)
+    distance = tl.where(mask, value - tl.sum(value, 0) / n, 0.0)
+    scale = tl.rsqrt(tl.sum(distance * distance, 0) / n + eps)
+    weight = tl.load(w + column, mask=mask).to(tl.float32)
+    tl.store(y + row * n + column, distance * scale * weight + tl.load(b + column, mask=mask).to(tl.float32), mask=mask)
+
+
+@triton.jit
+def rms_norm(x, w, y, n: tl.constexpr, eps: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    column = tl.arange(0, BLOCK)
+    mask = column < n
+    value = tl.load(x + row * n + column, mask=mask, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(value * value, 0) / n + eps)
+    tl.store(y + row * n + column, value * scale * tl.load(w + column, mask=mask).to(tl.float32), mask=mask)
+
+
+@triton.jit
+def swiglu(gate, up, y, n: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    g = tl.load(gate + at, mask=mask).to(tl.float32)
+    tl.store(y + at, g * tl.sigmoid(g) * tl.load(up + at, mask=mask).to(tl.float32), mask=mask)
+
+
+@triton.jit
+def gelu(x, y, n: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    value = tl.load(x + at, mask=mask).to(tl.float32)
+    tl.store(y + at, value * 0.5 * (1 + tl.erf(value * 0.7071067811865476)), mask=mask)
+
+
+def float64_softmax(x):
+    e = numpy.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def float64_gelu(x):
+    return x * 0.5 * (1 + numpy.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def float64_layer_norm(x, w, b):
+    return (x - x.mean(-1, keepdims=True)) / numpy.sqrt(x.var(-1, keepdims=True) + EPSILON) * w + b
+
+
+# name: kernel, operands of a row's shape, operands of one row, by rows or by elements, the op, what it computes
+WORKLOADS = {
+    "softmax": (softmax, ["x"], [], True, lambda n: {"op": "softmax", "attrs": {"dim": -1}}, float64_softmax),
+    "layer_norm": (layer_norm, ["x"], ["w", "b"], True,
+                   lambda n: {"op": "layer_norm", "attrs": {"normalized_shape": [n], "eps": EPSILON}}, float64_layer_norm),
+    "rms_norm": (rms_norm, ["x"], ["w"], True,
+                 lambda n: {"op": "rms_norm", "attrs": {"normalized_shape": [n], "eps": EPSILON}},
+                 lambda x, w: x / numpy.sqrt((x * x).mean(-1, keepdims=True) + EPSILON) * w),
+    "swiglu": (swiglu, ["gate", "up"], [], False, lambda n: {"op": "swiglu"}, lambda g, u: g / (1 + numpy.exp(-g)) * u),
+    "gelu": (gelu, ["x"], [], False, lambda n: {"op": "gelu"}, float64_gelu),
+}
+
+
+def stored(values, dtype):
+    """The bytes of float32 values in a dtype, and what they hold then."""
+    values = values.astype(numpy.float32)
+    if dtype == "float32":
+        return values.tobytes(), values.astype(numpy.float64)
+    bits = values.view(numpy.uint32)
+    halves = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
+    return halves.tobytes(), (halves.astype(numpy.uint32) << 16).view(numpy.float32).astype(numpy.float64)
+
+
+def write_tensors(path, tensors):
+    """tensors: name -> (dtype, shape, bytes)"""
+    names, header, at = {"float32": "F32", "bfloat16": "BF16"}, {}, 0
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": names[dtype], "shape": list(shape), "data_offsets": [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values()))
+
+
+def read_output(path, name):
+    with open(path, "rb") as f:
+        everything = f.read()
+    length = struct.unpack("<Q", everything[:8])[0]
+    tensor = json.loads(everything[8:8 + length])[name]
+    first, last = (8 + length + offset for offset in tensor["data_offsets"])
+    data = everything[first:last]
+    if tensor["dtype"] == "BF16":
+        return (numpy.frombuffer(data, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
+    return numpy.frombuffer(data, numpy.float32)
+
+
+def run(command):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        sys.exit(f"compare_triton: {' '.join(command)}\n{done.stderr}")
+    return done
+
+
+def counted(profile_path):
+    """Sums over the kernels of a profile, and what of each class was executed."""
+    with open(profile_path, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    classes = {}
+    for kernel in kernels:
+        for name, count in kernel["instructions"].items():
+            classes[name] = classes.get(name, 0) + count
+    figures = {key: sum(k[key] for k in kernels)
+               for key in ("requested_bytes", "distinct_bytes", "sectors", "bank_conflicts", "barriers")}
+    figures["executed"] = sum(count for name, count in classes.items() if name != "move")
+    figures["classes"] = {name: count for name, count in classes.items() if count and name != "move"}
+    return figures
+
+
+def assembled(ptx, arch, folder):
+    """Registers of the greediest kernel, and bytes of machine code of all; none without ptxas."""
+    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
+    if not os.path.exists(ptxas):
+        return {"registers": 0, "code_bytes": 0}
+    cubin = os.path.join(folder, "assembled.cubin")
+    target = re.search(r"^\.target\s+(\S+?)(,|\s|$)", open(ptx, encoding="utf-8").read(), re.M).group(1)
+    done = run([ptxas, "-v", f"-arch={target}", ptx, "-o", cubin])
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", done.stderr + done.stdout)]
+    sections = run(["readelf", "-SW", cubin]).stdout
+    code = [int(line.split("]")[1].split()[4], 16) for line in sections.splitlines() if "] .text." in line]
+    return {"registers": max(registers, default=0), "code_bytes": sum(code)}
+
+
+def warps_to_try(by_rows, columns):
+    block = triton.next_power_of_2(columns)
+    return sorted({min(max(block // 256, 1), 8), min(max(block // 512, 1), 16), 4}) if by_rows else [4, 8]
+
+
+def triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run):
+    kernel, wide, narrow, by_rows, _, _ = WORKLOADS[workload]
+    rows, columns = shape
+    constants = {"n": columns, "BLOCK": triton.next_power_of_2(columns)} if by_rows else {"n": rows * columns, "BLOCK": 1024}
+    if workload.endswith("norm"):
+        constants["eps"] = EPSILON
+    letter = {"float32": "*fp32", "bfloat16": "*bf16"}[dtype]
+    signature = {name: letter for name in [*wide, *narrow, "y"]} | {name: "constexpr" for name in constants}
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants,
+                       attrs={(i,): [["tt.divisibility", 16]] for i, t in enumerate(signature.values()) if t[0] == "*"})
+    made = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": warps})
+    ptx, output, profile = (os.path.join(folder, name) for name in ("triton.ptx", "triton.out", "triton.json"))
+    with open(ptx, "w", encoding="utf-8") as f:
+        f.write(made.asm["ptx"])
+    grid = rows if by_rows else -(-rows * columns // 1024)
+    parameters = len(re.findall(r"^\s*\.param", made.asm["ptx"].split(".entry")[1].split("{")[0], re.M))
+    arguments = [f"--arg=in:{name}" for name in [*wide, *narrow]] + [f"--arg=out:y:{dtype}:{rows}x{columns}"]
+    arguments += ["--arg=null"] * (parameters - len(arguments))  # scratch pointers that Triton appends
+    run([fusec_run, f"--ptx={ptx}", f"--kernel={workload}", f"--grid={grid},1,1", f"--block={32 * warps},1,1",
+         f"--shared={made.metadata.shared}", *arguments, f"--inputs={inputs}", f"--outputs={output}",
+         f"--profile={profile}", "--json"])
+    return counted(profile) | assembled(ptx, arch, folder) | {"output": read_output(output, "y"), "warps": warps}
+
+
+def our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run):
+    _, wide, narrow, _, op, _ = WORKLOADS[workload]
+    rows, columns = shape
+    model = {"fusec": 1, "name": workload,
+             "inputs": [{"name": n, "dtype": dtype, "shape": [rows, columns]} for n in wide]
+             + [{"name": n, "dtype": dtype, "shape": [columns]} for n in narrow],
+             "nodes": [{"name": "y", "inputs": [*wide, *narrow]} | op(columns)], "outputs": ["y"]}
+    path, ptx, output, profile = (os.path.join(folder, n) for n in ("model.json", "ours.ptx", "ours.out", "ours.json"))
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(model, f)
+    target = f"--arch={'sm_90a' if arch == 90 else f'sm_{arch}'}"
+    run([fusec, path, target, "-o", ptx])
+    run([fusec_run, path, target, "--device=emulator", f"--inputs={inputs}", f"--outputs={output}", f"--profile={profile}",
+         "--json"])
+    return counted(profile) | assembled(ptx, arch, folder) | {"output": read_output(output, "y")}
+
+
+def check_output(who, output, want, dtype):
+    rtol, atol = TOLERANCES[dtype]
+    wrong = numpy.abs(output - want.ravel()) > atol + rtol * numpy.abs(want.ravel())
+    if wrong.any():
+        sys.exit(f"compare_triton: {who}: {wrong.sum()} elements beyond {rtol},{atol}")
+
+
+def compare(workload, shape, dtype, arch, folder, fusec, fusec_run):
+    random = numpy.random.default_rng([*shape, arch])
+    _, wide, narrow, by_rows, _, expected = WORKLOADS[workload]
+    tensors, values = {}, []
+    for name in [*wide, *narrow]:
+        extents = shape if name in wide else shape[1:]
+        data, held = stored(random.standard_normal(extents), dtype)
+        tensors[name] = (dtype, extents, data)
+        values.append(held)
+    inputs = os.path.join(folder, "inputs.safetensors")
+    write_tensors(inputs, tensors)
+    want = expected(*values)
+    theirs = min((triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run)
+                  for warps in warps_to_try(by_rows, shape[1])), key=lambda figures: figures["executed"])
+    ours = our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run)
+    where = f"{workload} {shape[0]}x{shape[1]} {dtype} sm_{arch}"
+    check_output(f"Triton's {where}", theirs["output"], want, dtype)
+    check_output(f"our {where}", ours["output"], want, dtype)
+    return where, ours, theirs
+
+
+def row_of(where, ours, theirs):
+    classes = sorted(set(ours["classes"]) | set(theirs["classes"]))
+    cells = [where, f"{ours['executed'] / theirs['executed']:.3f}"]
+    cells += [f"{ours[key]} / {theirs[key]}" for key in ("executed", "requested_bytes", "sectors", "bank_conflicts",
+                                                         "barriers", "registers", "code_bytes")]
+    cells.append(", ".join(f"{c} {ours['classes'].get(c, 0)}/{theirs['classes'].get(c, 0)}" for c in classes))
+    return "| " + " | ".join(cells) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="workloads, by name")
+    parser.add_argument("--arch", default="80,90")
+    parser.add_argument("--sample", action="store_true", help="two shapes of the six")
+    parser.add_argument("--markdown", default="")
+    parser.add_argument("bin_dir", nargs="?", default=os.path.join(ROOT, "build", "release", "bin"))
+    options = parser.parse_args()
+    fusec, fusec_run = (os.path.join(options.bin_dir, p) for p in ("fusec", "fusec-run"))
+    heads = ["kernel", "executed, ratio", "executed, ours / Triton's", "bytes", "sectors", "bank conflicts", "barriers",
+             "registers", "machine code", "executed by class"]
+    lines, ratios, broken = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)], {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        for workload in [w for w in WORKLOADS if not options.only or w in options.only.split(",")]:
+            for arch in map(int, options.arch.split(",")):
+                for dtype in TOLERANCES:
+                    for shape in SAMPLE if options.sample else SHAPES:
+                        where, ours, theirs = compare(workload, shape, dtype, arch, folder, fusec, fusec_run)
+                        lines.append(row_of(where, ours, theirs))
+                        print(lines[-1], file=sys.stderr)
+                        ratios.setdefault(workload, []).append(ours["executed"] / theirs["executed"])
+                        broken += [f"{where}: {key} {ours[key]}, Triton's {theirs[key]}"
+                                   for key in ("requested_bytes", "sectors", "bank_conflicts") if ours[key] > theirs[key]]
+    means = {name: math.exp(sum(map(math.log, r)) / len(r)) for name, r in ratios.items()}
+    everything = [r for part in ratios.values() for r in part]
+    overall = math.exp(sum(map(math.log, everything)) / len(everything))
+    if overall > 1:
+        broken.append(f"executed instructions: {overall:.3f} of Triton's in the geometric mean")
+    lines += ["", "Executed instructions, geometric mean of ours over Triton's: "
+              + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + f"; overall {overall:.3f}", "",
+              *("not met: " + b for b in broken), f"{len(broken)} demands not met"]
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if options.markdown:
+        with open(options.markdown, "w", encoding="utf-8") as f:
+            f.write(text)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
