@@ -191,6 +191,18 @@ template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
 template <class T>
 __device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float nan_max(float a, float b) {
+  float greatest;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+  return greatest;
+}
+__device__ __forceinline__ float nan_min(float a, float b) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+  return least;
+}
+#endif
 
 //@ part sign
 template <class T>
@@ -292,7 +304,7 @@ __device__ __forceinline__ T shift_right(T a, int by) {
   return by < 0 || by >= (int)sizeof(T) * 8 ? (a < 0 ? (T)-1 : (T)0) : (T)(a >> by);
 }
 
-//@ part combine
+//@ part combine : nan_max
 // How two partial results of a reduction become one.
 struct Sum {
   template <class T>
@@ -304,11 +316,11 @@ struct Product {
 };
 struct Maximum {  // NaN if either is
   template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_max(a, b); }
 };
 struct Minimum {
   template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_min(a, b); }
 };
 struct Any {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
@@ -371,18 +383,18 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 }
 
 //@ part block_reduce : warp_reduce
-// Every thread of the block gets the result; kThreads is a multiple of 32.
-template <int kThreads, class Combine, class T>
+// Every thread of the block gets the result; the warps are a power of two. Calls of one kernel have numbers of their
+// own, and memory with them: no barrier stands between one and the next.
+template <int kThreads, int kCall, class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, Combine combine) {
   __shared__ T partial[kThreads / 32];
   value = warp_reduce(value, combine);
   if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
   __syncthreads();
-  T result = partial[0];
+  value = partial[threadIdx.x % (kThreads / 32)];
 #pragma unroll
-  for (int warp = 1; warp < kThreads / 32; ++warp) result = combine(result, partial[warp]);
-  __syncthreads();
-  return result;
+  for (int mask = kThreads / 64; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
 }
 
 //@ part column_reduce

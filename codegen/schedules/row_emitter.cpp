@@ -217,7 +217,7 @@ class RowEmitter {
         return fmt::format("warp_reduce({}, {})", a.name, a.combine);
       case RowTeam::kBlock:
         writer_.use("block_reduce");
-        return fmt::format("block_reduce<{}>({}, {})", layout_.threads, a.name, a.combine);
+        return fmt::format("block_reduce<{}, {}>({}, {})", layout_.threads, block_reductions_++, a.name, a.combine);
       case RowTeam::kColumn:
         writer_.use("column_reduce");
         return fmt::format("column_reduce<{}, {}>({}, {})", kColumnRows, layout_.parts, a.name, a.combine);
@@ -379,6 +379,7 @@ class RowEmitter {
   std::string part_;
   std::string active_;  // column teams: is the row a real one
   RowRegisters kept_;
+  int block_reductions_ = 0;
   std::string turn_;             // inside a loop whose turns are counted
   bool condition_open_ = false;  // and whose last turn may be past the end
 };

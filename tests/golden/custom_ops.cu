@@ -17,6 +17,18 @@ template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
 template <class T>
 __device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float nan_max(float a, float b) {
+  float greatest;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+  return greatest;
+}
+__device__ __forceinline__ float nan_min(float a, float b) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+  return least;
+}
+#endif
 
 // The sum does not contract with the exponential's last product: the same value wherever it is inlined.
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / __fadd_rn(1.0f, expf(-x)); }

@@ -10,6 +10,24 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float nan_max(float a, float b) {
+  float greatest;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+  return greatest;
+}
+__device__ __forceinline__ float nan_min(float a, float b) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+  return least;
+}
+#endif
+
 // How two partial results of a reduction become one.
 struct Sum {
   template <class T>
@@ -21,11 +39,11 @@ struct Product {
 };
 struct Maximum {  // NaN if either is
   template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_max(a, b); }
 };
 struct Minimum {
   template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_min(a, b); }
 };
 struct Any {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
@@ -33,12 +51,6 @@ struct Any {
 struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
-
-// NaN if either is, as PyTorch's maximum and minimum.
-template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
-template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
 
 // A value from the lane `mask` away.
 template <class T>

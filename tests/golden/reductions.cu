@@ -27,19 +27,37 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-// Every thread of the block gets the result; kThreads is a multiple of 32.
-template <int kThreads, class Combine, class T>
+// Every thread of the block gets the result; the warps are a power of two. Calls of one kernel have numbers of their
+// own, and memory with them: no barrier stands between one and the next.
+template <int kThreads, int kCall, class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, Combine combine) {
   __shared__ T partial[kThreads / 32];
   value = warp_reduce(value, combine);
   if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
   __syncthreads();
-  T result = partial[0];
+  value = partial[threadIdx.x % (kThreads / 32)];
 #pragma unroll
-  for (int warp = 1; warp < kThreads / 32; ++warp) result = combine(result, partial[warp]);
-  __syncthreads();
-  return result;
+  for (int mask = kThreads / 64; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
 }
+
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float nan_max(float a, float b) {
+  float greatest;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+  return greatest;
+}
+__device__ __forceinline__ float nan_min(float a, float b) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+  return least;
+}
+#endif
 
 // How two partial results of a reduction become one.
 struct Sum {
@@ -52,11 +70,11 @@ struct Product {
 };
 struct Maximum {  // NaN if either is
   template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_max(a, b); }
 };
 struct Minimum {
   template <class T>
-  __device__ __forceinline__ T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_min(a, b); }
 };
 struct Any {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
@@ -98,12 +116,6 @@ template <class T>
 __device__ __forceinline__ Extreme<T> from_lane_xor(Extreme<T> value, int mask) {
   return {from_lane_xor(value.value, mask), from_lane_xor(value.position, mask)};
 }
-
-// NaN if either is, as PyTorch's maximum and minimum.
-template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
-template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
 
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
@@ -255,7 +267,7 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const
       row_sum += __uint_as_float(element<32>(x_w, e));
     }
   }
-  row_sum = block_reduce<256>(row_sum, Sum{});
+  row_sum = block_reduce<256, 0>(row_sum, Sum{});
   if (lane == 0) {
     everything[0] = row_sum / 750.0f;
   }
