@@ -1,5 +1,6 @@
 // The emulator's speed with all checks on: lane-instructions a second and core on a pointwise kernel, multiply-adds a
-// second and core on products by mma.sync. The kernels are PTX written here, so that no compiler is needed.
+// second and core on products by mma.sync and by wgmma. The kernels are PTX written here, so that no compiler is
+// needed.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -51,6 +52,33 @@ std::string products() {
   return kHead + body + "st.global.f32 [%rd2], %f0;\nret;\n}\n";
 }
 
+// A warp group multiplies 64 x 128 tiles along k = 64 in shared memory, a group of products at a time.
+std::string group_products() {
+  std::string text = kHead,
+              body =
+                  ".shared .align 1024 .b8 s[32768];\n.reg .b64 %d<2>;\n.reg .f32 %c<64>;\nmov.u32 %r5, s;\n"
+                  "shl.b32 %r6, %r3, 8;\nadd.u32 %r6, %r5, %r6;\nmov.b32 %r7, 0x3c003c00;\n";
+  text.replace(text.find("sm_80"), 5, "sm_90a");
+  for (int i = 0; i < 16; ++i) body += "st.shared.v4.b32 [%r6+" + std::to_string(16 * i) + "], {%r7, %r7, %r7, %r7};\n";
+  std::string sums;
+  for (int i = 0; i < 64; ++i) {
+    sums += (i == 0 ? "%c" : ", %c") + std::to_string(i);
+    body += "mov.f32 %c" + std::to_string(i) + ", 0f00000000;\n";
+  }
+  // Lines of 128 bytes, swizzled; eight of them 1024 bytes apart.
+  body +=
+      "fence.proxy.async;\nbar.sync 0;\nshr.u32 %r5, %r5, 4;\ncvt.u64.u32 %d0, %r5;\n"
+      "or.b64 %d0, %d0, 0x4000004000010000;\nadd.u64 %d1, %d0, 512;\nsetp.eq.u32 %p2, 0, 0;\nmov.u32 %r8, 0;\n"
+      "LOOP:\nwgmma.fence.sync.aligned;\n";
+  for (int part = 0; part < 4; ++part) {
+    body += "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" + sums + "}, %d0, %d1, %p2, 1, 1, 0, 0;\n";
+  }
+  body +=
+      "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nadd.u32 %r8, %r8, 1;\n"
+      "setp.lt.u32 %p1, %r8, 16;\n@%p1 bra LOOP;\n";
+  return text + body + "st.global.f32 [%rd2], %c0;\nret;\n}\n";
+}
+
 Report run_once(const Module& module, std::uint32_t blocks, std::uint32_t threads) {
   std::vector<float> x(blocks * threads, 0.5f), y(blocks * threads);
   Memory memory;
@@ -87,6 +115,18 @@ void emulate_products(benchmark::State& state) {
   state.counters["multiply_adds"] = benchmark::Counter(multiply_adds, benchmark::Counter::kIsRate);
 }
 BENCHMARK(emulate_products);
+
+void emulate_group_products(benchmark::State& state) {
+  const Module module(group_products(), "group_products.ptx");
+  double multiply_adds = 0;
+  for (auto _ : state) {
+    const Report report = run_once(module, 4, 128);
+    if (!report.findings.empty()) state.SkipWithError("findings");
+    multiply_adds += static_cast<double>(report.counters.tensor_multiply_adds);
+  }
+  state.counters["multiply_adds"] = benchmark::Counter(multiply_adds, benchmark::Counter::kIsRate);
+}
+BENCHMARK(emulate_group_products);
 
 }  // namespace
 

@@ -14,13 +14,10 @@ const char* verb(Access access) {
   return access == Access::kRead ? "load" : access == Access::kWrite ? "store" : "atomic";
 }
 
-bool misaligned(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::string& where) {
-  const std::uint32_t alignment = std::bit_floor(request.bytes);
-  if ((address & (alignment - 1)) == 0) return false;
+void report_misaligned(Warp& warp, int lane, std::uint64_t address, const Request& request, std::string_view where) {
   report(warp, lane, FindingKind::kMisaligned,
          fmt::format("{} of {} bytes at an address that is no multiple of it", verb(request.access), request.bytes),
-         address, where);
-  return true;
+         address, std::string(where));
 }
 
 namespace {
@@ -134,10 +131,30 @@ void gather_addresses(const Warp& warp, const Instruction& in, Addresses& addres
   }
 }
 
+namespace {
+
+// Do any two of the lanes [begin, end) touch the same bank? Perhaps so where an access is misaligned.
+bool banks_meet(std::uint32_t lanes, int begin, int end, const Addresses& addresses, std::uint32_t bytes) {
+  const std::uint32_t words = bytes <= 4 ? 1 : bytes / 4;
+  const std::uint32_t first = words >= 32 ? kAllLanes : (1u << words) - 1;
+  std::uint32_t banks = 0;
+  bool meet = false;
+  for (int lane = begin; lane < end; ++lane) {
+    if ((lanes >> lane & 1) == 0) continue;
+    const std::uint32_t own = std::rotl(first, static_cast<int>(addresses[lane] / 4 % 32));
+    meet |= (banks & own) != 0 || addresses[lane] % bytes != 0;
+    banks |= own;
+  }
+  return meet;
+}
+
+}  // namespace
+
 void count_banks(Warp& warp, std::uint32_t lanes, const Addresses& addresses, std::uint32_t bytes) {
   const int lanes_per_pass = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
   std::uint64_t conflicts = 0;
   for (int begin = 0; begin < kLanes; begin += lanes_per_pass) {
+    if (!banks_meet(lanes, begin, begin + lanes_per_pass, addresses, bytes)) continue;
     std::uint64_t words[kLanes];
     std::size_t count = 0;
     for (int lane = begin; lane < begin + lanes_per_pass; ++lane) {

@@ -129,8 +129,9 @@ class SharedAccess {
   // What threads stored and what the async proxy (bulk copies, wgmma) does to the same bytes behind it need a
   // fence.proxy.async between them, of the writer, of the issuer or of a warp that comes between the two.
   void check_proxy(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
-    if (!request_.async_proxy || remote_ || word.writer >= kRemoteThread || (word.written_bytes & mask) == 0) return;
+    if (remote_ || word.writer >= kRemoteThread || (word.written_bytes & mask) == 0) return;
     const std::size_t writer = word.writer / kLanes, columns = home_.columns();
+    if (home_.fenced[writer * columns + writer] >= word.write_time) return;
     for (std::size_t w = 0; w < home_.warps.size(); ++w) {
       const std::uint32_t* fence = &home_.fenced[w * columns];
       if (fence[writer] >= word.write_time && (w == writer || w == warp_.number || ordered(w, fence[w]))) return;
@@ -162,7 +163,7 @@ class SharedAccess {
         race("reads what was written by", at, word.writer);
       }
     }
-    check_proxy(word, mask, at);
+    if (request_.async_proxy) check_proxy(word, mask, at);
     if (word.read_time != home_.now || word.read_bytes != mask) forget_ordered_readers(word, mask);
     if (word.reading_warps == 0 && word.reading_blocks == 0)
       word.reader = thread_;
@@ -201,7 +202,7 @@ class SharedAccess {
     if (request_.access == Access::kAtomic && (word.written & mask) != mask) {
       finding(FindingKind::kUnwrittenRead, "updates shared memory that nobody has written", at);
     }
-    if (races_) check_proxy(word, mask, at);
+    if (races_ && request_.async_proxy) check_proxy(word, mask, at);
     if (races_ && changes && request_.copy == Request::Copy::kNone) {
       const bool strong = request_.strong || request_.access == Access::kAtomic;
       if (unordered_writer(word, mask) && !(strong && word.strong_write)) {

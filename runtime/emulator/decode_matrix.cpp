@@ -1,16 +1,10 @@
 // Matrix instructions of a warp: mma.sync, ldmatrix, stmatrix, movmatrix.
-//
-// All mma shapes follow one pattern. With E elements of A or B to a register, g = lane / 4 and t = lane % 4:
-//   A, register r, element i:  row g + 8 * (r odd), column t * E + i + (r / 2) * 4E   (8-row shapes: row g, r * 4E)
-//   B, register r, element i:  row t * E + i + r * 4E, column g
-//   C, element i:              row g + 8 * (i / 2), column 2t + i % 2
 #include <algorithm>
 #include <bit>
 
 #include "runtime/emulator/access.h"
 #include "runtime/emulator/decode.h"
-#include "runtime/emulator/lanes.h"
-#include "runtime/emulator/matrix_element.h"
+#include "runtime/emulator/matrix_fragment.h"
 
 namespace fusec::emulator {
 namespace {
@@ -30,164 +24,70 @@ Shape shape_of(const Instruction& in) {
 bool is_wide(Type type) {
   return type == Type::kF64;
 }
-int register_bits(Type type) {
-  return is_wide(type) ? 64 : 32;
+
+struct Registers {
+  const Operand *d, *a, *b, *c;
+};
+
+Registers registers_of(const Warp& warp, const Instruction& in) {
+  const Operand* d = &warp.program->lists[in.list];
+  return {d, d + in.d_width, d + in.d_width + in.a_width, d + in.d_width + in.a_width + in.b_width};
 }
 
-template <class T, class Convert>
-void gather_with(const Warp& warp, const Operand* registers, int count, Type type, bool is_a, int m, int k, T* out,
-                 Convert convert) {
-  const int width = bits(type), per_register = register_bits(type) / width, bytes = register_bits(type) / 8;
-  const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
-  for (int r = 0; r < count; ++r) {
-    const bool tall = is_a && m == 16;
-    const int row_offset = tall ? 8 * (r & 1) : 0, k_offset = (tall ? r / 2 : r) * 4 * per_register;
-    const std::byte* source = warp.source(registers[r].slot);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      std::uint64_t raw = 0;
-      if (bytes == 4)
-        std::memcpy(&raw, source + lane * 4, 4);
-      else
-        std::memcpy(&raw, source + lane * 8, 8);
-      T* row = out + static_cast<std::ptrdiff_t>((lane / 4 + row_offset) * k + (lane % 4) * per_register + k_offset);
-      for (int i = 0; i < per_register; ++i) row[i] = convert((raw >> (i * width % 64)) & mask);
-    }
-  }
-}
-
-// Gathers A as m x k and B transposed as n x k, so that the product runs along k in both.
+// A's and B's elements as numbers, both along k.
 template <class T>
-void gather(const Warp& warp, const Operand* registers, int count, Type type, bool is_a, int m, int k, T* out) {
-  const auto with = [&](auto convert) { gather_with(warp, registers, count, type, is_a, m, k, out, convert); };
-  switch (type) {
-    case Type::kF16:
-      return with([](std::uint64_t raw) { return element_value<T>(Type::kF16, raw); });
-    case Type::kBF16:
-      return with([](std::uint64_t raw) { return element_value<T>(Type::kBF16, raw); });
-    case Type::kTF32:
-      return with([](std::uint64_t raw) { return element_value<T>(Type::kTF32, raw); });
-    case Type::kS8:
-      return with([](std::uint64_t raw) { return element_value<T>(Type::kS8, raw); });
-    case Type::kU8:
-      return with([](std::uint64_t raw) { return element_value<T>(Type::kU8, raw); });
-    default:
-      return with([type](std::uint64_t raw) { return element_value<T>(type, raw); });
+struct Factors {
+  T a[16 * kMaxK], b[8 * kMaxK];
+
+  Factors(const Warp& warp, const Instruction& in, const Registers& registers, const Shape& shape) {
+    read_fragment(warp, registers.a, in.a_width, in.type, shape.m == 16, shape.k, a);
+    read_fragment(warp, registers.b, in.b_width, in.from, false, shape.k, b);
   }
+};
+
+void count_products(const Warp& warp, const Shape& shape) {
+  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
 }
 
-// acc is m x n, m-major; B comes as n x k and is turned so that the inner loop runs over n.
-template <class T>
-void multiply(const T* a, const T* b, T* acc, int m, int n, int k) {
-  T turned[kMaxK * 8];
-  for (int j = 0; j < n; ++j) {
-    for (int p = 0; p < k; ++p) turned[p * 8 + j] = b[j * k + p];
-  }
-  for (int i = 0; i < m; ++i) {
-    T sum[8];
-    for (int j = 0; j < 8; ++j) sum[j] = acc[i * 8 + j];
-    for (int p = 0; p < k; ++p) {
-      const T x = a[i * k + p];
-      for (int j = 0; j < 8; ++j) sum[j] += x * turned[p * 8 + j];
-    }
-    for (int j = 0; j < 8; ++j) acc[i * 8 + j] = sum[j];
-  }
-}
-
-template <class T>
-T read_accumulator(const Warp& warp, const Operand* c, Type type, int lane, int i) {
-  if (type == Type::kF16) {
-    return static_cast<T>(
-        half_to_float(static_cast<std::uint16_t>(load_raw(warp, c[i / 2].slot, 4, lane) >> (16 * (i % 2)))));
-  }
-  T value;
-  std::memcpy(&value, warp.source(c[i].slot) + static_cast<std::size_t>(lane) * sizeof(T), sizeof(T));
-  return value;
-}
-
-template <class T>
-void write_accumulator(Warp& warp, const Operand* d, Type type, int lane, int i, T value) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (type == Type::kF16) {
-      const std::uint16_t half = float_to_half(value);
-      std::memcpy(warp.lanes(d[i / 2].slot) + lane * 4 + 2 * (i % 2), &half, 2);
-      return;
-    }
-    value = canonical(value);
-  }
-  std::memcpy(warp.lanes(d[i].slot) + static_cast<std::size_t>(lane) * sizeof(T), &value, sizeof(T));
-}
-
-// T: the accumulator. The order of its additions is ours; the ISA leaves it open.
+// T: the accumulator.
 template <class T>
 void mma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Shape shape = shape_of(in);
-  const Operand* list = &warp.program->lists[in.list];
-  const int d_count = in.d_width, a_count = in.a_width, b_count = in.b_width;
-  const Operand *d = list, *a = list + d_count, *b = a + a_count, *c = b + b_count;
-  T a_values[16 * kMaxK], b_values[8 * kMaxK], sums[16 * 8];
-  gather(warp, a, a_count, in.type, true, shape.m, shape.k, a_values);
-  gather(warp, b, b_count, in.from, false, shape.m, shape.k, b_values);
-  const int per_lane = shape.m / 4;  // elements of C in a lane
-  const Type c_type = in.option ? Type::kF16 : Type::kNone, d_type = in.strong ? Type::kF16 : Type::kNone;
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int i = 0; i < per_lane; ++i) {
-      sums[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2] = read_accumulator<T>(warp, c, c_type, lane, i);
-    }
-  }
-  multiply(a_values, b_values, sums, shape.m, shape.n, shape.k);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if ((lanes >> lane & 1) == 0) continue;
-    for (int i = 0; i < per_lane; ++i) {
-      write_accumulator<T>(warp, d, d_type, lane, i, sums[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2]);
-    }
-  }
-  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
+  const Registers registers = registers_of(warp, in);
+  const Factors<T> factors(warp, in, registers, shape);
+  T sums[16 * 8];
+  read_sums(warp, registers.c, in.option, shape.m, sums);
+  add_product(factors.a, factors.b, sums, shape.m, shape.k);
+  write_sums(warp, registers.d, in.strong, shape.m, sums, lanes);
+  count_products(warp, shape);
 }
 
-// Integers: products are exact in 32 bits, sums wrap, or saturate with .satfinite.
 void mma_integer(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Shape shape = shape_of(in);
-  const Operand* list = &warp.program->lists[in.list];
-  const int d_count = in.d_width, a_count = in.a_width, b_count = in.b_width;
-  const Operand *d = list, *a = list + d_count, *b = a + a_count, *c = b + b_count;
-  std::int32_t a_values[16 * kMaxK], b_values[8 * kMaxK], sums[16 * 8] = {};
-  gather(warp, a, a_count, in.type, true, shape.m, shape.k, a_values);
-  gather(warp, b, b_count, in.from, false, shape.m, shape.k, b_values);
-  multiply(a_values, b_values, sums, shape.m, shape.n, shape.k);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if ((lanes >> lane & 1) == 0) continue;
-    for (int i = 0; i < shape.m / 4; ++i) {
-      const std::int32_t product = sums[(lane / 4 + 8 * (i / 2)) * 8 + 2 * (lane % 4) + i % 2];
-      std::int64_t sum =
-          static_cast<std::int64_t>(product) + static_cast<std::int32_t>(load_raw(warp, c[i].slot, 4, lane));
-      if (in.saturate) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);
-      store_raw(warp, d[i].slot, 4, lane, static_cast<std::uint32_t>(sum));
-    }
-  }
-  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
+  const Registers registers = registers_of(warp, in);
+  const Factors<std::int32_t> factors(warp, in, registers, shape);
+  std::int32_t sums[16 * 8], products[16 * 8] = {};
+  read_sums(warp, registers.c, false, shape.m, sums);
+  add_product(factors.a, factors.b, products, shape.m, shape.k);
+  add_exact(products, static_cast<std::size_t>(shape.m * shape.n), in.saturate, sums);
+  write_sums(warp, registers.d, false, shape.m, sums, lanes);
+  count_products(warp, shape);
 }
 
 // Single bits: the ones in the xor (option) or in the and of a row with a column are counted and added, wrapping.
 void mma_bits(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Shape shape = shape_of(in);
-  const Operand* list = &warp.program->lists[in.list];
-  const int d_count = in.d_width, a_count = in.a_width, b_count = in.b_width;
-  const Operand *d = list, *a = list + d_count, *b = a + a_count, *c = b + b_count;
-  std::int32_t a_bits[16 * kMaxK], b_bits[8 * kMaxK];
-  gather(warp, a, a_count, in.type, true, shape.m, shape.k, a_bits);
-  gather(warp, b, b_count, in.from, false, shape.m, shape.k, b_bits);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if ((lanes >> lane & 1) == 0) continue;
-    for (int i = 0; i < shape.m / 4; ++i) {
-      const std::int32_t* row = a_bits + static_cast<std::ptrdiff_t>(lane / 4 + 8 * (i / 2)) * shape.k;
-      const std::int32_t* column = b_bits + static_cast<std::ptrdiff_t>(2 * (lane % 4) + i % 2) * shape.k;
-      auto sum = static_cast<std::uint32_t>(load_raw(warp, c[i].slot, 4, lane));
-      for (int p = 0; p < shape.k; ++p)
-        sum += static_cast<std::uint32_t>(in.option ? row[p] ^ column[p] : row[p] & column[p]);
-      store_raw(warp, d[i].slot, 4, lane, sum);
-    }
+  const Registers registers = registers_of(warp, in);
+  const Factors<std::int32_t> factors(warp, in, registers, shape);
+  std::int32_t sums[16 * 8], ones[16 * 8] = {};
+  read_sums(warp, registers.c, false, shape.m, sums);
+  for (int i = 0; i < shape.m * shape.n; ++i) {
+    const std::int32_t *row = factors.a + i / 8 * shape.k, *column = factors.b + i % 8 * shape.k;
+    for (int p = 0; p < shape.k; ++p) ones[i] += in.option ? row[p] ^ column[p] : row[p] & column[p];
   }
-  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
+  add_exact(ones, static_cast<std::size_t>(shape.m * shape.n), false, sums);
+  write_sums(warp, registers.d, false, shape.m, sums, lanes);
+  count_products(warp, shape);
 }
 
 std::optional<Shape> take_shape(Suffixes& suffixes) {

@@ -9,12 +9,12 @@
 
 #include "runtime/emulator/access.h"
 #include "runtime/emulator/decode.h"
-#include "runtime/emulator/lanes.h"
+#include "runtime/emulator/matrix_fragment.h"
 
 namespace fusec::emulator {
 namespace {
 
-constexpr int kMaxN = 256, kRows = 16;
+constexpr int kMaxN = 256, kMaxK = 32, kRows = 16, kPanel = kRows * 8;
 
 struct Layout {  // a descriptor, in bytes
   std::uint64_t start = 0, leading = 0, stride = 0;
@@ -58,28 +58,6 @@ std::uint64_t chunk_address(const Layout& layout, bool transposed, std::uint32_t
   }
 }
 
-template <class T>
-T element_value(Type type, const std::byte* from) {
-  std::uint32_t raw = 0;
-  std::memcpy(&raw, from, static_cast<std::size_t>(bytes(type)));
-  switch (type) {
-    case Type::kF16:
-      return static_cast<T>(half_to_float(static_cast<std::uint16_t>(raw)));
-    case Type::kBF16:
-      return static_cast<T>(bfloat_to_float(static_cast<std::uint16_t>(raw)));
-    case Type::kTF32:
-      return static_cast<T>(std::bit_cast<float>(raw & 0xffffe000u));
-    case Type::kE4M3:
-      return static_cast<T>(decode_float(raw, kE4M3Format));
-    case Type::kE5M2:
-      return static_cast<T>(decode_float(raw, kE5M2Format));
-    case Type::kS8:
-      return static_cast<T>(static_cast<std::int8_t>(raw));
-    default:
-      return static_cast<T>(raw & 0xff);
-  }
-}
-
 // rows x k elements of a matrix in shared memory, from row `first` on.
 template <class T>
 void read_matrix(Warp& warp, std::uint64_t descriptor, Type type, bool transposed, int first, int rows, int k, T* out) {
@@ -100,27 +78,17 @@ void read_matrix(Warp& warp, std::uint64_t descriptor, Type type, bool transpose
                                                   static_cast<std::uint32_t>(column), size);
       const std::byte* chunk = resolve_shared(warp, lane, address, request, nullptr);
       if (chunk != nullptr) note_factor(warp, address);
-      for (int i = 0; i < per; ++i) {
-        const int r = transposed ? row + i : row, c = transposed ? column : column + i;
-        if (r < rows && c < k)
-          out[r * k + c] =
-              chunk == nullptr ? T{0} : element_value<T>(type, chunk + static_cast<std::uint32_t>(i) * size);
-      }
+      T values[16] = {};
+      if (chunk != nullptr) read_rows(type, chunk, 1, 16, values, 0);
+      T* to = out + row * k + column;
+      for (int i = 0; i < per; ++i) to[transposed ? i * k : i] = values[i];
     }
   }
 }
 
-// A's fragment in registers, as mma.sync lays it out.
 template <class T>
-void read_fragment(const Warp& warp, const Operand* registers, Type type, int k, T* out) {
-  const int size = bytes(type), per = 4 / size;
-  for (int r = 0; r < 4; ++r) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const std::byte* source = warp.source(registers[r].slot) + lane * 4;
-      const int row = lane / 4 + 8 * (r & 1), column = lane % 4 * per + r / 2 * 4 * per;
-      for (int i = 0; i < per; ++i) out[row * k + column + i] = element_value<T>(type, source + i * size);
-    }
-  }
+void negate(T* values, int count) {
+  for (int i = 0; i < count; ++i) values[i] = static_cast<T>(0 - values[i]);
 }
 
 struct Shape {
@@ -130,19 +98,16 @@ Shape shape_of(const Instruction& in) {
   return {static_cast<int>(in.immediate & 0xffff), static_cast<int>(in.immediate >> 16 & 0xff)};
 }
 
+// The sums of one panel of 8 columns, 16 x 8; zeros in lanes whose scale-d says so.
 template <class T>
-void multiply(const T* a, const T* b, T* sums, const Shape& shape) {
-  std::vector<T> turned(static_cast<std::size_t>(shape.k * shape.n));
-  for (int j = 0; j < shape.n; ++j) {
-    for (int p = 0; p < shape.k; ++p) turned[static_cast<std::size_t>(p * shape.n + j)] = b[j * shape.k + p];
-  }
-  for (int i = 0; i < kRows; ++i) {
-    T* row = sums + i * shape.n;
-    for (int p = 0; p < shape.k; ++p) {
-      const T x = a[i * shape.k + p];
-      const T* other = turned.data() + p * shape.n;
-      for (int j = 0; j < shape.n; ++j) row[j] += x * other[j];
-    }
+void read_panel(const Warp& warp, const Operand* registers, bool half, std::uint32_t keeps, T* sums) {
+  if (keeps == 0)
+    std::fill_n(sums, kPanel, T{0});
+  else
+    read_sums(warp, registers, half, kRows, sums);
+  for (std::uint32_t left = keeps == 0 ? 0 : ~keeps; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    for (int i : {0, 1, 64, 65}) sums[2 * lane + i] = T{0};
   }
 }
 
@@ -156,54 +121,28 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const bool half = in.strong;  // f16 sums, two to a register
   const int lane0 = std::countr_zero(lanes);
   begin_product(warp, d, static_cast<std::size_t>(d_count), in.option ? a : nullptr);
-  std::vector<T> a_values(static_cast<std::size_t>(kRows * shape.k)),
-      b_values(static_cast<std::size_t>(shape.n * shape.k)), sums(static_cast<std::size_t>(kRows * shape.n));
+  T a_values[kRows * kMaxK], b_values[kMaxN * kMaxK];
   if (in.option)
-    read_fragment(warp, a, in.type, shape.k, a_values.data());
+    read_fragment(warp, a, 4, in.type, true, shape.k, a_values);
   else
     read_matrix(warp, load_raw(warp, a->slot, 8, lane0), in.type, (in.mode & 4) != 0,
-                static_cast<int>(warp.number % 4) * kRows, kRows, shape.k, a_values.data());
-  read_matrix(warp, load_raw(warp, b->slot, 8, lane0), in.from, (in.mode & 8) != 0, 0, shape.n, shape.k,
-              b_values.data());
-  if ((in.mode & 1) != 0)
-    for (T& value : a_values) value = static_cast<T>(0 - value);
-  if ((in.mode & 2) != 0)
-    for (T& value : b_values) value = static_cast<T>(0 - value);
+                static_cast<int>(warp.number % 4) * kRows, kRows, shape.k, a_values);
+  read_matrix(warp, load_raw(warp, b->slot, 8, lane0), in.from, (in.mode & 8) != 0, 0, shape.n, shape.k, b_values);
+  if ((in.mode & 1) != 0) negate(a_values, kRows * shape.k);
+  if ((in.mode & 2) != 0) negate(b_values, shape.n * shape.k);
   const std::uint32_t keeps = load_predicate(warp, scale->slot);
-  // Integer products are summed from zero, where they cannot overflow, and added at the end.
-  constexpr bool kInteger = std::is_same_v<T, std::int32_t>;
-  const auto place = [&](int lane, int i) {
-    const int row = lane / 4 + 8 * (i / 2 % 2), column = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
-    return static_cast<std::size_t>(row * shape.n + column);
-  };
-  for (int lane = 0; !kInteger && lane < kLanes; ++lane) {
-    if ((keeps >> lane & 1) == 0) continue;
-    for (int i = 0; i < shape.n / 2; ++i) {
-      const std::uint64_t raw = load_raw(warp, d[half ? i / 2 : i].slot, 4, lane);
-      sums[place(lane, i)] = half ? static_cast<T>(half_to_float(static_cast<std::uint16_t>(raw >> (16 * (i % 2)))))
-                                  : std::bit_cast<T>(static_cast<std::uint32_t>(raw));
+  for (int first = 0; first < shape.n; first += 8) {
+    const Operand* registers = d + (half ? first / 4 : first / 2);
+    T sums[kPanel];
+    read_panel(warp, registers, half, keeps, sums);
+    if constexpr (std::is_same_v<T, std::int32_t>) {
+      T products[kPanel] = {};
+      add_product(a_values, b_values + first * shape.k, products, kRows, shape.k);
+      add_exact(products, kPanel, in.saturate, sums);
+    } else {
+      add_product(a_values, b_values + first * shape.k, sums, kRows, shape.k);
     }
-  }
-  multiply(a_values.data(), b_values.data(), sums.data(), shape);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    for (int i = 0; i < shape.n / 2; ++i) {
-      const T value = sums[place(lane, i)];
-      std::byte* target = warp.lanes(d[half ? i / 2 : i].slot) + lane * 4;
-      if constexpr (!kInteger) {
-        if (half) {
-          const std::uint16_t bits = float_to_half(value);
-          std::memcpy(target + 2 * (i % 2), &bits, 2);
-          continue;
-        }
-        const float stored = canonical(value);
-        std::memcpy(target, &stored, 4);
-      } else {
-        std::int64_t sum = value;
-        if ((keeps >> lane & 1) != 0) sum += static_cast<std::int32_t>(load_raw(warp, d[i].slot, 4, lane));
-        if (in.saturate) sum = std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX);
-        store_raw(warp, d[i].slot, 4, lane, static_cast<std::uint32_t>(sum));
-      }
-    }
+    write_sums(warp, registers, half, kRows, sums, lanes);
   }
   end_product(warp, d, static_cast<std::size_t>(d_count));
   warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(kRows * shape.n * shape.k);

@@ -89,16 +89,15 @@ inline float fma_single(float a, float b, float c) {
   return static_cast<float>(add_odd(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c)));
 }
 
+// Without branches, so that loops over it vectorize.
 inline float half_to_float(std::uint16_t bits) {
-  const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffu) << 13;
-  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
-  const bool special = (bits & 0x7c00u) == 0x7c00u;
-  std::uint32_t result = special ? magnitude | 0x7f800000u : std::bit_cast<std::uint32_t>(scaled);
-  if (special && (bits & 0x3ffu) != 0)
-    result = 0x7fffffffu;
-  else
-    result |= static_cast<std::uint32_t>(bits & 0x8000u) << 16;
-  return std::bit_cast<float>(result);
+  constexpr std::int32_t kInfinity = 0x7c00 << 13;
+  const std::int32_t magnitude = (bits & 0x7fff) << 13;
+  const auto scaled = std::bit_cast<std::int32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  const std::int32_t special = -static_cast<std::int32_t>(magnitude >= kInfinity) & 0x7f800000;
+  const std::int32_t nan = -static_cast<std::int32_t>(magnitude > kInfinity);
+  const std::int32_t sign = std::bit_cast<std::int32_t>(static_cast<std::uint32_t>(bits & 0x8000) << 16) & ~nan;
+  return std::bit_cast<float>(scaled | special | sign | (nan & 0x7fffffff));
 }
 std::uint16_t float_to_half(float value);  // to nearest even
 inline float bfloat_to_float(std::uint16_t bits) {

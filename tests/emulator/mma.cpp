@@ -9,6 +9,7 @@
 
 #include "emulator/harness.h"
 #include "ir/error.h"
+#include "runtime/emulator/numerics.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
@@ -57,6 +58,33 @@ struct Case {
   std::string suffix = {};  // .xor.popc
 };
 
+// Every lane loads its registers, multiplies with sums that all begin with `start` and stores its elements.
+std::string kernel_of(const Case& c, const std::string& start) {
+  const int width = bits_in(c.a), per = width == 64 ? 1 : 32 / width, words = width == 64 ? 2 : 1;
+  const int a_registers = c.m * c.k / 32 / per, b_registers = 8 * c.k / 32 / per;
+  const int d_registers = c.d == "f16" ? c.m / 8 : c.m / 4;
+  const char* type = width == 64 ? "b64" : "b32";
+  std::string body = fmt::format(
+      ".reg .{} %a<8>;\n.reg .{} %b<8>;\n.reg .{} %c<8>;\nmul.wide.u32 %rd1, %t, {};\nadd.u64 %rd1, %rd1, %rin;\n",
+      type, type, type, 4 * words);
+  std::string a_list, b_list, d_list;
+  for (int i = 0; i < a_registers + b_registers; ++i) {
+    const std::string name = i < a_registers ? fmt::format("%a{}", i) : fmt::format("%b{}", i - a_registers);
+    body += fmt::format("ld.global.{} {}, [%rd1+{}];\n", type, name, i * 128 * words);
+    std::string& list = i < a_registers ? a_list : b_list;
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  for (int i = 0; i < d_registers; ++i) {
+    body += fmt::format("mov.{} %c{}, {};\n", type, i, start);
+    d_list += (i == 0 ? "%c" : ", %c") + std::to_string(i);
+  }
+  body += fmt::format("mma.sync.aligned.m{}n8k{}.row.col.{}.{}.{}.{}{} {{{}}}, {{{}}}, {{{}}}, {{{}}};\n", c.m, c.k,
+                      c.d, c.a, c.b, c.d, c.suffix, d_list, a_list, b_list, d_list);
+  body += fmt::format("mul.wide.u32 %rd2, %t, {};\nadd.u64 %rd2, %rd2, %rout;\n", d_registers * 4 * words);
+  for (int i = 0; i < d_registers; ++i) body += fmt::format("st.global.{} [%rd2+{}], %c{};\n", type, i * 4 * words, i);
+  return body;
+}
+
 void check(const Case& c) {
   CAPTURE(fmt::format("m{}n8k{} {} {} {}", c.m, c.k, c.d, c.a, c.b));
   std::mt19937 random(7);
@@ -99,32 +127,12 @@ void check(const Case& c) {
       }
     }
   }
-  // Every lane loads its registers, multiplies with c = 1 and stores its elements.
   const bool wide = width == 64, half = c.d == "f16", integer = c.d == "s32";
-  const char* type = wide ? "b64" : "b32";
   const int d_registers = half ? sums / 2 : sums;
-  std::string body = fmt::format(
-      ".reg .{} %a<8>;\n.reg .{} %b<8>;\n.reg .{} %c<8>;\nmul.wide.u32 %rd1, %t, {};\nadd.u64 %rd1, %rd1, %rin;\n",
-      type, type, type, 4 * words);
-  std::string a_list, b_list, d_list;
-  for (int i = 0; i < a_registers + b_registers; ++i) {
-    const std::string name = i < a_registers ? fmt::format("%a{}", i) : fmt::format("%b{}", i - a_registers);
-    body += fmt::format("ld.global.{} {}, [%rd1+{}];\n", type, name, i * 128 * words);
-    std::string& list = i < a_registers ? a_list : b_list;
-    list += (list.empty() ? "" : ", ") + name;
-  }
-  for (int i = 0; i < d_registers; ++i) {
-    body += fmt::format("mov.{} %c{}, {};\n", type, i,
-                        integer ? "1"
-                        : wide  ? "0d3ff0000000000000"
-                        : half  ? "0x3c003c00"
-                                : "0x3f800000");
-    d_list += (i == 0 ? "%c" : ", %c") + std::to_string(i);
-  }
-  body += fmt::format("mma.sync.aligned.m{}n8k{}.row.col.{}.{}.{}.{}{} {{{}}}, {{{}}}, {{{}}}, {{{}}};\n", c.m, c.k,
-                      c.d, c.a, c.b, c.d, c.suffix, d_list, a_list, b_list, d_list);
-  body += fmt::format("mul.wide.u32 %rd2, %t, {};\nadd.u64 %rd2, %rd2, %rout;\n", d_registers * 4 * words);
-  for (int i = 0; i < d_registers; ++i) body += fmt::format("st.global.{} [%rd2+{}], %c{};\n", type, i * 4 * words, i);
+  const std::string body = kernel_of(c, integer ? "1"
+                                        : wide  ? "0d3ff0000000000000"
+                                        : half  ? "0x3c003c00"
+                                                : "0x3f800000");
   const RunResult result = run_body(body, in, static_cast<std::size_t>(32 * d_registers * words));
   INFO(describe(result.report));
   REQUIRE(result.report.findings.empty());
@@ -152,7 +160,82 @@ void check(const Case& c) {
   }
 }
 
+// A float of at most 32 bits by its definition.
+double value_of(const std::string& type, std::uint32_t bits) {
+  if (type == "bf16") return double(float_of(bits << 16));
+  if (type == "tf32") return double(float_of(bits & 0xffffe000u));
+  const int mantissa = type == "f16" ? 10 : type == "e4m3" ? 3 : 2, bias = type == "e4m3" ? 7 : 15;
+  const int width = type == "f16" ? 16 : 8;
+  const auto digits = int(bits & ((1u << mantissa) - 1)), top = int(bits >> mantissa & (type == "e4m3" ? 15 : 31));
+  const double sign = bits >> (width - 1) != 0 ? -1 : 1;
+  if (type == "e4m3" ? top == 15 && digits == 7 : top == 31 && digits != 0) return NAN;
+  if (type != "e4m3" && top == 31) return sign * INFINITY;
+  return sign * (top == 0 ? std::ldexp(digits, 1 - bias - mantissa)
+                          : std::ldexp(digits + (1 << mantissa), top - bias - mantissa));
+}
+
+// Operands of any bits: infinities, NaNs and subnormals among them. The products are added along k one by one, each
+// rounded to float32 before, to the last bit.
+void check_every_bit(const Case& c, std::uint32_t seed) {
+  CAPTURE(fmt::format("m{}n8k{} {} {} {} seed {}", c.m, c.k, c.d, c.a, c.b, seed));
+  const int width = bits_in(c.a), per = 32 / width;
+  const int a_registers = c.m * c.k / 32 / per, b_registers = 8 * c.k / 32 / per;
+  std::mt19937 random(seed);
+  std::vector<std::uint32_t> in(static_cast<std::size_t>(32 * (a_registers + b_registers)));
+  for (std::uint32_t& word : in) {
+    word = random();
+    // Mostly moderate numbers: the second bit of each is off, or on where it is the exponent's highest and that would
+    // leave nothing but small ones. A sum that is NaN tells little.
+    const std::uint32_t tops = width == 8 ? 0x40404040u : width == 16 ? 0x40004000u : 0x40000000u;
+    if (random() % 16 != 0)
+      word = c.a == "bf16" || c.a == "tf32" ? (word & ~tops) | (tops >> 1 | tops >> 2) : word & ~tops;
+  }
+  const auto element = [&](int reg, int lane, int i) {
+    const std::uint32_t word = in[static_cast<std::size_t>(reg * 32 + lane)] >> (i * width % 32);
+    return static_cast<float>(value_of(c.a, width == 32 ? word : word & ((1u << width) - 1)));
+  };
+  const bool half = c.d == "f16";
+  const RunResult result = run_body(kernel_of(c, half ? "0x3c00b400" : "0x3fc00000"), in,
+                                    static_cast<std::size_t>(32 * (half ? c.m / 8 : c.m / 4)));
+  INFO(describe(result.report));
+  REQUIRE(result.report.findings.empty());
+  for (int row = 0; row < c.m; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      float sum = half ? (column % 2 != 0 ? 1.0f : -0.25f) : 1.5f;
+      for (int p = 0; p < c.k; ++p) {
+        const int t = p % (4 * per) / per, i = p % per, group = p / (4 * per);
+        const float x = element(2 * group + row / 8, row % 8 * 4 + t, i);
+        const float y = element(a_registers + group, column * 4 + t, i);
+        const float product = x * y;
+        sum += product;
+      }
+      const int lane = row % 8 * 4 + column / 2, slot = row / 8 * 2 + column % 2;
+      const std::uint32_t found =
+          result.out[static_cast<std::size_t>(lane * (half ? c.m / 8 : c.m / 4) + (half ? slot / 2 : slot))];
+      if (half) {
+        const std::uint32_t wanted = sum == sum ? float_to_half(sum) : 0x7fffu;
+        REQUIRE((found >> (16 * (column % 2)) & 0xffff) == wanted);
+      } else {
+        REQUIRE(found == (sum == sum ? bits_of(sum) : 0x7fffffffu));
+      }
+    }
+  }
+}
+
 }  // namespace
+
+TEST_CASE("mma.sync adds its products in one order, to the last bit") {
+  for (std::uint32_t seed = 1; seed <= 4; ++seed) {
+    for (const char* type : {"f16", "bf16"}) {
+      check_every_bit({16, 8, "f32", type, type}, seed);
+      check_every_bit({16, 16, "f32", type, type}, seed);
+    }
+    check_every_bit({16, 16, "f16", "f16", "f16"}, seed);
+    check_every_bit({16, 4, "f32", "tf32", "tf32"}, seed);
+    check_every_bit({16, 8, "f32", "tf32", "tf32"}, seed);
+    for (const char* type : {"e4m3", "e5m2"}) check_every_bit({16, 32, "f32", type, type}, seed);
+  }
+}
 
 TEST_CASE("mma.sync is the product of its fragments") {
   for (int k : {8, 16}) {
