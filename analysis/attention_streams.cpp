@@ -33,7 +33,7 @@ struct Search {
     while (!stack.empty()) {
       const FormulaFacts& facts = *values.facts(stack.back());
       stack.pop_back();
-      if (facts.contraction) continue;
+      if (facts.product) continue;
       for (const LoadFact& load : facts.loads)
         if (const ValueId v = resolve_tuple(graph, load.source); stage_of(v) != Stage::kNone && inner.insert(v).second)
           stack.push_back(v);
@@ -78,9 +78,9 @@ std::vector<AttentionStream> attention_streams(const Graph& graph, const std::ve
         from = std::max(from, stage);
         if (stage == Stage::kMaximum && load.in_reduction) weight = operand;
       }
-      if (facts->contraction && facts->nested) {
+      if (facts->product && facts->nested) {
         if (facts->maximum) streams.push_back({v, {}, {}});
-      } else if (facts->contraction) {
+      } else if (facts->product) {
         if (weight != kNone)
           if (auto stream = search.stream(nodes, v, weight)) streams.push_back(std::move(*stream));
         search.stages[v] = Stage::kScore;

@@ -9,10 +9,17 @@ namespace fusec {
 ExprCopier::ExprCopier(const ExprPool& from, ExprPool& to)
     : axis(from.bounds().axes.size()), from_(from), to_(to), done_(from.size(), kNoExpr) {}
 
-std::uint32_t ExprCopier::copy_axis(std::uint32_t old) {
+const IndexExpr& ExprCopier::value_of(std::uint32_t old) {
   if (axis.size() <= old) axis.resize(old + 1);
-  if (!axis[old]) axis[old] = IndexExpr::axis(to_.new_axis(simplify(copy(from_.extent(old)), to_.bounds())));
-  const auto variable = axis[old]->as_variable();
+  if (!axis[old]) {
+    IndexExpr extent = simplify(copy(from_.extent(old)), to_.bounds());
+    axis[old] = drops_units && extent.is(1) ? IndexExpr(0) : IndexExpr::axis(to_.new_axis(std::move(extent)));
+  }
+  return *axis[old];
+}
+
+std::uint32_t ExprCopier::copy_axis(std::uint32_t old) {
+  const auto variable = value_of(old).as_variable();
   if (!variable || variable->kind != Variable::Kind::kAxis) throw InternalError("a reduction over no plain axis");
   return variable->id;
 }
@@ -23,8 +30,7 @@ IndexExpr ExprCopier::copy(const IndexExpr& e) {
       case Variable::Kind::kSymbol:
         break;
       case Variable::Kind::kAxis:
-        if (v.id >= axis.size() || !axis[v.id]) copy_axis(v.id);
-        return axis[v.id];
+        return value_of(v.id);
       case Variable::Kind::kValue:
         return to_.known_index(done_.at(v.id), copy(from_.bounds().value_max.at(v.id)));
     }
@@ -77,7 +83,8 @@ ExprId ExprCopier::copy_node(ExprId id) {
       if (const auto it = reduction_axes.find(n.axes); it != reduction_axes.end())
         axes = it->second;
       else
-        for (const std::uint32_t a : n.axes) axes.push_back(copy_axis(a));
+        for (const std::uint32_t a : n.axes)
+          if (!drops_units || !value_of(a).is(0)) axes.push_back(copy_axis(a));
       return to_.reduce(n.reduction, std::move(axes), arg(0));
     }
     case ExprOp::kBitcast:

@@ -25,6 +25,8 @@ class ExprCopier {
   // An axis of `from` becomes this expression of `to`'s axes. Axes that are not mentioned here become fresh ones. Axes
   // of reductions must become plain axes, or stand in `reduction_axes`.
   std::vector<std::optional<IndexExpr>> axis;
+  // Axes of extent 1 that are not mentioned here are 0, and nothing is reduced along them.
+  bool drops_units = false;
   // Reductions over exactly these axes of `from` become reductions over those of `to`, outermost first.
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> reduction_axes;
   // Where a load's value comes from: an expression of `from` that replaces it. kNoExpr keeps the load.
@@ -34,6 +36,7 @@ class ExprCopier {
 
  private:
   std::vector<ExprId> operands_of(ExprId id) const;
+  const IndexExpr& value_of(std::uint32_t axis);
   ExprId copy_node(ExprId id);
 
   const ExprPool& from_;

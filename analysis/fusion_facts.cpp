@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/copy_expr.h"
 #include "analysis/kernel.h"
 #include "ir/expr.h"
 
@@ -100,6 +101,18 @@ std::vector<ExprId> loads_under(const ExprPool& pool, ExprId body) {
   return loads;
 }
 
+// Of the axes `rows`, those on which a load does not depend: for each load that lacks some.
+std::vector<AxisSet> missing_in_loads(const ExprPool& pool, const std::vector<std::vector<std::uint32_t>>& depends,
+                                      ExprId body, const AxisSet& rows) {
+  std::vector<AxisSet> missing;
+  for (const ExprId load : loads_under(pool, body)) {
+    AxisSet lacks = rows;
+    for (const std::uint32_t a : depends[load]) lacks.erase(a);
+    if (!lacks.empty()) missing.push_back(std::move(lacks));
+  }
+  return missing;
+}
+
 // The output axes on which the place of each element of a product's operands depends, of those that the sum runs for:
 // as written in the indices, without what loaded indices and guards depend on. Rows that choose their matrix have
 // factors w[expert[row], k, n]: the choice does not make them rows' own.
@@ -125,8 +138,7 @@ std::vector<AxisSet> missing_in_operands(const ExprPool& pool, ExprId body, cons
   return missing;
 }
 
-// Two operands of which each is used again along an axis of the other.
-bool is_contraction(const std::vector<AxisSet>& missing) {
+bool each_has_its_own(const std::vector<AxisSet>& missing) {
   for (const AxisSet& a : missing)
     for (const AxisSet& b : missing)
       if (!std::includes(a.begin(), a.end(), b.begin(), b.end()) &&
@@ -135,15 +147,33 @@ bool is_contraction(const std::vector<AxisSet>& missing) {
   return false;
 }
 
+// Two operands of which each is used again along an axis of the other, of those that the sum runs for.
+bool is_contraction(const ExprPool& pool, const std::vector<std::vector<std::uint32_t>>& depends, ExprId body,
+                    const AxisSet& rows) {
+  return each_has_its_own(missing_in_loads(pool, depends, body, rows)) ||
+         each_has_its_own(missing_in_operands(pool, body, rows));
+}
+
+// The formula without reductions along axes of extent 1. Axis ids of the output are 0 .. rank-1.
+ExprId build_plain_formula(ExprPool& pool, const Graph& graph, const Node& node, std::size_t output,
+                           const Shape& shape) {
+  ExprPool whole(graph.symbols);
+  std::vector<IndexExpr> index;
+  for (const Dim& extent : shape) index.push_back(IndexExpr::axis(whole.new_axis(extent)));
+  const ExprId root = build_formula(whole, graph, node, output, index);
+  ExprCopier copier(whole, pool);
+  for (std::size_t d = 0; d < shape.size(); ++d) copier.axis[d] = IndexExpr::axis(pool.new_axis(shape[d]));
+  copier.drops_units = true;
+  return copier.copy(root);
+}
+
 }  // namespace
 
 FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t output) {
   const Shape& shape = graph.tensor(node.first_output + static_cast<ValueId>(output)).shape;
   const std::size_t rank = shape.size();
   ExprPool pool(graph.symbols);
-  std::vector<IndexExpr> index;
-  for (const Dim& extent : shape) index.push_back(IndexExpr::axis(pool.new_axis(extent)));  // axis ids are 0 .. rank-1
-  const ExprId root = build_formula(pool, graph, node, output, index);
+  const ExprId root = build_plain_formula(pool, graph, node, output, shape);
   const std::vector<ExprId> order = reachable(pool, std::vector<ExprId>{root});
   const std::vector<std::vector<std::uint32_t>> depends = dependences(pool);
 
@@ -157,26 +187,26 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     if (n.op != ExprOp::kReduce) continue;
     facts.reduces = true;
     facts.maximum = facts.maximum || n.reduction == Reduction::kMax;
-    AxisSet rows;
+    AxisSet rows, units;
     for (const std::uint32_t a : depends[id]) {
       if (a >= rank) {
         facts.nested = true;  // runs anew in every step of another reduction
       } else if (!shape[a].is(1)) {
         rows.insert(a);
         facts.rows[a] = true;
+      } else {
+        units.insert(a);
       }
     }
     all_rows.push_back(rows);
-    std::vector<AxisSet> missing;
     for (const ExprId load : loads_under(pool, n.args[0])) {
       AxisSet lacks = rows;
       for (const std::uint32_t a : depends[load]) lacks.erase(a);
-      if (lacks.empty()) continue;
-      reused[load].insert(lacks.begin(), lacks.end());
-      missing.push_back(std::move(lacks));
+      if (!lacks.empty()) reused[load].insert(lacks.begin(), lacks.end());
     }
-    facts.contraction =
-        facts.contraction || is_contraction(missing) || is_contraction(missing_in_operands(pool, n.args[0], rows));
+    facts.contraction = facts.contraction || is_contraction(pool, depends, n.args[0], rows);
+    units.insert(rows.begin(), rows.end());
+    facts.product = facts.product || is_contraction(pool, depends, n.args[0], units);
     for (const ExprId inner : reachable(pool, std::vector<ExprId>{n.args[0]})) in_reduction[inner] = 1;
   }
   // Beside a product, a value for each of its rows (which expert's they are) is no second form.

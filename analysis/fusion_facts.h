@@ -31,6 +31,7 @@ struct FormulaFacts {
   int cost = 0;                 // operations an element, functions weighted, without those inside reductions
   bool reduces = false;
   bool contraction = false;  // a product of loads that are each reused over other dimensions: a matrix product
+  bool product = false;      // the same where output dimensions of extent 1 count: a row times a matrix as well
   bool nested = false;       // reductions inside reductions over different dimensions: no single row form
   bool maximum = false;      // some reduction is a maximum
   std::vector<bool> rows;    // output dimensions that the reductions depend on

@@ -148,7 +148,7 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
   Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows, kNone};
   if (facts.contraction || facts.nested) mine.origin = value;
   const auto stream = stream_of_.find(value);
-  mine.streams = stream != stream_of_.end() && (facts.contraction || facts.nested);
+  mine.streams = stream != stream_of_.end() && (facts.product || facts.nested);
   bool rows_known = facts.reduces;
   for (const LoadFact& load : facts.loads) {
     const ValueId v = resolve_tuple(graph_, load.source);
@@ -215,7 +215,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
                           bool rows_known, const Shape& shape) const {
   if (!operand.reduces) {
     if (load.reused && operand.cost > kCheapOperand &&
-        !(consumer.facts.contraction && cheap_operand(operand, load, v, consumer, shape)))
+        !(consumer.facts.product && cheap_operand(operand, load, v, consumer, shape)))
       return false;
     return load.identity || operand.cost * load.times <= kCheapWindow;
   }
@@ -245,7 +245,8 @@ bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, Value
   // Attention's tiles have all columns of their rows.
   for (const std::uint32_t d : load.lacks)
     others = consumer.streams ? std::max(others, extent(shape[d])) : others * extent(shape[d]);
-  const double times = std::ceil(others / kTile) - 1;
+  // A row times a matrix has no tiles: the row is read for every column.
+  const double times = consumer.facts.contraction ? std::ceil(others / kTile) - 1 : others - 1;
   const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
   return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunch;
 }

@@ -453,8 +453,13 @@ class GroupLowering {
       kernel.named.push_back({copied, raw[id].source});
       return copied;
     };
+    copier.drops_units = true;
     std::vector<std::uint32_t> new_axes;
-    for (const std::uint32_t a : axes) new_axes.push_back(copier.copy_axis(a));
+    for (const std::uint32_t a : axes) {
+      const IndexExpr extent = raw.extent(a);
+      if (extent.is(1)) copier.axis[a] = 0;
+      new_axes.push_back(extent.is(1) ? kernel.pool.new_axis(1) : copier.copy_axis(a));
+    }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
       output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });

@@ -8,7 +8,8 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kPhase = 3;
-constexpr int kMostQuestions = 64;  // put for one group
+constexpr int kMostQuestions = 64;        // put for one group
+constexpr std::size_t kMostReaders = 16;  // of a value that are looked at
 
 class ForwardMerger {
  public:
@@ -82,6 +83,24 @@ class ForwardMerger {
            std::ranges::none_of(outputs, [&](ValueId v) { return groups_.is_output(v); });
   }
 
+  // A product of what another product reads as well: they belong side by side (merge-siblings), not into what reads one
+  // of them. Only a product of one row could go there, as rows.
+  bool is_one_of_several_products(GroupId producer) const {
+    for (const NodeId n : groups_.nodes(producer)) {
+      if (kinds_[n] != OpPattern::kOutEwiseFusable) continue;
+      for (const ValueId v : groups_.graph().nodes[n].inputs) {
+        if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
+        const auto readers =
+            groups_.uses().of(v).first(std::min<std::size_t>(groups_.uses().of(v).size(), kMostReaders));
+        if (std::ranges::any_of(readers, [&](NodeId reader) {
+              return kinds_[reader] == OpPattern::kOutEwiseFusable && groups_.group_of(reader) != producer;
+            }))
+          return true;
+      }
+    }
+    return false;
+  }
+
   bool take_producers(GroupId g, bool only_products) {
     bool changed = false;
     int questions = 0;
@@ -91,6 +110,7 @@ class ForwardMerger {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
         if (only_products && !is_product_for(producer, g)) continue;
+        if (is_complex(g) && is_complex(producer) && is_one_of_several_products(producer)) continue;
         const std::uint64_t kind = trial_.in_haste() ? kind_of_edge(producer, g) : 0;
         if (trial_.hopeless(kind)) continue;
         ++questions;

@@ -54,6 +54,21 @@ return y, s, sum
   CHECK(m.decision("sum").rule == FusionRule::kJoined);
 }
 
+TEST_CASE("merging: products of one row stand side by side before what reads one of them takes it in") {
+  const Merged m(R"(model "m"
+input x: float32[1, 64]
+constant wq: float32[32, 64]
+constant wk: float32[32, 64]
+constant wv: float32[32, 64]
+q: float32[1, 32] = linear(x, wq)
+k: float32[1, 32] = linear(x, wk)
+v: float32[1, 32] = linear(x, wv)
+y: float32[1, 32] = scaled_dot_product_attention(q, k, v)
+return y
+)");
+  CHECK(m.groups() == 2);
+}
+
 TEST_CASE("merging: a value that a product reads again and again is stored") {
   const Merged m(R"(model "m"
 input x: float32[64, 64]
