@@ -26,6 +26,7 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kMostNodesTried = 60'000;  // nodes that may be lowered to see what they become
+constexpr std::size_t kNear = 2;                  // nodes of a pattern that were found, for its miss to be a near one
 constexpr std::size_t kFarthestSearch = 10000;    // nodes looked at for a circle; beyond, a claim is not worth it
 
 bool claims_nodes(const FusionPattern& pattern) {
@@ -331,6 +332,47 @@ void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims
   std::ranges::sort(claims, {}, first_node);
 }
 
+// The nodes and what follows them closely: where a pattern that holds one of them may have its root.
+std::vector<NodeId> nodes_behind(const SearchedGraph& searched, const std::vector<NodeId>& nodes) {
+  constexpr int kFarthest = 12;
+  constexpr std::size_t kMost = 64;
+  std::vector<NodeId> found = nodes;
+  std::size_t first = 0;
+  for (int step = 0; step < kFarthest; ++step) {
+    const std::size_t end = found.size();
+    for (; first < end; ++first) {
+      const Node& node = searched.graph.nodes[found[first]];
+      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+        for (const NodeId reader : searched.uses.of(v)) {
+          if (found.size() >= nodes.size() + kMost) return found;
+          if (std::ranges::find(found, reader) == found.end()) found.push_back(reader);
+        }
+    }
+  }
+  return found;
+}
+
+struct FoundMiss {
+  std::size_t place;  // of the root in the list
+  bool whole;         // all its nodes were there
+  std::size_t count;
+  NotClaimed miss;
+};
+
+// Of each root those that only a condition keeps away, or else the few that came nearest.
+std::vector<NotClaimed> nearest(std::vector<FoundMiss> found) {
+  constexpr std::size_t kMostPartial = 3;
+  std::ranges::stable_sort(found, [](const FoundMiss& a, const FoundMiss& b) {
+    return std::tuple(a.place, !a.whole, b.count) < std::tuple(b.place, !b.whole, a.count);
+  });
+  std::vector<NotClaimed> result;
+  for (std::size_t i = 0, first = 0; i < found.size(); ++i) {
+    if (found[i].place != found[first].place) first = i;
+    if (found[i].whole || (!found[first].whole && i - first < kMostPartial)) result.push_back(std::move(found[i].miss));
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns,
@@ -354,41 +396,35 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
                                     const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes,
                                     const ClaimLimits& limits) {
-  constexpr std::size_t kNear = 2, kMostPartial = 3;
-  std::unordered_set<NodeId> claimed;
-  for (const PatternClaim& claim : claims) claimed.insert(claim.nodes.begin(), claim.nodes.end());
   Claiming claiming(graph, limits);
-  struct Found {
-    std::size_t place;  // of the node in the list
-    bool whole;         // all its nodes were there
-    std::size_t count;
-    NotClaimed miss;
-  };
-  std::vector<Found> found;
+  const std::vector<NodeId> roots = nodes_behind(claiming.searched(), nodes);
+  std::unordered_map<NodeId, const PatternClaim*> claim_of;
+  for (const PatternClaim& claim : claims)
+    for (const NodeId n : claim.nodes) claim_of[n] = &claim;
+  std::vector<FoundMiss> found;
   // Each pattern finds the graph as it found it: with the nodes taken that earlier ones have claimed.
   for (const auto& pattern : patterns) {
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (claimed.contains(nodes[i])) continue;
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      const auto claim = claim_of.find(roots[i]);
+      const bool is_claimed = claim != claim_of.end();
+      if (claiming.searched().taken[roots[i]]) continue;
+      if (is_claimed && (claim->second->pattern == pattern->name || !claims_nodes(*pattern))) continue;
       NearMiss miss;
-      const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, nodes[i], &miss);
-      std::string why = !match ? miss.why : claims_nodes(*pattern) ? claiming.why_not(*match) : "";
-      const std::size_t count = match ? match->nodes.size() : miss.nodes_found;
-      if (count >= kNear && !why.empty())
-        found.push_back({i, match || miss.whole, count, {nodes[i], pattern->name, std::move(why)}});
+      const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, roots[i], &miss);
+      if (match) miss = {match->nodes, true, claims_nodes(*pattern) ? claiming.why_not(*match) : ""};
+      const auto is_asked = [&](NodeId n) { return std::ranges::find(nodes, n) != nodes.end(); };
+      if (miss.why.empty() || std::ranges::none_of(miss.nodes, is_asked)) continue;
+      // What another pattern has is missed only where more would have been had.
+      if (!miss.whole && (is_claimed || !is_asked(roots[i])) &&
+          miss.nodes.size() <= (is_claimed ? claim->second->nodes.size() : kNear))
+        continue;
+      if (miss.nodes.size() >= kNear)
+        found.push_back({i, miss.whole, miss.nodes.size(), {roots[i], pattern->name, std::move(miss.why)}});
     }
     for (const PatternClaim& claim : claims)
       if (claim.pattern == pattern->name) claiming.take_back(claim);
   }
-  // Of each node those that only a condition keeps away, or else the few that came nearest.
-  std::ranges::stable_sort(found, [](const Found& a, const Found& b) {
-    return std::tuple(a.place, !a.whole, b.count) < std::tuple(b.place, !b.whole, a.count);
-  });
-  std::vector<NotClaimed> result;
-  for (std::size_t i = 0, first = 0; i < found.size(); ++i) {
-    if (found[i].place != found[first].place) first = i;
-    if (found[i].whole || (!found[first].whole && i - first < kMostPartial)) result.push_back(std::move(found[i].miss));
-  }
-  return result;
+  return nearest(std::move(found));
 }
 
 }  // namespace fusec

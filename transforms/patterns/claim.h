@@ -33,8 +33,9 @@ struct NotClaimed {
   NodeId root = kNone;
   std::string pattern, why;
 };
-// Near misses at these nodes: patterns of which at least two nodes were found; of each node those that only a condition
-// keeps away, or else the few that came nearest.
+// Near misses that hold one of these nodes: patterns of which at least two nodes were found. Of a place those that only
+// a condition keeps away, or else the few that came nearest; where another pattern claimed it, those that would have
+// taken more.
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
                                     const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes,
                                     const ClaimLimits& limits = {});

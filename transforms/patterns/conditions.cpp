@@ -121,14 +121,6 @@ bool number(const Asked& a) {
 bool tensor(const Asked& a) {
   return !is_number_value(a.graph(), a.value(0)) && !a.graph().type(a.value(0)).is_tuple;
 }
-bool greater(const Asked& a) {
-  const auto n = number_of(a.graph(), a.value(0));
-  return n && n->as_double() > *a.condition.arguments[1].number;
-}
-bool less(const Asked& a) {
-  const auto n = number_of(a.graph(), a.value(0));
-  return n && n->as_double() < *a.condition.arguments[1].number;
-}
 bool constant(const Asked& a) {
   return a.graph().constant_of(a.value(0)) != nullptr;
 }
@@ -166,9 +158,25 @@ std::optional<double> any_number(const Asked& a, std::size_t i) {
   if (const auto* s = std::get_if<Scalar>(&v)) return s->as_double();
   return std::nullopt;
 }
+bool greater(const Asked& a) {
+  const auto n = any_number(a, 0);
+  return n && *n > *a.condition.arguments[1].number;
+}
+bool less(const Asked& a) {
+  const auto n = any_number(a, 0);
+  return n && *n < *a.condition.arguments[1].number;
+}
 bool equals(const Asked& a) {
   const auto n = any_number(a, 0);
-  return n && *n == *a.condition.arguments[1].number;
+  if (!n) return false;
+  const bool is_tensor = a.value(0) != kNone && !is_number_value(a.graph(), a.value(0));
+  return std::any_of(a.condition.arguments.begin() + 1, a.condition.arguments.end(), [&](const Argument& wanted) {
+    const double w = *wanted.number;
+    if (*n == w) return true;
+    if (std::trunc(w) == w) return false;
+    return std::abs(*n - w) <= 1e-6 * std::abs(w) ||
+           (is_tensor && is_float(a.tensor(0).dtype) && *n == round_to_float(a.tensor(0).dtype, w));
+  });
 }
 bool opposite(const Asked& a) {
   const auto x = any_number(a, 0), y = any_number(a, 1);
@@ -326,7 +334,7 @@ bool fits(const Asked& a) {
 }
 
 // The kinds of a predicate's arguments: v a value, a an attribute, p one that may be absent, e either of value and
-// attribute, n a number, i a whole one, w dtypes, o ops (any number of these last).
+// attribute, n a number, i a whole one; w dtypes, o ops, m numbers (any number of these last).
 struct Predicate {
   std::string_view name, arguments;
   bool (*holds)(const Asked&);
@@ -346,14 +354,14 @@ constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
                                      {"quantized", "v", quantized},
                                      {"number", "v", number},
                                      {"tensor", "v", tensor},
-                                     {"greater", "vn", greater},
-                                     {"less", "vn", less},
+                                     {"greater", "en", greater},
+                                     {"less", "en", less},
                                      {"constant", "v", constant},
                                      {"data", "v", data},
                                      {"vector", "vv", vector},
                                      {"last_dim", "av", last_dim},
                                      {"last_dims", "av", last_dims},
-                                     {"equals", "en", equals},
+                                     {"equals", "em", equals},
                                      {"opposite", "ee", opposite},
                                      {"distinct", "vv", distinct},
                                      {"independent", "vv", independent},
@@ -391,7 +399,7 @@ std::optional<ConditionFault> wrong_in_condition(const PatternCondition& conditi
   constexpr double kGreatest = 1e15;
   const Predicate* p = find_predicate(condition.predicate);
   if (!p) return ConditionFault{.what = "no such condition", .argument = {}, .expected = ""};
-  const bool words = p->arguments.back() == 'w' || p->arguments.back() == 'o';
+  const bool words = std::string_view("wom").find(p->arguments.back()) != std::string_view::npos;
   const std::size_t wanted = p->arguments.size();
   if (words ? condition.arguments.size() < wanted : condition.arguments.size() != wanted)
     return ConditionFault{.what = fmt::format("{} takes {}{} argument{}, not {}", p->name, words ? "at least " : "",
@@ -407,7 +415,7 @@ std::optional<ConditionFault> wrong_in_condition(const PatternCondition& conditi
                             .wants_name = wants_name};
     };
     const char kind = p->arguments[std::min(i, wanted - 1)];
-    if (kind == 'n' && !argument.number) return fault("no number", "a number");
+    if ((kind == 'n' || kind == 'm') && !argument.number) return fault("no number", "a number");
     if (kind == 'i' && (!argument.number || !(std::abs(*argument.number) < kGreatest) ||
                         std::trunc(*argument.number) != *argument.number))
       return fault("no whole number", "a whole number");
@@ -430,12 +438,15 @@ std::string unmet(const PatternCondition& condition, const PatternCheckContext& 
   bool holds = true;
   for (std::size_t i = 0; i < condition.arguments.size(); ++i) {
     const char kind = p.arguments[std::min(i, p.arguments.size() - 1)];
-    if (kind == 'n' || kind == 'i' || kind == 'w' || kind == 'o') continue;
+    if (std::string_view("niwom").find(kind) != std::string_view::npos) continue;
     if (!asked.is_met(i) || (kind == 'a' && !asked.attribute(i)) || (kind == 'v' && asked.value(i) == kNone)) return "";
     if (kind == 'v' && of_tensors && !is_of_shape(asked, i)) holds = false;
   }
   holds = holds && p.holds(asked);
-  return holds == condition.negated ? fmt::format("{} does not hold", condition.text) : "";
+  if (holds != condition.negated) return "";
+  const std::string why = fmt::format("{} does not hold", condition.text);
+  const auto found = p.name == "equals" ? any_number(asked, 0) : std::nullopt;
+  return found ? fmt::format("{}: it is {}", why, *found) : why;
 }
 
 }  // namespace fusec

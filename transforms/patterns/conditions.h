@@ -11,12 +11,13 @@
 //   casts
 //                                  behind it
 //   number(s), tensor(x)           a number operand or a constant of one number; or not
-//   greater(s, 0), less(s, 1)      of such a number
+//   greater(s, 0), less(s, 1)      of such a number, or of an attribute
 //   constant(x), data(x)           a constant of the model; one whose elements the model gives
 //   vector(b, x)                   runs along the last dimension of x alone
 //   last_dim(d, x), last_dims(d, x)  the attribute names the last dimension of x, or dimensions up to its last
 //   opposite(a, b)                 two numbers of which one is the other's negative
-//   equals(d, 1)                   the attribute, or the number, is this one
+//   equals(a, 1, 1.702)            the attribute, or the number, is one of these: a whole one exactly, another to a
+//                                  millionth, or as rounded to the constant's dtype
 //   distinct(a, b)                 two values, not one
 //   independent(a, b)              and neither is made of the other by a few elementwise nodes
 //   given(x)                       a constant or an input of the model, or a cast of one

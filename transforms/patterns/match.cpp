@@ -100,9 +100,9 @@ class Matcher {
   template <class Text>
   void note(Text text) {
     if (!miss_) return;
-    const bool nearer = whole_ != miss_->whole ? whole_ : match_.nodes.size() > miss_->nodes_found;
+    const bool nearer = whole_ != miss_->whole ? whole_ : match_.nodes.size() > miss_->nodes.size();
     if (!nearer && !miss_->why.empty()) return;
-    miss_->nodes_found = match_.nodes.size();
+    miss_->nodes = match_.nodes;
     miss_->whole = whole_;
     miss_->why = text();
   }

@@ -19,8 +19,8 @@ namespace fusec {
 
 // How far a pattern came: the more of its nodes were found, the nearer.
 struct NearMiss {
-  std::size_t nodes_found = 0;
-  bool whole = false;  // all of them: only what the pattern asks of them is not so
+  std::vector<NodeId> nodes;  // those found, in the order in which they were
+  bool whole = false;         // all of them: only what the pattern asks of them is not so
   std::string why;
 };
 

@@ -66,6 +66,29 @@ struct PatternAttribute {
   std::vector<Factor> factors;
 };
 
+struct PatternTerm;
+
+// The terms inside of a term. They never change, and what stands for them in several places (a form's argument) shares
+// them.
+class PatternTerms {
+ public:
+  PatternTerms() = default;
+  explicit PatternTerms(std::vector<PatternTerm> terms);
+
+  const PatternTerm* begin() const;
+  const PatternTerm* end() const;
+  std::size_t size() const;
+  bool empty() const { return size() == 0; }
+  const PatternTerm& operator[](std::size_t i) const;
+  const PatternTerm& front() const;
+  // With those inside of them, each as often as it is met.
+  std::size_t count_in_all() const { return count_in_all_; }
+
+ private:
+  std::shared_ptr<const std::vector<PatternTerm>> terms_;
+  std::size_t count_in_all_ = 0;
+};
+
 struct PatternTerm {
   enum class Kind : std::uint8_t { kAny, kName, kNumber, kNode, kAlternatives, kThrough, kChain };
   Kind kind = Kind::kAny;
@@ -75,10 +98,30 @@ struct PatternTerm {
   bool exact = true;  // kNumber: written as a whole number
   std::string op;     // kNode: an op, "view" or "permutation"
   std::optional<std::uint32_t> output;
-  std::vector<PatternTerm> operands;  // kNode; kAlternatives; kThrough, kChain: the one behind
+  PatternTerms operands;  // kNode; kAlternatives; kThrough, kChain: the one behind
   std::vector<PatternAttribute> attributes;
   std::size_t token = 0;  // where the parser read it, for its errors; 0 where it did not
 };
+
+inline PatternTerms::PatternTerms(std::vector<PatternTerm> terms) {
+  for (const PatternTerm& term : terms) count_in_all_ += 1 + term.operands.count_in_all();
+  terms_ = std::make_shared<const std::vector<PatternTerm>>(std::move(terms));
+}
+inline const PatternTerm* PatternTerms::begin() const {
+  return terms_ ? terms_->data() : nullptr;
+}
+inline const PatternTerm* PatternTerms::end() const {
+  return begin() + size();
+}
+inline std::size_t PatternTerms::size() const {
+  return terms_ ? terms_->size() : 0;
+}
+inline const PatternTerm& PatternTerms::operator[](std::size_t i) const {
+  return (*terms_)[i];
+}
+inline const PatternTerm& PatternTerms::front() const {
+  return terms_->front();
+}
 
 // "dtype(x, float16, bfloat16)", "not same_shape(a, b)".
 struct PatternCondition {

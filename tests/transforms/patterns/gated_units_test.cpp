@@ -89,6 +89,24 @@ TEST_CASE("clamped gates, an offset of up, interleaved and swapped halves are at
   };
   CHECK(claimed(with("7.0")) == "swiglu{g u c d o b s a h alpha=1.702 limit=7 up_offset=1 interleaved=true}");
   CHECK(claimed(with("6.0")) == "");  // not a published variant: left alone
+  // Limits are a model's own; a sigmoid's factor and an offset are published ones or none.
+  const auto variant = [&](const std::string& factor, const std::string& limit, const std::string& offset) {
+    std::string text = with(limit);
+    for (std::size_t at; (at = text.find("7.0")) != std::string::npos;) text.replace(at, 3, limit);
+    text.replace(text.find("1.702"), 5, factor);
+    return text.replace(text.find("add(d, 1)"), 9, "add(d, " + offset + ")");
+  };
+  CHECK(claimed(variant("1.702", "10", "1")) ==
+        "swiglu{g u c d o b s a h alpha=1.702 limit=10 up_offset=1 interleaved=true}");
+  CHECK(claimed(variant("1.7", "10", "1")) == "");
+  CHECK(why_not_claimed(variant("1.7", "10", "1"), "swiglu", "h") ==
+        "equals(alpha, 1, 1.702) does not hold: it is 1.7");
+  CHECK(why_not_claimed(variant("1.702", "10", "0.5"), "swiglu", "h") ==
+        "equals(up_offset, 1) does not hold: it is 0.5");
+  CHECK(why_not_claimed(variant("1.702", "0", "1"), "swiglu", "h") == "greater(limit, 0) does not hold");
+  CHECK(claimed(unit("b = mul(g, 1.7); s = sigmoid(b); a = mul(g, s); h = mul(a, u)")) == "");
+  CHECK(why_not_claimed(unit("b = mul(g, 1.7); s = sigmoid(b); a = mul(g, s); h = mul(a, u)"), "swiglu", "h") ==
+        "equals(alpha, 1, 1.702) does not hold: it is 1.7");
   const std::string halves =
       "input x: float16[4, 16]\np.0: float16[4, 8], p.1: float16[4, 8] = split(x, dim=1, split_sizes=[8, 8]) as p\n";
   CHECK(claimed(halves + "a: float16[4, 8] = silu(p.0)\nh: float16[4, 8] = mul(a, p.1)\nreturn h\n") ==
@@ -135,7 +153,7 @@ TEST_CASE("a product whose columns are gate and up is one claim with the unit up
                            "p.0: bfloat16[3, 48], p.1: bfloat16[3, 48] = chunk(m, chunks=2, dim=0) as p\n"
                            "a: bfloat16[3, 48] = silu(p.0)\nh: bfloat16[3, 48] = mul(a, p.1)\nreturn h\n";
   CHECK(claimed(rows).find("dual_gemm") == std::string::npos);
-  CHECK(why_not_claimed(rows, "dual_gemm_swiglu", "h") == "");  // claimed as something else
+  CHECK(why_not_claimed(rows, "dual_gemm_swiglu", "h") == "same_rows(gate, merged) does not hold");
 }
 
 TEST_CASE(
@@ -183,5 +201,23 @@ TEST_CASE(
                                   "g: bfloat16[6, 24] = linear(x, wg)\nu: bfloat16[6, 24] = linear(x, wu)\n"
                                   "a: bfloat16[6, 24] = silu(g)\nh: bfloat16[6, 24] = mul(a, u)\nreturn h, g\n";
   CHECK(claimed(gate_output).find("dual_gemm") == std::string::npos);
+  // Said although another pattern has claimed the nodes, at the unit and at what it is made of.
+  for (const char* node : {"h", "a", "g"}) {
+    CAPTURE(node);
+    CHECK(why_not_claimed(gate_output, "dual_gemm_swiglu", node) == "\"g\" is an output of the model as well");
+  }
+  const std::string one_after_the_other =
+      kProducts + "constant wd: bfloat16[24, 24]\n" +
+      "g: bfloat16[6, 24] = linear(x, wg)\na: bfloat16[6, 24] = silu(g)\n"
+      "u: bfloat16[6, 24] = linear(a, wd)\nh: bfloat16[6, 24] = mul(a, u)\nreturn h\n";
+  CHECK(claimed(one_after_the_other).find("dual_gemm") == std::string::npos);
+  CHECK(why_not_claimed(one_after_the_other, "dual_gemm_swiglu", "h") ==
+        "x is the input \"x\" in one place and \"a\", a silu in another");
+  const std::string other_rows =
+      "input x: float16[6, 16]\ninput o: int32[2]\ninput p: int32[2]\nconstant wg: float16[2, 16, 8]\n"
+      "constant wu: float16[2, 16, 8]\ng: float16[6, 8] = grouped_matmul(x, wg, o)\n"
+      "u: float16[6, 8] = grouped_matmul(x, wu, p)\nh: float16[6, 8] = swiglu(g, u)\nreturn h\n";
+  CHECK(claimed(other_rows).find("dual_grouped") == std::string::npos);
+  CHECK(why_not_claimed(other_rows, "dual_grouped_matmul", "h").find("offsets is the input \"o\"") == 0);
   CHECK(claimed(unit("a = silu(g); h = mul(a, u)", "float64")) == "");
 }

@@ -75,7 +75,7 @@ TEST_CASE("what is no pattern is told by line and column") {
   check_error("pattern a.b match relu(x) becomes call cudnn", {"no such library", "cublaslt"});
   check_error("pattern a.b match relu(\"x\") becomes group", {"a term"});
   check_error("pattern a.b \"text without end", {"a text without end"});
-  check_error("pattern a.b match relu(x) ; becomes group", {"belongs to no word"});
+  check_error("pattern a.b match relu(x) & becomes group", {"belongs to no word"});
   check_error("define f(x) = relu(x)\npattern a.b match f(x, y) becomes group", {"wrong number of arguments"});
   check_error("patern a.b", {"pattern or define", "\"patern\""});
 }
@@ -144,6 +144,49 @@ TEST_CASE("operands that an op does not have, and numbers that nothing holds") {
   check_error("pattern a.b match mul(x, -1e999) becomes group", {"too large"});
   check_error("pattern a.b match softmax(x, dim=99999999999999999999) becomes group", {"too large", "int64"});
   CHECK(error_of("pattern a.b match mul(x, -inf) where less(x, inf) becomes group").empty());
+}
+
+TEST_CASE("a clause without what belongs to it, twice, or in the wrong place") {
+  check_error("pattern a.b match relu(x)\n where\n becomes group",
+              {"line 3, column 2", "found \"becomes\"", "a condition"});
+  check_error("pattern a.b match relu(x)\n where", {"end of the file", "a condition"});
+  check_error("pattern a.b match relu(x)\n where 5 becomes group", {"line 2, column 8", "found \"5\"", "a condition"});
+  check_error("pattern a.b match relu(x)\n where not becomes group", {"line 2, column 12", "no such condition"});
+  check_error("pattern a.b\n match becomes group", {"line 2, column 8", "\"becomes\"", "a term"});
+  check_error("pattern a.b match relu(x)\n becomes", {"end of the file", "group, call, or an op"});
+  check_error("pattern a.b match relu(x)\n becomes x", {"line 2, column 10", "group, call, or an op"});
+  check_error("pattern a.b match relu(x)\n becomes 1", {"line 2, column 10", "group, call, or an op"});
+  check_error("pattern a.b match relu(x)\n becomes call", {"end of the file", "a library"});
+  check_error("pattern a.b match relu(x) escapes\n becomes group", {"line 2, column 2", "a name"});
+  check_error("pattern a.b escapes x match relu(x) becomes group", {"escapes before match"});
+  check_error("pattern a.b match relu(x) attributes\n becomes group", {"'='"});
+  check_error("pattern a.b match relu(x) attributes a x becomes group", {"'='", "\"x\""});
+  check_error("pattern a.b priority\n match relu(x) becomes group", {"line 2, column 2", "a number"});
+  check_error("pattern a.b priority 1.5 match relu(x) becomes group", {"no whole number", "\"1.5\""});
+  check_error("pattern a.b match relu(x) 5 becomes group", {"found \"5\"", "a clause"});
+  check_error("pattern a.b match relu(x) becomes group relu(x)", {"no such clause", "\"relu\""});
+  check_error("pattern a.b match relu(x) becomse group", {"no such clause", "did you mean \"becomes\"?"});
+  check_error("pattern a.b match relu(x) becomes group\n becomes group", {"line 2, column 2", "a second becomes"});
+  check_error("pattern a.b match relu(x)\n match exp(x) becomes group", {"line 2, column 2", "a second match"});
+  check_error("pattern a.b match relu(x) becomes exp(x)\n bind_constants", {"line 2, column 2", "bound to groups"});
+  check_error("pattern\n", {"the pattern's name"});
+  check_error("define\n", {"the name of a form"});
+  check_error("define where(x) = relu(x)", {"a word of the language"});
+  check_error("define f(x, x) = add(x, x)", {"two parameters of one name"});
+  check_error("define f(x) = g(x)", {"no such op"});
+  check_error("pattern a.b match relu(x)) becomes group", {"found \")\"", "a clause"});
+  CHECK(error_of("pattern a.b match where(c, x, 0) where tensor(c) becomes group").empty());
+}
+
+TEST_CASE("what no node of the op can be is no pattern of it") {
+  check_error("pattern a.b match mul(\nx) becomes group", {"line 1, column 19", "mul has an operand b"});
+  check_error("pattern a.b match linear(x) becomes group", {"linear has an operand"});
+  check_error("pattern a.b match relu(x) becomes add(x)", {"add has an operand"});
+  check_error("pattern a.b match softmax(x,\n dim=\"last\") becomes group", {"line 2, column 6", "an integer"});
+  check_error("pattern a.b match gelu(x, approximate=\"erf\") becomes group", {"\"none\" or \"tanh\""});
+  check_error("pattern a.b match cast(x, dtype=\"float17\") becomes group", {"a dtype"});
+  check_error("pattern a.b match sum(x, dim=1, keepdim=1) becomes group", {"true or false"});
+  check_error("pattern a.b match softmax(x, din=1) becomes group", {"did you mean \"dim\"?"});
 }
 
 TEST_CASE("two patterns of one name are refused") {

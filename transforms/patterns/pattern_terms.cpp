@@ -1,0 +1,493 @@
+#include "transforms/patterns/pattern_terms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+using Kind = PatternTerm::Kind;
+
+constexpr std::string_view kFunctions[] = {"shape", "dtype", "number", "last_dims", "extents", "extent", "batched"};
+constexpr std::size_t kLongestPattern = 20000;  // terms, after forms have been put in
+constexpr int kDeepest = 200;
+
+PatternTerm around(Kind kind, PatternTerm inner) {
+  PatternTerm term{.kind = kind};
+  std::vector<PatternTerm> one;
+  one.push_back(std::move(inner));
+  term.operands = PatternTerms(std::move(one));
+  return term;
+}
+
+bool begins_with_node(const PatternTerm& t) {
+  if (t.kind == Kind::kAlternatives) return std::ranges::all_of(t.operands, begins_with_node);
+  return t.kind == Kind::kNode;
+}
+
+// A list ("tensors*", "tensors+") goes on without end.
+bool takes_no_more(const OpDef& op, std::size_t count) {
+  const bool is_list = !op.operands.empty() && op.operands.back().find_first_of("*+") != std::string::npos;
+  return !is_list && count >= op.operands.size();
+}
+
+// An operand that the op cannot do without and that would have to be absent.
+std::optional<std::string_view> missing_operand(const OpDef& op, std::size_t count) {
+  for (std::size_t i = count; i < op.operands.size(); ++i)
+    if (op.operands[i].find_first_of("?*+") == std::string::npos) return op.operands[i];
+  return std::nullopt;
+}
+
+// What the literal should be, where the attribute is never so.
+std::string wanted_instead(const AttributeSpec& spec, const AttributeValue& literal) {
+  const auto* text = std::get_if<std::string>(&literal);
+  const bool is_whole = std::holds_alternative<std::int64_t>(literal);
+  const bool is_number = is_whole || std::holds_alternative<double>(literal);
+  const bool is_list = is_whole || std::holds_alternative<std::vector<std::int64_t>>(literal);
+  const auto chosen = [&] {
+    return text && (spec.choices.empty() || std::ranges::find(spec.choices, *text) != spec.choices.end());
+  };
+  const auto choices = [&](const char* otherwise) {
+    return spec.choices.empty() ? std::string(otherwise) : fmt::format("\"{}\"", fmt::join(spec.choices, "\" or \""));
+  };
+  switch (spec.type) {
+    case AttributeType::kFlag:
+      return std::holds_alternative<bool>(literal) ? "" : "true or false";
+    case AttributeType::kInteger:
+      return is_whole ? "" : "an integer";
+    case AttributeType::kNumber:
+      return is_number ? "" : "a number";
+    case AttributeType::kScalar:
+      return is_number || std::holds_alternative<bool>(literal) ? "" : "a number";
+    case AttributeType::kText:
+      return chosen() ? "" : choices("a text");
+    case AttributeType::kDType:
+      return text && parse_dtype(*text) ? "" : "a dtype such as \"float16\"";
+    case AttributeType::kIntegers:
+    case AttributeType::kDims:
+    case AttributeType::kDimOrDims:
+      return is_list ? "" : "an integer or a list of integers";
+    case AttributeType::kIntegersOrText:
+      return is_list || chosen() ? "" : "integers, " + choices("or a text");
+    case AttributeType::kDim:
+    case AttributeType::kScalarOrDim:
+      return is_number ? "" : "a number";
+  }
+  return "";
+}
+
+}  // namespace
+
+struct PatternTermReader::Deeper {
+  explicit Deeper(PatternTermReader& reader) : reader_(reader) {
+    const PatternCursor& cursor = reader.cursor_;
+    if (++reader_.depth_ > kDeepest) cursor.fail(cursor.at(), "terms inside of terms, too deep");
+    if (++reader_.terms_ > kLongestPattern) cursor.fail(cursor.at(), "a pattern too large");
+  }
+  ~Deeper() { --reader_.depth_; }
+  PatternTermReader& reader_;
+};
+
+void PatternTermReader::read_form() {
+  const std::size_t name_token = cursor_.at();
+  const std::string_view name = cursor_.word("the name of a form");
+  if (is_clause(name) || starts_declaration(name)) cursor_.fail(name_token, "a name that is a word of the language");
+  if (forms_.contains(name)) cursor_.fail(name_token, "a form of this name is there already");
+  if (OpTable::builtin().find(name)) cursor_.fail(name_token, "a form may not be called as an op is");
+  Form form;
+  cursor_.demand('(');
+  while (!cursor_.take(')')) {
+    if (!form.parameters.empty()) cursor_.demand(',');
+    const std::size_t token = cursor_.at();
+    const std::string_view parameter = cursor_.word("the name of a parameter");
+    if (std::ranges::find(form.parameters, parameter) != form.parameters.end())
+      cursor_.fail(token, "two parameters of one name");
+    form.parameters.push_back(parameter);
+  }
+  cursor_.demand('=');
+  form.body = cursor_.at();
+  // Read once for what is wrong in it; where it is used it is read again, with what its parameters stand for.
+  std::vector<std::string> names;
+  begin_pattern(names);
+  Arguments arguments;
+  for (const std::string_view p : form.parameters)
+    arguments.emplace_back(p, PatternTerm{.kind = Kind::kName, .name = name_number(p)});
+  arguments_ = &arguments;
+  alternatives();
+  arguments_ = nullptr;
+  form.has_own_names = names.size() > form.parameters.size();
+  forms_.emplace(name, std::move(form));
+}
+
+void PatternTermReader::begin_pattern(std::vector<std::string>& names) {
+  names_ = &names;
+  terms_ = 0;
+  used_.clear();
+}
+
+PatternTerm PatternTermReader::read_replacement() {
+  replacing_ = true;
+  PatternTerm term = alternative();
+  replacing_ = false;
+  return term;
+}
+
+PatternTerm PatternTermReader::alternatives() {
+  PatternTerm first = alternative();
+  if (!cursor_.is_sign('|')) return first;
+  PatternTerm all{.kind = Kind::kAlternatives};
+  all.token = first.token;
+  std::vector<PatternTerm> each;
+  each.push_back(std::move(first));
+  while (cursor_.take('|')) each.push_back(alternative());
+  all.operands = PatternTerms(std::move(each));
+  return all;
+}
+
+// [name ":"] primary
+PatternTerm PatternTermReader::alternative() {
+  const Deeper deeper(*this);
+  std::uint32_t name = kNoName;
+  if (cursor_.is_word() && cursor_.is_sign(':', 1)) {
+    const std::size_t token = cursor_.at();
+    name = given_name(cursor_.word("a name"), token);
+    cursor_.take(':');
+  }
+  const std::size_t term_token = cursor_.at();
+  PatternTerm term = primary();
+  if (term.token == 0) term.token = term_token;
+  if (name == kNoName) return term;
+  if (term.name == kNoName && term.kind != Kind::kName) {
+    term.name = name;
+    return term;
+  }
+  // What has a name already gets a second one around it.
+  PatternTerm named = around(Kind::kAlternatives, std::move(term));
+  named.name = name;
+  named.token = term_token;
+  return named;
+}
+
+PatternTerm PatternTermReader::primary() {
+  if (cursor_.take('(')) {
+    PatternTerm inner = alternatives();
+    cursor_.demand(')');
+    return optional_of(std::move(inner));
+  }
+  if (cursor_.take('~')) return around(Kind::kThrough, alternative());
+  if (cursor_.is_number()) {
+    PatternTerm term{.kind = Kind::kNumber};
+    const std::string_view digits = cursor_.peek().text;
+    term.exact = digits.find_first_of(".eE") == std::string_view::npos || digits.ends_with("inf");
+    term.number = cursor_.number();
+    return term;
+  }
+  const std::size_t token = cursor_.at();
+  const std::string_view word = cursor_.word("a term");
+  if (word == "_") return {};
+  if (cursor_.take('(')) return call(word, token);  // where(...) is an op, too
+  if (is_clause(word) || starts_declaration(word)) cursor_.fail(token, "a word of the language", "a term");
+  if (const PatternTerm* given = argument(word)) return shared(*given, token);
+  PatternTerm term{.kind = Kind::kName, .name = replacing_ ? known_name(word, token) : name_number(word)};
+  term.may_be_absent = cursor_.take('?');
+  return term;
+}
+
+// A term that stands in another place already.
+PatternTerm PatternTermReader::shared(const PatternTerm& term, std::size_t token) {
+  terms_ += 1 + term.operands.count_in_all();
+  if (terms_ > kLongestPattern) cursor_.fail(token, "a pattern too large");
+  return term;
+}
+
+// "term?": the node, or what its first operand is.
+PatternTerm PatternTermReader::optional_of(PatternTerm term) {
+  if (!cursor_.is_sign('?')) return term;
+  const std::size_t token = cursor_.at();
+  cursor_.take('?');
+  const bool is_node = term.kind == Kind::kNode || term.kind == Kind::kChain;
+  if (!is_node || term.operands.empty()) cursor_.fail(token, "only a node with an operand may be absent", "cast(x)?");
+  PatternTerm either{.kind = Kind::kAlternatives};
+  PatternTerm operand = term.operands.front();
+  std::vector<PatternTerm> both;
+  both.push_back(std::move(term));
+  both.push_back(std::move(operand));
+  either.operands = PatternTerms(std::move(both));
+  return either;
+}
+
+PatternTerm PatternTermReader::call(std::string_view word, std::size_t token) {
+  if (const auto form = forms_.find(word); form != forms_.end()) return optional_of(use(word, form->second, token));
+  if (word == "chain" && !replacing_) return chain();
+  if (word == "known" && replacing_) return known();
+  const OpDef* op = OpTable::builtin().find(word);
+  const bool is_class =
+      (word == "view" || word == "permutation" || word == "transposed" || word == "piece") && !replacing_;
+  if (!op && !is_class && (word.find('.') == std::string_view::npos || replacing_)) {
+    const std::string nearest = OpTable::builtin().nearest(word);
+    cursor_.fail(
+        token, "no such op",
+        "an op of the table, view, permutation, transposed, piece, chain, a form defined above, or a custom op",
+        nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
+  }
+  PatternTerm term{.kind = Kind::kNode, .op = std::string(word)};
+  read_operands(term, is_class ? nullptr : op, token);
+  if (cursor_.is_sign('.') && cursor_.is_number(1)) {
+    cursor_.take('.');
+    term.output = static_cast<std::uint32_t>(cursor_.whole_number());
+  }
+  return optional_of(std::move(term));
+}
+
+// And attributes behind them, up to the parenthesis that closes.
+void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::size_t token) {
+  std::vector<PatternTerm> operands;
+  bool first = true;
+  while (!cursor_.take(')')) {
+    if (!first) cursor_.demand(',');
+    first = false;
+    if (cursor_.is_word() && cursor_.is_sign('=', 1)) {
+      term.attributes.push_back(attribute(op));
+      continue;
+    }
+    if (!term.attributes.empty()) cursor_.unexpected("an attribute");
+    if (op && takes_no_more(*op, operands.size()))
+      cursor_.fail(cursor_.at(), fmt::format("{} has no operand {}", op->name, operands.size() + 1),
+                   op->operands.empty() ? "no operands" : fmt::format("at most {}", fmt::join(op->operands, ", ")));
+    operands.push_back(alternatives());
+  }
+  if (op && !op->custom) {
+    if (const auto missing = missing_operand(*op, operands.size()))
+      cursor_.fail(token, fmt::format("{} has an operand {} that is never absent", op->name, *missing),
+                   fmt::format("{}({})", op->name, fmt::join(op->operands, ", ")), "_ is any value");
+  }
+  if (!operands.empty()) term.operands = PatternTerms(std::move(operands));
+}
+
+// known(...): computed now.
+PatternTerm PatternTermReader::known() {
+  const std::size_t token = cursor_.at();
+  PatternTerm term = around(Kind::kNode, alternative());
+  term.op = "known";
+  cursor_.demand(')');
+  if (term.operands.front().kind != Kind::kNode) cursor_.fail(token, "what is known is no node", "an op");
+  return term;
+}
+
+// The rest of "chain(term)".
+PatternTerm PatternTermReader::chain() {
+  const std::size_t token = cursor_.at();
+  PatternTerm term = around(Kind::kChain, alternatives());
+  if (!begins_with_node(term.operands.front()))
+    cursor_.fail(token, "a chain does not begin with a node", "an op and its operands");
+  cursor_.demand(')');
+  return optional_of(std::move(term));
+}
+
+PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std::size_t token) {
+  const auto wrong_count = [&](std::size_t at) {
+    cursor_.fail(at, "wrong number of arguments of a form",
+                 fmt::format("{}({})", word, fmt::join(form.parameters, ", ")));
+  };
+  Arguments arguments;
+  while (!cursor_.take(')')) {
+    if (!arguments.empty()) cursor_.demand(',');
+    if (arguments.size() == form.parameters.size()) wrong_count(cursor_.at());
+    arguments.emplace_back(form.parameters[arguments.size()], alternatives());
+  }
+  if (arguments.size() != form.parameters.size()) wrong_count(token);
+  const Deeper deeper(*this);
+  if (!form.has_own_names) {
+    std::vector<Used>& used = used_[word];
+    const auto found = std::ranges::find_if(used, [&](const Used& u) { return are_same(u.arguments, arguments); });
+    if (found != used.end()) return shared(found->term, token);
+  }
+  const std::size_t after = cursor_.at();
+  const Arguments* outer_arguments = std::exchange(arguments_, &arguments);
+  const std::string outer_prefix = std::exchange(prefix_, fmt::format("{}'", ++uses_));
+  cursor_.go_to(form.body);
+  PatternTerm term = alternatives();
+  cursor_.go_to(after);
+  arguments_ = outer_arguments;
+  prefix_ = outer_prefix;
+  if (!form.has_own_names) used_[word].push_back({std::move(arguments), term});
+  return term;
+}
+
+// Without a look inside: what was read once and is shared since.
+bool PatternTermReader::are_same(const Arguments& a, const Arguments& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const PatternTerm &x = a[i].second, &y = b[i].second;
+    if (x.kind != y.kind || x.kind == Kind::kAny || x.name != y.name || x.may_be_absent != y.may_be_absent ||
+        x.number != y.number || x.exact != y.exact || x.op != y.op || x.output != y.output || !x.attributes.empty() ||
+        !y.attributes.empty() || x.operands.begin() != y.operands.begin())
+      return false;
+  }
+  return true;
+}
+
+// --- attributes
+
+PatternAttribute PatternTermReader::attribute(const OpDef* op) {
+  const std::size_t token = cursor_.at();
+  PatternAttribute a{.name = std::string(cursor_.word("an attribute"))};
+  const AttributeSpec* spec = nullptr;
+  if (op && !op->custom) {
+    const auto found = std::ranges::find(op->attributes, a.name, &AttributeSpec::name);
+    if (found == op->attributes.end()) {
+      std::vector<std::string_view> names;
+      for (const AttributeSpec& s : op->attributes) names.push_back(s.name);
+      cursor_.fail(token, fmt::format("{} has no such attribute", op->name),
+                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")), did_you_mean(a.name, names));
+    }
+    spec = &*found;
+  }
+  cursor_.demand('=');
+  const auto value = [&] {
+    const std::size_t value_token = cursor_.at();
+    const std::size_t before = a.allowed.size();
+    attribute_value(a);
+    if (!spec || a.allowed.size() == before) return;
+    if (const std::string wanted = wanted_instead(*spec, a.allowed.back()); !wanted.empty())
+      cursor_.fail(value_token, fmt::format("{} of {} is never so", a.name, op->name), wanted);
+  };
+  if (cursor_.take('(')) {
+    do value();
+    while (cursor_.take('|'));
+    cursor_.demand(')');
+  } else {
+    value();
+  }
+  return a;
+}
+
+void PatternTermReader::attribute_value(PatternAttribute& a) {
+  if (cursor_.is_text()) {
+    a.allowed.emplace_back(cursor_.text());
+  } else if (replacing_ && (cursor_.is_sign('*', 1) || cursor_.is_sign('/', 1))) {
+    factors(a);
+  } else if (cursor_.is_number()) {
+    if (cursor_.peek().text.find_first_of(".eEi") == std::string_view::npos)
+      a.allowed.emplace_back(cursor_.integer());
+    else
+      a.allowed.emplace_back(cursor_.number());
+  } else if (cursor_.take('[')) {
+    std::vector<std::int64_t> list;
+    while (!cursor_.take(']')) {
+      if (!list.empty()) cursor_.demand(',');
+      list.push_back(cursor_.whole_number());
+    }
+    a.allowed.emplace_back(std::move(list));
+  } else if (cursor_.take_word("true")) {
+    a.allowed.emplace_back(true);
+  } else if (cursor_.take_word("false")) {
+    a.allowed.emplace_back(false);
+  } else if (cursor_.take_word("absent")) {
+    a.may_be_absent = true;
+  } else if (cursor_.is_sign('(', 1)) {
+    function_value(a);
+  } else {
+    name_value(a);
+  }
+}
+
+void PatternTermReader::name_value(PatternAttribute& a) {
+  const std::size_t token = cursor_.at();
+  const std::string_view word = cursor_.word("a literal or a name");
+  if (word == "_") {
+    a.may_be_absent = true;
+    a.bound = name_number("_" + std::to_string(++uses_));
+  } else {
+    a.bound = replacing_ ? known_name(word, token) : given_name(word, token);
+  }
+}
+
+// "1/a", "a*b/c"
+void PatternTermReader::factors(PatternAttribute& a) {
+  bool divides = false;
+  do {
+    PatternAttribute::Factor factor{.divides = divides};
+    if (cursor_.is_number())
+      factor.number = cursor_.number();
+    else
+      factor.name = known_name();
+    a.factors.push_back(factor);
+    if (cursor_.take('*'))
+      divides = false;
+    else if (cursor_.take('/'))
+      divides = true;
+    else
+      break;
+  } while (true);
+}
+
+void PatternTermReader::function_value(PatternAttribute& a) {
+  const std::size_t token = cursor_.at();
+  a.function = cursor_.word("a function");
+  if (!replacing_ || std::ranges::find(kFunctions, a.function) == std::end(kFunctions))
+    cursor_.fail(token, "no such function here",
+                 fmt::format("in what a pattern becomes: {}", fmt::join(kFunctions, ", ")));
+  cursor_.demand('(');
+  a.argument = known_name();
+  if (a.function == "extents" || a.function == "batched") {
+    cursor_.demand(',');
+    a.second = known_name();
+  } else if (cursor_.take(',')) {
+    a.count = cursor_.whole_number();
+  }
+  cursor_.demand(')');
+}
+
+// --- names
+
+const PatternTerm* PatternTermReader::argument(std::string_view word) const {
+  if (!arguments_) return nullptr;
+  const auto it = std::ranges::find(*arguments_, word, &Arguments::value_type::first);
+  return it == arguments_->end() ? nullptr : &it->second;
+}
+
+// A form's parameter stands for the name that it is given.
+std::uint32_t PatternTermReader::given_name(std::string_view word, std::size_t token) {
+  const PatternTerm* given = argument(word);
+  if (!given) return name_number(word);
+  if (given->kind == Kind::kName) return given->name;
+  if (given->kind != Kind::kAny) cursor_.fail(token, "what names something is given something else than a name");
+  return name_number("_" + std::to_string(++uses_));
+}
+
+std::uint32_t PatternTermReader::name_number(std::string_view word) {
+  const std::string full = prefix_ + std::string(word);
+  const auto it = std::ranges::find(*names_, full);
+  if (it != names_->end()) return static_cast<std::uint32_t>(it - names_->begin());
+  names_->push_back(full);
+  return static_cast<std::uint32_t>(names_->size() - 1);
+}
+
+std::uint32_t PatternTermReader::known_name() {
+  const std::size_t token = cursor_.at();
+  return known_name(cursor_.word("a name of the match"), token);
+}
+
+std::uint32_t PatternTermReader::known_name(std::string_view word, std::size_t token) const {
+  const std::optional<std::uint32_t> found = find_name(word);
+  if (!found) cursor_.fail(token, "a name that the match does not have", "a name of the match", nearest_name(word));
+  return *found;
+}
+
+std::optional<std::uint32_t> PatternTermReader::find_name(std::string_view word) const {
+  const auto it = std::ranges::find(*names_, word);
+  if (it == names_->end()) return std::nullopt;
+  return static_cast<std::uint32_t>(it - names_->begin());
+}
+
+std::string PatternTermReader::nearest_name(std::string_view word) const {
+  std::vector<std::string_view> names;
+  for (const std::string& name : *names_)  // those of forms, and those that no one wrote, cannot be meant
+    if (!name.starts_with('_') && name.find('\'') == std::string::npos) names.push_back(name);
+  return did_you_mean(word, names);
+}
+
+}  // namespace fusec

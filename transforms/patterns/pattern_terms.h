@@ -1,0 +1,83 @@
+// Reads the terms of a pattern: what it matches, and what that becomes.
+//
+//   define silu_of(g) = silu(g) | mul(g, sigmoid(g))
+//   mul(silu_of(~gate), up)        ->        mul((silu(~gate) | mul(~gate, sigmoid(~gate))), up)
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_cursor.h"
+
+namespace fusec {
+
+class PatternTermReader {
+ public:
+  explicit PatternTermReader(PatternCursor& cursor) : cursor_(cursor) {}
+
+  // Behind "define": a form, which terms below it may use.
+  void read_form();
+  // Of a new pattern, whose names are kept there.
+  void begin_pattern(std::vector<std::string>& names);
+  PatternTerm read_match() { return alternatives(); }
+  PatternTerm read_replacement();
+
+  // A name that the match has, by its number; else an error.
+  std::uint32_t known_name();
+  std::optional<std::uint32_t> find_name(std::string_view word) const;
+  std::string nearest_name(std::string_view word) const;  // "did you mean ...?", or ""
+
+ private:
+  // define silu_of(g) = silu(g) | mul(g, sigmoid(g))
+  struct Form {
+    std::vector<std::string_view> parameters;
+    std::size_t body = 0;        // index of its first token
+    bool has_own_names = false;  // besides its parameters: each use means other values by them
+  };
+  using Arguments = std::vector<std::pair<std::string_view, PatternTerm>>;
+  struct Used {
+    Arguments arguments;
+    PatternTerm term;
+  };
+  struct Deeper;
+
+  PatternTerm alternatives();
+  PatternTerm alternative();
+  PatternTerm primary();
+  PatternTerm shared(const PatternTerm& term, std::size_t token);
+  PatternTerm optional_of(PatternTerm term);
+  PatternTerm call(std::string_view word, std::size_t token);
+  void read_operands(PatternTerm& term, const OpDef* op, std::size_t token);
+  PatternTerm known();
+  PatternTerm chain();
+  PatternTerm use(std::string_view word, const Form& form, std::size_t token);
+
+  PatternAttribute attribute(const OpDef* op);
+  void attribute_value(PatternAttribute& a);
+  void name_value(PatternAttribute& a);
+  void factors(PatternAttribute& a);
+  void function_value(PatternAttribute& a);
+
+  const PatternTerm* argument(std::string_view word) const;
+  std::uint32_t name_number(std::string_view word);
+  std::uint32_t given_name(std::string_view word, std::size_t token);
+  std::uint32_t known_name(std::string_view word, std::size_t token) const;
+  static bool are_same(const Arguments& a, const Arguments& b);
+
+  PatternCursor& cursor_;
+  std::map<std::string_view, Form> forms_;
+  std::vector<std::string>* names_ = nullptr;  // of the pattern that is read
+  // What forms without names of their own have become in it: the same of the same arguments.
+  std::map<std::string_view, std::vector<Used>> used_;
+  const Arguments* arguments_ = nullptr;  // inside a form that is used
+  std::string prefix_;                    // of names inside a form that is used: each use has its own
+  int uses_ = 0, depth_ = 0;
+  std::size_t terms_ = 0;
+  bool replacing_ = false;
+};
+
+}  // namespace fusec
