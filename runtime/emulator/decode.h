@@ -75,6 +75,7 @@ class Decoder {
   // Appends `instruction`, with the origin of the one being decoded, before the one being decoded.
   void emit(const Instruction& instruction);
   void note_bulk_stores() { program_.has_bulk_stores = true; }
+  void note_register_factors() { program_.has_register_factors = true; }
 
   // ---- for decode.cpp
   void place_module_variables(const std::vector<std::uint32_t>& functions);

@@ -238,6 +238,7 @@ void decode_product(Decoder& decoder) {
   std::vector<std::pair<Slot, int>> slots;
   for (const PtxOperand& part : sums.parts) slots.emplace_back(decoder.destination(part, 4), 4);
   if (out.option) {
+    decoder.note_register_factors();
     for (const PtxOperand& part : a.parts) slots.emplace_back(decoder.source(part, Type::kB32), 4);
   } else {
     slots.emplace_back(decoder.source(a, Type::kB64), 8);
@@ -259,6 +260,7 @@ bool decode_wgmma(Decoder& decoder) {
     return true;
   }
   decoder.out.kind = InstructionClass::kBarrier;
+  decoder.out.control = Control::kWarpSync;
   if (suffixes.take("fence")) {
     decoder.out.handler = fence;
   } else if (suffixes.take("commit_group")) {

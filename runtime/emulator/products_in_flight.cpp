@@ -21,6 +21,11 @@ bool in_flight(const ProductsInFlight& products, const std::vector<std::uint32_t
   return groups[slot / kSlotsStep] > products.ended;
 }
 
+bool computed(const ProductsInFlight& products, Slot slot) {
+  return (slot & kConstantBit) == 0 && slot / kSlotsStep < products.computed.size() &&
+         products.computed[slot / kSlotsStep] != 0;
+}
+
 std::uint64_t hash_of(const Warp& warp, const std::vector<Slot>& slots) {
   std::uint64_t hash = 0;
   for (const Slot slot : slots) {
@@ -34,6 +39,11 @@ std::uint64_t hash_of(const Warp& warp, const std::vector<Slot>& slots) {
   return hash;
 }
 
+// One register into another, whole.
+bool is_copy(const DataFlow& flow) {
+  return flow.reads.size() == 1 && flow.writes.size() == 1 && (flow.reads[0].slot & kConstantBit) == 0;
+}
+
 void finding(Warp& warp, std::uint32_t lanes, std::string message) {
   report(warp, lanes == 0 ? 0 : std::countr_zero(lanes), FindingKind::kAsyncRead, std::move(message));
 }
@@ -45,8 +55,12 @@ void touched(Warp& warp, std::uint32_t lanes, std::string message) {
   std::fill(warp.products.factors.begin(), warp.products.factors.end(), 0);
 }
 
+std::size_t register_steps(const Warp& warp) {
+  return warp.registers.size() / kSlotsStep + 1;
+}
+
 // The sums may go from product to product, but other instructions come and go behind a fence.
-void check_fence(Warp& warp, Slot first) {
+void check_fence(Warp& warp, Slot first, const Operand* factors) {
   ProductsInFlight& products = warp.products;
   if (!products.fenced) {
     finding(warp, warp.live, "multiplies before any wgmma.fence: the registers that it uses may not be ready");
@@ -56,6 +70,11 @@ void check_fence(Warp& warp, Slot first) {
   for (const ProductsInFlight::Sums& sums : products.left) {
     if (sums.slots.front() != first || hash_of(warp, sums.slots) == sums.hash) continue;
     finding(warp, warp.live, "adds to sums that other instructions have written, without wgmma.fence between");
+    return;
+  }
+  for (std::size_t i = 0; factors != nullptr && i < 4; ++i) {
+    if (!computed(products, factors[i].slot)) continue;
+    finding(warp, warp.live, "multiplies A that other instructions have written, without wgmma.fence between");
     return;
   }
 }
@@ -77,10 +96,10 @@ void read_again(Warp& warp, const ProductsInFlight::Group& group) {
 void begin_product(Warp& warp, const Operand* sums, std::size_t count, const Operand* factors) {
   ProductsInFlight& products = warp.products;
   if (products.sums.empty()) {
-    products.sums.assign(warp.registers.size() / kSlotsStep + 1, 0);
+    products.sums.assign(register_steps(warp), 0);
     products.factors = products.sums;
   }
-  check_fence(warp, sums[0].slot);
+  check_fence(warp, sums[0].slot, factors);
   if (products.groups.empty() || products.groups.back().number != products.gathering) {
     if (products.groups.size() >= kMostGroups) products.groups.erase(products.groups.begin());
     products.groups.push_back({products.gathering, {}});
@@ -122,6 +141,7 @@ void end_product(Warp& warp, const Operand* sums, std::size_t count) {
 void fence_products(Warp& warp) {
   warp.products.fenced = true;
   warp.products.left.clear();
+  if (warp.program->has_register_factors) warp.products.computed.assign(register_steps(warp), 0);
 }
 
 void commit_products(Warp& warp) {
@@ -153,10 +173,13 @@ void check_product_registers(Warp& warp, const Instruction& in, std::uint32_t la
   ProductsInFlight& products = warp.products;
   const DataFlow& flow = warp.program->flows[warp.pc];
   if (lanes == 0 || flow.product) return;
-  // Compilers name the same sums anew from one turn of a loop to the next: a copy waits with them.
+  // Compilers name the same values anew from one turn of a loop to the next: a copy waits with its sums, and is as old
+  // as what it copies.
   const bool moves = in.kind == InstructionClass::kMove;
   std::uint32_t copied = 0;
+  bool is_new = !moves;
   for (const DataFlow::Operand& read : flow.reads) {
+    is_new = is_new || computed(products, read.slot);
     if (read.width == 0 || !in_flight(products, products.sums, read.slot)) continue;
     if (moves) {
       copied = std::max(copied, group_of(products.sums, read.slot));
@@ -165,13 +188,13 @@ void check_product_registers(Warp& warp, const Instruction& in, std::uint32_t la
     touched(warp, lanes, "reads sums of a product that no wgmma.wait_group has waited for");
     return;
   }
+  const bool renames = moves && (copied != 0 || is_copy(flow));
   for (const Slot slot : flow.writes) {
-    if (moves) {
-      if ((slot & kConstantBit) == 0) group_of(products.sums, slot) = copied;
-      continue;
-    }
+    if ((slot & kConstantBit) != 0) continue;
+    if (slot / kSlotsStep < products.computed.size()) products.computed[slot / kSlotsStep] = is_new ? 1 : 0;
     const bool sum = in_flight(products, products.sums, slot), factor = in_flight(products, products.factors, slot);
-    if (!sum && !factor) continue;
+    if (renames && slot / kSlotsStep < products.sums.size()) group_of(products.sums, slot) = copied;
+    if (renames || (!sum && !factor)) continue;
     touched(warp, lanes,
             sum ? "writes over sums of a product that no wgmma.wait_group has waited for"
                 : "writes over A of a product that no wgmma.wait_group has waited for");

@@ -29,8 +29,10 @@ struct ProductsInFlight {
   std::vector<Sums> left;       // since the last wgmma.fence
   // By kSlotsStep of the register file: the last group that has the register as a sum, as a part of A.
   std::vector<std::uint32_t> sums, factors;
+  // Likewise, in kernels with A in registers: has another instruction computed it since the last wgmma.fence?
+  std::vector<std::uint8_t> computed;
 
-  bool any() const { return !groups.empty(); }
+  bool any() const { return !groups.empty() || !computed.empty(); }
 };
 
 // The warp issues a product with these registers; `factors`: those of A, where it lies in registers.

@@ -178,6 +178,7 @@ struct Program {
   std::vector<Placed> local;
   std::uint64_t local_bytes = 0;
   bool has_bulk_stores = false;
+  bool has_register_factors = false;  // wgmma with A in registers
   std::array<std::uint32_t, 3> required_threads{}, max_threads{}, required_cluster{};
 
   // By pc, for reports.

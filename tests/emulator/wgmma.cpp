@@ -319,8 +319,40 @@ TEST_CASE("the registers of a wgmma are touched behind its wait only") {
                     use = "add.u16 %part0, %part0, 1;\n";
   clean(products(start + take_apart + wait(0) + use));
   finds(products(start + take_apart + use + wait(0)), "reads sums");
-  clean(products(kFence + kFromRegisters + kCommit + wait(0) + "add.u32 %w1, %t, 1;\n"));
-  finds(products(kFence + kFromRegisters + kCommit + "add.u32 %w1, %t, 1;\n" + wait(0)), "writes over A");
+  // Constants are no copies.
+  finds(products(start + "mov.b32 %c3, 0;\n" + wait(0)), "writes over sums");
+}
+
+TEST_CASE("A in registers is written behind a wgmma's wait and before a fence") {
+  const std::string start = kFence + kFromRegisters + kCommit, again = kFromRegisters + kCommit + wait(0),
+                    write = "add.u32 %w1, %t, 1;\n", parts = ".reg .b16 %part<2>;\ncvt.u16.u32 %part0, %t;\n",
+                    pack = "mov.b32 %w1, {%part0, %part0};\n";
+  clean(products(start + wait(0) + write));
+  finds(products(start + write + wait(0)), "writes over A");
+  finds(products(start + "mov.b32 %w1, 0;\n" + wait(0)), "writes over A");
+  finds(products(start + "shfl.sync.bfly.b32 %w2, %r8, 1, 31, -1;\n" + wait(0)), "writes over A");
+  clean(products(parts + start + wait(0) + pack));
+  finds(products(parts + start + pack + wait(0)), "writes over A");
+  // Before the first product as well as between two.
+  const std::string late = "multiplies A that other instructions have written, without wgmma.fence between";
+  clean(products(write + start + wait(0)));
+  finds(products(kFence + write + again), late);
+  finds(products(kFence + "ld.shared.u32 %w3, [%r1];\n" + again), late);
+  finds(products(kFence + "@%p1 add.u32 %w0, %w0, 1;\n" + again), late);
+  clean(products(kFence + write + kFence + again));
+  clean(products(start + wait(0) + write + kFence + again));
+  finds(products(start + wait(0) + write + again), late);
+  clean(products(kFence + "add.u32 %r8, %r8, 1;\n" + again));
+  // Packed or renamed behind the fence: as old as what it is made of.
+  clean(products(parts + kFence + pack + again));
+  finds(products(kFence + parts + pack + again), late);
+  clean(products(write + kFence + "mov.b32 %r8, %w1;\nmov.b32 %w1, %r8;\n" + again));
+  finds(products(kFence + write + "mov.b32 %r8, %w1;\nmov.b32 %w2, %r8;\n" + again), late);
+  // The sums of another product, waited for, are A of the next one.
+  const std::string from_sums = "cvt.rn.f16x2.f32 %w0, %c4, %c5;\n",
+                    zeros = "mov.b32 %c4, 0;\nmov.b32 %c5, 0;\nmov.b32 %c6, 0;\nmov.b32 %c7, 0;\n";
+  clean(products(zeros + kFence + kOther + kCommit + wait(0) + from_sums + kFence + again));
+  finds(products(zeros + kFence + kOther + kCommit + wait(0) + from_sums + again), late);
 }
 
 TEST_CASE("wgmma.fence before the first product and behind other writes of its sums") {
