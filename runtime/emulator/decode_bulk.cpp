@@ -1,352 +1,15 @@
 // cp.async.bulk and its tensor form, in both directions, with reductions; their groups; prefetches of them.
-//
-// A bulk copy is carried out when it is issued. What it writes to shared memory counts as written by "an asynchronous
-// copy", so that a thread that reads it without having waited for its mbarrier is found. What it reads there and what
-// it writes to global memory is marked until its lane waits for the copy's group (bulk_store.h).
 #include <algorithm>
-#include <bit>
 
 #include "runtime/emulator/access.h"
+#include "runtime/emulator/bulk_copy.h"
 #include "runtime/emulator/bulk_store.h"
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
-#include "runtime/emulator/mbarrier.h"
 #include "runtime/emulator/reduce_value.h"
-#include "runtime/emulator/tensor_map.h"
 
 namespace fusec::emulator {
 namespace {
-
-constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
-
-enum class Direction : std::uint16_t { kToShared, kToGlobal, kSharedToShared };
-
-// Where the operands lie in the list.
-enum Place : std::uint32_t { kTarget, kSource, kSize, kBarrier, kMask, kCoordinates };
-
-struct BulkCopy {
-  Warp& warp;
-  const Instruction& in;
-  int lane;
-  Type reduced = in.from;      // of the elements of a reduction; kNone: a copy
-  BulkStore* store = nullptr;  // the copy into global memory that this is
-
-  std::uint64_t operand(Place place) const {
-    const Operand& found = warp.program->lists[in.list + place];
-    return found.slot == kNoSlot ? 0 : load_raw(warp, found.slot, found.width, lane);
-  }
-  bool has(Place place) const { return warp.program->lists[in.list + place].slot != kNoSlot; }
-
-  // A piece of the copy between global memory and the issuing block's shared memory (or a neighbour's).
-  bool load_piece(std::uint64_t shared, std::uint64_t global, std::uint32_t bytes) const {
-    const std::byte* from = resolve_global(warp, lane, global, {.space = Space::kGlobal, .bytes = bytes}, nullptr);
-    std::vector<std::byte> zeros;
-    if (from == nullptr) {
-      zeros.resize(bytes);
-      from = zeros.data();
-    }
-    return store_shared(shared, from, bytes);
-  }
-
-  // False where the piece lies outside of shared memory.
-  bool store_shared(std::uint64_t shared, const std::byte* data, std::uint32_t bytes) const {
-    // 16 bytes at a time: an access in its own right must be as aligned as it is long.
-    for (std::uint32_t at = 0; at < bytes; at += 16) {
-      const std::uint32_t piece = std::min(16u, bytes - at);
-      const Request request{
-          .access = Access::kWrite, .space = Space::kShared, .bytes = piece, .async = true, .async_proxy = true};
-      if (resolve_shared(warp, lane, shared + at, request, data + at) == nullptr) return false;
-    }
-    return true;
-  }
-
-  bool load_shared(std::uint64_t shared, std::byte* data, std::uint32_t bytes) const {
-    for (std::uint32_t at = 0; at < bytes; at += 16) {
-      const std::uint32_t piece = std::min(16u, bytes - at);
-      const Request request{
-          .access = Access::kRead, .space = Space::kShared, .bytes = piece, .async = true, .async_proxy = true};
-      const std::byte* host = resolve_shared(warp, lane, shared + at, request, nullptr);
-      if (host == nullptr) return false;
-      std::memcpy(data + at, host, piece);
-      if (store != nullptr) add_piece(store->sources, shared + at, piece);
-    }
-    return true;
-  }
-
-  void store_global(std::uint64_t global, const std::byte* data, std::uint32_t bytes) const {
-    if (reduced == Type::kNone) {
-      std::byte* host = resolve_global(
-          warp, lane, global, {.access = Access::kWrite, .space = Space::kGlobal, .bytes = bytes, .async = true}, data);
-      if (host == nullptr) return;
-      std::memcpy(host, data, bytes);
-      add_piece(store->targets, global, bytes);
-      return;
-    }
-    const auto size = static_cast<std::uint32_t>(emulator::bytes(reduced));
-    for (std::uint32_t at = 0; at + size <= bytes; at += size) {
-      std::byte* host = resolve_global(
-          warp, lane, global + at,
-          {.access = Access::kAtomic, .space = Space::kGlobal, .bytes = size, .strong = true, .async = true}, nullptr);
-      if (host == nullptr) return;
-      std::uint64_t value = 0;
-      std::memcpy(&value, data + at, size);
-      reduce_value(host, static_cast<ReduceOp>(in.reduction), reduced, value, 0, warp.block->changed);
-      add_piece(store->targets, global + at, size);
-    }
-  }
-};
-
-bool check_alignment(Warp& warp, int lane, std::uint64_t value, std::uint64_t alignment, const char* what) {
-  if (value % alignment == 0) return true;
-  report(warp, lane, FindingKind::kMisaligned, what, value);
-  return false;
-}
-
-void count_traffic(Warp& warp, std::uint64_t address, std::uint64_t bytes, bool is_read) {
-  Counters& counters = warp.block->counters;
-  if (bytes == 0) return;
-  const std::uint64_t sectors = (address + bytes - 1) / 32 - address / 32 + 1;
-  (is_read ? counters.sectors_read : counters.sectors_written) += sectors;
-  (is_read ? counters.bytes_read : counters.bytes_written) += bytes;
-  ++counters.global_requests;
-}
-
-// Ends a copy into shared memory: bytes for the mbarrier of the block that received it.
-void signal(const BulkCopy& copy, std::uint64_t barrier_address, std::uint64_t bytes) {
-  Block* home = nullptr;
-  MBarrier* barrier = find_mbarrier(copy.warp, copy.lane, barrier_address, home);
-  if (barrier != nullptr) complete_bytes(*home, *barrier, bytes);
-}
-
-// The shared addresses that a copy writes, with the mbarrier of each: one, or one a block of the multicast mask.
-std::vector<std::pair<std::uint64_t, std::uint64_t>> receivers(const BulkCopy& copy, std::uint64_t target,
-                                                               std::uint64_t barrier) {
-  if (!copy.has(kMask)) return {{target, barrier}};
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
-  const std::uint64_t mask = copy.operand(kMask);
-  for (std::uint64_t rank = 0; rank < copy.warp.block->cluster->blocks.size(); ++rank) {
-    if ((mask >> rank & 1) == 0) continue;
-    const std::uint64_t high = rank == copy.warp.block->rank ? 0 : (rank + 1) << kRankShift;
-    found.emplace_back(high | (target & kOffsetMask), high | (barrier & kOffsetMask));
-  }
-  return found;
-}
-
-void copy_plain(const BulkCopy& copy) {
-  const std::uint64_t target = copy.operand(kTarget), source = copy.operand(kSource), size = copy.operand(kSize);
-  Warp& warp = copy.warp;
-  if (!check_alignment(warp, copy.lane, target, 16, "a bulk copy's target is no multiple of 16") ||
-      !check_alignment(warp, copy.lane, source, 16, "a bulk copy's source is no multiple of 16") ||
-      !check_alignment(warp, copy.lane, size, 16, "a bulk copy's size is no multiple of 16")) {
-    return;
-  }
-  if (size > (1u << kRankShift)) {
-    report(warp, copy.lane, FindingKind::kOutOfBounds, "a bulk copy larger than shared memory");
-    return;
-  }
-  const auto bytes = static_cast<std::uint32_t>(size);
-  switch (static_cast<Direction>(copy.in.mode)) {
-    case Direction::kToShared:
-      count_traffic(warp, source, size, true);
-      for (const auto& [shared, barrier] : receivers(copy, target, copy.operand(kBarrier))) {
-        for (std::uint32_t at = 0; at < bytes && copy.load_piece(shared + at, source + at, 16);) at += 16;
-        signal(copy, barrier, size);
-      }
-      break;
-    case Direction::kToGlobal: {
-      count_traffic(warp, target, size, false);
-      std::vector<std::byte> data(bytes);
-      if (!copy.load_shared(source, data.data(), bytes)) return;
-      for (std::uint32_t at = 0; at < bytes; at += 16) copy.store_global(target + at, data.data() + at, 16);
-      break;
-    }
-    case Direction::kSharedToShared: {
-      std::vector<std::byte> data(bytes);
-      if (!copy.load_shared(source, data.data(), bytes)) return;
-      copy.store_shared(target, data.data(), bytes);
-      signal(copy, copy.operand(kBarrier), size);
-      break;
-    }
-  }
-}
-
-// ---- tensors
-
-// The place of a byte of the box in shared memory: 16-byte chunks are exchanged within rows of the swizzle's width.
-std::uint64_t swizzled(std::uint64_t address, std::uint32_t width) {
-  switch (width) {
-    case 32:
-      return address ^ ((address >> 7 & 1) << 4);
-    case 64:
-      return address ^ ((address >> 7 & 3) << 4);
-    case 128:
-      return address ^ ((address >> 7 & 7) << 4);
-    default:
-      return address;
-  }
-}
-
-struct Box {
-  const TensorMap& map;
-  std::int64_t start[5] = {};
-
-  std::uint64_t rows() const {
-    std::uint64_t count = 1;
-    for (std::uint32_t d = 1; d < map.rank; ++d) count *= map.box[d];
-    return count;
-  }
-  std::uint32_t row_bytes() const { return map.box[0] * map.element_bytes; }
-  // The device address of the row's first element, or none where the row lies outside the tensor.
-  std::optional<std::uint64_t> row_address(std::uint64_t row) const {
-    std::uint64_t address = map.address;
-    for (std::uint32_t d = 1; d < map.rank; ++d) {
-      const std::int64_t at = start[d] + static_cast<std::int64_t>(row % map.box[d] * map.element_strides[d]);
-      row /= map.box[d];
-      if (at < 0 || static_cast<std::uint64_t>(at) >= map.extents[d]) return std::nullopt;
-      address += static_cast<std::uint64_t>(at) * map.strides[d];
-    }
-    return address;
-  }
-  bool inside(std::uint32_t column) const {
-    const std::int64_t at = start[0] + static_cast<std::int64_t>(column);
-    return at >= 0 && static_cast<std::uint64_t>(at) < map.extents[0];
-  }
-};
-
-// The NaN that a tensor map fills with, an element's bytes.
-void fill_element(const TensorMap& map, std::byte* element) {
-  std::memset(element, 0, map.element_bytes);
-  if (!map.fill_nan) return;
-  std::memset(element, 0xff, map.element_bytes);
-}
-
-void load_box(const BulkCopy& copy, const Box& box, std::uint64_t target, std::uint64_t barrier_target) {
-  const std::uint32_t row_bytes = box.row_bytes(), size = box.map.element_bytes;
-  std::vector<std::byte> row(row_bytes);
-  for (std::uint64_t r = 0; r < box.rows(); ++r) {
-    const std::optional<std::uint64_t> address = box.row_address(r);
-    for (std::uint32_t column = 0; column < box.map.box[0]; ++column) fill_element(box.map, &row[column * size]);
-    // The part of the row that lies in the tensor is one stretch.
-    std::uint32_t first = 0, last = box.map.box[0];
-    while (first < last && !box.inside(first)) ++first;
-    while (last > first && !box.inside(last - 1)) --last;
-    if (address && last > first) {
-      const std::uint64_t from = *address + static_cast<std::uint64_t>(box.start[0] + first) * size;
-      count_traffic(copy.warp, from, (last - first) * size, true);
-      for (std::uint32_t column = first; column < last; ++column) {
-        const std::byte* host = resolve_global(copy.warp, copy.lane, from + std::uint64_t{column - first} * size,
-                                               {.space = Space::kGlobal, .bytes = size}, nullptr);
-        if (host != nullptr) std::memcpy(&row[column * size], host, size);
-      }
-    }
-    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
-      const std::uint64_t place = swizzled(target + r * row_bytes + at, box.map.swizzle);
-      copy.store_shared(place, &row[at], std::min(16u, row_bytes - at));
-    }
-  }
-  signal(copy, barrier_target, box.rows() * row_bytes);
-}
-
-void store_box(const BulkCopy& copy, const Box& box, std::uint64_t source) {
-  const std::uint32_t row_bytes = box.row_bytes(), size = box.map.element_bytes;
-  std::vector<std::byte> row(row_bytes);
-  for (std::uint64_t r = 0; r < box.rows(); ++r) {
-    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
-      const std::uint64_t place = swizzled(source + r * row_bytes + at, box.map.swizzle);
-      if (!copy.load_shared(place, &row[at], std::min(16u, row_bytes - at))) return;
-    }
-    const std::optional<std::uint64_t> address = box.row_address(r);
-    for (std::uint32_t column = 0; address && column < box.map.box[0]; ++column) {
-      if (!box.inside(column)) continue;
-      const std::uint64_t to = *address + static_cast<std::uint64_t>(box.start[0] + column) * size;
-      copy.store_global(to, &row[column * size], size);
-    }
-    if (address) count_traffic(copy.warp, *address, row_bytes, false);
-  }
-}
-
-// The reductions through a tensor map that there are of such elements.
-bool has_reduction(ReduceOp op, Type type) {
-  const auto one_of = [type](std::initializer_list<Type> types) {
-    return std::find(types.begin(), types.end(), type) != types.end();
-  };
-  switch (op) {
-    case ReduceOp::kAdd:
-      return one_of({Type::kU32, Type::kS32, Type::kU64, Type::kF16, Type::kBF16, Type::kF32, Type::kF64});
-    case ReduceOp::kMin:
-    case ReduceOp::kMax:
-      return one_of({Type::kU32, Type::kS32, Type::kU64, Type::kS64, Type::kF16, Type::kBF16});
-    case ReduceOp::kInc:
-    case ReduceOp::kDec:
-      return one_of({Type::kU32});
-    default:
-      return one_of({Type::kU32, Type::kS32, Type::kU64, Type::kS64});
-  }
-}
-
-void copy_tensor(BulkCopy copy) {
-  const bool loads = static_cast<Direction>(copy.in.mode) == Direction::kToShared;
-  const std::uint64_t shared = copy.operand(loads ? kTarget : kSource);
-  const std::uint64_t where = copy.operand(loads ? kSource : kTarget);
-  Warp& warp = copy.warp;
-  // The map is a parameter, a constant or a buffer, by a generic address.
-  Addresses addresses = {};
-  Hosts hosts = {};
-  std::byte bytes[kTensorMapBytes];
-  for (std::uint64_t at = 0; at < kTensorMapBytes; at += 64) {
-    addresses[copy.lane] = where + at;
-    hosts[copy.lane] = nullptr;
-    resolve(warp, {.space = Space::kGeneric, .bytes = 64}, 1u << copy.lane, addresses, hosts);
-    if (hosts[copy.lane] == nullptr) return;
-    std::memcpy(bytes + at, hosts[copy.lane], 64);
-  }
-  const std::optional<TensorMap> map = decode_tensor_map(bytes);
-  if (!map || map->rank != copy.in.bytes) {
-    report(warp, copy.lane, FindingKind::kTrap, "no tensor map of the instruction's rank lies at the address", where);
-    return;
-  }
-  if (!check_alignment(warp, copy.lane, shared, map->swizzle == 0 ? 128 : map->swizzle * 8,
-                       "a box in shared memory is not aligned for its swizzle") ||
-      !check_alignment(warp, copy.lane, map->box[0] * map->element_bytes, 16,
-                       "a box's rows are no multiple of 16 bytes")) {
-    return;
-  }
-  Box box{.map = *map};
-  for (std::uint32_t d = 0; d < map->rank; ++d) {
-    box.start[d] = static_cast<std::int32_t>(copy.operand(static_cast<Place>(kCoordinates + d)));
-  }
-  if (copy.in.option) {
-    copy.reduced = map->type;
-    if (!has_reduction(static_cast<ReduceOp>(copy.in.reduction), map->type)) {
-      report(warp, copy.lane, FindingKind::kTrap, "the tensor map's element type has no such reduction", where);
-      return;
-    }
-  }
-  if (!loads) {
-    store_box(copy, box, shared);
-    return;
-  }
-  for (const auto& [target, barrier] : receivers(copy, shared, copy.operand(kBarrier)))
-    load_box(copy, box, target, barrier);
-}
-
-void bulk(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  for (int lane = 0; lane < kLanes; ++lane) {
-    if ((lanes >> lane & 1) == 0) continue;
-    BulkCopy copy{warp, in, lane};
-    BulkStore store;
-    const bool stores = static_cast<Direction>(in.mode) == Direction::kToGlobal;
-    if (stores) copy.store = &store;
-    const Counters& counters = warp.block->counters;
-    const std::uint64_t before = counters.bytes_read + counters.bytes_written;
-    if (in.bytes != 0)
-      copy_tensor(copy);
-    else
-      copy_plain(copy);
-    warp.block->copied += counters.bytes_read + counters.bytes_written - before;
-    if (stores) begin_bulk_store(warp, lane, std::move(store));
-  }
-}
 
 void commit_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -360,8 +23,6 @@ void wait_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 }
 
 void nothing(Warp&, const Instruction&, std::uint32_t) {}
-
-// ---- decoding
 
 // The base of an address operand with its offset added, as one slot.
 std::pair<Slot, int> address_slot(Decoder& decoder, const PtxOperand& operand, Space space) {
@@ -404,7 +65,7 @@ void take_reduction(Decoder& decoder, bool is_tensor) {
   decoder.out.from = decoder.suffixes.take_type();
 }
 
-Direction take_direction(Decoder& decoder) {
+BulkDirection take_direction(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   const std::vector<std::string_view> words = suffixes.left();
   const auto position = [&](std::string_view word) {
@@ -413,8 +74,8 @@ Direction take_direction(Decoder& decoder) {
   const auto cluster = position("shared::cluster"), cta = position("shared::cta"), global = position("global");
   const auto end = static_cast<std::ptrdiff_t>(words.size());
   for (std::string_view word : {"shared::cluster", "shared::cta", "global"}) suffixes.take(word);
-  if (global == end) return Direction::kSharedToShared;
-  return global < std::min(cluster, cta) ? Direction::kToGlobal : Direction::kToShared;
+  if (global == end) return BulkDirection::kSharedToShared;
+  return global < std::min(cluster, cta) ? BulkDirection::kToGlobal : BulkDirection::kToShared;
 }
 
 void decode_transfer(Decoder& decoder, bool reduces) {
@@ -428,27 +89,27 @@ void decode_transfer(Decoder& decoder, bool reduces) {
     }
     if (rank == 0) decoder.unknown();
   }
-  const Direction direction = take_direction(decoder);
+  const BulkDirection direction = take_direction(decoder);
   suffixes.take("tile");
   suffixes.take("bulk_group");
   suffixes.take("mbarrier::complete_tx::bytes");
   const bool multicast = suffixes.take("multicast::cluster"), hinted = suffixes.take("L2::cache_hint");
   if (reduces) take_reduction(decoder, rank != 0);
-  if (reduces && direction != Direction::kToGlobal) decoder.fail("reductions into shared memory are not supported");
-  const bool signals = direction != Direction::kToGlobal;
+  if (reduces && direction != BulkDirection::kToGlobal) decoder.fail("reductions into shared memory are not supported");
+  const bool signals = direction != BulkDirection::kToGlobal;
   const std::size_t wanted = (rank != 0 ? 2u : 3u) + (signals ? 1 : 0) + (multicast ? 1 : 0) + (hinted ? 1 : 0);
   decoder.expect_operands(wanted, wanted);
   Slots slots(kCoordinates, {kNoSlot, 0});
   const PtxOperand &target = decoder.operand(0), &source = decoder.operand(1);
-  const bool to_global = direction == Direction::kToGlobal;
+  const bool to_global = direction == BulkDirection::kToGlobal;
   slots[kTarget] = address_slot(decoder, target,
                                 rank != 0 && to_global ? Space::kGeneric
                                 : to_global            ? Space::kGlobal
                                                        : Space::kShared);
   slots[kSource] = address_slot(decoder, source,
-                                rank != 0 && !to_global             ? Space::kGeneric
-                                : direction == Direction::kToShared ? Space::kGlobal
-                                                                    : Space::kShared);
+                                rank != 0 && !to_global                 ? Space::kGeneric
+                                : direction == BulkDirection::kToShared ? Space::kGlobal
+                                                                        : Space::kShared);
   std::size_t next = 2;
   if (rank == 0) slots[kSize] = {decoder.source(decoder.operand(next++), Type::kB32), 4};
   if (signals) slots[kBarrier] = address_slot(decoder, decoder.operand(next++), Space::kShared);
@@ -466,7 +127,7 @@ void decode_transfer(Decoder& decoder, bool reduces) {
   out.mode = static_cast<std::uint16_t>(direction);
   out.bytes = rank;
   out.kind = InstructionClass::kLoadStore;
-  out.handler = bulk;
+  out.handler = execute_bulk_copy;
   if (to_global) decoder.note_bulk_stores();
 }
 

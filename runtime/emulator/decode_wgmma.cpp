@@ -10,6 +10,7 @@
 #include "runtime/emulator/access.h"
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/matrix_fragment.h"
+#include "runtime/emulator/swizzle.h"
 
 namespace fusec::emulator {
 namespace {
@@ -46,16 +47,7 @@ std::uint64_t chunk_address(const Layout& layout, bool transposed, std::uint32_t
     const std::uint64_t along_k = layout.swizzle == 0 ? layout.leading : layout.stride;
     address += chunk * 16 + row / per_width * along_rows + column % 8 * width + column / 8 * along_k;
   }
-  switch (layout.swizzle) {
-    case 32:
-      return address ^ ((address >> 7 & 1) << 4);
-    case 64:
-      return address ^ ((address >> 7 & 3) << 4);
-    case 128:
-      return address ^ ((address >> 7 & 7) << 4);
-    default:
-      return address;
-  }
+  return swizzled(address, layout.swizzle);
 }
 
 // rows x k elements of a matrix in shared memory, from row `first` on.

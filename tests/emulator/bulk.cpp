@@ -3,52 +3,18 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <numeric>
-
-#include "emulator/harness.h"
+#include "emulator/bulk_parts.h"
+#include "emulator/expect.h"
 #include "runtime/emulator/tensor_map.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
+using namespace fusec::emulator::testing::bulk_parts;
 
 namespace {
 
-void clean(const RunResult& result) {
-  INFO(describe(result.report));
-  CHECK(result.report.findings.empty());
-}
-
-void finds(FindingKind kind, const RunResult& result, const std::string& text = {}) {
-  INFO(describe(result.report));
-  CHECK(result.has(kind));
-  CHECK(describe(result.report).find(text) != std::string::npos);
-}
-
-std::vector<std::uint32_t> counting(std::size_t count) {
-  std::vector<std::uint32_t> values(count);
-  std::iota(values.begin(), values.end(), 0u);
-  return values;
-}
-
-// One warp: %r1 the shared words of s, %r2 the mbarrier, %p1 in lane 0 only; initialized and fenced.
-const std::string kStart = R"(
-  .shared .align 128 .b8 s[512];
-  .shared .align 8 .b64 bar;
-  mov.u32 %r1, s;
-  mov.u32 %r2, bar;
-  shl.b32 %r3, %t, 2;
-  add.u32 %r3, %r3, %r1;
-  mul.wide.u32 %rd2, %t, 4;
-  add.u64 %rd2, %rd2, %rout;
-  setp.eq.u32 %p1, %t, 0;
-  @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
-  fence.proxy.async.shared::cta;
-  bar.sync 0;
-)";
-const std::string kLoad =
-    "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;\n"
-    "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rin], 128, [%r2];\n";
-const std::string kWait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;\n@!%p2 bra W;\n";
+// Fenced, so that bulk copies see the mbarrier.
+const std::string kStart = kHead + "fence.proxy.async.shared::cta;\nbar.sync 0;\n";
 const std::string kUse = "ld.shared.u32 %r4, [%r3];\nst.global.u32 [%rd2], %r4;\n";
 
 // A kernel with a third parameter of 128 bytes: a map of an 8 x 8 tensor in `out`, boxes of 8 x 4 without swizzle.

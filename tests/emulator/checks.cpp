@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "emulator/harness.h"
+#include "emulator/expect.h"
 #include "ir/error.h"
 
 using namespace fusec::emulator;
@@ -15,24 +15,6 @@ namespace {
 // Thread t's element of `in` at %rd1, of `out` at %rd2.
 const std::string kAddresses = "mul.wide.u32 %rd3, %t, 4;\nadd.u64 %rd1, %rin, %rd3;\nadd.u64 %rd2, %rout, %rd3;\n";
 const std::vector<std::uint32_t> kInput(64, 5);
-
-void finds(FindingKind kind, const RunResult& result, const std::string& text = {}) {
-  INFO(describe(result.report));
-  REQUIRE(result.has(kind));
-  bool said = false;
-  for (const Finding& finding : result.report.findings) {
-    if (finding.kind != kind) continue;
-    said = said || describe(finding).find(text) != std::string::npos;
-    CHECK((kind == FindingKind::kLaunch || finding.ptx_line > 0));
-    CHECK(finding.kernel == "k");
-  }
-  CHECK(said);
-}
-
-void clean(const RunResult& result) {
-  INFO(describe(result.report));
-  CHECK(result.report.findings.empty());
-}
 
 RunResult shared_exchange(const std::string& between, std::uint32_t threads = 64, const std::string& partner = "63") {
   return run_body(kAddresses + R"(

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "emulator/harness.h"
+#include "emulator/expect.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
@@ -48,17 +48,6 @@ RunResult run_pair(const std::string& body, std::size_t words = 64) {
                        .arguments = {pointer_argument(memory, in_id), pointer_argument(memory, out_id)}},
                       memory, {.max_instructions = 50000});
   return result;
-}
-
-void clean(const RunResult& result) {
-  INFO(describe(result.report));
-  CHECK(result.report.findings.empty());
-}
-
-void finds(FindingKind kind, const RunResult& result, const std::string& text = {}) {
-  INFO(describe(result.report));
-  CHECK(result.has(kind));
-  CHECK(describe(result.report).find(text) != std::string::npos);
 }
 
 }  // namespace

@@ -5,23 +5,12 @@
 
 #include <chrono>
 
-#include "emulator/harness.h"
+#include "emulator/expect.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
 
 namespace {
-
-void finds(FindingKind kind, const RunResult& result, const std::string& text) {
-  INFO(describe(result.report));
-  REQUIRE(result.has(kind));
-  CHECK(describe(result.report).find(text) != std::string::npos);
-}
-
-void clean(const RunResult& result) {
-  INFO(describe(result.report));
-  CHECK(result.report.findings.empty());
-}
 
 // Mostly with the budget that everybody has, which must not be spent on each of many blocks.
 RunResult timed(const std::string& body, std::uint32_t threads, std::uint32_t blocks, const Options& options = {}) {

@@ -3,18 +3,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "emulator/harness.h"
+#include "emulator/expect.h"
 #include "ir/error.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
 
 namespace {
-
-void clean(const RunResult& result) {
-  INFO(describe(result.report));
-  CHECK(result.report.findings.empty());
-}
 
 // %r2 of every lane after `body`, which also finds each lane's address in %rd1.
 std::vector<std::uint32_t> lanes(const std::string& body) {

@@ -3,31 +3,14 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <numeric>
-
-#include "emulator/harness.h"
+#include "emulator/bulk_parts.h"
+#include "emulator/expect.h"
 
 using namespace fusec::emulator;
 using namespace fusec::emulator::testing;
+using namespace fusec::emulator::testing::bulk_parts;
 
 namespace {
-
-void clean(const RunResult& result) {
-  INFO(describe(result.report));
-  CHECK(result.report.findings.empty());
-}
-
-void finds(FindingKind kind, const RunResult& result, const std::string& text = {}) {
-  INFO(describe(result.report));
-  CHECK(result.has(kind));
-  CHECK(describe(result.report).find(text) != std::string::npos);
-}
-
-std::vector<std::uint32_t> counting(std::size_t count) {
-  std::vector<std::uint32_t> values(count);
-  std::iota(values.begin(), values.end(), 0u);
-  return values;
-}
 
 // ---- shared memory
 
@@ -81,20 +64,7 @@ RunResult two_blocks(const std::string& first, const std::string& second, std::u
 
 // ---- bulk copies, 128 bytes
 
-const std::string kStart = R"(
-  .shared .align 128 .b8 s[512];
-  .shared .align 8 .b64 bar;
-  mov.u32 %r1, s;
-  mov.u32 %r2, bar;
-  shl.b32 %r3, %t, 2;
-  add.u32 %r3, %r3, %r1;
-  mul.wide.u32 %rd2, %t, 4;
-  add.u64 %rd2, %rd2, %rout;
-  setp.eq.u32 %p1, %t, 0;
-  @%p1 mbarrier.init.shared::cta.b64 [%r2], 1;
-  add.u32 %r4, %t, 7;
-  st.shared.u32 [%r3], %r4;
-)";
+const std::string kStart = kHead + "add.u32 %r4, %t, 7;\nst.shared.u32 [%r3], %r4;\n";
 const std::string kFence = "fence.proxy.async.shared::cta;\n", kBarrier = "bar.sync 0;\n";
 const std::string kStore =
     "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rout], [%r1], 128;\ncp.async.bulk.commit_group;\n";
@@ -102,10 +72,6 @@ const std::string kReduce =
     "st.global.u32 [%rd2], 1;\nbar.sync 0;\n@%p1 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rout], "
     "[%r1], 128;\ncp.async.bulk.commit_group;\n";
 const std::string kReadTarget = "ld.global.u32 %r5, [%rd2];\n", kWriteSource = "st.shared.u32 [%r3], 5;\n";
-const std::string kLoad =
-    "@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 128;\n"
-    "@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rin], 128, [%r2];\n";
-const std::string kWait = "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;\n@!%p2 bra W;\n";
 
 RunResult bulk(const std::string& body, std::uint32_t threads = 32) {
   return run_body(kStart + body, counting(32), 32, threads);
