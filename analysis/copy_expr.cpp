@@ -107,6 +107,10 @@ ExprId ExprCopier::copy_node(ExprId id) {
       if (x && y) return n.op == ExprOp::kLt ? to_.less(*x, *y) : to_.nonnegative(*x - *y);
       return to_.binary(n.op, arg(0), arg(1));
     }
+    case ExprOp::kDiv:
+      if (by_reciprocal && by_reciprocal(id))
+        return to_.binary(ExprOp::kMul, arg(0), to_.unary(ExprOp::kReciprocal, arg(1)));
+      return to_.binary(n.op, arg(0), arg(1));
     default:
       return arity(n.op) == 1 ? to_.unary(n.op, arg(0)) : to_.binary(n.op, arg(0), arg(1));
   }

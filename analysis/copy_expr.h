@@ -31,6 +31,8 @@ class ExprCopier {
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> reduction_axes;
   // Where a load's value comes from: an expression of `from` that replaces it. kNoExpr keeps the load.
   std::function<ExprId(ExprId load)> replacement = nullptr;
+  // Divisions of floats that become products with the divisor's reciprocal.
+  std::function<bool(ExprId division)> by_reciprocal = nullptr;
   // What is done to the copy of a load's replacement (rounding it).
   std::function<ExprId(ExprId load, ExprId copied)> finish = nullptr;
 

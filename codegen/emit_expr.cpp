@@ -82,7 +82,8 @@ void ExprEmitter::bind(std::uint32_t axis, std::string variable) {
 }
 
 void ExprEmitter::define(ExprId id, std::string text) {
-  const bool tight = text.find_first_of(" -") == std::string::npos;
+  const bool element = text.ends_with(']') && text.find_first_of(" -(") > text.find('[');  // "row[4 * turn + e]"
+  const bool tight = element || text.find_first_of(" -") == std::string::npos;
   texts_[id] = {std::move(text), tight};
   defined_.push_back(id);
 }
@@ -95,6 +96,10 @@ void ExprEmitter::rewind(Mark mark) {
 IndexExpr ExprEmitter::position(ExprId load) const {
   const ExprNode& n = pool_[load];
   return simplify(flat_index(writer_.tensor_type(n.source).shape, n.indices), pool_.bounds());
+}
+
+std::string ExprEmitter::plain_name(ExprId id) const {
+  return pool_[id].op == ExprOp::kLoad ? writer_.wish(pool_[id].source) : wish(id);
 }
 
 std::string ExprEmitter::wish(ExprId id) const {

@@ -47,6 +47,8 @@ class ExprEmitter {
   // Axes that the value of a node depends on (those of reductions inside it excluded).
   bool depends_on(ExprId id, std::uint32_t axis) const;
   std::vector<std::uint32_t> axes_of(ExprId id) const;
+  // What a variable for it is best called, before that is made unique.
+  std::string plain_name(ExprId id) const;
   // What a load reads: position in its tensor, in elements.
   IndexExpr position(ExprId load) const;
 

@@ -60,6 +60,15 @@ std::string IndexText::operator()(const IndexExpr& e) const {
   if (e.is_constant()) return literal(e.constant_term());
   std::string text;
   for (const IndexTerm& term : e.terms()) {
+    // The variable before the constant reads better: "i * 4096".
+    std::string product;
+    bool nothing = false;  // a factor stands for 0
+    for (const IndexAtomPtr& factor : term.factors) {
+      const std::string one = atom(*factor);
+      nothing = nothing || one == "0";
+      product += (product.empty() ? "" : " * ") + one;
+    }
+    if (nothing) continue;
     std::int64_t coefficient = term.coefficient;
     if (coefficient < 0 && coefficient != std::numeric_limits<std::int64_t>::min()) {
       text += text.empty() ? "-" : " - ";
@@ -67,12 +76,10 @@ std::string IndexText::operator()(const IndexExpr& e) const {
     } else if (!text.empty()) {
       text += " + ";
     }
-    // The variable before the constant reads better: "i * 4096".
-    std::string product;
-    for (const IndexAtomPtr& factor : term.factors) product += (product.empty() ? "" : " * ") + atom(*factor);
     if (coefficient != 1) product += " * " + literal(coefficient);
     text += product;
   }
+  if (text.empty()) return literal(e.constant_term());
   if (e.constant_term() > 0) text += " + " + literal(e.constant_term());
   if (e.constant_term() < 0) text += " - " + literal(-e.constant_term());
   return text;

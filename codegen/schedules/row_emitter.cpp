@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "codegen/emit_expr.h"
@@ -89,11 +90,19 @@ class RowEmitter {
       bodies[{mine, pool[r].axes}].push_back(pool[r].args[0]);
     }
     std::vector<RowLoop> result;
-    for (const auto& [key, roots] : bodies)
-      result.push_back({key.second, key.second == split_.reduction ? split_.reduction_width : 1, roots});
+    for (const auto& [key, roots] : bodies) result.push_back(loop_over(key.second, roots));
     if (const Outputs columns = outputs_of(false); !columns.empty())
-      result.push_back({form_.columns, split_.column_width, roots_of_outputs(columns)});
+      result.push_back(loop_over(form_.columns, roots_of_outputs(columns)));
     return result;
+  }
+
+  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
+    int width = axes == split_.reduction ? split_.reduction_width : 1;
+    if (axes == form_.columns) width = split_.column_width;
+    RowLoop loop{.axes = axes, .width = width, .roots = std::move(roots)};
+    if (width > 1 && split_.start)
+      loop.vectors = simplify(floor_div(*split_.length, width), form_.kernel.pool.bounds());
+    return loop;
   }
 
   void open_rows(const IndexExpr& rows) {
@@ -129,14 +138,116 @@ class RowEmitter {
       }
     }
     bind_flat(emitter_, form_.rows, row);
+    if (split_.start) find_vectors();
+  }
+
+  // Where memory's vectors lie in this row, which begins anywhere: those that are the row's alone, and what is left at
+  // its ends, an element to each of the first threads.
+  void find_vectors() {
+    const std::string type = writer_.index_type();
+    const int width = split_.reduction_width;
+    const IndexExpr& length = *split_.length;
+    const Bounds& bounds = form_.kernel.pool.bounds();
+    const IndexExpr end = simplify(*split_.start + length, bounds);
+    const std::string stop = writer_.unique("stop");
+    last_ = writer_.unique("last");
+    edge_ = writer_.unique("edge");
+    if (proves_multiple_of(*split_.start, width, bounds)) {  // what is left stands behind them
+      first_ = emitter_.index_text().tight(simplify(floor_div(*split_.start, width), bounds));
+      writer_.line(fmt::format("const {} {} = {}, {} = {};  // whole vectors before it", type, stop,
+                               emitter_.index(end), last_, emitter_.index(simplify(floor_div(end, width), bounds))));
+      writer_.line(fmt::format("const {} {} = {} * {} + {};", type, edge_, last_, width, part_));
+    } else {
+      const std::string start = writer_.unique("start"), head = writer_.unique("head");
+      first_ = writer_.unique("first");
+      writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*split_.start), stop,
+                               emitter_.index(end)));
+      writer_.line(fmt::format("const {0} {1} = ({2} + {3}) / {4}, {5} = {6} / {4};  // whole vectors", type, first_,
+                               start, width - 1, width, last_, stop));
+      const bool one_at_least = range_of(length, bounds).min >= 2 * width;
+      const std::string before = fmt::format("{} * {}", first_, width);
+      const std::string behind = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
+      writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
+                               one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
+      writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_, part_,
+                               head, start, behind, width));
+    }
+    edge_condition_ = fmt::format("{} < {}", edge_, stop);
+    if (step_ == RowStep::kPartial) edge_condition_ = "blockIdx.x == 0 && " + edge_condition_;
+  }
+
+  // What one of the loops over a row does: `element` prints it for one element, with `lane` the number of that element
+  // in its vector, "" where it is none; `before` and `after` stand around the elements of a vector.
+  struct Visit {
+    std::function<void(const std::string& lane)> element;
+    std::function<void()> before = [] {};
+    std::function<void()> after = [] {};
+  };
+
+  void over_row(const RowLoop& loop, std::string_view wish, const Visit& visit) {
+    const ExprEmitter::Mark outside = emitter_.mark();
+    std::vector<std::uint32_t> axes = loop.axes;
+    if (loop.width > 1) axes.pop_back();
+    open_loop(axes, loop.axes, wish);
+    if (loop.width > 1) {
+      vector_turn(loop, visit);
+    } else {
+      keep_elements(loop.roots);
+      keep_values(loop.roots, turn_, false);
+      visit.element("");
+      emitter_.load_text = nullptr;
+    }
+    emitter_.rewind(outside);
+    close_loop();
+    if (loop.width > 1 && split_.start) edge_turn(loop, visit);
+    for (const ExprId id : outside_reductions(form_, loop.roots, [this](ExprId e) { return is_kept_value(e); }))
+      if (const auto it = kept_.slot_of.find(id); it != kept_.slot_of.end() && kept_.turns_of.contains(loop.axes))
+        kept_.slots[it->second].filled = true;
+  }
+
+  void vector_turn(const RowLoop& loop, const Visit& visit) {
+    const std::uint32_t lane_axis = loop.axes.back();
+    VectorLoads loads(emitter_, graph_, lane_axis, loop.width);
+    const std::string e = writer_.unique("e");
+    loads.declare(loads_of(loop.roots), e, [this](ExprId id, const auto& fill) { return kept_words(id, fill); });
+    visit.before();
+    emitter_.emit_independent(loop.roots);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, loop.width));
+    const ExprEmitter::Mark lanes = emitter_.mark();
+    emitter_.bind(lane_axis, e);
+    keep_values(loop.roots, fmt::format("{} * {} + {}", turn_, loop.width, e), false);
+    visit.element(e);
+    emitter_.rewind(lanes);
+    writer_.close();
+    visit.after();
+    emitter_.load_text = nullptr;
+  }
+
+  // Rows that begin anywhere: the elements before the first whole vector and behind the last one, one to a thread.
+  void edge_turn(const RowLoop& loop, const Visit& visit) {
+    const ExprEmitter::Mark outside = emitter_.mark();
+    if (kept_.turns_of.contains(loop.axes)) declare_edges(loop.roots);
+    writer_.open(fmt::format("if ({})", edge_condition_));
+    emitter_.bind(loop.axes[loop.axes.size() - 2], "0");
+    emitter_.bind(loop.axes.back(), edge_);
+    at_edge_ = kept_.turns_of.contains(loop.axes);
+    keep_elements(loop.roots);
+    keep_values(loop.roots, "", true);
+    visit.element("");
+    emitter_.load_text = nullptr;
+    at_edge_ = false;
+    writer_.close();
+    emitter_.rewind(outside);
   }
 
   // `for (k = lane; k < count; k += team)`: the axes are bound, the loop stays open. `all_axes` have the lanes of a
   // vector, too. Where the loop keeps something in registers, its turns are counted and unrolled.
   void open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
                  std::string_view wish) {
+    const bool floats = split_.start && axes.size() < all_axes.size();  // from vector to vector of memory
     const IndexExpr count = point_count(form_.kernel.pool, axes);
-    const std::string k = writer_.unique(wish), limit = emitter_.index_text().tight(count);
+    const std::string k = writer_.unique(wish), limit = floats ? last_ : emitter_.index_text().tight(count);
     const auto turns = kept_.turns_of.find(all_axes);
     condition_open_ = false;
     if (turns != kept_.turns_of.end()) {
@@ -144,12 +255,14 @@ class RowEmitter {
       turn_ = writer_.unique("turn");
       writer_.line("#pragma unroll");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn_, turns->second));
-      writer_.line(fmt::format("const {} {} = {} + {} * {};", writer_.index_type(), k, part_, turn_, layout_.parts));
-      condition_open_ = count.as_constant() != std::int64_t{turns->second} * layout_.parts;
+      writer_.line(fmt::format("const {} {} = {}{} + {} * {};", writer_.index_type(), k,
+                               floats && first_ != "0" ? first_ + " + " : "", part_, turn_, layout_.parts));
+      condition_open_ = floats || count.as_constant() != std::int64_t{turns->second} * layout_.parts;
       if (condition_open_) writer_.open(fmt::format("if ({} < {})", k, limit));
     } else {
       const bool partial = step_ == RowStep::kPartial;
-      const std::string first = partial ? fmt::format("blockIdx.x * {} + {}", layout_.parts, part_) : part_;
+      std::string first = partial ? fmt::format("blockIdx.x * {} + {}", layout_.parts, part_) : part_;
+      if (floats && first_ != "0") first = first_ + " + " + first;
       writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first, limit,
                                layout_.parts * (partial ? partial_blocks_ : 1)));
     }
@@ -158,54 +271,103 @@ class RowEmitter {
 
   void close_loop() {
     if (condition_open_) writer_.close();
+    condition_open_ = false;
     writer_.close();
     turn_.clear();
   }
 
+  bool is_kept_value(ExprId id) const {
+    const auto it = kept_.slot_of.find(id);
+    return it != kept_.slot_of.end() && kept_.slots[it->second].filled && !kept_.slots[it->second].words;
+  }
+
+  // Loads that the roots need and that are not part of a value that is kept.
+  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const {
+    std::vector<ExprId> needed =
+        outside_reductions(form_, roots, [this](ExprId id) { return !turn_.empty() && is_kept_value(id); });
+    std::erase_if(needed, [&](ExprId id) {
+      return form_.kernel.pool[id].op != ExprOp::kLoad || (!turn_.empty() && is_kept_value(id));
+    });
+    std::ranges::sort(needed);
+    return needed;
+  }
+
   // The arrays that this loop is the first to fill.
   void declare_kept(const std::vector<std::uint32_t>& axes) {
-    for (const auto& [load, number] : kept_.slot_of) {
+    for (const auto& [expr, number] : kept_.slot_of) {
       RowRegisters::Slot& slot = kept_.slots[number];
-      const bool here = std::ranges::any_of(axes, [&](std::uint32_t a) { return emitter_.depends_on(load, a); });
+      const bool here = std::ranges::any_of(axes, [&](std::uint32_t a) { return emitter_.depends_on(expr, a); });
       if (!slot.name.empty() || !here) continue;
-      const ExprNode& n = form_.kernel.pool[load];
-      slot.name = writer_.unique(writer_.wish(n.source) + "_row");
-      if (slot.width > 1) writer_.use("words");
-      writer_.line(fmt::format(
-          "{} {}[{}];",
-          slot.width > 1 ? fmt::format("Words<{}>", slot.width * bits(n.dtype) / 32) : storage_type(n.dtype), slot.name,
-          slot.turns));
+      const ExprNode& n = form_.kernel.pool[expr];
+      slot.name = writer_.unique(emitter_.plain_name(expr) + "_row");
+      std::string type = c_type(n.type);
+      if (slot.words) type = storage_type(n.dtype);
+      int count = slot.turns * slot.width;
+      if (slot.words && slot.width > 1) {
+        writer_.use("words");
+        type = fmt::format("Words<{}>", slot.width * bits(n.dtype) / 32);
+        count = slot.turns;
+      }
+      writer_.line(fmt::format("{} {}[{}];", type, slot.name, count));
     }
   }
 
-  // The register in which this turn of the loop has the load, if it is kept; `fill` is asked to load it the first time.
+  void declare_edges(const std::vector<ExprId>& roots) {
+    for (const ExprId id : outside_reductions(form_, roots, [this](ExprId e) { return is_kept_value(e); })) {
+      const auto it = kept_.slot_of.find(id);
+      if (it == kept_.slot_of.end()) continue;
+      RowRegisters::Slot& slot = kept_.slots[it->second];
+      if (!slot.edge.empty()) continue;
+      const ExprNode& n = form_.kernel.pool[id];
+      slot.edge = writer_.unique(emitter_.plain_name(id) + "_edge");
+      writer_.line(fmt::format("{} {};", slot.words ? storage_type(n.dtype) : c_type(n.type), slot.edge));
+    }
+  }
+
+  // The register in which this turn of the loop has the load, if it is kept as it lies in memory; `fill` is asked to
+  // load it the first time.
   template <class Fill>
-  std::string kept(ExprId load, Fill fill) {
+  std::string kept_words(ExprId load, Fill fill) {
     const auto it = kept_.slot_of.find(load);
-    if (it == kept_.slot_of.end() || turn_.empty()) return "";
-    RowRegisters::Slot& slot = kept_.slots[it->second];
-    const std::string place = fmt::format("{}[{}]", slot.name, turn_);
+    if (it == kept_.slot_of.end() || (turn_.empty() && !at_edge_)) return "";
+    const RowRegisters::Slot& slot = kept_.slots[it->second];
+    if (!slot.words) return "";
+    const std::string place = at_edge_ ? slot.edge : fmt::format("{}[{}]", slot.name, turn_);
     if (!slot.filled) fill(place);
-    slot.filled = true;
     return place;
   }
 
   // In a loop over single elements: loads what is kept, and has it read from there.
   void keep_elements(const std::vector<ExprId>& roots) {
-    if (turn_.empty()) return;
     std::map<ExprId, std::string> texts;
     for (const ExprId id : outside_reductions(form_, roots)) {
       const ExprNode& n = form_.kernel.pool[id];
       if (n.op != ExprOp::kLoad) continue;
-      const std::string place = kept(id, [&](const std::string& to) {
+      const std::string place = kept_words(id, [&](const std::string& to) {
         writer_.line(fmt::format("{} = {}[{}];", to, writer_.input(n.source), emitter_.index(emitter_.position(id))));
       });
       if (!place.empty()) texts[id] = widen(n.dtype, place);
     }
+    if (texts.empty()) return;
     emitter_.load_text = [texts](ExprId id) {
       const auto it = texts.find(id);
       return it == texts.end() ? std::string() : it->second;
     };
+  }
+
+  // The values of this element that are kept: computed where this is the first loop that needs them.
+  void keep_values(const std::vector<ExprId>& roots, const std::string& index, bool edge) {
+    if (edge ? !at_edge_ : turn_.empty()) return;
+    std::vector<ExprId> needed = outside_reductions(form_, roots, [this](ExprId id) { return is_kept_value(id); });
+    std::ranges::sort(needed);  // operands first
+    for (const ExprId id : needed) {
+      const auto it = kept_.slot_of.find(id);
+      if (it == kept_.slot_of.end() || kept_.slots[it->second].words) continue;
+      const RowRegisters::Slot& slot = kept_.slots[it->second];
+      const std::string place = edge ? slot.edge : fmt::format("{}[{}]", slot.name, index);
+      if (!slot.filled) writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
+      emitter_.define(id, place);
+    }
   }
 
   std::string team_reduce(const ExprEmitter::Accumulator& a) {
@@ -241,33 +403,8 @@ class RowEmitter {
       for (const ExprEmitter::Accumulator& a : accumulators) combine_partials(a);
       return true;
     }
-    const ExprEmitter::Mark outside = emitter_.mark();
-    std::vector<std::uint32_t> axes = pool[reductions[0]].axes;
-    const bool vector = axes == split_.reduction && split_.reduction_width > 1;
-    std::uint32_t lane_axis = 0;
-    if (vector) {
-      lane_axis = axes.back();
-      axes.pop_back();
-    }
-    open_loop(axes, pool[reductions[0]].axes, "k");
-    if (vector) {
-      VectorLoads loads(emitter_, graph_, lane_axis, split_.reduction_width);
-      const std::string e = writer_.unique("e");
-      loads.declare(bodies, e, [this](ExprId id, const auto& fill) { return kept(id, fill); });
-      emitter_.emit_independent(bodies);
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, split_.reduction_width));
-      emitter_.bind(lane_axis, e);
-      emitter_.accumulate(accumulators);
-      emitter_.load_text = nullptr;
-      writer_.close();
-    } else {
-      keep_elements(bodies);
-      emitter_.accumulate(accumulators);
-      emitter_.load_text = nullptr;
-    }
-    emitter_.rewind(outside);
-    close_loop();
+    over_row(loop_over(pool[reductions[0]].axes, bodies), "k",
+             {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
     for (const ExprEmitter::Accumulator& a : accumulators) {
       if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
       if (step_ == RowStep::kPartial)
@@ -331,40 +468,27 @@ class RowEmitter {
   }
 
   void store_columns(const Outputs& outputs) {
-    std::vector<std::uint32_t> axes = form_.columns;
-    const int width = split_.column_width;
-    const std::uint32_t lane_axis = axes.back();
-    if (width > 1) axes.pop_back();
     const std::vector<ExprId> roots = roots_of_outputs(outputs);
     if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
-    const ExprEmitter::Mark outside = emitter_.mark();
-    open_loop(axes, form_.columns, "j");
-    if (width > 1) {
-      VectorLoads loads(emitter_, graph_, lane_axis, width);
-      const std::string e = writer_.unique("e");
-      loads.declare(roots, e, [this](ExprId id, const auto& fill) { return kept(id, fill); });
-      std::vector<VectorStore> stores;
+    std::vector<VectorStore> stores;
+    Visit visit;
+    visit.before = [&] {
       for (const KernelOutput* output : outputs)
-        stores.push_back(VectorStore::plan(emitter_, *output, lane_axis, width));
-      emitter_.emit_independent(roots);
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
-      const ExprEmitter::Mark lanes = emitter_.mark();
-      emitter_.bind(lane_axis, e);
+        stores.push_back(VectorStore::plan(emitter_, *output, form_.columns.back(), split_.column_width));
+    };
+    visit.element = [&](const std::string& lane) {
       const std::vector<std::string> values = emitter_.emit(roots);
-      for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter_, e, values[i]);
-      emitter_.rewind(lanes);
-      writer_.close();
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (lane.empty())
+          store_where_it_runs(*outputs[i], values[i]);
+        else
+          stores[i].put(emitter_, lane, values[i]);
+      }
+    };
+    visit.after = [&] {
       for (VectorStore& store : stores) store.finish(emitter_);
-      emitter_.load_text = nullptr;
-    } else {
-      keep_elements(roots);
-      const std::vector<std::string> values = emitter_.emit(roots);
-      for (std::size_t i = 0; i < outputs.size(); ++i) store_where_it_runs(*outputs[i], values[i]);
-      emitter_.load_text = nullptr;
-    }
-    emitter_.rewind(outside);
-    close_loop();
+    };
+    over_row(loop_over(form_.columns, roots), "j", visit);
     if (!active_.empty()) writer_.close();
   }
 
@@ -380,8 +504,11 @@ class RowEmitter {
   std::string active_;  // column teams: is the row a real one
   RowRegisters kept_;
   int block_reductions_ = 0;
-  std::string turn_;             // inside a loop whose turns are counted
-  bool condition_open_ = false;  // and whose last turn may be past the end
+  std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
+  std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one
+  bool at_edge_ = false;               // inside of what is done with that, where registers keep it
+  std::string turn_;                   // inside a loop whose turns are counted
+  bool condition_open_ = false;        // and whose last turn may be past the end
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "codegen/kernel_source.h"
 #include "codegen/schedules/row_form.h"
+#include "codegen/schedules/row_vectors.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -28,13 +29,6 @@ inline constexpr int kColumnRows = 32;  // of a block whose team is kColumn
 
 // A reduction to one value in two kernels: blocks leave partial results in scratch memory, one block combines them.
 enum class RowStep : std::uint8_t { kWhole, kPartial, kFinal };
-
-// The kernel with the last of these axes walked in groups of `width`.
-struct RowSplit {
-  std::vector<std::uint32_t> reduction;  // axes of the reductions that were split, afterwards; empty: none
-  int reduction_width = 1;
-  int column_width = 1;
-};
 
 struct RowKernel {
   const RowForm& form;

@@ -7,6 +7,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/pointwise.h"
+#include "codegen/schedules/row_division.h"
 
 namespace fusec {
 namespace {
@@ -178,7 +179,7 @@ std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutp
 std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   Kernel kernel = drop_unit_axes(original);
   if (row_reductions(kernel).empty()) return std::nullopt;
-  kernel = merge_all_reductions(share_reduction_axes(kernel), graph);
+  kernel = merge_all_reductions(divide_once_a_row(share_reduction_axes(kernel)), graph);
   for (std::size_t i = 0; i < kernel.outputs[0].axes.size(); ++i) {
     const std::uint32_t axis = kernel.outputs[0].axes[i];
     const std::vector<ExprId> reductions = row_reductions(kernel);

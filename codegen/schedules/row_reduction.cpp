@@ -1,14 +1,15 @@
 #include "codegen/schedules/row_reduction.h"
 
 #include <algorithm>
-#include <bit>
+#include <map>
+#include <optional>
 
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/row_emitter.h"
 #include "codegen/schedules/row_form.h"
-#include "codegen/schedules/vector_access.h"
+#include "codegen/schedules/row_vectors.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -83,86 +84,9 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
   }
   const bool many = rows >= 4 * target.multiprocessors;
   if (longest <= (many ? 1024 : 128) && !form.rows.empty()) return {RowTeam::kWarp, 256, 8, 32};
-  const int threads = power_of_two_at_least(longest / (many ? 16 : 4), 64, 1024);
+  // A thread's elements: many make the reduction over threads cheap, few make a single row fast.
+  const int threads = power_of_two_at_least(longest / (many ? 32 : 8), 64, 1024);
   return {RowTeam::kBlock, threads, 1, threads};
-}
-
-// Elements that a thread takes at once along an axis, 1 where accesses do not allow more.
-int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, const std::vector<ExprId>& roots,
-                 bool outputs) {
-  const ExprPool& pool = form.kernel.pool;
-  const IndexExpr& extent = pool.extent(axis);
-  int narrowest = 0;
-  const Variable variable{Variable::Kind::kAxis, axis};
-  auto see = [&](const IndexExpr& at, DType dtype) {
-    if (coefficient_of(at, variable) == 1) narrowest = narrowest == 0 ? bits(dtype) : std::min(narrowest, bits(dtype));
-  };
-  for (const ExprId id : reachable(pool, roots)) {
-    const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad)
-      see(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds()), n.dtype);
-  }
-  if (outputs)
-    for (const KernelOutput& o : form.kernel.outputs)
-      see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype);
-  if (narrowest == 0) return 1;
-  int width = std::clamp(128 / narrowest, 1, 8);
-  while (width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
-  return width;
-}
-
-RowForm split_vectors(const RowForm& form, const Graph& graph, const RowLayout& layout, RowSplit& split) {
-  if (layout.team == RowTeam::kColumn) return form;
-  const ExprPool& old = form.kernel.pool;
-  std::vector<ExprId> bodies;
-  const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
-  bool shared = reduced.size() == 1;
-  for (const ExprId r : form.reductions) {
-    if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
-  }
-  if (shared) split.reduction_width = vector_width(form, graph, reduced[0], bodies, false);
-  const bool ragged = std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
-    const std::size_t lacking = columns_without(form, output).size();
-    return lacking != 0 && lacking != form.columns.size();
-  });
-  if (!form.columns.empty() && !ragged)
-    split.column_width = vector_width(form, graph, form.columns.back(), roots_of(form.kernel), true);
-  // Loops over one extent take the same vectors, so that one may keep what another reads.
-  if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == 1 &&
-      old.extent(form.columns[0]) == old.extent(reduced[0]))
-    split.reduction_width = split.column_width = std::max(split.reduction_width, split.column_width);
-  RowForm result;
-  std::vector<std::uint32_t> new_reduced;
-  result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
-    AxisChange change;
-    const std::vector<std::uint32_t>& axes = form.kernel.outputs[0].axes;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const IndexExpr& extent = old.extent(axes[i]);
-      const int width = i + 1 == axes.size() && !form.columns.empty() ? split.column_width : 1;
-      const std::uint32_t outer = pool.new_axis(simplify(floor_div(extent, width), pool.bounds()));
-      change.new_axes.push_back(outer);
-      (i < form.rows.size() ? result.rows : result.columns).push_back(outer);
-      IndexExpr value = IndexExpr::axis(outer);
-      if (width > 1) {
-        const std::uint32_t lane = pool.new_axis(width);
-        change.new_axes.push_back(lane);
-        result.columns.push_back(lane);
-        value = value * width + IndexExpr::axis(lane);
-      }
-      change.values.push_back(value);
-    }
-    if (split.reduction_width > 1) {
-      const std::uint32_t outer =
-          pool.new_axis(simplify(floor_div(old.extent(reduced[0]), split.reduction_width), pool.bounds()));
-      const std::uint32_t lane = pool.new_axis(split.reduction_width);
-      copier.axis[reduced[0]] = IndexExpr::axis(outer) * split.reduction_width + IndexExpr::axis(lane);
-      copier.reduction_axes[reduced] = {outer, lane};
-      new_reduced = {outer, lane};
-    }
-    return change;
-  });
-  split.reduction = new_reduced;
-  return result;
 }
 
 // Reductions of everything to one value, none of which needs another's result, long enough for many blocks: how many.
@@ -204,7 +128,7 @@ std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph
   const RowLayout layout = choose_layout(*form, direction, target);
   if (layout.team == RowTeam::kColumn) *form = with_contiguous_row_last(std::move(*form), direction.contiguous_row);
   RowSplit split;
-  RowForm ready = split_vectors(*form, graph, layout, split);
+  RowForm ready = layout.team == RowTeam::kColumn ? *form : split_vectors(*form, graph, split);
   ready.reductions = row_reductions(ready.kernel);  // the copy has them under new ids
   const IndexExpr threads = point_count(ready.kernel.pool, ready.rows) * layout.parts;
   const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <compare>
+#include <functional>
+#include <optional>
 #include <set>
 
 #include "codegen/schedules/direct.h"
@@ -34,17 +36,144 @@ std::vector<IndexExpr> extents_of(const ExprPool& pool, const RowLoop& loop) {
 int turns_of(const ExprPool& pool, const RowLoop& loop, int parts) {
   std::vector<std::uint32_t> axes = loop.axes;
   if (loop.width > 1) axes.pop_back();
-  const auto most = range_of(point_count(pool, axes), pool.bounds()).max;
+  const auto most = range_of(loop.vectors ? *loop.vectors : point_count(pool, axes), pool.bounds()).max;
   if (most < 1 || most > std::int64_t{parts} * kMostElements) return 0;
   const auto turns = static_cast<int>((most + parts - 1) / parts);
   return turns * loop.width <= kMostElements ? turns : 0;
 }
 
-class Planner {
+// Values of the compute type that later loops need once more, by what they are: equal expressions of loops of one kind,
+// whatever their axes are called, are one.
+class ValuePlanner {
  public:
-  Planner(const RowForm& form, const Graph& graph) : form_(form), graph_(graph), pool_(form.kernel.pool) {}
+  ValuePlanner(const RowForm& form, const std::vector<RowLoop>& loops, int parts)
+      : form_(form), pool_(form.kernel.pool), depends_(dependences(pool_)), loops_(loops) {
+    for (const RowLoop& loop : loops) turns_.push_back(turns_of(pool_, loop, parts));
+  }
 
-  RowRegisters run(const std::vector<RowLoop>& loops, int parts, int threads) {
+  // Nothing where they take more than so many registers.
+  std::optional<RowRegisters> run(int most_words) {
+    std::vector<std::map<ExprId, std::uint32_t>> computed(loops_.size());  // classes
+    std::map<std::uint32_t, Span> spans;                                   // of classes that are computed
+    std::set<std::uint32_t> kept;
+    for (std::size_t l = 0; l < loops_.size(); ++l) {
+      if (turns_[l] == 0) continue;
+      const std::map<ExprId, std::uint32_t> classes = classes_in(l);
+      const auto known = [&](ExprId id) {
+        const auto at = spans.find(classes.at(id));
+        return at != spans.end() && at->second.first < l && may_be_kept(id, l);
+      };
+      for (const ExprId id : outside_reductions(form_, loops_[l].roots, known)) {
+        const std::uint32_t c = classes.at(id);
+        computed[l][id] = c;
+        if (known(id)) {
+          kept.insert(c);
+          spans[c].last = l;
+        } else {
+          spans.try_emplace(c, Span{l, l});
+        }
+      }
+    }
+    if (words_between(computed, spans, kept) > most_words) return std::nullopt;
+    return registers_for(computed, kept);
+  }
+
+ private:
+  struct Span {
+    std::size_t first, last;  // loops
+  };
+
+  int kind_of(std::size_t l) const {
+    for (std::size_t other = 0; other < l; ++other)
+      if (loops_[other].width == loops_[l].width && extents_of(pool_, loops_[other]) == extents_of(pool_, loops_[l]))
+        return static_cast<int>(other);
+    return static_cast<int>(l);
+  }
+
+  bool runs_along(ExprId id, std::size_t l) const {
+    return std::ranges::any_of(loops_[l].axes,
+                               [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
+  }
+
+  bool may_be_kept(ExprId id, std::size_t l) const {
+    const ExprNode& n = pool_[id];
+    return n.op != ExprOp::kConstant && n.op != ExprOp::kIndex && n.type != ScalarType::kBool && runs_along(id, l);
+  }
+
+  // Numbers of what the loop's roots need, operands first; what no axis of the loop changes is itself.
+  std::map<ExprId, std::uint32_t> classes_in(std::size_t l) {
+    std::map<ExprId, std::uint32_t> classes;
+    std::vector<ExprId> needed = outside_reductions(form_, loops_[l].roots);
+    std::ranges::sort(needed);  // operands have smaller numbers
+    const RowLoop& kind = loops_[static_cast<std::size_t>(kind_of(l))];
+    for (const ExprId id : needed) {
+      const ExprNode& n = pool_[id];
+      std::string text = "=" + std::to_string(id);
+      if (runs_along(id, l) && n.op != ExprOp::kReduce) {
+        text = std::to_string(static_cast<int>(n.op)) + "." + std::to_string(static_cast<int>(n.type)) + "." +
+               std::to_string(static_cast<int>(n.dtype)) + "." + std::to_string(n.source) + "(";
+        for (const ExprId a : n.args) text += a == kNoExpr ? "-," : std::to_string(classes.at(a)) + ",";
+        for (const IndexExpr& e : n.indices)
+          text += to_string(e,
+                            [&](Variable v) {
+                              if (v.kind == Variable::Kind::kSymbol) return "s" + std::to_string(v.id);
+                              if (v.kind == Variable::Kind::kValue) return "v" + std::to_string(classes.at(v.id));
+                              const auto at = std::ranges::find(loops_[l].axes, v.id);
+                              const auto place = static_cast<std::size_t>(at - loops_[l].axes.begin());
+                              return "a" + std::to_string(at == loops_[l].axes.end() ? v.id : kind.axes[place]);
+                            }) +
+                  ",";
+      }
+      classes[id] = numbers_.try_emplace(text, static_cast<std::uint32_t>(numbers_.size())).first->second;
+    }
+    return classes;
+  }
+
+  static int words_of(ScalarType type) {
+    return type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64 ? 2 : 1;
+  }
+
+  // The most that is kept from one loop to the next.
+  int words_between(const std::vector<std::map<ExprId, std::uint32_t>>& computed,
+                    const std::map<std::uint32_t, Span>& spans, const std::set<std::uint32_t>& kept) const {
+    std::vector<int> words(loops_.size(), 0);
+    for (const std::uint32_t c : kept) {
+      const Span& span = spans.at(c);
+      const auto at = std::ranges::find_if(computed[span.first], [&](const auto& e) { return e.second == c; });
+      for (std::size_t l = span.first; l < span.last; ++l)
+        words[l] += turns_[span.first] * loops_[span.first].width * words_of(pool_[at->first].type);
+    }
+    return words.empty() ? 0 : *std::ranges::max_element(words);
+  }
+
+  RowRegisters registers_for(const std::vector<std::map<ExprId, std::uint32_t>>& computed,
+                             const std::set<std::uint32_t>& kept) const {
+    RowRegisters plan;
+    std::map<std::uint32_t, std::size_t> slot_of_class;
+    for (std::size_t l = 0; l < loops_.size(); ++l)
+      for (const auto& [id, c] : computed[l]) {
+        if (!kept.contains(c)) continue;
+        const auto [at, fresh] = slot_of_class.try_emplace(c, plan.slots.size());
+        if (fresh) plan.slots.push_back({.expr = id, .width = loops_[l].width, .turns = turns_[l], .words = false});
+        plan.slot_of[id] = at->second;
+        plan.turns_of[loops_[l].axes] = turns_[l];
+      }
+    return plan;
+  }
+
+  const RowForm& form_;
+  const ExprPool& pool_;
+  std::vector<std::vector<std::uint32_t>> depends_;
+  const std::vector<RowLoop>& loops_;
+  std::vector<int> turns_;
+  std::map<std::string, std::uint32_t> numbers_;
+};
+
+class LoadPlanner {
+ public:
+  LoadPlanner(const RowForm& form, const Graph& graph) : form_(form), graph_(graph), pool_(form.kernel.pool) {}
+
+  RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words) {
     // By place: the loads that read there, and how many loops they are in.
     std::map<Place, std::pair<std::set<ExprId>, int>> places;
     std::vector<Place> in_order;
@@ -72,10 +201,10 @@ class Planner {
       if (uses < 2) continue;
       const auto [turns, width] = turns_.at(place);
       const int more = turns * std::max(1, width * bits(place.dtype) / 32);
-      if (words + more > std::min(kMostWords, kRegistersOfBlock / threads)) continue;
+      if (words + more > most_words) continue;
       words += more;
       for (const ExprId id : loads) plan.slot_of[id] = plan.slots.size();
-      plan.slots.push_back({.load = *loads.begin(), .width = width, .turns = turns, .name = "", .filled = false});
+      plan.slots.push_back({.expr = *loads.begin(), .width = width, .turns = turns, .words = true});
     }
     for (const RowLoop& loop : loops)
       for (const ExprId id : outside_reductions(form_, loop.roots))
@@ -119,7 +248,8 @@ class Planner {
 
 }  // namespace
 
-std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots) {
+std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
+                                       const std::function<bool(ExprId)>& known) {
   const ExprPool& pool = form.kernel.pool;
   std::vector<std::uint8_t> seen(pool.size(), 0);
   std::vector<ExprId> found, stack(roots.rbegin(), roots.rend());
@@ -130,14 +260,20 @@ std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<Ex
     seen[id] = 1;
     found.push_back(id);
     if (pool[id].op == ExprOp::kReduce && std::ranges::find(form.reductions, id) != form.reductions.end()) continue;
+    if (known && known(id)) continue;
     for (const ExprId argument : pool[id].args) stack.push_back(argument);
+    for (const IndexExpr& e : pool[id].indices)
+      for (const Variable v : variables_of(e))
+        if (v.kind == Variable::Kind::kValue) stack.push_back(v.id);
   }
   return found;
 }
 
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
-  return Planner(form, graph).run(loops, parts, threads);
+  const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
+  if (auto values = ValuePlanner(form, loops, parts).run(most_words)) return *std::move(values);
+  return LoadPlanner(form, graph).run(loops, parts, most_words);
 }
 
 }  // namespace fusec

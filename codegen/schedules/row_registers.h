@@ -1,13 +1,17 @@
-// What a thread keeps of its row in registers, so that memory is read once: loads that several of the loops over a row
-// make at the same places.
+// What a thread keeps of its row in registers, so that memory is read once and nothing is computed twice: what several
+// of the loops over a row need at the same places.
 //
 //   max over k of x[r, k];  sum over k of exp(x[r, k] - max);  y[r, j] = exp(x[r, j] - max) / sum
-//     ->  x_row[i] is filled in the first loop, at k = lane + i * team, and read in the two others
+//     ->  x_row[i] is filled in the first loop, at k = lane + i * team, and read in the second, which fills t_row[i]
+//         with the exponentials for the third
 //
-// Loops whose trip count is not known, or too long for registers, read again.
+// Where values take too many registers (16-bit elements are twice as many then), loads alone are kept, as they lie in
+// memory. Loops whose trip count is not known, or too long for registers, read again.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,18 +25,22 @@ struct RowLoop {
   std::vector<std::uint32_t> axes;
   int width = 1;
   std::vector<ExprId> roots;
+  std::optional<IndexExpr> vectors = std::nullopt;  // of a row, at most, where the axes number those of all rows
 };
 
 struct RowRegisters {
   struct Slot {
-    ExprId load;  // one of those that it stands for
+    ExprId expr;  // one of those that it stands for
     int width;    // elements a turn
     int turns;
-    std::string name;     // of the array, once it is declared
-    bool filled = false;  // some loop has loaded it
+    bool words;             // a load's elements as they lie in memory, else values of the compute type
+    std::string name = "";  // of the array, once it is declared
+    std::string edge = "";  // of the element before or behind the vectors, once it is declared
+    bool filled = false;    // some loop has computed it
+    bool edge_filled = false;
   };
   std::vector<Slot> slots;
-  std::map<ExprId, std::size_t> slot_of;               // of each load that is kept
+  std::map<ExprId, std::size_t> slot_of;               // of each expression that is kept
   std::map<std::vector<std::uint32_t>, int> turns_of;  // of the loops over these axes; others are ordinary loops
 };
 
@@ -40,7 +48,8 @@ struct RowRegisters {
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads);
 
-// What the roots need, without what the form's row reductions need inside.
-std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots);
+// What the roots need, without what the form's row reductions need inside, nor what `known` ones need.
+std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
+                                       const std::function<bool(ExprId)>& known = nullptr);
 
 }  // namespace fusec

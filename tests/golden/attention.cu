@@ -235,7 +235,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
       const int column = my_column + m / 2 * 8 + m % 2;
       const float mixed = from_fp16(to_fp16((sum[m / 2][2 * r_3 + m % 2] * row_scale[r_3])));
       const float mixed_2 = from_fp16(to_fp16((sum[(m + 1) / 2][2 * r_3 + (m + 1) % 2] * row_scale[r_3])));
-      *(Neighbours<fp16, 2>*)(y + 0 * 384 + row_3 * 32 + batch * 16 + column) = {to_fp16(mixed), to_fp16(mixed_2)};
+      *(Neighbours<fp16, 2>*)(y + row_3 * 32 + batch * 16 + column) = {to_fp16(mixed), to_fp16(mixed_2)};
     }
   }
 }

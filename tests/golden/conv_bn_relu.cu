@@ -108,7 +108,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
       const int rest_8 = rest_7 / 5;
       const float variance_root_v = variance_root[row];
       const float variance = variance_root_v * variance_root_v;
-      const float t = ((sum[tile_item / 4][tile_item % 4]) - mean[row]) * (rsqrtf(variance + 0.5f) * weight[row]);
+      const float t = (sum[tile_item / 4][tile_item % 4] - mean[row]) * (rsqrtf(variance + 0.5f) * weight[row]);
       const float normed = t + bias[row];
       active[rest_8 * 200 + row * 25 + j * 5 + l_3] = nan_max(normed, 0.0f);
     }

@@ -141,25 +141,23 @@ model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, c
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= int_v) return;
   float s_d_0_2 = 0.0f;
-  Words<2> float_row[1];
-  Words<2> x_y_row[1];
-  Words<2> row_2[1];
+  float a_b_row[2];
 #pragma unroll
   for (int turn = 0; turn < 1; ++turn) {
     const int k = lane + turn * 32;
     if (k < 3) {
-      float_row[turn] = load_words<2>(float_v + (row * 6 + k * 2));
-      x_y_row[turn] = load_words<2>(x_y + (row * 6 + k * 2));
-      row_2[turn] = load_words<2>(x + (k * 2));
+      const Words<2> float_w = load_words<2>(float_v + (row * 6 + k * 2));
+      const Words<2> x_y_w = load_words<2>(x_y + (row * 6 + k * 2));
+      const Words<2> w = load_words<2>(x + (k * 2));
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const float float_v_2 = __uint_as_float(element<32>(float_row[turn], e));
-        const float syncthreads_2 = float_v_2 + __uint_as_float(element<32>(x_y_row[turn], e));
-        const float line_break = syncthreads_2 * __uint_as_float(element<32>(row_2[turn], e));
+        const float float_v_2 = __uint_as_float(element<32>(float_w, e));
+        const float syncthreads_2 = float_v_2 + __uint_as_float(element<32>(x_y_w, e));
+        const float line_break = syncthreads_2 * __uint_as_float(element<32>(w, e));
         const float threadIdx_v = tanhf(line_break);
         const float gr_e = threadIdx_v + float_v_2;
-        const float a_b_2 = -gr_e;
-        s_d_0_2 += expf(a_b_2);
+        a_b_row[turn * 2 + e] = -gr_e;
+        s_d_0_2 += expf(a_b_row[turn * 2 + e]);
       }
     }
   }
@@ -174,12 +172,7 @@ model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, c
       Words<2> a_b_w = {};
 #pragma unroll
       for (int e_2 = 0; e_2 < 2; ++e_2) {
-        const float float_v_3 = __uint_as_float(element<32>(float_row[turn_2], e_2));
-        const float syncthreads_3 = float_v_3 + __uint_as_float(element<32>(x_y_row[turn_2], e_2));
-        const float line_break_2 = syncthreads_3 * __uint_as_float(element<32>(row_2[turn_2], e_2));
-        const float threadIdx_v_2 = tanhf(line_break_2);
-        const float gr_e_2 = threadIdx_v_2 + float_v_3;
-        put_element<32>(a_b_w, e_2, __float_as_uint(-gr_e_2));
+        put_element<32>(a_b_w, e_2, __float_as_uint(a_b_row[turn_2 * 2 + e_2]));
       }
       store_words(a_b + (row * 6 + j * 2), a_b_w);
     }

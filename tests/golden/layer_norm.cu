@@ -135,18 +135,18 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= 7) return;
   float row_sum = 0.0f;
-  Words<4> x_row[1];
-  Words<4> residual_row[1];
+  float sum_row[4];
+  float t_row[4];
 #pragma unroll
   for (int turn = 0; turn < 1; ++turn) {
     const int k = lane + turn * 32;
     if (k < 12) {
-      x_row[turn] = load_words<4>(x + (row * 48 + k * 4));
-      residual_row[turn] = load_words<4>(residual + (row * 48 + k * 4));
+      const Words<4> x_w = load_words<4>(x + (row * 48 + k * 4));
+      const Words<4> residual_w = load_words<4>(residual + (row * 48 + k * 4));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float sum_2 = __uint_as_float(element<32>(x_row[turn], e)) + __uint_as_float(element<32>(residual_row[turn], e));
-        row_sum += sum_2;
+        sum_row[turn * 4 + e] = __uint_as_float(element<32>(x_w, e)) + __uint_as_float(element<32>(residual_w, e));
+        row_sum += sum_row[turn * 4 + e];
       }
     }
   }
@@ -159,14 +159,13 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
     if (k_2 < 12) {
 #pragma unroll
       for (int e_2 = 0; e_2 < 4; ++e_2) {
-        const float sum_3 = __uint_as_float(element<32>(x_row[turn_2], e_2)) + __uint_as_float(element<32>(residual_row[turn_2], e_2));
-        const float t_2 = sum_3 - t;
-        row_sum_2 += t_2 * t_2;
+        t_row[turn_2 * 4 + e_2] = sum_row[turn_2 * 4 + e_2] - t;
+        row_sum_2 += t_row[turn_2 * 4 + e_2] * t_row[turn_2 * 4 + e_2];
       }
     }
   }
   row_sum_2 = warp_reduce(row_sum_2, Sum{});
-  const float t_3 = rsqrtf((row_sum_2 / 48.0f) + 1e-06f);
+  const float t_2 = rsqrtf((row_sum_2 / 48.0f) + 1e-06f);
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 1; ++turn_3) {
     const int j = lane + turn_3 * 32;
@@ -177,9 +176,9 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
       Words<4> y_w = {};
 #pragma unroll
       for (int e_3 = 0; e_3 < 4; ++e_3) {
-        const float sum_4 = __uint_as_float(element<32>(x_row[turn_3], e_3)) + __uint_as_float(element<32>(residual_row[turn_3], e_3));
-        const float normed = (((sum_4 - t) * t_3) * __uint_as_float(element<32>(weight_w, e_3))) + __uint_as_float(element<32>(bias_w, e_3));
-        put_element<32>(sum_w, e_3, __float_as_uint(sum_4));
+        const float t_3 = (t_row[turn_3 * 4 + e_3] * t_2) * __uint_as_float(element<32>(weight_w, e_3));
+        const float normed = t_3 + __uint_as_float(element<32>(bias_w, e_3));
+        put_element<32>(sum_w, e_3, __float_as_uint(sum_row[turn_3 * 4 + e_3]));
         put_element<32>(y_w, e_3, __float_as_uint(nan_max(normed, 0.0f)));
       }
       store_words(sum + (row * 48 + j * 4), sum_w);

@@ -96,7 +96,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
     const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
     const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
     if (row < 20 && column < 24) {
-      const float hidden = (sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]) + from_fp16(bias[column]);
+      const float hidden = sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4] + from_fp16(bias[column]);
       const float scaled = hidden * 0.125f;
       const float t = tanhf((scaled + (((scaled * scaled) * scaled) * 0.044715f)) * 0.7978846f) + 1.0f;
       y[row * 24 + column] = to_fp16((scaled * 0.5f) * t);

@@ -151,16 +151,16 @@ outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradi
          float* __restrict__ norm_v) {
   const int lane = threadIdx.x;
   float row_sum = 0.0f;
-  Words<4> gradient_row[1];
+  float gradient_row[4];
 #pragma unroll
   for (int turn = 0; turn < 1; ++turn) {
     const int k = lane + turn * 64;
     if (k < 9) {
-      gradient_row[turn] = load_words<4>(gradient + (k * 4));
+      const Words<4> gradient_w = load_words<4>(gradient + (k * 4));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float gradient_v = __uint_as_float(element<32>(gradient_row[turn], e));
-        row_sum += gradient_v * gradient_v;
+        gradient_row[turn * 4 + e] = __uint_as_float(element<32>(gradient_w, e));
+        row_sum += gradient_row[turn * 4 + e] * gradient_row[turn * 4 + e];
       }
     }
   }
@@ -179,7 +179,7 @@ outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradi
 #pragma unroll
       for (int e_2 = 0; e_2 < 4; ++e_2) {
         const float decayed = __uint_as_float(element<32>(momentum_w, e_2)) * 0.9f;
-        const float momentum_next_2 = decayed + __uint_as_float(element<32>(gradient_row[turn_2], e_2));
+        const float momentum_next_2 = decayed + gradient_row[turn_2 * 4 + e_2];
         const float step = momentum_next_2 * 0.01f;
         put_element<32>(momentum_next_w, e_2, __float_as_uint(momentum_next_2));
         put_element<32>(weight_next_w, e_2, __float_as_uint(__uint_as_float(element<32>(weight_w, e_2)) - step));

@@ -190,7 +190,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
     const int row = row0 + thread_row + tile_item / 4 * 16;
     const int column = column0 + thread_column + tile_item % 4 * 16;
     if (row < 4 && column < 16) {
-      const float product = (((float)(sum[tile_item / 4][tile_item % 4])) * 0.0625f) * weight_scale[column];
+      const float product = (((float)sum[tile_item / 4][tile_item % 4]) * 0.0625f) * weight_scale[column];
       active[row * 16 + column] = nan_max(product, 0.0f);
     }
   }

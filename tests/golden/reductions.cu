@@ -213,7 +213,7 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_1(c
   for (int k = 0; k < 5; ++k) {
     peak_2 = nan_max(peak_2, x[rest * 250 + l + k * 50]);
   }
-  peak[rest * 50 + 0 * 50 + l] = peak_2;
+  peak[rest * 50 + l] = peak_2;
 }
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -258,16 +258,22 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const
 static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const int block,
          const float* __restrict__ x,
          float* __restrict__ everything) {
+  if (threadIdx.x >= 128) return;
   const int lane = threadIdx.x;
+  const int stop = 750, last = 187;  // whole vectors before it
+  const int edge = last * 4 + lane;
   float row_sum = 0.0f;
-  for (int k = lane; k < 375; k += 256) {
-    const Words<2> x_w = load_words<2>(x + (k * 2));
+  for (int k = lane; k < last; k += 128) {
+    const Words<4> x_w = load_words<4>(x + (k * 4));
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
+    for (int e = 0; e < 4; ++e) {
       row_sum += __uint_as_float(element<32>(x_w, e));
     }
   }
-  row_sum = block_reduce<256, 0>(row_sum, Sum{});
+  if (edge < stop) {
+    row_sum += x[edge];
+  }
+  row_sum = block_reduce<128, 0>(row_sum, Sum{});
   if (lane == 0) {
     everything[0] = row_sum / 750.0f;
   }

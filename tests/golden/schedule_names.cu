@@ -139,7 +139,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile_2, const fp16* __
     const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
     const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
     if (row < 20 && column < 24) {
-      const float warp_row_2 = (sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]) + from_fp16(lane[column]);
+      const float warp_row_2 = sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4] + from_fp16(lane[column]);
       warp_2[row * 24 + column] = to_fp16(warp_row_2 + from_fp16(e_3[row * 24 + column]));
     }
   }

@@ -1,7 +1,7 @@
 // Made by fusec from "softmax" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
 //   softmax_0_mul_where_softmax_cast
-//       reads scores, mask 363 B; writes y 660 B
+//       reads mask, scores 363 B; writes y 660 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -88,21 +88,20 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 // y = cast(weights)
 // writes y: float32[5, 33]
 extern "C" __global__ void __launch_bounds__(256)
-softmax_0_mul_where_softmax_cast(const fp16* __restrict__ scores, const unsigned char* __restrict__ mask, float* __restrict__ y) {
+softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const fp16* __restrict__ scores, float* __restrict__ y) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 8 + threadIdx.x / 32;
   if (row >= 5) return;
   float row_max = __uint_as_float(0xff800000u);
-  unsigned char mask_row[2];
-  fp16 scores_row[2];
+  float masked_row[2];
+  float t_row[2];
 #pragma unroll
   for (int turn = 0; turn < 2; ++turn) {
     const int k = lane + turn * 32;
     if (k < 33) {
-      scores_row[turn] = scores[row * 33 + k];
-      mask_row[turn] = mask[k];
-      const float scaled = from_fp16(scores_row[turn]) * 0.125f;
-      row_max = nan_max(row_max, (mask_row[turn] != 0) ? scaled : (-1000.0f));
+      const float scaled = from_fp16(scores[row * 33 + k]) * 0.125f;
+      masked_row[turn] = (mask[k] != 0) ? scaled : (-1000.0f);
+      row_max = nan_max(row_max, masked_row[turn]);
     }
   }
   row_max = warp_reduce(row_max, Maximum{});
@@ -111,19 +110,17 @@ softmax_0_mul_where_softmax_cast(const fp16* __restrict__ scores, const unsigned
   for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
     const int k_2 = lane + turn_2 * 32;
     if (k_2 < 33) {
-      const float scaled_2 = from_fp16(scores_row[turn_2]) * 0.125f;
-      const float masked = (mask_row[turn_2] != 0) ? scaled_2 : (-1000.0f);
-      row_sum += expf(masked - row_max);
+      t_row[turn_2] = expf(masked_row[turn_2] - row_max);
+      row_sum += t_row[turn_2];
     }
   }
   row_sum = warp_reduce(row_sum, Sum{});
+  const float t = 1.0f / row_sum;
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
     const int j = lane + turn_3 * 32;
     if (j < 33) {
-      const float scaled_3 = from_fp16(scores_row[turn_3]) * 0.125f;
-      const float masked_2 = (mask_row[turn_3] != 0) ? scaled_3 : (-1000.0f);
-      y[row * 33 + j] = expf(masked_2 - row_max) / row_sum;
+      y[row * 33 + j] = t_row[turn_3] * t;
     }
   }
 }
@@ -233,8 +230,8 @@ cudaError_t softmax_launch(softmax_context* ctx, const softmax_args* args, const
   (void)work, (void)ready, (void)stream;
   // scaled, masked, weights, y
   status = launch(reinterpret_cast<const void*>(softmax_0_mul_where_softmax_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
-                  static_cast<const void*>(args->scores),
                   static_cast<const void*>(args->mask),
+                  static_cast<const void*>(args->scores),
                   static_cast<void*>(args->y));
   if (status != cudaSuccess) return complain(ctx, status, "softmax_0_mul_where_softmax_cast could not be launched");
   return cudaSuccess;

@@ -1,0 +1,198 @@
+#include "codegen/schedules/row_vectors.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/copy_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/pointwise.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Elements that a thread takes at once along an axis, 1 where accesses do not allow more; `even`: the extent, too, has
+// to be a multiple of them.
+int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, const std::vector<ExprId>& roots,
+                 bool outputs, bool even = true) {
+  const ExprPool& pool = form.kernel.pool;
+  const IndexExpr& extent = pool.extent(axis);
+  int narrowest = 0;
+  const Variable variable{Variable::Kind::kAxis, axis};
+  auto see = [&](const IndexExpr& at, DType dtype) {
+    if (coefficient_of(at, variable) == 1) narrowest = narrowest == 0 ? bits(dtype) : std::min(narrowest, bits(dtype));
+  };
+  for (const ExprId id : reachable(pool, roots)) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kLoad)
+      see(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds()), n.dtype);
+  }
+  if (outputs)
+    for (const KernelOutput& o : form.kernel.outputs)
+      see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype);
+  if (narrowest == 0) return 1;
+  int width = std::clamp(128 / narrowest, 1, 8);
+  while (even && width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
+  return width;
+}
+
+// Where rows begin that are no multiples of the width long, or begin at none: the place in memory of column 0 in what
+// is read and written along `axis`, the same but for whole vectors. Nothing where one is elsewhere: a vector that all
+// rows share lies differently to each of them.
+std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, std::uint32_t axis, int width,
+                                      const std::vector<ExprId>& roots, bool outputs) {
+  const ExprPool& pool = form.kernel.pool;
+  std::optional<IndexExpr> common;
+  bool agree = true;
+  const auto see = [&](const IndexExpr& at) {
+    if (coefficient_of(at, {Variable::Kind::kAxis, axis}) != 1) return;
+    const IndexExpr start = simplify(at - IndexExpr::axis(axis), pool.bounds());
+    const bool of_rows = std::ranges::all_of(variables_of(start), [&](const Variable v) {
+      return v.kind == Variable::Kind::kSymbol ||
+             (v.kind == Variable::Kind::kAxis && std::ranges::find(form.rows, v.id) != form.rows.end());
+    });
+    if (!common) common = start;
+    agree = agree && of_rows && proves_multiple_of(simplify(start - *common, pool.bounds()), width, pool.bounds());
+  };
+  for (const ExprId id : reachable(pool, roots)) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kLoad) see(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds()));
+  }
+  if (outputs)
+    for (const KernelOutput& o : form.kernel.outputs) see(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
+  return agree ? common : std::nullopt;
+}
+
+// The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
+std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, RowSplit& split) {
+  constexpr std::int64_t kShortest = 128;  // elements of a row: with fewer, ends are too much of it
+  const ExprPool& old = form.kernel.pool;
+  const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
+  if (reduced.size() != 1 || form.columns.size() > 1) return std::nullopt;
+  const IndexExpr length = old.extent(reduced[0]);
+  if (!form.columns.empty() && old.extent(form.columns[0]) != length) return std::nullopt;
+  std::vector<ExprId> bodies;
+  for (const ExprId r : form.reductions) {
+    const ExprNode& n = old[r];
+    if (n.axes != reduced || n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin)
+      return std::nullopt;
+    bodies.push_back(n.args[0]);
+  }
+  if (std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& o) {
+        const std::size_t lacking = columns_without(form, o).size();
+        return lacking != 0 && lacking != form.columns.size();
+      }))
+    return std::nullopt;
+  int width = vector_width(form, graph, reduced[0], bodies, false, false);
+  if (!form.columns.empty())
+    width = std::max(width, vector_width(form, graph, form.columns[0], roots_of(form.kernel), true, false));
+  if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
+  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], width, bodies, false);
+  if (!start) return std::nullopt;
+  if (!form.columns.empty()) {
+    const auto of_columns = common_start(form, graph, form.columns[0], width, roots_of(form.kernel), true);
+    if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))
+      return std::nullopt;
+  }
+
+  RowForm result;
+  RowSplit now;
+  now.reduction_width = now.column_width = width;
+  result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
+    AxisChange change;
+    std::map<std::uint32_t, IndexExpr> row;
+    for (const std::uint32_t a : form.rows) {
+      result.rows.push_back(pool.new_axis(old.extent(a)));
+      row[a] = IndexExpr::axis(result.rows.back());
+    }
+    const auto in_new = [&](const IndexExpr& e) {
+      return substitute(
+          e, [&](Variable v) { return v.kind == Variable::Kind::kAxis ? std::optional(row.at(v.id)) : std::nullopt; });
+    };
+    now.start = simplify(in_new(*start), pool.bounds());
+    now.length = length;
+    IndexExpr vectors = length;
+    for (const std::uint32_t a : form.rows) vectors *= old.extent(a);
+    vectors = simplify(floor_div(vectors, width), pool.bounds());
+    const auto element = [&](std::vector<std::uint32_t>& axes) {
+      axes = {pool.new_axis(vectors), pool.new_axis(width)};
+      return IndexExpr::axis(axes[0]) * width + IndexExpr::axis(axes[1]) - *now.start;
+    };
+    for (const std::uint32_t a : form.kernel.outputs[0].axes) {
+      if (const auto at = row.find(a); at != row.end()) {
+        change.values.push_back(at->second);
+        change.new_axes.push_back(at->second.as_variable()->id);
+      } else {
+        change.values.push_back(element(result.columns));
+        change.new_axes.insert(change.new_axes.end(), result.columns.begin(), result.columns.end());
+      }
+    }
+    copier.axis[reduced[0]] = element(now.reduction);
+    copier.reduction_axes[reduced] = now.reduction;
+    return change;
+  });
+  if (count_divisions(result.kernel, graph) > count_divisions(form.kernel, graph)) return std::nullopt;
+  split = std::move(now);
+  return result;
+}
+
+}  // namespace
+
+RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) {
+  const ExprPool& old = form.kernel.pool;
+  std::vector<ExprId> bodies;
+  const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
+  bool shared = reduced.size() == 1;
+  for (const ExprId r : form.reductions) {
+    if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
+  }
+  if (shared) split.reduction_width = vector_width(form, graph, reduced[0], bodies, false);
+  const bool ragged = std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
+    const std::size_t lacking = columns_without(form, output).size();
+    return lacking != 0 && lacking != form.columns.size();
+  });
+  if (!form.columns.empty() && !ragged)
+    split.column_width = vector_width(form, graph, form.columns.back(), roots_of(form.kernel), true);
+  // What vectors there could be if rows began and ended at multiples of them.
+  const int wanted = shared ? vector_width(form, graph, reduced[0], bodies, false, false) : 1;
+  if (split.reduction_width < wanted && split.column_width < wanted)
+    if (auto floating = float_vectors(form, graph, split)) return *std::move(floating);
+  // Loops over one extent take the same vectors, so that one may keep what another reads.
+  if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == 1 &&
+      old.extent(form.columns[0]) == old.extent(reduced[0]))
+    split.reduction_width = split.column_width = std::max(split.reduction_width, split.column_width);
+  RowForm result;
+  std::vector<std::uint32_t> new_reduced;
+  result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
+    AxisChange change;
+    const std::vector<std::uint32_t>& axes = form.kernel.outputs[0].axes;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const IndexExpr& extent = old.extent(axes[i]);
+      const int width = i + 1 == axes.size() && !form.columns.empty() ? split.column_width : 1;
+      const std::uint32_t outer = pool.new_axis(simplify(floor_div(extent, width), pool.bounds()));
+      change.new_axes.push_back(outer);
+      (i < form.rows.size() ? result.rows : result.columns).push_back(outer);
+      IndexExpr value = IndexExpr::axis(outer);
+      if (width > 1) {
+        const std::uint32_t lane = pool.new_axis(width);
+        change.new_axes.push_back(lane);
+        result.columns.push_back(lane);
+        value = value * width + IndexExpr::axis(lane);
+      }
+      change.values.push_back(value);
+    }
+    if (split.reduction_width > 1) {
+      const std::uint32_t outer =
+          pool.new_axis(simplify(floor_div(old.extent(reduced[0]), split.reduction_width), pool.bounds()));
+      const std::uint32_t lane = pool.new_axis(split.reduction_width);
+      copier.axis[reduced[0]] = IndexExpr::axis(outer) * split.reduction_width + IndexExpr::axis(lane);
+      copier.reduction_axes[reduced] = {outer, lane};
+      new_reduced = {outer, lane};
+    }
+    return change;
+  });
+  split.reduction = new_reduced;
+  return result;
+}
+
+}  // namespace fusec
