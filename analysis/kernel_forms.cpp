@@ -1,6 +1,8 @@
 #include "analysis/kernel_forms.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "analysis/copy_expr.h"
@@ -36,6 +38,31 @@ std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& k
   return std::nullopt;
 }
 
+// Output axes of which loads see both parts, axis // c and axis % c, as pixel shuffles and merged heads leave them.
+std::vector<std::pair<std::size_t, std::int64_t>> axes_in_parts(const Kernel& kernel) {
+  const ExprPool& pool = kernel.pool;
+  const auto& axes = kernel.outputs[0].axes;
+  std::map<std::pair<std::size_t, std::int64_t>, std::set<IndexAtom::Kind>> seen;
+  for (const ExprId id : reachable(pool, roots_of(kernel))) {
+    if (pool[id].op != ExprOp::kLoad) continue;
+    for (const IndexExpr& e : pool[id].indices)
+      rewrite_atoms(e, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) -> IndexExpr {
+        const auto v = a.as_variable();
+        const auto c = b.as_constant();
+        if (v && c && *c > 1 && v->kind == Variable::Kind::kAxis) {
+          const auto at = std::find(axes.begin(), axes.end(), v->id);
+          if (at != axes.end() && proves_multiple_of(pool.extent(v->id), *c, pool.bounds()))
+            seen[{static_cast<std::size_t>(at - axes.begin()), *c}].insert(kind);
+        }
+        return kind == IndexAtom::Kind::kFloorDiv ? floor_div(a, b) : IndexExpr(0);
+      });
+  }
+  std::vector<std::pair<std::size_t, std::int64_t>> found;
+  for (const auto& [part, kinds] : seen)
+    if (kinds.contains(IndexAtom::Kind::kFloorDiv) && kinds.contains(IndexAtom::Kind::kMod)) found.push_back(part);
+  return found;
+}
+
 // Output axis `which` as two, group and member.
 Kernel split_grouped_axis(const Kernel& kernel, std::size_t which, std::int64_t members) {
   return change_axes(kernel, [&](ExprPool& pool) {
@@ -48,7 +75,8 @@ Kernel split_grouped_axis(const Kernel& kernel, std::size_t which, std::int64_t 
         change.values.push_back(IndexExpr::axis(change.new_axes.back()));
         continue;
       }
-      const std::uint32_t group = pool.new_axis(floor_div(extent, members)), member = pool.new_axis(members);
+      const std::uint32_t group = pool.new_axis(simplify(floor_div(extent, members), pool.bounds())),
+                          member = pool.new_axis(members);
       change.new_axes.push_back(group);
       change.new_axes.push_back(member);
       change.values.push_back(IndexExpr::axis(group) * members + IndexExpr::axis(member));
@@ -60,6 +88,19 @@ Kernel split_grouped_axis(const Kernel& kernel, std::size_t which, std::int64_t 
 bool has_reduction(const Kernel& kernel) {
   return std::ranges::any_of(reachable(kernel.pool, roots_of(kernel)),
                              [&](ExprId id) { return kernel.pool[id].op == ExprOp::kReduce; });
+}
+
+// With each output axis that loads see in parts as several.
+std::optional<Kernel> with_parts_as_axes(const Kernel& kernel) {
+  constexpr int kMostSplits = 8;
+  std::optional<Kernel> split;
+  for (int i = 0; i < kMostSplits; ++i) {
+    const Kernel& now = split ? *split : kernel;
+    const auto parts = axes_in_parts(now);
+    if (parts.empty()) break;
+    split = split_grouped_axis(now, parts[0].first, parts[0].second);
+  }
+  return split;
 }
 
 FormOfKernel form_of_product(Product product, std::optional<Kernel> kernel) {
@@ -104,6 +145,11 @@ FormOfKernel form_of(const Kernel& kernel) {
   if (!has_reduction(kernel)) return {.form = KernelForm::kPointwise, .why_not_better = ""};
   ProductAnswer answer = find_product(kernel);
   if (answer.product) return form_of_product(std::move(*answer.product), std::move(answer.kernel));
+  if (auto split = with_parts_as_axes(kernel)) {
+    if (ProductAnswer in_parts = find_product(*split); in_parts.product)
+      return form_of_product(std::move(*in_parts.product),
+                             in_parts.kernel ? std::move(in_parts.kernel) : std::move(split));
+  }
   if (const auto grouped = grouped_axis(kernel)) {
     Kernel split = split_grouped_axis(kernel, grouped->first, grouped->second);
     if (ProductAnswer in_groups = find_product(split); in_groups.product)

@@ -27,6 +27,18 @@ class GroupLowering {
                 bool round_intermediates)
       : graph_(graph), nodes_(nodes), round_intermediates_(round_intermediates), inlining_(graph, nodes, outputs) {}
 
+  // Of outputs that are views: what they are views of is stored from now on, and they are that memory. False where that
+  // changes nothing.
+  bool store_below_views(const std::vector<ValueId>& outputs) {
+    bool changed = false;
+    for (const ValueId v : outputs) {
+      ValueId below = v;
+      while (const std::optional<ValueId> operand = viewed(below)) below = *operand;
+      if (below != v) changed |= inlining_.force_stored(below);
+    }
+    return changed;
+  }
+
   std::vector<LoweredUnit> run() {
     for (;;) {
       inlining_.decide();
@@ -57,6 +69,16 @@ class GroupLowering {
   };
 
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
+
+  // The value made by this group of which `v` is a view.
+  std::optional<ValueId> viewed(ValueId v) const {
+    if (!inlining_.inside(v) || !producer(v).op->view || producer(v).op->special != Special::kNone) return std::nullopt;
+    const ValueId operand = producer(v).inputs[0];
+    if (operand == kNone || !inlining_.facts(operand) || graph_.tensor(operand).dtype != graph_.tensor(v).dtype)
+      return std::nullopt;
+    return operand;
+  }
+
   std::size_t result_index(ValueId v) const { return v - producer(v).first_output; }
 
   // --- units
@@ -525,11 +547,21 @@ class GroupLowering {
   bool no_sharing_ = false;
 };
 
+std::ptrdiff_t kernel_count(const std::vector<LoweredUnit>& units) {
+  return std::ranges::count_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kAlias; });
+}
+
 }  // namespace
 
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates) {
-  return GroupLowering(graph, nodes, outputs, round_intermediates).run();
+  std::vector<LoweredUnit> units = GroupLowering(graph, nodes, outputs, round_intermediates).run();
+  if (kernel_count(units) < 2) return units;
+  // A kernel may run over the shape that a view gives its results, or over that which they have before.
+  GroupLowering before_views(graph, nodes, outputs, round_intermediates);
+  if (!before_views.store_below_views(outputs)) return units;
+  std::vector<LoweredUnit> others = before_views.run();
+  return kernel_count(others) < kernel_count(units) ? others : units;
 }
 
 }  // namespace fusec

@@ -133,6 +133,35 @@ IndexExpr least_over_axes(IndexExpr e, const Bounds& bounds) {
   return e;
 }
 
+// a = unit * quotient + rest with 0 <= rest < unit.
+struct Digits {
+  std::int64_t unit;
+  IndexExpr quotient, rest;
+};
+
+// For a division by k: the greatest part of k in whose multiples the rest is no full one, as (15*i + j) for j < 15 and
+// k = 45: unit 15, quotient i, rest j.
+std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, const Bounds& bounds) {
+  std::vector<std::int64_t> units;
+  for (const IndexTerm& term : a.terms())
+    if (const std::int64_t unit = std::gcd(k, term.coefficient); unit > 1 && unit < k) units.push_back(unit);
+  std::sort(units.begin(), units.end(), std::greater<>());
+  units.erase(std::unique(units.begin(), units.end()), units.end());
+  for (const std::int64_t unit : units) {
+    const std::int64_t whole_constant = floor_quotient(a.constant_term(), unit);
+    Digits digits{unit, whole_constant, a.constant_term() - whole_constant * unit};
+    for (const IndexTerm& term : a.terms()) {
+      if (term.coefficient % unit == 0)
+        digits.quotient += from_terms({{term.coefficient / unit, term.factors}}, 0);
+      else
+        digits.rest += from_terms({term}, 0);
+    }
+    if (!digits.rest.is_constant() && proves_nonnegative(digits.rest, bounds) && proves_less(digits.rest, unit, bounds))
+      return digits;
+  }
+  return std::nullopt;
+}
+
 IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
   const Range divisor = range_of(b, bounds);
   if (divisor.min > 0) {
@@ -150,6 +179,8 @@ IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds
         // whole is a multiple of k: divide its terms where the coefficient allows, else keep a division of it alone.
         return floor_div(whole, b);
       }
+      if (const auto digits = digits_of(a, *k, bounds))
+        return simplify(floor_div(digits->quotient, *k / digits->unit), bounds);
     }
   }
   return floor_div(a, b);
@@ -171,6 +202,8 @@ IndexExpr simplify_once(const IndexExpr& e, const Bounds& bounds) {
               if (!proves_multiple_of(alone, *k, bounds)) rest += alone;
             }
             if (rest != a) return simplify(floor_mod(rest, b), bounds);
+            if (const auto digits = digits_of(a, *k, bounds))
+              return simplify(floor_mod(digits->quotient, *k / digits->unit), bounds) * digits->unit + digits->rest;
           }
         }
         return floor_mod(a, b);

@@ -83,18 +83,22 @@ class ForwardMerger {
            std::ranges::none_of(outputs, [&](ValueId v) { return groups_.is_output(v); });
   }
 
+  bool is_product(NodeId n) const {
+    const std::string_view family = groups_.graph().nodes[n].op->family;
+    return family == "matrix" || family == "quantized";
+  }
+
   // A product of what another product reads as well: they belong side by side (merge-siblings), not into what reads one
   // of them. Only a product of one row could go there, as rows.
   bool is_one_of_several_products(GroupId producer) const {
     for (const NodeId n : groups_.nodes(producer)) {
-      if (kinds_[n] != OpPattern::kOutEwiseFusable) continue;
+      if (!is_product(n)) continue;
       for (const ValueId v : groups_.graph().nodes[n].inputs) {
         if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
         const auto readers =
             groups_.uses().of(v).first(std::min<std::size_t>(groups_.uses().of(v).size(), kMostReaders));
-        if (std::ranges::any_of(readers, [&](NodeId reader) {
-              return kinds_[reader] == OpPattern::kOutEwiseFusable && groups_.group_of(reader) != producer;
-            }))
+        if (std::ranges::any_of(
+                readers, [&](NodeId reader) { return is_product(reader) && groups_.group_of(reader) != producer; }))
           return true;
       }
     }

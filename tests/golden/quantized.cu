@@ -212,10 +212,10 @@ quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8
   const Words<1> four_bit_w = load_words<1>(four_bit + (t * 4));
   Words<8> mixed_w = {};
   const float eight_bit_scale_v = eight_bit_scale[0];
+  const float block_scale_v = block_scale[(t / 4) * 2 + ((t % 4) / 2)];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const float from_eight = from_fp8_e4m3(element<8>(eight_bit_w, e)) * eight_bit_scale_v;
-    const float block_scale_v = block_scale[((t * 8 + e) / 32) * 2 + (((t * 8 + e) % 32) / 16)];
     const float from_four = ((float)from_int4(element<4>(four_bit_w, e))) * block_scale_v;
     put_element<32>(mixed_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) + (from_eight * from_four)));
   }

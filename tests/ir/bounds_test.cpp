@@ -197,6 +197,14 @@ TEST_CASE("what a reshape and its inverse leave is the index itself") {
   CHECK(simplified(max(j - n, 0)) == "0");
 }
 
+TEST_CASE("a division sees through digits below its own") {
+  const IndexExpr i = IndexExpr::axis(0), k = IndexExpr::axis(2);  // i < 6, k < 32
+  CHECK(simplified(floor_div(6 * k + i, 18)) == "k//3");
+  CHECK(simplified(floor_mod(6 * k + i, 18)) == "i+6*(k%3)");
+  CHECK(simplified(floor_div(6 * k + i + 12, 18)) == "(k+2)//3");
+  CHECK(simplified(floor_div(5 * k + i, 15)) == "(i+5*k)//15");  // i does not fit below 5
+}
+
 TEST_CASE("equal expressions are one, however they were written") {
   const IndexExpr i = IndexExpr::axis(0), j = IndexExpr::axis(1);
   CHECK((i + j) * (i - j) == i * i - j * j);
