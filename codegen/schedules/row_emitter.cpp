@@ -257,8 +257,11 @@ class RowEmitter {
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn_, turns->second));
       writer_.line(fmt::format("const {} {} = {}{} + {} * {};", writer_.index_type(), k,
                                floats && first_ != "0" ? first_ + " + " : "", part_, turn_, layout_.parts));
-      condition_open_ = floats || count.as_constant() != std::int64_t{turns->second} * layout_.parts;
-      if (condition_open_) writer_.open(fmt::format("if ({} < {})", k, limit));
+      const std::int64_t whole = turns_without_end(count, floats);
+      condition_open_ = whole < turns->second;
+      if (condition_open_)
+        writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn_, whole, k, limit)
+                               : fmt::format("if ({} < {})", k, limit));
     } else {
       const bool partial = step_ == RowStep::kPartial;
       std::string first = partial ? fmt::format("blockIdx.x * {} + {}", layout_.parts, part_) : part_;
@@ -267,6 +270,15 @@ class RowEmitter {
                                layout_.parts * (partial ? partial_blocks_ : 1)));
     }
     bind_flat(emitter_, axes, k, "cdefghuvw");
+  }
+
+  // So many turns of a loop find something to do for every thread.
+  std::int64_t turns_without_end(const IndexExpr& count, bool floats) const {
+    const Bounds& bounds = form_.kernel.pool.bounds();
+    const int width = split_.reduction_width;
+    const std::int64_t least =
+        floats ? (range_of(*split_.length, bounds).min - (width - 1)) / width : range_of(count, bounds).min;
+    return std::max<std::int64_t>(least, 0) / layout_.parts;
   }
 
   void close_loop() {

@@ -82,10 +82,15 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     const int parts = power_of_two_at_least(longest / 8, 1, few ? 32 : 8);
     return {RowTeam::kColumn, kColumnRows * parts, kColumnRows, parts};
   }
-  const bool many = rows >= 4 * target.multiprocessors;
-  if (longest <= (many ? 1024 : 128) && !form.rows.empty()) return {RowTeam::kWarp, 256, 8, 32};
-  // A thread's elements: many make the reduction over threads cheap, few make a single row fast.
-  const int threads = power_of_two_at_least(longest / (many ? 32 : 8), 64, 1024);
+  if (longest <= 1024 && !form.rows.empty()) {
+    // Fewer rows to a block where there would not be a block for every multiprocessor.
+    int together = 8;
+    while (together > 1 && rows / together < target.multiprocessors) together /= 2;
+    return {RowTeam::kWarp, 32 * together, together, 32};
+  }
+  // Many elements to a thread make the reduction over threads cheap; twice as many for the longest that registers hold.
+  const int threads = longest <= 32 * 256 ? power_of_two_at_least(longest / 32, 64, 256)
+                                          : power_of_two_at_least(longest / 64, 256, 1024);
   return {RowTeam::kBlock, threads, 1, threads};
 }
 

@@ -36,23 +36,23 @@ int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, co
   return width;
 }
 
-// Where rows begin that are no multiples of the width long, or begin at none: the place in memory of column 0 in what
-// is read and written along `axis`, the same but for whole vectors. Nothing where one is elsewhere: a vector that all
-// rows share lies differently to each of them.
-std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, std::uint32_t axis, int width,
+// Where rows begin that are no multiples of the width long, or begin at none: the place in memory of column 0 in most
+// of what is read and written along `axis`. What lies elsewhere (a vector that all rows share lies differently to each
+// of them) is read element by element.
+std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, std::uint32_t axis,
                                       const std::vector<ExprId>& roots, bool outputs) {
   const ExprPool& pool = form.kernel.pool;
-  std::optional<IndexExpr> common;
-  bool agree = true;
+  std::map<IndexExpr, int> starts;
   const auto see = [&](const IndexExpr& at) {
     if (coefficient_of(at, {Variable::Kind::kAxis, axis}) != 1) return;
     const IndexExpr start = simplify(at - IndexExpr::axis(axis), pool.bounds());
-    const bool of_rows = std::ranges::all_of(variables_of(start), [&](const Variable v) {
-      return v.kind == Variable::Kind::kSymbol ||
-             (v.kind == Variable::Kind::kAxis && std::ranges::find(form.rows, v.id) != form.rows.end());
-    });
-    if (!common) common = start;
-    agree = agree && of_rows && proves_multiple_of(simplify(start - *common, pool.bounds()), width, pool.bounds());
+    bool of_rows = form.rows.empty(), of_others = false;
+    for (const Variable v : variables_of(start)) {
+      const bool row = v.kind == Variable::Kind::kAxis && std::ranges::find(form.rows, v.id) != form.rows.end();
+      of_rows = of_rows || row;
+      of_others = of_others || (!row && v.kind != Variable::Kind::kSymbol);
+    }
+    if (of_rows && !of_others) ++starts[start];
   };
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
@@ -60,7 +60,8 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
   }
   if (outputs)
     for (const KernelOutput& o : form.kernel.outputs) see(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
-  return agree ? common : std::nullopt;
+  const auto most = std::ranges::max_element(starts, {}, [](const auto& entry) { return entry.second; });
+  return most == starts.end() ? std::nullopt : std::optional(most->first);
 }
 
 // The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
@@ -87,10 +88,10 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
   if (!form.columns.empty())
     width = std::max(width, vector_width(form, graph, form.columns[0], roots_of(form.kernel), true, false));
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
-  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], width, bodies, false);
+  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false);
   if (!start) return std::nullopt;
   if (!form.columns.empty()) {
-    const auto of_columns = common_start(form, graph, form.columns[0], width, roots_of(form.kernel), true);
+    const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true);
     if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))
       return std::nullopt;
   }

@@ -134,11 +134,11 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // %s %d $0 {} = sum(a_b)
 // writes a.b: float32[int, 6]
 // writes %s %d $0 {}: float32[int]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(32)
 model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, const float* __restrict__ x_y, const float* __restrict__ x,
          float* __restrict__ a_b, float* __restrict__ s_d_0, const int int_v) {
   const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  const int row = blockIdx.x * 1 + threadIdx.x / 32;
   if (row >= int_v) return;
   float s_d_0_2 = 0.0f;
   float a_b_row[2];
@@ -211,7 +211,6 @@ struct model_error_sizes {
   long long int_v;  // 1 to 32, a multiple of 1
 };
 
-inline long long floor_div(long long a, long long b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 inline cudaError_t complain(model_error_context* ctx, cudaError_t status, const char* text) {
   if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
@@ -295,7 +294,7 @@ cudaError_t model_error_launch(model_error_context* ctx, const model_error_args*
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // * / __syncthreads(); / *, line.break., threadIdx, gr....e .., a.b, a_b, %s %d $0 {}
-  status = launch(reinterpret_cast<const void*>(model_error_0_add_mul_tanh_v_add_and_3_more), floor_div(n.int_v + 7, 8), 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(model_error_0_add_mul_tanh_v_add_and_3_more), n.int_v, 1, 1, dim3(32, 1, 1), 0, stream,
                   static_cast<const void*>(args->float_v),
                   static_cast<const void*>(args->x_y),
                   static_cast<const void*>(args->x),

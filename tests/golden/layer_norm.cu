@@ -128,11 +128,11 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // y = relu(normed)
 // writes sum: float32[7, 48]
 // writes y: float32[7, 48]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(32)
 layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __restrict__ residual, const float* __restrict__ weight,
          const float* __restrict__ bias, float* __restrict__ sum, float* __restrict__ y) {
   const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  const int row = blockIdx.x * 1 + threadIdx.x / 32;
   if (row >= 7) return;
   float row_sum = 0.0f;
   float sum_row[4];
@@ -306,7 +306,7 @@ cudaError_t layer_norm_launch(layer_norm_context* ctx, const layer_norm_args* ar
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // sum, normed, y
-  status = launch(reinterpret_cast<const void*>(layer_norm_0_add_layer_norm_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(layer_norm_0_add_layer_norm_relu), 7, 1, 1, dim3(32, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->residual),
                   static_cast<const void*>(args->weight),

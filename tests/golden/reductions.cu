@@ -182,8 +182,9 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_0(const int block,
          const float* __restrict__ x,
          float* __restrict__ root) {
+  if (threadIdx.x >= 32) return;
   const int lane = threadIdx.x % 32;
-  const int row = block * 8 + threadIdx.x / 32;
+  const int row = block * 1 + threadIdx.x / 32;
   if (row >= 15) return;
   const int j = row % 5;
   const int rest = row / 5;
@@ -221,8 +222,8 @@ reductions_0_mul_sum_sqrt_v_amax(const float* __restrict__ x,
          float* __restrict__ root,
          float* __restrict__ peak) {
   const int block = blockIdx.x;
-  if (block < 2) return reductions_0_mul_sum_sqrt_v_amax_part_0(block, x, root);
-  reductions_0_mul_sum_sqrt_v_amax_part_1(block - 2, x, peak);
+  if (block < 15) return reductions_0_mul_sum_sqrt_v_amax_part_0(block, x, root);
+  reductions_0_mul_sum_sqrt_v_amax_part_1(block - 15, x, peak);
 }
 
 // ---- reductions_1_sub_argmin_mean ------------------------------------------------------------------------
@@ -235,8 +236,9 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const
          const float* __restrict__ x,
          const float* __restrict__ peak,
          long long* __restrict__ where_least) {
+  if (threadIdx.x >= 32) return;
   const int lane = threadIdx.x % 32;
-  const int row = block * 8 + threadIdx.x / 32;
+  const int row = block * 1 + threadIdx.x / 32;
   if (row >= 15) return;
   const int j = row % 5;
   const int rest = row / 5;
@@ -258,12 +260,11 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const
 static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const int block,
          const float* __restrict__ x,
          float* __restrict__ everything) {
-  if (threadIdx.x >= 128) return;
   const int lane = threadIdx.x;
   const int stop = 750, last = 187;  // whole vectors before it
   const int edge = last * 4 + lane;
   float row_sum = 0.0f;
-  for (int k = lane; k < last; k += 128) {
+  for (int k = lane; k < last; k += 64) {
     const Words<4> x_w = load_words<4>(x + (k * 4));
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -273,20 +274,20 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const
   if (edge < stop) {
     row_sum += x[edge];
   }
-  row_sum = block_reduce<128, 0>(row_sum, Sum{});
+  row_sum = block_reduce<64, 0>(row_sum, Sum{});
   if (lane == 0) {
     everything[0] = row_sum / 750.0f;
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(64)
 reductions_1_sub_argmin_mean(const float* __restrict__ x,
          const float* __restrict__ peak,
          long long* __restrict__ where_least,
          float* __restrict__ everything) {
   const int block = blockIdx.x;
-  if (block < 2) return reductions_1_sub_argmin_mean_part_0(block, x, peak, where_least);
-  reductions_1_sub_argmin_mean_part_1(block - 2, x, everything);
+  if (block < 15) return reductions_1_sub_argmin_mean_part_0(block, x, peak, where_least);
+  reductions_1_sub_argmin_mean_part_1(block - 15, x, everything);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -393,13 +394,13 @@ cudaError_t reductions_launch(reductions_context* ctx, const reductions_args* ar
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // squares, energy, root, peak
-  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v_amax), 3, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v_amax), 16, 1, 1, dim3(256, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->root),
                   static_cast<void*>(static_cast<void*>(work)));
   if (status != cudaSuccess) return complain(ctx, status, "reductions_0_mul_sum_sqrt_v_amax could not be launched");
   // centred, where_least, everything
-  status = launch(reinterpret_cast<const void*>(reductions_1_sub_argmin_mean), 3, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(reductions_1_sub_argmin_mean), 16, 1, 1, dim3(64, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->where_least),

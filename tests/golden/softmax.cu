@@ -87,10 +87,10 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 // weights = softmax(masked)
 // y = cast(weights)
 // writes y: float32[5, 33]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(32)
 softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const fp16* __restrict__ scores, float* __restrict__ y) {
   const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x * 8 + threadIdx.x / 32;
+  const int row = blockIdx.x * 1 + threadIdx.x / 32;
   if (row >= 5) return;
   float row_max = __uint_as_float(0xff800000u);
   float masked_row[2];
@@ -98,7 +98,7 @@ softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const f
 #pragma unroll
   for (int turn = 0; turn < 2; ++turn) {
     const int k = lane + turn * 32;
-    if (k < 33) {
+    if (turn < 1 || k < 33) {
       const float scaled = from_fp16(scores[row * 33 + k]) * 0.125f;
       masked_row[turn] = (mask[k] != 0) ? scaled : (-1000.0f);
       row_max = nan_max(row_max, masked_row[turn]);
@@ -109,7 +109,7 @@ softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const f
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
     const int k_2 = lane + turn_2 * 32;
-    if (k_2 < 33) {
+    if (turn_2 < 1 || k_2 < 33) {
       t_row[turn_2] = expf(masked_row[turn_2] - row_max);
       row_sum += t_row[turn_2];
     }
@@ -119,7 +119,7 @@ softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const f
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
     const int j = lane + turn_3 * 32;
-    if (j < 33) {
+    if (turn_3 < 1 || j < 33) {
       y[row * 33 + j] = t_row[turn_3] * t;
     }
   }
@@ -229,7 +229,7 @@ cudaError_t softmax_launch(softmax_context* ctx, const softmax_args* args, const
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // scaled, masked, weights, y
-  status = launch(reinterpret_cast<const void*>(softmax_0_mul_where_softmax_cast), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(softmax_0_mul_where_softmax_cast), 5, 1, 1, dim3(32, 1, 1), 0, stream,
                   static_cast<const void*>(args->mask),
                   static_cast<const void*>(args->scores),
                   static_cast<void*>(args->y));
