@@ -195,6 +195,7 @@ void check_every_bit(const Case& c, std::uint32_t seed) {
     return static_cast<float>(value_of(c.a, width == 32 ? word : word & ((1u << width) - 1)));
   };
   const bool half = c.d == "f16";
+  int numbers = 0;
   const RunResult result = run_body(kernel_of(c, half ? "0x3c00b400" : "0x3fc00000"), in,
                                     static_cast<std::size_t>(32 * (half ? c.m / 8 : c.m / 4)));
   INFO(describe(result.report));
@@ -209,6 +210,7 @@ void check_every_bit(const Case& c, std::uint32_t seed) {
         const float product = x * y;
         sum += product;
       }
+      if (sum == sum) ++numbers;
       const int lane = row % 8 * 4 + column / 2, slot = row / 8 * 2 + column % 2;
       const std::uint32_t found =
           result.out[static_cast<std::size_t>(lane * (half ? c.m / 8 : c.m / 4) + (half ? slot / 2 : slot))];
@@ -220,6 +222,7 @@ void check_every_bit(const Case& c, std::uint32_t seed) {
       }
     }
   }
+  CHECK(numbers > c.m);
 }
 
 }  // namespace

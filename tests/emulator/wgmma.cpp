@@ -191,6 +191,46 @@ TEST_CASE("wgmma with operands in every swizzle, turned, in registers") {
   }
 }
 
+// Operands of any bits: the products are added in one order, that of mma.sync, which has a test to the last bit.
+TEST_CASE("wgmma and mma.sync agree to the last bit") {
+  std::mt19937 random(11);
+  for (const auto& [type, k] : {std::pair{"f16", 16}, {"bf16", 16}, {"tf32", 8}, {"e4m3", 32}, {"e5m2", 32}}) {
+    CAPTURE(type);
+    std::vector<std::uint32_t> in(512 + 64);
+    for (std::uint32_t& word : in) {
+      word = random();
+      if (random() % 16 != 0) word = (word & ~0x40404040u) | (type[0] == 'f' || type[0] == 'e' ? 0 : 0x30003000u);
+    }
+    const std::string turns = std::string(type).ends_with("f16") ? ", 0" : "", suffix = fmt::format("{0}.{0}", type);
+    const std::string body = fmt::format(
+        ".shared .align 1024 .b8 s[256];\n.reg .b32 %c<8>;\n.reg .b32 %w<4>;\n.reg .b32 %b<2>;\nmov.u32 %r1, s;\n"
+        "mul.wide.u32 %rd1, %t, 16;\nadd.u64 %rd1, %rd1, %rin;\nld.global.v4.u32 {{%w0, %w1, %w2, %w3}}, [%rd1];\n"
+        "setp.lt.u32 %p1, %t, 64;\nshl.b32 %r2, %t, 2;\ncvt.u64.u32 %rd2, %r2;\nadd.u64 %rd2, %rd2, %rin;\n"
+        "add.u32 %r2, %r2, %r1;\n@%p1 ld.global.u32 %r3, [%rd2+2048];\n@%p1 st.shared.u32 [%r2], %r3;\n"
+        "fence.proxy.async;\nbar.sync 0;\nand.b32 %r4, %t, 31;\nshl.b32 %r4, %r4, 2;\nadd.u32 %r4, %r4, %r1;\n"
+        "ld.shared.u32 %b0, [%r4];\nld.shared.u32 %b1, [%r4+128];\nshr.u32 %r5, %r1, 4;\ncvt.u64.u32 %rd6, %r5;\n"
+        "or.b64 %rd6, %rd6, 0x800080000;\nsetp.eq.u32 %p2, 0, 0;\n"
+        "mov.b32 %c0, 0f3F800000;\nmov.b32 %c1, 0f3F800000;\nmov.b32 %c2, 0f3F800000;\nmov.b32 %c3, 0f3F800000;\n"
+        "mov.b32 %c4, 0f3F800000;\nmov.b32 %c5, 0f3F800000;\nmov.b32 %c6, 0f3F800000;\nmov.b32 %c7, 0f3F800000;\n"
+        "mma.sync.aligned.m16n8k{0}.row.col.f32.{1}.f32 {{%c4, %c5, %c6, %c7}}, {{%w0, %w1, %w2, %w3}}, {{%b0, %b1}}, "
+        "{{%c4, %c5, %c6, %c7}};\nwgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k{0}.f32.{1} {{%c0, %c1, %c2, %c3}}, {{%w0, %w1, %w2, %w3}}, %rd6, %p2, 1, "
+        "1{2};\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nmul.wide.u32 %rd3, %t, 32;\n"
+        "add.u64 %rd3, %rd3, %rout;\nst.global.v4.b32 [%rd3], {{%c0, %c1, %c2, %c3}};\n"
+        "st.global.v4.b32 [%rd3+16], {{%c4, %c5, %c6, %c7}};\n",
+        k, suffix, turns);
+    const RunResult result = run_body(body, in, 1024, 128);
+    INFO(describe(result.report));
+    REQUIRE(result.report.findings.empty());
+    std::size_t numbers = 0;
+    for (std::size_t i = 0; i < result.out.size(); ++i) {
+      if (i % 8 < 4) REQUIRE(result.out[i] == result.out[i + 4]);
+      if (float_of(result.out[i]) == float_of(result.out[i])) ++numbers;
+    }
+    CHECK(numbers > result.out.size() / 4);
+  }
+}
+
 TEST_CASE("wgmma's scales") {
   check({.d = "f32", .a = "f16", .b = "f16", .adds = false});
   check({.d = "s32", .a = "s8", .b = "s8", .adds = false});
