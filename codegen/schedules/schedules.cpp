@@ -4,6 +4,7 @@
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/row_product.h"
 #include "codegen/schedules/row_reduction.h"
@@ -17,8 +18,12 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
     case KernelForm::kPointwise:
       return {pointwise(kernel, graph, target)};
     case KernelForm::kTensorCoreProduct:
-    case KernelForm::kProduct:
-      return {contraction(form.rewritten ? *form.rewritten : kernel, *form.product, graph)};
+    case KernelForm::kProduct: {
+      const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+      if (const auto tiled = find_gemm(graph, shaped, *form.product, target))
+        return {gemm(shaped, *form.product, *tiled, graph)};
+      return {contraction(shaped, *form.product, graph)};
+    }
     case KernelForm::kRowProduct:
       return {row_product(*form.row_product, graph)};
     case KernelForm::kAttention:

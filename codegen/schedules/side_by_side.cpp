@@ -29,6 +29,7 @@ class SideBySide {
 
   KernelSource combine() {
     IndexExpr blocks = 0;
+    std::int64_t shared = 0;  // a block is one part's
     std::string calls, before;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const KernelPart& part = parts_[i];
@@ -37,6 +38,7 @@ class SideBySide {
         arguments += ", " + name_of(part.parameters[k], part.source->declarations[k]);
       const std::string call = fmt::format("{}({});", function_of(*part.source), arguments);
       blocks += part.source->grid[0];
+      shared = std::max(shared, part.source->dynamic_shared.as_constant().value_or(0));
       if (i + 1 == parts_.size()) {
         calls += "  " + call + "\n";
         break;
@@ -49,6 +51,7 @@ class SideBySide {
                                 fmt::format("{}", fmt::join(declared_, ",\n         ")));
     result_.text += "  const int block = blockIdx.x;\n" + calls + "}\n";
     result_.grid[0] = blocks;
+    result_.dynamic_shared = shared;
     result_.block = {threads_, 1, 1};
     result_.schedule = "side_by_side";
     return std::move(result_);
@@ -103,9 +106,10 @@ class SideBySide {
 
 bool can_be_part(const KernelSource& source) {
   const auto plain = [](const KernelParameter& p) { return p.kind != KernelParameter::Kind::kWorkspace; };
-  return source.tabled.empty() && source.dynamic_shared.is(0) && source.cluster == std::array<int, 3>{1, 1, 1} &&
-         source.block[1] == 1 && source.block[2] == 1 && source.grid[1].is(1) && source.grid[2].is(1) &&
-         !source.body.empty() && std::ranges::all_of(source.parameters, plain);
+  return source.tabled.empty() && source.dynamic_shared.is_constant() &&
+         source.cluster == std::array<int, 3>{1, 1, 1} && source.block[1] == 1 && source.block[2] == 1 &&
+         source.grid[1].is(1) && source.grid[2].is(1) && !source.body.empty() &&
+         std::ranges::all_of(source.parameters, plain);
 }
 
 std::optional<KernelSource> side_by_side(std::span<const KernelPart> parts, const std::string& name) {

@@ -49,7 +49,7 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kPointwise, {"pointwise"}},
-    {KernelForm::kTensorCoreProduct, {"contraction_mma"}},
+    {KernelForm::kTensorCoreProduct, {"gemm_mma", "contraction_mma"}},
     {KernelForm::kProduct, {"contraction"}},
     {KernelForm::kRows, {"row_reduction", "column_reduction", "direct"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},

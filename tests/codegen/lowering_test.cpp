@@ -101,7 +101,7 @@ TEST_CASE("two products over one space are one kernel, with what stands on them"
       R"({"name": "gate", "op": "linear", "inputs": ["x", "a"]}, {"name": "up", "op": "linear", "inputs": ["x", "b"]},
                            {"name": "act", "op": "silu", "inputs": ["gate"]}, {"name": "h", "op": "mul", "inputs": ["act", "up"]})",
       R"("h")");
-  CHECK(schedules_of(lower_together(g)) == std::vector<std::string>{"contraction_mma"});
+  CHECK(schedules_of(lower_together(g)) == std::vector<std::string>{"gemm_mma"});
 }
 
 TEST_CASE("values over one space that share a load are one kernel with several outputs") {

@@ -53,6 +53,7 @@ void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80", boo
   }
 }
 
+const char* const kGemm = "gemm_mma";
 const char* const kMma = "contraction_mma";
 const char* const kLanes = "contraction";
 const char* const kRows = "row_reduction";
@@ -65,12 +66,12 @@ TEST_SUITE("product forms") {
   TEST_CASE("several products over one space are one kernel that loads what they share once") {
     const char* gated = "g = linear x wg; u = linear x wu; a = silu g; h = mul a u";
     const std::vector<Case> cases = {
-        {"bfloat16", "x bfloat16 70,48; wg bfloat16 40,48; wu bfloat16 40,48", gated, "h", kMma},
+        {"bfloat16", "x bfloat16 70,48; wg bfloat16 40,48; wu bfloat16 40,48", gated, "h", kGemm},
         {"float16, odd", "x float16 33,45; wg float16 67,45; wu float16 67,45", gated, "h", kMma},
         {"float32, symbolic", "x float32 n,20; wg float32 24,20; wu float32 24,20", gated, "h", kLanes, "n"},
         {"float64", "x float64 17,20; wg float64 24,20; wu float64 24,20", gated, "h", kLanes},
         {"three siblings", "x float16 b,5,16; a float16 24,16; b float16 24,16; c float16 24,16",
-         "q = linear x a; k = linear x b; v = linear x c", "q k v", kMma, "b"},
+         "q = linear x a; k = linear x b; v = linear x c", "q k v", kGemm, "b"},
         {"batched", "x bfloat16 3,20,16; a bfloat16 3,16,18; b bfloat16 3,16,18",
          "p = bmm x a; q = bmm x b; s = sigmoid p; h = mul s q", "h", kMma},
         {"different depths", "x float32 18,20; y float32 18,7; a float32 30,20; b float32 30,7",
@@ -92,9 +93,9 @@ TEST_SUITE("product forms") {
         {"halves", "x bfloat16 70,48; w bfloat16 80,48",
          "p = linear x w; g = slice p {\"dim\": 1, \"start\": 0, \"end\": 40}; u = slice p {\"dim\": 1, "
          "\"start\": 40, \"end\": 80}; a = silu g; h = mul a u",
-         "h", kMma},
+         "h", kGemm},
         {"chunk, symbolic", "x float16 n,48; w float16 72,48",
-         "p = linear x w; c = chunk p {\"chunks\": 2, \"dim\": 1}; a = gelu c.1; h = mul a c.0", "h", kMma, "n"},
+         "p = linear x w; c = chunk p {\"chunks\": 2, \"dim\": 1}; a = gelu c.1; h = mul a c.0", "h", kGemm, "n"},
         {"interleaved", "x float32 19,24; w float32 44,24; b float32 44",
          "p = linear x w b; g = slice p {\"dim\": 1, \"step\": 2}; u = slice p {\"dim\": 1, \"start\": 1, "
          "\"step\": 2}; a = sigmoid g; h = mul a u",
@@ -105,11 +106,11 @@ TEST_SUITE("product forms") {
          "h", kLanes},
         {"heads", "x bfloat16 2,35,48; w bfloat16 96,48",
          "p = linear x w; r = reshape p {\"shape\": [2, 35, 4, 24]}; h = permute r {\"dims\": [0, 2, 1, 3]}", "h",
-         kMma},
+         kGemm},
         {"transposed", "x bfloat16 35,48; w bfloat16 72,48; y bfloat16 72,35",
-         "p = linear x w; t = transpose p {\"dim0\": 0, \"dim1\": 1}; h = add t y", "h", kMma},
+         "p = linear x w; t = transpose p {\"dim0\": 0, \"dim1\": 1}; h = add t y", "h", kGemm},
         {"flattened rows", "x bfloat16 2,35,48; w bfloat16 96,48; r bfloat16 70,96",
-         "p = linear x w; f = reshape p {\"shape\": [70, 96]}; h = add f r", "h", kMma},
+         "p = linear x w; f = reshape p {\"shape\": [70, 96]}; h = add f r", "h", kGemm},
         {"neighbours overlap: stored first", "x float32 19,24; w float32 44,24",
          "p = linear x w; g = slice p {\"dim\": 1, \"end\": 43}; u = slice p {\"dim\": 1, \"start\": 1}; h = mul g "
          "u",
@@ -124,7 +125,7 @@ TEST_SUITE("product forms") {
   TEST_CASE("a product has several results") {
     const std::vector<Case> cases = {
         {"before and after the activation", "x bfloat16 70,48; w bfloat16 40,48; b bfloat16 40",
-         "p = linear x w b; h = gelu p", "p h", kMma},
+         "p = linear x w b; h = gelu p", "p h", kGemm},
         {"two functions of it", "x float32 19,24; w float32 44,24; r float32 19,44",
          "p = linear x w; h = sigmoid p; t = tanh p; k = mul t r", "h k", kLanes},
         {"the residual stream, too", "x float32 19,24; w float32 44,24; a float32 19,44; b float32 19,44",
@@ -132,7 +133,7 @@ TEST_SUITE("product forms") {
         {"quantized for the next", "x float16 19,24; w float16 44,24; s float32 1; t float32 19,1",
          "p = linear x w; h = relu p; q = quantize h s {\"dtype\": \"int8\"}; f = quantize h t {\"dtype\": "
          "\"float8_e4m3fn\"}",
-         "q f", kMma},
+         "q f", kGemm},
     };
     check_cases(cases);
   }
@@ -185,17 +186,17 @@ TEST_SUITE("product forms") {
         {"heads", "x float16 2,35,48; y float16 2,30,48",
          "a = reshape x {\"shape\": [2, 35, 3, 16]}; q = permute a {\"dims\": [0, 2, 1, 3]}; b = reshape y {\"shape\": "
          "[2, 30, 3, 16]}; k = permute b {\"dims\": [0, 2, 3, 1]}; h = matmul q k",
-         "h", kMma},
+         "h", kGemm},
         {"folded heads", "x float16 2,35,48; y float16 2,30,48",
          "a = reshape x {\"shape\": [2, 35, 3, 16]}; q = permute a {\"dims\": [0, 2, 1, 3]}; f = reshape q {\"shape\": "
          "[6, 35, 16]}; b = reshape y {\"shape\": [2, 30, 3, 16]}; k = permute b {\"dims\": [0, 2, 3, 1]}; g = reshape "
          "k "
          "{\"shape\": [6, 16, 30]}; p = bmm f g; h = reshape p {\"shape\": [2, 3, 35, 30]}",
-         "h", kMma},
+         "h", kGemm},
         {"grouped heads", "q float16 6,35,16; k float16 2,30,16",
          "u = unsqueeze k {\"dim\": 1}; e = expand u {\"shape\": [2, 3, 30, 16]}; r = reshape e {\"shape\": [6, 30, "
          "16]}; t = transpose r {\"dim0\": 1, \"dim1\": 2}; h = bmm q t",
-         "h", kMma},
+         "h", kGemm},
         {"joined operands", "x float32 35,20; y float32 35,12; w float32 40,32",
          "c = concat x y {\"dim\": 1}; h = linear c w", "h", kLanes},
         {"a padded operand", "x float32 35,20; w float32 40,24", "c = pad x {\"pad\": [0, 4]}; h = linear c w", "h",

@@ -1,0 +1,214 @@
+#include "analysis/gemm_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kTogether = 8;  // elements of 16 bits in one copy
+using Axes = std::vector<std::uint32_t>;
+
+bool mentions_any(const IndexExpr& e, const Axes& axes) {
+  return std::ranges::any_of(axes, [&](std::uint32_t a) { return mentions(e, {Variable::Kind::kAxis, a}); });
+}
+
+bool has_axes(const IndexExpr& e) {
+  return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind != Variable::Kind::kSymbol; });
+}
+
+IndexExpr with_axes_at(const IndexExpr& e, const Axes& axes, const std::function<IndexExpr(std::uint32_t)>& value) {
+  return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+    if (v.kind != Variable::Kind::kAxis || std::ranges::find(axes, v.id) == axes.end()) return std::nullopt;
+    return value(v.id);
+  });
+}
+
+// What one step along the axis adds, where that is the same everywhere.
+std::optional<IndexExpr> stride_along(const IndexExpr& e, std::uint32_t axis, const Bounds& bounds) {
+  const IndexExpr next = with_axes_at(e, {axis}, [](std::uint32_t a) { return IndexExpr::axis(a) + 1; });
+  IndexExpr stride = simplify(next - e, bounds);
+  if (has_axes(stride)) return std::nullopt;
+  return stride;
+}
+
+// The same of the axes flattened.
+std::optional<IndexExpr> stride_along(const IndexExpr& e, const Axes& axes, const ExprPool& pool) {
+  std::optional<IndexExpr> innermost;
+  IndexExpr expected;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (pool.extent(axes[i]).is(1)) continue;
+    const std::optional<IndexExpr> stride = stride_along(e, axes[i], pool.bounds());
+    if (!stride || (innermost && *stride != expected)) return std::nullopt;
+    if (!innermost) innermost = stride;
+    expected = simplify(*stride * pool.extent(axes[i]), pool.bounds());
+  }
+  return innermost;
+}
+
+std::optional<std::uint32_t> last_axis(const Axes& axes, const ExprPool& pool) {
+  for (std::size_t i = axes.size(); i-- > 0;)
+    if (!pool.extent(axes[i]).is(1)) return axes[i];
+  return std::nullopt;
+}
+
+// Takes a member of a group, less than kTogether, out of divisions by multiples of that: (8q + e) // 16 is q // 2.
+IndexExpr members_apart(const IndexExpr& e, Variable member, const Bounds& bounds) {
+  return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
+    const bool divides = kind == IndexAtom::Kind::kFloorDiv, remains = kind == IndexAtom::Kind::kMod;
+    if (!divides && !remains) return kind == IndexAtom::Kind::kMin ? min(a, b) : max(a, b);
+    const IndexExpr groups = a - IndexExpr::variable(member);
+    const bool apart = coefficient_of(a, member) == 1 && range_of(b, bounds).min > 0 &&
+                       proves_multiple_of(b, kTogether, bounds) && proves_multiple_of(groups, kTogether, bounds);
+    if (!apart) return divides ? floor_div(a, b) : floor_mod(a, b);
+    const IndexExpr group = floor_div(groups, kTogether), of = floor_div(b, kTogether);
+    return divides ? floor_div(group, of) : floor_mod(group, of) * kTogether + IndexExpr::variable(member);
+  });
+}
+
+// Do whole, aligned groups of neighbours lie along the last of the axes? The axis may stand in divisions (heads).
+bool runs_along(const IndexExpr& position, const Axes& axes, const ExprPool& pool) {
+  const std::optional<std::uint32_t> axis = last_axis(axes, pool);
+  if (!axis || !proves_multiple_of(pool.extent(*axis), kTogether, pool.bounds())) return false;
+  Bounds bounds = pool.bounds();
+  const auto group = static_cast<std::uint32_t>(bounds.axes.size()), member = group + 1;
+  bounds.axes.push_back(simplify(floor_div(pool.extent(*axis), kTogether), bounds));
+  bounds.axes.push_back(kTogether);
+  const IndexExpr split = with_axes_at(
+      position, {*axis}, [&](std::uint32_t) { return IndexExpr::axis(group) * kTogether + IndexExpr::axis(member); });
+  const Variable of_group{Variable::Kind::kAxis, member};
+  const IndexExpr at = simplify(members_apart(simplify(split, bounds), of_group, bounds), bounds);
+  return coefficient_of(at, of_group) == 1 && proves_multiple_of(at - IndexExpr::axis(member), kTogether, bounds);
+}
+
+std::optional<GemmOperand> find_operand(const Graph& graph, const ExprPool& pool, ExprId factor, const Axes& across,
+                                        const Axes& depth) {
+  const ExprNode& n = pool[factor];
+  if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr) return std::nullopt;
+  const IndexExpr position = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+  for (const Variable v : variables_of(position))
+    if (v.kind == Variable::Kind::kValue) return std::nullopt;
+  GemmOperand operand{.load = factor};
+  operand.across = simplify(with_axes_at(position, depth, [](std::uint32_t) { return IndexExpr(0); }), pool.bounds());
+  operand.depth = simplify(position - operand.across, pool.bounds());
+  for (const Variable v : variables_of(operand.depth))
+    if (v.kind == Variable::Kind::kAxis && std::ranges::find(depth, v.id) == depth.end()) return std::nullopt;
+  if (!mentions_any(operand.across, across)) return std::nullopt;
+  operand.depth_stride = stride_along(operand.depth, depth, pool);
+  operand.along_depth = runs_along(position, depth, pool);
+  if (!operand.along_depth && !(runs_along(position, across, pool) && operand.depth_stride)) return std::nullopt;
+  return operand;
+}
+
+double at_hint(const ExprPool& pool, const Axes& axes) {
+  double count = 1;
+  for (const std::uint32_t a : axes)
+    count *= std::max(1.0, static_cast<double>(value_at_hint(pool.extent(a), pool.bounds().symbols)));
+  return count;
+}
+
+struct Sizes {
+  double rows, columns, batch, depth;
+  double terms, left, right;  // the most of a loop; sums are those of all loops
+};
+
+std::int64_t stage_bytes(const GemmTiles& t, const Sizes& sizes) {
+  return static_cast<std::int64_t>((t.rows * sizes.left + t.columns * sizes.right) * t.depth * 2);
+}
+
+// Cycles of a multiprocessor, whose tensor cores make 1024 products of 16-bit factors in one; a model for comparing
+// tiles with one another.
+double predicted_cycles(const GemmTiles& t, const Sizes& sizes, const Target& target) {
+  const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
+  const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
+  const double warps = t.threads() / 32.0;
+  // Of 16 along the depth: products, and what warps read of shared memory, 128 bytes a cycle.
+  const double multiply = sums * 16 / 1024;
+  const double fragments = warps * (t.warp_rows * sizes.left + t.warp_columns * sizes.right) * 32 / 128;
+  const double from_cache = static_cast<double>(stage_bytes(t, sizes)) / t.depth * 16 / 40;
+  const double registers = 64 + sums / t.threads();
+  const double resident =
+      std::max(1.0, std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
+                              std::floor(static_cast<double>(target.shared_bytes_per_block) /
+                                         static_cast<double>(stage_bytes(t, sizes) * t.stages)),
+                              std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
+  const double of_one = std::ceil(tiles / target.multiprocessors);  // tiles that the busiest one makes
+  const double at_a_time = std::min(resident, of_one);
+  // Few warps leave tensor cores waiting for one another's operands.
+  const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
+  const double steps = sizes.depth / 16;
+  const double tile = steps * std::max({multiply, 0.9 * fragments, from_cache}) / busy;
+  const double ends = 1500 + sums / 64;  // the first tiles' way from memory, and the results'
+  return of_one * tile + std::ceil(of_one / at_a_time) * ends;
+}
+
+}  // namespace
+
+std::int64_t stage_bytes(const GemmForm& form) {
+  std::size_t most = 0;
+  for (const GemmLoop& loop : form.loops)
+    most = std::max(most, loop.left.size() * static_cast<std::size_t>(form.tiles.rows) +
+                              loop.right.size() * static_cast<std::size_t>(form.tiles.columns));
+  return static_cast<std::int64_t>(most) * form.tiles.depth * 2;
+}
+
+std::vector<GemmTiles> gemm_tile_table() {
+  return {
+      {.rows = 128, .columns = 256, .warp_rows = 64, .warp_columns = 64},
+      {.rows = 128, .columns = 128, .warp_rows = 64, .warp_columns = 64},
+      {.rows = 128, .columns = 64, .warp_rows = 64, .warp_columns = 32},
+      {.rows = 64, .columns = 128, .warp_rows = 32, .warp_columns = 64},
+      {.rows = 64, .columns = 64, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 32, .columns = 128, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 32},
+      {.rows = 16, .columns = 128, .warp_rows = 16, .warp_columns = 32},
+      {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 16},
+  };
+}
+
+std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
+                                  const Target& target) {
+  constexpr int kMostSums = 128;  // of a thread, in registers
+  // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
+  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
+  const ExprPool& pool = kernel.pool;
+  if (!product.tensor_dtype || product.choice || !product.row_values.empty()) return std::nullopt;
+  GemmForm form;
+  Sizes sizes{.rows = at_hint(pool, product.rows),
+              .columns = at_hint(pool, product.columns),
+              .batch = at_hint(pool, product.batch),
+              .depth = 0,
+              .terms = static_cast<double>(term_count(product)),
+              .left = 0,
+              .right = 0};
+  for (const ProductLoop& loop : product.loops) {
+    GemmLoop operands;
+    for (const bool left : {true, false})
+      for (const ExprId factor : left ? loop.left : loop.right) {
+        auto operand = find_operand(graph, pool, factor, left ? product.rows : product.columns, loop.depth);
+        if (!operand) return std::nullopt;
+        (left ? operands.left : operands.right).push_back(std::move(*operand));
+      }
+    sizes.left = std::max(sizes.left, static_cast<double>(loop.left.size()));
+    sizes.right = std::max(sizes.right, static_cast<double>(loop.right.size()));
+    sizes.depth += at_hint(pool, loop.depth);
+    form.loops.push_back(std::move(operands));
+  }
+  double least = 0;
+  for (GemmTiles t : gemm_tile_table()) {
+    if (t.warp_rows * t.warp_columns / 32 * sizes.terms > kMostSums) continue;
+    while (t.stages > 2 && stage_bytes(t, sizes) * t.stages > most_shared) --t.stages;
+    if (t.stages < 3) continue;
+    const double cycles = predicted_cycles(t, sizes, target);
+    if (form.tiles.rows != 0 && cycles >= least) continue;
+    least = cycles;
+    form.tiles = t;
+  }
+  if (form.tiles.rows == 0) return std::nullopt;
+  return form;
+}
+
+}  // namespace fusec

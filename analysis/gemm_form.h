@@ -1,0 +1,60 @@
+// A product whose factors lie in memory so that blocks can copy them as they are, 16 bytes at a time, and how it is cut
+// into tiles.
+//
+//   linear     x[m, k], w[n, k]        neighbours of both are neighbours along the depth
+//   matmul     x[m, k], w[k, n]        those of w along the columns
+//
+// A factor's position in its tensor must be one part over the product's rows (or columns) and batch and one over the
+// depth; several axes may stand for each (heads, groups, flattened dimensions). Factors that are computed, gathered,
+// guarded or not aligned are none of these: codegen/schedules/contraction makes them element by element.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/products.h"
+#include "analysis/target.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct GemmOperand {
+  ExprId load = kNoExpr;
+  bool along_depth = false;  // neighbours in memory are neighbours along the depth, else across it
+  IndexExpr across, depth;   // the position is their sum: over rows or columns and the batch, over the depth's axes
+  // Elements from one step of the depth, flattened, to the next; nothing where that is not always the same.
+  std::optional<IndexExpr> depth_stride;
+};
+
+struct GemmLoop {
+  std::vector<GemmOperand> left, right;  // as the product's loop has them
+};
+
+// What a block makes, and each of its warps.
+struct GemmTiles {
+  int rows = 0, columns = 0;
+  int warp_rows = 0, warp_columns = 0;
+  int depth = 32;
+  int stages = 4;  // tiles along the depth that are in shared memory or on the way there
+
+  int warps_down() const { return rows / warp_rows; }
+  int warps_across() const { return columns / warp_columns; }
+  int threads() const { return warps_down() * warps_across() * 32; }
+};
+
+struct GemmForm {
+  std::vector<GemmLoop> loops;
+  GemmTiles tiles;
+};
+
+// Of all factors' tiles of one stage.
+std::int64_t stage_bytes(const GemmForm& form);
+
+std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
+                                  const Target& target);
+
+// The tiles that are looked among, largest first.
+std::vector<GemmTiles> gemm_tile_table();
+
+}  // namespace fusec

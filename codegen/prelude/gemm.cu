@@ -1,0 +1,113 @@
+// Matrix products through a pipeline of tiles in shared memory.
+
+//@ part tile_order
+// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
+// cache: tiles come in groups of kHeight rows of them, each group column by column.
+struct TilePlace {
+  int row, column;
+};
+template <int kHeight>
+__device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int across) {
+  const int group = tile / (kHeight * across), in_group = tile % (kHeight * across);
+  const int height = min(down - group * kHeight, kHeight);
+  return {group * kHeight + in_group % height, in_group / height};
+}
+
+//@ part copy_pipeline
+// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
+// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
+}
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int kNewest>
+__device__ __forceinline__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
+}
+
+//@ part swizzle
+// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
+// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled(int line, int unit) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
+}
+
+//@ part tile_fragments : load_matrices swizzle
+// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
+// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
+// one's in (0, 0), (0, 8), (8, 0), (8, 8).
+template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
+__device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
+                                               int lane) {
+  const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
+  const int lane_across = across + (kLeft ? first : second), lane_depth = kLeft ? second : first;
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    if constexpr (kAlongDepth) {
+      const unsigned in_piece = swizzled<kUnits>(lane_across + lane % 8, (depth + lane_depth) / 8);
+      load_matrices(pieces[i], tile + i * 256 * kUnits + in_piece);
+    } else {
+      const unsigned in_slice = swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8 + 2 * i);
+      load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits + in_slice);
+    }
+  }
+}
+
+//@ part multiply_bf16 : mma_bf16
+template <int kRows, int kColumns>
+__device__ __forceinline__ void multiply_bf16(float (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                              const unsigned (&b)[kColumns][4]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < 2 * kColumns; ++j) mma_bf16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+}
+
+//@ part multiply_fp16 : mma_fp16
+template <int kRows, int kColumns>
+__device__ __forceinline__ void multiply_fp16(float (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                              const unsigned (&b)[kColumns][4]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < 2 * kColumns; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+}
+
+//@ part staged_sums
+// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
+// shared memory, of each eight columns the first four in a row's first half.
+template <int kWidth>
+__device__ __forceinline__ int staged_place(int row, int column) {
+  return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
+}
+template <int kEights>
+__device__ __forceinline__ void stage_sums(float* staged, const float (&sum)[kEights][4], int lane) {
+#pragma unroll
+  for (int j = 0; j < kEights; ++j) {
+    float* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
+    *(float2*)at = make_float2(sum[j][0], sum[j][1]);
+    *(float2*)(at + staged_place<8 * kEights>(8, 0)) = make_float2(sum[j][2], sum[j][3]);
+  }
+}
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+template <int kWidth>
+__device__ __forceinline__ int staged_row(int item) {
+  if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
+  return item / (kWidth / 8);
+}
+struct EightSums {
+  float v[8];
+};
+template <int kWidth>
+__device__ __forceinline__ EightSums eight_staged(const float* staged, int row, int column) {
+  const float4 a = *(const float4*)(staged + staged_place<kWidth>(row, column));
+  const float4 b = *(const float4*)(staged + staged_place<kWidth>(row, column + 4));
+  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+}

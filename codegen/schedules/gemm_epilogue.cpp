@@ -1,0 +1,247 @@
+#include "codegen/schedules/gemm_epilogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/copy_expr.h"
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kWidth = 8;  // neighbours of one lane
+
+// The kernel with the last axis of its columns in eights, and what became of the product's axes and sums.
+struct InEights {
+  Kernel kernel;
+  std::vector<std::uint32_t> batch, rows, columns;  // columns: of eights
+  std::vector<std::uint32_t> ones;
+  std::uint32_t lane = 0;
+  std::map<ExprId, std::string> sums;
+};
+
+InEights in_eights(const GemmEpilogue& e, int width) {
+  InEights made;
+  const std::vector<std::uint32_t>& axes = e.kernel.outputs[0].axes;
+  std::vector<ExprId> reductions;
+  for (const auto& [reduction, sum] : e.sums) reductions.push_back(reduction);
+  std::map<std::uint32_t, std::uint32_t> now;
+  made.kernel = change_axes(
+      e.kernel,
+      [&](ExprPool& pool, ExprCopier&) {
+        AxisChange change;
+        for (const std::uint32_t a : axes) {
+          const IndexExpr& extent = e.kernel.pool.extent(a);
+          const bool split = a == e.product.columns.back() && width > 1;
+          const std::uint32_t outer = pool.new_axis(split ? simplify(floor_div(extent, width), pool.bounds()) : extent);
+          now[a] = outer;
+          change.new_axes.push_back(outer);
+          change.values.push_back(IndexExpr::axis(outer));
+          if (!split) continue;
+          made.lane = pool.new_axis(width);
+          change.new_axes.push_back(made.lane);
+          change.values.back() = IndexExpr::axis(outer) * width + IndexExpr::axis(made.lane);
+        }
+        return change;
+      },
+      reductions);
+  std::size_t i = 0;
+  for (const auto& [reduction, sum] : e.sums) made.sums[reductions[i++]] = sum;
+  const auto renamed = [&](const std::vector<std::uint32_t>& old) {
+    std::vector<std::uint32_t> list;
+    for (const std::uint32_t a : old) list.push_back(now.at(a));
+    return list;
+  };
+  made.batch = renamed(e.product.batch);
+  made.rows = renamed(e.product.rows);
+  made.columns = renamed(e.product.columns);
+  made.ones = renamed(e.product.shared_rest);
+  return made;
+}
+
+class EpilogueEmitter {
+ public:
+  EpilogueEmitter(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer, int width)
+      : e_(epilogue),
+        graph_(graph),
+        writer_(writer),
+        width_(width),
+        split_(in_eights(epilogue, width)),
+        emitter_(split_.kernel, writer) {}
+
+  void emit() {
+    writer_.use("staged_sums");
+    for (const std::uint32_t a : split_.ones) emitter_.bind(a, "0");
+    if (!split_.batch.empty()) bind_flat(emitter_, split_.batch, e_.batch, "bcdefgh");
+    const int pieces = e_.tiles.warp_rows / 16;
+    const int together = pieces_together(pieces);
+    const int of_warp = together * piece_floats() * static_cast<int>(e_.sums.size());
+    staged_ = writer_.unique("staged");
+    const std::string piece = writer_.unique("piece");
+    writer_.line("__syncthreads();  // the tiles' memory is free");
+    writer_.line(fmt::format("float* const {} = (float*)dynamic_shared + warp * {};", staged_, of_warp));
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", piece, pieces, together));
+    stage(piece, together);
+    writer_.line("__syncwarp();");
+    finish_rows(piece, together);
+    writer_.line("__syncwarp();");
+    writer_.close();
+  }
+
+ private:
+  int piece_floats() const { return 16 * (e_.tiles.warp_columns + 8); }
+
+  // As many pieces of 16 rows as there is room for.
+  int pieces_together(int pieces) const {
+    const std::int64_t one =
+        4ll * piece_floats() * static_cast<int>(e_.sums.size()) * e_.tiles.warps_down() * e_.tiles.warps_across();
+    int together = pieces;
+    while (together > 1 && (together * one > e_.shared_bytes || pieces % together != 0)) --together;
+    return together;
+  }
+
+  std::string staged_at(std::size_t sum, int together) const {
+    return sum == 0 ? staged_
+                    : fmt::format("{} + {}", staged_, sum * static_cast<std::size_t>(together * piece_floats()));
+  }
+
+  void stage(const std::string& piece, int together) {
+    if (together > 1) writer_.line("#pragma unroll");
+    if (together > 1) writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", together));
+    std::size_t number = 0;
+    for (const auto& [reduction, sum] : split_.sums)
+      writer_.line(fmt::format("stage_sums({}{}, {}[{}{}], warp_lane);", staged_at(number++, together),
+                               together > 1 ? fmt::format(" + i * {}", piece_floats()) : "", sum, piece,
+                               together > 1 ? " + i" : ""));
+    if (together > 1) writer_.close();
+  }
+
+  void finish_rows(const std::string& piece, int together) {
+    const int wide = e_.tiles.warp_columns, groups = wide / width_;
+    const std::string item = writer_.unique("item"), line = writer_.unique("line"), place = writer_.unique("place");
+    writer_.line("#pragma unroll 1");
+    writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", item, 16 * together * groups));
+    if (width_ > 1)
+      writer_.line(fmt::format("const int {0} = staged_row<{1}>({2}), {3} = {2} % {4} * {5};", line, wide, item, place,
+                               groups, width_));
+    else
+      writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, item, groups, place));
+    const std::string row = writer_.unique("row"), column = writer_.unique("column");
+    writer_.line(
+        fmt::format("const {} {} = {} + warp_row + {} * 16 + {};", writer_.index_type(), row, e_.row0, piece, line));
+    writer_.line(fmt::format("const {} {} = {} + warp_column + {};", writer_.index_type(), column, e_.column0, place));
+    const auto count = [&](const std::vector<std::uint32_t>& axes, int width) {
+      return emitter_.index_text().tight(
+          simplify(point_count(split_.kernel.pool, axes) * width, split_.kernel.pool.bounds()));
+    };
+    std::string inside;
+    const auto bounds = [&](const std::string& name, const std::vector<std::uint32_t>& axes, int width, int tile) {
+      const IndexExpr points = simplify(point_count(split_.kernel.pool, axes) * width, split_.kernel.pool.bounds());
+      if (proves_multiple_of(points, tile, split_.kernel.pool.bounds())) return;
+      inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", name, count(axes, width));
+    };
+    bounds(row, split_.rows, 1, e_.tiles.rows);
+    bounds(column, split_.columns, width_, e_.tiles.columns);
+    if (!inside.empty()) writer_.line(fmt::format("if (!({})) continue;", inside));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    bind_flat(emitter_, split_.rows, row, "mnopq");
+    if (width_ > 1) {
+      const std::string eight = writer_.unique("eight");
+      writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), eight, column, width_));
+      bind_flat(emitter_, split_.columns, eight, "ijlst");
+      finish_eight(line, place, together);
+    } else {
+      bind_flat(emitter_, split_.columns, column, "ijlst");
+      finish_one(line, place, together);
+    }
+    emitter_.rewind(mark);
+    writer_.close();
+  }
+
+  void finish_eight(const std::string& line, const std::string& place, int together) {
+    const std::vector<ExprId> roots = roots_of(split_.kernel);
+    std::map<ExprId, std::string> eights;
+    std::size_t number = 0;
+    for (const auto& [reduction, sum] : split_.sums) {
+      std::string& name = eights[reduction] = writer_.unique(sum + "_v");
+      writer_.line(fmt::format("const EightSums {} = eight_staged<{}>({}, {}, {});", name, e_.tiles.warp_columns,
+                               staged_at(number++, together), line, place));
+      emitter_.define(reduction,
+                      name + ".v[0]");  // so that nothing of the product is computed again ahead of the lanes
+    }
+    VectorLoads loads(emitter_, graph_, split_.lane, width_);
+    const std::string lane = writer_.unique("e");
+    loads.declare(operands_behind(), lane);
+    std::vector<VectorStore> stores;
+    for (const KernelOutput& output : split_.kernel.outputs)
+      stores.push_back(VectorStore::plan(emitter_, output, split_.lane, width_));
+    emitter_.emit_independent(roots);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, width_));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    emitter_.bind(split_.lane, lane);
+    for (const auto& [reduction, name] : eights) emitter_.define(reduction, fmt::format("{}.v[{}]", name, lane));
+    const std::vector<std::string> values = emitter_.emit(roots);
+    for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter_, lane, values[i]);
+    emitter_.rewind(mark);
+    writer_.close();
+    for (VectorStore& store : stores) store.finish(emitter_);
+    emitter_.load_text = nullptr;
+  }
+
+  void finish_one(const std::string& line, const std::string& place, int together) {
+    std::size_t number = 0;
+    for (const auto& [reduction, sum] : split_.sums)
+      emitter_.define(reduction, fmt::format("({})[staged_place<{}>({}, {})]", staged_at(number++, together),
+                                             e_.tiles.warp_columns, line, place));
+    const std::vector<std::string> values = emitter_.emit(roots_of(split_.kernel));
+    for (std::size_t i = 0; i < split_.kernel.outputs.size(); ++i) {
+      const KernelOutput& output = split_.kernel.outputs[i];
+      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), split_.kernel.pool.bounds());
+      writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
+    }
+  }
+
+  // What the outputs need apart from the sums: whose loads stand here.
+  std::vector<ExprId> operands_behind() const {
+    const ExprPool& pool = split_.kernel.pool;
+    std::vector<std::uint8_t> wanted(pool.size(), 0);
+    for (const ExprId root : roots_of(split_.kernel)) wanted[root] = 1;
+    std::vector<ExprId> loads;
+    for (std::size_t i = pool.size(); i-- > 0;) {
+      const auto id = static_cast<ExprId>(i);
+      if (!wanted[id] || split_.sums.contains(id)) continue;
+      if (pool[id].op == ExprOp::kLoad) loads.push_back(id);
+      for (const ExprId a : pool[id].args)
+        if (a != kNoExpr) wanted[a] = 1;
+      for (const IndexExpr& e : pool[id].indices)
+        for (const Variable v : variables_of(e))
+          if (v.kind == Variable::Kind::kValue) wanted[v.id] = 1;
+    }
+    std::ranges::reverse(loads);
+    return loads;
+  }
+
+  const GemmEpilogue& e_;
+  const Graph& graph_;
+  KernelWriter& writer_;
+  int width_;
+  InEights split_;
+  ExprEmitter emitter_;
+  std::string staged_;
+};
+
+}  // namespace
+
+void emit_epilogue(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer) {
+  const ExprPool& pool = epilogue.kernel.pool;
+  const bool eights = proves_multiple_of(pool.extent(epilogue.product.columns.back()), kWidth, pool.bounds());
+  EpilogueEmitter(epilogue, graph, writer, eights ? kWidth : 1).emit();
+}
+
+}  // namespace fusec

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""check_gemm.py FUSEC FUSEC_RUN [--full]
+
+What the tensor-core GEMM has to show without a GPU, on a linear layer with bias and GELU in bfloat16: products by mma
+from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
+conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
+--full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. Where nvdisasm is in PATH, HMMA and
+STG.E.128 are looked for in the machine code, too."""
+import argparse, json, os, re, shutil, subprocess, sys, tempfile
+
+
+def model(m, n, k):
+    return {"fusec": 1, "name": "layer",
+            "inputs": [{"name": "x", "dtype": "bfloat16", "shape": [m, k]}],
+            "constants": [{"name": "w", "dtype": "bfloat16", "shape": [n, k]},
+                          {"name": "bias", "dtype": "bfloat16", "shape": [n]}],
+            "nodes": [{"name": "p", "op": "linear", "inputs": ["x", "w", "bias"]},
+                      {"name": "h", "op": "gelu", "inputs": ["p"]}], "outputs": ["h"]}
+
+
+failures = []
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+
+
+def run(command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    expect(result.returncode == 0, f"{' '.join(command)}: {result.stderr[-2000:]}")
+    return result.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--full", action="store_true")
+    options = parser.parse_args()
+    m, n, k = (4096, 4096, 4096) if options.full else (300, 2184, 272)
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)
+        json.dump(model(m, n, k), open(path("layer.json"), "w"))
+        run([options.fusec, path("layer.json"), "-o", path("layer.cu")])
+        run([options.fusec, path("layer.json"), "-o", path("layer.ptx")])
+        run([options.fusec, path("layer.json"), "-o", path("layer.cubin")])
+        source, ptx = open(path("layer.cu")).read(), open(path("layer.ptx")).read()
+        tile = re.search(r"A block makes (\d+)x(\d+)", source)
+        expect(tile, "the kernel is no gemm")
+        if not tile:
+            return
+        rows, columns = int(tile[1]), int(tile[2])
+        for wanted in ["mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "ldmatrix.sync.aligned.m8n8.x4",
+                       "cp.async.cg.shared.global", "st.global.v4"]:
+            expect(wanted in ptx, f"no {wanted} in the PTX")
+        expect(not re.search(r"st\.global\.(b|u|s)(16|32)|st\.global\.v2", ptx), "stores of less than 16 bytes")
+        sample = ["--sample-blocks=4"] if options.full else ["--verify"]
+        profile = json.loads(run([options.fusec_run, path("layer.json"), "--random", "--device=emulator", "--json",
+                                  "--profile=-"] + sample))["kernels"][0]
+        expect(profile["findings"] == 0, "findings on the emulator")
+        expect(profile["bank_conflicts"] == 0, f"{profile['bank_conflicts']} bank conflicts")
+        expect(profile["resources"]["spill_bytes"] == 0, "spills")
+        down, across = -(-m // rows), -(-n // columns)
+        blocks = 4 if options.full else down * across
+        depth = -(-k // 32) * 32
+        expect(profile["tensor_multiply_adds"] == blocks * rows * columns * depth, "products that nobody needs")
+        results = m * n * blocks // (down * across) * 2  # stored, and as much of the bias is read by its rows' lanes
+        needed = blocks * (rows + columns) * k * 2 + 2 * results
+        expect(profile["requested_bytes"] <= 1.1 * needed,
+               f"{profile['requested_bytes']} bytes of global memory, {needed} needed")
+        disassembler = shutil.which("nvdisasm")
+        if disassembler:
+            code = run([disassembler, path("layer.cubin")])
+            expect("HMMA.16816.F32.BF16" in code, "no HMMA in the machine code")
+            expect("STG.E.128" in code and not re.search(r"STG\.E(\.64)? ", code), "narrow stores in the machine code")
+            expect("STL" not in code and "LDL" not in code, "local memory in the machine code")
+
+
+main()
+for failure in failures:
+    print(failure)
+print(f"{len(failures)} failures")
+sys.exit(bool(failures))

@@ -1,0 +1,123 @@
+// Matrix products whose factors are copied as they lie in memory: every tile of the table with every layout, at sizes
+// that are no multiple of any tile, on the emulator with all its checks.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "analysis/gemm_form.h"
+#include "analysis/kernel_forms.h"
+#include "analysis/lower.h"
+#include "codegen/schedules/gemm.h"
+#include "runtime/tensor_file.h"
+#include "support/check_lowered.h"
+#include "support/short_model.h"
+
+using namespace fusec;
+using namespace fusec::test;
+
+namespace {
+
+struct Case {
+  const char* what;
+  const char* inputs;
+  const char* nodes;
+  const char* outputs;
+  const char* symbols = "";
+};
+
+std::vector<NodeId> all_nodes(const Graph& graph) {
+  std::vector<NodeId> nodes(graph.nodes.size());
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) nodes[n] = n;
+  return nodes;
+}
+
+// The one kernel of the case with these tiles; nothing where they take too many registers.
+void check_with_tiles(const Nvrtc& nvrtc, const Case& c, const GemmTiles& tiles, const char* arch) {
+  const std::string what = fmt::format("{}, {}x{} on {}", c.what, tiles.rows, tiles.columns, arch);
+  INFO(what);
+  const Target target = target_for(arch);
+  const Graph graph = short_model(c.inputs, c.nodes, c.outputs, c.symbols);
+  LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), target, {});
+  REQUIRE(plan.kernels.size() == 1);
+  CHECK(plan.kernels[0].schedule == "gemm_mma");
+  std::vector<LoweredUnit> units = lower_group(graph, all_nodes(graph), graph.outputs, false);
+  std::erase_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kKernel; });
+  REQUIRE(units.size() == 1);
+  const FormOfKernel form = form_of(units[0].kernel);
+  REQUIRE(form.product);
+  const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
+  std::optional<GemmForm> tiled = find_gemm(graph, kernel, *form.product, target);
+  REQUIRE(tiled);
+  if (tiles.warp_rows * tiles.warp_columns / 32 * static_cast<int>(term_count(*form.product)) > 128) return;
+  tiled->tiles = tiles;
+  plan.kernels[0] = gemm(kernel, *form.product, *tiled, graph);
+  const CompiledModule compiled = nvrtc.compile(source_of(plan), "kernels.cu", target.arch);
+  const emulator::Module module(compiled.ptx, "kernels.ptx");
+  const TensorMap tensors = random_tensors(graph, 5);
+  const TensorMap want = run_reference(graph, tensors);
+  LoweredRun run(graph, plan, tensors);
+  const std::string findings = run.run(module);
+  CHECK_MESSAGE(findings.empty(), findings);
+  for (const ValueId v : graph.outputs) {
+    const std::string& name = graph.value(v).name;
+    check_close(what + ", " + name, run.result(v), want.at(name), 0.3);
+  }
+}
+
+const std::vector<Case> kCases = {
+    {"linear, bias and gelu", "x bfloat16 150,72; w bfloat16 136,72; b bfloat16 136", "p = linear x w b; h = gelu p",
+     "h"},
+    {"matmul, columns no multiple of eight in the result alone", "x float16 70,40; w float16 37,40", "h = linear x w",
+     "h"},
+    {"matmul", "x bfloat16 141,40; w bfloat16 40,264", "h = matmul x w", "h"},
+    {"both transposed", "x float16 56,136; w float16 72,56",
+     "t = transpose x {\"dim0\": 0, \"dim1\": 1}; u = transpose w {\"dim0\": 0, \"dim1\": 1}; h = matmul t u", "h"},
+    {"batched, symbolic", "x bfloat16 b,33,48; w bfloat16 b,48,40", "p = bmm x w; h = relu p", "h", "b"},
+    {"gated", "x bfloat16 70,96; g bfloat16 200,96; u bfloat16 200,96",
+     "a = linear x g; c = linear x u; s = silu a; h = mul s c", "h"},
+    {"different depths, two results", "x float16 40,24; y float16 40,136; a float16 72,24; b float16 72,136",
+     "p = linear x a; q = linear y b; h = add p q", "h p"},
+    {"heads read and written", "x bfloat16 2,4,35,16; w bfloat16 96,64; r bfloat16 2,6,35,16",
+     "t = transpose x {\"dim0\": 1, \"dim1\": 2}; f = reshape t {\"shape\": [2, 35, 64]}; p = linear f w;"
+     "s = reshape p {\"shape\": [2, 35, 6, 16]}; q = permute s {\"dims\": [0, 2, 1, 3]}; h = add q r",
+     "h"},
+};
+
+}  // namespace
+
+TEST_SUITE("gemm forms") {
+  TEST_CASE("every layout, and some of the tiles for it") {
+    const auto nvrtc = nvrtc_or_skip();
+    if (!nvrtc) return;
+    const std::vector<GemmTiles> table = gemm_tile_table();
+    for (std::size_t i = 0; i < kCases.size(); ++i)
+      check_with_tiles(*nvrtc, kCases[i], table[(i + 1) % table.size()], i % 2 ? "sm_90a" : "sm_80");
+  }
+}
+
+TEST_SUITE("full") {
+  TEST_CASE("every layout with every tile") {
+    const auto nvrtc = nvrtc_or_skip();
+    if (!nvrtc) return;
+    for (const Case& c : kCases)
+      for (GemmTiles tiles : gemm_tile_table())
+        for (const int stages : {3, 4}) {
+          tiles.stages = stages;
+          check_with_tiles(*nvrtc, c, tiles, stages == 3 ? "sm_90a" : "sm_80");
+        }
+  }
+}
+
+TEST_CASE("what is no gemm: misaligned, gathered or computed factors") {
+  const auto is_gemm = [](const char* inputs, const char* nodes) {
+    const Graph graph = short_model(inputs, nodes, "h");
+    const LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), Target{}, {});
+    return plan.kernels.back().schedule == "gemm_mma";
+  };
+  CHECK(is_gemm("x float16 64,64; w float16 64,64", "h = linear x w"));
+  CHECK_FALSE(is_gemm("x float16 64,60; w float16 64,60", "h = linear x w"));
+  CHECK_FALSE(is_gemm("x float16 64,64; w float16 64,61", "h = matmul x w"));
+  CHECK_FALSE(is_gemm("x float16 64,64; w float16 64,64", "a = gelu x; h = linear a w"));
+  CHECK_FALSE(
+      is_gemm("t float16 33,64; i int64 64; w float16 64,64", "x = index_select t i {\"dim\": 0}; h = linear x w"));
+  CHECK_FALSE(is_gemm("x float32 64,64; w float32 64,64", "h = linear x w"));
+}
