@@ -4,12 +4,17 @@
 #include <map>
 #include <optional>
 
+#include "analysis/target.h"
+
 namespace fusec {
 
 namespace {
 
 // Tiles of factors in shared memory: those of all kernels of a launch lie there, of 5 KiB each.
 constexpr std::size_t kMostFactors = 8;
+
+// Tensors of a launch: each is a parameter, and there are sizes besides.
+constexpr std::size_t kMostTensors = kMaxParameterBytesSideBySide / 8 - 64;
 
 // Products of a launch, to which others like them may come.
 struct Products {
@@ -85,7 +90,10 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     for (const ValueId v : inputs_of(units[u].kernel)) level[u] = std::max(level[u], level_after(v) + 1);
     for (const KernelOutput& output : units[u].kernel.outputs) level_of[output.value] = level[u];
   }
-  std::map<std::uint32_t, std::size_t> beside;  // of a level: the launch that light kernels join
+  struct Beside {
+    std::size_t launch, tensors = 0;
+  };
+  std::map<std::uint32_t, Beside> beside;  // of a level: the launch that light kernels join
   std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
@@ -94,11 +102,14 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     if (is_kernel(units[u])) {
       const FormOfKernel form = form_of(units[u].kernel);
       if (runs_side_by_side(form.form)) {
-        const auto [it, fresh] = beside.try_emplace(level[u], launches.size());
-        if (!fresh) {
-          launches[it->second].push_back(u);
+        const std::size_t tensors = inputs_of(units[u].kernel).size() + units[u].kernel.outputs.size();
+        const auto [it, fresh] = beside.try_emplace(level[u], Beside{launches.size()});
+        if (!fresh && it->second.tensors + tensors <= kMostTensors) {
+          it->second.tensors += tensors;
+          launches[it->second.launch].push_back(u);
           continue;
         }
+        it->second = {launches.size(), tensors};
       } else if (form.product && !is_wide(form, units[u].kernel)) {
         if (const auto launch = join_products(products, units[u].kernel, form, level[u], launches.size())) {
           launches[*launch].push_back(u);

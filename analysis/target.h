@@ -31,8 +31,10 @@ struct Target {
   std::string source;               // where the figures are from
 };
 
-// Of a kernel, for any CUDA that may compile the emitted file; from 12.1 on it would be 32764.
+// Of a kernel, for any CUDA that may compile the emitted file; and what CUDA 12.1 and later allow, which only kernels
+// of many parts side by side make use of: a model's optimizer is to be one launch.
 inline constexpr int kMaxParameterBytes = 4096;
+inline constexpr int kMaxParameterBytesSideBySide = 32764;
 
 // The targets this build knows; the first is the default.
 const std::vector<Target>& known_targets();

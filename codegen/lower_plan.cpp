@@ -46,10 +46,7 @@ class PlanLowering {
       for (const LoweredUnit& unit : units) add_unit(unit);
       return;
     }
-    for (const std::vector<std::uint32_t>& launch : launches_of(units)) {
-      if (launch.size() > 1 && add_side_by_side(units, launch)) continue;
-      for (const std::uint32_t u : launch) add_unit(units[u]);
-    }
+    for (const std::vector<std::uint32_t>& launch : launches_of(units)) add_launch(units, launch);
   }
 
   // A group that was claimed for a call of cuBLASLt: what stands before the product is views alone. Where it is none
@@ -117,8 +114,16 @@ class PlanLowering {
     return it->second;
   }
 
-  // False where they have to be launched one by one.
-  bool add_side_by_side(const std::vector<LoweredUnit>& units, const std::vector<std::uint32_t>& launch) {
+  // As one launch if that may be, else as two, and so on.
+  void add_launch(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
+    if (launch.size() == 1) return add_unit(units[launch[0]]);
+    if (add_side_by_side(units, launch)) return;
+    add_launch(units, launch.first(launch.size() / 2));
+    add_launch(units, launch.subspan(launch.size() / 2));
+  }
+
+  // False where it cannot be.
+  bool add_side_by_side(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     std::vector<KernelPart> parts;
     std::vector<NodeId> nodes;
     std::string key;

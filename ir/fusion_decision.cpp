@@ -75,7 +75,7 @@ RuleText text(FusionRule rule) {
     case FusionRule::kMoreBytes:
       return {"more_bytes", "together they would move more bytes than apart"};
     case FusionRule::kPredictedSlower:
-      return {"predicted_slower", "together they are predicted to take longer than apart (--emit=report tells times)"};
+      return {"predicted_slower", "together they are predicted to take longer than apart"};
     case FusionRule::kClosesCycle:
       return {"closes_cycle",
               "a third group needs the one's result and the other needs that group's, or is too far away"};

@@ -56,7 +56,7 @@ struct PatternClaim {
   GroupCode code = GroupCode::kFusec;
   std::vector<std::pair<std::string, std::string>> attributes;  // as the pattern declares them: "alpha", "1.702"
   std::vector<std::pair<std::string, NodeId>> parts;            // the pattern's names for nodes: "gate", ...
-  std::vector<ValueId> bound_constants;                         // that belong to the group, where the pattern binds them
+  std::vector<ValueId> bound_constants;  // that belong to the group, where the pattern binds them
 };
 
 // A node that several groups compute: `group` is one that does so after the first.
@@ -65,15 +65,25 @@ struct Recomputed {
   NodeId node;
 };
 
+// A group that a later phase wanted to be one with another that reads its results, and why it is not. Groups by their
+// last nodes at the time.
+struct RefusedMerge {
+  NodeId from, to;
+  FusionDecision decision;
+};
+
 struct FusionPlan {
   Strategy strategy = Strategy::kFull;
+  // Limits of a group's parts (analysis/group_parts.h).
   std::uint32_t max_fused_ops = 256;
-  std::uint32_t max_args = 0;             // 0: no limit
-  LargeVector<FusionGroup> groups;        // in execution order
-  std::vector<PatternClaim> claims;       // in order of their nodes
-  std::vector<Recomputed> recomputed;     // by group, then node
-  std::vector<GroupId> group_of;          // of each node: the first group that computes it
-  LargeVector<FusionDecision> decisions;  // of each node
+  std::uint32_t max_args = 0;               // 0: no limit
+  std::uint32_t max_args_side_by_side = 0;  // of all parts together; 0: as max_args
+  LargeVector<FusionGroup> groups;          // in execution order
+  std::vector<PatternClaim> claims;         // in order of their nodes
+  std::vector<Recomputed> recomputed;       // by group, then node
+  std::vector<GroupId> group_of;            // of each node: the first group that computes it
+  LargeVector<FusionDecision> decisions;    // of each node
+  std::vector<RefusedMerge> refused;        // in the order in which they were asked; the last about two groups counts
 };
 
 // What a group takes and gives: values, each once. Inputs by first use, constants included, numbers and dimensions

@@ -79,7 +79,8 @@ std::uint32_t Graph::intern(Attributes attributes) {
 
 ValueId Graph::add_value(Value value) {
   const ValueId id = static_cast<ValueId>(values_.size());
-  if (!value.name.empty() && !value_names_.emplace(value.name, id).second)
+  const auto name_of = [&](ValueId v) -> const std::string& { return values_[v].name; };
+  if (!value.name.empty() && !value_names_.add(value.name, id, name_of))
     throw InternalError("a value named \"" + value.name + "\" exists already");
   values_.push_back(std::move(value));
   return id;
@@ -117,7 +118,7 @@ ValueId Graph::add_dim(Dim dim) {
 
 NodeId Graph::add_node(Node node, const std::vector<ValueType>& types, std::vector<std::string> output_names) {
   const NodeId id = static_cast<NodeId>(nodes.size());
-  if (!node_names_.emplace(node.name, id).second)
+  if (!node_names_.add(node.name, id, [&](NodeId n) -> const std::string& { return nodes[n].name; }))
     throw InternalError("a node named \"" + node.name + "\" exists already");
   node.first_output = static_cast<ValueId>(values_.size());
   node.output_count = static_cast<std::uint32_t>(types.size());
@@ -170,8 +171,8 @@ Graph Graph::emptied() const {
   graph.attribute_index_ = attribute_index_;
   graph.nodes.reserve(nodes.size());
   graph.values_.reserve(values_.size());
-  graph.value_names_.reserve(value_names_.size());
-  graph.node_names_.reserve(node_names_.size());
+  graph.value_names_.reserve(values_.size());
+  graph.node_names_.reserve(nodes.size());
   return graph;
 }
 
@@ -180,13 +181,11 @@ const Constant* Graph::constant_of(ValueId v) const {
 }
 
 ValueId Graph::find_value(std::string_view value_name) const {
-  const auto it = value_names_.find(std::string(value_name));
-  return it == value_names_.end() ? kNone : it->second;
+  return value_names_.find(value_name, [&](ValueId v) -> const std::string& { return values_[v].name; });
 }
 
 NodeId Graph::find_node(std::string_view node_name) const {
-  const auto it = node_names_.find(std::string(node_name));
-  return it == node_names_.end() ? kNone : it->second;
+  return node_names_.find(node_name, [&](NodeId n) -> const std::string& { return nodes[n].name; });
 }
 
 Operand Graph::operand(ValueId v) const {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 
 #include "ir/attributes.h"
 #include "ir/large_vector.h"
+#include "ir/name_index.h"
 #include "ir/op.h"
 #include "ir/short_list.h"
 #include "ir/type.h"
@@ -106,6 +108,11 @@ class Graph {
   // sets, and the rows of custom ops, stay what they are.
   Graph emptied() const;
 
+  // Keeps these nodes, in this order (each behind those that it reads; outputs and aliases among their results), and
+  // the constants that are marked, by place in the list. Inputs stay; numbers and dimensions as far as they are read.
+  // Gives the new id of each value, kNone for what went.
+  std::vector<ValueId> rearrange(std::span<const NodeId> order, const std::vector<bool>& kept_constants);
+
   // --- views
   Operand operand(ValueId v) const;  // kNone gives an absent one
   std::vector<Operand> operands(const Node& node) const;
@@ -124,8 +131,7 @@ class Graph {
   std::unordered_multimap<std::size_t, std::uint32_t> attribute_index_;
   std::vector<Scalar> numbers_;
   std::vector<Dim> dims_;
-  std::unordered_map<std::string, ValueId> value_names_;
-  std::unordered_map<std::string, NodeId> node_names_;
+  NameIndex value_names_, node_names_;
 };
 
 // The formula of a node's result, its operands loaded: the entry for analysis, reference and lowering.

@@ -53,7 +53,8 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->capture_default_str();
   app.add_option("--target", a.options.target, "NAME or FILE: sizes and rates for the cost model (--list-targets)");
   add_repeatable(app, "--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs");
-  app.add_option("--max-fused-ops", a.options.max_fused_ops, "nodes of a group at most")
+  app.add_option("--max-fused-ops", a.options.max_fused_ops,
+                 "nodes of a group at most, those of parts that nothing connects counted each for itself")
       ->capture_default_str()
       ->check(CLI::Range(1, kMost));
   app.add_option("--max-args", a.options.max_args, "arguments of a group at most")->check(CLI::Range(1, kMost));

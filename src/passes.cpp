@@ -22,11 +22,21 @@
 namespace fusec {
 namespace {
 
+// Pointers and symbol values take up to 8 bytes each.
+std::uint32_t parameters_left(int bytes, const Graph& graph) {
+  const auto all = static_cast<std::size_t>(bytes) / 8;
+  return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
+}
+
 std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph) {
   if (options.max_args != 0 || options.strategy != Strategy::kFull) return options.max_args;
-  // Pointers and symbol values take up to 8 bytes each.
-  const auto all = static_cast<std::size_t>(kMaxParameterBytes) / 8;
-  return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
+  return parameters_left(kMaxParameterBytes, graph);
+}
+
+// Where the user has set a limit it holds for kernels side by side as well.
+std::uint32_t argument_limit_side_by_side(const PipelineOptions& options, const Graph& graph) {
+  if (options.max_args != 0 || options.strategy != Strategy::kFull) return options.max_args;
+  return parameters_left(kMaxParameterBytesSideBySide, graph);
 }
 
 // Rewritings work on the graph together with what they made of the file's nodes, which the report tells of.
@@ -61,7 +71,8 @@ void claim(CompilationState& state) {
   rewrite_with(state, [&](CanonicalGraph& canonical) {
     state.planned->claims = claim_patterns(
         canonical, state.options.patterns,
-        {.max_fused_ops = state.options.max_fused_ops, .max_args = argument_limit(state.options, canonical.graph)});
+        {.max_fused_ops = state.options.max_fused_ops, .max_args = argument_limit(state.options, canonical.graph)},
+        &state.trials);
   });
 }
 
@@ -88,6 +99,7 @@ void fuse_nodes(CompilationState& state) {
   const FuseOptions limits{.strategy = options.strategy,
                            .max_fused_ops = options.max_fused_ops,
                            .max_args = argument_limit(options, planned.graph),
+                           .max_args_side_by_side = argument_limit_side_by_side(options, planned.graph),
                            .named = options.strategy != Strategy::kFull,
                            .claims = planned.claims};
   if (!options.plan_text.empty())
@@ -104,10 +116,10 @@ bool plan_is_given(const PipelineOptions& options) {
   return !options.plan_text.empty() || !options.plan_file.empty();
 }
 
-template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&, const Target&)>
+template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&, TrialMemory&)>
 void merge(CompilationState& state) {
   if (!plan_is_given(state.options))
-    merging(state.planned->graph, state.planned->kinds, state.planned->plan, state.options.target);
+    merging(state.planned->graph, state.planned->kinds, state.planned->plan, state.trials);
 }
 
 void name_plan(CompilationState& state) {

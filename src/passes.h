@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/trial_lowering.h"
 #include "codegen/lower_plan.h"
 #include "pipeline.h"
 
@@ -21,6 +22,7 @@ namespace fusec {
 struct CompilationState {
   const PipelineOptions& options;
   PlannedModel* planned = nullptr;
+  TrialMemory trials{options.target};  // claims' serve the merges
   LoweredPlan lowered;
   GeneratedModel* generated = nullptr;
   std::size_t units = 1;  // as in emit_file

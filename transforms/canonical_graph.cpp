@@ -11,8 +11,8 @@ std::vector<std::vector<std::string>> as_given(const Graph& graph) {
   return stands_for;
 }
 
-void replace_graph(CanonicalGraph& canonical, Graph graph, const std::vector<NodeId>& fates) {
-  std::vector<std::vector<std::string>> stands_for(graph.nodes.size());
+void note_fates(CanonicalGraph& canonical, const std::vector<NodeId>& fates) {
+  std::vector<std::vector<std::string>> stands_for(canonical.graph.nodes.size());
   for (NodeId n = 0; n < fates.size(); ++n) {
     std::vector<std::string>& now = fates[n] == kDropped  ? canonical.dropped
                                     : fates[n] == kFolded ? canonical.folded
@@ -23,9 +23,13 @@ void replace_graph(CanonicalGraph& canonical, Graph graph, const std::vector<Nod
     else
       now.insert(now.end(), std::make_move_iterator(before.begin()), std::make_move_iterator(before.end()));
   }
-  canonical.graph = std::move(graph);
   canonical.stands_for = std::move(stands_for);
   canonical.heirs.clear();
+}
+
+void replace_graph(CanonicalGraph& canonical, Graph graph, const std::vector<NodeId>& fates) {
+  canonical.graph = std::move(graph);
+  note_fates(canonical, fates);
 }
 
 }  // namespace fusec

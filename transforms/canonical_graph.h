@@ -31,6 +31,9 @@ std::vector<std::vector<std::string>> as_given(const Graph& graph);
 inline constexpr NodeId kDropped = kNone;
 inline constexpr NodeId kFolded = kNone - 1;
 
+// The graph has changed; `fates` is by node of the graph as it was.
+void note_fates(CanonicalGraph& canonical, const std::vector<NodeId>& fates);
+
 // Puts `graph` in place of canonical.graph; `fates` is by node of the old graph.
 void replace_graph(CanonicalGraph& canonical, Graph graph, const std::vector<NodeId>& fates);
 

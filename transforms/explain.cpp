@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -128,36 +129,64 @@ Obstacle obstacle_of_plan(const FusionPlan& plan, NodeId from, NodeId to) {
   return obstacle;
 }
 
-// The phases after the three ask the lowering, and leave what it said with the last node of a group that stayed apart.
-constexpr std::uint8_t kFirstMergingPhase = 3;
+// The phases after the three ask the lowering, and leave with the plan what it said about two groups. Groups that grew
+// since are still those two; what became of groups that are one now no longer matters.
+class RefusedMerges {
+ public:
+  explicit RefusedMerges(const FusionPlan& plan) : plan_(plan) {
+    for (std::size_t i = 0; i < plan.refused.size(); ++i) {
+      const RefusedMerge& refused = plan.refused[i];
+      const GroupId from = plan.group_of[refused.from], to = plan.group_of[refused.to];
+      if (from != to) last_[{from, to}] = i;
+    }
+  }
 
-const FusionDecision* refused_merge(const FusionPlan& plan, GroupId g) {
-  const FusionDecision& decision = plan.decisions[plan.groups[g].nodes.back()];
-  return decision.phase >= kFirstMergingPhase && decision.rule != FusionRule::kJoined ? &decision : nullptr;
-}
+  const FusionDecision* about(GroupId from, GroupId to) const {
+    const auto it = last_.find({from, to});
+    return it == last_.end() ? nullptr : &plan_.refused[it->second].decision;
+  }
 
+ private:
+  const FusionPlan& plan_;
+  std::map<std::pair<GroupId, GroupId>, std::size_t> last_;
+};
+
+// The lowering knows no change that would make one kernel of what is several. What it could make but did not want, a
+// plan may have all the same.
 std::string change_for_merge(FusionRule rule) {
-  if (rule == FusionRule::kTooManyNodes) return "a larger --max-fused-ops";
-  if (rule == FusionRule::kTooManyArguments) return "a larger --max-args";
-  return "";
+  switch (rule) {
+    case FusionRule::kTooManyNodes:
+      return "a larger --max-fused-ops";
+    case FusionRule::kTooManyArguments:
+      return "a larger --max-args";
+    case FusionRule::kWorseForm:
+    case FusionRule::kMoreBytes:
+    case FusionRule::kPredictedSlower:
+    case FusionRule::kNotTried:
+      return "one group for both in a plan file (--emit=plan, --plan)";
+    default:
+      return "";
+  }
 }
 
 // Where each group on the way from one of these groups to the next was refused by a later phase; empty where the three
 // phases have the say about some of them.
 std::vector<Obstacle> refused_merges(const FusionPlan& plan, const std::vector<GroupId>& groups, Traffic& traffic) {
   std::vector<Obstacle> obstacles;
+  const RefusedMerges merges(plan);
   for (std::size_t i = 1; i < groups.size(); ++i) {
     if (groups[i - 1] == groups[i]) continue;
-    const FusionDecision* refused = refused_merge(plan, groups[i - 1]);
+    const FusionDecision* refused = merges.about(groups[i - 1], groups[i]);
     if (refused == nullptr) return {};
-    Obstacle& obstacle = obstacles.emplace_back(Obstacle{.from = plan.groups[groups[i - 1]].nodes.back(),
-                                                         .to = refused->meeting,
-                                                         .rule = refused->rule,
-                                                         .phase = refused->phase,
-                                                         .blocker = refused->blocker,
-                                                         .would_allow = change_for_merge(refused->rule)});
-    if (obstacle.to != kNone)
-      obstacle.bytes_saved = traffic.saved_by_joining({groups[i - 1], plan.group_of[obstacle.to]});
+    obstacles.push_back({.from = plan.groups[groups[i - 1]].nodes.back(),
+                         .to = refused->meeting,
+                         .rule = refused->rule,
+                         .phase = refused->phase,
+                         .blocker = refused->blocker,
+                         .bytes_saved = traffic.saved_by_joining({groups[i - 1], groups[i]}),
+                         .would_allow = change_for_merge(refused->rule),
+                         .joined_us = refused->joined_us,
+                         .apart_us = refused->apart_us});
   }
   return obstacles;
 }
@@ -237,6 +266,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
   std::vector<LedgerEntry> entries;
   if (graph.nodes.empty()) return entries;
   Traffic traffic(graph, plan);
+  const RefusedMerges merges(plan);
   std::optional<FusionTrial> trial;
   if (is_of_partitioner(plan, 0)) trial.emplace(graph, kinds, plan);
   const bool tried = graph.nodes.size() <= kMostNodesForTriedLedger;
@@ -253,11 +283,13 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
       const Obstacle by_plan = obstacle_of_plan(plan, from, to);
       LedgerEntry entry{.from = from, .to = to, .rule = by_plan.rule, .would_allow = by_plan.would_allow};
       entry.bytes_saved = traffic.of_edge(v, plan.group_of[to]);
-      if (const FusionDecision* refused = refused_merge(plan, plan.group_of[from])) {
+      if (const FusionDecision* refused = merges.about(plan.group_of[from], plan.group_of[to])) {
         entry.rule = refused->rule;
         entry.phase = refused->phase;
         entry.blocker = refused->blocker;
         entry.would_allow = change_for_merge(refused->rule);
+        entry.joined_us = refused->joined_us;
+        entry.apart_us = refused->apart_us;
       } else if (trial) {
         const Vertex leader = trial->result().root[trial->vertex_of(from)];
         if (!known.contains(leader)) known.emplace(leader, trial->obstacle_of(leader, precise));

@@ -22,9 +22,10 @@ struct Obstacle {
   NodeId to = kNone;    // the node it asked to join; kNone: there is none
   FusionRule rule = FusionRule::kUndecided;
   std::uint8_t phase = 0;
-  NodeId blocker = kNone;        // the node because of which the answer was no; kNone: none in particular
-  std::int64_t bytes_saved = 0;  // global memory traffic that one kernel instead of two would save, at the hints
-  std::string would_allow;       // the smallest change that would remove this obstacle
+  NodeId blocker = kNone;             // the node because of which the answer was no; kNone: none in particular
+  std::int64_t bytes_saved = 0;       // global memory traffic that one kernel instead of two would save, at the hints
+  std::string would_allow;            // the smallest change that would remove this obstacle
+  float joined_us = 0, apart_us = 0;  // as in FusionDecision
 };
 
 // What code generation made of a group: how many kernels, and what one stores for the next.
@@ -75,6 +76,7 @@ struct LedgerEntry {
   NodeId blocker = kNone;
   std::int64_t bytes_saved = 0;
   std::string would_allow;
+  float joined_us = 0, apart_us = 0;  // as in FusionDecision
 };
 std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
 

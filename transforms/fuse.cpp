@@ -95,7 +95,10 @@ void require_op(const Graph& graph, const std::string& op) {
 }  // namespace
 
 FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const FuseOptions& options) {
-  FusionPlan plan{.strategy = options.strategy, .max_fused_ops = options.max_fused_ops, .max_args = options.max_args};
+  FusionPlan plan{.strategy = options.strategy,
+                  .max_fused_ops = options.max_fused_ops,
+                  .max_args = options.max_args,
+                  .max_args_side_by_side = options.max_args_side_by_side};
   if (options.strategy == Strategy::kUnfused) {
     leave_alone(graph, kinds, plan);
     plan.decisions.resize(graph.nodes.size());

@@ -12,9 +12,10 @@ namespace fusec {
 struct FuseOptions {
   Strategy strategy = Strategy::kFull;
   std::uint32_t max_fused_ops = 256;
-  std::uint32_t max_args = 0;        // 0: no limit
-  bool named = true;                 // false: groups change yet, and are named by name_groups at the end
-  std::vector<PatternClaim> claims;  // by patterns, in order of their nodes
+  std::uint32_t max_args = 0;               // 0: no limit
+  std::uint32_t max_args_side_by_side = 0;  // of groups of several parts; 0: as max_args
+  bool named = true;                        // false: groups change yet, and are named by name_groups at the end
+  std::vector<PatternClaim> claims;         // by patterns, in order of their nodes
 };
 
 // Under `none` every node is alone; under `tvm` and `full` the three phases of transforms/partition decide.

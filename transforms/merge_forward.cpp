@@ -13,8 +13,8 @@ constexpr std::size_t kMostReaders = 16;  // of a value that are looked at
 
 class ForwardMerger {
  public:
-  ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, target) {}
+  ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, memory) {}
 
   // From the last group to the first, so that what is taken in is looked at with what it took in itself. First what
   // stands on products: it is better computed once, behind the product that it reads, than in every tile of the next.
@@ -64,11 +64,11 @@ class ForwardMerger {
         const std::vector<GroupId> parts{scores, softmax, g};
         const NodeId consumer = groups_.nodes(g).back();
         const std::vector<NodeId> joining{groups_.nodes(scores).back(), groups_.nodes(softmax).back()};
-        const bool joined = trial_.ask(parts) == FusionRule::kJoined && groups_.contract(parts);
+        const MergeAnswer answer = trial_.ask(parts);
+        const bool joined = answer.yes() && groups_.contract(parts);
         trial_.note(kind, joined);
         if (!joined) continue;
-        for (const NodeId n : joining)
-          plan_.decisions[n] = {.meeting = consumer, .rule = FusionRule::kJoined, .phase = kPhase};
+        for (const NodeId n : joining) plan_.decisions[n] = decision(answer, consumer);
         return true;
       }
     }
@@ -141,12 +141,20 @@ class ForwardMerger {
 
   bool take(GroupId producer, GroupId g) {
     const NodeId last = groups_.nodes(producer).back(), consumer = groups_.nodes(g).back();
-    FusionRule rule = trial_.ask(std::vector{producer, g});
-    if (rule == FusionRule::kJoined && !groups_.contract(std::vector{producer, g})) rule = FusionRule::kClosesCycle;
-    FusionDecision& decision = plan_.decisions[last];
-    if (decision.rule != FusionRule::kJoined || rule == FusionRule::kJoined)
-      decision = {.meeting = consumer, .rule = rule, .phase = kPhase};
-    return rule == FusionRule::kJoined;
+    MergeAnswer answer = trial_.ask(std::vector{producer, g});
+    if (answer.yes() && !groups_.contract(std::vector{producer, g})) answer.rule = FusionRule::kClosesCycle;
+    FusionDecision& now = plan_.decisions[last];
+    if (now.rule != FusionRule::kJoined || answer.yes()) now = decision(answer, consumer);
+    if (!answer.yes()) plan_.refused.push_back({last, consumer, decision(answer, consumer)});
+    return answer.yes();
+  }
+
+  static FusionDecision decision(const MergeAnswer& answer, NodeId meeting) {
+    return {.meeting = meeting,
+            .rule = answer.rule,
+            .phase = kPhase,
+            .joined_us = answer.joined_us,
+            .apart_us = answer.apart_us};
   }
 
   FusionPlan& plan_;
@@ -157,8 +165,8 @@ class ForwardMerger {
 
 }  // namespace
 
-void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target) {
-  ForwardMerger(graph, kinds, plan, target).run();
+void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory) {
+  ForwardMerger(graph, kinds, plan, memory).run();
 }
 
 }  // namespace fusec

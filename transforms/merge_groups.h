@@ -14,13 +14,13 @@
 
 #include <span>
 
-#include "analysis/target.h"
+#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
 
 namespace fusec {
 
-void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target);
-void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target);
-void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target);
+void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
+void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
+void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 
 }  // namespace fusec

@@ -15,8 +15,8 @@ constexpr std::int64_t kSmallBytes = 8 << 20;                        // what tak
 
 class SiblingMerger {
  public:
-  SiblingMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, target) {}
+  SiblingMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, memory) {}
 
   void run() {
     const std::vector<GroupId> order = groups_.order();
@@ -52,7 +52,8 @@ class SiblingMerger {
     const std::uint64_t kind = trial_.in_haste() ? trial_.kind_of_question(other, g, before, n) : 0;
     if (trial_.hopeless(kind)) return;
     const bool views = trial_.bytes(g) == 0 || trial_.bytes(other) == 0;
-    trial_.note(kind, !views && trial_.ask(std::array{other, g}) == FusionRule::kJoined && join(other, g));
+    const MergeAnswer answer = views ? MergeAnswer{.rule = FusionRule::kNotTried} : trial_.ask(std::array{other, g});
+    trial_.note(kind, answer.yes() && join(other, g, answer));
   }
 
   void put_beside(GroupId g, std::vector<GroupId>& taking) {
@@ -61,7 +62,9 @@ class SiblingMerger {
     if (!may_wait(g)) return;
     for (GroupId& other : taking) {
       if (reads(g, other)) continue;
-      if (trial_.ask_beside(other, g) != FusionRule::kJoined || !join(other, g)) continue;
+      const MergeAnswer answer = trial_.ask_beside(other, g);
+      if (!answer.yes() || !join(other, g, answer)) continue;
+      trial_.note_beside(other, g, g);
       other = g;
       return;
     }
@@ -82,10 +85,15 @@ class SiblingMerger {
     return std::ranges::find(producers, other) != producers.end();
   }
 
-  bool join(GroupId earlier, GroupId g) {
+  // The one that runs later, in the order, holds both then: that is g.
+  bool join(GroupId earlier, GroupId g, const MergeAnswer& answer) {
     const NodeId last = groups_.nodes(earlier).back(), meeting = groups_.nodes(g).back();
     if (!groups_.contract(std::array{earlier, g})) return false;
-    plan_.decisions[last] = {.meeting = meeting, .rule = FusionRule::kJoined, .phase = kPhase};
+    plan_.decisions[last] = {.meeting = meeting,
+                             .rule = FusionRule::kJoined,
+                             .phase = kPhase,
+                             .joined_us = answer.joined_us,
+                             .apart_us = answer.apart_us};
     changed_ = true;
     return true;
   }
@@ -99,8 +107,8 @@ class SiblingMerger {
 
 }  // namespace
 
-void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target) {
-  SiblingMerger(graph, kinds, plan, target).run();
+void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory) {
+  SiblingMerger(graph, kinds, plan, memory).run();
 }
 
 }  // namespace fusec

@@ -4,14 +4,13 @@
 #include <bit>
 
 #include "analysis/cost_model.h"
+#include "analysis/group_parts.h"
 #include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
-#include "analysis/side_by_side.h"
 
 namespace fusec {
 namespace {
 
-// Nodes that may be lowered in trials of one model, each of some fifty microseconds; in large graphs fewer, since those
+// Nodes that may be lowered in trials of one pass, each of some fifty microseconds; in large graphs fewer, since those
 // have many equal layers, or too many different ones for it to matter.
 constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
 constexpr std::uint32_t kRefusalsUntilHopeless = 8;
@@ -27,20 +26,25 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   return hash ^ hash >> 32;
 }
 
+MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, std::int64_t bytes_apart) {
+  MergeAnswer answer{.joined_us = static_cast<float>(1e6 * joined), .apart_us = static_cast<float>(1e6 * apart)};
+  if (bytes_joined > bytes_apart)
+    answer.rule = FusionRule::kMoreBytes;
+  else if (joined > kRounding * apart)
+    answer.rule = FusionRule::kPredictedSlower;
+  return answer;
+}
+
 }  // namespace
 
 MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan,
-                       const Target& target)
+                       TrialMemory& memory)
     : groups_(groups),
       kinds_(kinds),
       plan_(plan),
-      target_(target),
-      external_(groups.graph().value_count(), 0),
-      external_stamp_(groups.graph().value_count(), 0),
-      budget_(budget_for(groups.graph().nodes.size())),
+      lowering_(groups.graph(), memory, budget_for(groups.graph().nodes.size())),
       of_group_(groups.size()),
-      open_(groups.size(), 0),
-      bytes_(groups.graph()) {}
+      open_(groups.size(), 0) {}
 
 bool MergeTrial::open(GroupId g) {
   if (open_[g] != 0) return open_[g] == 2;
@@ -53,11 +57,17 @@ bool MergeTrial::open(GroupId g) {
   return answer;
 }
 
-const MergeTrial::Lowered& MergeTrial::of_group(GroupId g) {
+MergeTrial::OfGroup& MergeTrial::known_of(GroupId g) {
   OfGroup& known = of_group_[g];
   const std::span<const NodeId> nodes = groups_.nodes(g);
   if (known.nodes != nodes.size()) known = {nodes.size(), lowered(nodes)};
-  return known.lowered;
+  return known;
+}
+
+std::size_t MergeTrial::arguments_of(GroupId g) {
+  OfGroup& known = known_of(g);
+  if (known.arguments == 0) known.arguments = argument_count(groups_.nodes(g));
+  return known.arguments;
 }
 
 std::uint64_t MergeTrial::kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const {
@@ -82,38 +92,44 @@ void MergeTrial::note(std::uint64_t kind, bool joined) {
   ++(joined ? record.yes : record.no);
 }
 
-FusionRule MergeTrial::within_limits(std::span<const GroupId> parts) const {
+// Parts between which no data flows are counted each for itself.
+FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
   std::size_t count = 0;
-  for (const GroupId g : parts) count += groups_.nodes(g).size();
-  if (count > plan_.max_fused_ops) return FusionRule::kTooManyNodes;
-  if (plan_.max_args != 0 && argument_count(groups_.nodes_of(parts)) > plan_.max_args)
-    return FusionRule::kTooManyArguments;
+  for (const GroupId g : groups) count += groups_.nodes(g).size();
+  const std::vector<NodeId> nodes =
+      count > plan_.max_fused_ops || plan_.max_args != 0 ? groups_.nodes_of(groups) : std::vector<NodeId>{};
+  if (count > plan_.max_fused_ops && largest_part(groups_.graph(), nodes) > plan_.max_fused_ops)
+    return FusionRule::kTooManyNodes;
+  if (plan_.max_args == 0) return FusionRule::kJoined;
+  const std::size_t arguments = argument_count(nodes);
+  if (arguments <= plan_.max_args) return FusionRule::kJoined;
+  if (arguments > plan_.max_args_side_by_side) return FusionRule::kTooManyArguments;
+  for (const std::vector<NodeId>& part : parts_of(groups_.graph(), nodes))
+    if (argument_count(part) > plan_.max_args) return FusionRule::kTooManyArguments;
   return FusionRule::kJoined;
 }
 
-FusionRule MergeTrial::ask(std::span<const GroupId> parts) {
-  if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return limit;
-  const Lowered together = lowered(groups_.nodes_of(parts));
-  const FusionRule rule = compare(together, parts);
-  if (rule != FusionRule::kJoined) return rule;
-  std::int64_t apart = 0;
-  double seconds_apart = 0;
+MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
+  if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return {.rule = limit};
+  const TrialResult together = lowered(groups_.nodes_of(parts));
+  if (const FusionRule rule = compare(together, parts); rule != FusionRule::kJoined) return {.rule = rule};
+  std::int64_t bytes_apart = 0;
+  double apart = 0;
   for (const GroupId g : parts) {
-    apart += bytes(g);
-    seconds_apart += of_group(g).seconds;
+    bytes_apart += bytes(g);
+    apart += of_group(g).seconds;
   }
-  if (together.bytes > apart) return FusionRule::kMoreBytes;
-  return together.seconds > kRounding * seconds_apart ? FusionRule::kPredictedSlower : FusionRule::kJoined;
+  return predicted(together.seconds, apart, together.bytes, bytes_apart);
 }
 
 // Whether what these become together is one launch, of a form no worse than theirs.
-FusionRule MergeTrial::compare(const Lowered& together, std::span<const GroupId> parts) {
+FusionRule MergeTrial::compare(const TrialResult& together, std::span<const GroupId> parts) {
   if (!together.known) return FusionRule::kNotTried;
   if (together.launches > 1) return FusionRule::kNotOneKernel;
   int needed = 0;
   bool some_elements = false, some_row_product = row_products_;
   for (const GroupId g : parts) {
-    const Lowered& part = of_group(g);
+    const TrialResult& part = of_group(g);
     if (!part.known) return FusionRule::kNotTried;
     needed = std::max(needed, part.strength);
     some_elements = some_elements || part.has_elements;
@@ -125,23 +141,49 @@ FusionRule MergeTrial::compare(const Lowered& together, std::span<const GroupId>
   return FusionRule::kJoined;
 }
 
-FusionRule MergeTrial::ask_again(GroupId producer, GroupId reader, std::int64_t& bytes) {
-  const GroupId parts[] = {producer, reader};
-  if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return limit;
-  const Lowered together = lowered(groups_.nodes_of(parts), groups_.outputs_of(groups_.nodes(reader)));
-  bytes = together.bytes;
-  return together.kernels > 1 ? FusionRule::kNotOneKernel : compare(together, parts);
+MergeAnswer MergeTrial::ask_again(GroupId producer, std::span<const GroupId> readers) {
+  std::int64_t bytes_apart = bytes(producer), bytes_joined = 0;
+  double apart = of_group(producer).seconds, joined = 0;
+  for (const GroupId reader : readers) {
+    const GroupId both[] = {producer, reader};
+    if (const FusionRule limit = within_limits(both); limit != FusionRule::kJoined) return {.rule = limit};
+    const TrialResult together = lowering_.of(groups_.nodes_of(both), groups_.outputs_of(groups_.nodes(reader)));
+    if (together.kernels > 1 && together.kernels > of_group(reader).kernels) return {.rule = FusionRule::kNotOneKernel};
+    if (const FusionRule rule = compare(together, both); rule != FusionRule::kJoined) return {.rule = rule};
+    bytes_apart += bytes(reader);
+    bytes_joined += together.bytes;
+    apart += of_group(reader).seconds;
+    joined += together.seconds;
+  }
+  return predicted(joined, apart, bytes_joined, bytes_apart);
 }
 
-FusionRule MergeTrial::ask_beside(GroupId a, GroupId b) {
-  const GroupId both[] = {a, b};
-  for (const GroupId g : both) {
-    const Lowered& part = of_group(g);
-    if (!part.known) return FusionRule::kNotTried;
-    if (part.launches != 1) return FusionRule::kNotOneKernel;
-    if (part.strength > strength(KernelForm::kRows) || part.has_elements) return FusionRule::kWorseForm;
+MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
+  for (const GroupId g : {a, b}) {
+    const TrialResult& part = of_group(g);
+    if (!part.known) return {.rule = FusionRule::kNotTried};
+    if (part.launches != 1 || !part.work) return {.rule = FusionRule::kNotOneKernel};
+    if (part.strength > strength(KernelForm::kRows) || part.has_elements) return {.rule = FusionRule::kWorseForm};
   }
-  return within_limits(both);
+  if (in_haste() && groups_.nodes(a).size() + groups_.nodes(b).size() > plan_.max_fused_ops)
+    return {.rule = FusionRule::kTooManyNodes};
+  // Tensors that both read are counted twice: as many parameters are enough in any case.
+  const std::uint32_t most = plan_.max_args_side_by_side == 0 ? plan_.max_args : plan_.max_args_side_by_side;
+  if (most != 0 && arguments_of(a) + arguments_of(b) > most) return {.rule = FusionRule::kTooManyArguments};
+  Work both = *of_group(a).work;
+  both += *of_group(b).work;
+  return predicted(predict(both, lowering_.target()).total, of_group(a).seconds + of_group(b).seconds, 0, 0);
+}
+
+void MergeTrial::note_beside(GroupId a, GroupId b, GroupId kept) {
+  TrialResult both = of_group_[a].result;
+  const TrialResult& other = of_group_[b].result;
+  both.kernels += other.kernels;
+  both.strength = std::max(both.strength, other.strength);
+  both.bytes += other.bytes;
+  *both.work += *other.work;
+  both.seconds = predict(*both.work, lowering_.target()).total;
+  of_group_[kept] = {groups_.nodes(kept).size(), std::move(both), of_group_[a].arguments + of_group_[b].arguments};
 }
 
 std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {
@@ -159,94 +201,6 @@ std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {
   std::ranges::sort(inputs);
   inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
   return inputs.size() + groups_.outputs_of(nodes).size();
-}
-
-const MergeTrial::Lowered& MergeTrial::lowered(std::span<const NodeId> nodes, const std::vector<ValueId>& outputs) {
-  static const Lowered kUnknown{.known = false};
-  write_key(nodes, outputs);
-  const auto found = tried_.find(key_);
-  if (found != tried_.end()) return found->second;
-  budget_ -= static_cast<std::int64_t>(nodes.size());
-  if (budget_ < 0) return kUnknown;
-  Lowered result;
-  const std::vector<LoweredUnit> units = lower_group(groups_.graph(), {nodes.begin(), nodes.end()}, outputs);
-  for (const std::vector<std::uint32_t>& launch : launches_of(units))
-    result.launches += units[launch[0]].kind == LoweredUnit::Kind::kAlias ? 0 : 1;
-  for (const LoweredUnit& unit : units) {
-    if (unit.kind == LoweredUnit::Kind::kAlias) continue;
-    ++result.kernels;
-    if (unit.kind != LoweredUnit::Kind::kKernel) continue;
-    for (const ValueId v : inputs_of(unit.kernel)) result.bytes += bytes_.of(v);
-    for (const KernelOutput& output : unit.kernel.outputs) result.bytes += bytes_.of(output.value);
-    const KernelForm form = form_of(unit.kernel).form;
-    result.strength = std::max(result.strength, strength(form));
-    result.has_elements = result.has_elements || form == KernelForm::kElements;
-    result.row_product = result.row_product || form == KernelForm::kRowProduct;
-  }
-  result.seconds = predict(groups_.graph(), units, true, target_).total;
-  return tried_.emplace(key_, result).first->second;
-}
-
-// Nodes as op, attributes and types, with operands as places in the list, or as numbers in order of first use; what
-// else lowering looks at (numbers, dimensions, constants that may be literals, what a tuple holds) by itself.
-void MergeTrial::write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
-  const Graph& graph = groups_.graph();
-  key_.clear();
-  ++now_;
-  std::uint32_t externals = 0;
-  constexpr std::uint64_t kInside = std::uint64_t{1} << 62, kNumber = std::uint64_t{2} << 62,
-                          kItself = std::uint64_t{3} << 62;
-  std::size_t next_output = 0;
-  for (const NodeId n : nodes) {
-    const Node& node = graph.nodes[n];
-    key_.push_back(std::bit_cast<std::uintptr_t>(node.op));
-    key_.push_back(std::uint64_t{node.attributes} << 32 | std::uint64_t{node.inputs.size()} << 8 | node.output_count);
-    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
-      const bool is_output = next_output < outputs.size() && outputs[next_output] == v;
-      next_output += is_output ? 1 : 0;
-      key_.push_back(std::uint64_t{graph.value(v).type} << 1 | std::uint64_t{is_output});
-    }
-    for (const ValueId v : node.inputs) {
-      if (v == kNone) {
-        key_.push_back(kItself | v);
-        continue;
-      }
-      const Value& value = graph.value(v);
-      if (value.kind == Value::Kind::kNumber) {
-        const Scalar& number = graph.number(v);
-        key_.push_back(kNumber | static_cast<std::uint64_t>(number.category));
-        key_.push_back(std::bit_cast<std::uint64_t>(number.as_double()));
-        key_.push_back(static_cast<std::uint64_t>(number.integer));
-        continue;
-      }
-      if (value.kind == Value::Kind::kResult) {
-        const auto at = std::ranges::lower_bound(nodes, value.producer);
-        if (at != nodes.end() && *at == value.producer) {
-          key_.push_back(kInside | static_cast<std::uint64_t>(at - nodes.begin()) << 16 | value.index);
-          continue;
-        }
-      }
-      const Constant* constant = graph.constant_of(v);
-      if (value.kind == Value::Kind::kDim || (constant && constant->data) || node.op->special == Special::kTuple) {
-        key_.push_back(kItself | v);
-        continue;
-      }
-      if (external_stamp_[v] != now_) {
-        external_stamp_[v] = now_;
-        external_[v] = externals++;
-      }
-      key_.push_back(std::uint64_t{graph.value(v).type} << 32 | external_[v]);
-    }
-  }
-}
-
-std::size_t MergeTrial::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
-  std::uint64_t hash = 0x9e3779b97f4a7c15u;
-  for (const std::uint64_t word : key) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 32;
-  }
-  return hash;
 }
 
 }  // namespace fusec

@@ -20,6 +20,7 @@ class PlanReader {
     plan_.strategy = options.strategy;
     plan_.max_fused_ops = options.max_fused_ops;
     plan_.max_args = options.max_args;
+    plan_.max_args_side_by_side = options.max_args_side_by_side;
   }
 
   FusionPlan read(Json root) && {

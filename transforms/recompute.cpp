@@ -13,8 +13,8 @@ constexpr std::size_t kMostNodes = 16;   // of a group that is computed again
 
 class Recomputation {
  public:
-  Recomputation(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, target) {}
+  Recomputation(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
+      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, memory) {}
 
   void run() {
     if (!plan_.recomputed.empty()) return;
@@ -37,25 +37,23 @@ class Recomputation {
     if (!free) return false;
     const std::vector<GroupId> readers = groups_.consumers(g);
     if (readers.size() < 2 || readers.size() > kMostReaders) return false;
-    if (trial_.bytes(g) == 0 || !trial_.is_pointwise(g) || !pays(g, readers)) return false;
-    const NodeId last = nodes.back(), meeting = groups_.nodes(readers.front()).back();
+    if (trial_.bytes(g) == 0 || !trial_.is_pointwise(g)) return false;
+    if (!std::ranges::all_of(readers, [&](GroupId reader) { return trial_.open(reader); })) return false;
+    const MergeAnswer answer = trial_.ask_again(g, readers);
+    const NodeId last = nodes.back();
+    FusionDecision decision{.meeting = groups_.nodes(readers.front()).back(),
+                            .rule = answer.rule,
+                            .phase = kPhase,
+                            .joined_us = answer.joined_us,
+                            .apart_us = answer.apart_us};
+    // What was asked before and refused for another reason is told with that one.
+    if (!answer.yes() && answer.apart_us > 0)
+      for (const GroupId reader : readers) plan_.refused.push_back({last, groups_.nodes(reader).back(), decision});
     const std::vector<NodeId> again(nodes.begin(), nodes.end());
-    if (!groups_.contract(std::vector{g, readers.front()})) return false;
+    if (!answer.yes() || !groups_.contract(std::vector{g, readers.front()})) return false;
     for (std::size_t i = 1; i < readers.size(); ++i) groups_.add_recomputed(readers[i], again);
-    plan_.decisions[last] = {.meeting = meeting, .rule = FusionRule::kJoined, .phase = kPhase};
+    plan_.decisions[last] = decision;
     return true;
-  }
-
-  // Every reader is one kernel with it, in a form no worse, and all together read no more than they do now.
-  bool pays(GroupId g, const std::vector<GroupId>& readers) {
-    std::int64_t now = trial_.bytes(g), then = 0;
-    for (const GroupId reader : readers) {
-      std::int64_t bytes = 0;
-      if (!trial_.open(reader) || trial_.ask_again(g, reader, bytes) != FusionRule::kJoined) return false;
-      now += trial_.bytes(reader);
-      then += bytes;
-    }
-    return then <= now;
   }
 
   FusionPlan& plan_;
@@ -66,8 +64,8 @@ class Recomputation {
 
 }  // namespace
 
-void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target) {
-  Recomputation(graph, kinds, plan, target).run();
+void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory) {
+  Recomputation(graph, kinds, plan, memory).run();
 }
 
 }  // namespace fusec

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "transforms/graph_copy.h"
-
 namespace fusec {
 namespace {
 
@@ -75,16 +73,17 @@ void inherit(const CanonicalGraph& canonical, std::vector<NodeId>& fates) {
 }  // namespace
 
 void remove_dead(CanonicalGraph& canonical) {
-  const Graph& from = canonical.graph;
-  const std::vector<NodeId> order = structural_order(from);
-  const std::vector<bool> read = read_values(from, order);
-  const auto unread = [&](const Constant& constant) { return constant.data && !read[constant.value]; };
-  if (is_as_it_was(order, from) && std::none_of(from.constants.begin(), from.constants.end(), unread)) return;
-  GraphCopy copy(from, [&](const Constant& constant) { return !unread(constant); });
-  std::vector<NodeId> fates(from.nodes.size(), kDropped);
-  for (const NodeId n : order) fates[n] = copy.keep(from.nodes[n]);
+  Graph& graph = canonical.graph;
+  const std::vector<NodeId> order = structural_order(graph);
+  const std::vector<bool> read = read_values(graph, order);
+  std::vector<bool> kept(graph.constants.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = !graph.constants[i].data || read[graph.constants[i].value];
+  if (is_as_it_was(order, graph) && std::ranges::all_of(kept, [](bool k) { return k; })) return;
+  std::vector<NodeId> fates(graph.nodes.size(), kDropped);
+  for (NodeId n = 0; n < order.size(); ++n) fates[order[n]] = n;
   inherit(canonical, fates);
-  replace_graph(canonical, std::move(copy).finish(), fates);
+  graph.rearrange(order, kept);
+  note_fates(canonical, fates);
 }
 
 }  // namespace fusec

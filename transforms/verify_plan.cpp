@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/group_parts.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 
@@ -55,6 +56,16 @@ Fault check_order(const Graph& graph, const FusionPlan& plan) {
   return std::nullopt;
 }
 
+// Of a group's arguments those that some of its nodes read or make.
+std::size_t argument_count(const Graph& graph, const GroupInterface& group, const std::vector<NodeId>& part) {
+  std::unordered_set<ValueId> read;
+  for (const NodeId n : part) read.insert(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end());
+  const auto reads = [&](ValueId v) { return read.contains(v); };
+  const auto makes = [&](ValueId v) { return std::ranges::binary_search(part, graph.value(v).producer); };
+  return static_cast<std::size_t>(std::ranges::count_if(group.inputs, reads) +
+                                  std::ranges::count_if(group.outputs, makes));
+}
+
 Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan) {
   std::vector<GroupInterface> interfaces;
   if (plan.max_args != 0) interfaces = group_interfaces(graph, plan);
@@ -62,14 +73,16 @@ Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const F
     const std::span<const NodeId> nodes = plan.groups[g].nodes;
     if (nodes.size() == 1) continue;
     if (nodes.size() > plan.max_fused_ops) {
-      return PlanFault{g, fmt::format("the group has {} nodes, the limit is {}", nodes.size(), plan.max_fused_ops)};
+      const std::size_t most = largest_part(graph, nodes);
+      if (most > plan.max_fused_ops)
+        return PlanFault{g, fmt::format("the group has {} nodes, the limit is {}", most, plan.max_fused_ops)};
     }
-    if (plan.max_args != 0) {
-      const std::size_t arguments = interfaces[g].inputs.size() + interfaces[g].outputs.size();
-      if (arguments > plan.max_args) {
-        return PlanFault{g,
-                         fmt::format("the group's kernel has {} arguments, the limit is {}", arguments, plan.max_args)};
-      }
+    if (plan.max_args != 0 && interfaces[g].inputs.size() + interfaces[g].outputs.size() > plan.max_args) {
+      std::size_t most = 0;
+      for (const std::vector<NodeId>& part : parts_of(graph, nodes))
+        most = std::max(most, argument_count(graph, interfaces[g], part));
+      if (most > plan.max_args)
+        return PlanFault{g, fmt::format("the group's kernel has {} arguments, the limit is {}", most, plan.max_args)};
     }
     for (const NodeId n : nodes) {
       if (!graph.nodes[n].fuse) return PlanFault{g, "node " + node_name(graph, n) + " is to be kept apart"};

@@ -30,22 +30,24 @@ class SideBySide {
   KernelSource combine() {
     IndexExpr blocks = 0;
     std::int64_t shared = 0;  // a block is one part's
-    std::string calls, before;
+    std::string before;
+    std::map<const KernelSource*, std::size_t> uses;
+    for (const KernelPart& part : parts_) ++uses[part.source];
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const KernelPart& part = parts_[i];
       std::string arguments = before.empty() ? "block" : "block - " + before;
       for (std::size_t k = 0; k < part.parameters.size(); ++k)
         arguments += ", " + name_of(part.parameters[k], part.source->declarations[k]);
-      const std::string call = fmt::format("{}({});", function_of(*part.source), arguments);
+      const bool compiled_once = uses[part.source] > kMostInlined;
+      calls_.push_back(fmt::format("{}({});", function_of(*part.source, compiled_once), arguments));
       blocks += part.source->grid[0];
       shared = std::max(shared, part.source->dynamic_shared.as_constant().value_or(0));
-      if (i + 1 == parts_.size()) {
-        calls += "  " + call + "\n";
-        break;
-      }
+      if (i + 1 == parts_.size()) break;
       before = blocks_text(blocks);
-      calls += fmt::format("  if (block < {}) return {}\n", before, call);
+      ends_.push_back(before);
     }
+    std::string calls;
+    write_calls(0, parts_.size(), "  ", calls);
     result_.text = comment_ + functions_;
     result_.text += fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n@KERNEL@({}) {{\n", threads_,
                                 fmt::format("{}", fmt::join(declared_, ",\n         ")));
@@ -58,6 +60,20 @@ class SideBySide {
   }
 
  private:
+  // Of the parts first .. last - 1, of which the block's is one: among many, the half that it is in is found first.
+  void write_calls(std::size_t first, std::size_t last, const std::string& indent, std::string& text) {
+    if (last - first > kMostInARow) {
+      const std::size_t middle = first + (last - first) / 2;
+      text += fmt::format("{}if (block < {}) {{\n", indent, ends_[middle - 1]);
+      write_calls(first, middle, indent + "  ", text);
+      text += fmt::format("{}  return;\n{}}}\n", indent, indent);
+      return write_calls(middle, last, indent, text);
+    }
+    for (std::size_t i = first; i + 1 < last; ++i)
+      text += fmt::format("{}if (block < {}) return {}\n", indent, ends_[i], calls_[i]);
+    text += indent + calls_[last - 1] + "\n";
+  }
+
   // A number, or a parameter that the host part works out.
   std::string blocks_text(const IndexExpr& blocks) {
     if (const auto number = blocks.as_constant()) return std::to_string(*number);
@@ -78,12 +94,13 @@ class SideBySide {
     return p.name;
   }
 
-  // The function of a source, written when first asked for.
-  std::string function_of(const KernelSource& source) {
+  // The function of a source, written when first asked for. One that many parts call is compiled once for all.
+  std::string function_of(const KernelSource& source, bool compiled_once) {
     const auto [it, fresh] = made_.try_emplace(&source, fmt::format("@KERNEL@_part_{}", made_.size()));
     if (!fresh) return it->second;
     comment_ += source.comment;
-    functions_ += fmt::format("static __device__ __forceinline__ void {}(const int block", it->second);
+    functions_ += fmt::format("static __device__ {} void {}(const int block",
+                              compiled_once ? "__noinline__" : "__forceinline__", it->second);
     for (std::size_t i = 0; i < source.parameters.size(); ++i)
       functions_ += ",\n         " + source.declarations[i] + source.parameters[i].name;
     functions_ += ") {\n";
@@ -93,7 +110,11 @@ class SideBySide {
     return it->second;
   }
 
+  static constexpr std::size_t kMostInlined = 8, kMostInARow = 16;
+
   std::span<const KernelPart> parts_;
+  std::vector<std::string> calls_;
+  std::vector<std::string> ends_;  // of each part but the last: the first block behind it
   int threads_ = 0;
   UniqueNames names_;
   KernelSource result_;
@@ -114,7 +135,7 @@ bool can_be_part(const KernelSource& source) {
 
 std::optional<KernelSource> side_by_side(std::span<const KernelPart> parts, const std::string& name) {
   KernelSource source = SideBySide(parts).combine();
-  if (parameter_bytes(source.parameters) > static_cast<std::size_t>(kMaxParameterBytes)) return std::nullopt;
+  if (parameter_bytes(source.parameters) > static_cast<std::size_t>(kMaxParameterBytesSideBySide)) return std::nullopt;
   source.name = name;
   return source;
 }

@@ -8,6 +8,7 @@
 
 #include "analysis/annotate.h"
 #include "analysis/group_graph.h"
+#include "analysis/group_parts.h"
 #include "ir/text.h"
 #include "support/random_graph.h"
 #include "transforms/fuse.h"
@@ -24,9 +25,10 @@ struct Merged {
   explicit Merged(const std::string& text, std::uint32_t max_fused_ops = 256) : graph(parse_graph_text(text)) {
     kinds = annotate(graph, pattern_source(Strategy::kFull));
     plan = fuse(graph, kinds, {.max_fused_ops = max_fused_ops});
-    merge_forward(graph, kinds, plan, target_for("sm_80"));
-    merge_siblings(graph, kinds, plan, target_for("sm_80"));
-    recompute(graph, kinds, plan, target_for("sm_80"));
+    TrialMemory memory;
+    merge_forward(graph, kinds, plan, memory);
+    merge_siblings(graph, kinds, plan, memory);
+    recompute(graph, kinds, plan, memory);
     name_groups(graph, plan);
     verify_plan(graph, kinds, plan);
   }
@@ -121,6 +123,41 @@ return a, b, c
   CHECK(m.groups() == 1);
 }
 
+// The limit is one of kernels that grow; parts side by side are kernels of their own.
+TEST_CASE("merging: parts that nothing connects count their nodes each for itself") {
+  std::string text = "model \"m\"\n", nodes, results;
+  for (int i = 0; i < 40; ++i) {
+    const std::string n = std::to_string(i);
+    text += "input x" + n + ": float32[8, " + std::to_string(9 + i) + "]\n";
+    for (const auto& [name, op, of] : {std::tuple{"a", "tanh", "x"}, {"b", "sigmoid", "a"}, {"c", "relu", "b"}})
+      nodes += name + n + ": float32[8, " + std::to_string(9 + i) + "] = " + op + "(" + of + n + ")\n";
+    results += (i == 0 ? "" : ", ") + std::string("c") + n;
+  }
+  const Merged m(text + nodes + "return " + results + "\n", 4);
+  CHECK(m.groups() == 1);
+  CHECK(largest_part(m.graph, m.plan.groups[0].nodes) == 3);
+}
+
+TEST_CASE("merging: what is predicted to take longer is refused, and by how much") {
+  const Merged m(R"(model "m"
+input x: float32[16, 65536]
+input w: float32[65536]
+a: float32[16, 65536] = tanh(x)
+s: float32[65536] = sum(a, dim=[0])
+y: float32[65536] = mul(s, w)
+t: float32[16] = sum(a, dim=[1])
+return y, t
+)");
+  for (const RefusedMerge& refused : m.plan.refused) {
+    const FusionDecision& decision = refused.decision;
+    CHECK(decision.rule != FusionRule::kJoined);
+    if (decision.rule == FusionRule::kPredictedSlower) CHECK(decision.joined_us > decision.apart_us);
+  }
+  for (const FusionDecision& decision : m.plan.decisions)
+    if (decision.rule == FusionRule::kJoined && decision.apart_us > 0)
+      CHECK(decision.joined_us <= decision.apart_us * 1.001f);
+}
+
 TEST_CASE("merging: what is cheap is computed in each of its readers") {
   const Merged m(R"(model "m"
 input x: float16[64, 64]
@@ -147,8 +184,9 @@ return b
   keep_apart(graph, {}, std::vector<std::string>{"a"});
   const std::vector<OpPattern> kinds = annotate(graph, pattern_source(Strategy::kFull));
   FusionPlan plan = fuse(graph, kinds, {});
-  merge_forward(graph, kinds, plan, target_for("sm_80"));
-  merge_siblings(graph, kinds, plan, target_for("sm_80"));
+  TrialMemory memory;
+  merge_forward(graph, kinds, plan, memory);
+  merge_siblings(graph, kinds, plan, memory);
   CHECK(plan.groups.size() == 2);
 }
 

@@ -11,13 +11,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
-#include "ir/hash.h"
 #include "ir/spelling.h"
-#include "transforms/graph_copy.h"
 #include "transforms/patterns/conditions.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/pattern_roots.h"
@@ -45,51 +41,13 @@ std::vector<ValueId> outputs_of(const SearchedGraph& searched, const std::vector
   return outputs;
 }
 
-// What two groups have in common that lower to the same kernels: ops, attributes, types, and who reads whom.
-using Signature = std::vector<std::uint64_t>;
-struct SignatureHash {
-  std::size_t operator()(const Signature& s) const {
-    std::size_t h = s.size();
-    for (const std::uint64_t v : s) h = hash_mix(h, v);
-    return h;
-  }
-};
-
-Signature signature_of(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
-  Signature s;
-  std::unordered_map<ValueId, std::uint64_t> numbers;
-  const auto number = [&](ValueId v) { return numbers.try_emplace(v, numbers.size()).first->second; };
-  for (const NodeId n : nodes) {
-    const Node& node = graph.nodes[n];
-    s.push_back(reinterpret_cast<std::uintptr_t>(node.op));
-    s.push_back(node.attributes);
-    for (const ValueId v : node.inputs) {
-      if (v == kNone) {
-        s.push_back(kNone);
-        continue;
-      }
-      const Value& value = graph.value(v);
-      // Numbers and constants with data stand for themselves: what they are decides what is made of them.
-      const Constant* constant = graph.constant_of(v);
-      const bool itself = value.kind == Value::Kind::kNumber || (constant && constant->data);
-      s.push_back(itself ? (std::uint64_t{1} << 40) + v : number(v));
-      s.push_back(value.type);
-    }
-    for (std::uint32_t o = 0; o < node.output_count; ++o) {
-      s.push_back(number(node.first_output + o));
-      s.push_back(graph.value(node.first_output + o).type);
-    }
-  }
-  for (const ValueId v : outputs) s.push_back(number(v));
-  return s;
-}
-
 class Claiming {
  public:
-  Claiming(const Graph& graph, const ClaimLimits& limits)
+  Claiming(const Graph& graph, const ClaimLimits& limits, TrialMemory& memory)
       : graph_(graph),
         limits_(limits),
         searched_(graph),
+        lowering_(graph, memory, kMostNodesTried),
         claim_of_(graph.nodes.size(), kNone),
         open_end_(graph.nodes.size()) {
     std::iota(open_end_.begin(), open_end_.end(), NodeId{0});
@@ -128,14 +86,14 @@ class Claiming {
       if (const std::string circle = circle_through(match); !circle.empty()) return circle;
     }
     if (match.pattern->becomes == Becomes::kLibrary) return "";
-    const Lowered lowered = lowered_of(match.nodes, outputs);
-    if (lowered.kernels == 0) return "whether its nodes are one kernel was not tried: too many ever new matches before";
+    const TrialResult lowered = lowering_.of(match.nodes, outputs);
+    if (!lowered.known) return "whether its nodes are one kernel was not tried: too many ever new matches before";
     if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);
     // A product stays one.
     for (const NodeId n : match.nodes) {
       if (graph_.nodes[n].op->family != "matrix" && graph_.nodes[n].op->family != "quantized") continue;
       const Node& node = graph_.nodes[n];
-      if (lowered_of({n}, {node.first_output}).strength > lowered.strength)
+      if (lowering_.of(std::span(&n, 1), std::span(&node.first_output, 1)).strength > lowered.strength)
         return fmt::format("with {} in it, the kernel would have a worse form", in_quotes(node.name));
     }
     return "";
@@ -156,26 +114,6 @@ class Claiming {
         if (!inside && value.kind != Value::Kind::kNumber && value.kind != Value::Kind::kDim) inputs.insert(v);
       }
     return inputs;
-  }
-
-  // What nodes become when they are lowered together.
-  struct Lowered {
-    std::size_t kernels = 0;
-    int strength = 0;  // of the strongest form among them
-  };
-
-  Lowered lowered_of(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
-    const auto [it, fresh] = lowered_.try_emplace(signature_of(graph_, nodes, outputs));
-    if (!fresh) return it->second;
-    budget_ -= static_cast<std::int64_t>(nodes.size());
-    if (budget_ < 0) return it->second = {.kernels = 0};
-    for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs)) {
-      if (unit.kind == LoweredUnit::Kind::kAlias) continue;
-      ++it->second.kernels;
-      if (unit.kind == LoweredUnit::Kind::kKernel)
-        it->second.strength = std::max(it->second.strength, strength(form_of(unit.kernel).form));
-    }
-    return it->second;
   }
 
   // The first node from n on behind which nothing leads back: ways go forward, and inside of a claim back to its first
@@ -269,11 +207,10 @@ class Claiming {
   const Graph& graph_;
   const ClaimLimits limits_;
   SearchedGraph searched_;
+  TrialLowering lowering_;
   std::vector<std::uint32_t> claim_of_;  // by node
   std::vector<NodeId> open_end_;         // by node: itself, or a later one if a claim spans it and the next
   std::vector<PatternClaim> claims_;
-  std::unordered_map<Signature, Lowered, SignatureHash> lowered_;
-  std::int64_t budget_ = kMostNodesTried;
 };
 
 // The nodes in an order in which each claim's stand side by side: of what is ready, always what ended first before.
@@ -319,16 +256,17 @@ void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims
     std::ranges::sort(claims, {}, first_node);
     return;
   }
-  const Graph& from = canonical.graph;
-  GraphCopy copy(from);
-  std::vector<NodeId> now(from.nodes.size());
-  for (const NodeId n : order_of(from, claims, claim_of)) now[n] = copy.keep(from.nodes[n]);
+  Graph& graph = canonical.graph;
+  const std::vector<NodeId> order = order_of(graph, claims, claim_of);
+  std::vector<NodeId> now(order.size());
+  for (NodeId n = 0; n < order.size(); ++n) now[order[n]] = n;
+  const std::vector<ValueId> value_now = graph.rearrange(order, std::vector<bool>(graph.constants.size(), true));
   for (PatternClaim& claim : claims) {
     for (NodeId& n : claim.nodes) n = now[n];
     for (auto& [part, node] : claim.parts) node = now[node];
-    for (ValueId& v : claim.bound_constants) v = copy.now(v);
+    for (ValueId& v : claim.bound_constants) v = value_now[v];
   }
-  replace_graph(canonical, std::move(copy).finish(), now);
+  note_fates(canonical, now);
   std::ranges::sort(claims, {}, first_node);
 }
 
@@ -376,14 +314,15 @@ std::vector<NotClaimed> nearest(std::vector<FoundMiss> found) {
 }  // namespace
 
 std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns,
-                                         const ClaimLimits& limits) {
+                                         const ClaimLimits& limits, TrialMemory* memory) {
+  TrialMemory own;
   const PatternRoots roots(canonical.graph);
   std::optional<Claiming> claiming;
   for (const auto& pattern : patterns) {
     if (!claims_nodes(*pattern)) continue;
     const std::vector<NodeId> nodes = roots.of(*pattern);
     if (nodes.empty()) continue;
-    if (!claiming) claiming.emplace(canonical.graph, limits);
+    if (!claiming) claiming.emplace(canonical.graph, limits, memory ? *memory : own);
     claiming->run(*pattern, nodes);
   }
   if (!claiming) return {};
@@ -396,7 +335,8 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
                                     const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes,
                                     const ClaimLimits& limits) {
-  Claiming claiming(graph, limits);
+  TrialMemory memory;
+  Claiming claiming(graph, limits, memory);
   const std::vector<NodeId> roots = nodes_behind(claiming.searched(), nodes);
   std::unordered_map<NodeId, const PatternClaim*> claim_of;
   for (const PatternClaim& claim : claims)

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
 #include "transforms/canonical_graph.h"
 #include "transforms/patterns/pattern.h"
@@ -23,9 +24,10 @@ struct ClaimLimits {
   std::uint32_t max_args = 0;  // 0: no limit
 };
 
-// Brings the nodes into an order in which those of a claim stand side by side.
+// Brings the nodes into an order in which those of a claim stand side by side. `memory`: where what was found out by
+// lowering is kept for the passes after this one.
 std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns,
-                                         const ClaimLimits& limits = {});
+                                         const ClaimLimits& limits = {}, TrialMemory* memory = nullptr);
 
 // Why there is no claim of this pattern at this node, for --explain: "" where nothing is in the way, nothing at all
 // where the graph does not resemble the pattern there.

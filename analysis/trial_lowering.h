@@ -1,0 +1,74 @@
+// What nodes become when they are lowered together, found out by doing it: what claims and merges decide by. Answers
+// are kept under what decided them (ops, attributes, types, who reads whom), so that equal layers are lowered once, and
+// in a memory that outlives the pass that asked, so that what a claim has found out serves the merges after it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/target.h"
+#include "analysis/value_bytes.h"
+#include "analysis/work.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct TrialResult {
+  bool known = true;  // false: the budget was spent
+  std::uint32_t kernels = 0;
+  std::uint32_t launches = 0;  // fewer where kernels run side by side
+  int strength = 0;            // of the strongest form among them
+  bool has_elements = false;   // a kernel in no form at all
+  bool row_product = false;    // a product whose rows are reduced
+  std::int64_t bytes = 0;      // that the kernels read and write, at the hints
+  double seconds = 0;          // that they are predicted to take
+  std::optional<Work> work;    // where they are one launch
+};
+
+// Answers for graphs that are made of one another (Graph::emptied, Graph::rearrange): ids of types and attributes mean
+// the same in all of them.
+class TrialMemory {
+ public:
+  explicit TrialMemory(Target target = known_targets().front()) : target_(std::move(target)) {}
+  const Target& target() const { return target_; }
+
+ private:
+  friend class TrialLowering;
+  struct KeyHash {
+    std::size_t operator()(const std::vector<std::uint64_t>& key) const;
+  };
+  Target target_;
+  std::unordered_map<std::vector<std::uint64_t>, TrialResult, KeyHash> tried_;
+  std::uint64_t searches_ = 0;
+};
+
+class TrialLowering {
+ public:
+  // `budget`: nodes that may be lowered, those of known answers not counted. The graph may not change meanwhile.
+  TrialLowering(const Graph& graph, TrialMemory& memory, std::int64_t budget);
+
+  // Of nodes in topological order; `outputs`, in order, are what others need of their results.
+  const TrialResult& of(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+
+  const Target& target() const { return memory_.target(); }
+
+ private:
+  void write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+  void write_operand(std::span<const NodeId> nodes, const Node& reader, ValueId v);
+  TrialResult lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+
+  const Graph& graph_;
+  TrialMemory& memory_;
+  std::int64_t budget_;
+  std::uint64_t search_;  // that this is: ids of values mean nothing to others
+  std::vector<std::uint64_t> key_;
+  std::vector<std::uint32_t> external_;  // of a value: its number in the key being written
+  std::vector<std::uint32_t> external_stamp_;
+  std::uint32_t now_ = 0, externals_ = 0;
+  ValueBytes bytes_;
+};
+
+}  // namespace fusec
