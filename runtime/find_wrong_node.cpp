@@ -13,7 +13,7 @@ class Search {
          const std::function<TensorMap(const Graph&, const FusionPlan&)>& run)
       : graph_(graph),
         plan_(plan),
-        tolerance_(tolerance),
+        tolerances_(tolerances_of(graph, tolerance)),
         run_(run),
         reference_(run_reference_all_values(graph, tensors)) {}
 
@@ -46,7 +46,7 @@ class Search {
       const auto found = got.find(name);
       const auto expected = reference_.find(name);
       if (found == got.end() || expected == reference_.end()) continue;
-      const auto difference = first_difference({*found}, {*expected}, tolerance_);
+      const auto difference = first_difference({*found}, {*expected}, tolerances_);
       if (!difference) continue;
       const NodeId producer = graph_.value(v).producer;
       return WrongNode{graph_.nodes[producer].name, *difference, plan_.group_of[producer], false};
@@ -61,7 +61,7 @@ class Search {
 
   const Graph& graph_;
   const FusionPlan& plan_;
-  const std::optional<Tolerance>& tolerance_;
+  const Tolerances tolerances_;
   const std::function<TensorMap(const Graph&, const FusionPlan&)>& run_;
   TensorMap reference_;
 };

@@ -127,36 +127,12 @@ TensorMap random_tensors(const Graph& graph, std::uint64_t seed) {
   return tensors;
 }
 
-Tolerance default_tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return {1e-10, 1e-10};
-    case DType::kFloat32:
-      return {2e-5, 1e-4};
-    case DType::kFloat16:
-      return {1e-2, 1e-2};
-    case DType::kBFloat16:
-      return {3e-2, 3e-2};
-    case DType::kFloat8E4M3FN:
-      return {0.13, 0.05};
-    case DType::kFloat8E5M2:
-      return {0.26, 0.05};
-    case DType::kFloat8E8M0FNU:
-      return {1.0, 0};
-    case DType::kFloat4E2M1FN:
-      return {0.5, 0.5};
-    default:
-      return {0, 0};
-  }
-}
-
-std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want,
-                                           const std::optional<Tolerance>& tolerance) {
+std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want, const Tolerances& tolerances) {
   for (const auto& [value_name, expected] : want) {
     const HostTensor& actual = got.at(value_name);
     Difference difference;
     difference.output = value_name;
-    const Tolerance t = tolerance && is_float(expected.dtype) ? *tolerance : default_tolerance(expected.dtype);
+    const Tolerance t = tolerances.of(value_name, expected.dtype);
     for (std::int64_t i = 0; i < expected.size(); ++i) {
       bool good;
       if (is_float(expected.dtype)) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/reference/reference.h"
+#include "runtime/tolerance.h"
 
 namespace fusec {
 
@@ -17,11 +18,6 @@ void save_tensors(const std::string& path, const Graph& graph, const TensorMap& 
 // Random inputs at the symbols' hints: floats about 0, integers that are used as indices within range.
 TensorMap random_tensors(const Graph& graph, std::uint64_t seed);
 
-struct Tolerance {
-  double rtol, atol;
-};
-Tolerance default_tolerance(DType dtype);
-
 struct Difference {
   std::string output;
   std::vector<std::int64_t> index;  // of the first element that is off
@@ -30,7 +26,6 @@ struct Difference {
 };
 
 // The first output whose elements are not |got - want| <= atol + rtol |want| (NaN equals NaN), integers exactly.
-std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want,
-                                           const std::optional<Tolerance>& tolerance);
+std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want, const Tolerances& tolerances);
 
 }  // namespace fusec

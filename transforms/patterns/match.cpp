@@ -203,20 +203,24 @@ class Matcher {
       return false;
     }
     std::vector<NodeId> chain = {end};
+    chain.reserve(kLongestChain);
+    std::uint64_t marks = mark(end);  // of what is in the chain: most others are known by them not to be
     std::vector<ValueId> begins;
     for (std::size_t at = 0; at < chain.size(); ++at) {
       for (const ValueId operand : graph_.nodes[chain[at]].inputs) {
         const NodeId producer = operand == kNone ? kNone : graph_.value(operand).producer;
-        if (producer == kNone || std::ranges::find(chain, producer) != chain.end()) continue;
+        if (producer == kNone) continue;
+        if ((marks & mark(producer)) != 0 && std::ranges::find(chain, producer) != chain.end()) continue;
         if (begins.size() < kMostBegins && begins_with(term, *graph_.nodes[producer].op)) begins.push_back(operand);
-        if (chain.size() < kLongestChain && is_free(producer) && is_chain_node(graph_.nodes[producer]))
+        if (chain.size() < kLongestChain && is_free(producer) && is_chain_node(graph_.nodes[producer])) {
           chain.push_back(producer);
+          marks |= mark(producer);
+        }
       }
     }
     std::ranges::sort(chain);
     const auto computes = [&](NodeId n) { return !graph_.nodes[n].op->view; };
-    const std::vector<NodeId> before = match_.nodes;
-    const std::vector<NodeId> chain_before = in_chain_;
+    const std::size_t nodes_before = match_.nodes.size(), chain_before = in_chain_.size();
     for (std::size_t i = 0; i < begins.size(); ++i) {
       if (std::find(begins.begin(), begins.begin() + i, begins[i]) != begins.begin() + i) continue;
       const std::vector<NodeId> between = made_of(chain, begins[i]);
@@ -227,13 +231,15 @@ class Matcher {
       }
       in_chain_.push_back(graph_.value(begins[i]).producer);
       if (matches(term, begins[i], next)) return true;
-      match_.nodes = before;
-      in_chain_ = chain_before;
+      match_.nodes.resize(nodes_before);
+      in_chain_.resize(chain_before);
     }
     if (begins.empty())
       note([&] { return fmt::format("nothing that the pattern begins with leads to {}", described(v)); });
     return false;
   }
+
+  static std::uint64_t mark(NodeId n) { return std::uint64_t{1} << (n % 64); }
 
   static bool begins_with(const PatternTerm& term, const OpDef& op) {
     if (term.kind == PatternTerm::Kind::kAlternatives)

@@ -153,9 +153,12 @@ void PatternRoots::add_chains(const PatternTerm& chain, std::vector<NodeId>& fou
   std::vector<std::uint8_t> steps(graph_.nodes.size(), kFar);
   for (const PatternTerm* begin : begins) {
     if (begin->kind != Kind::kNode) continue;
+    const Needed near = needed(*begin, 0);
+    if (!near.nothing()) find_near();
     for (const auto& [op, nodes] : by_op_)
       if (means_op(begin->op, *op))
-        for (const NodeId n : nodes) steps[n] = 0;
+        for (const NodeId n : nodes)
+          if (near.nothing() || is_possible(near, near_[n])) steps[n] = 0;
   }
   for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
