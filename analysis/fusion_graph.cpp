@@ -19,6 +19,11 @@ std::vector<std::uint8_t> used_values(const Graph& graph) {
   return used;
 }
 
+// What is prepared is a constant to whoever is not: stored, as an output is.
+bool is_ready(const Graph& graph, ValueId operand, const Node& reader) {
+  return !reader.prepared && graph.nodes[graph.value(operand).producer].prepared;
+}
+
 // One vertex for the nodes of a claim. What it defines is read as its own, whichever of its nodes made it.
 void add_claim(const Graph& graph, std::span<const OpPattern> kinds, const PatternClaim& claim,
                ForwardGraphBuilder& builder, FusionGraph& result) {
@@ -34,7 +39,11 @@ void add_claim(const Graph& graph, std::span<const OpPattern> kinds, const Patte
     result.vertex_of.push_back(v);
     for (const ValueId operand : node.inputs) {
       const Vertex from = operand == kNone ? kNoVertex : result.vertex_of_value[operand];
-      if (from != kNoVertex && from != v) builder.add_operand(from);
+      if (from == kNoVertex || from == v) continue;
+      if (is_ready(graph, operand, node))
+        builder.mark_external(from);
+      else
+        builder.add_operand(from);
     }
     for (ValueId value = node.first_output; value < node.first_output + node.output_count; ++value)
       result.vertex_of_value[value] = v;
@@ -69,9 +78,12 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
     result.node_of.push_back(n);
     result.kept_apart.push_back(!node.fuse);
     for (const ValueId operand : node.inputs) {
-      if (operand != kNone && result.vertex_of_value[operand] != kNoVertex) {
-        builder.add_operand(result.vertex_of_value[operand]);
-      }
+      const Vertex from = operand == kNone ? kNoVertex : result.vertex_of_value[operand];
+      if (from == kNoVertex) continue;
+      if (is_ready(graph, operand, node))
+        builder.mark_external(from);
+      else
+        builder.add_operand(from);
     }
     if (!has_items(node)) {
       result.vertex_of_value[node.first_output] = v;

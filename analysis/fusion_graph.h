@@ -7,6 +7,7 @@
 // injective; by its formula it reads where its node writes, so it is elementwise or broadcast where its node is. A
 // result that is a graph output marks its item. Nodes that the user keeps apart ("fuse": false) become opaque. The
 // nodes of a pattern's claim are one vertex, of the greatest of their kinds; a library's are opaque together.
+// What is prepared is stored for those that are not, and has no edge to them.
 #pragma once
 
 #include <span>

@@ -3,24 +3,20 @@
 #include <algorithm>
 #include <set>
 
-#include "codegen/arena.h"
+#include "codegen/arena_values.h"
 #include "codegen/identifiers.h"
 #include "ir/error.h"
 
 namespace fusec {
 namespace {
 
-IndexExpr bytes_of(const TensorType& type) {
-  const auto count = element_count(type.shape);
-  if (!count) throw InternalError("a tensor's size overflows");
-  const int width = bits(type.dtype);
-  return width >= 8 ? *count * (width / 8) : floor_div(*count + 1, 2);
-}
-
 class Builder {
  public:
-  Builder(const Graph& graph, const FusionPlan& plan, LoweredPlan lowered)
-      : graph_(graph), plan_(plan), lowered_(std::move(lowered)), buffers_(graph.value_count()) {}
+  Builder(const Graph& graph, LoweredPlan lowered)
+      : graph_(graph),
+        lowered_(std::move(lowered)),
+        buffers_(graph.value_count()),
+        scratch_(lowered_.scratch_bytes.size()) {}
 
   LaunchPlan build() {
     // The identifier's own names (M_args, M_launch) must stay clear of the kernels' M_<index>_<ops>.
@@ -28,6 +24,7 @@ class Builder {
     collect_arguments();
     find_homes();
     find_aliases();
+    place_prepared();
     place_workspace();
     make_steps();
     name_kernels();
@@ -91,14 +88,21 @@ class Builder {
   std::vector<Span> spans() const {
     std::vector<Span> found(graph_.value_count());
     std::int64_t step = 0;
-    for (const LoweredGroup& group : lowered_.groups)
-      for (const LoweredStep& lowered : group.steps) {
-        for (const ValueId v : lowered.writes) found[root(v)].first_write = std::min(found[root(v)].first_write, step);
-        for (const ValueId v : lowered.reads) found[root(v)].last_read = step;
-        ++step;
-      }
+    for_each_step(false, [&](const LoweredStep& lowered, std::uint32_t) {
+      for (const ValueId v : lowered.writes) found[root(v)].first_write = std::min(found[root(v)].first_write, step);
+      for (const ValueId v : lowered.reads) found[root(v)].last_read = step;
+      ++step;
+    });
     for (const ValueId v : graph_.outputs) found[root(v)].is_output = true;
     return found;
+  }
+
+  // The steps of the groups that are prepared, or of those that are not.
+  template <typename F>
+  void for_each_step(bool prepared, F f) const {
+    for (std::uint32_t g = 0; g < lowered_.groups.size(); ++g)
+      if (lowered_.groups[g].prepared == prepared)
+        for (const LoweredStep& step : lowered_.groups[g].steps) f(step, g);
   }
 
   bool is_result(ValueId v) const { return graph_.value(v).kind == Value::Kind::kResult; }
@@ -108,57 +112,33 @@ class Builder {
                        [&](const Alias& alias) { return alias.output == output; });
   }
 
+  // What the prepared groups make lives in memory of its own: for good where a launch reads it.
+  void place_prepared() {
+    ArenaValues values(graph_, lowered_, BufferRef::Kind::kPrepared);
+    std::uint32_t position = 0;
+    for_each_step(true, [&](const LoweredStep& step, std::uint32_t) { values.touch(step, position++, buffers_); });
+    if (position == 0) return;
+    for_each_step(false, [&](const LoweredStep& step, std::uint32_t) {
+      for (const ValueId v : step.reads)
+        if (values.has(root(v))) values.touch(root(v), position);
+    });
+    result_.prepared_bytes = values.place(result_.prepared_values, buffers_, scratch_).bytes;
+  }
+
   // Everything else that a step touches lives in the arena, from its first write to its last use.
   void place_workspace() {
-    std::vector<ArenaRequest> requests;
-    std::vector<std::uint32_t> request_of(graph_.value_count(), kNone),
-        scratch_request(lowered_.scratch_bytes.size(), kNone);
-    auto touch = [&](std::uint32_t& request, std::uint32_t step, auto bytes) {
-      if (request == kNone) {
-        request = static_cast<std::uint32_t>(requests.size());
-        requests.push_back({bytes(), step, step});
-      }
-      requests[request].last = step;
-    };
-    std::uint32_t step = 0;
-    for (const LoweredGroup& group : lowered_.groups)
-      for (const LoweredStep& lowered : group.steps) {
-        for (const std::vector<ValueId>* list : {&lowered.reads, &lowered.writes})
-          for (const ValueId v : *list)
-            if (buffers_[root(v)].kind == BufferRef::Kind::kNowhere)
-              touch(request_of[root(v)], step, [&] { return bytes_of(graph_.tensor(root(v))); });
-        for (const KernelParameter& parameter : lowered.parameters) {
-          // An address that is passed on is fixed from then on.
-          if (parameter.kind == KernelParameter::Kind::kTensor && parameter.address_only &&
-              buffers_[root(parameter.value)].kind == BufferRef::Kind::kNowhere)
-            touch(request_of[root(parameter.value)], step,
-                  [&] { return bytes_of(graph_.tensor(root(parameter.value))); });
-          if (parameter.kind == KernelParameter::Kind::kWorkspace)
-            touch(scratch_request.at(parameter.scratch), step,
-                  [&] { return lowered_.scratch_bytes[parameter.scratch]; });
-        }
-        ++step;
-      }
-    std::vector<std::uint32_t> aside_request(copies_.size(), kNone);
+    ArenaValues values(graph_, lowered_, BufferRef::Kind::kWorkspace);
+    std::uint32_t position = 0;
+    for_each_step(false, [&](const LoweredStep& step, std::uint32_t) { values.touch(step, position++, buffers_); });
+    std::vector<std::uint32_t> aside(copies_.size(), kNone);
     for (std::size_t c = 0; c < copies_.size(); ++c)
-      if (is_result(copies_[c].output) || copies_[c].put_aside)
-        touch(copies_[c].put_aside ? aside_request[c] : request_of[copies_[c].output], step,
-              [&] { return bytes_of(graph_.tensor(copies_[c].output)); });
-    const Arena arena = plan_arena(requests, graph_.bounds());
-    for (std::size_t r = 0; r < requests.size(); ++r)
-      result_.arena.push_back({kNone, arena.offsets[r], requests[r].bytes, requests[r].first, requests[r].last});
-    const auto place = [&](std::uint32_t request) -> BufferRef {
-      return {BufferRef::Kind::kWorkspace, request, arena.offsets[request]};
-    };
-    for (ValueId v = 0; v < graph_.value_count(); ++v)
-      if (request_of[v] != kNone) {
-        buffers_[v] = place(request_of[v]);
-        result_.arena[request_of[v]].value = v;
-      }
-    for (const std::uint32_t request : scratch_request)
-      scratch_.push_back(request == kNone ? BufferRef{} : place(request));
+      if (copies_[c].put_aside)
+        aside[c] = values.add(bytes_of(graph_.tensor(copies_[c].output)), position);
+      else if (is_result(copies_[c].output))
+        values.touch(copies_[c].output, position);
+    const Arena arena = values.place(result_.arena, buffers_, scratch_);
     for (std::size_t c = 0; c < copies_.size(); ++c)
-      if (copies_[c].put_aside) copies_[c].aside = place(aside_request[c]);
+      if (copies_[c].put_aside) copies_[c].aside = values.place_of(aside[c]);
     result_.workspace_bytes = arena.bytes;
     result_.live_bytes = arena.live_bytes;
   }
@@ -229,8 +209,12 @@ class Builder {
   }
 
   void make_steps() {
-    for (std::uint32_t g = 0; g < lowered_.groups.size(); ++g)
-      for (const LoweredStep& lowered : lowered_.groups[g].steps) result_.steps.push_back(make_step(lowered, g));
+    for (const bool prepared : {true, false}) {
+      std::vector<LaunchStep>& steps = prepared ? result_.prepare_steps : result_.steps;
+      for_each_step(prepared, [&](const LoweredStep& lowered, std::uint32_t group) {
+        steps.push_back(make_step(lowered, group));
+      });
+    }
     const std::size_t kernel_steps = result_.steps.size();
     // Results that are an input or a constant themselves; before the copies below, which may overwrite an input.
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
@@ -275,7 +259,6 @@ class Builder {
   }
 
   const Graph& graph_;
-  const FusionPlan& plan_;
   LoweredPlan lowered_;
   LaunchPlan result_;
   std::vector<BufferRef> buffers_;  // of each root value
@@ -293,8 +276,8 @@ class Builder {
 
 }  // namespace
 
-LaunchPlan build_launch_plan(const Graph& graph, const FusionPlan& plan, LoweredPlan lowered) {
-  return Builder(graph, plan, std::move(lowered)).build();
+LaunchPlan build_launch_plan(const Graph& graph, LoweredPlan lowered) {
+  return Builder(graph, std::move(lowered)).build();
 }
 
 }  // namespace fusec

@@ -4,11 +4,10 @@
 
 #include "codegen/launch_plan.h"
 #include "codegen/lower_plan.h"
-#include "ir/fusion_plan.h"
 
 namespace fusec {
 
-// The plan's symbols are the graph's. Offsets in the arena are multiples of 256 bytes.
-LaunchPlan build_launch_plan(const Graph& graph, const FusionPlan& plan, LoweredPlan lowered);
+// Offsets in the arena are multiples of 256 bytes.
+LaunchPlan build_launch_plan(const Graph& graph, LoweredPlan lowered);
 
 }  // namespace fusec

@@ -36,6 +36,13 @@ std::string header(const Graph& graph, const LaunchPlan& launch, const Target& t
       "// Made by fusec from \"{}\" for {}. Compiles with NVRTC (no include path) and with nvcc -arch={}.\n//\n",
       comment_text(graph.name, 60), target.arch, target.arch);
   std::vector<bool> seen(launch.kernels.size(), false);
+  for (const LaunchStep& step : launch.prepare_steps) {
+    if (step.kind != LaunchStep::Kind::kKernel || seen[step.kernel]) continue;
+    seen[step.kernel] = true;
+    text +=
+        fmt::format("//   {}, once for each set of weights\n//       reads {}; writes {}\n",
+                    launch.kernels[step.kernel].name, value_list(graph, step.reads), value_list(graph, step.writes));
+  }
   for (const LaunchStep& step : launch.steps) {
     if (step.kind == LaunchStep::Kind::kMatrixCall)
       text += fmt::format("//   cublasLtMatmul\n//       reads {}; writes {}\n", value_list(graph, step.reads),

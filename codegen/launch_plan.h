@@ -22,7 +22,7 @@ struct BufferRef {
     kEmbedded,   // a __device__ array of out.cu: graph.constants[index] with data
     kOutput,     // M_args' pointer of graph.outputs[index]
     kWorkspace,  // workspace + offset: where LaunchPlan::arena[index] lies
-    kPrepared,   // prepared + offset
+    kPrepared,   // prepared + offset: where LaunchPlan::prepared_values[index] lies
   };
   Kind kind = Kind::kNowhere;
   std::uint32_t index = 0;
@@ -57,12 +57,13 @@ struct LaunchStep {
   std::vector<ValueId> reads, writes;                  // values behind the buffer arguments, for messages and checks
 };
 
-// A value, or scratch memory that the kernels of a group share, in the workspace. The steps during which it is alive
-// count both ends; what others have in the same place is alive before or after.
+// A value, or scratch memory that the kernels of a group share, in the workspace (or prepared). The steps during which
+// it is alive count both ends; what others have in the same place is alive before or after.
 struct ArenaValue {
   ValueId value = kNone;  // kNone: scratch memory
   IndexExpr offset = 0, bytes = 0;
-  std::uint32_t first_step = 0, last_step = 0;  // of LaunchPlan::steps
+  std::uint32_t first_step = 0,
+                last_step = 0;  // of LaunchPlan::steps (prepare_steps: their number, where kept for good)
 };
 
 struct LaunchPlan {
@@ -75,7 +76,7 @@ struct LaunchPlan {
   std::vector<ValueId> embedded;          // constants with data that some kernel reads
   std::vector<SymbolStep> solutions;
   std::vector<LaunchCheck> checks;  // beyond extents and bounds
-  std::vector<ArenaValue> arena;
+  std::vector<ArenaValue> arena, prepared_values;
   IndexExpr workspace_bytes = 0;
   IndexExpr prepared_bytes = 0;
   IndexExpr live_bytes = 0;  // lower bound of the arena: the largest live set, at hints

@@ -75,6 +75,14 @@ class PlanLowering {
     steps().push_back(std::move(step));
   }
 
+  // The group added last is prepared: to those that are not, its results are constants.
+  void note_prepared(std::span<const NodeId> nodes) {
+    plan_.groups.back().prepared = true;
+    for (const NodeId n : nodes)
+      for (std::uint32_t i = 0; i < graph_.nodes[n].output_count; ++i)
+        prepared_.insert(graph_.nodes[n].first_output + i);
+  }
+
   LoweredPlan finish() { return std::move(plan_); }
 
  private:
@@ -186,7 +194,8 @@ class PlanLowering {
   void add_alias(ValueId value, ValueId of) {
     const ValueId root = plan_.storage_of[of];
     const Value::Kind kind = graph_.value(root).kind;
-    const bool own_memory = is_output_.contains(value) && (kind != Value::Kind::kResult || claimed_.contains(root));
+    const bool own_memory = is_output_.contains(value) &&
+                            (kind != Value::Kind::kResult || prepared_.contains(root) || claimed_.contains(root));
     if (!own_memory) {
       plan_.storage_of[value] = root;
       claim(value);
@@ -297,7 +306,8 @@ class PlanLowering {
   const EmitOptions& options_;
   LoweredPlan plan_;
   std::set<ValueId> is_output_;
-  std::set<ValueId> claimed_;  // buffers that are an output's
+  std::set<ValueId> claimed_;   // buffers that are an output's
+  std::set<ValueId> prepared_;  // made before any launch
   std::map<std::string, Made> made_;
   std::map<std::string, Part> parts_;
   std::uint32_t library_scratch_ = kNone;  // one for all calls: they follow one another on a stream
@@ -315,6 +325,7 @@ LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target&
       lowering.add_matrix_call(group.nodes, interfaces[g].outputs, together);
     else
       lowering.add_group(group.nodes, interfaces[g].outputs, together);
+    if (group.prepared) lowering.note_prepared(group.nodes);
   }
   return lowering.finish();
 }

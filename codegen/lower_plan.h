@@ -38,6 +38,7 @@ struct LoweredStep {
 };
 
 struct LoweredGroup {
+  bool prepared = false;  // as the plan's group
   std::vector<LoweredStep> steps;
 };
 

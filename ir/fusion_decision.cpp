@@ -86,6 +86,8 @@ RuleText text(FusionRule rule) {
       return {"given_plan", "the given plan has it so"};
     case FusionRule::kClaimed:
       return {"claimed", "a pattern claimed it before the partitioner ran"};
+    case FusionRule::kPrepared:
+      return {"prepared", "it depends on constants alone: it is computed once for each set of weights, not at a launch"};
   }
   return {};
 }

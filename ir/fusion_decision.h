@@ -38,8 +38,9 @@ enum class FusionRule : std::uint8_t {
   kNotTried,
   kGivenPlan,
   kClaimed,
+  kPrepared,
 };
-inline constexpr std::size_t kFusionRuleCount = static_cast<std::size_t>(FusionRule::kClaimed) + 1;
+inline constexpr std::size_t kFusionRuleCount = static_cast<std::size_t>(FusionRule::kPrepared) + 1;
 
 std::string_view name(FusionRule rule);      // "too_many_nodes": for machines
 std::string_view sentence(FusionRule rule);  // "the group would have more nodes than the limit": for people

@@ -47,6 +47,7 @@ struct FusionGroup {
   OpPattern pattern = OpPattern::kOpaque;
   GroupCode code = GroupCode::kFusec;
   std::uint32_t claimed_by = kNone;  // in FusionPlan::claims: the first that its nodes hold
+  bool prepared = false;             // computed once for each set of weights: reads constants and other such groups alone
 };
 
 // Nodes that a pattern made one group of before the partitioner ran.

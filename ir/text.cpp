@@ -60,6 +60,7 @@ std::string node_text(const Graph& graph, const Node& node) {
   if (graph.value(node.first_output).name != node.name) text += " as " + text_name(node.name);
   if (node.pattern) text += fmt::format(" pattern={}", name(*node.pattern));
   if (!node.fuse) text += " fuse=false";
+  if (node.prepared) text += "  # prepared";
   return text;
 }
 

@@ -151,6 +151,7 @@ class Device {
       buffers_.emplace(Key{BufferRef::Kind::kOutput, i}, DeviceBuffer(driver, tensor.bytes.size()));
     }
     workspace_ = std::make_unique<DeviceBuffer>(driver, static_cast<std::size_t>(resolved_.workspace_bytes));
+    prepared_ = std::make_unique<DeviceBuffer>(driver, static_cast<std::size_t>(resolved_.prepared_bytes));
   }
   ~Device() {
     for (const Handle module : modules_) driver_.unload(module);
@@ -158,8 +159,10 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  void enqueue() {
-    for (const ResolvedStep& step : resolved_.steps) {
+  void prepare() { enqueue(resolved_.prepare_steps); }
+  void enqueue() { enqueue(resolved_.steps); }
+  void enqueue(const std::vector<ResolvedStep>& steps) {
+    for (const ResolvedStep& step : steps) {
       if (step.kind == LaunchStep::Kind::kCopy)
         driver_.check(driver_.device_copy(address(step.arguments[0]), address(step.arguments[1]),
                                           static_cast<std::size_t>(step.bytes), nullptr),
@@ -217,9 +220,10 @@ class Device {
       driver_.check(driver_.load(&modules_.back(), module.cubin.data()), "the compiled kernels cannot be loaded");
     }
     std::vector<std::int64_t> shared(plan_.kernels.size(), 0);
-    for (const ResolvedStep& step : resolved_.steps)
-      if (step.kind == LaunchStep::Kind::kKernel)
-        shared[step.kernel] = std::max(shared[step.kernel], step.dynamic_shared);
+    for (const std::vector<ResolvedStep>* steps : {&resolved_.prepare_steps, &resolved_.steps})
+      for (const ResolvedStep& step : *steps)
+        if (step.kind == LaunchStep::Kind::kKernel)
+          shared[step.kernel] = std::max(shared[step.kernel], step.dynamic_shared);
     for (std::size_t k = 0; k < plan_.kernels.size(); ++k) {
       functions_.push_back(nullptr);
       driver_.check(driver_.function(&functions_.back(), modules_.at(unit_of[k]), plan_.kernels[k].name.c_str()),
@@ -238,8 +242,9 @@ class Device {
   }
 
   DevicePointer address(const ResolvedArgument& a) const {
-    const DevicePointer base =
-        a.buffer == BufferRef::Kind::kWorkspace ? workspace_->address() : buffers_.at({a.buffer, a.index}).address();
+    const DevicePointer base = a.buffer == BufferRef::Kind::kWorkspace  ? workspace_->address()
+                               : a.buffer == BufferRef::Kind::kPrepared ? prepared_->address()
+                                                                        : buffers_.at({a.buffer, a.index}).address();
     return base + static_cast<DevicePointer>(a.offset);
   }
 
@@ -266,7 +271,7 @@ class Device {
   ResolvedPlan resolved_;
   std::vector<Handle> modules_, functions_;
   std::map<Key, DeviceBuffer> buffers_;
-  std::unique_ptr<DeviceBuffer> workspace_;
+  std::unique_ptr<DeviceBuffer> workspace_, prepared_;
 };
 
 }  // namespace
@@ -286,6 +291,7 @@ CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::ve
   const Driver driver = load_driver("--device=emulator needs no GPU");
   const Context context(driver, device);
   Device run(driver, graph, plan, modules, unit_of, tensors);
+  run.prepare();
   run.enqueue();
   CudaResult result;
   result.outputs = run.outputs();

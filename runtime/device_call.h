@@ -37,9 +37,9 @@ std::uint64_t address_of(const std::vector<std::byte>& bytes);
 // The name of the function that launches an external node.
 std::string launcher_symbol(const Graph& graph, const Node& node);
 
-// What the plan enqueues, buffers where `base` says that they begin.
-std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan, const ResolvedPlan& resolved,
-                                      const std::vector<std::int64_t>& symbols,
+// What these steps of the plan enqueue, buffers where `base` says that they begin.
+std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan,
+                                      const std::vector<ResolvedStep>& steps, const std::vector<std::int64_t>& symbols,
                                       const std::function<std::uint64_t(BufferRef::Kind, std::uint32_t index)>& base);
 
 // Where the two lists differ, in words; "" where they do not.

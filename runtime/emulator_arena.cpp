@@ -7,52 +7,70 @@
 
 namespace fusec {
 
-EmulatorArena::EmulatorArena(const Graph& graph, const LaunchPlan& plan, const ResolvedPlan& resolved,
+EmulatorArena::EmulatorArena(const Graph& graph, std::string name, const std::vector<ArenaValue>& values,
+                             const std::vector<ResolvedArenaValue>& resolved, std::int64_t bytes,
                              emulator::Memory& memory)
     : graph_(graph),
-      plan_(plan),
+      name_(std::move(name)),
+      values_(values),
       resolved_(resolved),
       memory_(memory),
-      bytes_(static_cast<std::size_t>(resolved.workspace_bytes)),
-      window_(memory.add({.name = "workspace", .bytes = {}, .initialized = false})),
-      buffers_(plan.arena.size()) {}
+      bytes_(static_cast<std::size_t>(bytes)),
+      window_(memory.add({.name = name_, .bytes = {}, .initialized = false})),
+      buffers_(values.size()) {}
 
 void EmulatorArena::begin_step(std::uint32_t position) {
   for (std::uint32_t i = 0; i < buffers_.size(); ++i)
-    if (buffers_[i] && plan_.arena[i].last_step < position) {
+    if (buffers_[i] && values_[i].last_step < position) {
       memory_.remove(*buffers_[i]);
       buffers_[i].reset();
     }
   for (std::uint32_t i = 0; i < buffers_.size(); ++i)
-    if (!buffers_[i] && plan_.arena[i].first_step <= position && position <= plan_.arena[i].last_step) begin(i);
+    if (!buffers_[i] && values_[i].first_step <= position && position <= values_[i].last_step) begin(i);
+}
+
+std::string EmulatorArena::name_of(std::uint32_t value) const {
+  const ValueId v = values_[value].value;
+  return v == kNone ? fmt::format("scratch memory {}", value) : graph_.value(v).name;
 }
 
 void EmulatorArena::begin(std::uint32_t value) {
-  const ResolvedArenaValue& place = resolved_.arena[value];
-  const ValueId v = plan_.arena[value].value;
-  const std::string name = v == kNone ? fmt::format("scratch memory {}", value) : graph_.value(v).name;
-  if (place.offset < 0 || place.bytes < 0 || place.offset + place.bytes > resolved_.workspace_bytes ||
-      place.offset % kArenaAlignment != 0)
-    throw InternalError(fmt::format("\"{}\" has bytes {} to {} of a workspace of {}", name, place.offset,
-                                    place.offset + place.bytes, resolved_.workspace_bytes));
+  const ResolvedArenaValue& place = resolved_[value];
+  const auto size = static_cast<std::int64_t>(bytes_.size());
+  if (place.offset < 0 || place.bytes < 0 || place.offset + place.bytes > size || place.offset % kArenaAlignment != 0)
+    throw InternalError(fmt::format("\"{}\" has bytes {} to {} of a {} of {}", name_of(value), place.offset,
+                                    place.offset + place.bytes, name_, size));
   for (std::uint32_t other = 0; other < buffers_.size(); ++other) {
-    const ResolvedArenaValue& taken = resolved_.arena[other];
+    const ResolvedArenaValue& taken = resolved_[other];
     if (buffers_[other] && place.offset < taken.offset + taken.bytes && taken.offset < place.offset + place.bytes)
-      throw InternalError(fmt::format("\"{}\" lies in the workspace where \"{}\" is still alive", name,
+      throw InternalError(fmt::format("\"{}\" lies in the {} where \"{}\" is still alive", name_of(value), name_,
                                       memory_.buffer(*buffers_[other]).name));
   }
   const std::span<std::byte> bytes =
       std::span(bytes_).subspan(static_cast<std::size_t>(place.offset), static_cast<std::size_t>(place.bytes));
-  buffers_[value] = memory_.add({.name = name, .bytes = bytes, .initialized = false});
+  buffers_[value] = memory_.add({.name = name_of(value), .bytes = bytes, .initialized = false});
+}
+
+std::vector<std::string> EmulatorArena::seal() {
+  std::vector<std::string> findings;
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i) {
+    if (!buffers_[i]) continue;
+    if (const auto byte = memory_.first_unwritten(*buffers_[i]))
+      findings.push_back(fmt::format("nobody wrote byte {} of \"{}\", which is {}", *byte, name_of(i), name_));
+    const std::span<std::byte> bytes = memory_.buffer(*buffers_[i]).bytes;
+    memory_.remove(*buffers_[i]);
+    buffers_[i] = memory_.add({.name = name_of(i), .bytes = bytes, .initialized = true, .writable = false});
+  }
+  return findings;
 }
 
 emulator::Memory::Id EmulatorArena::buffer(std::uint32_t value) const {
-  if (!buffers_.at(value)) throw InternalError("a step is given a value of the workspace that is not alive");
+  if (!buffers_.at(value)) throw InternalError("a step is given a value of the " + name_ + " that is not alive");
   return *buffers_[value];
 }
 
 std::int64_t EmulatorArena::offset_in(std::uint32_t value, std::uint64_t window_address) const {
-  return static_cast<std::int64_t>(window_address - window()) - resolved_.arena.at(value).offset;
+  return static_cast<std::int64_t>(window_address - window()) - resolved_.at(value).offset;
 }
 
 }  // namespace fusec

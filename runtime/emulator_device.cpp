@@ -41,27 +41,19 @@ class Device {
       for (const Dim& dim : type.shape) shape.push_back(value(dim));
       add(BufferRef::Kind::kOutput, i, plan.results[i], HostTensor(type.dtype, shape), false, true);
     }
-    arena_.emplace(graph, plan, resolved_, memory_);
+    arena_.emplace(graph, "workspace", plan.arena, resolved_.arena, resolved_.workspace_bytes, memory_);
+    prepared_.emplace(graph, "prepared memory", plan.prepared_values, resolved_.prepared_values,
+                      resolved_.prepared_bytes, memory_);
   }
 
   EmulatorResult run(HostPart* host) {
     EmulatorResult result;
-    std::vector<DeviceCall> calls =
-        planned_calls(graph_, plan_, resolved_, symbols_,
-                      [this](BufferRef::Kind kind, std::uint32_t index) { return base_address(kind, index); });
+    Calls calls{planned(resolved_.prepare_steps), planned(resolved_.steps)};
     if (host) calls = recorded_calls(*host, calls);
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      const ResolvedStep& step = resolved_.steps[i];
-      arena_->begin_step(step.position);
-      if (step.kind == LaunchStep::Kind::kCopy)
-        copy(step, calls[i]);
-      else if (step.kind == LaunchStep::Kind::kMatrixCall)
-        multiply(step, *calls[i].product, result.findings);
-      else if (step.kind == LaunchStep::Kind::kCollective)
-        collect(step, calls[i], result.findings);
-      else
-        result.profiles.push_back(launch(step, calls[i]));
-    }
+    execute(resolved_.prepare_steps, calls.prepare, *prepared_, result.prepared, result.findings);
+    prepared_->begin_step(static_cast<std::uint32_t>(plan_.prepare_steps.size()));
+    if (options_.sample_blocks == 0) result.findings = prepared_->seal();
+    execute(resolved_.steps, calls.launch, *arena_, result.profiles, result.findings);
     for (std::uint32_t i = 0; i < plan_.results.size(); ++i) {
       const ValueId v = plan_.results[i];
       const HostTensor* tensor = &held_.at({BufferRef::Kind::kOutput, i}).tensor;
@@ -79,6 +71,32 @@ class Device {
     emulator::Memory::Id id = 0;
   };
   using Key = std::pair<BufferRef::Kind, std::uint32_t>;
+
+  // What is enqueued, by M_prepare and by M_launch.
+  struct Calls {
+    std::vector<DeviceCall> prepare, launch;
+  };
+
+  std::vector<DeviceCall> planned(const std::vector<ResolvedStep>& steps) const {
+    return planned_calls(graph_, plan_, steps, symbols_,
+                         [this](BufferRef::Kind kind, std::uint32_t index) { return base_address(kind, index); });
+  }
+
+  void execute(const std::vector<ResolvedStep>& steps, const std::vector<DeviceCall>& calls, EmulatorArena& arena,
+               std::vector<KernelProfile>& profiles, std::vector<std::string>& findings) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const ResolvedStep& step = steps[i];
+      arena.begin_step(step.position);
+      if (step.kind == LaunchStep::Kind::kCopy)
+        copy(step, calls[i]);
+      else if (step.kind == LaunchStep::Kind::kMatrixCall)
+        multiply(step, *calls[i].product, findings);
+      else if (step.kind == LaunchStep::Kind::kCollective)
+        collect(step, calls[i], findings);
+      else
+        profiles.push_back(launch(step, calls[i]));
+    }
+  }
 
   std::int64_t value(const IndexExpr& e) const {
     return evaluate(e, [&](Variable v) { return symbols_.at(v.id); });
@@ -114,7 +132,7 @@ class Device {
   }
 
   // What the compiled host part enqueues; nothing but what is planned.
-  std::vector<DeviceCall> recorded_calls(HostPart& host, const std::vector<DeviceCall>& planned) {
+  Calls recorded_calls(HostPart& host, const Calls& planned) {
     const HostArguments arguments = host_arguments();
     const std::vector<std::string> wrong = check_host_part(host, graph_, plan_, arguments);
     if (!wrong.empty()) throw InternalError(fmt::format("the host part: {}", fmt::join(wrong, "\n  ")));
@@ -129,11 +147,14 @@ class Device {
           return memory_.address(constant.id);
         });
     if (created != 0 || !fault.empty()) throw InternalError("the host part: M_create fails: " + fault);
-    HostAnswer answer = host.launch(&arguments, 0, arena_->window());
-    const std::string difference = first_difference(answer.calls, planned);
-    if (answer.status != 0 || !difference.empty())
-      throw InternalError("the host part: M_launch fails: " + answer.error + difference);
-    return std::move(answer.calls);
+    const auto take = [](const char* function, HostAnswer answer, const std::vector<DeviceCall>& expected) {
+      const std::string difference = first_difference(answer.calls, expected);
+      if (answer.status != 0 || !difference.empty())
+        throw InternalError(fmt::format("the host part: {} fails: {}{}", function, answer.error, difference));
+      return std::move(answer.calls);
+    };
+    return {take("M_prepare", host.prepare(&arguments, prepared_->window()), planned.prepare),
+            take("M_launch", host.launch(&arguments, prepared_->window(), arena_->window()), planned.launch)};
   }
 
   // Every byte of an output that has a buffer of its own has been written.
@@ -146,9 +167,10 @@ class Device {
         fmt::format("nobody wrote byte {} of output \"{}\"", *byte, graph_.value(plan_.results[result]).name));
   }
 
-  // Where the caller of the model sees a buffer; the workspace as a whole.
+  // Where the caller of the model sees a buffer; workspace and prepared memory as a whole.
   std::uint64_t base_address(BufferRef::Kind kind, std::uint32_t index) const {
-    return kind == BufferRef::Kind::kWorkspace ? arena_->window() : memory_.address(held_.at({kind, index}).id);
+    if (kind == BufferRef::Kind::kWorkspace) return arena_->window();
+    return kind == BufferRef::Kind::kPrepared ? prepared_->window() : memory_.address(held_.at({kind, index}).id);
   }
 
   // The place that an address argument of a call means.
@@ -158,7 +180,10 @@ class Device {
   };
   Place place_of(const ResolvedArgument& a, const std::vector<std::byte>& argument) const {
     const std::uint64_t address = address_of(argument);
-    if (a.buffer == BufferRef::Kind::kWorkspace) return {arena_->buffer(a.index), arena_->offset_in(a.index, address)};
+    if (a.buffer == BufferRef::Kind::kWorkspace || a.buffer == BufferRef::Kind::kPrepared) {
+      const EmulatorArena& arena = a.buffer == BufferRef::Kind::kWorkspace ? *arena_ : *prepared_;
+      return {arena.buffer(a.index), arena.offset_in(a.index, address)};
+    }
     return {held_.at({a.buffer, a.index}).id, static_cast<std::int64_t>(address - base_address(a.buffer, a.index))};
   }
 
@@ -251,7 +276,7 @@ class Device {
   ResolvedPlan resolved_;
   emulator::Memory memory_;
   std::map<Key, Held> held_;
-  std::optional<EmulatorArena> arena_;
+  std::optional<EmulatorArena> arena_, prepared_;
 };
 
 }  // namespace

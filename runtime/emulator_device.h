@@ -36,6 +36,7 @@ struct KernelProfile {
 struct EmulatorResult {
   TensorMap outputs;
   std::vector<KernelProfile> profiles;  // by launch
+  std::vector<KernelProfile> prepared;  // of M_prepare
   std::vector<std::string> findings;    // beyond those of the kernels: outputs that nobody wrote as a whole
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/resolve_steps.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/error.h"
 
@@ -32,18 +33,21 @@ void require_executable(const Graph& graph, const LaunchPlan& plan) {
   }
 }
 
-ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols) {
-  auto value = [&](const IndexExpr& e) { return evaluate(e, [&](Variable v) { return symbols.at(v.id); }); };
-  for (const LaunchCheck& check : plan.checks)
-    if (value(check.left) != value(check.right))
-      throw Error(ErrorKind::kInput, {.what = check.what,
-                                      .found = std::to_string(value(check.left)),
-                                      .expected = std::to_string(value(check.right))});
-  ResolvedPlan resolved;
-  resolved.workspace_bytes = value(plan.workspace_bytes);
-  for (const ArenaValue& a : plan.arena) resolved.arena.push_back({value(a.offset), value(a.bytes)});
-  for (std::uint32_t position = 0; position < plan.steps.size(); ++position) {
-    const LaunchStep& step = plan.steps[position];
+namespace {
+
+using ValueOf = std::function<std::int64_t(const IndexExpr&)>;
+
+bool is_empty(const LaunchStep& step, const ResolvedStep& resolved, const ValueOf& value) {
+  if (step.kind == LaunchStep::Kind::kCopy) return resolved.bytes == 0;
+  if (step.kind == LaunchStep::Kind::kMatrixCall)
+    return value(step.matrix->m) <= 0 || value(step.matrix->n) <= 0 || value(step.matrix->batch) <= 0;
+  return std::ranges::any_of(resolved.grid, [](std::int64_t g) { return g <= 0; });
+}
+
+std::vector<ResolvedStep> resolve(const std::vector<LaunchStep>& steps, const ValueOf& value) {
+  std::vector<ResolvedStep> resolved;
+  for (std::uint32_t position = 0; position < steps.size(); ++position) {
+    const LaunchStep& step = steps[position];
     ResolvedStep r;
     r.kind = step.kind;
     r.kernel = step.kernel;
@@ -52,11 +56,7 @@ ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_
     for (std::size_t d = 0; d < 3; ++d) r.grid[d] = value(step.grid[d]);
     r.dynamic_shared = value(step.dynamic_shared);
     r.bytes = value(step.bytes);
-    const bool empty = step.kind == LaunchStep::Kind::kCopy ? r.bytes == 0
-                       : step.kind == LaunchStep::Kind::kMatrixCall
-                           ? value(step.matrix->m) <= 0 || value(step.matrix->n) <= 0 || value(step.matrix->batch) <= 0
-                           : std::any_of(r.grid.begin(), r.grid.end(), [](std::int64_t g) { return g <= 0; });
-    if (empty) continue;
+    if (is_empty(step, r, value)) continue;
     for (const Argument& a : step.arguments) {
       ResolvedArgument argument;
       argument.is_size = a.kind == Argument::Kind::kSize;
@@ -70,9 +70,32 @@ ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_
       }
       r.arguments.push_back(argument);
     }
-    resolved.steps.push_back(std::move(r));
+    resolved.push_back(std::move(r));
   }
   return resolved;
+}
+
+std::vector<ResolvedArenaValue> resolve(const std::vector<ArenaValue>& values, const ValueOf& value) {
+  std::vector<ResolvedArenaValue> resolved;
+  for (const ArenaValue& a : values) resolved.push_back({value(a.offset), value(a.bytes)});
+  return resolved;
+}
+
+}  // namespace
+
+ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols) {
+  const ValueOf value = [&](const IndexExpr& e) { return evaluate(e, [&](Variable v) { return symbols.at(v.id); }); };
+  for (const LaunchCheck& check : plan.checks)
+    if (value(check.left) != value(check.right))
+      throw Error(ErrorKind::kInput, {.what = check.what,
+                                      .found = std::to_string(value(check.left)),
+                                      .expected = std::to_string(value(check.right))});
+  return {.steps = resolve(plan.steps, value),
+          .prepare_steps = resolve(plan.prepare_steps, value),
+          .arena = resolve(plan.arena, value),
+          .prepared_values = resolve(plan.prepared_values, value),
+          .workspace_bytes = value(plan.workspace_bytes),
+          .prepared_bytes = value(plan.prepared_bytes)};
 }
 
 }  // namespace fusec

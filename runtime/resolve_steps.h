@@ -26,7 +26,7 @@ struct ResolvedStep {
   std::int64_t bytes = 0;  // kCopy; kMatrixCall: of the workspace
   std::vector<ResolvedArgument> arguments;
   const LaunchStep* step = nullptr;
-  std::uint32_t position = 0;  // of the step in LaunchPlan::steps
+  std::uint32_t position = 0;  // of the step in LaunchPlan::steps, or prepare_steps
 };
 
 struct ResolvedArenaValue {
@@ -34,9 +34,9 @@ struct ResolvedArenaValue {
 };
 
 struct ResolvedPlan {
-  std::vector<ResolvedStep> steps;        // those that have something to do
-  std::vector<ResolvedArenaValue> arena;  // as LaunchPlan::arena
-  std::int64_t workspace_bytes = 0;
+  std::vector<ResolvedStep> steps, prepare_steps;          // those that have something to do
+  std::vector<ResolvedArenaValue> arena, prepared_values;  // as LaunchPlan's
+  std::int64_t workspace_bytes = 0, prepared_bytes = 0;
 };
 
 // Throws Error(kInput) where sizes that must agree do not.

@@ -69,7 +69,7 @@ std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const O
     out += fmt::format(
         "  subgraph cluster_{} {{\n    label=\"{}\"\n    style=\"rounded,filled\"\n    fillcolor=\"#fafafa\"\n"
         "    color=\"#999999\"\n",
-        g, label_text(group.name));
+        g, label_text(group.name) + (group.prepared ? " (prepared)" : ""));
     for (const NodeId n : group.nodes) {
       const Node& node = graph.nodes[n];
       out += fmt::format("    n{} [fillcolor=\"{}\", label=\"{}\\n{} ({})\"]\n", n, colour(kinds[n]),

@@ -270,7 +270,8 @@ class Compilation {
   GroupKernels kernels_of(GroupId group) const {
     GroupKernels made;
     std::vector<ValueId> written;
-    for (const LaunchStep& step : generated_.launch.steps) {
+    const LaunchPlan& launch = generated_.launch;
+    for (const LaunchStep& step : planned_.plan.groups[group].prepared ? launch.prepare_steps : launch.steps) {
       if (step.group != group || step.kind == LaunchStep::Kind::kCopy) continue;
       ++made.kernels;
       for (const ValueId v : step.reads)

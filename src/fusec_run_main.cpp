@@ -128,10 +128,11 @@ class Run {
     EmulatorResult& result = run.result;
     findings_ += result.findings.size();
     for (const std::string& finding : result.findings) fmt::print(stderr, "{}\n", finding);
-    for (const KernelProfile& profile : result.profiles) {
-      findings_ += profile.report.findings.size();
-      if (!profile.report.findings.empty()) fmt::print(stderr, "{}", emulator::describe(profile.report));
-    }
+    for (const std::vector<KernelProfile>* profiles : {&result.prepared, &result.profiles})
+      for (const KernelProfile& profile : *profiles) {
+        findings_ += profile.report.findings.size();
+        if (!profile.report.findings.empty()) fmt::print(stderr, "{}", emulator::describe(profile.report));
+      }
     if (a_.profile.empty()) return;
     add_costs(result.profiles, run.modules, run.parsed, pipeline_->options().target);
     write_output(a_.profile,

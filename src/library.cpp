@@ -28,6 +28,7 @@ Graph hinted(const Model& model, const Options& options) {
 std::vector<Group> groups_of(const PlannedModel& planned) {
   std::vector<Group> groups;
   for (const FusionGroup& group : planned.plan.groups) {
+    if (group.prepared) continue;
     Group g{.name = group.name,
             .nodes = {},
             .pattern = std::string(name(group.pattern)),

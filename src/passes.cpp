@@ -15,6 +15,7 @@
 #include "transforms/patterns/claim.h"
 #include "transforms/patterns/recognize.h"
 #include "transforms/plan_file.h"
+#include "transforms/prepare.h"
 #include "transforms/remove_dead.h"
 #include "transforms/simplify_algebra.h"
 #include "transforms/sink_split.h"
@@ -131,7 +132,7 @@ void lower_groups(CompilationState& state) {
 }
 
 void plan_launch(CompilationState& state) {
-  state.generated->launch = build_launch_plan(state.planned->graph, state.planned->plan, std::move(state.lowered));
+  state.generated->launch = build_launch_plan(state.planned->graph, std::move(state.lowered));
 }
 
 void emit_source(CompilationState& state) {
@@ -159,6 +160,8 @@ constexpr Pass kPasses[] = {
      CompilationPart::kGraph, recognize, true},
     {"sink-split", "makes pieces of pieces pieces of the tensor itself, each for itself (under full)",
      CompilationPart::kGraph, rewrite<sink_split>, true},
+    {"prepare-constants", "marks what is made of constants alone and is no dearer to read than to compute (under full)",
+     CompilationPart::kGraph, rewrite<mark_prepared>, true},
     {"claim-patterns", "makes groups of what patterns match, before the partitioner runs (under full)",
      CompilationPart::kGraph, claim, true},
     {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,
@@ -166,6 +169,8 @@ constexpr Pass kPasses[] = {
     {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},
     {"merge-forward", "merges a group into one that reads its results, where both are one kernel (under full)",
      CompilationPart::kPlan, merge<merge_forward>, true},
+    {"prepare-groups", "moves launches that depend on constants alone to M_prepare (under full)",
+     CompilationPart::kPlan, merge<prepare_groups>, true},
     {"merge-siblings", "merges groups that read the same, and puts small ones side by side in one launch (under full)",
      CompilationPart::kPlan, merge<merge_siblings>, true},
     {"recompute", "computes a cheap group in each of several that read it, where that moves no more bytes (under full)",

@@ -17,6 +17,7 @@ FusionPlan with_fusions(const Graph& graph, std::span<const OpPattern> kinds, co
       if (plan.group_of[n] != g) continue;  // computed again here; it stands where it was computed first
       FusionGroup& alone = result.groups.emplace_back();
       alone.nodes = {n};
+      alone.prepared = plan.groups[g].prepared;
       classify_group(kinds, alone);
     }
   }

@@ -53,13 +53,19 @@ class Writer {
     write_target();
     write_symbols();
     text_ += ",\n \"groups\": [";
-    for (GroupId g = 0; g < plan_.groups.size(); ++g) write_group(g);
-    text_ += plan_.groups.empty() ? "],\n" : "\n ],\n";
+    bool first = true;
+    for (GroupId g = 0; g < plan_.groups.size(); ++g) {
+      if (plan_.groups[g].prepared) continue;
+      write_group(g, first);
+      first = false;
+    }
+    text_ += first ? "],\n" : "\n ],\n";
     text_ += " " + comparison(context_.totals.front().second, sum_of(context_.groups)) + ",\n";
     write_totals();
     write_names(" \"to_measure\": [", [&](auto add) {
       for (GroupId g = 0; g < plan_.groups.size(); ++g)
-        if (gains_little(context_.unfused[g], context_.groups[g])) add(plan_.groups[g].name);
+        if (!plan_.groups[g].prepared && gains_little(context_.unfused[g], context_.groups[g]))
+          add(plan_.groups[g].name);
     });
     return std::move(text_) + "}\n";
   }
@@ -83,10 +89,10 @@ class Writer {
     text_ += "]";
   }
 
-  void write_group(GroupId g) {
+  void write_group(GroupId g, bool first) {
     const FusionGroup& group = plan_.groups[g];
     const Prediction& fused = context_.groups[g];
-    text_ += fmt::format("{}{{\"name\": {}, ", g == 0 ? "\n  " : ",\n  ", json_string(group.name));
+    text_ += fmt::format("{}{{\"name\": {}, ", first ? "\n  " : ",\n  ", json_string(group.name));
     write_names("\"nodes\": [", [&](auto add) {
       for (const NodeId n : group.nodes) {
         if (context_.nodes.stands_for.empty()) add(graph_.nodes[n].name);
@@ -135,6 +141,10 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
   predictions.reserve(plan.groups.size());
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
     const auto& nodes = plan.groups[g].nodes;
+    if (plan.groups[g].prepared) {  // no part of a launch
+      predictions.emplace_back();
+      continue;
+    }
     predictions.push_back(
         predict(graph, {nodes.begin(), nodes.end()}, interfaces[g].outputs, plan.strategy == Strategy::kFull, target));
     // As in the partition report: of the formulas of its nodes, whatever stands inside what.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "analysis/constant_nodes.h"
 #include "analysis/evaluate/evaluate_node.h"
 #include "ir/constant_data.h"
 #include "transforms/exact_node.h"
@@ -24,18 +25,6 @@ struct Known {
   std::int64_t data_bytes = 0;  // of the largest constant it is made of
   ValueId same = kNone;         // an operand that is the very same tensor
 };
-
-bool has_symbols(const Shape& shape) {
-  return !std::all_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.is_constant(); });
-}
-
-bool has_symbols(const Attributes& attributes) {
-  return std::any_of(attributes.list().begin(), attributes.list().end(), [](const Attribute& a) {
-    if (const auto* dim = std::get_if<Dim>(&a.value)) return !dim->is_constant();
-    const auto* dims = std::get_if<std::vector<Dim>>(&a.value);
-    return dims && has_symbols(*dims);
-  });
-}
 
 bool may_be_evaluated(const Node& node) {
   if (!node.fuse || node.pattern || node.op->custom || !node.op->deterministic) return false;

@@ -48,6 +48,11 @@ void collect_groups(const FusionGraph& fusion, const Partition& result, std::spa
   for (FusionGroup& group : plan.groups) classify_group(kinds, group);
 }
 
+// The partition kept what is prepared together, apart from the rest.
+void note_prepared(const Graph& graph, FusionPlan& plan) {
+  for (FusionGroup& group : plan.groups) group.prepared = graph.nodes[group.nodes.back()].prepared;
+}
+
 // A node with several results stands for its items, too: where it joined one of them, that item's decision is the
 // node's.
 LargeVector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const PostDominators& post,
@@ -117,6 +122,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const Fuse
     collect_groups(fusion, result, kinds, plan);
     plan.decisions = decisions_of_nodes(fusion, post, result);
     note_claims(options.claims, plan);
+    note_prepared(graph, plan);
   }
   if (options.named) name_groups(graph, plan);
   return plan;

@@ -48,7 +48,8 @@ MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kind
 
 bool MergeTrial::open(GroupId g) {
   if (open_[g] != 0) return open_[g] == 2;
-  const bool answer = plan_.groups[g].code == GroupCode::kFusec && std::ranges::all_of(groups_.nodes(g), [&](NodeId n) {
+  const bool answer = plan_.groups[g].code == GroupCode::kFusec && !plan_.groups[g].prepared &&
+                      std::ranges::all_of(groups_.nodes(g), [&](NodeId n) {
                         const Node& node = groups_.graph().nodes[n];
                         return node.fuse && kinds_[n] != OpPattern::kOpaque &&
                                (node.op->formula || node.op->special == Special::kTuple);

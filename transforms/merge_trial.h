@@ -31,7 +31,8 @@ class MergeTrial {
  public:
   MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan, TrialMemory& memory);
 
-  // Whether anything may join this group: fused by us, every op in it of known meaning and free to fuse.
+  // Whether anything may join this group: fused by us, at every launch, every op in it of known meaning and free to
+  // fuse.
   bool open(GroupId g);
 
   // Whether these groups may be one. Whether they close a circle is not asked here.

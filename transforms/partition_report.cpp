@@ -32,18 +32,21 @@ class Writer {
     text_.append(name(plan_.strategy)).append("\", \"arch\": ").append(json_string(context_.arch));
     text_ += ",\n \"groups\": [";
     auto recomputed = plan_.recomputed.begin();
+    bool first_group = true;
     for (GroupId g = 0; g < plan_.groups.size(); ++g) {
+      if (plan_.groups[g].prepared) continue;
       std::vector<NodeId> duplicated;
       for (; recomputed != plan_.recomputed.end() && recomputed->group == g; ++recomputed) {
         duplicated.push_back(recomputed->node);
       }
-      text_ += g == 0 ? "\n  " : ",\n  ";
+      text_ += first_group ? "\n  " : ",\n  ";
+      first_group = false;
       write_group(g, duplicated);
     }
-    text_ += plan_.groups.empty() ? "]" : "\n ]";
+    text_ += first_group ? "]" : "\n ]";
     write_names(",\n \"dropped\"", context_.dropped);
     write_names(", \"folded\"", context_.folded);
-    write_names(", \"prepared\"", context_.prepared);
+    write_names(", \"prepared\"", prepared_names());
     write_totals();
     return std::move(text_);
   }
@@ -114,7 +117,29 @@ class Writer {
     text_ += ", \"unfused_written\": " + std::to_string(unfused.written) + "}}\n";
   }
 
+  // The file's nodes that prepared groups alone compute.
+  std::vector<std::string> prepared_names() const {
+    std::vector<std::string> names;
+    std::unordered_set<std::string_view> known;
+    const auto for_each_name = [&](bool prepared, auto f) {
+      for (const FusionGroup& group : plan_.groups) {
+        if (group.prepared != prepared) continue;
+        for (const NodeId n : group.nodes) {
+          if (context_.stands_for.empty()) f(graph_.nodes[n].name);
+          if (!context_.stands_for.empty()) std::ranges::for_each(context_.stands_for[n], f);
+        }
+      }
+    };
+    if (std::ranges::none_of(plan_.groups, &FusionGroup::prepared)) return names;
+    for_each_name(false, [&](const std::string& name) { known.insert(name); });
+    for_each_name(true, [&](const std::string& name) {
+      if (known.insert(name).second) names.push_back(name);
+    });
+    return names;
+  }
+
   std::uint32_t launches_of(GroupId g) const {
+    if (plan_.groups[g].prepared) return 0;
     if (!context_.group_launches.empty()) return context_.group_launches[g];
     return is_only_views(graph_, plan_.groups[g]) ? 0 : 1;
   }
@@ -197,7 +222,7 @@ GlobalBytes global_bytes(const Graph& graph, const FusionPlan& plan, const std::
   GlobalBytes total;
   ValueBytes bytes(graph);
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    if (is_only_views(graph, plan.groups[g])) continue;
+    if (plan.groups[g].prepared || is_only_views(graph, plan.groups[g])) continue;
     for (const ValueId v : interfaces[g].inputs) total.read += bytes.of(v);
     for (const ValueId v : interfaces[g].outputs) total.written += bytes.of(v);
   }

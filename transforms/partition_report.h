@@ -14,7 +14,7 @@ struct PartitionReportContext {
   std::string arch;
   // For each node of the graph, the file's nodes whose values it computes now; empty: the graph is the file's.
   std::vector<std::vector<std::string>> stands_for;
-  std::vector<std::string> dropped, folded, prepared;  // nodes of the file that are in no group
+  std::vector<std::string> dropped, folded;  // nodes of the file that nothing computes
   // What code generation found: stream operations of each group (empty: one a group, none for views), of the whole
   // launch (copies of outputs included), and the distinct kernels.
   std::vector<std::uint32_t> group_launches;
@@ -25,7 +25,7 @@ struct PartitionReportContext {
 std::string partition_report(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context);
 
 // Bytes that kernels read from and write to global memory, with symbols at their hints: each value that a group takes
-// or gives once. Groups of views move nothing.
+// or gives once. Groups of views move nothing, nor do those that are prepared when the model is launched.
 struct GlobalBytes {
   std::int64_t read = 0, written = 0;
 };

@@ -90,8 +90,11 @@ class PlanReader {
       } else if (key == "recomputed") {
         const GroupId g = static_cast<GroupId>(plan_.groups.size() - 1);
         for (const NodeId n : read_nodes(member)) plan_.recomputed.push_back({g, n});
+      } else if (key == "prepared") {
+        if (!member.is(JsonKind::kBool)) fail(member, "wrong type", "true or false");
+        result.prepared = member.boolean();
       } else {
-        fail_unknown_key(member, "name, nodes or recomputed");
+        fail_unknown_key(member, "name, nodes, recomputed or prepared");
       }
     }
     if (!has_nodes) fail(group, "missing key \"nodes\"", "");
@@ -169,6 +172,7 @@ std::string write_plan(const Graph& graph, const FusionPlan& plan) {
       append_nodes(graph, again, text);
       text += "]";
     }
+    if (plan.groups[g].prepared) text += ", \"prepared\": true";
     text += "}";
   }
   return text + (plan.groups.empty() ? "]}\n" : "\n ]}\n");

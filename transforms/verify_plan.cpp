@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/constant_nodes.h"
 #include "analysis/group_parts.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
@@ -93,6 +94,27 @@ Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const F
   return std::nullopt;
 }
 
+// What is prepared depends on constants and on other such groups alone.
+Fault check_prepared(const Graph& graph, const FusionPlan& plan) {
+  if (std::ranges::none_of(plan.groups, &FusionGroup::prepared)) return std::nullopt;
+  const std::vector<std::uint8_t> constant = find_constant_nodes(graph);
+  for (GroupId g = 0; g < plan.groups.size(); ++g) {
+    if (!plan.groups[g].prepared) continue;
+    if (plan.strategy != Strategy::kFull) return PlanFault{g, "only --strategy=full prepares anything"};
+    for (const NodeId n : plan.groups[g].nodes) {
+      if (!constant[n])
+        return PlanFault{g, "node " + node_name(graph, n) + " does not depend on constants alone, or is an output"};
+      if (is_recomputed(plan, g, n)) return PlanFault{g, "a node is prepared and computed again"};
+      for (const ValueId v : graph.nodes[n].inputs) {
+        const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
+        if (producer != kNone && !plan.groups[plan.group_of[producer]].prepared)
+          return PlanFault{g, "it needs node " + node_name(graph, producer) + ", which is not prepared"};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 // Every node in one group; more than one only where the plan says so. Nodes of a group in order.
@@ -123,6 +145,7 @@ std::optional<PlanFault> find_plan_fault(const Graph& graph, std::span<const OpP
   if (Fault fault = find_cover_fault(graph, plan)) return fault;
   if (Fault fault = check_names(plan)) return fault;
   if (Fault fault = check_order(graph, plan)) return fault;
+  if (Fault fault = check_prepared(graph, plan)) return fault;
   return check_limits(graph, kinds, plan);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/error.h"
 #include "ir/symbol_values.h"
@@ -10,7 +11,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint64_t kWorkspace = 0x7000'0000'0000, kConstants = 0x6000'0000'0000;
+constexpr std::uint64_t kWorkspace = 0x7000'0000'0000, kConstants = 0x6000'0000'0000, kPrepared = 0x5000'0000'0000;
 
 class Checker {
  public:
@@ -29,6 +30,7 @@ class Checker {
     for (std::size_t i = 0; i < good_.results.size(); ++i) check_result(i);
     for (std::size_t s = 0; s < graph_.symbols.size(); ++s) check_symbol(s);
     check_refusals();
+    check_prepare();
     return std::move(wrong_);
   }
 
@@ -59,7 +61,7 @@ class Checker {
 
   void check_null() {
     expect(host_.launch_without_context(good_) != 0, "M_launch takes no context");
-    const HostAnswer answer = host_.launch(nullptr, 0, kWorkspace);
+    const HostAnswer answer = host_.launch(nullptr, kPrepared, kWorkspace);
     expect(answer.status != 0 && !answer.error.empty() && answer.calls.empty(), "M_launch takes no arguments");
   }
 
@@ -95,6 +97,7 @@ class Checker {
       case BufferRef::Kind::kWorkspace:
         return kWorkspace;
       case BufferRef::Kind::kPrepared:
+        return kPrepared;
       case BufferRef::Kind::kNowhere:
         break;
     }
@@ -114,7 +117,7 @@ class Checker {
   void expect_planned(const HostArguments& a, const std::string& what) {
     const auto symbols = solve(a);
     if (symbols && !fits_a_device(resolve_steps(plan_, *symbols))) return;
-    const HostAnswer answer = host_.launch(&a, 0, kWorkspace);
+    const HostAnswer answer = host_.launch(&a, kPrepared, kWorkspace);
     if (!symbols) {
       expect(answer.status != 0, "{}: M_launch accepts extents that are wrong", what);
       expect(answer.status == 0 || !answer.error.empty(), "{}: M_error says nothing", what);
@@ -128,7 +131,7 @@ class Checker {
     expect(host_.workspace_bytes(a) == bytes, "{}: M_workspace_bytes is {}, planned are {}", what,
            host_.workspace_bytes(a), bytes);
     const std::string difference = first_difference(
-        answer.calls, planned_calls(graph_, plan_, resolved, *symbols,
+        answer.calls, planned_calls(graph_, plan_, resolved.steps, *symbols,
                                     [&](BufferRef::Kind kind, std::uint32_t index) { return base(a, kind, index); }));
     expect(difference.empty(), "{}: {}", what, difference);
   }
@@ -168,7 +171,7 @@ class Checker {
   }
 
   void expect_refused(const HostArguments& a, const std::string& what) {
-    const HostAnswer answer = host_.launch(&a, 0, kWorkspace);
+    const HostAnswer answer = host_.launch(&a, kPrepared, kWorkspace);
     expect(answer.status != 0 && !answer.error.empty() && answer.calls.empty(), "M_launch accepts {}", what);
   }
 
@@ -199,12 +202,61 @@ class Checker {
 
   // The runtime refuses an operation: its error comes back, and nothing follows.
   void check_refusals() {
-    const std::size_t count = host_.launch(&good_, 0, kWorkspace).calls.size();
+    const std::size_t count = host_.launch(&good_, kPrepared, kWorkspace).calls.size();
     for (const std::size_t k : {std::size_t{0}, count / 2, count - 1}) {
       if (k >= count) continue;
-      const HostAnswer answer = host_.launch(&good_, 0, kWorkspace, k);
+      const HostAnswer answer = host_.launch(&good_, kPrepared, kWorkspace, k);
       expect(answer.status != 0 && !answer.error.empty() && answer.calls.size() == k,
              "the runtime refuses operation {}: M_launch returns {} after {} operations", k, answer.status,
+             answer.calls.size());
+    }
+  }
+
+  // M_prepare, with the inputs there or not; it looks at constants alone.
+  void check_prepare() {
+    const auto symbols = solve(good_);
+    if (!symbols) return;
+    const ResolvedPlan resolved = resolve_steps(plan_, *symbols);
+    const auto expected =
+        planned_calls(graph_, plan_, resolved.prepare_steps, *symbols,
+                      [&](BufferRef::Kind kind, std::uint32_t index) { return base(good_, kind, index); });
+    expect(host_.prepared_bytes(good_) == static_cast<std::uint64_t>(resolved.prepared_bytes),
+           "M_prepared_bytes is {}, planned are {}", host_.prepared_bytes(good_), resolved.prepared_bytes);
+    HostArguments constants = good_;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+      constants.arguments[i].address = 4;
+      for (std::int64_t& extent : constants.arguments[i].extents) extent = -1;
+    }
+    for (std::uint64_t& result : constants.results) result = 4;
+    for (const HostArguments* a : {&good_, &std::as_const(constants)}) {
+      const HostAnswer answer = host_.prepare(a, kPrepared);
+      const std::string difference = first_difference(answer.calls, expected);
+      expect(answer.status == 0 && difference.empty(), "M_prepare says \"{}\": {}", answer.error, difference);
+    }
+    if (expected.empty()) return;
+    const auto refused = [&](const HostArguments* a, std::uint64_t prepared, const std::string& what) {
+      const HostAnswer answer = host_.prepare(a, prepared);
+      expect(answer.status != 0 && !answer.error.empty() && answer.calls.empty(), "M_prepare accepts {}", what);
+    };
+    refused(nullptr, kPrepared, "no arguments");
+    refused(&good_, 0, "no memory");
+    refused(&good_, kPrepared + 8, "misaligned memory");
+    expect(host_.launch(&good_, 0, kWorkspace).status != 0, "M_launch does without what is prepared");
+    for (std::size_t i = graph_.inputs.size(); i < good_.arguments.size(); ++i) {
+      HostArguments a = good_;
+      const Shape& shape = graph_.tensor(plan_.arguments[i]).shape;
+      if (!std::ranges::all_of(shape, [](const Dim& dim) { return dim.is_constant(); })) continue;
+      a.arguments[i].address += 8;
+      refused(&a, kPrepared, fmt::format("a misaligned \"{}\"", name_of(i)));
+      if (shape.empty()) continue;
+      a = good_;
+      ++a.arguments[i].extents[0];
+      refused(&a, kPrepared, fmt::format("another extent of \"{}\"", name_of(i)));
+    }
+    for (std::size_t k = 0; k < expected.size(); k += std::max<std::size_t>(1, expected.size() - 1)) {
+      const HostAnswer answer = host_.prepare(&good_, kPrepared, k);
+      expect(answer.status != 0 && !answer.error.empty() && answer.calls.size() == k,
+             "the runtime refuses operation {} of M_prepare, which returns {} after {}", k, answer.status,
              answer.calls.size());
     }
   }

@@ -308,12 +308,13 @@ HostAnswer HostPart::launch(const HostArguments* arguments, std::uint64_t prepar
       refuse);
 }
 
-HostAnswer HostPart::prepare(const HostArguments* arguments, std::uint64_t prepared) {
+HostAnswer HostPart::prepare(const HostArguments* arguments, std::uint64_t prepared,
+                             std::optional<std::size_t> refuse) {
   const std::vector<std::uint64_t> fields = fields_of(arguments ? *arguments : HostArguments{});
   auto* prepare = function<int(void*, const void*, void*, void*)>("prepare");
   return record(
       [&] { return prepare(context_, arguments ? fields.data() : nullptr, pointer(prepared), pointer(kStream)); },
-      std::nullopt);
+      refuse);
 }
 
 int HostPart::launch_without_context(const HostArguments& arguments) {

@@ -54,7 +54,8 @@ class HostPart {
   // Null arguments are passed as null. `refuse` is the operation that the runtime refuses, if any.
   HostAnswer launch(const HostArguments* arguments, std::uint64_t prepared, std::uint64_t workspace,
                     std::optional<std::size_t> refuse = std::nullopt);
-  HostAnswer prepare(const HostArguments* arguments, std::uint64_t prepared);
+  HostAnswer prepare(const HostArguments* arguments, std::uint64_t prepared,
+                     std::optional<std::size_t> refuse = std::nullopt);
   int launch_without_context(const HostArguments& arguments);
   std::uint64_t workspace_bytes(const HostArguments& arguments) const;
   std::uint64_t prepared_bytes(const HostArguments& arguments) const;

@@ -336,7 +336,7 @@ size_t attention_prepared_bytes(const attention_args* args) {
 }
 
 cudaError_t attention_prepare(attention_context* ctx, const attention_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

@@ -231,7 +231,7 @@ size_t canonical_prepared_bytes(const canonical_args* args) {
 }
 
 cudaError_t canonical_prepare(canonical_context* ctx, const canonical_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

@@ -200,7 +200,7 @@ size_t embedding_prepared_bytes(const embedding_args* args) {
 }
 
 cudaError_t embedding_prepare(embedding_context* ctx, const embedding_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

@@ -280,7 +280,7 @@ size_t model_error_prepared_bytes(const model_error_args* args) {
 }
 
 cudaError_t model_error_prepare(model_error_context* ctx, const model_error_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

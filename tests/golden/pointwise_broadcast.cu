@@ -229,7 +229,7 @@ size_t pointwise_broadcast_prepared_bytes(const pointwise_broadcast_args* args) 
 }
 
 cudaError_t pointwise_broadcast_prepare(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

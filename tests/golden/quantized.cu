@@ -342,7 +342,7 @@ size_t quantized_prepared_bytes(const quantized_args* args) {
 }
 
 cudaError_t quantized_prepare(quantized_context* ctx, const quantized_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

@@ -380,7 +380,7 @@ size_t reductions_prepared_bytes(const reductions_args* args) {
 }
 
 cudaError_t reductions_prepare(reductions_context* ctx, const reductions_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

@@ -140,7 +140,7 @@ size_t split_concat_prepared_bytes(const split_concat_args* args) {
 }
 
 cudaError_t split_concat_prepare(split_concat_context* ctx, const split_concat_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

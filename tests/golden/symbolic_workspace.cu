@@ -218,7 +218,7 @@ size_t symbolic_workspace_prepared_bytes(const symbolic_workspace_args* args) {
 }
 
 cudaError_t symbolic_workspace_prepare(symbolic_workspace_context* ctx, const symbolic_workspace_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

@@ -263,7 +263,7 @@ size_t symbols_prepared_bytes(const symbols_args* args) {
 }
 
 cudaError_t symbols_prepare(symbols_context* ctx, const symbols_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

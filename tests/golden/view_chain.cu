@@ -179,7 +179,7 @@ size_t view_chain_prepared_bytes(const view_chain_args* args) {
 }
 
 cudaError_t view_chain_prepare(view_chain_context* ctx, const view_chain_args* args, void* prepared, cudaStream_t stream) {
-  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing depends on constants alone
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
   return cudaSuccess;
 }
 

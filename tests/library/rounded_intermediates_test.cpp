@@ -36,7 +36,7 @@ Planned plan_model(Graph graph, Strategy strategy, const Target& target) {
   }
   const std::vector<OpPattern> kinds = annotate(graph, pattern_source(strategy));
   const FusionPlan plan = fuse(graph, kinds, {.strategy = strategy});
-  LaunchPlan launch = build_launch_plan(graph, plan, lower_plan(graph, plan, target, {.round_intermediates = true}));
+  LaunchPlan launch = build_launch_plan(graph, lower_plan(graph, plan, target, {.round_intermediates = true}));
   return {std::move(graph), std::move(launch)};
 }
 

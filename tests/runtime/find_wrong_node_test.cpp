@@ -30,7 +30,7 @@ std::optional<WrongNode> search(bool together, const std::string& original, cons
   const TensorMap tensors = random_tensors(model.graph, 3);
   std::size_t replaced = 0;
   const auto run = [&](const Graph& graph, const FusionPlan& plan) {
-    LaunchPlan launch = build_launch_plan(graph, plan, lower_plan(graph, plan, model.target, {}));
+    LaunchPlan launch = build_launch_plan(graph, lower_plan(graph, plan, model.target, {}));
     for (KernelSource& kernel : launch.kernels)
       for (std::size_t at = kernel.text.find(original); !original.empty() && at != std::string::npos;
            at = kernel.text.find(original, at + planted.size()), ++replaced)

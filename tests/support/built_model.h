@@ -23,7 +23,7 @@ struct BuiltModel {
   // Every node a kernel of its own, or all in one group.
   explicit BuiltModel(const std::string& json, bool together = false)
       : graph(read_model_text(json, "model", ".")), plan(plain_plan(graph, together)) {
-    launch = build_launch_plan(graph, plan, lower_plan(graph, plan, target, {}));
+    launch = build_launch_plan(graph, lower_plan(graph, plan, target, {}));
     file = emit_file(graph, plan, launch, target, 1);
   }
 
@@ -35,6 +35,7 @@ struct BuiltModel {
 // The findings of all kernels, in words.
 inline std::string findings_of(const EmulatorResult& result) {
   std::string text;
+  for (const KernelProfile& profile : result.prepared) text += emulator::describe(profile.report);
   for (const KernelProfile& profile : result.profiles) text += emulator::describe(profile.report);
   for (const std::string& finding : result.findings) text += finding + "\n";
   return text;

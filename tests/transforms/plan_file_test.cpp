@@ -76,7 +76,8 @@ TEST_CASE("plan file: what is no plan") {
   CHECK(fault(R"([{"name": "a b", "nodes": ["n0"]}])") ==
         "p.json#/groups/0/name: a kernel cannot be called so: found \"a b\", expected letters, digits and '_', 128 at "
         "most");
-  CHECK(fault(R"([{"node": ["n0"]}])") == "p.json#/groups/0/node: unknown key: expected name, nodes or recomputed");
+  CHECK(fault(R"([{"node": ["n0"]}])") ==
+        "p.json#/groups/0/node: unknown key: expected name, nodes, recomputed or prepared");
   CHECK_THROWS_WITH_AS(read("{\"groups\": []}"), "p.json: missing key \"fusec_plan\": found an object", Error);
   CHECK_THROWS_WITH_AS(read("{\"fusec_plan\": 2, \"groups\": []}"),
                        "p.json#/fusec_plan: wrong plan version: found 2, expected 1", Error);

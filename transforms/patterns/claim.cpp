@@ -51,6 +51,8 @@ class Claiming {
         claim_of_(graph.nodes.size(), kNone),
         open_end_(graph.nodes.size()) {
     std::iota(open_end_.begin(), open_end_.end(), NodeId{0});
+    for (NodeId n = 0; n < graph.nodes.size(); ++n)
+      if (graph.nodes[n].prepared) searched_.taken[n] = true;
   }
 
   void run(const FusionPattern& pattern, const std::vector<NodeId>& roots) {

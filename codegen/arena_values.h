@@ -1,0 +1,45 @@
+// What a list of steps keeps in one piece of memory: collects values and scratch memory with the steps during which
+// they are alive, then gives each its place (codegen/arena).
+//
+//   ArenaValues values(graph, lowered, BufferRef::Kind::kWorkspace);
+//   for (each step) values.touch(step, position, buffers);      // those that have no buffer yet
+//   values.place(plan.arena, buffers, scratch);
+#pragma once
+
+#include <vector>
+
+#include "codegen/arena.h"
+#include "codegen/launch_plan.h"
+#include "codegen/lower_plan.h"
+
+namespace fusec {
+
+IndexExpr bytes_of(const TensorType& type);
+
+class ArenaValues {
+ public:
+  ArenaValues(const Graph& graph, const LoweredPlan& lowered, BufferRef::Kind kind);
+
+  // What this step reads and writes, as far as it has no buffer (by root), and its scratch memory are alive now.
+  void touch(const LoweredStep& step, std::uint32_t position, const std::vector<BufferRef>& buffers);
+  void touch(ValueId root, std::uint32_t position);
+  bool has(ValueId root) const { return request_of_[root] != kNone; }
+  // Memory of no value of its own, alive at one step.
+  std::uint32_t add(IndexExpr bytes, std::uint32_t position);
+
+  // Fills in the buffers of what was touched, and the arena's values.
+  Arena place(std::vector<ArenaValue>& values, std::vector<BufferRef>& buffers, std::vector<BufferRef>& scratch);
+  BufferRef place_of(std::uint32_t request) const { return {kind_, request, arena_.offsets[request]}; }
+
+ private:
+  std::uint32_t alive(std::uint32_t& request, std::uint32_t position, const IndexExpr& bytes);
+
+  const Graph& graph_;
+  const LoweredPlan& lowered_;
+  BufferRef::Kind kind_;
+  std::vector<ArenaRequest> requests_;
+  std::vector<std::uint32_t> request_of_, scratch_request_;  // by root; by scratch memory
+  Arena arena_;
+};
+
+}  // namespace fusec
