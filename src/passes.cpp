@@ -123,6 +123,10 @@ void merge(CompilationState& state) {
     merging(state.planned->graph, state.planned->kinds, state.planned->plan, state.trials);
 }
 
+void prepare_plan(CompilationState& state) {
+  if (!plan_is_given(state.options)) prepare_groups(state.planned->graph, state.planned->plan);
+}
+
 void name_plan(CompilationState& state) {
   if (!plan_is_given(state.options)) name_groups(state.planned->graph, state.planned->plan);
 }
@@ -170,7 +174,7 @@ constexpr Pass kPasses[] = {
     {"merge-forward", "merges a group into one that reads its results, where both are one kernel (under full)",
      CompilationPart::kPlan, merge<merge_forward>, true},
     {"prepare-groups", "moves launches that depend on constants alone to M_prepare (under full)",
-     CompilationPart::kPlan, merge<prepare_groups>, true},
+     CompilationPart::kPlan, prepare_plan, true},
     {"merge-siblings", "merges groups that read the same, and puts small ones side by side in one launch (under full)",
      CompilationPart::kPlan, merge<merge_siblings>, true},
     {"recompute", "computes a cheap group in each of several that read it, where that moves no more bytes (under full)",

@@ -218,7 +218,7 @@ void mark_prepared(CanonicalGraph& canonical) {
   Marking(canonical.graph).run();
 }
 
-void prepare_groups(const Graph& graph, std::span<const OpPattern>, FusionPlan& plan, const Target&) {
+void prepare_groups(const Graph& graph, FusionPlan& plan) {
   GroupPreparation(graph, plan).run();
 }
 

@@ -13,17 +13,12 @@
 // without limit: a result is at most twice as large as the constants that it is made of, or small.
 #pragma once
 
-#include <span>
-
 #include "ir/fusion_plan.h"
-#include "ir/op_pattern.h"
 #include "transforms/canonical_graph.h"
 
 namespace fusec {
 
-struct Target;
-
 void mark_prepared(CanonicalGraph& canonical);
-void prepare_groups(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, const Target& target);
+void prepare_groups(const Graph& graph, FusionPlan& plan);
 
 }  // namespace fusec

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include "analysis/annotate.h"
-#include "analysis/target.h"
 #include "ir/read.h"
 #include "support/canonicalized.h"
 #include "transforms/fuse.h"
@@ -49,7 +48,7 @@ std::string grouped(Graph graph) {
   const Graph& g = canonical.graph;
   const std::vector<OpPattern> kinds = annotate(g, PatternSource::kFormula);
   FusionPlan plan = fuse(g, kinds, {});
-  prepare_groups(g, kinds, plan, target_for("sm_80"));
+  prepare_groups(g, plan);
   verify_plan(g, kinds, plan);
   std::string names;
   for (const FusionGroup& group : plan.groups)
