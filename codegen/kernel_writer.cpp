@@ -235,11 +235,13 @@ std::string KernelWriter::shorten(std::vector<Parameter>& listed, KernelSource& 
   return prologue;
 }
 
-KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int threads, int min_blocks) {
+KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int threads, int min_blocks, int cluster) {
   KernelSource source;
   for (const std::string& text : comment) source.comment += "// " + text + "\n";
   source.text = source.comment;
-  source.text += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(threads) +
+  source.text += "extern \"C\" __global__ void ";
+  if (cluster > 1) source.text += "__cluster_dims__(" + std::to_string(cluster) + ", 1, 1) ";
+  source.text += "__launch_bounds__(" + std::to_string(threads) +
                  (min_blocks > 0 ? ", " + std::to_string(min_blocks) : "") + ")\n@KERNEL@(";
   std::vector<Parameter> listed;
   for (auto* list : {&inputs_, &outputs_, &workspaces_, &sizes_})
@@ -264,6 +266,7 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
   source.text += ") {\n" + source.body + "}\n";
   source.prelude = prelude;
   source.block = {threads, 1, 1};
+  source.cluster = {cluster, 1, 1};
   return source;
 }
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/kernel.h"
 #include "codegen/identifiers.h"
 #include "codegen/index_text.h"
-#include "analysis/kernel.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
@@ -44,8 +44,9 @@ class KernelWriter {
   void reopen() { ++depth_; }  // after close("} else {")
   void blank() { text_ += '\n'; }
 
-  // The whole function. Sizes (grid, shared) and the schedule's name are the caller's to fill in.
-  KernelSource finish(const std::vector<std::string>& comment, int threads, int min_blocks = 0);
+  // The whole function; `cluster` blocks along x are one cluster. Sizes (grid, shared) and the schedule's name are the
+  // caller's to fill in.
+  KernelSource finish(const std::vector<std::string>& comment, int threads, int min_blocks = 0, int cluster = 1);
 
   const TensorType& tensor_type(ValueId value) const { return graph_.tensor(value); }
   // The name of a value in source, before it is made unique.

@@ -1,31 +1,43 @@
 #!/usr/bin/env python3
-"""check_rows.py FUSEC_RUN: kernels of rows (softmax, norms, what fuses with them) read their input once, whatever the
-row's length and dtype: executed on the emulator, verified, and counted in requested bytes. Status 77: no NVRTC."""
+"""check_rows.py FUSEC_RUN FUSEC [--sample=N] [--seed=N]: kernels of rows (softmax, norms, sums, and what fuses with them)
+over lengths of rows, dtypes and targets: executed on the emulator and verified, without findings, bank conflicts, spilled
+registers or local memory; memory is read once wherever registers hold a row, by 16 bytes at a time where rows allow it.
+Where few rows are so long that blocks have to share them, several launches. Status 77: no NVRTC."""
+import argparse
 import json
 import os
+import random
+import re
 import subprocess
 import sys
 import tempfile
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+ARCHITECTURES = ("sm_80", "sm_90a")
+HELD = 32768  # elements of a row that the registers of a block hold, in float32
 
 
-def softmax(rows, columns, dtype):
+def softmax(rows, columns):
     return [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": 1}}], {}
 
 
-def layer_norm(rows, columns, dtype):
+def layer_norm(rows, columns):
     attrs = {"normalized_shape": [columns], "eps": 1e-5}
     return [{"name": "y", "op": "layer_norm", "inputs": ["x", "w", "b"], "attrs": attrs}], {"w": [columns], "b": [columns]}
 
 
-def residual_rms_norm(rows, columns, dtype):
+def rms_norm(rows, columns):
+    return ([{"name": "y", "op": "rms_norm", "inputs": ["x", "w"], "attrs": {"normalized_shape": [columns]}}],
+            {"w": [columns]})
+
+
+def residual_rms_norm(rows, columns):
     return ([{"name": "s", "op": "add", "inputs": ["x", "r"]},
              {"name": "y", "op": "rms_norm", "inputs": ["s", "w"], "attrs": {"normalized_shape": [columns]}}],
             {"r": [rows, columns], "w": [columns]})
 
 
-def log_softmax_written_out(rows, columns, dtype):
+def log_softmax_written_out(rows, columns):
     return ([{"name": "m", "op": "amax", "inputs": ["x"], "attrs": {"dim": [1], "keepdim": True}},
              {"name": "d", "op": "sub", "inputs": ["x", "m"]},
              {"name": "e", "op": "exp", "inputs": ["d"]},
@@ -34,28 +46,51 @@ def log_softmax_written_out(rows, columns, dtype):
              {"name": "y", "op": "sub", "inputs": ["d", "l"]}], {})
 
 
-CASES = [(softmax, 64, 1024, "float32"), (softmax, 200, 4096, "bfloat16"), (softmax, 7, 4095, "float32"),
-         (softmax, 500, 33, "float16"), (layer_norm, 64, 4096, "float16"), (layer_norm, 300, 768, "float32"),
-         (layer_norm, 40, 1001, "bfloat16"), (residual_rms_norm, 64, 4096, "bfloat16"),
-         (residual_rms_norm, 33, 2047, "float32"), (log_softmax_written_out, 64, 2048, "float32")]
+def reduction(op, **attrs):
+    def of_shape(rows, columns):
+        return [{"name": "y", "op": op, "inputs": ["x"], "attrs": attrs}], {}
+    of_shape.__name__ = op + str(attrs.get("dim", "_all"))
+    return of_shape
 
 
-def requested(fusec_run, scratch, case):
-    form, rows, columns, dtype = case
-    nodes, others = form(rows, columns, dtype)
-    inputs = [{"name": n, "dtype": dtype, "shape": s} for n, s in {"x": [rows, columns], **others}.items()]
-    path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump({"fusec": 1, "name": "rows", "inputs": inputs, "nodes": nodes, "outputs": ["y"]}, f)
-    done = subprocess.run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--profile=" + report, "--json"],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+def over_its_norm(rows, columns):
+    return ([{"name": "q", "op": "mul", "inputs": ["x", "x"]},
+             {"name": "t", "op": "sum", "inputs": ["q"], "attrs": {}},
+             {"name": "n", "op": "sqrt", "inputs": ["t"]},
+             {"name": "y", "op": "div", "inputs": ["x", "n"]}], {})
+
+
+ROW_FORMS = [softmax, layer_norm, rms_norm, residual_rms_norm, log_softmax_written_out]
+LENGTHS = {33: 700, 512: 60, 768: 300, 1001: 40, 1024: 64, 2047: 33, 2048: 20, 4095: 7, 4096: 140, 8192: 12, 16384: 5,
+           30000: 3}
+# Few long rows and everything at once; shapes with (launches on sm_80, launches on sm_90a), where known.
+LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200000), (softmax, 1, 1000003),
+        (reduction("sum", dim=[1]), 3, 100003), (reduction("sum"), 1024, 1025), (reduction("var"), 700, 1000),
+        (reduction("amax"), 1, 1 << 20), (over_its_norm, 500, 1001), (reduction("sum", dim=[0]), 9001, 96),
+        (reduction("softmax", dim=0), 6001, 70), (reduction("mean", dim=[0]), 70000, 5),
+        (reduction("argmax", dim=1), 2, 300001)]
+
+
+def cases():
+    found = []
+    for arch in ARCHITECTURES:
+        for dtype in BYTES:
+            found += [(form, rows, columns, dtype, arch) for columns, rows in LENGTHS.items() for form in ROW_FORMS]
+        found += [(form, rows, columns, dtype, arch) for form, rows, columns in LONG for dtype in ("float32", "bfloat16")]
+    return found
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode == 3 and "nvrtc" in done.stdout:
         print("skipped: " + done.stdout.strip())
         sys.exit(77)
-    if done.returncode != 0:
-        return done.stdout
-    with open(report, encoding="utf-8") as f:
-        kernels = json.load(f)["kernels"]
+    return done
+
+
+def held_in_registers(kernels, case, others):
+    """One kernel that reads what is as large as the input once."""
+    form, rows, columns, dtype, _ = case
     if len(kernels) != 1:
         return f"{len(kernels)} kernels"
     # Operands of the input's size and the result once; a row that begins inside a sector has it in part, and vectors
@@ -69,20 +104,66 @@ def requested(fusec_run, scratch, case):
     allowed = (1.02 if row % 128 == 0 else 1.5 if row >= 256 else 2.0) * (big + small)
     if kernels[0]["requested_bytes"] > allowed:
         return f"{kernels[0]['requested_bytes']} bytes requested, {big + small} needed"
-    if kernels[0]["resources"]["spill_bytes"] != 0:
-        return "registers are spilled"
     return ""
 
 
+def narrow_accesses(fusec, path, arch, scratch):
+    """Accesses of global memory that are not 16 bytes wide."""
+    ptx = os.path.join(scratch, "model.ptx")
+    done = run([fusec, path, "--arch=" + arch, "--emit=ptx=" + ptx, "-o", os.path.join(scratch, "model.cu")])
+    if done.returncode != 0:
+        return done.stdout
+    with open(ptx, encoding="utf-8") as f:
+        accesses = re.findall(r"\b(?:ld|st)\.global[.\w:]*", f.read())
+    narrow = [a for a in accesses if not re.search(r"\.v4\.[ubf]32$|\.v2\.[ubf]64$", a)]
+    return f"{narrow[0]} among {len(accesses)} accesses" if narrow or not accesses else ""
+
+
+def what_is_wrong(programs, scratch, case):
+    form, rows, columns, dtype, arch = case
+    nodes, others = form(rows, columns)
+    inputs = [{"name": n, "dtype": dtype, "shape": s} for n, s in {"x": [rows, columns], **others}.items()]
+    path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "name": "rows", "inputs": inputs, "nodes": nodes, "outputs": ["y"]}, f)
+    done = run([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
+                "--profile=" + report, "--json"])
+    if done.returncode != 0:
+        return done.stdout
+    with open(report, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    for kernel in kernels:
+        if kernel["findings"] or kernel["bank_conflicts"]:
+            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
+        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
+            return "local memory is used"
+    if form not in ROW_FORMS or columns > HELD:
+        return ""
+    wrong = held_in_registers(kernels, case, others)
+    if not wrong and columns * BYTES[dtype] % 16 == 0:
+        wrong = narrow_accesses(programs.fusec, path, arch, scratch)
+    return wrong
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec_run")
+    parser.add_argument("fusec")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    programs = parser.parse_args()
+    chosen = cases()
+    if programs.sample:
+        random.Random(programs.seed).shuffle(chosen)
+        chosen = chosen[:programs.sample]
     failures = 0
     with tempfile.TemporaryDirectory() as scratch:
-        for case in CASES:
-            wrong = requested(sys.argv[1], scratch, case)
+        for case in chosen:
+            wrong = what_is_wrong(programs, scratch, case)
             if wrong:
                 failures += 1
-                print("FAILED", case[0].__name__, *case[1:], wrong)
-    print(f"rows read once: {len(CASES)} cases, {failures} failures")
+                print("FAILED", case[0].__name__, *case[1:], wrong, flush=True)
+    print(f"rows: {len(chosen)} cases, {failures} failures")
     return failures != 0
 
 

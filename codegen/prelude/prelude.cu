@@ -397,6 +397,30 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine) {
   return value;
 }
 
+//@ part cluster_reduce : block_reduce
+// For kBlocks blocks of one cluster, of which this is number `rank`: as block_reduce, over all their threads. Each
+// block puts its result into the others' memory, which it may do from the first call on: `cluster_arrive` at the
+// kernel's beginning says that a block is there.
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+template <int kThreads, int kBlocks, int kCall, class Combine, class T>
+__device__ __forceinline__ T cluster_reduce(T value, Combine combine, int rank) {
+  __shared__ T of_blocks[kBlocks];
+  value = block_reduce<kThreads, kCall>(value, combine);
+  if constexpr (kCall == 0) cluster_wait();
+  if (threadIdx.x < kBlocks) {
+    unsigned long long there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"((unsigned long long)&of_blocks[rank]), "r"((unsigned)threadIdx.x));
+    *(T*)there = value;
+  }
+  cluster_arrive();
+  cluster_wait();
+  value = of_blocks[0];
+#pragma unroll
+  for (int block = 1; block < kBlocks; ++block) value = combine(value, of_blocks[block]);
+  return value;
+}
+
 //@ part column_reduce
 // A block of kRows rows, neighbours in threadIdx.x, with kParts threads each; all of a row's threads get the result.
 template <int kRows, int kParts, class Combine, class T>

@@ -39,28 +39,29 @@ class RowEmitter {
         graph_(kernel.graph),
         layout_(kernel.layout),
         split_(kernel.split),
-        step_(kernel.step),
-        partial_blocks_(kernel.partial_blocks),
+        stages_(stages_of(kernel.form)),
+        stage_(kernel.stage),
+        outputs_(kernel.layout.chunks == 1 || kernel.stage > *std::ranges::max_element(stages_)),
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_) {
-    if (step_ == RowStep::kWhole) kept_ = plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads);
+    if (layout_.chunks == 1) kept_ = plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads);
   }
 
   KernelSource emit(const Kernel& original) {
     const ExprPool& pool = form_.kernel.pool;
     const IndexExpr rows = point_count(pool, form_.rows);
     open_rows(rows);
-    if (step_ == RowStep::kPartial) {
-      for (const std::vector<ExprId>& together : by_axes(form_)) reduce(together);
-    } else {
-      emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    if (outputs_) {
       emitter_.emit_independent(roots_of(form_.kernel));
       if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
       if (const Outputs of_columns = outputs_of(false); !of_columns.empty()) store_columns(of_columns);
+    } else {
+      for (const std::vector<ExprId>& together : by_axes(form_)) leave_partials(together);
     }
-    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads);
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads, 0, layout_.cluster);
     source.grid[0] =
-        step_ == RowStep::kPartial ? IndexExpr(partial_blocks_) : simplify(ceil_div(rows, layout_.rows), pool.bounds());
+        simplify(ceil_div(rows, layout_.rows) * (layout_.cluster * (chunked() ? layout_.chunks : 1)), pool.bounds());
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
     return source;
@@ -68,6 +69,14 @@ class RowEmitter {
 
  private:
   using Outputs = std::vector<const KernelOutput*>;
+
+  // Does a block take one chunk of its row? Not where what is left to do is to combine the partial results.
+  bool chunked() const { return layout_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
+
+  int stage_of(ExprId reduction) const {
+    const auto at = std::ranges::find(form_.reductions, reduction);
+    return stages_[static_cast<std::size_t>(at - form_.reductions.begin())];
+  }
 
   // Those with an element a row, or those with one a column.
   Outputs outputs_of(bool row) const {
@@ -80,15 +89,8 @@ class RowEmitter {
   // The loops in the order in which they run: reductions by how many others they wait for, then the columns.
   std::vector<RowLoop> loops() const {
     const ExprPool& pool = form_.kernel.pool;
-    std::map<ExprId, std::size_t> stage;
-    std::map<std::pair<std::size_t, std::vector<std::uint32_t>>, std::vector<ExprId>> bodies;
-    for (const ExprId r : form_.reductions) {  // operands first
-      std::size_t mine = 0;
-      for (const ExprId id : outside_reductions(form_, {pool[r].args[0]}))
-        if (const auto it = stage.find(id); it != stage.end()) mine = std::max(mine, it->second + 1);
-      stage[r] = mine;
-      bodies[{mine, pool[r].axes}].push_back(pool[r].args[0]);
-    }
+    std::map<std::pair<int, std::vector<std::uint32_t>>, std::vector<ExprId>> bodies;
+    for (const ExprId r : form_.reductions) bodies[{stage_of(r), pool[r].axes}].push_back(pool[r].args[0]);
     std::vector<RowLoop> result;
     for (const auto& [key, roots] : bodies) result.push_back(loop_over(key.second, roots));
     if (const Outputs columns = outputs_of(false); !columns.empty())
@@ -107,7 +109,12 @@ class RowEmitter {
 
   void open_rows(const IndexExpr& rows) {
     const std::string type = writer_.index_type();
-    const std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
+    std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
+    if (const int of_row = layout_.cluster * (chunked() ? layout_.chunks : 1); of_row > 1) {
+      chunk_ = writer_.unique(layout_.cluster > 1 ? "rank" : "chunk");
+      writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of its row's blocks", chunk_, of_row));
+      block += fmt::format(" / {}", of_row);
+    }
     part_ = writer_.unique(layout_.team == RowTeam::kColumn ? "part" : "lane");
     std::string row = "0";
     switch (layout_.team) {
@@ -118,7 +125,13 @@ class RowEmitter {
         writer_.line(fmt::format("if ({} >= {}) return;", row, emitter_.index_text().tight(rows)));
         break;
       case RowTeam::kBlock:
-        writer_.line(fmt::format("const int {} = threadIdx.x;", part_));
+        writer_.line(layout_.cluster > 1
+                         ? fmt::format("const int {} = {} * {} + threadIdx.x;", part_, chunk_, layout_.threads)
+                         : fmt::format("const int {} = threadIdx.x;", part_));
+        if (layout_.cluster > 1) {
+          writer_.use("cluster_reduce");
+          writer_.line("cluster_arrive();");
+        }
         if (form_.rows.empty()) break;
         row = writer_.unique("row");
         writer_.line(fmt::format("const {} {} = {};", type, row, block));
@@ -137,6 +150,7 @@ class RowEmitter {
         break;
       }
     }
+    row_ = row;
     bind_flat(emitter_, form_.rows, row);
     if (split_.start) find_vectors();
   }
@@ -173,7 +187,7 @@ class RowEmitter {
                                head, start, behind, width));
     }
     edge_condition_ = fmt::format("{} < {}", edge_, stop);
-    if (step_ == RowStep::kPartial) edge_condition_ = "blockIdx.x == 0 && " + edge_condition_;
+    if (chunked()) edge_condition_ = fmt::format("{} == 0 && {}", chunk_, edge_condition_);
   }
 
   // What one of the loops over a row does: `element` prints it for one element, with `lane` the number of that element
@@ -263,11 +277,13 @@ class RowEmitter {
         writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn_, whole, k, limit)
                                : fmt::format("if ({} < {})", k, limit));
     } else {
-      const bool partial = step_ == RowStep::kPartial;
-      std::string first = partial ? fmt::format("blockIdx.x * {} + {}", layout_.parts, part_) : part_;
+      std::string first = chunked() ? fmt::format("{} * {} + {}", chunk_, layout_.parts, part_) : part_;
       if (floats && first_ != "0") first = first_ + " + " + first;
+      // Several loads on the way at once, where there are so many turns.
+      const std::int64_t stride = std::int64_t{layout_.parts} * (chunked() ? layout_.chunks : 1);
+      if (value_at_hint(count, form_.kernel.pool.bounds().symbols) >= 8 * stride) writer_.line("#pragma unroll 4");
       writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first, limit,
-                               layout_.parts * (partial ? partial_blocks_ : 1)));
+                               layout_.parts * (chunked() ? layout_.chunks : 1)));
     }
     bind_flat(emitter_, axes, k, "cdefghuvw");
   }
@@ -391,6 +407,9 @@ class RowEmitter {
         return fmt::format("warp_reduce({}, {})", a.name, a.combine);
       case RowTeam::kBlock:
         writer_.use("block_reduce");
+        if (layout_.cluster > 1)
+          return fmt::format("cluster_reduce<{}, {}, {}>({}, {}, {})", layout_.threads, layout_.cluster,
+                             block_reductions_++, a.name, a.combine, chunk_);
         return fmt::format("block_reduce<{}, {}>({}, {})", layout_.threads, block_reductions_++, a.name, a.combine);
       case RowTeam::kColumn:
         writer_.use("column_reduce");
@@ -400,47 +419,74 @@ class RowEmitter {
   }
 
   bool reduce(const std::vector<ExprId>& reductions) {
-    const ExprPool& pool = form_.kernel.pool;
-    if (std::find(form_.reductions.begin(), form_.reductions.end(), reductions[0]) == form_.reductions.end())
-      return false;
-    std::vector<ExprEmitter::Accumulator> accumulators;
-    std::vector<ExprId> bodies;
-    for (const ExprId r : reductions) {
-      accumulators.push_back(emitter_.accumulator(r));
-      const ExprEmitter::Accumulator& a = accumulators.back();
-      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
-      bodies.push_back(pool[r].args[0]);
-    }
-    if (step_ == RowStep::kFinal) {
-      for (const ExprEmitter::Accumulator& a : accumulators) combine_partials(a);
+    if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
+    if (layout_.chunks > 1) {
+      for (const ExprId r : reductions) combine_partials(declared(r));
       return true;
     }
-    over_row(loop_over(pool[reductions[0]].axes, bodies), "k",
-             {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
-    for (const ExprEmitter::Accumulator& a : accumulators) {
-      if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
-      if (step_ == RowStep::kPartial)
-        writer_.line(fmt::format("if (threadIdx.x == 0) {}[blockIdx.x] = {};", partials(a), a.name));
-      else
-        emitter_.define(a.reduction, emitter_.result(a));
-    }
+    for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
     return true;
   }
 
-  // Scratch memory with one partial result of this reduction for each block.
+  ExprEmitter::Accumulator declared(ExprId reduction) {
+    ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
+    writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+    return a;
+  }
+
+  // The loop over the row, or over this block's chunk of it; all threads have the results.
+  std::vector<ExprEmitter::Accumulator> reduced(const std::vector<ExprId>& reductions) {
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    std::vector<ExprId> bodies;
+    for (const ExprId r : reductions) {
+      accumulators.push_back(declared(r));
+      bodies.push_back(form_.kernel.pool[r].args[0]);
+    }
+    over_row(loop_over(form_.kernel.pool[reductions[0]].axes, bodies), "k",
+             {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
+    for (const ExprEmitter::Accumulator& a : accumulators)
+      if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    return accumulators;
+  }
+
+  // This stage's reductions over a chunk of the row.
+  void leave_partials(const std::vector<ExprId>& same_axes) {
+    std::vector<ExprId> now, bodies;
+    for (const ExprId r : same_axes)
+      if (stage_of(r) == stage_) now.push_back(r);
+    if (now.empty()) return;
+    for (const ExprId r : now) bodies.push_back(form_.kernel.pool[r].args[0]);
+    emitter_.emit_independent(bodies);  // what earlier stages have left is combined
+    const std::vector<ExprEmitter::Accumulator> accumulators = reduced(now);
+    writer_.open(active_.empty() ? fmt::format("if ({} == 0)", part_)
+                                 : fmt::format("if ({} == 0 && {})", part_, active_));
+    for (const ExprEmitter::Accumulator& a : accumulators)
+      writer_.line(fmt::format("{}[{}] = {};", partials(a), partial_place(chunk_), a.name));
+    writer_.close();
+  }
+
+  // Scratch memory with a partial result of this reduction for each chunk of each row.
   std::string partials(const ExprEmitter::Accumulator& a) {
-    const auto number = std::find(form_.reductions.begin(), form_.reductions.end(), a.reduction);
-    return writer_.workspace(kPartialBytes * partial_blocks_,
-                             static_cast<std::uint32_t>(number - form_.reductions.begin()), a.type + " partial");
+    const auto number = std::ranges::find(form_.reductions, a.reduction) - form_.reductions.begin();
+    return writer_.workspace(point_count(form_.kernel.pool, form_.rows) * (kPartialBytes * layout_.chunks),
+                             static_cast<std::uint32_t>(number), a.type + " partial");
+  }
+
+  // Neighbouring threads read neighbouring chunks, or rows.
+  std::string partial_place(const std::string& chunk) const {
+    if (row_ == "0") return chunk;
+    if (layout_.team != RowTeam::kColumn) return fmt::format("{} * {} + {}", row_, layout_.chunks, chunk);
+    const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
+    return fmt::format("{} * {} + {}", chunk, emitter_.index_text().tight(rows), row_);
   }
 
   void combine_partials(const ExprEmitter::Accumulator& a) {
     const std::string pointer = partials(a), i = writer_.unique("i");
     writer_.use("combine");
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, partial_blocks_, layout_.parts));
-    writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, i));
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, layout_.chunks, layout_.parts));
+    writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, partial_place(i)));
     writer_.close();
-    writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
     emitter_.define(a.reduction, emitter_.result(a));
   }
 
@@ -458,8 +504,10 @@ class RowEmitter {
   // Outputs with an element a row.
   void store_row(const Outputs& outputs) {
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
-    writer_.open(active_.empty() ? fmt::format("if ({} == 0)", part_)
-                                 : fmt::format("if ({} == 0 && {})", part_, active_));
+    std::string mine = part_ + " == 0";
+    if (chunked()) mine += " && " + chunk_ + " == 0";
+    if (!active_.empty()) mine += " && " + active_;
+    writer_.open("if (" + mine + ")");
     for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
     writer_.close();
   }
@@ -508,11 +556,13 @@ class RowEmitter {
   const Graph& graph_;
   const RowLayout layout_;
   const RowSplit split_;
-  RowStep step_;
-  int partial_blocks_;
+  const std::vector<int> stages_;  // of form_.reductions
+  const int stage_;
+  const bool outputs_;  // this kernel's are the form's
   KernelWriter writer_;
   ExprEmitter emitter_;
-  std::string part_;
+  std::string part_, row_;
+  std::string chunk_;   // which block of its row's this is
   std::string active_;  // column teams: is the row a real one
   RowRegisters kept_;
   int block_reductions_ = 0;
@@ -524,6 +574,18 @@ class RowEmitter {
 };
 
 }  // namespace
+
+std::vector<int> stages_of(const RowForm& form) {
+  std::vector<int> stages;
+  for (const ExprId r : form.reductions) {  // operands first
+    int mine = 0;
+    for (const ExprId id : outside_reductions(form, {form.kernel.pool[r].args[0]}))
+      for (std::size_t i = 0; i < stages.size(); ++i)
+        if (form.reductions[i] == id) mine = std::max(mine, stages[i] + 1);
+    stages.push_back(mine);
+  }
+  return stages;
+}
 
 KernelSource emit_rows(const RowKernel& kernel, const Kernel& original) {
   return RowEmitter(kernel).emit(original);

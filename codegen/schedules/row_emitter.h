@@ -1,34 +1,16 @@
 // Prints a kernel of rows: the loops over a row, the teams of threads that reduce it, what is stored of it.
-// codegen/schedules/row_reduction decides how; here is the text.
+// codegen/schedules/row_layout decides how; here is the text.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "codegen/kernel_source.h"
 #include "codegen/schedules/row_form.h"
+#include "codegen/schedules/row_layout.h"
 #include "codegen/schedules/row_vectors.h"
 #include "ir/graph.h"
 
 namespace fusec {
-
-enum class RowTeam : std::uint8_t {
-  kWarp,    // 32 threads a row, several rows a block
-  kBlock,   // the whole block
-  kColumn,  // 32 neighbouring rows a block, each with some threads far apart
-};
-
-struct RowLayout {
-  RowTeam team = RowTeam::kBlock;
-  int threads = 256;  // of a block
-  int rows = 1;       // of a block
-  int parts = 256;    // threads of a row
-};
-
-inline constexpr int kColumnRows = 32;  // of a block whose team is kColumn
-
-// A reduction to one value in two kernels: blocks leave partial results in scratch memory, one block combines them.
-enum class RowStep : std::uint8_t { kWhole, kPartial, kFinal };
 
 struct RowKernel {
   const RowForm& form;
@@ -36,9 +18,13 @@ struct RowKernel {
   RowLayout layout;
   RowSplit split;
   bool wide = false;  // 64-bit indices
-  RowStep step = RowStep::kWhole;
-  int partial_blocks = 1;
+  // Where blocks that know nothing of one another share a row (layout.chunks), this kernel leaves the partial results
+  // of the reductions that need this many others' in scratch memory; the one after the last of them has the outputs.
+  int stage = 0;
 };
+
+// How many reductions of a row, one after the other, each reduction waits for; in the order of form.reductions.
+std::vector<int> stages_of(const RowForm& form);
 
 // `original` is the kernel as lowered, for its name and comment.
 KernelSource emit_rows(const RowKernel& kernel, const Kernel& original);

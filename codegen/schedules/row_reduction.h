@@ -11,8 +11,8 @@
 
 namespace fusec {
 
-// A kernel of the form `rows`. Empty where single threads do better (small windows). Two kernels
-// where a large tensor is reduced to one value: many blocks make partial results, one block combines them.
+// A kernel of the form `rows`. Empty where single threads do better (small windows). Several kernels where few rows are
+// so long that many blocks have to share each: they leave partial results, which the next kernel combines.
 std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target);
 
 }  // namespace fusec

@@ -168,7 +168,11 @@ void count_banks(Warp& warp, std::uint32_t lanes, const Addresses& addresses, st
     count = static_cast<std::size_t>(std::unique(words, words + count) - words);
     std::uint8_t banks[32] = {};
     std::uint8_t most = 0;
-    for (std::size_t i = 0; i < count; ++i) most = std::max(most, ++banks[words[i] % 32]);
+    for (std::size_t i = 0; i < count; ++i) {
+      // Every block of a cluster has banks of its own.
+      if (i > 0 && words[i] * 4 >> kRankShift != words[i - 1] * 4 >> kRankShift) std::ranges::fill(banks, 0);
+      most = std::max(most, ++banks[words[i] % 32]);
+    }
     if (most > 1) conflicts += static_cast<std::uint64_t>(most - 1);
   }
   ++warp.block->counters.shared_requests;

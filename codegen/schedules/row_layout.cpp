@@ -1,0 +1,153 @@
+#include "codegen/schedules/row_layout.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/row_emitter.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kHeldByBlock = 1 << 15;  // elements of a row that a block's registers hold
+constexpr int kLargestCluster = 8;              // that every device with clusters can launch
+
+int power_of_two_at_least(std::int64_t n, int low, int high) {
+  int p = low;
+  while (p < high && p < n) p *= 2;
+  return p;
+}
+
+// What decides between one block to a row and several.
+struct Rows {
+  std::int64_t blocks = 1;  // with one to a row, or to 32 neighbouring ones
+  std::int64_t length = 1;  // elements of a row, or of the 32
+  int stages = 1;           // reductions one after the other
+  bool columns = false;     // and the row is stored
+  double bytes = 4;         // of an element that is read
+};
+
+// A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
+double rate(double blocks, const Target& target) {
+  return std::min(target.bandwidth, blocks * 4 * target.bandwidth / target.multiprocessors);
+}
+
+double seconds(const Rows& rows, std::int64_t blocks_of_row, int launches, bool held, const Target& target) {
+  const double reads = held ? 1 : rows.stages + (rows.columns ? 1 : 0);
+  const double bytes = rows.bytes * static_cast<double>(rows.blocks * rows.length) * (reads + (rows.columns ? 1 : 0));
+  return launches * target.launch_seconds + bytes / rate(static_cast<double>(rows.blocks * blocks_of_row), target);
+}
+
+bool has_clusters(const Target& target) {
+  return target.compute_capability >= 90 && target.compute_capability < 120;
+}
+
+// Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
+int chunks_of(const Rows& rows, double seconds_without, const Target& target) {
+  constexpr std::int64_t kShortest = 4096;  // elements of a chunk
+  const std::int64_t wanted = 8 * target.multiprocessors / rows.blocks;
+  const std::int64_t chunks = std::min(wanted, rows.length / kShortest);
+  if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, false, target) >= seconds_without) return 1;
+  return static_cast<int>(chunks);
+}
+
+double bytes_of_elements(const RowForm& form) {
+  double bytes = 0;
+  for (const ExprId id : reachable(form.kernel.pool, form.reductions)) {
+    const ExprNode& n = form.kernel.pool[id];
+    if (n.op == ExprOp::kLoad) bytes = std::max(bytes, bits(n.dtype) / 8.0);
+  }
+  return std::max(bytes, 1.0);
+}
+
+}  // namespace
+
+Direction direction_of(const RowForm& form, const Graph& graph) {
+  Direction direction;
+  const ExprPool& pool = form.kernel.pool;
+  const auto depends = dependences(pool);
+  for (const ExprId r : form.reductions) {
+    std::vector<std::vector<std::uint32_t>> lacking;
+    for (const ExprId id : reachable(pool, std::vector<ExprId>{pool[r].args[0]})) {
+      const ExprNode& n = pool[id];
+      if (n.op != ExprOp::kLoad) continue;
+      const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+      bool reduced = false, along_reduction = false, some_row = form.rows.empty();
+      std::vector<std::uint32_t> lacks;
+      for (const std::uint32_t a : pool[r].axes) {
+        reduced = reduced || std::binary_search(depends[id].begin(), depends[id].end(), a);
+        along_reduction = along_reduction || coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
+      }
+      for (const std::uint32_t a : form.rows) {
+        const bool here = std::binary_search(depends[id].begin(), depends[id].end(), a);
+        some_row = some_row || here;
+        if (!here) lacks.push_back(a);
+        if (reduced && coefficient_of(at, {Variable::Kind::kAxis, a}) == 1) {
+          ++direction.along_rows;
+          direction.contiguous_row = a;
+        }
+      }
+      // A vector that all rows share says nothing beside a matrix.
+      if (along_reduction && some_row) ++direction.along_reduction;
+      if (reduced && some_row) lacking.push_back(std::move(lacks));
+    }
+    for (const auto& a : lacking)
+      for (const auto& b : lacking) direction.product = direction.product || (!a.empty() && !b.empty() && a != b);
+  }
+  return direction;
+}
+
+RowLayout choose_layout(const RowForm& form, const Direction& direction, const Target& target) {
+  const ExprPool& pool = form.kernel.pool;
+  const std::vector<Symbol>& symbols = pool.bounds().symbols;
+  std::int64_t longest = form.columns.empty() ? 1 : value_at_hint(point_count(pool, form.columns), symbols);
+  for (const ExprId r : form.reductions)
+    longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), symbols));
+  const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
+  const std::vector<int> stages = stages_of(form);
+  Rows work{.blocks = rows,
+            .length = longest,
+            .stages = 1 + *std::ranges::max_element(stages),
+            .columns = !form.columns.empty(),
+            .bytes = bytes_of_elements(form)};
+  if (direction.along_rows > direction.along_reduction && !form.rows.empty()) {
+    // More threads a row where there are few rows.
+    work.blocks = (rows + kColumnRows - 1) / kColumnRows;
+    work.length = longest * kColumnRows;
+    const bool few = work.blocks < 2 * target.multiprocessors;
+    const int parts = power_of_two_at_least(longest / 8, 1, few ? 32 : 8);
+    RowLayout layout{RowTeam::kColumn, kColumnRows * parts, kColumnRows, parts};
+    layout.chunks = chunks_of(work, seconds(work, 1, 1, false, target), target);
+    return layout;
+  }
+  if (longest <= 1024 && !form.rows.empty()) {
+    // Fewer rows to a block where there would not be a block for every multiprocessor.
+    int together = 8;
+    while (together > 1 && rows / together < target.multiprocessors) together /= 2;
+    return {RowTeam::kWarp, 32 * together, together, 32};
+  }
+  RowLayout layout;
+  double best = seconds(work, 1, 1, longest <= kHeldByBlock, target);
+  if (has_clusters(target))
+    for (int blocks = 2; blocks <= kLargestCluster; blocks *= 2) {
+      if (longest / blocks < 2048) break;
+      const double now = seconds(work, blocks, 1, longest <= blocks * kHeldByBlock, target);
+      if (now >= 0.9 * best) continue;
+      best = now;
+      layout.cluster = blocks;
+    }
+  const int chunks = chunks_of(work, best, target);
+  if (chunks > 1) {
+    layout = {.threads = 256, .parts = 256, .chunks = chunks};
+    return layout;
+  }
+  // Many elements to a thread make the reduction over threads cheap; twice as many for the longest that registers hold.
+  const std::int64_t of_block = (longest + layout.cluster - 1) / layout.cluster;
+  layout.threads = of_block <= 32 * 256 ? power_of_two_at_least(of_block / 32, 64, 256)
+                                        : power_of_two_at_least(of_block / 64, 256, 1024);
+  layout.parts = layout.threads * layout.cluster;
+  return layout;
+}
+
+}  // namespace fusec

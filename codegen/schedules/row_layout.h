@@ -1,0 +1,42 @@
+// Which threads take a row: a warp, a block, the blocks of a cluster, or blocks that know nothing of one another and
+// leave partial results for a later kernel; and where neighbouring rows are what lies side by side in memory, the
+// threads of a block that are 32 apart.
+#pragma once
+
+#include <cstdint>
+
+#include "analysis/target.h"
+#include "codegen/schedules/row_form.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+enum class RowTeam : std::uint8_t {
+  kWarp,    // 32 threads a row, several rows a block
+  kBlock,   // the whole block, or the blocks of a cluster
+  kColumn,  // 32 neighbouring rows a block, each with some threads far apart
+};
+
+struct RowLayout {
+  RowTeam team = RowTeam::kBlock;
+  int threads = 256;  // of a block
+  int rows = 1;       // of a block
+  int parts = 256;    // threads of a row that reduce it together
+  int cluster = 1;    // blocks of a row that do so through one another's shared memory
+  int chunks = 1;     // blocks, or clusters, of a row that leave partial results
+};
+
+inline constexpr int kColumnRows = 32;  // of a block whose team is kColumn
+
+// What the loads of the reductions' bodies say: does memory run along the reduced axis, or along the rows?
+struct Direction {
+  int along_reduction = 0, along_rows = 0;
+  std::uint32_t contiguous_row = 0;  // where along_rows > 0: the row axis
+  bool product = false;              // of loads that each lack a row axis of the other: a matrix product
+};
+
+Direction direction_of(const RowForm& form, const Graph& graph);
+
+RowLayout choose_layout(const RowForm& form, const Direction& direction, const Target& target);
+
+}  // namespace fusec
