@@ -154,6 +154,7 @@ Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool
   changed.pool = ExprPool(kernel.pool.bounds().symbols);
   changed.nodes = kernel.nodes;
   changed.exact_steps = kernel.exact_steps;
+  changed.numerics = kernel.numerics;
   ExprCopier copier(kernel.pool, changed.pool);
   const AxisChange change = make_axes(changed.pool, copier);
   const std::vector<std::uint32_t>& old_axes = kernel.outputs.at(0).axes;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/numerics.h"
 #include "ir/expr.h"
 #include "ir/graph.h"
 
@@ -35,6 +36,7 @@ struct Kernel {
   std::vector<NodeId> nodes;  // whose formulas are inside, in topological order: for names and comments
   std::vector<NamedExpr> named;
   bool exact_steps = false;  // EmitOptions::round_intermediates: products and sums must not contract
+  Numerics numerics = {};    // what the schedule may do to arithmetic
 };
 
 // What its outputs are.

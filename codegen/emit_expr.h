@@ -89,6 +89,11 @@ class ExprEmitter {
   std::string loose(const ExprNode& n, std::size_t i) const;  // as a function's argument
   Text arithmetic(const ExprNode& n) const;
   Text call(std::string_view function, const ExprNode& n) const;
+  // Its fast form, where it has one and may take it (emit_fast_math.cpp).
+  std::optional<Text> fast_form(const ExprNode& n);
+  std::optional<Text> fast_quotient(const ExprNode& n);
+  bool is_exp_below_maximum(const ExprNode& n) const;
+  bool inexact(ExprId id);
   Text unary(const ExprNode& n);
   Text binary(const ExprNode& n);
   void emit_block(const std::vector<ExprId>& roots);
@@ -109,6 +114,7 @@ class ExprEmitter {
   std::vector<std::string> axis_text_;
   std::vector<std::uint32_t> bound_;
   std::vector<ValueId> names_;
+  std::vector<bool> inexact_;  // by node, once asked for
 };
 
 // Does the kernel need 64-bit index arithmetic? `threads` is the number of threads that a launch may have.

@@ -1,6 +1,7 @@
 #include "codegen/emit_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -35,6 +36,7 @@ std::string header(const Graph& graph, const LaunchPlan& launch, const Target& t
   std::string text = fmt::format(
       "// Made by fusec from \"{}\" for {}. Compiles with NVRTC (no include path) and with nvcc -arch={}.\n//\n",
       comment_text(graph.name, 60), target.arch, target.arch);
+  if (!launch.numerics.empty()) text += fmt::format("// Numerics: --{}.\n//\n", fmt::join(launch.numerics, ", --"));
   std::vector<bool> seen(launch.kernels.size(), false);
   for (const LaunchStep& step : launch.prepare_steps) {
     if (step.kind != LaunchStep::Kind::kKernel || seen[step.kernel]) continue;

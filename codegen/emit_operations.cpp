@@ -120,7 +120,7 @@ ExprEmitter::Text ExprEmitter::unary(const ExprNode& n) {
       writer_.use("sign");
       return call("sign_of", n);
     case ExprOp::kSigmoid:
-      writer_.use("sigmoid");
+      writer_.use(kernel_.numerics.precise_math ? "sigmoid_precise" : "sigmoid");
       return call("sigmoid", n);
     case ExprOp::kReciprocal:
       return {(n.type == ScalarType::kFloat32 ? "1.0f / " : "1.0 / ") + arg(n, 0), false};
@@ -216,6 +216,7 @@ ExprEmitter::Text ExprEmitter::binary(const ExprNode& n) {
 
 ExprEmitter::Text ExprEmitter::make(ExprId id) {
   const ExprNode& n = pool_[id];
+  if (std::optional<Text> fast = fast_form(n)) return *std::move(fast);
   switch (n.op) {
     case ExprOp::kConstant: {
       std::string text = constant_text(n);

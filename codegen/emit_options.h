@@ -1,12 +1,21 @@
 // What the user may ask of emitted code.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "analysis/numerics.h"
+
 namespace fusec {
 
 struct EmitOptions {
   // Rounds every fused intermediate to its declared dtype and lets nothing contract across nodes: elementwise,
   // broadcast and injective groups then give bit for bit what unfused kernels give.
   bool round_intermediates = false;
+  Numerics numerics = {};
 };
+
+// What was asked for beyond the defaults, as the command lines call it: "round-intermediates", "precise-math", ...
+std::vector<std::string> numerics_asked_for(const EmitOptions& options);
 
 }  // namespace fusec

@@ -79,7 +79,8 @@ struct LaunchPlan {
   std::vector<ArenaValue> arena, prepared_values;
   IndexExpr workspace_bytes = 0;
   IndexExpr prepared_bytes = 0;
-  IndexExpr live_bytes = 0;  // lower bound of the arena: the largest live set, at hints
+  IndexExpr live_bytes = 0;           // lower bound of the arena: the largest live set, at hints
+  std::vector<std::string> numerics;  // numerics_asked_for, for those who read the file
 };
 
 }  // namespace fusec

@@ -35,13 +35,15 @@ class PlanLowering {
       : graph_(graph), target_(target), options_(options) {
     plan_.storage_of.resize(graph.value_count());
     for (ValueId v = 0; v < graph.value_count(); ++v) plan_.storage_of[v] = v;
+    plan_.numerics = numerics_asked_for(options);
     for (const ValueId v : graph.outputs) is_output_.insert(v);
   }
 
   // `together`: kernels that need nothing of one another are one launch.
   void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
     plan_.groups.emplace_back();
-    const std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates);
+    std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates);
+    for (LoweredUnit& unit : units) unit.kernel.numerics = options_.numerics;
     if (!together) {
       for (const LoweredUnit& unit : units) add_unit(unit);
       return;

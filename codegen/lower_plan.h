@@ -54,6 +54,7 @@ struct LoweredPlan {
   // Scratch memory: a kWorkspace parameter's `scratch` numbers these; steps of one group that name the same number
   // share the memory, which lives from the first to the last of them.
   std::vector<IndexExpr> scratch_bytes;
+  std::vector<std::string> numerics;  // numerics_asked_for
 };
 
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options);

@@ -20,6 +20,7 @@ class Printer {
     out["model"] = graph_.name;
     out["identifier"] = launch_.identifier;
     out["arch"] = target.arch;
+    out["numerics"] = launch_.numerics;
     out["symbols"] = symbols();
     out["arguments"] = tensors(launch_.arguments);
     out["results"] = tensors(launch_.results);

@@ -43,6 +43,7 @@ std::string cost_report_of(const Graph& file, const PlannedModel& planned, const
                             .target = options.target,
                             .groups = predict_groups(planned.graph, planned.plan, options.target),
                             .unfused = unfused_beside(file, alone, planned),
+                            .numerics = numerics_asked_for(options.emit),
                             .totals = {}};
   for (const Strategy strategy : {Strategy::kUnfused, Strategy::kTvm, Strategy::kFull}) {
     Prediction total;

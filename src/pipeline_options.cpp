@@ -45,7 +45,9 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   PipelineOptions options;
   options.strategy = *strategy;
   options.target = wanted_target(o, device);
-  options.emit.round_intermediates = o.round_intermediates;
+  options.emit = {
+      .round_intermediates = o.round_intermediates,
+      .numerics = {.precise_math = o.precise_math, .allow_tf32 = o.allow_tf32, .allow_atomics = o.allow_atomics}};
   options.max_fused_ops = o.max_fused_ops;
   options.max_args = o.max_args;
   options.no_fuse_ops = o.no_fuse_ops;

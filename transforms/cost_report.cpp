@@ -50,6 +50,10 @@ class Writer {
   std::string write() && {
     text_ = fmt::format(R"({{"fusec_report": 1, "model": {}, "strategy": "{}", "arch": {},)", json_string(graph_.name),
                         name(plan_.strategy), json_string(context_.target.arch));
+    text_ += " \"numerics\": [";
+    for (std::size_t i = 0; i < context_.numerics.size(); ++i)
+      text_ += (i ? ", " : "") + json_string(context_.numerics[i]);
+    text_ += "],";
     write_target();
     write_symbols();
     text_ += ",\n \"groups\": [";

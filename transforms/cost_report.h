@@ -19,8 +19,9 @@ Prediction sum_of(const std::vector<Prediction>& parts);
 struct CostReportContext {
   const PartitionReportContext& nodes;
   const Target& target;
-  std::vector<Prediction> groups;   // of the plan
-  std::vector<Prediction> unfused;  // beside each group: the file's nodes in it, each alone
+  std::vector<Prediction> groups;     // of the plan
+  std::vector<Prediction> unfused;    // beside each group: the file's nodes in it, each alone
+  std::vector<std::string> numerics;  // what was asked of arithmetic beyond the defaults
   // Of the whole model under each strategy, as reported: "none", "tvm", "full".
   std::vector<std::pair<Strategy, Prediction>> totals;
 };

@@ -43,15 +43,10 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   return word;
 }
 
-//@ part softmax_fragments
+//@ part softmax_fragments : exp2_fast
 // One more tile of scores, in fragments of mma: what was summed up so far shrinks to the new row maximum, the scores
 // become exp((score - maximum) * log2_scale / log2(e)). A row is four lanes'; their shares of `total` are added at the end.
 // kLarge: scores may be near the greatest float (masks do that), so that their product with the scale is none.
-__device__ __forceinline__ float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 // What is subtracted before exponentials: of a row without any key 0.
 __device__ __forceinline__ float shift_of(float greatest) {
   return greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest;

@@ -180,11 +180,6 @@ __device__ __forceinline__ void put_element64(Words<kCount>& words, int e, unsig
   words.w[2 * e] = (unsigned)bits, words.w[2 * e + 1] = (unsigned)(bits >> 32);
 }
 
-//@ part sigmoid
-// The sum does not contract with the exponential's last product: the same value wherever it is inlined.
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / __fadd_rn(1.0f, expf(-x)); }
-__device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
-
 //@ part nan_max
 // NaN if either is, as PyTorch's maximum and minimum.
 template <class T>

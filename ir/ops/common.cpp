@@ -357,8 +357,9 @@ E load_operand(Formula& f, std::size_t operand, Formula::Index index, DType dtyp
 
 E gelu(E x, std::string_view approximate) {
   if (approximate == "tanh") {
-    constexpr double kSqrt2OverPi = 0.79788456080286535588;
-    return x * 0.5 * (tanh((x + x * x * x * 0.044715) * kSqrt2OverPi) + 1.0);
+    // 0.5 (1 + tanh(u)) is sigmoid(2u), which does not cancel where tanh(u) is near -1.
+    constexpr double kTwice = 2 * 0.79788456080286535588;  // 2 sqrt(2 / pi)
+    return x * sigmoid(x * (x * x * (kTwice * 0.044715) + kTwice));
   }
   constexpr double kSqrtHalf = 0.70710678118654752440;
   return x * 0.5 * (erf(x * kSqrtHalf) + 1.0);

@@ -40,8 +40,22 @@ __device__ __forceinline__ float nan_min(float a, float b) {
 }
 #endif
 
-// The sum does not contract with the exponential's last product: the same value wherever it is inlined.
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / __fadd_rn(1.0f, expf(-x)); }
+// 2^x; results below 2^-126 are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// 1 / (1 + 2^(-x log2 e)); below 2^-126 it is 0.
+__device__ __forceinline__ float reciprocal_of_one_and_more(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float sigmoid(float x) {
+  return reciprocal_of_one_and_more(__fadd_rn(1.0f, exp2_fast(x * -1.44269504f)));
+}
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
 
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.

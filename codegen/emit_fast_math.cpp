@@ -1,0 +1,133 @@
+// Where a float operation, or some that stand together, has a form without division and slow paths (docs/numerics.md).
+//
+//   exp(x - max)     exp_fast: at most 1, so that the error in x's last bits does not count
+//   e / total        e * reciprocal_fast(total), where the total is that of such exponentials: it is at least 1
+//   a / b            divide_fast, where either is itself inexact: a transcendental function, a sum of many
+//   a / sqrt(b)      a * rsqrtf(b), or by the root's reciprocal, likewise: a root is no denormal number
+//
+// Divisions of exact operands stay IEEE's: what is rounded to an integer or to few bits behind them would otherwise
+// land on the other side. So do all forms over several operations where no bit may depend on what is fused.
+#include <fmt/format.h>
+
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+namespace {
+
+bool is_inexact_function(ExprOp op) {
+  switch (op) {
+    case ExprOp::kExp:
+    case ExprOp::kExp2:
+    case ExprOp::kExpm1:
+    case ExprOp::kLog:
+    case ExprOp::kLog1p:
+    case ExprOp::kRsqrt:
+    case ExprOp::kTanh:
+    case ExprOp::kErf:
+    case ExprOp::kSigmoid:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_number(const ExprNode& n, double number) {
+  return n.op == ExprOp::kConstant && n.real == number;
+}
+
+bool is_sum(const ExprNode& n) {
+  return n.op == ExprOp::kReduce && n.reduction == Reduction::kSum && n.type == ScalarType::kFloat32;
+}
+
+}  // namespace
+
+// Its value depends on how a function is approximated or in which order a sum is made.
+bool ExprEmitter::inexact(ExprId id) {
+  if (inexact_.empty()) {
+    inexact_.resize(pool_.size(), false);
+    for (ExprId i = 0; i < pool_.size(); ++i) {
+      const ExprNode& n = pool_[i];
+      if (!is_float(n.type)) continue;
+      inexact_[i] = is_inexact_function(n.op) || is_sum(n);
+      for (const ExprId a : n.args) inexact_[i] = inexact_[i] || (a != kNoExpr && inexact_[a]);
+    }
+  }
+  return inexact_[id];
+}
+
+bool ExprEmitter::is_exp_below_maximum(const ExprNode& n) const {
+  if (n.op != ExprOp::kExp) return false;
+  const ExprNode& difference = pool_[n.args[0]];
+  if (difference.op != ExprOp::kSub) return false;
+  const ExprNode& shift = pool_[difference.args[1]];
+  return shift.op == ExprOp::kReduce && shift.reduction == Reduction::kMax;
+}
+
+std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
+  const ExprNode& divisor = pool_[n.args[1]];
+  if (divisor.op == ExprOp::kSqrt && inexact(divisor.args[0])) {
+    if (loose(n, 1).starts_with("sqrtf("))  // a root of its own; others read a root with a name as well
+      return Text{fmt::format("{} * rsqrtf({})", arg(n, 0), loose(divisor, 0)), false};
+    writer_.use("reciprocal_fast");
+    return Text{fmt::format("{} * reciprocal_fast({})", arg(n, 0), loose(n, 1)), false};
+  }
+  if (is_sum(divisor) && is_exp_below_maximum(pool_[divisor.args[0]])) {
+    writer_.use("reciprocal_fast");
+    return Text{fmt::format("{} * reciprocal_fast({})", arg(n, 0), loose(n, 1)), false};
+  }
+  if (!inexact(n.args[0]) && !inexact(n.args[1])) return std::nullopt;
+  // A mean: that of equal values had better be their value, lest a norm divide what is left by next to nothing.
+  if (is_sum(pool_[n.args[0]]) && !inexact(n.args[1])) return std::nullopt;
+  if (is_number(pool_[n.args[0]], 1)) {
+    writer_.use("reciprocal_fast");
+    return Text{fmt::format("reciprocal_fast({})", loose(n, 1)), true};
+  }
+  writer_.use("divide_fast");
+  return call("divide_fast", n);
+}
+
+std::optional<ExprEmitter::Text> ExprEmitter::fast_form(const ExprNode& n) {
+  if (kernel_.numerics.precise_math || n.type != ScalarType::kFloat32) return std::nullopt;
+  const auto function = [&](const char* name) {
+    writer_.use(name);
+    return call(name, n);
+  };
+  switch (n.op) {
+    case ExprOp::kSigmoid:
+      return function("sigmoid");
+    case ExprOp::kLog:
+      return function("log_fast");
+    case ExprOp::kLog1p:
+      return function("log1p_fast");
+    default:
+      break;
+  }
+  if (kernel_.exact_steps) return std::nullopt;
+  switch (n.op) {
+    case ExprOp::kExp:
+      return is_exp_below_maximum(n) ? std::optional(function("exp_fast")) : std::nullopt;
+    case ExprOp::kReciprocal:
+      return inexact(n.args[0]) ? std::optional(function("reciprocal_fast")) : std::nullopt;
+    case ExprOp::kDiv:
+      return fast_quotient(n);
+    case ExprOp::kTanh: {
+      const ExprNode& log = pool_[n.args[0]];
+      if (log.op != ExprOp::kLog1p || pool_[log.args[0]].op != ExprOp::kExp) return std::nullopt;
+      if (!available(pool_[log.args[0]].args[0])) return std::nullopt;  // what the schedule keeps has no text
+      writer_.use("tanh_of_softplus");
+      return Text{fmt::format("tanh_of_softplus({})", loose(pool_[log.args[0]], 0)), true};
+    }
+    case ExprOp::kAdd:
+      for (std::size_t i = 0; i < 2; ++i) {
+        const ExprNode& erf = pool_[n.args[i]];
+        if (erf.op != ExprOp::kErf || !is_number(pool_[n.args[1 - i]], 1) || !available(erf.args[0])) continue;
+        writer_.use("one_plus_erf");
+        return Text{fmt::format("one_plus_erf({})", loose(erf, 0)), true};
+      }
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace fusec

@@ -1,0 +1,95 @@
+// Functions of one float, from the GPU's own approximations: no division, no slow path (docs/numerics.md states their
+// errors). What is summed inside does not contract with what stands around a call: the same value wherever inlined.
+
+//@ part exp2_fast
+// 2^x; results below 2^-126 are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+//@ part exp_fast : exp2_fast
+// e^x for x <= 0: its relative error grows with |x|, but not faster than it falls.
+__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
+
+//@ part reciprocal_fast
+// 1 / x over all of float's range.
+__device__ __forceinline__ float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+//@ part divide_fast
+// a / b over all of float's range.
+__device__ __forceinline__ float divide_fast(float a, float b) {
+  float y;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
+//@ part sigmoid : exp2_fast
+// 1 / (1 + 2^(-x log2 e)); below 2^-126 it is 0.
+__device__ __forceinline__ float reciprocal_of_one_and_more(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float sigmoid(float x) {
+  return reciprocal_of_one_and_more(__fadd_rn(1.0f, exp2_fast(x * -1.44269504f)));
+}
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
+
+//@ part sigmoid_precise
+// The sum does not contract with the exponential's last product: the same value wherever it is inlined.
+__device__ __forceinline__ float sigmoid(float x) { return 1.0f / __fadd_rn(1.0f, expf(-x)); }
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
+
+//@ part log_fast
+// log(1 + d) for |d| < 1/8, where a logarithm's own error would be large beside it.
+__device__ __forceinline__ float log_near_one(float d) {
+  float p = -0.17064395546913147f;
+  p = fmaf(p, d, 0.20339637994766235f);
+  p = fmaf(p, d, -0.24996288120746613f);
+  p = fmaf(p, d, 0.33331334590911865f);
+  p = fmaf(p, d, -0.50000011920928955f);
+  return __fmul_rn(fmaf(p, d, 1.0f), d);
+}
+__device__ __forceinline__ float log_fast(float x) {
+  float y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  const float d = __fadd_rn(x, -1.0f);
+  return fabsf(d) < 0.125f ? log_near_one(d) : __fmul_rn(y, 0.693147181f);
+}
+
+//@ part log1p_fast : log_fast
+__device__ __forceinline__ float log1p_fast(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(__fadd_rn(1.0f, x)));
+  return fabsf(x) < 0.125f ? log_near_one(x) : __fmul_rn(y, 0.693147181f);
+}
+
+//@ part tanh_of_softplus : exp2_fast divide_fast
+// tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), which is 1 to the last bit from 20 on.
+__device__ __forceinline__ float tanh_of_softplus(float x) {
+  const float e = exp2_fast((x > 20.0f ? 20.0f : x) * 1.44269504f);
+  const float n = __fmul_rn(e, __fadd_rn(e, 2.0f));
+  return divide_fast(n, __fadd_rn(n, 2.0f));
+}
+
+//@ part one_plus_erf : exp2_fast
+// 1 + erf(z): erfc(|z|) is 2 to the power of a polynomial.
+__device__ __forceinline__ float one_plus_erf(float z) {
+  const float t = fabsf(z);
+  float p = -1.496676395618124e-05f;
+  p = fmaf(p, t, 2.1616480080410838e-04f);
+  p = fmaf(p, t, -8.1280525773763657e-04f);
+  p = fmaf(p, t, -1.7710333922877908e-03f);
+  p = fmaf(p, t, 2.9028264805674553e-02f);
+  p = fmaf(p, t, -1.4879004657268524e-01f);
+  p = fmaf(p, t, -9.1836082935333252e-01f);
+  p = fmaf(p, t, -1.6279118061065674f);
+  const float tail = exp2_fast(__fmul_rn(p, t));
+  return z < 0.0f ? tail : __fadd_rn(2.0f, -tail);
+}
