@@ -60,7 +60,7 @@ class Divisors {
 }  // namespace
 
 Kernel divide_once_a_row(const Kernel& kernel) {
-  if (kernel.exact_steps) return kernel;
+  if (kernel.exact_steps || kernel.numerics.precise_math) return kernel;
   const auto depends = dependences(kernel.pool);
   const Divisors divisors(kernel.pool);
   return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {

@@ -52,6 +52,16 @@ struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
 
+// 2^x; results below 2^-126 are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// e^x for x <= 0: its relative error grows with |x|, but not faster than it falls.
+__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
+
 using fp16 = unsigned short;  // storage only; arithmetic is float
 __device__ __forceinline__ float from_fp16(unsigned bits) {
   float x;
@@ -62,6 +72,13 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   fp16 bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
   return bits;
+}
+
+// 1 / x over all of float's range.
+__device__ __forceinline__ float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 // A value from the lane `mask` away.
@@ -110,12 +127,12 @@ softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const f
   for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
     const int k_2 = lane + turn_2 * 32;
     if (turn_2 < 1 || k_2 < 33) {
-      t_row[turn_2] = expf(masked_row[turn_2] - row_max);
+      t_row[turn_2] = exp_fast(masked_row[turn_2] - row_max);
       row_sum += t_row[turn_2];
     }
   }
   row_sum = warp_reduce(row_sum, Sum{});
-  const float t = 1.0f / row_sum;
+  const float t = reciprocal_fast(row_sum);
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
     const int j = lane + turn_3 * 32;
