@@ -70,6 +70,24 @@ __device__ __forceinline__ void multiply_fp16(float (&sum)[kRows][2 * kColumns][
     for (int j = 0; j < 2 * kColumns; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
+// 2^x; results below 2^-126 are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// 1 / (1 + 2^(-x log2 e)); below 2^-126 it is 0.
+__device__ __forceinline__ float reciprocal_of_one_and_more(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float sigmoid(float x) {
+  return reciprocal_of_one_and_more(__fadd_rn(1.0f, exp2_fast(x * -1.44269504f)));
+}
+__device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
+
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory, of each eight columns the first four in a row's first half.
 template <int kWidth>
@@ -293,8 +311,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
       for (int e = 0; e < 8; ++e) {
         const float hidden = sum_v.v[e] + from_fp16(element<16>(bias_w, e));
         const float scaled = hidden * 0.125f;
-        const float t = tanhf((scaled + (((scaled * scaled) * scaled) * 0.044715f)) * 0.7978846f) + 1.0f;
-        put_element<16>(y_w, e, to_fp16((scaled * 0.5f) * t));
+        put_element<16>(y_w, e, to_fp16(scaled * sigmoid(scaled * (((scaled * scaled) * 0.071354814f) + 1.5957692f))));
       }
       store_words(y + (row_2 * 24 + eight * 8), y_w);
     }
