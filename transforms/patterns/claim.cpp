@@ -17,6 +17,7 @@
 #include "transforms/patterns/conditions.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/pattern_roots.h"
+#include "transforms/patterns/replacement.h"
 
 namespace fusec {
 namespace {
@@ -292,6 +293,12 @@ std::vector<NodeId> nodes_behind(const SearchedGraph& searched, const std::vecto
   return found;
 }
 
+// What a rewriting pattern matches and does not replace. The graph stays as it is.
+std::string why_no_rewrite(Graph graph, const PatternMatch& match) {
+  if (graph.nodes[match.root].output_count != 1) return "its root has several results";
+  return replace_match(graph, match);
+}
+
 struct FoundMiss {
   std::size_t place;  // of the root in the list
   bool whole;         // all its nodes were there
@@ -353,7 +360,8 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
       if (is_claimed && (claim->second->pattern == pattern->name || !claims_nodes(*pattern))) continue;
       NearMiss miss;
       const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, roots[i], &miss);
-      if (match) miss = {match->nodes, true, claims_nodes(*pattern) ? claiming.why_not(*match) : ""};
+      if (match)
+        miss = {match->nodes, true, claims_nodes(*pattern) ? claiming.why_not(*match) : why_no_rewrite(graph, *match)};
       const auto is_asked = [&](NodeId n) { return std::ranges::find(nodes, n) != nodes.end(); };
       if (miss.why.empty() || std::ranges::none_of(miss.nodes, is_asked)) continue;
       // What another pattern has is missed only where more would have been had.

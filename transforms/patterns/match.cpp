@@ -10,6 +10,7 @@
 #include "ir/float_formats.h"
 #include "ir/spelling.h"
 #include "transforms/algebraic_rules.h"
+#include "transforms/patterns/attribute_values.h"
 #include "transforms/patterns/conditions.h"
 #include "transforms/patterns/pattern_roots.h"
 
@@ -19,50 +20,6 @@ namespace {
 constexpr int kMostSteps = 20000;
 constexpr std::size_t kMostBegins = 4;  // where a chain may begin: the nearest are tried
 constexpr int kLongestThrough = 8;      // transparent nodes in a row
-
-// Attributes that name dimensions, counted from the end where negative.
-bool names_dims(std::string_view attribute) {
-  for (const std::string_view known : {"dim", "dims", "axis", "dim0", "dim1", "start_dim", "end_dim"})
-    if (attribute == known) return true;
-  return false;
-}
-
-AttributeValue from_zero(AttributeValue value, std::int64_t rank) {
-  const auto positive = [&](std::int64_t d) { return d < 0 ? d + rank : d; };
-  if (auto* one = std::get_if<std::int64_t>(&value)) *one = positive(*one);
-  if (auto* list = std::get_if<std::vector<std::int64_t>>(&value))
-    std::ranges::transform(*list, list->begin(), positive);
-  // A list of one dimension is that dimension.
-  if (auto* list = std::get_if<std::vector<std::int64_t>>(&value); list && list->size() == 1) return list->front();
-  return value;
-}
-
-std::optional<double> as_number(const AttributeValue& v) {
-  if (const auto* i = std::get_if<std::int64_t>(&v)) return static_cast<double>(*i);
-  if (const auto* d = std::get_if<double>(&v)) return *d;
-  if (const auto* s = std::get_if<Scalar>(&v)) return s->as_double();
-  if (const auto* dim = std::get_if<Dim>(&v)) {
-    if (const auto c = dim->as_constant()) return static_cast<double>(*c);
-  }
-  return std::nullopt;
-}
-
-bool near(double found, double wanted, bool exact) {
-  if (found == wanted) return true;
-  return !exact && std::isfinite(wanted) && std::abs(found - wanted) <= 1e-6 * std::abs(wanted);
-}
-
-// Is the attribute what the pattern writes?
-bool is_literal(const AttributeValue& found, const AttributeValue& literal) {
-  if (const auto* text = std::get_if<std::string>(&literal)) {
-    if (const auto* dtype = std::get_if<DType>(&found)) return name(*dtype) == *text;
-    const auto* found_text = std::get_if<std::string>(&found);
-    return found_text && *found_text == *text;
-  }
-  const auto a = as_number(found), b = as_number(literal);
-  if (a && b) return near(*a, *b, std::holds_alternative<std::int64_t>(literal));
-  return found == literal;
-}
 
 // Does a cast keep what a value means? Widening does; so does the way back from float32 to the 16-bit dtype of the
 // match's result.
@@ -175,7 +132,7 @@ class Matcher {
 
   bool matches_number(const PatternTerm& term, ValueId v) {
     const std::optional<Scalar> number = number_of(graph_, v);
-    bool same = number && near(number->as_double(), term.number, term.exact);
+    bool same = number && is_near(number->as_double(), term.number, term.exact);
     // A constant has the number as its dtype can hold it.
     if (number && !same && !term.exact && graph_.constant_of(v) && is_float(graph_.tensor(v).dtype))
       same = number->as_double() == round_to_float(graph_.tensor(v).dtype, term.number);
@@ -275,7 +232,7 @@ class Matcher {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
     const Node* node = producer == kNone ? nullptr : &graph_.nodes[producer];
     if (!node || !means_op(term.op, *node->op) || (term.op == "transposed" && !exchanges_last_two(*node))) {
-      note([&] { return fmt::format("found {}, expected {}", described(v), term.op); });
+      note_other(term, v);
       return false;
     }
     if (!is_free(producer)) {
@@ -296,6 +253,31 @@ class Matcher {
     });
     if (!found && !again) match_.nodes.pop_back();
     return found;
+  }
+
+  // It may be there, behind casts and views that the pattern does not look through.
+  void note_other(const PatternTerm& term, ValueId v) {
+    if (!miss_) return;
+    constexpr std::size_t kMostBetween = 3;
+    std::vector<NodeId> between;
+    NodeId n = v == kNone ? kNone : graph_.value(v).producer;
+    const bool is_other = n != kNone && term.op == "transposed" && means_op("permutation", *graph_.nodes[n].op);
+    if (is_other) between.push_back(n);
+    const auto is_it = [&] { return !between.empty() && means_op(term.op, *graph_.nodes[n].op); };
+    while (!is_other && n != kNone && !is_it() && between.size() < kMostBetween && !graph_.nodes[n].inputs.empty() &&
+           (graph_.nodes[n].op->view || graph_.nodes[n].op->name == "cast")) {
+      between.push_back(n);
+      n = graph_.value(graph_.nodes[n].inputs[0]).producer;
+    }
+    const bool is_behind = n != kNone && is_it();
+    if (!is_behind) between.clear();
+    match_.nodes.insert(match_.nodes.end(), between.begin(), between.end());
+    note([&] {
+      if (is_other) return fmt::format("{} exchanges other dimensions than the last two", described(v));
+      if (is_behind) return fmt::format("{} stands between it and {}", described(v), in_quotes(graph_.nodes[n].name));
+      return fmt::format("found {}, expected {}", described(v), term.op);
+    });
+    match_.nodes.resize(match_.nodes.size() - between.size());
   }
 
   bool exchanges_last_two(const Node& node) const {
