@@ -67,14 +67,14 @@ Prediction predict(const Work& work, const Target& target) {
   const double bytes = work.read + work.written + 2 * 4 * spilled * work.blocks * work.threads;
   const double bandwidth = std::min(target.bandwidth, running.blocks * work.on_the_way / target.latency_seconds);
   Prediction p;
-  p.launch = target.launch_seconds;
+  p.launch = work.launches * target.launch_seconds;
   p.memory = bytes / bandwidth;
   p.compute = running.waves * std::max({work.tensor / target.float16_rate, work.float32 / target.float32_rate,
                                         work.float64 / target.float64_rate, work.special / target.special_rate});
   p.total = p.launch + std::max(p.memory, p.compute);
   p.read = work.read;
   p.written = work.written;
-  p.launches = 1;
+  p.launches = static_cast<std::uint32_t>(work.launches);
   return p;
 }
 

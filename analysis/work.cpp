@@ -365,14 +365,16 @@ void count_rows(const Counter& count, const Kernel& kernel, Work& work) {
   count.execute_all(count.between(roots_of(kernel), {}), row_axes, 1, work);
   double length = 1;
   for (const ExprId id : row_reductions(kernel)) length = std::max(length, count.points(kernel.pool[id].axes));
-  // Threads of a row: one for every sixteen bytes or so, whole warps of them; few long rows are divided among blocks.
+  // Threads of a row: one for every 32 elements or so, whole warps of them; few long rows are divided among blocks.
   constexpr double kShared = 1 << 17;
   const double rows = count.points(row_axes);
   const bool divided = length >= kShared && count.points(kernel.outputs[0].axes) == rows;
-  const double of_row = divided ? length / 4 : std::clamp(std::exp2(std::ceil(std::log2(length / 4))), 1.0, 1024.0);
+  const double of_row = divided ? length / 4 : std::clamp(std::exp2(std::ceil(std::log2(length / 32))), 32.0, 1024.0);
   work.threads = std::clamp(of_row, 256.0, 1024.0);
   work.blocks = std::max(1.0, std::ceil(rows * of_row / work.threads));
-  work.on_the_way = kLoadBytes * work.threads;
+  if (divided) work.launches = 2;
+  // A thread asks for all that it keeps of a row before it needs any of it.
+  work.on_the_way = kLoadBytes * work.threads * std::clamp(length / of_row / 4, 1.0, 4.0);
   work.registers += std::min(length / of_row, 64.0);
 }
 
@@ -442,6 +444,7 @@ Work& Work::operator+=(const Work& beside) {
   on_the_way = (on_the_way * blocks + beside.on_the_way * beside.blocks) / both;
   threads = (threads * blocks + beside.threads * beside.blocks) / both;
   registers = std::max(registers, beside.registers);
+  launches = std::max(launches, beside.launches);
   blocks = both;
   return *this;
 }

@@ -24,6 +24,7 @@ struct Work {
   double special = 0;                // reciprocals, square roots, exponentials, logarithms
   double blocks = 1, threads = 256;  // of the grid, of a block
   double on_the_way = 4096;          // bytes that a block has asked of memory at a time
+  double launches = 1;               // one after the other, where blocks leave partial results for the next kernel
   double registers = 32;             // of a thread: what is alive at once; may be more than a thread can have
 
   // Both in one launch, in blocks of their own.

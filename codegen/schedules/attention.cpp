@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/schedules/attention_emitter.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -9,18 +11,26 @@
 namespace fusec {
 
 KernelSource AttentionEmitter::emit() {
-  declare_shared();
+  if (part_ != AttentionPart::kCombine) declare_shared();
   place_block();
-  load_queries();
+  if (part_ != AttentionPart::kCombine) load_queries();
   declare_state();
-  key_loop();
-  finish_rows();
-  store_rows();
+  if (part_ == AttentionPart::kCombine)
+    combine_shares();
+  else
+    key_loop();
+  if (part_ == AttentionPart::kShare) {
+    leave_state();
+  } else {
+    finish_rows();
+    store_rows();
+  }
   if (!form_.beside.empty()) store_beside();
   KernelSource source = writer_.finish(comment(), tiles_.threads);
   source.name = kernel_name(graph_, form_.kernel.nodes);
-  source.grid[0] = simplify(row_tiles() * count(form_.batch), pool_.bounds());
-  source.dynamic_shared = tiles_.dynamic() ? tiles_.bytes() : 0;
+  source.grid[0] =
+      simplify(row_tiles() * count(form_.batch) * (part_ == AttentionPart::kShare ? shares_ : 1), pool_.bounds());
+  source.dynamic_shared = tiles_.dynamic() && part_ != AttentionPart::kCombine ? tiles_.bytes() : 0;
   source.schedule = tiles_.tensor_cores ? "attention_mma" : "attention";
   return source;
 }
@@ -69,7 +79,13 @@ void AttentionEmitter::place_block() {
   const std::string tile = writer_.unique("tile");
   row0_ = writer_.unique("row0");
   const std::string across = text(row_tiles());
-  writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
+  if (part_ == AttentionPart::kShare) {
+    share_ = writer_.unique("share");
+    writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of the keys", share_, shares_));
+    writer_.line(fmt::format("const {} {} = blockIdx.x / {};", integer(), tile, shares_));
+  } else {
+    writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
+  }
   // The rows that see most keys first, so that short work fills the end.
   const bool falling = form_.last_key && !form_.rows.empty();
   if (row_tiles().is(1)) {
@@ -85,6 +101,7 @@ void AttentionEmitter::place_block() {
     writer_.line(row_tiles().is(1) ? fmt::format("const {} {} = {};", integer(), batch, tile)
                                    : fmt::format("const {} {} = {} / {};", integer(), batch, tile, across));
     bind_flat(emitter_, form_.batch, batch, "bcdefgh");
+    batch_ = batch;
   }
   my_row_ = writer_.unique("my_row");
   my_column_ = writer_.unique("my_column");
@@ -206,6 +223,7 @@ void AttentionEmitter::key_loop() {
     writer_.line(fmt::format("const {} {} = {};", integer(), name, first));
     first = name;
   }
+  if (part_ == AttentionPart::kShare) narrow_keys(first, end);
   if (tiles_.tensor_cores) writer_.line("__syncthreads();");  // the queries' tile is free
   loads_.load(key_load(first));
   writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
@@ -254,11 +272,43 @@ void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
   writer_.line(fmt::format("__syncthreads();  // {}", why));
 }
 
-KernelSource attention(const Attention& form, const Graph& graph) {
-  KernelWriter writer(
-      graph, needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes)));
-  ExprEmitter emitter(form.kernel, writer);
-  return AttentionEmitter(form, graph, writer, emitter).emit();
+namespace {
+
+// Into how many shares the keys of each row go: where few blocks would walk over long keys, and the launch more that
+// it takes to combine the shares is predicted to be worth it.
+int shares_of_keys(const Attention& form, const Graph& graph, const Target& target) {
+  if (!form.beside.empty()) return 1;
+  const ExprPool& pool = form.kernel.pool;
+  const AttentionTiles tiles = attention_tiles(form);
+  const auto points = [&](const std::vector<std::uint32_t>& axes) {
+    return std::max<std::int64_t>(1, value_at_hint(point_count(pool, axes), graph.symbols));
+  };
+  const std::int64_t keys = points(form.keys);
+  const std::int64_t blocks = points(form.batch) * ((points(form.rows) + tiles.rows - 1) / tiles.rows);
+  const std::int64_t shares =
+      std::min(2 * target.multiprocessors / blocks, keys / (2 * static_cast<std::int64_t>(tiles.keys)));
+  if (shares < 2) return 1;
+  // A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
+  const double bytes = static_cast<double>(blocks * keys) * (tiles.depth + tiles.columns) * tiles.element_bytes;
+  const auto seconds = [&](std::int64_t of_keys) {
+    const double of_blocks = 4 * target.bandwidth / target.multiprocessors * static_cast<double>(blocks * of_keys);
+    return bytes / std::min(target.bandwidth, of_blocks);
+  };
+  return seconds(shares) + target.launch_seconds < seconds(1) ? static_cast<int>(shares) : 1;
+}
+
+}  // namespace
+
+std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target) {
+  const bool wide = needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes));
+  const auto emit = [&](AttentionPart part, int shares) {
+    KernelWriter writer(graph, wide);
+    ExprEmitter emitter(form.kernel, writer);
+    return AttentionEmitter(form, graph, writer, emitter, part, shares).emit();
+  };
+  const int shares = shares_of_keys(form, graph, target);
+  if (shares == 1) return {emit(AttentionPart::kWhole, 1)};
+  return {emit(AttentionPart::kShare, shares), emit(AttentionPart::kCombine, shares)};
 }
 
 }  // namespace fusec

@@ -10,11 +10,16 @@
 // them (masks, caps, biases) on the scores in registers, what stands after on the result.
 #pragma once
 
+#include <vector>
+
 #include "analysis/attention_form.h"
+#include "analysis/target.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
-KernelSource attention(const Attention& form, const Graph& graph);
+// Where few rows look at many keys (decoding), several blocks share the keys of a row, and a second kernel combines
+// what they leave, in the order of the keys.
+std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target);
 
 }  // namespace fusec

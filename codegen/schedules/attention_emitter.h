@@ -18,10 +18,17 @@
 
 namespace fusec {
 
+// Where blocks share the keys of their rows, they leave what they have in scratch memory, and another kernel combines
+// it.
+enum class AttentionPart : std::uint8_t { kWhole, kShare, kCombine };
+
 class AttentionEmitter {
  public:
-  AttentionEmitter(const Attention& form, const Graph& graph, KernelWriter& writer, ExprEmitter& emitter)
-      : form_(form),
+  AttentionEmitter(const Attention& form, const Graph& graph, KernelWriter& writer, ExprEmitter& emitter,
+                   AttentionPart part = AttentionPart::kWhole, int shares = 1)
+      : part_(part),
+        shares_(shares),
+        form_(form),
         pool_(form.kernel.pool),
         graph_(graph),
         writer_(writer),
@@ -50,6 +57,14 @@ class AttentionEmitter {
   std::string column(const std::string& m) const;
   void load_queries();
   void declare_state();
+
+  // --- keys that several blocks share
+  // The block's own keys, from `first` to `end`, of those of its rows.
+  void narrow_keys(std::string& first, std::string& end);
+  // A pointer to what share `share` has of the row `row`: its sums, its greatest score, its total.
+  std::string partial_row(const std::string& share, const std::string& row);
+  void leave_state();
+  void combine_shares();
 
   // --- the loop over keys
   // A limit on keys, at a row that is a C variable.
@@ -91,6 +106,9 @@ class AttentionEmitter {
   // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.
   void store_beside();
 
+  const AttentionPart part_;
+  const int shares_;
+  std::string share_, batch_ = "0", partial_;
   const Attention& form_;
   const ExprPool& pool_;
   const Graph& graph_;

@@ -48,7 +48,8 @@ int chunks_of(const Rows& rows, double seconds_without, const Target& target) {
   constexpr std::int64_t kShortest = 4096;  // elements of a chunk
   const std::int64_t wanted = 8 * target.multiprocessors / rows.blocks;
   const std::int64_t chunks = std::min(wanted, rows.length / kShortest);
-  if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, false, target) >= seconds_without) return 1;
+  constexpr double kWorthIt = 0.8;
+  if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, false, target) >= kWorthIt * seconds_without) return 1;
   return static_cast<int>(chunks);
 }
 

@@ -27,7 +27,7 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
     case KernelForm::kRowProduct:
       return {row_product(*form.row_product, graph)};
     case KernelForm::kAttention:
-      return {attention(*form.attention, graph)};
+      return attention(*form.attention, graph, target);
     case KernelForm::kRows:
       if (auto sources = row_reduction(kernel, graph, target); !sources.empty()) return sources;
       [[fallthrough]];
