@@ -9,7 +9,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kTogether = 8;  // elements of 16 bits in one copy
+constexpr int kCopyBytes = 16;
 using Axes = std::vector<std::uint32_t>;
 
 bool mentions_any(const IndexExpr& e, const Axes& axes) {
@@ -55,33 +55,33 @@ std::optional<std::uint32_t> last_axis(const Axes& axes, const ExprPool& pool) {
   return std::nullopt;
 }
 
-// Takes a member of a group, less than kTogether, out of divisions by multiples of that: (8q + e) // 16 is q // 2.
-IndexExpr members_apart(const IndexExpr& e, Variable member, const Bounds& bounds) {
+// Takes a member of a group of so many out of divisions by multiples of that: (8q + e) // 16 is q // 2 for groups of 8.
+IndexExpr members_apart(const IndexExpr& e, Variable member, int together, const Bounds& bounds) {
   return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
     const bool divides = kind == IndexAtom::Kind::kFloorDiv, remains = kind == IndexAtom::Kind::kMod;
     if (!divides && !remains) return kind == IndexAtom::Kind::kMin ? min(a, b) : max(a, b);
     const IndexExpr groups = a - IndexExpr::variable(member);
     const bool apart = coefficient_of(a, member) == 1 && range_of(b, bounds).min > 0 &&
-                       proves_multiple_of(b, kTogether, bounds) && proves_multiple_of(groups, kTogether, bounds);
+                       proves_multiple_of(b, together, bounds) && proves_multiple_of(groups, together, bounds);
     if (!apart) return divides ? floor_div(a, b) : floor_mod(a, b);
-    const IndexExpr group = floor_div(groups, kTogether), of = floor_div(b, kTogether);
-    return divides ? floor_div(group, of) : floor_mod(group, of) * kTogether + IndexExpr::variable(member);
+    const IndexExpr group = floor_div(groups, together), of = floor_div(b, together);
+    return divides ? floor_div(group, of) : floor_mod(group, of) * together + IndexExpr::variable(member);
   });
 }
 
 // Do whole, aligned groups of neighbours lie along the last of the axes? The axis may stand in divisions (heads).
-bool runs_along(const IndexExpr& position, const Axes& axes, const ExprPool& pool) {
+bool runs_along(const IndexExpr& position, const Axes& axes, int together, const ExprPool& pool) {
   const std::optional<std::uint32_t> axis = last_axis(axes, pool);
-  if (!axis || !proves_multiple_of(pool.extent(*axis), kTogether, pool.bounds())) return false;
+  if (!axis || !proves_multiple_of(pool.extent(*axis), together, pool.bounds())) return false;
   Bounds bounds = pool.bounds();
   const auto group = static_cast<std::uint32_t>(bounds.axes.size()), member = group + 1;
-  bounds.axes.push_back(simplify(floor_div(pool.extent(*axis), kTogether), bounds));
-  bounds.axes.push_back(kTogether);
+  bounds.axes.push_back(simplify(floor_div(pool.extent(*axis), together), bounds));
+  bounds.axes.push_back(together);
   const IndexExpr split = with_axes_at(
-      position, {*axis}, [&](std::uint32_t) { return IndexExpr::axis(group) * kTogether + IndexExpr::axis(member); });
+      position, {*axis}, [&](std::uint32_t) { return IndexExpr::axis(group) * together + IndexExpr::axis(member); });
   const Variable of_group{Variable::Kind::kAxis, member};
-  const IndexExpr at = simplify(members_apart(simplify(split, bounds), of_group, bounds), bounds);
-  return coefficient_of(at, of_group) == 1 && proves_multiple_of(at - IndexExpr::axis(member), kTogether, bounds);
+  const IndexExpr at = simplify(members_apart(simplify(split, bounds), of_group, together, bounds), bounds);
+  return coefficient_of(at, of_group) == 1 && proves_multiple_of(at - IndexExpr::axis(member), together, bounds);
 }
 
 std::optional<GemmOperand> find_operand(const Graph& graph, const ExprPool& pool, ExprId factor, const Axes& across,
@@ -98,8 +98,10 @@ std::optional<GemmOperand> find_operand(const Graph& graph, const ExprPool& pool
     if (v.kind == Variable::Kind::kAxis && std::ranges::find(depth, v.id) == depth.end()) return std::nullopt;
   if (!mentions_any(operand.across, across)) return std::nullopt;
   operand.depth_stride = stride_along(operand.depth, depth, pool);
-  operand.along_depth = runs_along(position, depth, pool);
-  if (!operand.along_depth && !(runs_along(position, across, pool) && operand.depth_stride)) return std::nullopt;
+  const int together = 8 * kCopyBytes / bits(n.dtype);
+  operand.along_depth = runs_along(position, depth, together, pool);
+  if (!operand.along_depth && !(runs_along(position, across, together, pool) && operand.depth_stride))
+    return std::nullopt;
   return operand;
 }
 
@@ -113,21 +115,30 @@ double at_hint(const ExprPool& pool, const Axes& axes) {
 struct Sizes {
   double rows, columns, batch, depth;
   double terms, left, right;  // the most of a loop; sums are those of all loops
+  double element_bytes;
 };
 
 std::int64_t stage_bytes(const GemmTiles& t, const Sizes& sizes) {
-  return static_cast<std::int64_t>((t.rows * sizes.left + t.columns * sizes.right) * t.depth * 2);
+  return static_cast<std::int64_t>((t.rows * sizes.left + t.columns * sizes.right) * t.depth * sizes.element_bytes);
 }
 
-// Cycles of a multiprocessor, whose tensor cores make 1024 products of 16-bit factors in one; a model for comparing
-// tiles with one another.
+// Of 16 along the depth: cycles of a multiprocessor for the products (its tensor cores make 1024 of 16-bit factors in
+// one, its lanes 64), and for what warps read of shared memory, 128 bytes a cycle.
+double product_cycles(const GemmTiles& t, const Sizes& sizes) {
+  const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
+  const double warps = t.threads() / 32.0;
+  if (sizes.element_bytes == 2)
+    return std::max(sums * 16 / 1024,
+                    0.9 * warps * (t.warp_rows * sizes.left + t.warp_columns * sizes.right) * 32 / 128);
+  const double loads = warps * 4 * (t.warp_rows / 4 * sizes.left + t.warp_columns / 8 * sizes.right);
+  return sums * 16 / 64 + 2 * loads / 4;
+}
+
+// A model for comparing tiles with one another.
 double predicted_cycles(const GemmTiles& t, const Sizes& sizes, const Target& target) {
   const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
   const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
-  // Of 16 along the depth: products, and what warps read of shared memory, 128 bytes a cycle.
-  const double multiply = sums * 16 / 1024;
-  const double fragments = warps * (t.warp_rows * sizes.left + t.warp_columns * sizes.right) * 32 / 128;
   const double from_cache = static_cast<double>(stage_bytes(t, sizes)) / t.depth * 16 / 40;
   const double registers = 64 + sums / t.threads();
   const double resident =
@@ -137,12 +148,22 @@ double predicted_cycles(const GemmTiles& t, const Sizes& sizes, const Target& ta
                               std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
   const double of_one = std::ceil(tiles / target.multiprocessors);  // tiles that the busiest one makes
   const double at_a_time = std::min(resident, of_one);
-  // Few warps leave tensor cores waiting for one another's operands.
+  // Few warps leave the units waiting for one another's operands.
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
   const double steps = sizes.depth / 16;
-  const double tile = steps * std::max({multiply, 0.9 * fragments, from_cache}) / busy;
+  const double tile = steps * std::max(product_cycles(t, sizes), from_cache) / busy;
   const double ends = 1500 + sums / 64;  // the first tiles' way from memory, and the results'
   return of_one * tile + std::ceil(of_one / at_a_time) * ends;
+}
+
+bool alike(const GemmForm& form, bool left) {
+  std::optional<bool> along_depth;
+  for (const GemmLoop& loop : form.loops)
+    for (const GemmOperand& operand : left ? loop.left : loop.right) {
+      if (along_depth && *along_depth != operand.along_depth) return false;
+      along_depth = operand.along_depth;
+    }
+  return true;
 }
 
 }  // namespace
@@ -152,10 +173,27 @@ std::int64_t stage_bytes(const GemmForm& form) {
   for (const GemmLoop& loop : form.loops)
     most = std::max(most, loop.left.size() * static_cast<std::size_t>(form.tiles.rows) +
                               loop.right.size() * static_cast<std::size_t>(form.tiles.columns));
-  return static_cast<std::int64_t>(most) * form.tiles.depth * 2;
+  return static_cast<std::int64_t>(most) * form.tiles.depth * form.element_bytes();
 }
 
-std::vector<GemmTiles> gemm_tile_table() {
+std::int64_t staged_bytes(const GemmForm& form) {
+  return 16ll * (form.tiles.warp_columns + 8) * 4 * form.sums;
+}
+
+std::int64_t shared_bytes(const GemmForm& form) {
+  return std::max(stage_bytes(form) * form.tiles.stages, staged_bytes(form) * form.tiles.threads() / 32);
+}
+
+std::vector<GemmTiles> gemm_tile_table(bool tensor_cores) {
+  if (!tensor_cores)
+    return {
+        {.rows = 128, .columns = 128, .warp_rows = 32, .warp_columns = 64, .depth = 16, .stages = 3},
+        {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 64, .depth = 16, .stages = 3},
+        {.rows = 64, .columns = 128, .warp_rows = 32, .warp_columns = 64, .depth = 16, .stages = 3},
+        {.rows = 64, .columns = 64, .warp_rows = 16, .warp_columns = 32, .depth = 16, .stages = 3},
+        {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 32, .depth = 16, .stages = 3},
+        {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 32, .depth = 16, .stages = 3},
+    };
   return {
       {.rows = 128, .columns = 256, .warp_rows = 64, .warp_columns = 64},
       {.rows = 128, .columns = 128, .warp_rows = 64, .warp_columns = 64},
@@ -175,21 +213,26 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
   // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   const ExprPool& pool = kernel.pool;
-  if (!product.tensor_dtype || product.choice || !product.row_values.empty()) return std::nullopt;
-  GemmForm form;
+  if (product.choice || !product.row_values.empty()) return std::nullopt;
+  GemmForm form{.dtype = product.tensor_dtype.value_or(DType::kFloat32),
+                .loops = {},
+                .tiles = {},
+                .sums = static_cast<int>(term_count(product))};
+  if (pool[product.loops[0].terms[0].reduction].type != ScalarType::kFloat32) return std::nullopt;
   Sizes sizes{.rows = at_hint(pool, product.rows),
               .columns = at_hint(pool, product.columns),
               .batch = at_hint(pool, product.batch),
               .depth = 0,
               .terms = static_cast<double>(term_count(product)),
               .left = 0,
-              .right = 0};
+              .right = 0,
+              .element_bytes = static_cast<double>(form.element_bytes())};
   for (const ProductLoop& loop : product.loops) {
     GemmLoop operands;
     for (const bool left : {true, false})
       for (const ExprId factor : left ? loop.left : loop.right) {
         auto operand = find_operand(graph, pool, factor, left ? product.rows : product.columns, loop.depth);
-        if (!operand) return std::nullopt;
+        if (!operand || pool[factor].dtype != form.dtype) return std::nullopt;
         (left ? operands.left : operands.right).push_back(std::move(*operand));
       }
     sizes.left = std::max(sizes.left, static_cast<double>(loop.left.size()));
@@ -197,8 +240,10 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
     sizes.depth += at_hint(pool, loop.depth);
     form.loops.push_back(std::move(operands));
   }
+  // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
+  if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
   double least = 0;
-  for (GemmTiles t : gemm_tile_table()) {
+  for (GemmTiles t : gemm_tile_table(form.tensor_cores())) {
     if (t.warp_rows * t.warp_columns / 32 * sizes.terms > kMostSums) continue;
     while (t.stages > 2 && stage_bytes(t, sizes) * t.stages > most_shared) --t.stages;
     if (t.stages < 3) continue;

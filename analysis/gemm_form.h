@@ -15,6 +15,7 @@
 
 #include "analysis/products.h"
 #include "analysis/target.h"
+#include "ir/dtype.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -31,7 +32,7 @@ struct GemmLoop {
   std::vector<GemmOperand> left, right;  // as the product's loop has them
 };
 
-// What a block makes, and each of its warps.
+// What a block makes, and each of its warps. Off the tensor cores a warp's lanes are 4 by 8, with 8x8 or 4x4 sums each.
 struct GemmTiles {
   int rows = 0, columns = 0;
   int warp_rows = 0, warp_columns = 0;
@@ -44,17 +45,26 @@ struct GemmTiles {
 };
 
 struct GemmForm {
+  DType dtype = DType::kFloat16;  // of all factors: float16 or bfloat16 on tensor cores, float32 in lanes
   std::vector<GemmLoop> loops;
   GemmTiles tiles;
+  int sums = 1;  // of each element of the space
+
+  bool tensor_cores() const { return bits(dtype) == 16; }
+  int element_bytes() const { return bits(dtype) / 8; }
 };
 
 // Of all factors' tiles of one stage.
 std::int64_t stage_bytes(const GemmForm& form);
+// Of 16 rows of a warp's sums on their way to what stands behind the product: rows have two gaps of four.
+std::int64_t staged_bytes(const GemmForm& form);
+// Of a block: tiles, and behind them in time, all warps' sums in parts of 16 rows at least.
+std::int64_t shared_bytes(const GemmForm& form);
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
                                   const Target& target);
 
 // The tiles that are looked among, largest first.
-std::vector<GemmTiles> gemm_tile_table();
+std::vector<GemmTiles> gemm_tile_table(bool tensor_cores);
 
 }  // namespace fusec

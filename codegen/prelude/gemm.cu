@@ -80,6 +80,52 @@ __device__ __forceinline__ void multiply_fp16(float (&sum)[kRows][2 * kColumns][
     for (int j = 0; j < 2 * kColumns; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
+//@ part lane_fragments : swizzle
+// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across. kParts lanes of a warp have
+// others: where the tile's lines run along the depth, each every kParts-th across, else four neighbours each.
+template <bool kAlongDepth, int kUnits, int kParts, int kEach>
+__device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int across, int depth, int part) {
+  if constexpr (kAlongDepth) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const unsigned at = swizzled<kUnits>(across + part + i * kParts, depth / 4);
+      *(float4*)fours[i] = *(const float4*)((const char*)tile + at);
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int i = 0; i < kEach; i += 4) {
+        const float4 four = *(const float4*)((const char*)tile + swizzled<kUnits>(depth + k, across / 4 + part + i / 4 * kParts));
+        fours[i][k] = four.x, fours[i + 1][k] = four.y, fours[i + 2][k] = four.z, fours[i + 3][k] = four.w;
+      }
+  }
+}
+template <int kColumns>
+__device__ __forceinline__ void multiply_lanes(float (*sum)[kColumns], const float (&a)[4][4],
+                                               const float (&b)[kColumns][4]) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) sum[i][j] += a[i][k] * b[j][k];
+}
+
+//@ part staged_lane_sums : staged_sums
+// The same from a warp of 4 by 8 lanes: the piece-th 16 of its rows. Apart: a lane's rows, or columns, are apart.
+template <bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
+__device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum)[kRows][kColumns], int piece, int lane) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      const int row = kRowsApart ? lane / 8 + 4 * i : lane / 8 * 4 + i;
+      const int column = kColumnsApart ? lane % 8 + 8 * j : lane % 8 * 4 + j / 4 * 32 + j % 4;
+      staged[staged_place<8 * kColumns>(row, column)] = sum[4 * piece + i][j];
+    }
+}
+
 //@ part staged_sums
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory, of each eight columns the first four in a row's first half.

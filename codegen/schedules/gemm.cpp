@@ -13,7 +13,6 @@
 namespace fusec {
 namespace {
 
-constexpr int kTogether = 8;   // elements of a copy
 constexpr int kTileGroup = 8;  // rows of tiles that blocks go through column by column
 
 // One factor's tiles: what of them a thread copies, what a warp loads.
@@ -57,12 +56,12 @@ class GemmEmitter {
       if (i + 1 < form_.loops.size()) writer_.line("__syncthreads();");
       if (form_.loops.size() > 1) writer_.close();
     }
-    emit_epilogue({kernel_, product_, tiles_, shared_bytes(), sums_, row0_, column0_, batch_}, graph_, writer_);
-    KernelSource source = writer_.finish(comment(), tiles_.threads());
+    emit_epilogue({kernel_, product_, form_, sums_, row0_, column0_, batch_}, graph_, writer_);
+    KernelSource source = writer_.finish(comment(), tiles_.threads(), least_blocks());
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
-    source.dynamic_shared = shared_bytes();
-    source.schedule = "gemm_mma";
+    source.dynamic_shared = shared_bytes(form_);
+    source.schedule = form_.tensor_cores() ? "gemm_mma" : "gemm";
     return source;
   }
 
@@ -70,11 +69,17 @@ class GemmEmitter {
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
   IndexExpr tiles_down() const { return simplify(ceil_div(count(product_.rows), tiles_.rows), pool_.bounds()); }
   IndexExpr tiles_across() const { return simplify(ceil_div(count(product_.columns), tiles_.columns), pool_.bounds()); }
-  std::int64_t shared_bytes() const { return stage_bytes(form_) * tiles_.stages; }
+  int together() const { return 16 / form_.element_bytes(); }  // elements of a copy
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::string stage(std::string_view number) const {
     return fmt::format("{} + {} * {}", stages_, number, stage_bytes(form_));
+  }
+
+  // In lanes, 16 warps of a multiprocessor hide one another's loads from shared memory: 128 registers each.
+  int least_blocks() const {
+    const auto sums = static_cast<int>(sums_.size()) * tiles_.warp_rows * tiles_.warp_columns / 32;
+    return form_.tensor_cores() || sums > 64 ? 0 : 512 / tiles_.threads();
   }
 
   std::vector<std::string> comment() const {
@@ -112,7 +117,10 @@ class GemmEmitter {
     for (const ProductLoop& loop : product_.loops)
       for (const ProductTerm& term : loop.terms) {
         std::string& sum = sums_[term.reduction] = writer_.unique("sum");
-        writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", sum, tiles_.warp_rows / 16, tiles_.warp_columns / 8));
+        if (form_.tensor_cores())
+          writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", sum, tiles_.warp_rows / 16, tiles_.warp_columns / 8));
+        else
+          writer_.line(fmt::format("float {}[{}][{}] = {{}};", sum, tiles_.warp_rows / 4, tiles_.warp_columns / 8));
       }
   }
 
@@ -124,7 +132,7 @@ class GemmEmitter {
       for (std::size_t i = 0; i < operands.size(); ++i) {
         Factor f{
             .operand = &operands[i], .left = left, .across = left ? tiles_.rows : tiles_.columns, .offset = offset};
-        f.units = (f.operand->along_depth ? tiles_.depth : f.across) / kTogether;
+        f.units = (f.operand->along_depth ? tiles_.depth : f.across) / together();
         f.lines = f.operand->along_depth ? f.across : tiles_.depth;
         f.pass = tiles_.threads() / f.units;
         f.copies = std::max(1, f.lines / f.pass);
@@ -134,7 +142,7 @@ class GemmEmitter {
         f.unit = writer_.unique(name + "_unit");
         f.line = writer_.unique(name + "_line");
         f.fragments = writer_.unique(left ? "left" : "right");
-        offset += 2ll * f.across * tiles_.depth;
+        offset += std::int64_t{form_.element_bytes()} * f.across * tiles_.depth;
         factors.push_back(std::move(f));
       }
     }
@@ -147,10 +155,11 @@ class GemmEmitter {
     writer_.use("swizzle");
     const GemmOperand& operand = *f.operand;
     const ExprNode& load = pool_[operand.load];
-    writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, f.units, kTogether,
-                             f.line, f.units));
-    writer_.line(fmt::format("const unsigned {} = {}swizzled<{}>({}, {} / {});", f.to,
-                             f.offset ? fmt::format("{} + ", f.offset) : "", f.units, f.line, f.unit, kTogether));
+    writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, f.units,
+                             together(), f.line, f.units));
+    if (f.copies == 1 || f.pass % 8 == 0)
+      writer_.line(fmt::format("const unsigned {} = {}swizzled<{}>({}, {} / {});", f.to,
+                               f.offset ? fmt::format("{} + ", f.offset) : "", f.units, f.line, f.unit, together()));
     writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), f.from, f.copies));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each_, f.copies));
@@ -162,7 +171,7 @@ class GemmEmitter {
     // What lies beyond the last row or column is copied from there; nothing of its products is stored.
     if (!proves_multiple_of(count(axes), f.across, pool_.bounds()))
       here = fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
-                         text(count(axes) - (operand.along_depth ? 1 : kTogether)));
+                         text(count(axes) - (operand.along_depth ? 1 : together())));
     writer_.line(fmt::format("const {} {} = {};", integer(), at, here));
     bind_flat(emitter_, axes, at, f.left ? "mnopq" : "ijlst");
     std::string position = emitter_.index(operand.across);
@@ -212,9 +221,12 @@ class GemmEmitter {
                                : f.copies > 1         ? fmt::format("{} + {} * {}", f.line, each_, f.pass)
                                                       : f.line;
     const std::string there = whole ? "" : fmt::format(", {} + {} < {}", next, k_here, text(count(depth)));
-    writer_.line(fmt::format("copy_16_bytes({} + {}{}, {}[{}]{}{});", into, f.to,
-                             f.copies > 1 ? fmt::format(" + {} * {}", each_, 16 * f.pass * f.units) : "", f.from, each_,
-                             jump, there));
+    // Units change places every eight lines: passes of so many find theirs where the first one has.
+    const std::string to = f.copies == 1     ? f.to
+                           : f.pass % 8 == 0 ? fmt::format("{} + {} * {}", f.to, each_, 16 * f.pass * f.units)
+                                             : fmt::format("{} + swizzled<{}>({} + {} * {}, {} / {})", f.offset,
+                                                           f.units, f.line, each_, f.pass, f.unit, together());
+    writer_.line(fmt::format("copy_16_bytes({} + {}, {}[{}]{}{});", into, to, f.from, each_, jump, there));
     if (strides)
       writer_.line(fmt::format("{}[{}] += {};", f.from, each_, text(*f.operand->depth_stride * tiles_.depth)));
     writer_.close();
@@ -244,47 +256,95 @@ class GemmEmitter {
     const std::vector<Factor> factors = factors_of(operands);
     for (const Factor& f : factors) declare_copies(f);
     const std::string fetch = declare_fetch(factors, loop.depth);
-    const std::string load = declare_load(factors);
     const std::string steps = writer_.unique("steps");
-    const int ahead = tiles_.stages - 1, slices = tiles_.depth / 16;
+    const int ahead = tiles_.stages - 1;
     writer_.line(fmt::format("const int {} = {};", steps, text(ceil_div(count(loop.depth), tiles_.depth))));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", ahead));
     writer_.line(fmt::format("if (s < {}) {}({});", steps, fetch, stage("s")));
     writer_.line("commit_copies();");
     writer_.close();
-    writer_.line(fmt::format("wait_for_groups<{}>();", ahead - 1));
-    writer_.line("__syncthreads();");
-    writer_.line(fmt::format("{}(0, {}, 0);", load, stages_));
     const std::string reading = writer_.unique("reading"), writing = writer_.unique("writing");
     writer_.line(fmt::format("int {} = 0, {} = {};", reading, writing, ahead));
-    writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps));
+    const std::vector<std::string> fetch_next = {
+        fmt::format("if (step + {} < {}) {}({});", ahead, steps, fetch, stage(writing)), "commit_copies();",
+        fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", writing, ahead)};
+    const std::string next_stage = fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", reading, ahead);
+    const std::string wait = fmt::format("wait_for_groups<{}>();", ahead - 1);
+    if (form_.tensor_cores())
+      steps_on_tensor_cores(loop, factors, operands.left.size(), {steps, stage(reading), next_stage, wait, fetch_next});
+    else
+      steps_in_lanes(loop, factors, operands.left.size(), {steps, stage(reading), next_stage, wait, fetch_next});
+  }
+
+  // Lines of the loop over tiles along the depth.
+  struct StepLines {
+    const std::string& steps;
+    std::string stage;  // that is read
+    const std::string &next_stage, &wait;
+    const std::vector<std::string>& fetch_next;
+  };
+
+  // Fragments of the next slice are loaded before the products of this one.
+  void steps_on_tensor_cores(const ProductLoop& loop, const std::vector<Factor>& factors, std::size_t left_count,
+                             const StepLines& lines) {
+    const std::string load = declare_load(factors);
+    const int slices = tiles_.depth / 16;
+    writer_.line(lines.wait);
+    writer_.line("__syncthreads();");
+    writer_.line(fmt::format("{}(0, {}, 0);", load, stages_));
+    writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));
     writer_.open(fmt::format("if (slice == {})", slices - 1));
-    writer_.line(fmt::format("wait_for_groups<{}>();  // the next tile is there, and nobody needs the one before this",
-                             ahead - 1));
+    writer_.line(lines.wait + "  // the next tile is there, and nobody needs the one before this");
     writer_.line("__syncthreads();");
-    writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", reading, ahead));
+    writer_.line(lines.next_stage);
     writer_.close();
     writer_.line(fmt::format("if (slice < {} || step + 1 < {}) {}((slice + 1) % 2, {}, (slice + 1) % {} * 16);",
-                             slices - 1, steps, load, stage(reading), slices));
+                             slices - 1, lines.steps, load, lines.stage, slices));
     writer_.open("if (slice == 0)");
-    writer_.line(fmt::format("if (step + {} < {}) {}({});", ahead, steps, fetch, stage(writing)));
-    writer_.line("commit_copies();");
-    writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", writing, ahead));
+    for (const std::string& line : lines.fetch_next) writer_.line(line);
     writer_.close();
-    multiply(loop, factors, operands.left.size());
-    writer_.close();
-    writer_.close();
-  }
-
-  void multiply(const ProductLoop& loop, const std::vector<Factor>& factors, std::size_t left_count) {
     const std::string multiply = *product_.tensor_dtype == DType::kBFloat16 ? "multiply_bf16" : "multiply_fp16";
     writer_.use(multiply);
     for (const ProductTerm& term : loop.terms)
       writer_.line(fmt::format("{}({}, {}[slice % 2], {}[slice % 2]);", multiply, sums_.at(term.reduction),
                                factors[term.left].fragments, factors[left_count + term.right].fragments));
+    writer_.close();
+    writer_.close();
+  }
+
+  void steps_in_lanes(const ProductLoop& loop, const std::vector<Factor>& factors, std::size_t left_count,
+                      const StepLines& lines) {
+    writer_.use("lane_fragments");
+    writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
+    writer_.line(lines.wait);
+    writer_.line("__syncthreads();  // this tile is there, and nobody needs the one before");
+    for (const std::string& line : lines.fetch_next) writer_.line(line);
+    writer_.line(fmt::format("const unsigned char* const tile_now = dynamic_shared + {};",
+                             lines.stage.substr(stages_.size() + 3)));
+    writer_.line("#pragma unroll 1");  // other warps hide the loads; unrolled, they take all registers
+    writer_.open(fmt::format("for (int k = 0; k < {}; k += 4)", tiles_.depth));
+    const auto load = [&](const Factor& f, const std::string& across) {
+      writer_.line(fmt::format("float {}[{}][4];", f.fragments, f.left ? 4 : tiles_.warp_columns / 8));
+      writer_.line(fmt::format("load_lanes<{}, {}, {}>({}, tile_now{}, {}, k, {});", f.operand->along_depth, f.units,
+                               f.left ? 4 : 8, f.fragments, f.offset ? fmt::format(" + {}", f.offset) : "", across,
+                               f.left ? "warp_lane / 8" : "warp_lane % 8"));
+    };
+    for (const Factor& f : factors)
+      if (!f.left) load(f, "warp_column");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int i = 0; i < {}; i += 4)", tiles_.warp_rows / 4));
+    for (const Factor& f : factors)
+      if (f.left) load(f, "warp_row + i * 4");
+    for (const ProductTerm& term : loop.terms)
+      writer_.line(fmt::format("multiply_lanes({} + i, {}, {});", sums_.at(term.reduction),
+                               factors[term.left].fragments, factors[left_count + term.right].fragments));
+    writer_.close();
+    writer_.close();
+    writer_.line(lines.next_stage);
+    writer_.close();
   }
 
   const Kernel& kernel_;

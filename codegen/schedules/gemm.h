@@ -1,8 +1,9 @@
-// Matrix products whose factors are copied as they lie in memory (analysis/gemm_form.h), on tensor cores of sm_80 and
-// later: a pipeline of tiles in shared memory that cp.async fills, fragments by ldmatrix, sums in registers.
+// Matrix products whose factors are copied as they lie in memory (analysis/gemm_form.h), for sm_80 and later: a
+// pipeline of tiles in shared memory that cp.async fills, sums in registers. 16-bit factors are multiplied on tensor
+// cores, their fragments loaded by ldmatrix; float32 in lanes, each with rows and columns of its own.
 //
-//   for each tile along the depth      copies of the third tile from here start; this one's fragments are loaded one
-//                                      slice of 16 ahead of the products
+//   for each tile along the depth      copies of the third tile from here start; fragments are loaded one slice of 16
+//                                      ahead of the products
 //   at the end                         sums go through shared memory, a warp for itself, to lanes that have eight
 //                                      neighbours of a row: what stands behind the product reads and writes 16 bytes
 #pragma once

@@ -74,10 +74,9 @@ class EpilogueEmitter {
         emitter_(split_.kernel, writer) {}
 
   void emit() {
-    writer_.use("staged_sums");
     for (const std::uint32_t a : split_.ones) emitter_.bind(a, "0");
     if (!split_.batch.empty()) bind_flat(emitter_, split_.batch, e_.batch, "bcdefgh");
-    const int pieces = e_.tiles.warp_rows / 16;
+    const int pieces = e_.form.tiles.warp_rows / 16;
     const int together = pieces_together(pieces);
     const int of_warp = together * piece_floats() * static_cast<int>(e_.sums.size());
     staged_ = writer_.unique("staged");
@@ -94,14 +93,13 @@ class EpilogueEmitter {
   }
 
  private:
-  int piece_floats() const { return 16 * (e_.tiles.warp_columns + 8); }
+  int piece_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
 
   // As many pieces of 16 rows as there is room for.
   int pieces_together(int pieces) const {
-    const std::int64_t one =
-        4ll * piece_floats() * static_cast<int>(e_.sums.size()) * e_.tiles.warps_down() * e_.tiles.warps_across();
+    const std::int64_t one = staged_bytes(e_.form) * e_.form.tiles.threads() / 32;
     int together = pieces;
-    while (together > 1 && (together * one > e_.shared_bytes || pieces % together != 0)) --together;
+    while (together > 1 && (together * one > shared_bytes(e_.form) || pieces % together != 0)) --together;
     return together;
   }
 
@@ -111,18 +109,26 @@ class EpilogueEmitter {
   }
 
   void stage(const std::string& piece, int together) {
+    writer_.use(e_.form.tensor_cores() ? "staged_sums" : "staged_lane_sums");
     if (together > 1) writer_.line("#pragma unroll");
     if (together > 1) writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", together));
-    std::size_t number = 0;
-    for (const auto& [reduction, sum] : split_.sums)
-      writer_.line(fmt::format("stage_sums({}{}, {}[{}{}], warp_lane);", staged_at(number++, together),
-                               together > 1 ? fmt::format(" + i * {}", piece_floats()) : "", sum, piece,
-                               together > 1 ? " + i" : ""));
+    const std::string number = piece + (together > 1 ? " + i" : "");
+    std::size_t which = 0;
+    for (const auto& [reduction, sum] : split_.sums) {
+      const std::string to =
+          staged_at(which++, together) + (together > 1 ? fmt::format(" + i * {}", piece_floats()) : "");
+      if (e_.form.tensor_cores())
+        writer_.line(fmt::format("stage_sums({}, {}[{}], warp_lane);", to, sum, number));
+      else
+        writer_.line(fmt::format("stage_lane_sums<{}, {}>({}, {}, {}, warp_lane);",
+                                 e_.form.loops[0].left[0].along_depth, e_.form.loops[0].right[0].along_depth, to, sum,
+                                 number));
+    }
     if (together > 1) writer_.close();
   }
 
   void finish_rows(const std::string& piece, int together) {
-    const int wide = e_.tiles.warp_columns, groups = wide / width_;
+    const int wide = e_.form.tiles.warp_columns, groups = wide / width_;
     const std::string item = writer_.unique("item"), line = writer_.unique("line"), place = writer_.unique("place");
     writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", item, 16 * together * groups));
@@ -145,8 +151,8 @@ class EpilogueEmitter {
       if (proves_multiple_of(points, tile, split_.kernel.pool.bounds())) return;
       inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", name, count(axes, width));
     };
-    bounds(row, split_.rows, 1, e_.tiles.rows);
-    bounds(column, split_.columns, width_, e_.tiles.columns);
+    bounds(row, split_.rows, 1, e_.form.tiles.rows);
+    bounds(column, split_.columns, width_, e_.form.tiles.columns);
     if (!inside.empty()) writer_.line(fmt::format("if (!({})) continue;", inside));
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_flat(emitter_, split_.rows, row, "mnopq");
@@ -169,7 +175,7 @@ class EpilogueEmitter {
     std::size_t number = 0;
     for (const auto& [reduction, sum] : split_.sums) {
       std::string& name = eights[reduction] = writer_.unique(sum + "_v");
-      writer_.line(fmt::format("const EightSums {} = eight_staged<{}>({}, {}, {});", name, e_.tiles.warp_columns,
+      writer_.line(fmt::format("const EightSums {} = eight_staged<{}>({}, {}, {});", name, e_.form.tiles.warp_columns,
                                staged_at(number++, together), line, place));
       emitter_.define(reduction,
                       name + ".v[0]");  // so that nothing of the product is computed again ahead of the lanes
@@ -198,7 +204,7 @@ class EpilogueEmitter {
     std::size_t number = 0;
     for (const auto& [reduction, sum] : split_.sums)
       emitter_.define(reduction, fmt::format("({})[staged_place<{}>({}, {})]", staged_at(number++, together),
-                                             e_.tiles.warp_columns, line, place));
+                                             e_.form.tiles.warp_columns, line, place));
     const std::vector<std::string> values = emitter_.emit(roots_of(split_.kernel));
     for (std::size_t i = 0; i < split_.kernel.outputs.size(); ++i) {
       const KernelOutput& output = split_.kernel.outputs[i];

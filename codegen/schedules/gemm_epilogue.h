@@ -1,4 +1,4 @@
-// What stands behind a product, for sums that are in a warp's fragments: they go through shared memory, 16 rows at a
+// What stands behind a product, for sums that are in a warp's registers: they go through shared memory, 16 rows at a
 // time, to lanes that have eight neighbours of one row (or one element, where rows are no multiple of eight).
 #pragma once
 
@@ -14,9 +14,8 @@ namespace fusec {
 struct GemmEpilogue {
   const Kernel& kernel;
   const Product& product;
-  const GemmTiles& tiles;
-  std::int64_t shared_bytes = 0;       // what the pipeline of tiles had, free by now
-  std::map<ExprId, std::string> sums;  // the fragments of each sum
+  const GemmForm& form;
+  std::map<ExprId, std::string> sums;  // the registers of each sum
   std::string row0, column0, batch;    // of the block
 };
 

@@ -50,7 +50,7 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kPointwise, {"pointwise"}},
     {KernelForm::kTensorCoreProduct, {"gemm_mma", "contraction_mma"}},
-    {KernelForm::kProduct, {"contraction"}},
+    {KernelForm::kProduct, {"gemm", "contraction"}},
     {KernelForm::kRows, {"row_reduction", "column_reduction", "direct"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma"}},

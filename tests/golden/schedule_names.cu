@@ -284,21 +284,21 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
       sum_from[each] += 32;
     }
   };
-  unsigned left[2][1][4], right[2][1][4];
-  const auto load = [&](int buffer, unsigned stage, int depth) {
-    load_fragments<true, true, 4>(left[buffer], stage, warp_row, depth, warp_lane);
-    load_fragments<false, true, 4>(right[buffer], stage + 1024, warp_column, depth, warp_lane);
-  };
   const int steps = 2;
 #pragma unroll
   for (int s = 0; s < 3; ++s) {
     if (s < steps) fetch(stages + s * 5120);
     commit_copies();
   }
+  int reading = 0, writing = 3;
+  unsigned left[2][1][4], right[2][1][4];
+  const auto load = [&](int buffer, unsigned stage, int depth) {
+    load_fragments<true, true, 4>(left[buffer], stage, warp_row, depth, warp_lane);
+    load_fragments<false, true, 4>(right[buffer], stage + 1024, warp_column, depth, warp_lane);
+  };
   wait_for_groups<2>();
   __syncthreads();
   load(0, stages, 0);
-  int reading = 0, writing = 3;
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
     for (int slice = 0; slice < 2; ++slice) {

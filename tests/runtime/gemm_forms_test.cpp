@@ -30,7 +30,7 @@ std::vector<NodeId> all_nodes(const Graph& graph) {
   return nodes;
 }
 
-// The one kernel of the case with these tiles; nothing where they take too many registers.
+// The one kernel of the case with these tiles.
 void check_with_tiles(const Nvrtc& nvrtc, const Case& c, const GemmTiles& tiles, const char* arch) {
   const std::string what = fmt::format("{}, {}x{} on {}", c.what, tiles.rows, tiles.columns, arch);
   INFO(what);
@@ -38,7 +38,7 @@ void check_with_tiles(const Nvrtc& nvrtc, const Case& c, const GemmTiles& tiles,
   const Graph graph = short_model(c.inputs, c.nodes, c.outputs, c.symbols);
   LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), target, {});
   REQUIRE(plan.kernels.size() == 1);
-  CHECK(plan.kernels[0].schedule == "gemm_mma");
+  CHECK(plan.kernels[0].schedule.starts_with("gemm"));
   std::vector<LoweredUnit> units = lower_group(graph, all_nodes(graph), graph.outputs, false);
   std::erase_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kKernel; });
   REQUIRE(units.size() == 1);
@@ -47,7 +47,6 @@ void check_with_tiles(const Nvrtc& nvrtc, const Case& c, const GemmTiles& tiles,
   const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
   std::optional<GemmForm> tiled = find_gemm(graph, kernel, *form.product, target);
   REQUIRE(tiled);
-  if (tiles.warp_rows * tiles.warp_columns / 32 * static_cast<int>(term_count(*form.product)) > 128) return;
   tiled->tiles = tiles;
   plan.kernels[0] = gemm(kernel, *form.product, *tiled, graph);
   const CompiledModule compiled = nvrtc.compile(source_of(plan), "kernels.cu", target.arch);
@@ -76,11 +75,28 @@ const std::vector<Case> kCases = {
      "a = linear x g; c = linear x u; s = silu a; h = mul s c", "h"},
     {"different depths, two results", "x float16 40,24; y float16 40,136; a float16 72,24; b float16 72,136",
      "p = linear x a; q = linear y b; h = add p q", "h p"},
+    {"float32: linear, bias and gelu", "x float32 150,76; w float32 132,76; b float32 132",
+     "p = linear x w b; h = gelu p", "h"},
+    {"float32: matmul", "x float32 141,40; w float32 40,268", "h = matmul x w", "h"},
+    {"float32: both transposed", "x float32 60,136; w float32 71,60",
+     "t = transpose x {\"dim0\": 0, \"dim1\": 1}; u = transpose w {\"dim0\": 0, \"dim1\": 1}; h = matmul t u", "h"},
+    {"float32: gated, symbolic", "x float32 n,96; g float32 100,96; u float32 100,96",
+     "a = linear x g; c = linear x u; s = silu a; h = mul s c", "h", "n"},
+    {"float32: odd columns", "x float32 70,40; w float32 37,40", "h = linear x w", "h"},
     {"heads read and written", "x bfloat16 2,4,35,16; w bfloat16 96,64; r bfloat16 2,6,35,16",
      "t = transpose x {\"dim0\": 1, \"dim1\": 2}; f = reshape t {\"shape\": [2, 35, 64]}; p = linear f w;"
      "s = reshape p {\"shape\": [2, 35, 6, 16]}; q = permute s {\"dims\": [0, 2, 1, 3]}; h = add q r",
      "h"},
 };
+
+// Those that leave a thread registers for two sums.
+std::vector<GemmTiles> tiles_for(const Case& c) {
+  const bool two = std::string_view(c.what).find("gated") != std::string_view::npos ||
+                   std::string_view(c.what).find("depths") != std::string_view::npos;
+  std::vector<GemmTiles> table = gemm_tile_table(!std::string(c.what).starts_with("float32"));
+  std::erase_if(table, [&](const GemmTiles& t) { return two && t.warp_rows * t.warp_columns > 2048; });
+  return table;
+}
 
 }  // namespace
 
@@ -88,9 +104,10 @@ TEST_SUITE("gemm forms") {
   TEST_CASE("every layout, and some of the tiles for it") {
     const auto nvrtc = nvrtc_or_skip();
     if (!nvrtc) return;
-    const std::vector<GemmTiles> table = gemm_tile_table();
-    for (std::size_t i = 0; i < kCases.size(); ++i)
+    for (std::size_t i = 0; i < kCases.size(); ++i) {
+      const std::vector<GemmTiles> table = tiles_for(kCases[i]);
       check_with_tiles(*nvrtc, kCases[i], table[(i + 1) % table.size()], i % 2 ? "sm_90a" : "sm_80");
+    }
   }
 }
 
@@ -99,7 +116,7 @@ TEST_SUITE("full") {
     const auto nvrtc = nvrtc_or_skip();
     if (!nvrtc) return;
     for (const Case& c : kCases)
-      for (GemmTiles tiles : gemm_tile_table())
+      for (GemmTiles tiles : tiles_for(c))
         for (const int stages : {3, 4}) {
           tiles.stages = stages;
           check_with_tiles(*nvrtc, c, tiles, stages == 3 ? "sm_90a" : "sm_80");
@@ -111,7 +128,7 @@ TEST_CASE("what is no gemm: misaligned, gathered or computed factors") {
   const auto is_gemm = [](const char* inputs, const char* nodes) {
     const Graph graph = short_model(inputs, nodes, "h");
     const LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), Target{}, {});
-    return plan.kernels.back().schedule == "gemm_mma";
+    return plan.kernels.back().schedule.starts_with("gemm");
   };
   CHECK(is_gemm("x float16 64,64; w float16 64,64", "h = linear x w"));
   CHECK_FALSE(is_gemm("x float16 64,60; w float16 64,60", "h = linear x w"));
@@ -119,5 +136,5 @@ TEST_CASE("what is no gemm: misaligned, gathered or computed factors") {
   CHECK_FALSE(is_gemm("x float16 64,64; w float16 64,64", "a = gelu x; h = linear a w"));
   CHECK_FALSE(
       is_gemm("t float16 33,64; i int64 64; w float16 64,64", "x = index_select t i {\"dim\": 0}; h = linear x w"));
-  CHECK_FALSE(is_gemm("x float32 64,64; w float32 64,64", "h = linear x w"));
+  CHECK_FALSE(is_gemm("x float64 64,64; w float64 64,64", "h = linear x w"));
 }

@@ -54,6 +54,7 @@ void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80", boo
 }
 
 const char* const kGemm = "gemm_mma";
+const char* const kGemmLanes = "gemm";
 const char* const kMma = "contraction_mma";
 const char* const kLanes = "contraction";
 const char* const kRows = "row_reduction";
@@ -68,7 +69,7 @@ TEST_SUITE("product forms") {
     const std::vector<Case> cases = {
         {"bfloat16", "x bfloat16 70,48; wg bfloat16 40,48; wu bfloat16 40,48", gated, "h", kGemm},
         {"float16, odd", "x float16 33,45; wg float16 67,45; wu float16 67,45", gated, "h", kMma},
-        {"float32, symbolic", "x float32 n,20; wg float32 24,20; wu float32 24,20", gated, "h", kLanes, "n"},
+        {"float32, symbolic", "x float32 n,20; wg float32 24,20; wu float32 24,20", gated, "h", kGemmLanes, "n"},
         {"float64", "x float64 17,20; wg float64 24,20; wu float64 24,20", gated, "h", kLanes},
         {"three siblings", "x float16 b,5,16; a float16 24,16; b float16 24,16; c float16 24,16",
          "q = linear x a; k = linear x b; v = linear x c", "q k v", kGemm, "b"},
@@ -99,7 +100,7 @@ TEST_SUITE("product forms") {
         {"interleaved", "x float32 19,24; w float32 44,24; b float32 44",
          "p = linear x w b; g = slice p {\"dim\": 1, \"step\": 2}; u = slice p {\"dim\": 1, \"start\": 1, "
          "\"step\": 2}; a = sigmoid g; h = mul a u",
-         "h", kLanes},
+         "h", kGemmLanes},
         {"select", "x float32 19,24; w float32 24,44",
          "p = matmul x w; r = reshape p {\"shape\": [19, 2, 22]}; g = select r {\"dim\": 1, \"index\": 0}; u = "
          "select r {\"dim\": 1, \"index\": 1}; a = sigmoid g; h = mul a u",
@@ -114,10 +115,10 @@ TEST_SUITE("product forms") {
         {"neighbours overlap: stored first", "x float32 19,24; w float32 44,24",
          "p = linear x w; g = slice p {\"dim\": 1, \"end\": 43}; u = slice p {\"dim\": 1, \"start\": 1}; h = mul g "
          "u",
-         "h", "contraction pointwise"},
+         "h", "gemm pointwise"},
         {"read at other rows for each element: stored first", "x float32 19,24; w float32 44,24",
          "p = linear x w; e = reshape p {\"shape\": [19, 1, 44]}; h = expand e {\"shape\": [19, 3, 44]}", "h",
-         "contraction pointwise"},
+         "gemm pointwise"},
     };
     check_cases(cases);
   }
@@ -127,9 +128,9 @@ TEST_SUITE("product forms") {
         {"before and after the activation", "x bfloat16 70,48; w bfloat16 40,48; b bfloat16 40",
          "p = linear x w b; h = gelu p", "p h", kGemm},
         {"two functions of it", "x float32 19,24; w float32 44,24; r float32 19,44",
-         "p = linear x w; h = sigmoid p; t = tanh p; k = mul t r", "h k", kLanes},
+         "p = linear x w; h = sigmoid p; t = tanh p; k = mul t r", "h k", kGemmLanes},
         {"the residual stream, too", "x float32 19,24; w float32 44,24; a float32 19,44; b float32 19,44",
-         "r = add a b; p = linear x w; h = add p r", "r h", kLanes},
+         "r = add a b; p = linear x w; h = add p r", "r h", kGemmLanes},
         {"quantized for the next", "x float16 19,24; w float16 44,24; s float32 1; t float32 19,1",
          "p = linear x w; h = relu p; q = quantize h s {\"dtype\": \"int8\"}; f = quantize h t {\"dtype\": "
          "\"float8_e4m3fn\"}",
@@ -260,7 +261,7 @@ TEST_SUITE("product forms") {
         {"rows too long", "x float16 35,20; w float16 1500,20", "p = linear x w; y = softmax p {\"dim\": 1}", "y",
          "contraction_mma row_reduction"},
         {"columns of a product", "x float32 35,20; w float32 72,20", "p = linear x w; y = softmax p {\"dim\": 0}", "y",
-         "contraction column_reduction"},
+         "gemm column_reduction"},
     };
     check_cases(cases);
   }
@@ -273,9 +274,9 @@ TEST_SUITE("product forms") {
          "p = linear x a; h = silu p; q = linear x b; k = reshape q {\"shape\": [\"n\", 3, 10]}", "h k", "side_by_side",
          "n"},
         {"nothing in common", "x float32 40,20; y float32 50,20; a float32 72,20; b float32 30,20",
-         "p = linear x a; q = linear y b", "p q", "contraction contraction"},
+         "p = linear x a; q = linear y b", "p q", "gemm gemm"},
         {"one after the other", "x float32 40,20; a float32 72,20; b float32 72,72", "p = linear x a; q = linear p b",
-         "q", "contraction contraction"},
+         "q", "gemm gemm"},
     };
     check_cases(cases);
   }
