@@ -66,6 +66,11 @@ class Inlining {
     return must_store_.insert(v).second || beside_.contains(v);
   }
 
+  // The value, a concat, is stored piece by piece by the kernels of its operands (analysis/lower): its own formula asks
+  // nothing of them.
+  void place_parts_of(ValueId v) { in_parts_.insert(v); }
+  bool in_parts(ValueId v) const { return in_parts_.contains(v); }
+
   bool inside(ValueId v) const { return inside_.contains(v); }
   bool stored(ValueId v) const { return stored_.contains(v); }
   bool in_memory(ValueId v) const { return !inside(v) || stored(v); }
@@ -93,7 +98,7 @@ class Inlining {
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
-  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_;
+  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, in_parts_;
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;

@@ -9,6 +9,7 @@
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/shared_space.h"
+#include "analysis/side_by_side.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/type.h"
@@ -39,6 +40,21 @@ class GroupLowering {
     return changed;
   }
 
+  // From now on a product of which several kernels need different pieces is computed by each of them, and what a concat
+  // joins is stored in its place by whoever makes it. False where there is nothing of that kind.
+  bool make_pieces_apart(const std::vector<ValueId>& outputs, bool repeated_products) {
+    pieces_apart_ = true;
+    bool changed = repeated_products;
+    for (const ValueId v : outputs) {
+      if (!may_be_in_parts(v)) continue;
+      inlining_.place_parts_of(v);
+      changed = true;
+    }
+    return changed;
+  }
+  // Whether a product was stored since several kernels would have computed it.
+  bool has_repeated_products() const { return repeated_products_; }
+
   std::vector<LoweredUnit> run() {
     for (;;) {
       inlining_.decide();
@@ -49,6 +65,13 @@ class GroupLowering {
   }
 
  private:
+  // Where an operand of a concat is stored.
+  struct Place {
+    ValueId whole = kNone;
+    std::size_t dim = 0;
+    IndexExpr offset;
+  };
+
   struct Unit {
     LoweredUnit::Kind kind = LoweredUnit::Kind::kKernel;
     std::vector<ValueId> values;
@@ -60,6 +83,7 @@ class GroupLowering {
     ValueId space = kNone;                   // the value whose shape the kernel runs over
     std::map<ValueId, DimsInSpace> smaller;  // values that have an element a row, or other dimensions of extent 1
     std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
+    std::optional<Place> place;              // of the only value, part of another
   };
 
   struct Built {
@@ -82,6 +106,58 @@ class GroupLowering {
   std::size_t result_index(ValueId v) const { return v - producer(v).first_output; }
 
   // --- units
+
+  // A concat of which some operand is made here, of products.
+  bool may_be_in_parts(ValueId v) const {
+    if (!inlining_.inside(v) || producer(v).op->name != "concat" || !inlining_.facts(v)) return false;
+    bool products = false;
+    for (const ValueId operand : producer(v).inputs) {
+      if (graph_.value(operand).kind == Value::Kind::kNumber || graph_.value(operand).kind == Value::Kind::kDim)
+        return false;
+      if (graph_.tensor(operand).dtype != graph_.tensor(v).dtype || bits(graph_.tensor(v).dtype) == 4) return false;
+      products = products || made_of_product(resolve_tuple(graph_, operand));
+    }
+    return products;
+  }
+
+  bool made_of_product(ValueId v) const {
+    std::set<ValueId> seen{v};
+    std::vector<ValueId> stack{v};
+    while (!stack.empty()) {
+      const FormulaFacts* facts = inlining_.facts(stack.back());
+      stack.pop_back();
+      if (!facts) continue;
+      if (facts->contraction) return true;
+      for (const LoadFact& load : facts->loads)
+        if (const ValueId source = resolve_tuple(graph_, load.source);
+            inlining_.inside(source) && seen.insert(source).second)
+          stack.push_back(source);
+    }
+    return false;
+  }
+
+  // A unit for each operand of a concat.
+  void form_parts(ValueId whole) {
+    const Node& concat = producer(whole);
+    const auto rank = static_cast<std::int64_t>(graph_.tensor(whole).rank());
+    const std::int64_t dim = graph_.attributes(concat).integer("dim", 0);
+    Place place{.whole = whole, .dim = static_cast<std::size_t>(dim < 0 ? dim + rank : dim), .offset = 0};
+    for (const ValueId input : concat.inputs) {
+      const ValueId operand = resolve_tuple(graph_, input);
+      Unit unit{.values = {operand}, .reads = {operand}, .space = operand, .smaller = {}, .place = place};
+      if (inlining_.inside(operand) && !inlining_.stored(operand) && inlining_.facts(operand)) {
+        const Inlined& mine = inlining_.inlined(operand);
+        unit.reduces = mine.reduces;
+        unit.contraction = mine.contraction;
+        unit.nested = mine.nested;
+        unit.joined = mine.joined;
+        unit.rows = mine.rows;
+        unit.reads = reads_of(operand, nullptr);
+      }
+      units_.push_back(std::move(unit));
+      place.offset += graph_.tensor(operand).shape[place.dim];
+    }
+  }
 
   // The stored values that a stored value's expression loads, and those of one unit that would be put in instead.
   std::set<ValueId> reads_of(ValueId v, const Unit* together) const {
@@ -112,7 +188,8 @@ class GroupLowering {
 
   // May `v` be made by the kernel of `unit`, reading what it makes from registers?
   bool may_join(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
-    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs) return false;
+    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs || unit.place)
+      return false;
     if (!unit.on_trial.empty() || graph_.tensor(unit.space).shape != graph_.tensor(v).shape) return false;
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested) return false;
@@ -144,7 +221,8 @@ class GroupLowering {
   // May `v`, though of another shape or reading the unit's rows elsewhere, be made by its kernel, if that will be rows
   // throughout?
   bool may_try_rows(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
-    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs) return false;
+    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs || unit.place)
+      return false;
     if (not_rows_.contains(v)) return false;
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
@@ -222,6 +300,9 @@ class GroupLowering {
         if (inlining_.alias_of(v)) {
           made_by[v] = units_.size();
           units_.push_back({.kind = LoweredUnit::Kind::kAlias, .values = {v}, .node = n});
+        } else if (inlining_.in_parts(v)) {
+          form_parts(v);
+          made_by[v] = units_.size() - 1;
         } else if (node.op->formula) {
           made_by[v] = place(v, made_by);
         }
@@ -279,6 +360,7 @@ class GroupLowering {
   // Nothing where some value would be computed too many times over: it is stored now, and all begins anew.
   std::optional<std::vector<LoweredUnit>> build_units() {
     std::vector<LoweredUnit> result;
+    copies_in_.clear();
     for (const Unit& unit : units_) {
       LoweredUnit lowered;
       lowered.kind = unit.kind;
@@ -289,7 +371,8 @@ class GroupLowering {
       } else if (unit.kind == LoweredUnit::Kind::kKernel) {
         std::optional<Built> built = build_kernel(unit);
         if (!built) return std::nullopt;
-        const bool streams = std::ranges::any_of(unit.values, [&](ValueId v) { return inlining_.inlined(v).streams; });
+        const bool streams = std::ranges::any_of(
+            unit.values, [&](ValueId v) { return put_in(unit, v) && inlining_.inlined(v).streams; });
         if (streams ? !is_attention(unit, built->kernel) : unit.joined && part_joined(unit, *built))
           return std::nullopt;
         if (!unit.on_trial.empty() && !unit.contraction && !is_rows_throughout(built->kernel)) {
@@ -297,6 +380,7 @@ class GroupLowering {
           return std::nullopt;
         }
         lowered.kernel = std::move(built->kernel);
+        copies_in_[static_cast<std::size_t>(&unit - units_.data())] = std::move(built->copies);
       }
       result.push_back(std::move(lowered));
     }
@@ -385,14 +469,26 @@ class GroupLowering {
         for (std::uint32_t i = 0; i < node.output_count; ++i) {
           const ValueId v = node.first_output + i;
           const FormulaFacts* facts = inlining_.facts(v);
-          if (facts && facts->reduces) changed |= inlining_.force_stored(v);
+          if (!facts || !facts->reduces || (pieces_apart_ && in_pieces(v))) continue;
+          repeated_products_ = repeated_products_ || facts->contraction;
+          changed |= inlining_.force_stored(v);
         }
       }
     return changed;
   }
 
+  // Do the kernels that compute this product make no more of its elements together than it has?
+  bool in_pieces(ValueId v) const {
+    if (!inlining_.facts(v)->contraction) return false;
+    std::int64_t elements = 0;
+    for (const auto& [unit, copies] : copies_in_)
+      if (const auto it = copies.find(v); it != copies.end())
+        elements += static_cast<std::int64_t>(it->second) * elements_at_hint(units_[unit].space);
+    return elements <= elements_at_hint(v);
+  }
+
   bool put_in(const Unit& unit, ValueId v) const {
-    return inlining_.inside(v) && inlining_.facts(v) && (!inlining_.stored(v) || contains(unit, v));
+    return inlining_.inside(v) && inlining_.facts(v) && (!inlining_.stored(v) || (contains(unit, v) && !unit.place));
   }
 
   // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded
@@ -462,6 +558,7 @@ class GroupLowering {
     }
     replaced_by.resize(raw.size(), kNoExpr);
 
+    if (unit.place) members.insert(graph_.value(unit.place->whole).producer);
     Kernel& kernel = built.kernel;
     kernel.exact_steps = round_intermediates_;
     kernel.pool = ExprPool(graph_.symbols);
@@ -485,6 +582,11 @@ class GroupLowering {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
       output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
+      if (unit.place) {
+        output.value = unit.place->whole;
+        output.type = graph_.tensor(output.value);
+        output.index[unit.place->dim] += unit.place->offset;
+      }
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [v, loads] : beside) {
@@ -545,23 +647,48 @@ class GroupLowering {
   std::set<ValueId> alone_;     // products that share no kernel with others
   std::set<ValueId> not_rows_;  // values with which a kernel was not rows throughout
   bool no_sharing_ = false;
+  bool pieces_apart_ = false, repeated_products_ = false;
+  std::map<std::size_t, std::map<ValueId, std::size_t>> copies_in_;  // by unit: how often formulas stand in it
 };
 
-std::ptrdiff_t kernel_count(const std::vector<LoweredUnit>& units) {
-  return std::ranges::count_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kAlias; });
+std::size_t kernel_count(const std::vector<LoweredUnit>& units) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kAlias; }));
+}
+
+std::size_t launch_count(const std::vector<LoweredUnit>& units) {
+  std::size_t count = 0;
+  for (const std::vector<std::uint32_t>& launch : launches_of(units))
+    count += units[launch[0]].kind == LoweredUnit::Kind::kAlias ? 0 : 1;
+  return count;
+}
+
+// No more kernels, and fewer of them or fewer launches.
+bool is_better(const std::vector<LoweredUnit>& a, const std::vector<LoweredUnit>& b) {
+  if (kernel_count(a) > kernel_count(b)) return false;
+  return kernel_count(a) < kernel_count(b) || launch_count(a) < launch_count(b);
 }
 
 }  // namespace
 
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates) {
-  std::vector<LoweredUnit> units = GroupLowering(graph, nodes, outputs, round_intermediates).run();
+  GroupLowering plain(graph, nodes, outputs, round_intermediates);
+  std::vector<LoweredUnit> units = plain.run();
   if (kernel_count(units) < 2) return units;
   // A kernel may run over the shape that a view gives its results, or over that which they have before.
   GroupLowering before_views(graph, nodes, outputs, round_intermediates);
-  if (!before_views.store_below_views(outputs)) return units;
-  std::vector<LoweredUnit> others = before_views.run();
-  return kernel_count(others) < kernel_count(units) ? others : units;
+  if (before_views.store_below_views(outputs)) {
+    std::vector<LoweredUnit> others = before_views.run();
+    if (is_better(others, units)) units = std::move(others);
+    if (kernel_count(units) < 2) return units;
+  }
+  GroupLowering in_pieces(graph, nodes, outputs, round_intermediates);
+  if (in_pieces.make_pieces_apart(outputs, plain.has_repeated_products())) {
+    std::vector<LoweredUnit> others = in_pieces.run();
+    if (is_better(others, units)) units = std::move(others);
+  }
+  return units;
 }
 
 }  // namespace fusec

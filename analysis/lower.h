@@ -3,6 +3,7 @@
 //
 //   {linear, gelu, mul}, output mul     ->  mul[i, j] = gelu(sum_k x[i, k] * w[j, k]) * y[i, j]       one kernel
 //   {softmax, matmul}, output matmul    ->  softmax is stored first: its rows would be computed anew for every column
+//   {linear, linear, concat}, output concat  ->  each linear stores its part of concat, side by side in one launch
 //
 // What is stored besides the group's outputs, and why: analysis/inlining.
 #pragma once

@@ -88,7 +88,10 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
       continue;
     }
     for (const ValueId v : inputs_of(units[u].kernel)) level[u] = std::max(level[u], level_after(v) + 1);
-    for (const KernelOutput& output : units[u].kernel.outputs) level_of[output.value] = level[u];
+    for (const KernelOutput& output : units[u].kernel.outputs) {
+      std::uint32_t& made = level_of[output.value];  // in parts, perhaps: by several
+      made = std::max(made, level[u]);
+    }
   }
   struct Beside {
     std::size_t launch, tensors = 0;
@@ -97,11 +100,22 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
   std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t u) { return level[u]; });
+  std::vector<std::optional<FormOfKernel>> forms(count);
+  for (std::uint32_t u = 0; u < count; ++u)
+    if (is_kernel(units[u])) forms[u] = form_of(units[u].kernel);
+  const auto is_light = [&](std::uint32_t u) { return forms[u] && runs_side_by_side(forms[u]->form); };
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t u) { return std::pair(level[u], is_light(u)); });
+  // Of a value and a level: the launch of the product that makes it, or a part of it.
+  std::map<std::pair<ValueId, std::uint32_t>, std::size_t> product_of;
   for (const std::uint32_t u : order) {
     if (is_kernel(units[u])) {
-      const FormOfKernel form = form_of(units[u].kernel);
-      if (runs_side_by_side(form.form)) {
+      const FormOfKernel& form = *forms[u];
+      const std::pair made(units[u].kernel.outputs[0].value, level[u]);
+      if (is_light(u)) {
+        if (const auto product = product_of.find(made); product != product_of.end()) {
+          launches[product->second].push_back(u);
+          continue;
+        }
         const std::size_t tensors = inputs_of(units[u].kernel).size() + units[u].kernel.outputs.size();
         const auto [it, fresh] = beside.try_emplace(level[u], Beside{launches.size()});
         if (!fresh && it->second.tensors + tensors <= kMostTensors) {
@@ -111,7 +125,9 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
         }
         it->second = {launches.size(), tensors};
       } else if (form.product && !is_wide(form, units[u].kernel)) {
-        if (const auto launch = join_products(products, units[u].kernel, form, level[u], launches.size())) {
+        const auto launch = join_products(products, units[u].kernel, form, level[u], launches.size());
+        product_of.try_emplace(made, launch.value_or(launches.size()));
+        if (launch) {
           launches[*launch].push_back(u);
           continue;
         }

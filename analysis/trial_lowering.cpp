@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "analysis/cost_model.h"
 #include "analysis/kernel_forms.h"
@@ -42,14 +43,22 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
   TrialResult result;
   const std::vector<LoweredUnit> units =
       lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()});
-  for (const std::vector<std::uint32_t>& launch : launches_of(units))
-    result.launches += units[launch[0]].kind == LoweredUnit::Kind::kAlias ? 0 : 1;
+  for (const std::vector<std::uint32_t>& launch : launches_of(units)) {
+    if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
+    ++result.launches;
+    // What kernels side by side have in common counts once.
+    std::set<ValueId> touched;
+    for (const std::uint32_t u : launch) {
+      if (units[u].kind != LoweredUnit::Kind::kKernel) continue;
+      for (const ValueId v : inputs_of(units[u].kernel)) touched.insert(v);
+      for (const KernelOutput& output : units[u].kernel.outputs) touched.insert(output.value);
+    }
+    for (const ValueId v : touched) result.bytes += bytes_.of(v);
+  }
   for (const LoweredUnit& unit : units) {
     if (unit.kind == LoweredUnit::Kind::kAlias) continue;
     ++result.kernels;
     if (unit.kind != LoweredUnit::Kind::kKernel) continue;
-    for (const ValueId v : inputs_of(unit.kernel)) result.bytes += bytes_.of(v);
-    for (const KernelOutput& output : unit.kernel.outputs) result.bytes += bytes_.of(output.value);
     const FormOfKernel form = form_of(unit.kernel);
     result.strength = std::max(result.strength, strength(form.form));
     result.has_elements = result.has_elements || form.form == KernelForm::kElements;

@@ -195,8 +195,10 @@ void Counter::count_bytes(const Graph& graph, Work& work) const {
     for (const auto& [index, part] : parts) bytes += part;
     work.read += std::min(std::ceil(bytes), static_cast<double>(bytes_at_hint(graph.tensor(value), graph.symbols)));
   }
+  // An output may have an element a row only, and a kernel may store no more than a part of one.
   for (const KernelOutput& output : kernel_.outputs)
-    work.written += static_cast<double>(bytes_at_hint(output.type, graph.symbols));
+    work.written += std::min(std::ceil(points(output.axes) * bits(output.type.dtype) / 8),
+                             static_cast<double>(bytes_at_hint(output.type, graph.symbols)));
 }
 
 // Values that are alive at once when nodes are computed in the order of the pool, constants aside; beside them what

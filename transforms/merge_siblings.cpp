@@ -27,6 +27,10 @@ class SiblingMerger {
       if (!trial_.open(g) || groups_.nodes(g).empty()) continue;
       put_beside(g, taking);
     }
+    std::ranges::sort(joined_);
+    joined_.erase(std::unique(joined_.begin(), joined_.end()), joined_.end());
+    for (const GroupId g : std::vector<GroupId>(joined_))
+      if (!trial_.in_haste() && groups_.alive(g)) take_producers(g);
     if (changed_) groups_.write_to(plan_, kinds_);
   }
 
@@ -85,6 +89,19 @@ class SiblingMerger {
     return std::ranges::find(producers, other) != producers.end();
   }
 
+  // What every single one of these groups could not take in, since the others read it as well, all of them can.
+  void take_producers(GroupId g) {
+    for (bool again = true; again;) {
+      again = false;
+      for (const GroupId producer : groups_.producers(g)) {
+        if (!trial_.open(producer) || trial_.bytes(producer) == 0) continue;
+        const MergeAnswer answer = trial_.ask(std::array{producer, g});
+        again = answer.yes() && join(producer, g, answer);
+        if (again) break;
+      }
+    }
+  }
+
   // The one that runs later, in the order, holds both then: that is g.
   bool join(GroupId earlier, GroupId g, const MergeAnswer& answer) {
     const NodeId last = groups_.nodes(earlier).back(), meeting = groups_.nodes(g).back();
@@ -94,6 +111,7 @@ class SiblingMerger {
                              .phase = kPhase,
                              .joined_us = answer.joined_us,
                              .apart_us = answer.apart_us};
+    joined_.push_back(g);
     changed_ = true;
     return true;
   }
@@ -103,6 +121,7 @@ class SiblingMerger {
   GroupGraph groups_;
   MergeTrial trial_;
   bool changed_ = false;
+  std::vector<GroupId> joined_;  // groups that took others in
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
+#include "analysis/side_by_side.h"
 #include "ir/text.h"
 
 namespace fusec::test {
@@ -90,6 +91,70 @@ return y
   const auto units = kernels_of(graph);
   REQUIRE(units.size() == 1);
   CHECK(form_of(units[0].kernel).form == KernelForm::kProduct);
+}
+
+TEST_CASE("views and parts: what a concat joins is stored in its place by whoever makes it, in one launch") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float32[6, 8]
+input v: float32[5, 8]
+input w: float32[7, 8]
+a: float32[6, 5] = linear(x, v)
+b: float32[6, 7] = linear(x, w)
+c: float32[6, 7] = relu(b)
+d: float32[6, 3] = slice(x, dim=1, start=-3, end=8)
+y: float32[6, 15] = concat(a, c, d, dim=1)
+return y
+)");
+  const auto units = kernels_of(graph);
+  REQUIRE(units.size() == 3);
+  CHECK(launches_of(units).size() == 1);
+  for (const LoweredUnit& unit : units) CHECK(unit.kernel.outputs[0].value == graph.outputs[0]);
+  CHECK(units[1].kernel.outputs[0].index[1] == IndexExpr::axis(units[1].kernel.outputs[0].axes[1]) + 5);
+}
+
+TEST_CASE("views and parts: a concat of what no product makes is one expression") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float32[6, 8]
+input z: float32[6, 4]
+a: float32[6, 8] = relu(x)
+b: float32[6, 4] = tanh(z)
+y: float32[6, 12] = concat(a, b, dim=1)
+return y
+)");
+  CHECK(kernels_of(graph).size() == 1);
+}
+
+TEST_CASE("views and parts: pieces of a product's columns, each for itself, are products side by side") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float16[6, 32]
+input w: float16[48, 32]
+p: float16[6, 48] = linear(x, w)
+a: float16[6, 16], b: float16[6, 24], c: float16[6, 8] = split(p, dim=1, split_sizes=[16, 24, 8]) as pieces
+r: float16[6, 16] = relu(a)
+t: float16[6, 24] = tanh(b)
+s: float16[6, 8] = sigmoid(c)
+return r, t, s
+)");
+  const auto units = kernels_of(graph);
+  CHECK(units.size() == 3);
+  CHECK(launches_of(units).size() == 1);
+}
+
+TEST_CASE("views and parts: a product that two kernels need whole is stored") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float16[6, 32]
+input w: float16[48, 32]
+p: float16[6, 48] = linear(x, w)
+t: float16[48, 6] = transpose(p, dim0=0, dim1=1)
+r: float16[48, 6] = relu(t)
+v: float16[288] = reshape(p, shape=[288])
+s: float16[288] = tanh(v)
+return r, s
+)");
+  bool stored = false;
+  for (const LoweredUnit& unit : kernels_of(graph))
+    for (const KernelOutput& output : unit.kernel.outputs) stored |= output.value == graph.find_value("p");
+  CHECK(stored);
 }
 
 }  // namespace fusec::test

@@ -56,6 +56,24 @@ return y, s, sum
   CHECK(m.decision("sum").rule == FusionRule::kJoined);
 }
 
+TEST_CASE("merging: what no reader of several could take in, all of them together can") {
+  const Merged m(R"(model "m"
+input x: float32[2, 6, 32]
+constant w: float32[96, 32]
+p: float32[2, 6, 96] = linear(x, w)
+s: float32[2, 6, 3, 4, 8] = reshape(p, shape=[2, 6, 3, 4, 8])
+t: float32[3, 2, 4, 6, 8] = permute(s, dims=[2, 0, 3, 1, 4])
+a: float32[2, 4, 6, 8] = select(t, dim=0, index=0)
+b: float32[2, 4, 6, 8] = select(t, dim=0, index=1)
+c: float32[2, 4, 6, 8] = select(t, dim=0, index=2)
+q: float32[2, 4, 6, 8] = mul(a, 0.5)
+k: float32[2, 4, 6, 8] = mul(b, 0.5)
+v: float32[2, 4, 6, 8] = relu(c)
+return q, k, v
+)");
+  CHECK(m.groups() == 1);
+}
+
 TEST_CASE("merging: products of one row stand side by side before what reads one of them takes it in") {
   const Merged m(R"(model "m"
 input x: float32[1, 64]
