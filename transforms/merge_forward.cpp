@@ -88,21 +88,17 @@ class ForwardMerger {
     return family == "matrix" || family == "quantized";
   }
 
-  // A product of what another product reads as well: they belong side by side (merge-siblings), not into what reads one
-  // of them. Only a product of one row could go there, as rows.
-  bool is_one_of_several_products(GroupId producer) const {
-    for (const NodeId n : groups_.nodes(producer)) {
-      if (!is_product(n)) continue;
-      for (const ValueId v : groups_.graph().nodes[n].inputs) {
-        if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
-        const auto readers =
-            groups_.uses().of(v).first(std::min<std::size_t>(groups_.uses().of(v).size(), kMostReaders));
-        if (std::ranges::any_of(
-                readers, [&](NodeId reader) { return is_product(reader) && groups_.group_of(reader) != producer; }))
-          return true;
-      }
-    }
-    return false;
+  // A product of what a product elsewhere reads as well: they belong side by side (merge-siblings), not into what reads
+  // one of them. Only a product of one row could go there, as rows.
+  bool is_one_of_several_products(GroupId producer, GroupId g) const {
+    return std::ranges::any_of(groups_.nodes(producer), [&](NodeId n) {
+      if (!is_product(n)) return false;
+      const auto all = groups_.uses().of(groups_.graph().nodes[n].inputs[0]);
+      return std::ranges::any_of(all.first(std::min(all.size(), kMostReaders)), [&](NodeId reader) {
+        const GroupId there = groups_.group_of(reader);
+        return is_product(reader) && there != producer && there != g;
+      });
+    });
   }
 
   bool take_producers(GroupId g, bool only_products) {
@@ -114,7 +110,7 @@ class ForwardMerger {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
         if (only_products && !is_product_for(producer, g)) continue;
-        if (is_complex(g) && is_complex(producer) && is_one_of_several_products(producer)) continue;
+        if (is_complex(g) && is_complex(producer) && is_one_of_several_products(producer, g)) continue;
         const std::uint64_t kind = trial_.in_haste() ? kind_of_edge(producer, g) : 0;
         if (trial_.hopeless(kind)) continue;
         ++questions;
