@@ -61,8 +61,8 @@ def over_its_norm(rows, columns):
 
 
 ROW_FORMS = [softmax, layer_norm, rms_norm, residual_rms_norm, log_softmax_written_out]
-LENGTHS = {33: 700, 512: 60, 768: 300, 1001: 40, 1024: 64, 2047: 33, 2048: 20, 4095: 7, 4096: 140, 8192: 12, 16384: 5,
-           30000: 3}
+LENGTHS = {33: 700, 64: 5001, 128: 1333, 256: 770, 512: 60, 768: 300, 1001: 40, 1024: 64, 2047: 33, 2048: 20,
+           4095: 7, 4096: 140, 8192: 12, 16384: 5, 30000: 3}
 # Few long rows, and everything at once.
 LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200000), (softmax, 1, 1000003),
         (reduction("sum", dim=[1]), 3, 100003), (reduction("sum"), 1024, 1025), (reduction("var"), 700, 1000),

@@ -119,10 +119,16 @@ class RowEmitter {
     std::string row = "0";
     switch (layout_.team) {
       case RowTeam::kWarp:
-        writer_.line(fmt::format("const int {} = threadIdx.x % 32;", part_));
-        row = writer_.unique("row");
-        writer_.line(fmt::format("const {} {} = {} * {} + threadIdx.x / 32;", type, row, block, layout_.rows));
-        writer_.line(fmt::format("if ({} >= {}) return;", row, emitter_.index_text().tight(rows)));
+        writer_.line(fmt::format("const int {} = threadIdx.x % {};", part_, layout_.parts));
+        row = fmt::format("{} * {} + threadIdx.x / {}", block, layout_.rows, layout_.parts);
+        if (proves_multiple_of(rows, 32 / layout_.parts, form_.kernel.pool.bounds())) {
+          const std::string mine = writer_.unique("row");
+          writer_.line(fmt::format("const {} {} = {};", type, mine, row));
+          writer_.line(fmt::format("if ({} >= {}) return;", mine, emitter_.index_text().tight(rows)));
+          row = mine;
+        } else {
+          row = row_that_is_there(row, rows);
+        }
         break;
       case RowTeam::kBlock:
         writer_.line(layout_.cluster > 1
@@ -138,21 +144,26 @@ class RowEmitter {
         break;
       case RowTeam::kColumn: {
         writer_.line(fmt::format("const int {} = threadIdx.x / {};", part_, kColumnRows));
-        const std::string wanted = writer_.unique("wanted_row");
-        writer_.line(
-            fmt::format("const {} {} = {} * {} + threadIdx.x % {};", type, wanted, block, kColumnRows, kColumnRows));
-        active_ = writer_.unique("active");
-        const std::string count = emitter_.index_text().tight(rows);
-        writer_.line(fmt::format("const bool {} = {} < {};  // the others work along, and store nothing", active_,
-                                 wanted, count));
-        row = writer_.unique("row");
-        writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row, active_, wanted, count));
+        row = row_that_is_there(fmt::format("{} * {} + threadIdx.x % {}", block, kColumnRows, kColumnRows), rows);
         break;
       }
     }
     row_ = row;
     bind_flat(emitter_, form_.rows, row);
     if (split_.start) find_vectors();
+  }
+
+  // Threads whose row would be past the end take the last one and store nothing: others of their warp need them.
+  std::string row_that_is_there(const std::string& text, const IndexExpr& rows) {
+    const std::string type = writer_.index_type(), wanted = writer_.unique("wanted_row");
+    const std::string limit = emitter_.index_text().tight(rows);
+    active_ = writer_.unique("active");
+    writer_.line(fmt::format("const {} {} = {};", type, wanted, text));
+    writer_.line(
+        fmt::format("const bool {} = {} < {};  // the others work along, and store nothing", active_, wanted, limit));
+    const std::string row = writer_.unique("row");
+    writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row, active_, wanted, limit));
+    return row;
   }
 
   // Where memory's vectors lie in this row, which begins anywhere: those that are the row's alone, and what is left at
@@ -404,7 +415,8 @@ class RowEmitter {
     switch (layout_.team) {
       case RowTeam::kWarp:
         writer_.use("warp_reduce");
-        return fmt::format("warp_reduce({}, {})", a.name, a.combine);
+        return fmt::format("warp_reduce{}({}, {})", layout_.parts < 32 ? fmt::format("<{}>", layout_.parts) : "",
+                           a.name, a.combine);
       case RowTeam::kBlock:
         writer_.use("block_reduce");
         if (layout_.cluster > 1)

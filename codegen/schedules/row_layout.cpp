@@ -53,6 +53,21 @@ int chunks_of(const Rows& rows, double seconds_without, const Target& target) {
   return static_cast<int>(chunks);
 }
 
+// Several short rows to a warp, where they begin at sectors of memory: with less than a sector of a row at a time more
+// of them would be asked for than needed.
+int lanes_of_row(const RowForm& form, std::int64_t length, std::int64_t rows, double bytes, const Target& target) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto whole_sectors = [&](const IndexExpr& extent) {
+    return proves_multiple_of(extent, static_cast<std::int64_t>(32 / bytes), pool.bounds());
+  };
+  for (const ExprId r : form.reductions)
+    if (!whole_sectors(point_count(pool, pool[r].axes))) return 32;
+  if (!form.columns.empty() && !whole_sectors(point_count(pool, form.columns))) return 32;
+  int lanes = power_of_two_at_least(length / 32, 4, 32);
+  while (lanes < 32 && rows * lanes < 32 * static_cast<std::int64_t>(target.multiprocessors)) lanes *= 2;
+  return lanes;
+}
+
 double bytes_of_elements(const RowForm& form) {
   double bytes = 0;
   for (const ExprId id : reachable(form.kernel.pool, form.reductions)) {
@@ -123,10 +138,11 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     return layout;
   }
   if (longest <= 1024 && !form.rows.empty()) {
+    const int lanes = lanes_of_row(form, longest, rows, work.bytes, target);
     // Fewer rows to a block where there would not be a block for every multiprocessor.
-    int together = 8;
-    while (together > 1 && rows / together < target.multiprocessors) together /= 2;
-    return {RowTeam::kWarp, 32 * together, together, 32};
+    int warps = 8;
+    while (warps > 1 && rows * lanes / (32 * warps) < target.multiprocessors) warps /= 2;
+    return {RowTeam::kWarp, 32 * warps, 32 * warps / lanes, lanes};
   }
   RowLayout layout;
   double best = seconds(work, 1, 1, longest <= kHeldByBlock, target);

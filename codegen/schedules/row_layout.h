@@ -12,7 +12,7 @@
 namespace fusec {
 
 enum class RowTeam : std::uint8_t {
-  kWarp,    // 32 threads a row, several rows a block
+  kWarp,    // a warp, or some neighbouring lanes of one; several rows a block
   kBlock,   // the whole block, or the blocks of a cluster
   kColumn,  // 32 neighbouring rows a block, each with some threads far apart
 };

@@ -17,11 +17,11 @@ __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
 
-// Every lane gets the result; the order of combination is fixed.
-template <class Combine, class T>
+// Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
+template <int kLanes = 32, class Combine, class T>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
-  for (int mask = 16; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  for (int mask = kLanes / 2; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
   return value;
 }
 
