@@ -107,27 +107,27 @@ class GroupLowering {
 
   // --- units
 
-  // A concat of which some operand is made here, of products.
+  // A concat of which some operand is made here, of products or other reductions.
   bool may_be_in_parts(ValueId v) const {
     if (!inlining_.inside(v) || producer(v).op->name != "concat" || !inlining_.facts(v)) return false;
-    bool products = false;
+    bool reductions = false;
     for (const ValueId operand : producer(v).inputs) {
       if (graph_.value(operand).kind == Value::Kind::kNumber || graph_.value(operand).kind == Value::Kind::kDim)
         return false;
       if (graph_.tensor(operand).dtype != graph_.tensor(v).dtype || bits(graph_.tensor(v).dtype) == 4) return false;
-      products = products || made_of_product(resolve_tuple(graph_, operand));
+      reductions = reductions || made_of_reduction(resolve_tuple(graph_, operand));
     }
-    return products;
+    return reductions;
   }
 
-  bool made_of_product(ValueId v) const {
+  bool made_of_reduction(ValueId v) const {
     std::set<ValueId> seen{v};
     std::vector<ValueId> stack{v};
     while (!stack.empty()) {
       const FormulaFacts* facts = inlining_.facts(stack.back());
       stack.pop_back();
       if (!facts) continue;
-      if (facts->contraction) return true;
+      if (facts->reduces) return true;
       for (const LoadFact& load : facts->loads)
         if (const ValueId source = resolve_tuple(graph_, load.source);
             inlining_.inside(source) && seen.insert(source).second)
@@ -470,7 +470,7 @@ class GroupLowering {
           const ValueId v = node.first_output + i;
           const FormulaFacts* facts = inlining_.facts(v);
           if (!facts || !facts->reduces || (pieces_apart_ && in_pieces(v))) continue;
-          repeated_products_ = repeated_products_ || facts->contraction;
+          repeated_products_ = repeated_products_ || facts->product;
           changed |= inlining_.force_stored(v);
         }
       }
@@ -479,7 +479,7 @@ class GroupLowering {
 
   // Do the kernels that compute this product make no more of its elements together than it has?
   bool in_pieces(ValueId v) const {
-    if (!inlining_.facts(v)->contraction) return false;
+    if (!inlining_.facts(v)->product) return false;
     std::int64_t elements = 0;
     for (const auto& [unit, copies] : copies_in_)
       if (const auto it = copies.find(v); it != copies.end())

@@ -157,4 +157,28 @@ return r, s
   CHECK(stored);
 }
 
+TEST_CASE("views and parts: rows that a concat joins are stored in their places, in one launch") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float32[2, 8, 5, 5]
+a: float32[2, 8] = mean(x, dim=[2, 3])
+b: float32[2, 8] = amax(x, dim=[2, 3])
+y: float32[2, 16] = concat(a, b, dim=1)
+return y
+)");
+  CHECK(launches_of(kernels_of(graph)).size() == 1);
+}
+
+TEST_CASE("views and parts: pieces of one row's product are made side by side") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float16[1, 32]
+input w: float16[48, 32]
+p: float16[1, 48] = linear(x, w)
+a: float16[1, 16], b: float16[1, 32] = split(p, dim=1, split_sizes=[16, 32]) as pieces
+r: float16[1, 16] = relu(a)
+t: float16[1, 32] = tanh(b)
+return r, t
+)");
+  CHECK(launches_of(kernels_of(graph)).size() == 1);
+}
+
 }  // namespace fusec::test
