@@ -18,27 +18,6 @@ void collect_roots(const PatternTerm& term, std::vector<const PatternTerm*>& roo
   }
 }
 
-// Ops without which the pattern cannot match, as the pattern names them.
-void collect_needed(const PatternTerm& term, std::vector<std::string_view>& needed) {
-  if (term.kind == Kind::kAlternatives) {
-    // What every alternative needs.
-    std::vector<std::string_view> common;
-    for (std::size_t i = 0; i < term.operands.size(); ++i) {
-      std::vector<std::string_view> mine;
-      collect_needed(term.operands[i], mine);
-      if (i == 0) {
-        common = std::move(mine);
-      } else {
-        std::erase_if(common, [&](std::string_view op) { return std::ranges::find(mine, op) == mine.end(); });
-      }
-    }
-    needed.insert(needed.end(), common.begin(), common.end());
-    return;
-  }
-  if (term.kind == Kind::kNode) needed.push_back(term.op);
-  for (const PatternTerm& operand : term.operands) collect_needed(operand, needed);
-}
-
 bool may_be_looked_through(const Node& node) {
   if (node.output_count != 1 || node.inputs.empty() || node.inputs[0] == kNone) return false;
   return node.op->name == "cast" || node.op->name == "expand" || node.op->name == "identity" ||
@@ -78,7 +57,16 @@ PatternRoots::PatternRoots(const Graph& graph) : graph_(graph) {
 }
 
 bool PatternRoots::has(std::string_view word) const {
-  return std::ranges::any_of(by_op_, [&](const auto& entry) { return means_op(word, *entry.first); });
+  const auto [it, fresh] = has_.try_emplace(word, false);
+  if (fresh) it->second = std::ranges::any_of(by_op_, [&](const auto& entry) { return means_op(word, *entry.first); });
+  return it->second;
+}
+
+bool PatternRoots::may_be_met(const PatternTerm& term) const {
+  if (term.kind == Kind::kNode && !has(term.op)) return false;
+  const auto may_be = [&](const PatternTerm& each) { return may_be_met(each); };
+  return term.kind == Kind::kAlternatives ? std::ranges::any_of(term.operands, may_be)
+                                          : std::ranges::all_of(term.operands, may_be);
 }
 
 std::uint64_t PatternRoots::bits_of(std::string_view word) const {
@@ -173,9 +161,7 @@ void PatternRoots::add_chains(const PatternTerm& chain, std::vector<NodeId>& fou
 }
 
 std::vector<NodeId> PatternRoots::of(const FusionPattern& pattern) const {
-  std::vector<std::string_view> words;
-  collect_needed(pattern.match, words);
-  if (!std::ranges::all_of(words, [&](std::string_view word) { return has(word); })) return {};
+  if (!may_be_met(pattern.match)) return {};
   std::vector<const PatternTerm*> roots;
   collect_roots(pattern.match, roots);
   std::vector<NodeId> found;

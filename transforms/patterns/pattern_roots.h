@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,7 @@ inline constexpr int kLongestChain = 32;  // nodes from a chain's end back to wh
 class PatternRoots {
  public:
   explicit PatternRoots(const Graph& graph);
-  // In order of nodes.
+  // In order of nodes. The pattern is to live as long as this does.
   std::vector<NodeId> of(const FusionPattern& pattern) const;
 
  private:
@@ -47,6 +48,8 @@ class PatternRoots {
   };
 
   bool has(std::string_view word) const;
+  // Are the ops there that the term cannot do without?
+  bool may_be_met(const PatternTerm& term) const;
   std::uint64_t bits_of(std::string_view word) const;
   Needed needed(const PatternTerm& term, int depth) const;
   static bool is_possible(const Needed& needed, const Near& found);
@@ -55,6 +58,7 @@ class PatternRoots {
 
   const Graph& graph_;
   std::vector<std::pair<const OpDef*, std::vector<NodeId>>> by_op_;  // in order of first node
+  mutable std::unordered_map<std::string_view, bool> has_;           // by a pattern's word
   mutable std::vector<Near> near_;                                   // made when the first pattern asks
 };
 

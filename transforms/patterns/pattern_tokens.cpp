@@ -52,7 +52,9 @@ std::string place_in_text(std::string_view text, std::size_t offset) {
 
 std::vector<PatternToken> pattern_tokens(std::string_view text, const std::string& file) {
   using Kind = PatternToken::Kind;
+  constexpr std::size_t kUsualLength = 4;
   std::vector<PatternToken> tokens;
+  tokens.reserve(text.size() / kUsualLength);
   std::size_t at = 0;
   const auto fail = [&](const char* what, std::string found) {
     throw Error(ErrorKind::kInput, {.file = file.empty() ? "built-in patterns" : file,
