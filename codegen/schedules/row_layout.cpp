@@ -68,6 +68,14 @@ int lanes_of_row(const RowForm& form, std::int64_t length, std::int64_t rows, do
   return lanes;
 }
 
+std::int64_t longest_possible(const RowForm& form) {
+  const ExprPool& pool = form.kernel.pool;
+  std::int64_t most = range_of(point_count(pool, form.columns), pool.bounds()).max;
+  for (const ExprId r : form.reductions)
+    most = std::max(most, range_of(point_count(pool, pool[r].axes), pool.bounds()).max);
+  return most;
+}
+
 double bytes_of_elements(const RowForm& form) {
   double bytes = 0;
   for (const ExprId id : reachable(form.kernel.pool, form.reductions)) {
@@ -163,6 +171,10 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
   const std::int64_t of_block = (longest + layout.cluster - 1) / layout.cluster;
   layout.threads = of_block <= 32 * 256 ? power_of_two_at_least(of_block / 32, 64, 256)
                                         : power_of_two_at_least(of_block / 64, 256, 1024);
+  // A length that is known at launch is held where its bound allows it.
+  const std::int64_t most = longest_possible(form);
+  if (most <= kHeldByBlock * layout.cluster)
+    while (layout.threads < 1024 && most > 64 * std::int64_t{layout.threads} * layout.cluster) layout.threads *= 2;
   layout.parts = layout.threads * layout.cluster;
   return layout;
 }
