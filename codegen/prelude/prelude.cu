@@ -170,6 +170,27 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+//@ part stream_words : words
+// The same for what is touched once and is too much for the cache to keep.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> stream_words(const void* from) {
+  static_assert(kCount % 4 == 0);
+  Words<kCount> words;
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const uint4 four = __ldcs((const uint4*)((const unsigned*)from + i));
+    words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void stream_words_out(void* to, const Words<kCount>& words) {
+  static_assert(kCount % 4 == 0);
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4)
+    __stcs((uint4*)((unsigned*)to + i), make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]));
+}
+
 //@ part words64 : words
 template <int kCount>
 __device__ __forceinline__ unsigned long long element64(const Words<kCount>& words, int e) {

@@ -15,10 +15,10 @@ IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& ax
   return count;
 }
 
-std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count) {
+std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count, int threads) {
   const std::string t = writer.unique("t");
   writer.line(fmt::format("const {0} {1} = {2}blockIdx.x * {3} + threadIdx.x;", writer.index_type(), t,
-                          writer.wide() ? "(long long)" : "", kPointwiseThreads));
+                          writer.wide() ? "(long long)" : "", threads));
   writer.line(fmt::format("if ({} >= {}) return;", t, text.tight(count)));
   return t;
 }

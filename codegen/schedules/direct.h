@@ -23,7 +23,8 @@ inline constexpr int kPointwiseThreads = 256;
 IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 
 // `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;`: gives t's name.
-std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count);
+std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count,
+                              int threads = kPointwiseThreads);
 
 // Declares a variable for each axis, by dividing the flat position `flat` (a C variable) by the extents, and binds it.
 void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, const std::string& flat,

@@ -43,17 +43,22 @@ Kernel split_last_axis(const Kernel& kernel, int width) {
   });
 }
 
-// Elements to a thread: 16 bytes of the narrowest dtype, at most 8 where others are wider.
-int wanted_width(const Kernel& kernel) {
+// Elements of a group: 16 bytes of the widest dtype that lies along the last axis, so that neighbouring threads'
+// accesses touch; at least a word of the narrowest.
+int wanted_width(const Kernel& kernel, const Graph& graph) {
   int narrowest = 64, widest = 4;
-  auto see = [&](DType d) {
-    narrowest = std::min(narrowest, bits(d));
-    widest = std::max(widest, bits(d));
+  const Variable last{Variable::Kind::kAxis, kernel.outputs[0].axes.back()};
+  auto see = [&](const Shape& shape, const std::vector<IndexExpr>& index, DType dtype) {
+    if (coefficient_of(simplify(flat_index(shape, index), kernel.pool.bounds()), last) != 1) return;
+    narrowest = std::min(narrowest, bits(dtype));
+    widest = std::max(widest, bits(dtype));
   };
-  for (const KernelOutput& output : kernel.outputs) see(output.type.dtype);
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
-    if (kernel.pool[id].op == ExprOp::kLoad) see(kernel.pool[id].dtype);
-  return std::clamp(128 / narrowest, 1, widest == narrowest ? 16 : widest <= 32 ? 8 : 4);
+  for (const KernelOutput& output : kernel.outputs) see(output.type.shape, output.index, output.type.dtype);
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    const ExprNode& n = kernel.pool[id];
+    if (n.op == ExprOp::kLoad) see(graph.tensor(n.source).shape, n.indices, n.dtype);
+  }
+  return std::clamp(std::max(128 / widest, 32 / narrowest), 1, 16);
 }
 
 void store_scalars(ExprEmitter& emitter, const Kernel& kernel, const std::vector<std::string>& values) {
@@ -65,16 +70,59 @@ void store_scalars(ExprEmitter& emitter, const Kernel& kernel, const std::vector
   }
 }
 
-// The lanes of one thread: loads of whole vectors, a loop over the lanes, stores of whole vectors.
-void emit_vector(ExprEmitter& emitter, const Kernel& kernel, const Graph& graph, int width) {
+// How the points are given to threads: groups of `width` neighbours, `turns` groups to a thread, a block's threads
+// apart.
+struct GroupShape {
+  int width = 1;
+  int turns = 1;
+  int threads = kPointwiseThreads;
+};
+
+// Loads of 16 bytes that a thread has on their way before it needs the first.
+constexpr std::int64_t kLoadsInFlight = 4;
+
+// As many groups to a thread as keep that many loads in flight, where every multiprocessor stays full all the same; and
+// smaller blocks, where there are too few of them.
+GroupShape shape_of(const Kernel& merged, const Graph& graph, const Target& target, int width) {
+  GroupShape shape{.width = width};
+  std::int64_t loads = 0;
+  for (const ExprId id : reachable(merged.pool, roots_of(merged))) {
+    const ExprNode& n = merged.pool[id];
+    if (n.op == ExprOp::kLoad) loads += std::max(1, bits(n.dtype) * width / 128);
+  }
+  const IndexExpr count = point_count(merged.pool, merged.outputs[0].axes);
+  const std::int64_t groups = value_at_hint(count, graph.symbols) / width;
+  const std::int64_t full = std::int64_t{target.multiprocessors} * target.max_threads_per_multiprocessor;
+  while (loads > 0 && shape.turns * 2 * loads <= kLoadsInFlight && groups / (shape.turns * 2) >= full) shape.turns *= 2;
+  if (groups < std::int64_t{target.multiprocessors} * kPointwiseThreads) shape.threads = 128;
+  return shape;
+}
+
+// What stands before the loop over the turns' results: all vectors of all turns, on their way at once.
+using KeptWords = std::map<ExprId, std::string>;
+
+// Bytes from which on a tensor is no guest of the cache: the next kernel would not find it there.
+std::int64_t stream_bytes(const Target& target) {
+  return target.l2_bytes;
+}
+
+// The lanes of one group: loads of whole vectors (or those that are `kept`), a loop over the lanes, stores of whole
+// vectors.
+void emit_vector(ExprEmitter& emitter, const Kernel& kernel, const Graph& graph, const Target& target, int width,
+                 const KeptWords& kept, const std::string& turn) {
   KernelWriter& writer = emitter.writer();
   const std::uint32_t lane_axis = kernel.outputs[0].axes.back();
   VectorLoads loads(emitter, graph, lane_axis, width);
+  loads.stream_from = stream_bytes(target);
   const std::string e = writer.unique("e");
-  loads.declare(roots_of(kernel), e);
+  loads.declare(roots_of(kernel), e, [&](ExprId load, const VectorLoads::Fill&) {
+    const auto it = kept.find(load);
+    return it == kept.end() ? std::string() : fmt::format("{}[{}]", it->second, turn);
+  });
   std::vector<VectorStore> stores;
   for (const KernelOutput& output : kernel.outputs)
-    stores.push_back(VectorStore::plan(emitter, output, lane_axis, width));
+    stores.push_back(VectorStore::plan(emitter, output, lane_axis, width,
+                                       bytes_at_hint(output.type, graph.symbols) >= stream_bytes(target)));
   emitter.emit_independent(roots_of(kernel));
   writer.line("#pragma unroll");
   writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
@@ -103,37 +151,115 @@ void emit_tail(ExprEmitter& emitter, const Kernel& kernel, const std::string& gr
   writer.close();
 }
 
-KernelSource vectorized(const Kernel& merged, const Graph& graph, int width) {
-  const Bounds& old_bounds = merged.pool.bounds();
-  const std::vector<std::uint32_t>& old_axes = merged.outputs[0].axes;
-  const IndexExpr inner = merged.pool.extent(old_axes.back());
-  const bool tail = !proves_multiple_of(inner, width, old_bounds);
-  const IndexExpr count = point_count(merged.pool, old_axes);
-  const Kernel kernel = split_last_axis(merged, width);
-  const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-  const std::vector<std::uint32_t> outer(axes.begin(), axes.end() - 1);
-  const IndexExpr threads = point_count(kernel.pool, outer);
-  KernelWriter writer(graph, needs_wide_index(merged, graph, count) || needs_wide_index(kernel, graph, count + width));
-  ExprEmitter emitter(kernel, writer);
-  const std::string t = open_flat_threads(writer, emitter.index_text(), threads);
-  bind_flat(emitter, outer, t);
-  if (tail) {
-    const ExprEmitter::Mark mark = emitter.mark();
-    writer.open(fmt::format("if ({0} * {1} + {1} <= {2})", t, width, emitter.index_text().tight(inner)));
-    emit_vector(emitter, kernel, graph, width);
-    emitter.rewind(mark);
-    writer.close("} else {");
-    writer.reopen();
-    emit_tail(emitter, kernel, t, inner, width);
-    emitter.rewind(mark);
-    writer.close();
-  } else {
-    emit_vector(emitter, kernel, graph, width);
+class Vectorized {
+ public:
+  Vectorized(const Kernel& merged, const Graph& graph, const Target& target, GroupShape shape)
+      : graph_(graph),
+        target_(target),
+        shape_(shape),
+        inner_(merged.pool.extent(merged.outputs[0].axes.back())),
+        tail_(!proves_multiple_of(inner_, shape.width, merged.pool.bounds())),
+        kernel_(split_last_axis(merged, shape.width)),
+        outer_(kernel_.outputs[0].axes.begin(), kernel_.outputs[0].axes.end() - 1),
+        groups_(point_count(kernel_.pool, outer_)),
+        writer_(graph, needs_wide_index(merged, graph, groups_ * shape.width) ||
+                           needs_wide_index(kernel_, graph, groups_ * shape.width + shape.width)),
+        emitter_(kernel_, writer_) {}
+
+  KernelSource emit(const Kernel& merged) {
+    const int each = shape_.threads * shape_.turns;
+    if (shape_.turns == 1) {
+      const std::string group = open_flat_threads(writer_, emitter_.index_text(), groups_, shape_.threads);
+      emit_group(group, {}, "");
+    } else {
+      const std::string first = writer_.unique("t");
+      writer_.line(fmt::format("const {} {} = {}blockIdx.x * {} + threadIdx.x;", writer_.index_type(), first,
+                               writer_.wide() ? "(long long)" : "", each));
+      const KeptWords kept = load_turns(first);
+      open_turns(
+          first, [&](const std::string& group, const std::string& turn) { emit_group(group, kept, turn); },
+          tail_ ? IndexExpr(0) : groups_);
+    }
+    KernelSource source = writer_.finish(kernel_comment(graph_, merged), shape_.threads);
+    source.grid[0] = simplify(ceil_div(groups_, each), kernel_.pool.bounds());
+    return source;
   }
-  KernelSource source = writer.finish(kernel_comment(graph, merged), kPointwiseThreads);
-  source.grid[0] = simplify(ceil_div(threads, kPointwiseThreads), kernel.pool.bounds());
-  return source;
-}
+
+ private:
+  // `for (turn) { const int group = ...; if (group < limit) {` unless every group there is within the limit; a limit of
+  // 0 is none.
+  template <class Body>
+  void open_turns(const std::string& first, Body body, const IndexExpr& limit) {
+    const std::string turn = writer_.unique("turn"), group = writer_.unique("group");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, shape_.turns));
+    writer_.line(fmt::format("const {} {} = {} + {} * {};", writer_.index_type(), group, first, turn, shape_.threads));
+    const bool whole = limit.is(0) || proves_multiple_of(limit, shape_.threads * shape_.turns, kernel_.pool.bounds());
+    if (!whole) writer_.open(fmt::format("if ({} < {})", group, emitter_.index_text().tight(limit)));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    body(group, turn);
+    emitter_.rewind(mark);
+    if (!whole) writer_.close();
+    writer_.close();
+  }
+
+  // The vectors of every turn, into arrays.
+  KeptWords load_turns(const std::string& first) {
+    VectorLoads loads(emitter_, graph_, kernel_.outputs[0].axes.back(), shape_.width);
+    loads.stream_from = stream_bytes(target_);
+    const ExprEmitter::Mark mark = emitter_.mark();
+    for (const std::uint32_t axis : outer_) emitter_.bind(axis, "anywhere");  // to ask which loads are vectors
+    KeptWords kept;
+    for (const auto& [load, type] : loads.vector_loads(roots_of(kernel_))) {
+      kept[load] = writer_.unique(emitter_.plain_name(load) + "_w");
+      writer_.line(fmt::format("{} {}[{}];", type, kept[load], shape_.turns));
+    }
+    emitter_.rewind(mark);
+    // Where the last group is no whole one, its elements are read one by one.
+    const IndexExpr whole_groups = tail_ ? simplify(floor_div(inner_, shape_.width), kernel_.pool.bounds()) : groups_;
+    writer_.use("words");
+    open_turns(
+        first,
+        [&](const std::string& group, const std::string& turn) {
+          bind_flat(emitter_, outer_, group);
+          loads.declare(roots_of(kernel_), "0", [&](ExprId load, const VectorLoads::Fill& fill) {
+            fill(fmt::format("{}[{}]", kept.at(load), turn));
+            return kept.at(load);
+          });
+          emitter_.load_text = nullptr;
+        },
+        whole_groups);
+    return kept;
+  }
+
+  void emit_group(const std::string& group, const KeptWords& kept, const std::string& turn) {
+    bind_flat(emitter_, outer_, group);
+    if (!tail_) {
+      emit_vector(emitter_, kernel_, graph_, target_, shape_.width, kept, turn);
+      return;
+    }
+    const ExprEmitter::Mark mark = emitter_.mark();
+    writer_.open(fmt::format("if ({0} * {1} + {1} <= {2})", group, shape_.width, emitter_.index_text().tight(inner_)));
+    emit_vector(emitter_, kernel_, graph_, target_, shape_.width, kept, turn);
+    emitter_.rewind(mark);
+    writer_.close("} else {");
+    writer_.reopen();
+    emit_tail(emitter_, kernel_, group, inner_, shape_.width);
+    emitter_.rewind(mark);
+    writer_.close();
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  const GroupShape shape_;
+  const IndexExpr inner_;
+  const bool tail_;
+  const Kernel kernel_;
+  const std::vector<std::uint32_t> outer_;
+  const IndexExpr groups_;
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+};
 
 }  // namespace
 
@@ -207,7 +333,7 @@ Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
 KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target) {
   const Kernel merged = merge_axes(kernel, graph);
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
-  int width = axes.empty() ? 1 : wanted_width(merged);
+  int width = axes.empty() ? 1 : wanted_width(merged, graph);
   if (width > 1) {
     const IndexExpr& inner = merged.pool.extent(axes.back());
     // A tail is possible where the axis is the only one; else the extent must be a multiple.
@@ -219,7 +345,7 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   }
   KernelSource source;
   if (width > 1 && !(writes_half_bytes(merged) && width < 8))
-    source = vectorized(merged, graph, width);
+    source = Vectorized(merged, graph, target, shape_of(merged, graph, target, width)).emit(merged);
   else
     source = direct(writes_half_bytes(merged) ? kernel : merged, graph, target);
   source.name = kernel_name(graph, kernel.nodes);

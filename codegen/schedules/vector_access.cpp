@@ -120,25 +120,43 @@ bool VectorLoads::is_vector(ExprId load) const {
   return true;
 }
 
+bool VectorLoads::streams(ExprId load) const {
+  const ExprNode& n = emitter_.kernel().pool[load];
+  if (stream_from == 0 || word_count(n.dtype, width_) % 4 != 0) return false;
+  if (bytes_at_hint(graph_.tensor(n.source), graph_.symbols) < stream_from) return false;
+  return std::ranges::all_of(emitter_.kernel().outputs[0].axes, [&](std::uint32_t axis) {
+    return emitter_.kernel().pool.extent(axis).is(1) || emitter_.depends_on(load, axis);
+  });
+}
+
+std::vector<std::pair<ExprId, std::string>> VectorLoads::vector_loads(const std::vector<ExprId>& roots) const {
+  std::vector<std::pair<ExprId, std::string>> found;
+  const ExprPool& pool = emitter_.kernel().pool;
+  for (const ExprId id : reachable(pool, roots))
+    if (pool[id].op == ExprOp::kLoad && emitter_.depends_on(id, lane_axis_) && is_vector(id))
+      found.emplace_back(id, fmt::format("Words<{}>", word_count(pool[id].dtype, width_)));
+  return found;
+}
+
 void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& lane,
                           const std::function<std::string(ExprId load, const Fill& fill)>& kept) {
   KernelWriter& writer = emitter_.writer();
   const ExprPool& pool = emitter_.kernel().pool;
-  for (const ExprId id : reachable(pool, roots)) {
+  for (const auto& [id, type] : vector_loads(roots)) {
     const ExprNode& n = pool[id];
-    if (n.op != ExprOp::kLoad || !emitter_.depends_on(id, lane_axis_) || !is_vector(id)) continue;
     const int words = word_count(n.dtype, width_);
-    writer.use("words");
-    const auto loaded = [&] {
-      return fmt::format("load_words<{}>({})", words,
-                         address(writer.input(n.source), n.dtype, at_first_lane(emitter_.position(id), lane_axis_),
+    const char* function = streams(id) ? "stream_words" : "load_words";
+    writer.use(streams(id) ? "stream_words" : "words");
+    const auto loaded = [&, at = id] {
+      return fmt::format("{}<{}>({})", function, words,
+                         address(writer.input(n.source), n.dtype, at_first_lane(emitter_.position(at), lane_axis_),
                                  emitter_.index_text(), pool.bounds()));
     };
     std::string variable;
     if (kept) variable = kept(id, [&](const std::string& to) { writer.line(fmt::format("{} = {};", to, loaded())); });
     if (variable.empty()) {
       variable = writer.unique(writer.wish(n.source) + "_w");
-      writer.line(fmt::format("const Words<{}> {} = {};", words, variable, loaded()));
+      writer.line(fmt::format("const {} {} = {};", type, variable, loaded()));
     }
     words_[id] = variable;
   }
@@ -149,7 +167,8 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
   };
 }
 
-VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width) {
+VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width,
+                              bool stream) {
   VectorStore store;
   store.output_ = &output;
   store.width_ = width;
@@ -160,7 +179,8 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
     return store;
   }
   KernelWriter& writer = emitter.writer();
-  writer.use("words");
+  store.stream_ = stream && word_count(output.type.dtype, width) % 4 == 0;
+  writer.use(store.stream_ ? "stream_words" : "words");
   store.words_ = writer.unique(writer.wish(output.value) + "_w");
   store.start_ = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
                          emitter.index_text(), bounds);
@@ -179,7 +199,8 @@ void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::
 }
 
 void VectorStore::finish(ExprEmitter& emitter) {
-  if (!words_.empty()) emitter.writer().line(fmt::format("store_words({}, {});", start_, words_));
+  if (!words_.empty())
+    emitter.writer().line(fmt::format("{}({}, {});", stream_ ? "stream_words_out" : "store_words", start_, words_));
 }
 
 }  // namespace fusec

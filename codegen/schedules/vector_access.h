@@ -33,8 +33,15 @@ class VectorLoads {
   void declare(const std::vector<ExprId>& roots, const std::string& lane,
                const std::function<std::string(ExprId load, const Fill& fill)>& kept = nullptr);
 
+  // The loads that `declare` would make, each with the type of its words, "Words<4>".
+  std::vector<std::pair<ExprId, std::string>> vector_loads(const std::vector<ExprId>& roots) const;
+
+  // Tensors of so many bytes and more, where every point reads elements of its own, go past the caches. 0: none.
+  std::int64_t stream_from = 0;
+
  private:
   bool is_vector(ExprId load) const;
+  bool streams(ExprId load) const;
 
   ExprEmitter& emitter_;
   const Graph& graph_;
@@ -46,13 +53,16 @@ class VectorLoads {
 class VectorStore {
  public:
   // Declares the words, where the output's elements are consecutive; else elements are stored one by one.
-  static VectorStore plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width);
+  // `stream`: past the caches.
+  static VectorStore plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width,
+                          bool stream = false);
   void put(ExprEmitter& emitter, const std::string& lane, const std::string& value);  // inside the lane loop
   void finish(ExprEmitter& emitter);                                                  // after it
 
  private:
   const KernelOutput* output_ = nullptr;
   int width_ = 1;
+  bool stream_ = false;
   std::string words_;  // "" where stored one by one
   std::string start_;  // position of the first element
 };

@@ -104,24 +104,24 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // narrow = cast(positive)
 // result = reshape(narrow)
 // writes result: float16[2, 16]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 canonical_0_index_select_mul_mul_add_and_3_more(const float* __restrict__ weight, const float* __restrict__ table, const long long* __restrict__ rows,
          const float* __restrict__ x, fp16* __restrict__ result) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 8) return;
-  const Words<4> weight_w = load_words<4>(weight + (((t % 4) % 2) * 4));
-  const Words<4> table_w = load_words<4>(table + (((t % 4) % 2) * 4));
-  Words<2> result_w = {};
-  const long long n = max(min(rows[(t / 4) * 2 + ((t % 4) / 2)], 15ll), 0ll);
+  const int t = blockIdx.x * 128 + threadIdx.x;
+  if (t >= 4) return;
+  const Words<8> weight_w = load_words<8>(weight);
+  const Words<8> table_w = load_words<8>(table);
+  Words<4> result_w = {};
+  const long long n = max(min(rows[t], 15ll), 0ll);
 #pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    const float scaled = x[e + (int)n * 8 + ((t % 4) % 2) * 4] * __uint_as_float(element<32>(table_w, e));
+  for (int e = 0; e < 8; ++e) {
+    const float scaled = x[e + (int)n * 8] * __uint_as_float(element<32>(table_w, e));
     const float halved = scaled * 0.5f;
     const float sum = __uint_as_float(element<32>(weight_w, e)) + halved;
     const float positive = nan_max(sum, 0.0f);
     put_element<16>(result_w, e, to_fp16(from_fp16(to_fp16(positive))));
   }
-  store_words(result + (t * 4), result_w);
+  store_words(result + (t * 8), result_w);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -245,7 +245,7 @@ cudaError_t canonical_launch(canonical_context* ctx, const canonical_args* args,
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // picked, scaled, halved, sum, positive, narrow, result
-  status = launch(reinterpret_cast<const void*>(canonical_0_index_select_mul_mul_add_and_3_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(canonical_0_index_select_mul_mul_add_and_3_more), 1, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->weight),
                   static_cast<const void*>(ctx->constants[0]),
                   static_cast<const void*>(ctx->constants[1]),

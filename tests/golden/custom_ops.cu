@@ -107,9 +107,9 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // before = abs(x)
 // gated = acme.quick_gate(before, slope)
 // writes gated: float32[8, 12]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 custom_ops_0_abs_v_acme_quick_gate(const float* __restrict__ x, const float* __restrict__ slope, float* __restrict__ gated) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+  const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 24) return;
   const int j = t % 3;
   const int rest = t / 3;
@@ -129,9 +129,9 @@ custom_ops_0_abs_v_acme_quick_gate(const float* __restrict__ x, const float* __r
 // ---- custom_ops_1_sqrt_v ---------------------------------------------------------------------------------
 // y = sqrt(ordered)
 // writes y: float32[8, 12]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 custom_ops_1_sqrt_v(const float* __restrict__ ordered, float* __restrict__ y) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+  const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 24) return;
   const Words<4> ordered_w = load_words<4>(ordered + (t * 4));
   Words<4> y_w = {};
@@ -250,7 +250,7 @@ cudaError_t custom_ops_launch(custom_ops_context* ctx, const custom_ops_args* ar
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // before, gated
-  status = launch(reinterpret_cast<const void*>(custom_ops_0_abs_v_acme_quick_gate), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(custom_ops_0_abs_v_acme_quick_gate), 1, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->slope),
                   static_cast<void*>(static_cast<void*>(work)));
@@ -264,7 +264,7 @@ cudaError_t custom_ops_launch(custom_ops_context* ctx, const custom_ops_args* ar
   }
   if (status != cudaSuccess) return complain(ctx, status, "the launcher of node sorted_rows failed");
   // y
-  status = launch(reinterpret_cast<const void*>(custom_ops_1_sqrt_v), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(custom_ops_1_sqrt_v), 1, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(static_cast<void*>(work + (512))),
                   static_cast<void*>(args->y));
   if (status != cudaSuccess) return complain(ctx, status, "custom_ops_1_sqrt_v could not be launched");

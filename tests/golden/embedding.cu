@@ -80,22 +80,22 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // scaled = mul(rows)
 // y = add(scaled, segment)
 // writes y: bfloat16[2, length, 16]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 embedding_0_embedding_mul_add(const bf16* __restrict__ segment, const long long* __restrict__ tokens,
          const bf16* __restrict__ table, bf16* __restrict__ y, const int length) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= (length * 8)) return;
-  const int j = t % 4;
-  const int rest = t / 4;
-  const Words<2> segment_w = load_words<2>(segment + (j * 4));
-  Words<2> y_w = {};
+  const int t = blockIdx.x * 128 + threadIdx.x;
+  if (t >= (length * 4)) return;
+  const int j = t % 2;
+  const int rest = t / 2;
+  const Words<4> segment_w = load_words<4>(segment + (j * 8));
+  Words<4> y_w = {};
   const long long n = max(min(tokens[rest], 29ll), 0ll);
 #pragma unroll
-  for (int e = 0; e < 4; ++e) {
-    const float scaled = from_bf16(table[j * 4 + e + (int)n * 16]) * 4.0f;
+  for (int e = 0; e < 8; ++e) {
+    const float scaled = from_bf16(table[j * 8 + e + (int)n * 16]) * 4.0f;
     put_element<16>(y_w, e, to_bf16(scaled + from_bf16(element<16>(segment_w, e))));
   }
-  store_words(y + (rest * 16 + j * 4), y_w);
+  store_words(y + (rest * 16 + j * 8), y_w);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -214,7 +214,7 @@ cudaError_t embedding_launch(embedding_context* ctx, const embedding_args* args,
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // rows, scaled, y
-  status = launch(reinterpret_cast<const void*>(embedding_0_embedding_mul_add), floor_div(8 * n.length + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(embedding_0_embedding_mul_add), floor_div(4 * n.length + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(ctx->constants[0]),
                   static_cast<const void*>(args->tokens),
                   static_cast<const void*>(args->table),

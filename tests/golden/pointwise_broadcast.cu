@@ -122,19 +122,19 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // kept = where(positive, gated)
 // y = clamp(kept)
 // writes y: float32[6, 40]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more(const float* __restrict__ x, const float* __restrict__ row, const fp16* __restrict__ column,
          float* __restrict__ y) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
-  if (t >= 30) return;
-  const int j = t % 5;
-  const int rest = t / 5;
-  const Words<8> x_w = load_words<8>(x + (rest * 40 + j * 8));
-  const Words<8> row_w = load_words<8>(row + (j * 8));
-  Words<8> y_w = {};
+  const int t = blockIdx.x * 128 + threadIdx.x;
+  if (t >= 60) return;
+  const int j = t % 10;
+  const int rest = t / 10;
+  const Words<4> x_w = load_words<4>(x + (rest * 40 + j * 4));
+  const Words<4> row_w = load_words<4>(row + (j * 4));
+  Words<4> y_w = {};
   const float column_v = from_fp16(column[rest]);
 #pragma unroll
-  for (int e = 0; e < 8; ++e) {
+  for (int e = 0; e < 4; ++e) {
     const float x_v = __uint_as_float(element<32>(x_w, e));
     const bool positive = x_v > 0.0f;
     const float shifted = x_v + __uint_as_float(element<32>(row_w, e));
@@ -144,7 +144,7 @@ pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more(const float* __restrict__ x,
     const float kept = positive ? gated : 0.5f;
     put_element<32>(y_w, e, __float_as_uint(nan_min(nan_max(kept, 0.25f), 1.5f)));
   }
-  store_words(y + (rest * 40 + j * 8), y_w);
+  store_words(y + (rest * 40 + j * 4), y_w);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
@@ -257,7 +257,7 @@ cudaError_t pointwise_broadcast_launch(pointwise_broadcast_context* ctx, const p
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // positive, shifted, scaled, gate, gated, kept, y
-  status = launch(reinterpret_cast<const void*>(pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more), 1, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->row),
                   static_cast<const void*>(args->column),

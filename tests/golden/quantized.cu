@@ -201,11 +201,11 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
 // from_four = dequantize(four_bit, block_scale)
 // mixed = addcmul(x, from_eight, from_four)
 // writes mixed: float32[4, 32]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8_e4m3* __restrict__ eight_bit,
          const int4_pair* __restrict__ four_bit, const float* __restrict__ eight_bit_scale,
          const float* __restrict__ block_scale, float* __restrict__ mixed) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+  const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 16) return;
   const Words<8> x_w = load_words<8>(x + (t * 8));
   const Words<2> eight_bit_w = load_words<2>(eight_bit + (t * 8));
@@ -363,7 +363,7 @@ cudaError_t quantized_launch(quantized_context* ctx, const quantized_args* args,
                   static_cast<void*>(args->active));
   if (status != cudaSuccess) return complain(ctx, status, "quantized_0_quantize_static_quant_linear_relu could not be launched");
   // from_eight, from_four, mixed
-  status = launch(reinterpret_cast<const void*>(quantized_1_dequantize_dequantize_addcmul), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(quantized_1_dequantize_dequantize_addcmul), 1, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->eight_bit),
                   static_cast<const void*>(args->four_bit),

@@ -90,9 +90,9 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // ---- symbolic_workspace_0_relu ---------------------------------------------------------------------------
 // kept = relu(x)
 // writes kept: float32[n, 3]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept, const int n) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+  const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
     const Words<4> x_w = load_words<4>(x + (t * 4));
@@ -112,9 +112,9 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept,
 // ---- symbolic_workspace_1_exp_v --------------------------------------------------------------------------
 // y = exp(kept)
 // writes y: float32[n, 3]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 symbolic_workspace_1_exp_v(const float* __restrict__ kept, float* __restrict__ y, const int n) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+  const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
     const Words<4> kept_w = load_words<4>(kept + (t * 4));
@@ -232,13 +232,13 @@ cudaError_t symbolic_workspace_launch(symbolic_workspace_context* ctx, const sym
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // kept
-  status = launch(reinterpret_cast<const void*>(symbolic_workspace_0_relu), floor_div(floor_div(3 * n.n + 3, 4) + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(symbolic_workspace_0_relu), floor_div(floor_div(3 * n.n + 3, 4) + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<void*>(static_cast<void*>(work)),
                   static_cast<int>(n.n));
   if (status != cudaSuccess) return complain(ctx, status, "symbolic_workspace_0_relu could not be launched");
   // y
-  status = launch(reinterpret_cast<const void*>(symbolic_workspace_1_exp_v), floor_div(floor_div(3 * n.n + 3, 4) + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(symbolic_workspace_1_exp_v), floor_div(floor_div(3 * n.n + 3, 4) + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(static_cast<void*>(work)),
                   static_cast<void*>(args->y),
                   static_cast<int>(n.n));

@@ -73,9 +73,9 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // mirrored = flip(merged)
 // y = neg(mirrored)
 // writes y: float32[2, 12, 10]
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 view_chain_0_transpose_add_permute_flatten_and_2_more(const float* __restrict__ heads, float* __restrict__ y) {
-  const int t = blockIdx.x * 256 + threadIdx.x;
+  const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 120) return;
   const int l = t % 5;
   const int rest = t / 5;
@@ -193,7 +193,7 @@ cudaError_t view_chain_launch(view_chain_context* ctx, const view_chain_args* ar
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // heads, heads_first, doubled, back, merged, mirrored, y
-  status = launch(reinterpret_cast<const void*>(view_chain_0_transpose_add_permute_flatten_and_2_more), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(view_chain_0_transpose_add_permute_flatten_and_2_more), 1, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->y));
   if (status != cudaSuccess) return complain(ctx, status, "view_chain_0_transpose_add_permute_flatten_and_2_more could not be launched");

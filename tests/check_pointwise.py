@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""check_pointwise.py FUSEC_RUN FUSEC [--full]: pointwise kernels and gated units, counted on the emulator for sm_80 and
+sm_90a: every byte moved once, accesses of 16 bytes that touch, no local memory, no division, at most so many float
+instructions an element; several loads on their way before the first is needed. Small shapes are executed whole and
+verified, large ones on some blocks. Where nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed),
+the same is read from the SASS. Status 77: no NVRTC."""
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8}
+FLOAT_SASS = re.compile(r"^(FADD|FMUL|FFMA|FSEL|FSETP|FMNMX|MUFU)")
+
+
+def unary(op, **attrs):
+    return ["x"], [{"name": "y", "op": op, "inputs": ["x"], "attrs": attrs}]
+
+
+SWIGLU = ["x", "u"], [{"name": "a", "op": "silu", "inputs": ["x"]}, {"name": "y", "op": "mul", "inputs": ["a", "u"]}]
+ADD = ["x", "u"], [{"name": "y", "op": "add", "inputs": ["x", "u"]}]
+QUANTIZE = ["x"], [{"name": "s", "op": "mul", "inputs": ["x", 0.25]},
+                   {"name": "y", "op": "cast", "inputs": ["s"], "attrs": {"dtype": "float8_e4m3fn"}}]
+
+# name, (inputs, nodes), dtype, dtype of the result, shape, float instructions an element (0: not counted), loads in flight
+LARGE = [
+    ("swiglu", SWIGLU, "float32", "float32", [2048, 8192], 6, 4),
+    ("swiglu", SWIGLU, "bfloat16", "bfloat16", [4096, 14336], 6, 4),
+    ("gelu", unary("gelu"), "bfloat16", "bfloat16", [4096, 14336], 17, 2),
+    ("gelu_tanh", unary("gelu", approximate="tanh"), "float16", "float16", [4096, 8192], 9, 2),
+    ("add", ADD, "float16", "float16", [4096, 8192], 1, 4),
+    ("quantize", QUANTIZE, "bfloat16", "float8_e4m3fn", [4096, 8192], 0, 4),
+]
+ODD = [(name, body, dtype, dtype, shape, floats, 1)
+       for name, body, floats in [("swiglu", SWIGLU, 6), ("gelu", unary("gelu"), 17), ("add", ADD, 1)]
+       for dtype in ["float32", "bfloat16"] for shape in [[100003], [64, 4095], [129, 33]]]
+
+
+def disassembler():
+    found = shutil.which("nvdisasm")
+    if found:
+        return found
+    for folder in sys.path:
+        for path in glob.glob(os.path.join(folder, "nvidia", "*", "bin", "nvdisasm")):
+            if os.access(path, os.X_OK):
+                return path
+    return None
+
+
+def sass_faults(code, case):
+    name, (inputs, _), dtype, result, _, floats, flight = case
+    ops = [m.group(1) for m in re.finditer(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?\s*([A-Z][A-Z0-9_.]+)", code)]
+    faults = [f"{op} in the SASS" for op in ops if op.split(".")[0] in ("CALL", "LDL", "STL", "FCHK")]
+    loads = [op for op in ops if op.startswith("LDG")]
+    faults += [f"{op}: not 128 bits" for op in loads if ".128" not in op]
+    if BITS[dtype] == BITS[result]:
+        faults += [f"{op}: not 128 bits" for op in ops if op.startswith("STG") and ".128" not in op]
+    if len(loads) < flight or not all(op.startswith("LDG") for op in [o for o in ops if FLOAT_SASS.match(o) or
+                                                                      o.startswith("LDG")][:flight]):
+        faults.append(f"fewer than {flight} loads before the first is used")
+    each = len(loads) // len(inputs) * 128 // BITS[dtype]  # elements of a thread
+    count = sum(1 for op in ops if FLOAT_SASS.match(op))
+    if floats and count > floats * each:
+        faults.append(f"{count} float instructions for {each} elements")
+    return faults
+
+
+def check(case, arch, whole, options, folder):
+    name, (inputs, nodes), dtype, result, shape, floats, _ = case
+    model = os.path.join(folder, "model.json")
+    with open(model, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "inputs": [{"name": i, "dtype": dtype, "shape": shape} for i in inputs], "nodes": nodes,
+                   "outputs": ["y"]}, f)
+    more = ["--verify"] if whole else ["--sample-blocks=4"]
+    done = subprocess.run([options.fusec_run, model, "--random=3", "--device=emulator", "--arch=" + arch, "--json",
+                           "--profile=-"] + more, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode == 3 and "no libnvrtc found" in done.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    if done.returncode != 0:
+        return [f"exit status {done.returncode}: {done.stderr.strip()[-300:]}"]
+    kernels = json.loads(done.stdout)["kernels"]
+    if len(kernels) != 1:
+        return [f"{len(kernels)} kernels"]
+    k, faults = kernels[0], []
+    elements = 1
+    for extent in shape:
+        elements *= extent
+    bits = len(inputs) * BITS[dtype] + BITS[result]
+    if whole:
+        moved = elements * bits // 8
+    else:
+        moved = elements * bits // 8 * k["sample"]["blocks"] // k["sample"]["of"]
+        elements = elements * k["sample"]["blocks"] // k["sample"]["of"]
+    edges = 32 * 16 * (len(inputs) + 1) if whole else 0  # scalar tails: a sector for each of some elements
+    if k["distinct_bytes"] > moved + edges or k["requested_bytes"] > moved + edges or 32 * k["sectors"] > moved + edges:
+        faults.append(f"moves {k['requested_bytes']} bytes in {k['sectors']} sectors, {moved} are enough")
+    resources = k["resources"]
+    if resources["stack_bytes"] or resources["spill_bytes"]:
+        faults.append("local memory")
+    if k["findings"] or k["bank_conflicts"]:
+        faults.append("findings or bank conflicts")
+    warps = elements / 32
+    instructions = k["instructions"]
+    floating = instructions["float32"] + instructions["special_function"]
+    if floats and floating > floats * (warps + (40 if whole else 0)):
+        faults.append(f"{floating / warps:.2f} float instructions an element, at most {floats}")
+    accesses = sum(-(-elements * b // (32 * 128)) for b in [BITS[dtype]] * (len(inputs) + 1))
+    arguments = (len(inputs) + 4) * (-(-elements * BITS[dtype] // 128) // 32 + 64)
+    if instructions["load_store"] > accesses + arguments:
+        faults.append(f"{instructions['load_store']} loads and stores, {accesses} of 16 bytes are enough")
+    nvdisasm = disassembler()
+    if nvdisasm and not whole:
+        cubin = os.path.join(folder, "model.cubin")
+        subprocess.run([options.fusec, model, "--arch=" + arch, "-o", cubin], check=True, stderr=subprocess.PIPE)
+        code = subprocess.run([nvdisasm, "-c", cubin], text=True, stdout=subprocess.PIPE, check=True).stdout
+        faults += sass_faults(code, case)
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec_run")
+    parser.add_argument("fusec")
+    parser.add_argument("--full", action="store_true")
+    options = parser.parse_args()
+    cases = [(case, arch, False) for case in (LARGE if options.full else LARGE[:2]) for arch in ("sm_80", "sm_90a")]
+    cases += [(case, arch, True) for i, case in enumerate(ODD) for arch in ("sm_80", "sm_90a")
+              if options.full or (arch == "sm_80" and i % 5 == 0)]
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for case, arch, whole in cases:
+            faults = check(case, arch, whole, options, folder)
+            failed += bool(faults)
+            for fault in faults:
+                print(f"{case[0]} {case[2]} {case[4]} {arch}: {fault}")
+    print(f"{len(cases) - failed} of {len(cases)} pointwise kernels as they should be, "
+          f"SASS {'read' if disassembler() else 'not read: no nvdisasm'}")
+    sys.exit(1 if failed else 0)
+
+
+main()
