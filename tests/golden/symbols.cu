@@ -101,7 +101,7 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
          float* __restrict__ averaged,
          const int batch,
          const int tokens) {
-  const int t = block * 256 + threadIdx.x;
+  const int t = block * 128 + threadIdx.x;
   if (t >= (batch * tokens * 2)) return;
   const Words<4> x_w = load_words<4>(x + (t * 4));
   const Words<4> positions_w = load_words<4>(positions + ((t % 2) * 4 + ((t / 2) % tokens) * 8));
@@ -122,7 +122,7 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
          float* __restrict__ last_tanh,
          const int batch,
          const int tokens) {
-  const int t = block * 256 + threadIdx.x;
+  const int t = block * 128 + threadIdx.x;
   if (t >= (batch * 2)) return;
   const int j = t % 2;
   const int rest = t / 2;
@@ -137,7 +137,7 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
   store_words(last_tanh + (rest * 8 + j * 4), last_tanh_w);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(128)
 symbols_0_add_reshape_relu_div_and_2_more(const float* __restrict__ x,
          const float* __restrict__ positions,
          float* __restrict__ averaged,
@@ -264,13 +264,13 @@ cudaError_t symbols_launch(symbols_context* ctx, const symbols_args* args, const
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // placed, flat, active, averaged, last, last_tanh
-  status = launch(reinterpret_cast<const void*>(symbols_0_add_reshape_relu_div_and_2_more), floor_div(2 * n.batch * n.tokens + 255, 256) + floor_div(2 * n.batch + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(symbols_0_add_reshape_relu_div_and_2_more), floor_div(2 * n.batch * n.tokens + 127, 128) + floor_div(2 * n.batch + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->positions),
                   static_cast<void*>(args->averaged),
                   static_cast<int>(n.batch),
                   static_cast<int>(n.tokens),
-                  static_cast<int>(floor_div(2 * n.batch * n.tokens + 255, 256)),
+                  static_cast<int>(floor_div(2 * n.batch * n.tokens + 127, 128)),
                   static_cast<void*>(args->last_tanh));
   if (status != cudaSuccess) return complain(ctx, status, "symbols_0_add_reshape_relu_div_and_2_more could not be launched");
   return cudaSuccess;
