@@ -73,7 +73,7 @@ TEST_CASE("an elementwise chain is one kernel without divisions, eight elements 
   CHECK(has(text, "store_words(h"));
   CHECK(has(text, "const float act = "));
   CHECK_FALSE(has(text, " % "));
-  CHECK(plan.kernels[0].grid[0] == IndexExpr(4));
+  CHECK(plan.kernels[0].grid[0] == IndexExpr(8));  // of 128 threads: there is little to do
   compiled(plan);
 }
 
