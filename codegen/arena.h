@@ -1,6 +1,6 @@
 // Places buffers in one arena by lifetime: two that are alive at the same time never overlap. Sizes may depend on
-// symbols; then buffers share a slot only where one is proven to fit the other's, and a slot is as large as its largest
-// user.
+// symbols: then the places are the best found at the symbols' hints, and hold for every other value, each buffer
+// beginning where those below it end.
 //
 //   a: steps 0-1, b: 1-2, c: 2-3        a at 0, b behind a, c where a was
 #pragma once

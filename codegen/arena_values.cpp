@@ -1,5 +1,8 @@
 #include "codegen/arena_values.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "ir/error.h"
 
 namespace fusec {
@@ -51,11 +54,54 @@ void ArenaValues::touch(const LoweredStep& step, std::uint32_t position, const s
   }
 }
 
+void ArenaValues::offer(ValueId read, ValueId written, const LoweredStep& step, std::uint32_t position,
+                        const KernelSource::InPlace& parameters) {
+  offers_.push_back({read, written, position, step.kernel, parameters});
+}
+
+// By request, the one whose place it takes over: an operand that dies where the result is born, of the same size.
+std::vector<std::uint32_t> ArenaValues::take_places() {
+  std::vector<std::uint32_t> instead_of(requests_.size(), kNone);
+  std::vector<bool> taken(requests_.size(), false);
+  for (const Offer& offer : offers_) {
+    const std::uint32_t from = request_of_[offer.read], to = request_of_[offer.written];
+    if (from == kNone || to == kNone || taken[from] || instead_of[to] != kNone) continue;
+    if (requests_[from].last != offer.position || requests_[to].first != offer.position) continue;
+    if (requests_[from].bytes != requests_[to].bytes) continue;
+    instead_of[to] = from;
+    taken[from] = true;
+    in_place_.push_back({offer.kernel, offer.parameters});
+  }
+  return instead_of;
+}
+
 Arena ArenaValues::place(std::vector<ArenaValue>& values, std::vector<BufferRef>& buffers,
                          std::vector<BufferRef>& scratch) {
-  arena_ = plan_arena(requests_, graph_.bounds());
-  for (std::size_t r = 0; r < requests_.size(); ++r)
-    values.push_back({kNone, arena_.offsets[r], requests_[r].bytes, requests_[r].first, requests_[r].last});
+  const std::vector<std::uint32_t> instead_of = take_places();
+  // A place that is taken over is one request, from the first of its values to the last.
+  std::vector<ArenaRequest> places;
+  std::vector<std::uint32_t> place(requests_.size(), kNone);
+  std::vector<std::uint32_t> by_birth(requests_.size());
+  std::iota(by_birth.begin(), by_birth.end(), 0u);
+  std::ranges::stable_sort(by_birth, {}, [&](std::uint32_t r) { return requests_[r].first; });
+  for (const std::uint32_t r : by_birth) {
+    if (instead_of[r] == kNone) {
+      place[r] = static_cast<std::uint32_t>(places.size());
+      places.push_back(requests_[r]);
+    } else {
+      place[r] = place[instead_of[r]];
+      places[place[r]].last = requests_[r].last;
+    }
+  }
+  Arena arena = plan_arena(places, graph_.bounds());
+  for (std::size_t r = 0; r < requests_.size(); ++r) {
+    offsets_.push_back(arena.offsets[place[r]]);
+    values.push_back({.offset = offsets_[r],
+                      .bytes = requests_[r].bytes,
+                      .in_place_of = instead_of[r],
+                      .first_step = requests_[r].first,
+                      .last_step = requests_[r].last});
+  }
   for (ValueId v = 0; v < request_of_.size(); ++v)
     if (request_of_[v] != kNone) {
       buffers[v] = place_of(request_of_[v]);
@@ -63,7 +109,7 @@ Arena ArenaValues::place(std::vector<ArenaValue>& values, std::vector<BufferRef>
     }
   for (std::size_t s = 0; s < scratch_request_.size(); ++s)
     if (scratch_request_[s] != kNone) scratch[s] = place_of(scratch_request_[s]);
-  return arena_;
+  return arena;
 }
 
 }  // namespace fusec

@@ -5,6 +5,7 @@
 
 #include "codegen/arena_values.h"
 #include "codegen/identifiers.h"
+#include "codegen/in_place.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -69,7 +70,8 @@ class Builder {
       const ValueId output = root(alias.output), input = root(alias.input);
       if (output == input) continue;
       const std::int64_t written = span[output].first_write;
-      if (is_result(output) && !span[input].is_output && written != INT64_MAX && span[input].last_read < written) {
+      if (is_result(output) && !span[input].is_output && written != INT64_MAX &&
+          (span[input].last_read < written || (span[input].last_read == written && reads_in_place(input, output)))) {
         buffers_[output] = buffers_[input];
         continue;
       }
@@ -79,6 +81,19 @@ class Builder {
     }
     // x into y and y into x: what is overwritten before it is copied is put aside first.
     for (AliasCopy& copy : copies_) copy.put_aside = overwritten[copy.output];
+  }
+
+  // The step that makes the output reads the input element by element, and may write it so.
+  bool reads_in_place(ValueId input, ValueId output) {
+    bool found = false;
+    for_each_step(false, [&](const LoweredStep& step, std::uint32_t) {
+      for_each_in_place(step, [&](ValueId read, ValueId written, const KernelSource::InPlace& pair) {
+        if (found || read != input || written != output) return;
+        found = true;
+        let_alias(lowered_.kernels[step.kernel], pair);
+      });
+    });
+    return found;
   }
 
   // By root, the step of its first write and of its last read.
@@ -117,20 +132,51 @@ class Builder {
   void place_prepared() {
     ArenaValues values(graph_, lowered_, BufferRef::Kind::kPrepared);
     std::uint32_t position = 0;
-    for_each_step(true, [&](const LoweredStep& step, std::uint32_t) { values.touch(step, position++, buffers_); });
+    touch_steps(true, values, position);
     if (position == 0) return;
     for_each_step(false, [&](const LoweredStep& step, std::uint32_t) {
       for (const ValueId v : step.reads)
         if (values.has(root(v))) values.touch(root(v), position);
     });
     result_.prepared_bytes = values.place(result_.prepared_values, buffers_, scratch_).bytes;
+    let_alias_in(values);
+  }
+
+  void touch_steps(bool prepared, ArenaValues& values, std::uint32_t& position) const {
+    for_each_step(prepared, [&](const LoweredStep& step, std::uint32_t) {
+      values.touch(step, position, buffers_);
+      for_each_in_place(step, [&](ValueId read, ValueId written, const KernelSource::InPlace& pair) {
+        values.offer(read, written, step, position, pair);
+      });
+      ++position;
+    });
+  }
+
+  // Roots that the step's kernel may read and write in one place, each behind one of its parameters alone.
+  template <typename F>
+  void for_each_in_place(const LoweredStep& step, F f) const {
+    if (step.kind != LoweredStep::Kind::kKernel) return;
+    const auto is_alone = [&](ValueId value) {
+      return std::ranges::count_if(step.parameters, [&](const KernelParameter& p) {
+               return p.kind == KernelParameter::Kind::kTensor && root(p.value) == root(value);
+             }) == 1;
+    };
+    for (const KernelSource::InPlace& pair : lowered_.kernels[step.kernel].in_place) {
+      const ValueId read = step.parameters[pair.read].value, written = step.parameters[pair.written].value;
+      if (is_alone(read) && is_alone(written)) f(root(read), root(written), pair);
+    }
+  }
+
+  void let_alias_in(const ArenaValues& values) {
+    for (const ArenaValues::InPlaceStep& step : values.in_place())
+      let_alias(lowered_.kernels[step.kernel], step.parameters);
   }
 
   // Everything else that a step touches lives in the arena, from its first write to its last use.
   void place_workspace() {
     ArenaValues values(graph_, lowered_, BufferRef::Kind::kWorkspace);
     std::uint32_t position = 0;
-    for_each_step(false, [&](const LoweredStep& step, std::uint32_t) { values.touch(step, position++, buffers_); });
+    touch_steps(false, values, position);
     std::vector<std::uint32_t> aside(copies_.size(), kNone);
     for (std::size_t c = 0; c < copies_.size(); ++c)
       if (copies_[c].put_aside)
@@ -138,6 +184,7 @@ class Builder {
       else if (is_result(copies_[c].output))
         values.touch(copies_[c].output, position);
     const Arena arena = values.place(result_.arena, buffers_, scratch_);
+    let_alias_in(values);
     for (std::size_t c = 0; c < copies_.size(); ++c)
       if (copies_[c].put_aside) copies_[c].aside = values.place_of(aside[c]);
     result_.workspace_bytes = arena.bytes;

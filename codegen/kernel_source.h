@@ -29,6 +29,11 @@ struct KernelParameter {
 };
 
 struct KernelSource {
+  // Two of `parameters`: what is written may lie where what is read lies (codegen/in_place.h).
+  struct InPlace {
+    std::uint32_t read, written;
+  };
+
   std::string name;  // a placeholder is `@KERNEL@` in `text`; the file emitter gives kernels their final names
   std::string text;  // `extern "C" __global__ ... { ... }` with the comment above it, without the prelude
   // What `text` is made of, for a kernel that stands in another one (codegen/schedules/side_by_side); "" where it never
@@ -44,7 +49,8 @@ struct KernelSource {
   std::array<int, 3> block{1, 1, 1};
   std::array<int, 3> cluster{1, 1, 1};
   IndexExpr dynamic_shared = 0;  // bytes
-  std::string schedule;          // "pointwise", "row_reduction", "contraction_mma", ... for reports
+  std::vector<InPlace> in_place;
+  std::string schedule;  // "pointwise", "row_reduction", "contraction_mma", ... for reports
 };
 
 }  // namespace fusec

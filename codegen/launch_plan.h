@@ -58,12 +58,14 @@ struct LaunchStep {
 };
 
 // A value, or scratch memory that the kernels of a group share, in the workspace (or prepared). The steps during which
-// it is alive count both ends; what others have in the same place is alive before or after.
+// it is alive count both ends. What others have in the same place is alive before or after, but for a value whose first
+// step takes over, element by element, the place of another one in its last.
 struct ArenaValue {
   ValueId value = kNone;  // kNone: scratch memory
   IndexExpr offset = 0, bytes = 0;
-  std::uint32_t first_step = 0,
-                last_step = 0;  // of LaunchPlan::steps (prepare_steps: their number, where kept for good)
+  std::uint32_t in_place_of = kNone;  // of the same arena
+  // Of LaunchPlan::steps; of prepare_steps: their number, where kept for good.
+  std::uint32_t first_step = 0, last_step = 0;
 };
 
 struct LaunchPlan {

@@ -7,6 +7,7 @@
 
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
+#include "codegen/in_place.h"
 #include "codegen/kernel_signature.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/parameter_table.h"
@@ -221,6 +222,10 @@ class PlanLowering {
     if (fresh) {
       made.tensors = signature.tensors;
       made.kernels = keep(schedule(kernel, graph_, target_, options_));
+      if (made.kernels.size() == 1) {
+        KernelSource& source = plan_.kernels[made.kernels[0]];
+        source.in_place = find_in_place(kernel, graph_, source);
+      }
     }
     launch_made(made, signature.tensors, kernel.nodes);
   }

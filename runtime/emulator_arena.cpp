@@ -22,11 +22,22 @@ EmulatorArena::EmulatorArena(const Graph& graph, std::string name, const std::ve
 void EmulatorArena::begin_step(std::uint32_t position) {
   for (std::uint32_t i = 0; i < buffers_.size(); ++i)
     if (buffers_[i] && values_[i].last_step < position) {
-      memory_.remove(*buffers_[i]);
+      const std::uint32_t heir = heir_of(i);
+      if (heir == kNone)
+        memory_.remove(*buffers_[i]);
+      else
+        memory_.take_over(*buffers_[i], name_of(heir));
       buffers_[i].reset();
     }
   for (std::uint32_t i = 0; i < buffers_.size(); ++i)
     if (!buffers_[i] && values_[i].first_step <= position && position <= values_[i].last_step) begin(i);
+}
+
+// The value that lives in the same buffer since this one's last step.
+std::uint32_t EmulatorArena::heir_of(std::uint32_t value) const {
+  for (std::uint32_t i = 0; i < buffers_.size(); ++i)
+    if (i != value && values_[i].in_place_of == value && buffers_[i] == buffers_[value]) return i;
+  return kNone;
 }
 
 std::string EmulatorArena::name_of(std::uint32_t value) const {
@@ -40,6 +51,13 @@ void EmulatorArena::begin(std::uint32_t value) {
   if (place.offset < 0 || place.bytes < 0 || place.offset + place.bytes > size || place.offset % kArenaAlignment != 0)
     throw InternalError(fmt::format("\"{}\" has bytes {} to {} of a {} of {}", name_of(value), place.offset,
                                     place.offset + place.bytes, name_, size));
+  if (const std::uint32_t before = values_[value].in_place_of; before != kNone && buffers_[before]) {
+    if (resolved_[before].offset != place.offset || resolved_[before].bytes != place.bytes)
+      throw InternalError(
+          fmt::format("\"{}\" is to take over the place of \"{}\", which is another", name_of(value), name_of(before)));
+    buffers_[value] = buffers_[before];
+    return;
+  }
   for (std::uint32_t other = 0; other < buffers_.size(); ++other) {
     const ResolvedArenaValue& taken = resolved_[other];
     if (buffers_[other] && place.offset < taken.offset + taken.bytes && taken.offset < place.offset + place.bytes)

@@ -4,6 +4,9 @@
 //
 //   arena bytes   |--- a ---|--- b ---|        a kernel that is given a and runs over its end is out of bounds, though
 //                 |--- c ---|                  b lies there; c, alive after a, starts with nothing written
+//
+// A value that takes over another's place, element by element, has its buffer from the first: who reads it elsewhere
+// races, and what of it the step does not write is unwritten.
 #pragma once
 
 #include <optional>
@@ -34,6 +37,7 @@ class EmulatorArena {
 
  private:
   void begin(std::uint32_t value);
+  std::uint32_t heir_of(std::uint32_t value) const;
   std::string name_of(std::uint32_t value) const;
 
   const Graph& graph_;

@@ -148,7 +148,7 @@ def with_aliases():
     soft = m.op("soft", "softmax", [w], dim=1)
     m.output(m.op("next", "add", [state, soft]))
     m.data["aliases"] = {"next": "state"}
-    return m, ["soft"], 2
+    return m, ["soft"], 1
 
 
 def integers():

@@ -83,6 +83,8 @@ class Memory {
   // Marks bytes as written (the host filled them) or as never written (the arena's place was given to another value).
   void mark_written(Id id, std::size_t offset, std::size_t bytes);
   void mark_unwritten(Id id, std::size_t offset, std::size_t bytes);
+  // Another value has the buffer from now on, which the last launch wrote into it: what that left is unwritten.
+  void take_over(Id id, std::string name);
   // The buffer's lifetime is over: whoever touches it from now on is out of its bounds. Its address is not given again.
   void remove(Id id);
   // The first byte from `offset` on that nobody has written.

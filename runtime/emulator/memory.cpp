@@ -130,6 +130,13 @@ void Memory::mark_unwritten(Id id, std::size_t offset, std::size_t bytes) {
               std::min(bytes, region.writers.size() - offset), kNobody);
 }
 
+void Memory::take_over(Id id, std::string name) {
+  Region& region = *data_->regions.at(id);
+  for (ByteOwner& owner : region.writers)
+    if (owner == kBefore) owner = kNobody;
+  region.name = data_->buffers.at(id).name = std::move(name);
+}
+
 void Memory::remove(Id id) {
   Region& region = *data_->regions.at(id);
   region.host = nullptr;

@@ -16,10 +16,10 @@ const char* const kModel = R"({
   "fusec": 1, "name": "chain",
   "inputs": [ { "name": "x", "dtype": "float32", "shape": [64] } ],
   "nodes": [
-    { "name": "a", "op": "exp", "inputs": ["x"] },
-    { "name": "b", "op": "neg", "inputs": ["a"] },
-    { "name": "c", "op": "abs", "inputs": ["b"] },
-    { "name": "y", "op": "sqrt", "inputs": ["c"] }
+    { "name": "a", "op": "flip", "inputs": ["x"], "attrs": { "dims": [0] } },
+    { "name": "b", "op": "flip", "inputs": ["a"], "attrs": { "dims": [0] } },
+    { "name": "c", "op": "flip", "inputs": ["b"], "attrs": { "dims": [0] } },
+    { "name": "y", "op": "flip", "inputs": ["c"], "attrs": { "dims": [0] } }
   ],
   "outputs": ["y"] })";
 
@@ -30,13 +30,37 @@ struct Chain : BuiltModel {
     REQUIRE(launch.arena[0].offset == launch.arena[2].offset);
   }
 
-  std::string run() const {
-    const auto nvrtc = Nvrtc::load();
-    REQUIRE(nvrtc);
-    return test::findings_of(run_on_emulator(graph, launch, parse_units(compile(*nvrtc)), file.unit_of, target,
-                                             random_tensors(graph, 1), {}));
-  }
+  std::string run() const;
 };
+
+// Element by element: each takes over the place of what it reads. The same with a step that does not.
+std::string elementwise(const std::string& second) {
+  return R"({
+    "fusec": 1, "name": "chain",
+    "inputs": [ { "name": "x", "dtype": "float32", "shape": [8192] } ],
+    "nodes": [
+      { "name": "a", "op": "exp", "inputs": ["x"] },
+      )" +
+         second + R"(,
+      { "name": "c", "op": "abs", "inputs": ["b"] },
+      { "name": "y", "op": "sqrt", "inputs": ["c"] }
+    ],
+    "outputs": ["y"] })";
+}
+const std::string kNegated = R"({ "name": "b", "op": "neg", "inputs": ["a"] })";
+const std::string kFlipped = R"({ "name": "b", "op": "flip", "inputs": ["a"], "attrs": { "dims": [0] } })";
+
+std::string run(const BuiltModel& model) {
+  const auto nvrtc = Nvrtc::load();
+  REQUIRE(nvrtc);
+  const EmulatorResult result = run_on_emulator(model.graph, model.launch, parse_units(model.compile(*nvrtc)),
+                                                model.file.unit_of, model.target, random_tensors(model.graph, 1), {});
+  return test::findings_of(result);
+}
+
+std::string Chain::run() const {
+  return ::run(*this);
+}
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -87,5 +111,57 @@ TEST_SUITE("emulated arena") {
     Chain outside;
     outside.launch.workspace_bytes = 256;
     CHECK_THROWS_AS(outside.run(), InternalError);
+  }
+
+  TEST_CASE("values made element by element lie in the place of what dies") {
+    if (!test::nvrtc_or_skip()) return;
+    const BuiltModel model(elementwise(kNegated));
+    REQUIRE(model.launch.arena.size() == 3);
+    CHECK(model.launch.workspace_bytes.is(8192 * 4));
+    CHECK(model.launch.live_bytes.is(8192 * 4));
+    CHECK(model.launch.arena[1].in_place_of == 0);
+    CHECK(model.launch.arena[2].in_place_of == 1);
+    CHECK(model.file.text.find("const float* a,") != std::string::npos);  // no __restrict__
+    CHECK(run(model) == "");
+    const BuiltModel flipped(elementwise(kFlipped));
+    CHECK(flipped.launch.arena[1].in_place_of == kNone);
+    CHECK(flipped.launch.workspace_bytes.is(2 * 8192 * 4));
+    CHECK(run(flipped) == "");
+  }
+
+  TEST_CASE("a place taken over by who reads elsewhere is a race") {
+    if (!test::nvrtc_or_skip()) return;
+    BuiltModel model(elementwise(kFlipped));
+    model.launch.arena[1].in_place_of = 0;
+    for (const std::size_t value : {1, 2}) model.launch.arena[value].offset = model.launch.arena[0].offset;
+    for (LaunchStep& step : model.launch.steps)
+      for (Argument& argument : step.arguments)
+        if (argument.buffer.kind == BufferRef::Kind::kWorkspace) argument.buffer.offset = model.launch.arena[0].offset;
+    CHECK(contains(run(model), "race"));
+  }
+
+  TEST_CASE("what a value leaves in the place that another takes over is not that one's") {
+    if (!test::nvrtc_or_skip()) return;
+    BuiltModel model(elementwise(kNegated));
+    model.launch.steps[1].grid[0] = 1;  // b is written in part
+    const std::string findings = run(model);
+    CHECK(contains(findings, "unwritten_read"));
+    CHECK(contains(findings, "[b]"));
+  }
+
+  TEST_CASE("an input that an output is written into, element by element, needs no copy") {
+    if (!test::nvrtc_or_skip()) return;
+    const auto updated = [](const std::string& op, const std::string& attributes) {
+      return BuiltModel(R"({ "fusec": 1, "inputs": [ { "name": "s", "dtype": "float32", "shape": [8192] } ],
+        "nodes": [ { "name": "next", "op": ")" +
+                        op + R"(", "inputs": ["s"], "attrs": )" + attributes + R"( } ],
+        "outputs": ["next"], "aliases": { "next": "s" } })");
+    };
+    const BuiltModel scaled = updated("square", "{}");
+    CHECK(scaled.launch.steps.size() == 1);
+    CHECK(run(scaled) == "");
+    const BuiltModel flipped = updated("flip", R"({ "dims": [0] })");
+    CHECK(flipped.launch.steps.size() == 2);
+    CHECK(run(flipped) == "");
   }
 }
