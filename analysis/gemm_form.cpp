@@ -139,7 +139,6 @@ double predicted_cycles(const GemmTiles& t, const Sizes& sizes, const Target& ta
   const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
   const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
-  const double from_cache = static_cast<double>(stage_bytes(t, sizes)) / t.depth * 16 / 40;
   const double registers = 64 + sums / t.threads();
   const double resident =
       std::max(1.0, std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
@@ -148,6 +147,11 @@ double predicted_cycles(const GemmTiles& t, const Sizes& sizes, const Target& ta
                               std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
   const double of_one = std::ceil(tiles / target.multiprocessors);  // tiles that the busiest one makes
   const double at_a_time = std::min(resident, of_one);
+  // A multiprocessor takes 40 bytes a cycle from the L2 cache, or what its tiles on the way are in one latency.
+  constexpr double kMostBytes = 40, kLatency = 466;
+  const double of_stage = static_cast<double>(stage_bytes(t, sizes));
+  const double from_cache =
+      of_stage / t.depth * 16 / std::min(kMostBytes, at_a_time * (t.stages - 1) * of_stage / kLatency);
   // Few warps leave the units waiting for one another's operands.
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
   const double steps = sizes.depth / 16;
@@ -204,6 +208,7 @@ std::vector<GemmTiles> gemm_tile_table(bool tensor_cores) {
       {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 32},
       {.rows = 16, .columns = 128, .warp_rows = 16, .warp_columns = 32},
       {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 16},
+      {.rows = 16, .columns = 32, .warp_rows = 16, .warp_columns = 16, .depth = 64},
   };
 }
 

@@ -219,72 +219,70 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // scaled = mul(hidden)
 // y = gelu(scaled)
 // writes y: float16[20, 24]
-// A block makes 16x64, each of its warps 16x16, on tensor cores; 32 of k are a tile, 4 tiles are in shared memory or on the way.
-extern "C" __global__ void __launch_bounds__(128)
+// A block makes 16x32, each of its warps 16x16, on tensor cores; 64 of k are a tile, 4 tiles are in shared memory or on the way.
+extern "C" __global__ void __launch_bounds__(64)
 linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict__ weight, const fp16* __restrict__ bias,
          fp16* __restrict__ y) {
   const unsigned stages = shared_address(dynamic_shared);
   const TilePlace tile = tile_in_order<8>((int)blockIdx.x, 2, 1);
-  const int row0 = tile.row * 16, column0 = tile.column * 64;
+  const int row0 = tile.row * 16, column0 = tile.column * 32;
   const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
-  const int warp_row = warp / 4 * 16, warp_column = warp % 4 * 16;
+  const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 16;
   float sum[1][2][4] = {};
-  const int x_unit = threadIdx.x % 4 * 8, x_line = threadIdx.x / 4;
-  const unsigned x_to = swizzled<4>(x_line, x_unit / 8);
-  const fp16* x_from[1];
-#pragma unroll
-  for (int each = 0; each < 1; ++each) {
-    const int row = min((row0 + x_line), 19);
-    x_from[each] = x + (row * 64 + x_unit);
-  }
-  const int weight_unit = threadIdx.x % 4 * 8, weight_line = threadIdx.x / 4;
-  const unsigned weight_to = 1024 + swizzled<4>(weight_line, weight_unit / 8);
-  const fp16* weight_from[2];
+  const int x_unit = threadIdx.x % 8 * 8, x_line = threadIdx.x / 8;
+  const unsigned x_to = swizzled<8>(x_line, x_unit / 8);
+  const fp16* x_from[2];
 #pragma unroll
   for (int each = 0; each < 2; ++each) {
-    const int column = min((column0 + weight_line + each * 32), 23);
+    const int row = min((row0 + x_line + each * 8), 19);
+    x_from[each] = x + (row * 64 + x_unit);
+  }
+  const int weight_unit = threadIdx.x % 8 * 8, weight_line = threadIdx.x / 8;
+  const unsigned weight_to = 2048 + swizzled<8>(weight_line, weight_unit / 8);
+  const fp16* weight_from[4];
+#pragma unroll
+  for (int each = 0; each < 4; ++each) {
+    const int column = min((column0 + weight_line + each * 8), 23);
     weight_from[each] = weight + (column * 64 + weight_unit);
   }
   const auto fetch = [&](unsigned stage) {
-    if (threadIdx.x < 64) {
-#pragma unroll
-      for (int each = 0; each < 1; ++each) {
-        copy_16_bytes(stage + x_to, x_from[each]);
-        x_from[each] += 32;
-      }
-    }
 #pragma unroll
     for (int each = 0; each < 2; ++each) {
-      copy_16_bytes(stage + weight_to + each * 2048, weight_from[each]);
-      weight_from[each] += 32;
+      copy_16_bytes(stage + x_to + each * 1024, x_from[each]);
+      x_from[each] += 64;
+    }
+#pragma unroll
+    for (int each = 0; each < 4; ++each) {
+      copy_16_bytes(stage + weight_to + each * 1024, weight_from[each]);
+      weight_from[each] += 64;
     }
   };
-  const int steps = 2;
+  const int steps = 1;
 #pragma unroll
   for (int s = 0; s < 3; ++s) {
-    if (s < steps) fetch(stages + s * 5120);
+    if (s < steps) fetch(stages + s * 6144);
     commit_copies();
   }
   int reading = 0, writing = 3;
   unsigned left[2][1][4], right[2][1][4];
   const auto load = [&](int buffer, unsigned stage, int depth) {
-    load_fragments<true, true, 4>(left[buffer], stage, warp_row, depth, warp_lane);
-    load_fragments<false, true, 4>(right[buffer], stage + 1024, warp_column, depth, warp_lane);
+    load_fragments<true, true, 8>(left[buffer], stage, warp_row, depth, warp_lane);
+    load_fragments<false, true, 8>(right[buffer], stage + 2048, warp_column, depth, warp_lane);
   };
   wait_for_groups<2>();
   __syncthreads();
   load(0, stages, 0);
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int slice = 0; slice < 2; ++slice) {
-      if (slice == 1) {
+    for (int slice = 0; slice < 4; ++slice) {
+      if (slice == 3) {
         wait_for_groups<2>();  // the next tile is there, and nobody needs the one before this
         __syncthreads();
         reading = reading == 3 ? 0 : reading + 1;
       }
-      if (slice < 1 || step + 1 < steps) load((slice + 1) % 2, stages + reading * 5120, (slice + 1) % 2 * 16);
+      if (slice < 3 || step + 1 < steps) load((slice + 1) % 2, stages + reading * 6144, (slice + 1) % 4 * 16);
       if (slice == 0) {
-        if (step + 3 < steps) fetch(stages + writing * 5120);
+        if (step + 3 < steps) fetch(stages + writing * 6144);
         commit_copies();
         writing = writing == 3 ? 0 : writing + 1;
       }
@@ -429,7 +427,7 @@ cudaError_t linear_gelu_launch(linear_gelu_context* ctx, const linear_gelu_args*
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // hidden, scaled, y
-  status = launch(reinterpret_cast<const void*>(linear_gelu_0_linear_mul_gelu), 2, 1, 1, dim3(128, 1, 1), 20480, stream,
+  status = launch(reinterpret_cast<const void*>(linear_gelu_0_linear_mul_gelu), 2, 1, 1, dim3(64, 1, 1), 24576, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->weight),
                   static_cast<const void*>(args->bias),

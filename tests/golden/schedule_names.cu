@@ -244,72 +244,70 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // warp_row = linear(left_tile, sum, lane)
 // warp = add(warp_row, e)
 // writes warp: float16[20, 24]
-// A block makes 16x64, each of its warps 16x16, on tensor cores; 32 of k are a tile, 4 tiles are in shared memory or on the way.
-extern "C" __global__ void __launch_bounds__(128)
+// A block makes 16x32, each of its warps 16x16, on tensor cores; 64 of k are a tile, 4 tiles are in shared memory or on the way.
+extern "C" __global__ void __launch_bounds__(64)
 schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __restrict__ sum_2, const fp16* __restrict__ lane,
          const fp16* __restrict__ e_2, fp16* __restrict__ warp_2) {
   const unsigned stages = shared_address(dynamic_shared);
   const TilePlace tile = tile_in_order<8>((int)blockIdx.x, 2, 1);
-  const int row0 = tile.row * 16, column0 = tile.column * 64;
+  const int row0 = tile.row * 16, column0 = tile.column * 32;
   const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
-  const int warp_row = warp / 4 * 16, warp_column = warp % 4 * 16;
+  const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 16;
   float sum[1][2][4] = {};
-  const int left_tile_unit = threadIdx.x % 4 * 8, left_tile_line = threadIdx.x / 4;
-  const unsigned left_tile_to = swizzled<4>(left_tile_line, left_tile_unit / 8);
-  const fp16* left_tile_from[1];
-#pragma unroll
-  for (int each = 0; each < 1; ++each) {
-    const int row = min((row0 + left_tile_line), 19);
-    left_tile_from[each] = left_tile + (row * 64 + left_tile_unit);
-  }
-  const int sum_unit = threadIdx.x % 4 * 8, sum_line = threadIdx.x / 4;
-  const unsigned sum_to = 1024 + swizzled<4>(sum_line, sum_unit / 8);
-  const fp16* sum_from[2];
+  const int left_tile_unit = threadIdx.x % 8 * 8, left_tile_line = threadIdx.x / 8;
+  const unsigned left_tile_to = swizzled<8>(left_tile_line, left_tile_unit / 8);
+  const fp16* left_tile_from[2];
 #pragma unroll
   for (int each = 0; each < 2; ++each) {
-    const int column = min((column0 + sum_line + each * 32), 23);
+    const int row = min((row0 + left_tile_line + each * 8), 19);
+    left_tile_from[each] = left_tile + (row * 64 + left_tile_unit);
+  }
+  const int sum_unit = threadIdx.x % 8 * 8, sum_line = threadIdx.x / 8;
+  const unsigned sum_to = 2048 + swizzled<8>(sum_line, sum_unit / 8);
+  const fp16* sum_from[4];
+#pragma unroll
+  for (int each = 0; each < 4; ++each) {
+    const int column = min((column0 + sum_line + each * 8), 23);
     sum_from[each] = sum_2 + (column * 64 + sum_unit);
   }
   const auto fetch = [&](unsigned stage) {
-    if (threadIdx.x < 64) {
-#pragma unroll
-      for (int each = 0; each < 1; ++each) {
-        copy_16_bytes(stage + left_tile_to, left_tile_from[each]);
-        left_tile_from[each] += 32;
-      }
-    }
 #pragma unroll
     for (int each = 0; each < 2; ++each) {
-      copy_16_bytes(stage + sum_to + each * 2048, sum_from[each]);
-      sum_from[each] += 32;
+      copy_16_bytes(stage + left_tile_to + each * 1024, left_tile_from[each]);
+      left_tile_from[each] += 64;
+    }
+#pragma unroll
+    for (int each = 0; each < 4; ++each) {
+      copy_16_bytes(stage + sum_to + each * 1024, sum_from[each]);
+      sum_from[each] += 64;
     }
   };
-  const int steps = 2;
+  const int steps = 1;
 #pragma unroll
   for (int s = 0; s < 3; ++s) {
-    if (s < steps) fetch(stages + s * 5120);
+    if (s < steps) fetch(stages + s * 6144);
     commit_copies();
   }
   int reading = 0, writing = 3;
   unsigned left[2][1][4], right[2][1][4];
   const auto load = [&](int buffer, unsigned stage, int depth) {
-    load_fragments<true, true, 4>(left[buffer], stage, warp_row, depth, warp_lane);
-    load_fragments<false, true, 4>(right[buffer], stage + 1024, warp_column, depth, warp_lane);
+    load_fragments<true, true, 8>(left[buffer], stage, warp_row, depth, warp_lane);
+    load_fragments<false, true, 8>(right[buffer], stage + 2048, warp_column, depth, warp_lane);
   };
   wait_for_groups<2>();
   __syncthreads();
   load(0, stages, 0);
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int slice = 0; slice < 2; ++slice) {
-      if (slice == 1) {
+    for (int slice = 0; slice < 4; ++slice) {
+      if (slice == 3) {
         wait_for_groups<2>();  // the next tile is there, and nobody needs the one before this
         __syncthreads();
         reading = reading == 3 ? 0 : reading + 1;
       }
-      if (slice < 1 || step + 1 < steps) load((slice + 1) % 2, stages + reading * 5120, (slice + 1) % 2 * 16);
+      if (slice < 3 || step + 1 < steps) load((slice + 1) % 2, stages + reading * 6144, (slice + 1) % 4 * 16);
       if (slice == 0) {
-        if (step + 3 < steps) fetch(stages + writing * 5120);
+        if (step + 3 < steps) fetch(stages + writing * 6144);
         commit_copies();
         writing = writing == 3 ? 0 : writing + 1;
       }
@@ -495,7 +493,7 @@ cudaError_t schedule_names_launch(schedule_names_context* ctx, const schedule_na
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // warp_row, warp
-  status = launch(reinterpret_cast<const void*>(schedule_names_0_linear_add), 2, 1, 1, dim3(128, 1, 1), 20480, stream,
+  status = launch(reinterpret_cast<const void*>(schedule_names_0_linear_add), 2, 1, 1, dim3(64, 1, 1), 24576, stream,
                   static_cast<const void*>(args->left_tile),
                   static_cast<const void*>(args->sum),
                   static_cast<const void*>(args->lane),

@@ -138,3 +138,13 @@ TEST_CASE("what is no gemm: misaligned, gathered or computed factors") {
       is_gemm("t float16 33,64; i int64 64; w float16 64,64", "x = index_select t i {\"dim\": 0}; h = linear x w"));
   CHECK_FALSE(is_gemm("x float64 64,64; w float64 64,64", "h = linear x w"));
 }
+
+TEST_CASE("few rows beside a large matrix of weights have a block for every multiprocessor") {
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const Target target = target_for(arch);
+    const Graph graph = short_model("x bfloat16 16,4096; w bfloat16 4096,4096", "h = linear x w", "h");
+    const LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), target, {});
+    REQUIRE(plan.kernels.size() == 1);
+    CHECK(plan.kernels[0].grid[0].as_constant().value_or(0) >= 0.5 * target.multiprocessors);
+  }
+}
