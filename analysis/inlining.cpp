@@ -152,7 +152,7 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
   bool rows_known = facts.reduces;
   for (const LoadFact& load : facts.loads) {
     const ValueId v = resolve_tuple(graph_, load.source);
-    if (!inside(v) || stored_.contains(v) || in_parts_.contains(value)) continue;
+    if (!inside(v) || stored_.contains(v) || joined_in_parts_.contains(value)) continue;
     const auto it = inlined_.find(v);
     if (it == inlined_.end()) continue;
     const Inlined& operand = it->second;

@@ -66,10 +66,14 @@ class Inlining {
     return must_store_.insert(v).second || beside_.contains(v);
   }
 
-  // The value, a concat, is stored piece by piece by the kernels of its operands (analysis/lower): its own formula asks
-  // nothing of them.
-  void place_parts_of(ValueId v) { in_parts_.insert(v); }
+  // The value, made of a concat, is stored part by part by the kernels of the concat's operands (analysis/lower): the
+  // concat's own formula asks nothing of them.
+  void place_parts_of(ValueId v, ValueId concat) {
+    in_parts_.insert(v);
+    joined_in_parts_.insert(concat);
+  }
   bool in_parts(ValueId v) const { return in_parts_.contains(v); }
+  bool must_be_stored(ValueId v) const { return must_store_.contains(v); }
 
   bool inside(ValueId v) const { return inside_.contains(v); }
   bool stored(ValueId v) const { return stored_.contains(v); }
@@ -98,7 +102,7 @@ class Inlining {
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
-  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, in_parts_;
+  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, in_parts_, joined_in_parts_;
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;

@@ -47,7 +47,7 @@ class GroupLowering {
     bool changed = repeated_products;
     for (const ValueId v : outputs) {
       if (!may_be_in_parts(v)) continue;
-      inlining_.place_parts_of(v);
+      inlining_.place_parts_of(v, *concat_below(v));
       changed = true;
     }
     return changed;
@@ -65,9 +65,8 @@ class GroupLowering {
   }
 
  private:
-  // Where an operand of a concat is stored.
+  // Which part of a value: that of an operand of a concat.
   struct Place {
-    ValueId whole = kNone;
     std::size_t dim = 0;
     IndexExpr offset;
   };
@@ -83,7 +82,7 @@ class GroupLowering {
     ValueId space = kNone;                   // the value whose shape the kernel runs over
     std::map<ValueId, DimsInSpace> smaller;  // values that have an element a row, or other dimensions of extent 1
     std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
-    std::optional<Place> place;              // of the only value, part of another
+    std::optional<Place> place;              // of the only value no more than this part
   };
 
   struct Built {
@@ -107,17 +106,37 @@ class GroupLowering {
 
   // --- units
 
-  // A concat of which some operand is made here, of products or other reductions.
-  bool may_be_in_parts(ValueId v) const {
-    if (!inlining_.inside(v) || producer(v).op->name != "concat" || !inlining_.facts(v)) return false;
-    bool reductions = false;
-    for (const ValueId operand : producer(v).inputs) {
-      if (graph_.value(operand).kind == Value::Kind::kNumber || graph_.value(operand).kind == Value::Kind::kDim)
-        return false;
-      if (graph_.tensor(operand).dtype != graph_.tensor(v).dtype || bits(graph_.tensor(v).dtype) == 4) return false;
-      reductions = reductions || made_of_reduction(resolve_tuple(graph_, operand));
+  // The concat of which `v` is made element by element, if it is one that is made here and not stored.
+  std::optional<ValueId> concat_below(ValueId v) const {
+    constexpr std::size_t kMostBetween = 32;
+    std::set<ValueId> seen{v};
+    std::vector<ValueId> queue{v};
+    for (std::size_t next = 0; next < queue.size() && next < kMostBetween; ++next) {
+      const FormulaFacts* facts = inlining_.facts(queue[next]);
+      if (!facts || facts->reduces) continue;
+      if (producer(queue[next]).op->name == "concat") return queue[next];
+      for (const LoadFact& load : facts->loads) {
+        const ValueId source = resolve_tuple(graph_, load.source);
+        if (load.identity && inlining_.inside(source) && !inlining_.must_be_stored(source) &&
+            seen.insert(source).second)
+          queue.push_back(source);
+      }
     }
-    return reductions;
+    return std::nullopt;
+  }
+
+  // What is made of a concat of which some operand is made here, of products or other reductions.
+  bool may_be_in_parts(ValueId v) const {
+    if (!inlining_.inside(v) || bits(graph_.tensor(v).dtype) == 4) return false;
+    const std::optional<ValueId> concat = concat_below(v);
+    if (!concat) return false;
+    const auto is_tensor = [&](ValueId operand) {
+      return graph_.value(operand).kind != Value::Kind::kNumber && graph_.value(operand).kind != Value::Kind::kDim;
+    };
+    const Node& node = producer(*concat);
+    return std::ranges::all_of(node.inputs, is_tensor) && std::ranges::any_of(node.inputs, [&](ValueId operand) {
+             return made_of_reduction(resolve_tuple(graph_, operand));
+           });
   }
 
   bool made_of_reduction(ValueId v) const {
@@ -136,15 +155,16 @@ class GroupLowering {
     return false;
   }
 
-  // A unit for each operand of a concat.
+  // A unit for each operand of the concat below: the value at the operand's place.
   void form_parts(ValueId whole) {
-    const Node& concat = producer(whole);
+    const Node& concat = producer(*concat_below(whole));
     const auto rank = static_cast<std::int64_t>(graph_.tensor(whole).rank());
     const std::int64_t dim = graph_.attributes(concat).integer("dim", 0);
-    Place place{.whole = whole, .dim = static_cast<std::size_t>(dim < 0 ? dim + rank : dim), .offset = 0};
+    Place place{.dim = static_cast<std::size_t>(dim < 0 ? dim + rank : dim), .offset = 0};
     for (const ValueId input : concat.inputs) {
       const ValueId operand = resolve_tuple(graph_, input);
-      Unit unit{.values = {operand}, .reads = {operand}, .space = operand, .smaller = {}, .place = place};
+      if (graph_.tensor(operand).shape[place.dim].is(0)) continue;
+      Unit unit{.values = {whole}, .reads = {}, .space = operand, .smaller = {}, .place = place};
       if (inlining_.inside(operand) && !inlining_.stored(operand) && inlining_.facts(operand)) {
         const Inlined& mine = inlining_.inlined(operand);
         unit.reduces = mine.reduces;
@@ -152,7 +172,6 @@ class GroupLowering {
         unit.nested = mine.nested;
         unit.joined = mine.joined;
         unit.rows = mine.rows;
-        unit.reads = reads_of(operand, nullptr);
       }
       units_.push_back(std::move(unit));
       place.offset += graph_.tensor(operand).shape[place.dim];
@@ -488,7 +507,7 @@ class GroupLowering {
   }
 
   bool put_in(const Unit& unit, ValueId v) const {
-    return inlining_.inside(v) && inlining_.facts(v) && (!inlining_.stored(v) || (contains(unit, v) && !unit.place));
+    return inlining_.inside(v) && inlining_.facts(v) && (!inlining_.stored(v) || contains(unit, v));
   }
 
   // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded
@@ -558,7 +577,6 @@ class GroupLowering {
     }
     replaced_by.resize(raw.size(), kNoExpr);
 
-    if (unit.place) members.insert(graph_.value(unit.place->whole).producer);
     Kernel& kernel = built.kernel;
     kernel.exact_steps = round_intermediates_;
     kernel.pool = ExprPool(graph_.symbols);
@@ -582,11 +600,6 @@ class GroupLowering {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
       output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
-      if (unit.place) {
-        output.value = unit.place->whole;
-        output.type = graph_.tensor(output.value);
-        output.index[unit.place->dim] += unit.place->offset;
-      }
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [v, loads] : beside) {
@@ -613,6 +626,7 @@ class GroupLowering {
       const int at = smaller == unit.smaller.end() ? static_cast<int>(d) : smaller->second[d];
       index.push_back(at == kUnitDim ? IndexExpr(0) : index_at(static_cast<std::size_t>(at)));
     }
+    if (unit.place) index[unit.place->dim] += unit.place->offset;
     return index;
   }
 

@@ -181,4 +181,22 @@ return r, t
   CHECK(launches_of(kernels_of(graph)).size() == 1);
 }
 
+TEST_CASE("views and parts: what follows a concat element by element is made in its parts, too") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float16[6, 32]
+input v: float16[16, 32]
+input w: float16[24, 32]
+input r: float16[6, 40]
+a: float16[6, 16] = linear(x, v)
+b: float16[6, 24] = linear(x, w)
+c: float16[6, 40] = concat(a, b, dim=1)
+s: float16[6, 40] = add(c, r)
+y: float16[6, 40] = relu(s)
+return y
+)");
+  const auto units = kernels_of(graph);
+  CHECK(units.size() == 2);
+  CHECK(launches_of(units).size() == 1);
+}
+
 }  // namespace fusec::test
