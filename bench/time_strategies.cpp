@@ -1,19 +1,21 @@
-// time_strategies FAMILY|MODEL NODES [REPEATS]: the time from the graph to the finished plan under `tvm` and under
-// `full`, for a family of bench/partition_families.h, or a model that is repeated as layers until it has that many
-// nodes. Prints one JSON line: median seconds of CPU of each strategy and, by the
-// clock on the wall, of each pass of `full`. Built-in patterns are
-// read before the clock starts: they take the same time whatever the model.
+// time_strategies FAMILY|MODEL NODES [REPEATS [FILE]]: the time from the graph to the finished plan under `tvm` and
+// under `full`, for a family of bench/partition_families.h, or a model that is repeated as layers until it has that
+// many nodes. Prints one JSON line: median seconds of CPU of each strategy and, by the clock on the wall, of each pass
+// of `full`. Built-in patterns are read before the clock starts: they take the same time whatever the model. FILE:
+// where to write the graph as a model.
 #include <time.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "ir/large_vector.h"
 #include "ir/read.h"
+#include "ir/write.h"
 #include "partition_families.h"
 #include "pipeline_options.h"
 #include "repeat_model.h"
@@ -61,6 +63,7 @@ int run(int argc, char** argv) {
   const int repeats = argc > 3 ? std::max(1, std::atoi(argv[3])) : 3;
   const PipelineOptions as_tvm = pipeline_options({.strategy = "tvm"}),
                         as_full = pipeline_options({.strategy = "full"});
+  if (argc > 4) std::ofstream(argv[4], std::ios::binary) << model_text(graph, true);
   Times tvm, full;
   for (int i = 0; i < repeats; ++i) {
     measure(graph, as_tvm, tvm);
@@ -85,7 +88,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   fusec::keep_freed_memory();  // as fusec does
   if (argc < 3) {
-    std::fprintf(stderr, "usage: time_strategies FAMILY|MODEL NODES [REPEATS]\n");
+    std::fprintf(stderr, "usage: time_strategies FAMILY|MODEL NODES [REPEATS [FILE]]\n");
     return 2;
   }
   try {
