@@ -183,6 +183,7 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   index_groups(graph, plan);
   std::vector<GroupId> order(count);
   std::iota(order.begin(), order.end(), 0);
+  if (is_execution_order(graph, plan, order)) return true;  // as a plan that is replayed has it
   std::ranges::stable_sort(order, {}, [&](GroupId g) { return plan.groups[g].nodes.back(); });
   // Groups from which only the last node is read are in execution order now; others need a search.
   if (!is_execution_order(graph, plan, order)) order = topological_order(plan, readers_of_groups(graph, plan));

@@ -47,7 +47,7 @@ struct FusionGroup {
   OpPattern pattern = OpPattern::kOpaque;
   GroupCode code = GroupCode::kFusec;
   std::uint32_t claimed_by = kNone;  // in FusionPlan::claims: the first that its nodes hold
-  bool prepared = false;             // computed once for each set of weights: reads constants and other such groups alone
+  bool prepared = false;  // computed once for each set of weights: reads constants and other such groups alone
 };
 
 // Nodes that a pattern made one group of before the partitioner ran.
@@ -98,8 +98,8 @@ std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPla
 // Fills in `group_of` and `recomputed` from `groups`.
 void index_groups(const Graph& graph, FusionPlan& plan);
 
-// Brings the groups (each node is in one) into execution order: every group after those whose values it reads, else in
-// the order of their last nodes. False where there is no such order; the plan is then as it was.
+// Brings the groups (each node is in one) into execution order, every group after those whose values it reads, unless
+// they are in one: by their last nodes else. False where there is no such order; the plan is then as it was.
 bool order_groups(const Graph& graph, FusionPlan& plan);
 
 // Where order_groups found no order: groups of which each needs a result of the next, and the last of the first.

@@ -171,6 +171,8 @@ constexpr Pass kPasses[] = {
     {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,
      annotate_nodes},
     {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},
+    {"split-costly", "takes apart what is predicted to take longer as one kernel than node by node (under full)",
+     CompilationPart::kPlan, merge<split_costly>, true},
     {"merge-forward", "merges a group into one that reads its results, where both are one kernel (under full)",
      CompilationPart::kPlan, merge<merge_forward>, true},
     {"prepare-groups", "moves launches that depend on constants alone to M_prepare (under full)",

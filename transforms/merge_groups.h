@@ -1,6 +1,8 @@
 // The phases after the three of the partitioner, under `full`: groups become one wherever together they are one kernel.
 // The question is put to the lowering itself (transforms/merge_trial); here is only the walk.
 //
+//   split-costly     a group of the three phases that is predicted to take longer than its nodes alone is taken apart:
+//                    x - var(x) over all of x, of which every block would compute the variance
 //   merge-forward    a group goes into one that reads its results: reductions into what follows, softmax written out,
 //                    a norm with what stands around it; prologues into products
 //   merge-siblings   groups that read the same, and small or independent ones side by side
@@ -19,6 +21,7 @@
 
 namespace fusec {
 
+void split_costly(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "analysis/annotate.h"
+#include "analysis/cost_model.h"
 #include "analysis/group_graph.h"
 #include "analysis/group_parts.h"
 #include "ir/text.h"
@@ -154,6 +155,32 @@ TEST_CASE("merging: parts that nothing connects count their nodes each for itsel
   const Merged m(text + nodes + "return " + results + "\n", 4);
   CHECK(m.groups() == 1);
   CHECK(largest_part(m.graph, m.plan.groups[0].nodes) == 3);
+}
+
+// Every block of the second kernel would compute the variance of everything.
+TEST_CASE("merging: a group of the three phases that does not pay is taken apart") {
+  Graph graph = parse_graph_text(R"(model "m"
+input x: float32[1024]
+input y: float32[512, 1024]
+v: float32[] = var(x, dim=[0], correction=0)
+d: float32[512, 1024] = sub(v, y)
+return d
+)");
+  const std::vector<OpPattern> kinds = annotate(graph, pattern_source(Strategy::kFull));
+  FusionPlan plan = fuse(graph, kinds, {});
+  TrialMemory memory;
+  const bool joined = plan.groups.size() == 1;
+  split_costly(graph, kinds, plan, memory);
+  merge_forward(graph, kinds, plan, memory);
+  name_groups(graph, plan);
+  verify_plan(graph, kinds, plan);
+  if (joined && plan.groups.size() == 2) CHECK(plan.decisions[0].rule == FusionRule::kPredictedSlower);
+  double seconds = 0, apart = 0;
+  for (const FusionGroup& group : plan.groups)
+    seconds += predict(graph, group.nodes, {graph.nodes[group.nodes.back()].first_output}, true, memory.target()).total;
+  for (NodeId n = 0; n < 2; ++n)
+    apart += predict(graph, {n}, {graph.nodes[n].first_output}, true, memory.target()).total;
+  CHECK(seconds <= apart * 1.0001);
 }
 
 TEST_CASE("merging: what is predicted to take longer is refused, and by how much") {

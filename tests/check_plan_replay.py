@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""check_plan_replay.py FUSEC [--models=N] [--tiny]
+
+A plan that is written out and given back makes the same file, byte for byte: --emit=plan, then --plan, for N models of
+the corpus, evenly spread (all where --models is absent), under full. Exit 0 only without failures."""
+import argparse, glob, os, subprocess, sys, tempfile
+
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models")
+
+
+def emit(fusec, model, *options):
+    done = subprocess.run([fusec, model, "--strategy=full", "--no-nvrtc", *options], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(f"exit status {done.returncode}: {done.stderr.decode('utf-8', 'replace')[-400:]}")
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def check(fusec, model, folder):
+    plan, first, again, plan_again = (os.path.join(folder, n) for n in ("plan.json", "a.cu", "b.cu", "plan2.json"))
+    emit(fusec, model, f"--emit=cu={first}", f"--emit=plan={plan}")
+    emit(fusec, model, f"--plan={plan}", f"--emit=cu={again}", f"--emit=plan={plan_again}")
+    if read(first) != read(again):
+        return "another file"
+    return "" if read(plan) == read(plan_again) else "another plan"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("--models", type=int, default=0)
+    parser.add_argument("--tiny", action="store_true")
+    args = parser.parse_args()
+    paths = sorted(glob.glob(os.path.join(MODELS, "*.tiny.json" if args.tiny else "*.full.json")))
+    if args.models:
+        paths = paths[::max(1, len(paths) // args.models)][:args.models]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for path in paths:
+            try:
+                fault = check(os.path.abspath(args.fusec), path, folder)
+            except RuntimeError as e:
+                fault = str(e)
+            failures += bool(fault)
+            if fault:
+                print(f"{os.path.basename(path)}: {fault}", flush=True)
+    print(f"{len(paths)} plans replayed, {failures} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
