@@ -360,6 +360,11 @@ class Compilation {
                           value_at_hint(generated_.launch.workspace_bytes, p.graph.symbols));
     text += fmt::format(" ({}, {}, {:.0f} ms)", name(p.plan.strategy), pipeline_.options().target.arch, seconds * 1e3);
     fmt::print(stderr, "{}\n", text);
+    if (a_.stats && needs_source())
+      fmt::print(stderr, "workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps\n",
+                 value_at_hint(generated_.launch.live_bytes, p.graph.symbols),
+                 value_at_hint(generated_.launch.prepared_bytes, p.graph.symbols),
+                 generated_.launch.prepare_steps.size());
     for (const Emission& e : outputs_)
       if (e.path != "-")
         fmt::print(stderr, "wrote {}{}\n", e.path, e.kind == "cu" && proven_ ? ", compiled by NVRTC" : "");
