@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/concat_parts.h"
 #include "analysis/copy_expr.h"
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
@@ -46,8 +47,8 @@ class GroupLowering {
     pieces_apart_ = true;
     bool changed = repeated_products;
     for (const ValueId v : outputs) {
-      if (!may_be_in_parts(v)) continue;
-      inlining_.place_parts_of(v, *concat_below(v));
+      if (!may_be_in_parts(graph_, inlining_, v)) continue;
+      inlining_.place_parts_of(v, *concat_below(graph_, inlining_, v));
       changed = true;
     }
     return changed;
@@ -65,12 +66,6 @@ class GroupLowering {
   }
 
  private:
-  // Which part of a value: that of an operand of a concat.
-  struct Place {
-    std::size_t dim = 0;
-    IndexExpr offset;
-  };
-
   struct Unit {
     LoweredUnit::Kind kind = LoweredUnit::Kind::kKernel;
     std::vector<ValueId> values;
@@ -82,7 +77,7 @@ class GroupLowering {
     ValueId space = kNone;                   // the value whose shape the kernel runs over
     std::map<ValueId, DimsInSpace> smaller;  // values that have an element a row, or other dimensions of extent 1
     std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
-    std::optional<Place> place;              // of the only value no more than this part
+    std::optional<ConcatPart> part;          // of the only value no more than this
   };
 
   struct Built {
@@ -106,75 +101,20 @@ class GroupLowering {
 
   // --- units
 
-  // The concat of which `v` is made element by element, if it is one that is made here and not stored.
-  std::optional<ValueId> concat_below(ValueId v) const {
-    constexpr std::size_t kMostBetween = 32;
-    std::set<ValueId> seen{v};
-    std::vector<ValueId> queue{v};
-    for (std::size_t next = 0; next < queue.size() && next < kMostBetween; ++next) {
-      const FormulaFacts* facts = inlining_.facts(queue[next]);
-      if (!facts || facts->reduces) continue;
-      if (producer(queue[next]).op->name == "concat") return queue[next];
-      for (const LoadFact& load : facts->loads) {
-        const ValueId source = resolve_tuple(graph_, load.source);
-        if (load.identity && inlining_.inside(source) && !inlining_.must_be_stored(source) &&
-            seen.insert(source).second)
-          queue.push_back(source);
-      }
-    }
-    return std::nullopt;
-  }
-
-  // What is made of a concat of which some operand is made here, of products or other reductions.
-  bool may_be_in_parts(ValueId v) const {
-    if (!inlining_.inside(v) || bits(graph_.tensor(v).dtype) == 4) return false;
-    const std::optional<ValueId> concat = concat_below(v);
-    if (!concat) return false;
-    const auto is_tensor = [&](ValueId operand) {
-      return graph_.value(operand).kind != Value::Kind::kNumber && graph_.value(operand).kind != Value::Kind::kDim;
-    };
-    const Node& node = producer(*concat);
-    return std::ranges::all_of(node.inputs, is_tensor) && std::ranges::any_of(node.inputs, [&](ValueId operand) {
-             return made_of_reduction(resolve_tuple(graph_, operand));
-           });
-  }
-
-  bool made_of_reduction(ValueId v) const {
-    std::set<ValueId> seen{v};
-    std::vector<ValueId> stack{v};
-    while (!stack.empty()) {
-      const FormulaFacts* facts = inlining_.facts(stack.back());
-      stack.pop_back();
-      if (!facts) continue;
-      if (facts->reduces) return true;
-      for (const LoadFact& load : facts->loads)
-        if (const ValueId source = resolve_tuple(graph_, load.source);
-            inlining_.inside(source) && seen.insert(source).second)
-          stack.push_back(source);
-    }
-    return false;
-  }
-
   // A unit for each operand of the concat below: the value at the operand's place.
   void form_parts(ValueId whole) {
-    const Node& concat = producer(*concat_below(whole));
-    const auto rank = static_cast<std::int64_t>(graph_.tensor(whole).rank());
-    const std::int64_t dim = graph_.attributes(concat).integer("dim", 0);
-    Place place{.dim = static_cast<std::size_t>(dim < 0 ? dim + rank : dim), .offset = 0};
-    for (const ValueId input : concat.inputs) {
-      const ValueId operand = resolve_tuple(graph_, input);
-      if (graph_.tensor(operand).shape[place.dim].is(0)) continue;
-      Unit unit{.values = {whole}, .reads = {}, .space = operand, .smaller = {}, .place = place};
-      if (inlining_.inside(operand) && !inlining_.stored(operand) && inlining_.facts(operand)) {
-        const Inlined& mine = inlining_.inlined(operand);
+    for (ConcatPart& part : parts_of(graph_, inlining_, whole)) {
+      Unit unit{.values = {whole}, .space = part.operand, .smaller = {}};
+      if (inlining_.inside(part.operand) && !inlining_.stored(part.operand) && inlining_.facts(part.operand)) {
+        const Inlined& mine = inlining_.inlined(part.operand);
         unit.reduces = mine.reduces;
         unit.contraction = mine.contraction;
         unit.nested = mine.nested;
         unit.joined = mine.joined;
         unit.rows = mine.rows;
       }
+      unit.part = std::move(part);
       units_.push_back(std::move(unit));
-      place.offset += graph_.tensor(operand).shape[place.dim];
     }
   }
 
@@ -207,7 +147,7 @@ class GroupLowering {
 
   // May `v` be made by the kernel of `unit`, reading what it makes from registers?
   bool may_join(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
-    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs || unit.place)
+    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs || unit.part)
       return false;
     if (!unit.on_trial.empty() || graph_.tensor(unit.space).shape != graph_.tensor(v).shape) return false;
     const Inlined& mine = inlining_.inlined(v);
@@ -240,7 +180,7 @@ class GroupLowering {
   // May `v`, though of another shape or reading the unit's rows elsewhere, be made by its kernel, if that will be rows
   // throughout?
   bool may_try_rows(const Unit& unit, ValueId v, const std::set<ValueId>& reads) const {
-    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs || unit.place)
+    if (no_sharing_ || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs || unit.part)
       return false;
     if (not_rows_.contains(v)) return false;
     const Inlined& mine = inlining_.inlined(v);
@@ -626,7 +566,7 @@ class GroupLowering {
       const int at = smaller == unit.smaller.end() ? static_cast<int>(d) : smaller->second[d];
       index.push_back(at == kUnitDim ? IndexExpr(0) : index_at(static_cast<std::size_t>(at)));
     }
-    if (unit.place) index[unit.place->dim] += unit.place->offset;
+    if (unit.part) index[unit.part->dim] += unit.part->offset;
     return index;
   }
 
