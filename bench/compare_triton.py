@@ -16,7 +16,6 @@ import json
 import math
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -27,6 +26,7 @@ try:
     import triton
     import triton.language as tl
     from triton.backends.compiler import GPUTarget
+    from triton.backends.nvidia.compiler import get_ptxas
     from triton.compiler import ASTSource
 except ImportError as missing:
     print(f"compare_triton: {missing}")
@@ -170,10 +170,9 @@ def counted(profile_path):
 
 
 def assembled(ptx, arch, folder):
-    """Registers of the greediest kernel, and bytes of machine code of all; none without ptxas."""
-    ptxas = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
-    if not os.path.exists(ptxas):
-        return {"registers": 0, "code_bytes": 0}
+    """Registers of the greediest kernel, and bytes of machine code of all. By the assembler that Triton brings: it knows
+    the PTX version that Triton writes; a toolkit's may be older."""
+    ptxas = get_ptxas(arch).path
     cubin = os.path.join(folder, "assembled.cubin")
     target = re.search(r"^\.target\s+(\S+?)(,|\s|$)", open(ptx, encoding="utf-8").read(), re.M).group(1)
     done = run([ptxas, "-v", f"-arch={target}", ptx, "-o", cubin])
