@@ -8,6 +8,7 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/kept_row.h"
 #include "codegen/schedules/row_registers.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
@@ -43,8 +44,9 @@ class RowEmitter {
         stage_(kernel.stage),
         outputs_(kernel.layout.chunks == 1 || kernel.stage > *std::ranges::max_element(stages_)),
         writer_(kernel.graph, kernel.wide),
-        emitter_(kernel.form.kernel, writer_) {
-    if (layout_.chunks == 1) kept_ = plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads);
+        emitter_(kernel.form.kernel, writer_),
+        kept_(form_, writer_, emitter_) {
+    if (layout_.chunks == 1) kept_.keep(plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads));
   }
 
   KernelSource emit(const Kernel& original) {
@@ -217,31 +219,30 @@ class RowEmitter {
     if (loop.width > 1) {
       vector_turn(loop, visit);
     } else {
-      keep_elements(loop.roots);
-      keep_values(loop.roots, turn_, false);
+      kept_.read_elements(loop.roots);
+      kept_.define_values(loop.roots, kept_.turn());
       visit.element("");
       emitter_.load_text = nullptr;
     }
     emitter_.rewind(outside);
     close_loop();
     if (loop.width > 1 && split_.start) edge_turn(loop, visit);
-    for (const ExprId id : outside_reductions(form_, loop.roots, [this](ExprId e) { return is_kept_value(e); }))
-      if (const auto it = kept_.slot_of.find(id); it != kept_.slot_of.end() && kept_.turns_of.contains(loop.axes))
-        kept_.slots[it->second].filled = true;
+    kept_.loop_is_done(loop);
   }
 
   void vector_turn(const RowLoop& loop, const Visit& visit) {
     const std::uint32_t lane_axis = loop.axes.back();
     VectorLoads loads(emitter_, graph_, lane_axis, loop.width);
     const std::string e = writer_.unique("e");
-    loads.declare(loads_of(loop.roots), e, [this](ExprId id, const auto& fill) { return kept_words(id, fill); });
+    loads.declare(kept_.loads_of(loop.roots), e,
+                  [this](ExprId id, const auto& fill) { return kept_.words_of(id, fill); });
     visit.before();
     emitter_.emit_independent(loop.roots);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, loop.width));
     const ExprEmitter::Mark lanes = emitter_.mark();
     emitter_.bind(lane_axis, e);
-    keep_values(loop.roots, fmt::format("{} * {} + {}", turn_, loop.width, e), false);
+    kept_.define_values(loop.roots, fmt::format("{} * {} + {}", kept_.turn(), loop.width, e));
     visit.element(e);
     emitter_.rewind(lanes);
     writer_.close();
@@ -252,16 +253,17 @@ class RowEmitter {
   // Rows that begin anywhere: the elements before the first whole vector and behind the last one, one to a thread.
   void edge_turn(const RowLoop& loop, const Visit& visit) {
     const ExprEmitter::Mark outside = emitter_.mark();
-    if (kept_.turns_of.contains(loop.axes)) declare_edges(loop.roots);
+    const bool keeps = kept_.turns_of(loop.axes) > 0;
+    if (keeps) kept_.declare_edges(loop.roots);
     writer_.open(fmt::format("if ({})", edge_condition_));
     emitter_.bind(loop.axes[loop.axes.size() - 2], "0");
     emitter_.bind(loop.axes.back(), edge_);
-    at_edge_ = kept_.turns_of.contains(loop.axes);
-    keep_elements(loop.roots);
-    keep_values(loop.roots, "", true);
+    if (keeps) kept_.enter_edge();
+    kept_.read_elements(loop.roots);
+    kept_.define_values(loop.roots, "");
     visit.element("");
     emitter_.load_text = nullptr;
-    at_edge_ = false;
+    kept_.leave();
     writer_.close();
     emitter_.rewind(outside);
   }
@@ -273,19 +275,19 @@ class RowEmitter {
     const bool floats = split_.start && axes.size() < all_axes.size();  // from vector to vector of memory
     const IndexExpr count = point_count(form_.kernel.pool, axes);
     const std::string k = writer_.unique(wish), limit = floats ? last_ : emitter_.index_text().tight(count);
-    const auto turns = kept_.turns_of.find(all_axes);
     condition_open_ = false;
-    if (turns != kept_.turns_of.end()) {
-      declare_kept(all_axes);
-      turn_ = writer_.unique("turn");
+    if (const int turns = kept_.turns_of(all_axes); turns > 0) {
+      kept_.declare_arrays(all_axes);
+      const std::string turn = writer_.unique("turn");
+      kept_.enter(turn);
       writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn_, turns->second));
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
       writer_.line(fmt::format("const {} {} = {}{} + {} * {};", writer_.index_type(), k,
-                               floats && first_ != "0" ? first_ + " + " : "", part_, turn_, layout_.parts));
+                               floats && first_ != "0" ? first_ + " + " : "", part_, turn, layout_.parts));
       const std::int64_t whole = turns_without_end(count, floats);
-      condition_open_ = whole < turns->second;
+      condition_open_ = whole < turns;
       if (condition_open_)
-        writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn_, whole, k, limit)
+        writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn, whole, k, limit)
                                : fmt::format("if ({} < {})", k, limit));
     } else {
       std::string first = chunked() ? fmt::format("{} * {} + {}", chunk_, layout_.parts, part_) : part_;
@@ -312,101 +314,7 @@ class RowEmitter {
     if (condition_open_) writer_.close();
     condition_open_ = false;
     writer_.close();
-    turn_.clear();
-  }
-
-  bool is_kept_value(ExprId id) const {
-    const auto it = kept_.slot_of.find(id);
-    return it != kept_.slot_of.end() && kept_.slots[it->second].filled && !kept_.slots[it->second].words;
-  }
-
-  // Loads that the roots need and that are not part of a value that is kept.
-  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const {
-    std::vector<ExprId> needed =
-        outside_reductions(form_, roots, [this](ExprId id) { return !turn_.empty() && is_kept_value(id); });
-    std::erase_if(needed, [&](ExprId id) {
-      return form_.kernel.pool[id].op != ExprOp::kLoad || (!turn_.empty() && is_kept_value(id));
-    });
-    std::ranges::sort(needed);
-    return needed;
-  }
-
-  // The arrays that this loop is the first to fill.
-  void declare_kept(const std::vector<std::uint32_t>& axes) {
-    for (const auto& [expr, number] : kept_.slot_of) {
-      RowRegisters::Slot& slot = kept_.slots[number];
-      const bool here = std::ranges::any_of(axes, [&](std::uint32_t a) { return emitter_.depends_on(expr, a); });
-      if (!slot.name.empty() || !here) continue;
-      const ExprNode& n = form_.kernel.pool[expr];
-      slot.name = writer_.unique(emitter_.plain_name(expr) + "_row");
-      std::string type = c_type(n.type);
-      if (slot.words) type = storage_type(n.dtype);
-      int count = slot.turns * slot.width;
-      if (slot.words && slot.width > 1) {
-        writer_.use("words");
-        type = fmt::format("Words<{}>", slot.width * bits(n.dtype) / 32);
-        count = slot.turns;
-      }
-      writer_.line(fmt::format("{} {}[{}];", type, slot.name, count));
-    }
-  }
-
-  void declare_edges(const std::vector<ExprId>& roots) {
-    for (const ExprId id : outside_reductions(form_, roots, [this](ExprId e) { return is_kept_value(e); })) {
-      const auto it = kept_.slot_of.find(id);
-      if (it == kept_.slot_of.end()) continue;
-      RowRegisters::Slot& slot = kept_.slots[it->second];
-      if (!slot.edge.empty()) continue;
-      const ExprNode& n = form_.kernel.pool[id];
-      slot.edge = writer_.unique(emitter_.plain_name(id) + "_edge");
-      writer_.line(fmt::format("{} {};", slot.words ? storage_type(n.dtype) : c_type(n.type), slot.edge));
-    }
-  }
-
-  // The register in which this turn of the loop has the load, if it is kept as it lies in memory; `fill` is asked to
-  // load it the first time.
-  template <class Fill>
-  std::string kept_words(ExprId load, Fill fill) {
-    const auto it = kept_.slot_of.find(load);
-    if (it == kept_.slot_of.end() || (turn_.empty() && !at_edge_)) return "";
-    const RowRegisters::Slot& slot = kept_.slots[it->second];
-    if (!slot.words) return "";
-    const std::string place = at_edge_ ? slot.edge : fmt::format("{}[{}]", slot.name, turn_);
-    if (!slot.filled) fill(place);
-    return place;
-  }
-
-  // In a loop over single elements: loads what is kept, and has it read from there.
-  void keep_elements(const std::vector<ExprId>& roots) {
-    std::map<ExprId, std::string> texts;
-    for (const ExprId id : outside_reductions(form_, roots)) {
-      const ExprNode& n = form_.kernel.pool[id];
-      if (n.op != ExprOp::kLoad) continue;
-      const std::string place = kept_words(id, [&](const std::string& to) {
-        writer_.line(fmt::format("{} = {}[{}];", to, writer_.input(n.source), emitter_.index(emitter_.position(id))));
-      });
-      if (!place.empty()) texts[id] = widen(n.dtype, place);
-    }
-    if (texts.empty()) return;
-    emitter_.load_text = [texts](ExprId id) {
-      const auto it = texts.find(id);
-      return it == texts.end() ? std::string() : it->second;
-    };
-  }
-
-  // The values of this element that are kept: computed where this is the first loop that needs them.
-  void keep_values(const std::vector<ExprId>& roots, const std::string& index, bool edge) {
-    if (edge ? !at_edge_ : turn_.empty()) return;
-    std::vector<ExprId> needed = outside_reductions(form_, roots, [this](ExprId id) { return is_kept_value(id); });
-    std::ranges::sort(needed);  // operands first
-    for (const ExprId id : needed) {
-      const auto it = kept_.slot_of.find(id);
-      if (it == kept_.slot_of.end() || kept_.slots[it->second].words) continue;
-      const RowRegisters::Slot& slot = kept_.slots[it->second];
-      const std::string place = edge ? slot.edge : fmt::format("{}[{}]", slot.name, index);
-      if (!slot.filled) writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
-      emitter_.define(id, place);
-    }
+    kept_.leave();
   }
 
   std::string team_reduce(const ExprEmitter::Accumulator& a) {
@@ -576,28 +484,14 @@ class RowEmitter {
   std::string part_, row_;
   std::string chunk_;   // which block of its row's this is
   std::string active_;  // column teams: is the row a real one
-  RowRegisters kept_;
+  KeptRow kept_;
   int block_reductions_ = 0;
   std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
   std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one
-  bool at_edge_ = false;               // inside of what is done with that, where registers keep it
-  std::string turn_;                   // inside a loop whose turns are counted
-  bool condition_open_ = false;        // and whose last turn may be past the end
+  bool condition_open_ = false;        // inside a loop whose turns are counted and whose last may be past the end
 };
 
 }  // namespace
-
-std::vector<int> stages_of(const RowForm& form) {
-  std::vector<int> stages;
-  for (const ExprId r : form.reductions) {  // operands first
-    int mine = 0;
-    for (const ExprId id : outside_reductions(form, {form.kernel.pool[r].args[0]}))
-      for (std::size_t i = 0; i < stages.size(); ++i)
-        if (form.reductions[i] == id) mine = std::max(mine, stages[i] + 1);
-    stages.push_back(mine);
-  }
-  return stages;
-}
 
 KernelSource emit_rows(const RowKernel& kernel, const Kernel& original) {
   return RowEmitter(kernel).emit(original);

@@ -2,8 +2,6 @@
 // codegen/schedules/row_layout decides how; here is the text.
 #pragma once
 
-#include <vector>
-
 #include "codegen/kernel_source.h"
 #include "codegen/schedules/row_form.h"
 #include "codegen/schedules/row_layout.h"
@@ -22,9 +20,6 @@ struct RowKernel {
   // of the reductions that need this many others' in scratch memory; the one after the last of them has the outputs.
   int stage = 0;
 };
-
-// How many reductions of a row, one after the other, each reduction waits for; in the order of form.reductions.
-std::vector<int> stages_of(const RowForm& form);
 
 // `original` is the kernel as lowered, for its name and comment.
 KernelSource emit_rows(const RowKernel& kernel, const Kernel& original);

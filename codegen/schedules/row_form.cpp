@@ -208,4 +208,37 @@ std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   return form;
 }
 
+std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
+                                       const std::function<bool(ExprId)>& known) {
+  const ExprPool& pool = form.kernel.pool;
+  std::vector<std::uint8_t> seen(pool.size(), 0);
+  std::vector<ExprId> found, stack(roots.rbegin(), roots.rend());
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    stack.pop_back();
+    if (id == kNoExpr || seen[id]) continue;
+    seen[id] = 1;
+    found.push_back(id);
+    if (pool[id].op == ExprOp::kReduce && std::ranges::find(form.reductions, id) != form.reductions.end()) continue;
+    if (known && known(id)) continue;
+    for (const ExprId argument : pool[id].args) stack.push_back(argument);
+    for (const IndexExpr& e : pool[id].indices)
+      for (const Variable v : variables_of(e))
+        if (v.kind == Variable::Kind::kValue) stack.push_back(v.id);
+  }
+  return found;
+}
+
+std::vector<int> stages_of(const RowForm& form) {
+  std::vector<int> stages;
+  for (const ExprId r : form.reductions) {  // operands first
+    int mine = 0;
+    for (const ExprId id : outside_reductions(form, {form.kernel.pool[r].args[0]}))
+      for (std::size_t i = 0; i < stages.size(); ++i)
+        if (form.reductions[i] == id) mine = std::max(mine, stages[i] + 1);
+    stages.push_back(mine);
+  }
+  return stages;
+}
+
 }  // namespace fusec

@@ -6,6 +6,7 @@
 //   group norm y[n, c, h, w], mean over c // 8 ->  c is split in two: rows n, c1; columns c2, h, w
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -24,5 +25,12 @@ std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutp
 
 // Nothing where no reduction depends on output axes alone.
 std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
+
+// What the roots need, without what the form's row reductions need inside, nor what `known` ones need.
+std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
+                                       const std::function<bool(ExprId)>& known = nullptr);
+
+// How many reductions of a row, one after the other, each reduction waits for; in the order of form.reductions.
+std::vector<int> stages_of(const RowForm& form);
 
 }  // namespace fusec

@@ -248,27 +248,6 @@ class LoadPlanner {
 
 }  // namespace
 
-std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
-                                       const std::function<bool(ExprId)>& known) {
-  const ExprPool& pool = form.kernel.pool;
-  std::vector<std::uint8_t> seen(pool.size(), 0);
-  std::vector<ExprId> found, stack(roots.rbegin(), roots.rend());
-  while (!stack.empty()) {
-    const ExprId id = stack.back();
-    stack.pop_back();
-    if (id == kNoExpr || seen[id]) continue;
-    seen[id] = 1;
-    found.push_back(id);
-    if (pool[id].op == ExprOp::kReduce && std::ranges::find(form.reductions, id) != form.reductions.end()) continue;
-    if (known && known(id)) continue;
-    for (const ExprId argument : pool[id].args) stack.push_back(argument);
-    for (const IndexExpr& e : pool[id].indices)
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) stack.push_back(v.id);
-  }
-  return found;
-}
-
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);

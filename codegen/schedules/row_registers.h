@@ -9,7 +9,6 @@
 // memory. Loops whose trip count is not known, or too long for registers, read again.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,7 +36,6 @@ struct RowRegisters {
     std::string name = "";  // of the array, once it is declared
     std::string edge = "";  // of the element before or behind the vectors, once it is declared
     bool filled = false;    // some loop has computed it
-    bool edge_filled = false;
   };
   std::vector<Slot> slots;
   std::map<ExprId, std::size_t> slot_of;               // of each expression that is kept
@@ -47,9 +45,5 @@ struct RowRegisters {
 // `parts` threads share a row, `threads` are a block's. Loops are given in the order in which they run.
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads);
-
-// What the roots need, without what the form's row reductions need inside, nor what `known` ones need.
-std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
-                                       const std::function<bool(ExprId)>& known = nullptr);
 
 }  // namespace fusec

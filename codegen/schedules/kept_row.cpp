@@ -1,0 +1,115 @@
+#include "codegen/schedules/kept_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+int KeptRow::turns_of(const std::vector<std::uint32_t>& axes) const {
+  const auto it = plan_.turns_of.find(axes);
+  return it == plan_.turns_of.end() ? 0 : it->second;
+}
+
+void KeptRow::leave() {
+  turn_.clear();
+  at_edge_ = false;
+}
+
+// Has a loop computed it?
+bool KeptRow::is_value(ExprId id) const {
+  const auto it = plan_.slot_of.find(id);
+  return it != plan_.slot_of.end() && plan_.slots[it->second].filled && !plan_.slots[it->second].words;
+}
+
+std::vector<ExprId> KeptRow::loads_of(const std::vector<ExprId>& roots) const {
+  const auto is_here = [this](ExprId id) { return !turn_.empty() && is_value(id); };
+  std::vector<ExprId> needed = outside_reductions(form_, roots, is_here);
+  std::erase_if(needed, [&](ExprId id) { return form_.kernel.pool[id].op != ExprOp::kLoad || is_here(id); });
+  std::ranges::sort(needed);
+  return needed;
+}
+
+void KeptRow::declare_arrays(const std::vector<std::uint32_t>& axes) {
+  for (const auto& [expr, number] : plan_.slot_of) {
+    RowRegisters::Slot& slot = plan_.slots[number];
+    const bool here = std::ranges::any_of(axes, [&](std::uint32_t a) { return emitter_.depends_on(expr, a); });
+    if (!slot.name.empty() || !here) continue;
+    const ExprNode& n = form_.kernel.pool[expr];
+    slot.name = writer_.unique(emitter_.plain_name(expr) + "_row");
+    std::string type = c_type(n.type);
+    if (slot.words) type = storage_type(n.dtype);
+    int count = slot.turns * slot.width;
+    if (slot.words && slot.width > 1) {
+      writer_.use("words");
+      type = fmt::format("Words<{}>", slot.width * bits(n.dtype) / 32);
+      count = slot.turns;
+    }
+    writer_.line(fmt::format("{} {}[{}];", type, slot.name, count));
+  }
+}
+
+void KeptRow::declare_edges(const std::vector<ExprId>& roots) {
+  for (const ExprId id : outside_reductions(form_, roots, [this](ExprId e) { return is_value(e); })) {
+    const auto it = plan_.slot_of.find(id);
+    if (it == plan_.slot_of.end()) continue;
+    RowRegisters::Slot& slot = plan_.slots[it->second];
+    if (!slot.edge.empty()) continue;
+    const ExprNode& n = form_.kernel.pool[id];
+    slot.edge = writer_.unique(emitter_.plain_name(id) + "_edge");
+    writer_.line(fmt::format("{} {};", slot.words ? storage_type(n.dtype) : c_type(n.type), slot.edge));
+  }
+}
+
+std::string KeptRow::words_of(ExprId load, const std::function<void(const std::string& place)>& fill) {
+  const auto it = plan_.slot_of.find(load);
+  if (it == plan_.slot_of.end() || (turn_.empty() && !at_edge_)) return "";
+  const RowRegisters::Slot& slot = plan_.slots[it->second];
+  if (!slot.words) return "";
+  const std::string place = at_edge_ ? slot.edge : fmt::format("{}[{}]", slot.name, turn_);
+  if (!slot.filled) fill(place);
+  return place;
+}
+
+void KeptRow::read_elements(const std::vector<ExprId>& roots) {
+  std::map<ExprId, std::string> texts;
+  for (const ExprId id : outside_reductions(form_, roots)) {
+    const ExprNode& n = form_.kernel.pool[id];
+    if (n.op != ExprOp::kLoad) continue;
+    const std::string place = words_of(id, [&](const std::string& to) {
+      writer_.line(fmt::format("{} = {}[{}];", to, writer_.input(n.source), emitter_.index(emitter_.position(id))));
+    });
+    if (!place.empty()) texts[id] = widen(n.dtype, place);
+  }
+  if (texts.empty()) return;
+  emitter_.load_text = [texts](ExprId id) {
+    const auto it = texts.find(id);
+    return it == texts.end() ? std::string() : it->second;
+  };
+}
+
+void KeptRow::define_values(const std::vector<ExprId>& roots, const std::string& index) {
+  if (turn_.empty() && !at_edge_) return;
+  std::vector<ExprId> needed = outside_reductions(form_, roots, [this](ExprId id) { return is_value(id); });
+  std::ranges::sort(needed);  // operands first
+  for (const ExprId id : needed) {
+    const auto it = plan_.slot_of.find(id);
+    if (it == plan_.slot_of.end() || plan_.slots[it->second].words) continue;
+    const RowRegisters::Slot& slot = plan_.slots[it->second];
+    const std::string place = at_edge_ ? slot.edge : fmt::format("{}[{}]", slot.name, index);
+    if (!slot.filled) writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
+    emitter_.define(id, place);
+  }
+}
+
+void KeptRow::loop_is_done(const RowLoop& loop) {
+  if (turns_of(loop.axes) == 0) return;
+  for (const ExprId id : outside_reductions(form_, loop.roots, [this](ExprId e) { return is_value(e); }))
+    if (const auto it = plan_.slot_of.find(id); it != plan_.slot_of.end()) plan_.slots[it->second].filled = true;
+}
+
+}  // namespace fusec

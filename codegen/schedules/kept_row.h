@@ -1,0 +1,68 @@
+// Prints what a thread keeps of its row in registers (codegen/schedules/row_registers plans it): arrays with an element
+// for each turn of a loop, which the first loop that needs them fills and later ones read.
+//
+//   float x_row[4];                                          before the first loop, whose turns are counted
+//   x_row[turn] = x[row * 1024 + k];                         in it
+//   float t_row[4]; ... t_row[turn] = exp(x_row[turn] - m);  in the second loop; the third reads t_row
+//
+// Where rows begin anywhere in memory, the element at the row's ends that a thread has is a register of its own, the
+// edge.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/emit_expr.h"
+#include "codegen/kernel_writer.h"
+#include "codegen/schedules/row_form.h"
+#include "codegen/schedules/row_registers.h"
+
+namespace fusec {
+
+class KeptRow {
+ public:
+  // Nothing is kept before keep().
+  KeptRow(const RowForm& form, KernelWriter& writer, ExprEmitter& emitter)
+      : form_(form), writer_(writer), emitter_(emitter) {}
+  void keep(RowRegisters plan) { plan_ = std::move(plan); }
+
+  // Of the loop over these axes, where its turns are counted; else 0.
+  int turns_of(const std::vector<std::uint32_t>& axes) const;
+
+  // The arrays that the loop over these axes is the first to fill, and the edges that one over these roots is.
+  void declare_arrays(const std::vector<std::uint32_t>& axes);
+  void declare_edges(const std::vector<ExprId>& roots);
+
+  // Inside a loop whose turns are counted by the variable `turn`, or at the edge; outside nothing is read or filled.
+  void enter(std::string turn) { turn_ = std::move(turn); }
+  void enter_edge() { at_edge_ = true; }
+  void leave();
+  const std::string& turn() const { return turn_; }
+
+  // Loads that the roots need and that are not part of a value that is kept.
+  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
+  // The register in which this turn of the loop has the load, if it is kept as it lies in memory, else ""; `fill` is
+  // asked to load it the first time.
+  std::string words_of(ExprId load, const std::function<void(const std::string& place)>& fill);
+  // In a loop over single elements: loads what is kept, and has it read from there.
+  void read_elements(const std::vector<ExprId>& roots);
+  // The values of this element that are kept, at `index` of their arrays: computed where this is the first loop that
+  // needs them.
+  void define_values(const std::vector<ExprId>& roots, const std::string& index);
+
+  // From now on what the loop has filled is read.
+  void loop_is_done(const RowLoop& loop);
+
+ private:
+  bool is_value(ExprId id) const;
+
+  const RowForm& form_;
+  KernelWriter& writer_;
+  ExprEmitter& emitter_;
+  RowRegisters plan_;
+  std::string turn_;
+  bool at_edge_ = false;
+};
+
+}  // namespace fusec
