@@ -116,14 +116,21 @@ class SharedAccess {
 
   bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(row_, column) >= time; }
 
+  // Of another lane of the same warp, ordered by bar.warp.sync for a part of it.
+  bool ordered_lane(int other, std::uint32_t time) const {
+    return !warp_.lane_seen.empty() && warp_.lane_seen[static_cast<std::size_t>(lane_ * kLanes + other)] >= time;
+  }
+
   std::size_t column_of(std::uint16_t thread) const {
     if (thread == kAsyncWriter) return home_.warps.size();
     return thread >= kRemoteThread ? home_.column_of_rank(thread - kRemoteThread) : thread / kLanes;
   }
 
   bool unordered_writer(const SharedWord& word, std::uint8_t mask) const {
-    return (word.written_bytes & mask) != 0 && word.writer != thread_ &&
-           !ordered(column_of(word.writer), word.write_time);
+    if ((word.written_bytes & mask) == 0 || word.writer == thread_) return false;
+    if (ordered(column_of(word.writer), word.write_time)) return false;
+    const bool own_warp = !remote_ && word.writer / kLanes == warp_.number;
+    return !own_warp || !ordered_lane(word.writer % kLanes, word.write_time);
   }
 
   // What threads stored and what the async proxy (bulk copies, wgmma) does to the same bytes behind it need a
@@ -164,35 +171,30 @@ class SharedAccess {
       }
     }
     if (request_.async_proxy) check_proxy(word, mask, at);
-    if (word.read_time != home_.now || word.read_bytes != mask) forget_ordered_readers(word, mask);
-    if (word.reading_warps == 0 && word.reading_blocks == 0)
-      word.reader = thread_;
-    else if (word.reader != thread_)
-      word.reader = kSeveralReaders;
-    if (remote_)
-      word.reading_blocks = static_cast<std::uint16_t>(word.reading_blocks | 1u << warp_.block->rank);
-    else
-      word.reading_warps |= 1u << warp_.number;
-    word.read_bytes = mask;
-    word.read_time = home_.now;
+    const std::uint8_t reader = own_reader();
+    if (!word.reading.is(reader, home_.now, mask)) {
+      if (word.reading.lanes != 0) forget_readings(word, mask);
+      home_.readings.bring_forward(word.reading, reader, home_.now, mask);
+    }
+    word.reading.lanes |= own_lane();
   }
 
-  void forget_ordered_readers(SharedWord& word, std::uint8_t mask) const {
-    if (word.read_bytes != mask) {
-      word.reading_warps = 0;
-      word.reading_blocks = 0;
-      return;
-    }
-    for (std::size_t rank = 0; word.reading_blocks != 0 && rank < home_.ranks; ++rank) {
-      if (!ordered(home_.column_of_rank(rank), word.read_time)) continue;
-      word.reading_blocks = static_cast<std::uint16_t>(word.reading_blocks & ~(1u << rank));
-    }
-    std::uint32_t left = word.reading_warps;
-    while (left != 0) {
-      const auto other = static_cast<std::uint32_t>(std::countr_zero(left));
-      left &= left - 1;
-      if (ordered(other, word.read_time)) word.reading_warps &= ~(1u << other);
-    }
+  std::uint8_t own_reader() const {
+    return static_cast<std::uint8_t>(remote_ ? kRemoteReader + warp_.block->rank : warp_.number);
+  }
+  std::uint32_t own_lane() const { return remote_ ? 1 : 1u << lane_; }
+  std::size_t column_of_reader(const Reading& reading) const {
+    return reading.reader < kRemoteReader ? reading.reader : home_.column_of_rank(reading.reader - kRemoteReader);
+  }
+
+  // Whoever comes behind the reading that is about to be noted comes behind these, too.
+  void forget_readings(SharedWord& word, std::uint8_t mask) const {
+    home_.readings.drop(word.reading, [&](Reading& reading) {
+      if ((reading.bytes & ~mask) != 0 || reading.is(own_reader(), home_.now, mask)) return false;
+      if (ordered(column_of_reader(reading), reading.time)) return true;
+      if (reading.reader == own_reader()) reading.lanes &= ~own_lane();
+      return reading.lanes == 0;
+    });
   }
 
   void write(SharedWord& word, std::uint8_t mask, std::uint32_t at, const std::byte* data, std::uint32_t bytes) {
@@ -218,10 +220,7 @@ class SharedAccess {
     word.writer = thread_;
     word.write_time = home_.now;
     word.strong_write = request_.strong || request_.access == Access::kAtomic;
-    word.reading_warps = 0;
-    word.reading_blocks = 0;
-    word.read_time = 0;
-    word.read_bytes = 0;
+    home_.readings.clear(word.reading);
   }
 
   // A cp.async is issued that may write from now on. Several threads may bring the same bytes.
@@ -250,22 +249,30 @@ class SharedAccess {
   }
 
   void check_readers(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
-    if ((word.read_bytes & mask) == 0) return;
-    for (std::size_t rank = 0; word.reading_blocks != 0 && rank < home_.ranks; ++rank) {
-      if ((word.reading_blocks >> rank & 1) == 0 || (remote_ && rank == warp_.block->rank)) continue;
-      if (ordered(home_.column_of_rank(rank), word.read_time)) continue;
-      race("writes over what was read by", at, static_cast<std::uint32_t>(kRemoteThread + rank));
-      return;
+    std::uint32_t found = 0, other = 0;
+    home_.readings.each(word.reading, [&](const Reading& reading) {
+      if ((reading.bytes & mask) == 0 || ordered(column_of_reader(reading), reading.time)) return;
+      const std::uint32_t lanes = unordered_lanes(reading);
+      if (lanes == 0) return;
+      found += static_cast<std::uint32_t>(std::popcount(lanes));
+      other = reading.reader < kRemoteReader
+                  ? reading.reader * kLanes + static_cast<std::uint32_t>(std::countr_zero(lanes))
+                  : static_cast<std::uint32_t>(kRemoteThread) + (reading.reader - kRemoteReader);
+    });
+    if (found != 0) race("writes over what was read by", at, found == 1 ? other : kSeveralReaders);
+  }
+
+  // The lanes of a reading that are others than this one, and not ordered before it within the warp.
+  std::uint32_t unordered_lanes(const Reading& reading) const {
+    std::uint32_t lanes = reading.lanes;
+    if (reading.reader != own_reader()) return lanes;
+    if (remote_) return 0;
+    if (thread_ != kAsyncWriter) lanes &= ~own_lane();
+    if (warp_.lane_seen.empty()) return lanes;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (ordered_lane(lane, reading.time)) lanes &= ~(1u << lane);
     }
-    std::uint32_t left = word.reading_warps;
-    while (left != 0) {
-      const auto other = static_cast<std::uint32_t>(std::countr_zero(left));
-      left &= left - 1;
-      if (!remote_ && other == warp_.number && word.reader == thread_) continue;
-      if (ordered(other, word.read_time)) continue;
-      race("writes over what was read by", at, word.reader);
-      return;
-    }
+    return lanes;
   }
 
   Warp& warp_;

@@ -178,8 +178,19 @@ void elect(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   store_predicate(warp, in.e, 1u << leader, lanes);
 }
 
-void sync(Warp& warp, const Instruction&, std::uint32_t) {
-  synchronize_warp(warp);
+// Lanes that name different masks are ordered with the lanes of their own only. Those that have come from another place
+// in the text keep their mask elsewhere; it is that of the lanes that are here.
+void sync(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  const auto members_of = [&](int lane) { return static_cast<std::uint32_t>(load_raw(warp, in.members, 4, lane)); };
+  for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
+    const std::uint32_t members = members_of(std::countr_zero(left));
+    if ((lanes & ~members) == 0) return synchronize_warp(warp, members);
+  }
+  while (lanes != 0) {
+    const std::uint32_t members = members_of(std::countr_zero(lanes));
+    synchronize_warp(warp, members);
+    lanes &= ~members & (lanes - 1);
+  }
 }
 
 bool decode_shuffle(Decoder& decoder) {

@@ -15,6 +15,7 @@
 #include "runtime/emulator/module_data.h"
 #include "runtime/emulator/products_in_flight.h"
 #include "runtime/emulator/program.h"
+#include "runtime/emulator/readings.h"
 #include "runtime/emulator/undefined_values.h"
 
 namespace fusec::emulator {
@@ -92,6 +93,9 @@ struct Warp {
   std::uint64_t yields = 0;
   bool wants_yield = false;  // an instruction asks to let others run (nanosleep, a failed try_wait)
   FailedWait failed_wait;
+  // What lane x did to the block's shared memory at times up to lane_seen[32 * l + x] is ordered before what lane l
+  // does now: by bar.warp.sync for a part of the warp. Empty: there was none.
+  std::vector<std::uint32_t> lane_seen;
   UndefinedValues undefined;
   ProductsInFlight products;
   std::uint32_t register_changes = 0;  // setmaxnreg, which all warps of a group execute
@@ -105,17 +109,16 @@ struct Warp {
 
 // Four bytes of shared memory. Times are counted in Block::now, which every synchronization advances.
 struct SharedWord {
-  std::uint32_t write_time = 0, read_time = 0;
-  std::uint32_t reading_warps = 0;                 // since the last write
-  std::uint16_t reading_blocks = 0;                // others of the cluster, a bit a rank
-  std::uint16_t writer = 0, reader = 0;            // threads; kSeveralReaders, kAsyncWriter, kRemoteThread + rank
-  std::uint8_t allocated = 0, written = 0;         // a bit a byte
-  std::uint8_t written_bytes = 0, read_bytes = 0;  // by `writer` and the readers
-  std::uint8_t pending : 4 = 0;                    // target of an asynchronous copy under way
-  std::uint8_t sending : 4 = 0;                    // source of a bulk store under way
-  bool strong_write = false;                       // by an atomic or a volatile store
-  bool product = false;                            // source of a wgmma, which is perhaps under way
-  bool mbarrier = false;                           // part of an mbarrier object
+  std::uint32_t write_time = 0;
+  Reading reading;                          // since the last write; more of them in Block::readings
+  std::uint16_t writer = 0;                 // a thread; kAsyncWriter, kRemoteThread + rank
+  std::uint8_t allocated = 0, written = 0;  // a bit a byte
+  std::uint8_t written_bytes = 0;           // by `writer`
+  std::uint8_t pending : 4 = 0;             // target of an asynchronous copy under way
+  std::uint8_t sending : 4 = 0;             // source of a bulk store under way
+  bool strong_write = false;                // by an atomic or a volatile store
+  bool product = false;                     // source of a wgmma, which is perhaps under way
+  bool mbarrier = false;                    // part of an mbarrier object
 };
 inline constexpr std::uint16_t kSeveralReaders = 0xffff;
 inline constexpr std::uint16_t kAsyncWriter = 0xfffe;   // a bulk copy, which no thread carries out
@@ -155,6 +158,7 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<std::byte> shared;
   std::vector<SharedWord> shadow;
+  Readings readings;
   std::array<BlockBarrier, 16> barriers;
   std::uint32_t now = 1;
   // What x did to this block's shared memory at times up to seen_at(v, x) is ordered before what v does to it now. Rows

@@ -193,9 +193,25 @@ void release_barriers(Block& block) {
   }
 }
 
-void synchronize_warp(Warp& warp) {
-  warp.block->seen_at(warp.number, warp.number) = warp.block->now;
-  ++warp.block->now;
+void synchronize_warp(Warp& warp, std::uint32_t members) {
+  Block& block = *warp.block;
+  if ((warp.live & ~members) == 0) {
+    block.seen_at(warp.number, warp.number) = block.now++;
+    return;
+  }
+  if (warp.lane_seen.empty()) warp.lane_seen.assign(kLanes * kLanes, 0);
+  std::array<std::uint32_t, kLanes> joined{};
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    if ((members >> lane & 1) == 0) continue;
+    for (std::size_t x = 0; x < kLanes; ++x) joined[x] = std::max(joined[x], warp.lane_seen[lane * kLanes + x]);
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    if ((members >> lane & 1) != 0) joined[lane] = block.now;
+  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    if ((members >> lane & 1) != 0) std::ranges::copy(joined, &warp.lane_seen[lane * kLanes]);
+  }
+  ++block.now;
 }
 
 void check_last_exit(Warp& warp, std::uint32_t lanes) {

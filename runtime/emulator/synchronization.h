@@ -20,7 +20,7 @@ void release_barriers(Block& block);
 void release_cluster_barrier(Cluster& cluster);
 // Fragments of a warp that go on from one place towards one join go on as one.
 void merge_fragments(Warp& warp);
-// What the warp's lanes did is ordered before what they do from now on (bar.warp.sync).
-void synchronize_warp(Warp& warp);
+// What the members did is ordered before what they do from now on (bar.warp.sync); all live lanes stand for the warp.
+void synchronize_warp(Warp& warp, std::uint32_t members);
 
 }  // namespace fusec::emulator
