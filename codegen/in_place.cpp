@@ -50,9 +50,10 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
 void let_alias(KernelSource& source, const KernelSource::InPlace& pair) {
   for (const std::uint32_t i : {pair.read, pair.written}) {
     const std::string restricted = "__restrict__ " + source.parameters[i].name;
-    // The list of parameters ends where the body begins.
-    const std::size_t body = source.text.find(") {");
-    const std::size_t at = source.text.find(restricted);
+    // The kernel's list of parameters stands behind the functions of its parts, and ends where the body begins.
+    const std::size_t kernel = source.text.find("__global__");
+    const std::size_t body = source.text.find(") {", kernel);
+    const std::size_t at = source.text.find(restricted, kernel);
     if (at < body) source.text.erase(at, std::string_view("__restrict__ ").size());
   }
 }

@@ -120,7 +120,10 @@ class PlanLowering {
     if (fresh) {
       it->second.tensors = signature.tensors;
       std::vector<KernelSource> sources = schedule(kernel, graph_, target_, options_);
-      if (sources.size() == 1 && can_be_part(sources[0])) it->second.source = std::move(sources[0]);
+      if (sources.size() == 1 && can_be_part(sources[0])) {
+        sources[0].in_place = find_in_place(kernel, graph_, sources[0]);
+        it->second.source = std::move(sources[0]);
+      }
     }
     return it->second;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "analysis/target.h"
 #include "codegen/identifiers.h"
@@ -36,8 +37,12 @@ class SideBySide {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const KernelPart& part = parts_[i];
       std::string arguments = before.empty() ? "block" : "block - " + before;
-      for (std::size_t k = 0; k < part.parameters.size(); ++k)
-        arguments += ", " + name_of(part.parameters[k], part.source->declarations[k]);
+      std::vector<std::uint32_t> numbers;
+      for (std::size_t k = 0; k < part.parameters.size(); ++k) {
+        numbers.push_back(number_of(part.parameters[k], part.source->declarations[k]));
+        arguments += ", " + result_.parameters[numbers.back()].name;
+      }
+      numbers_.push_back(std::move(numbers));
       const bool compiled_once = uses[part.source] > kMostInlined;
       calls_.push_back(fmt::format("{}({});", function_of(*part.source, compiled_once), arguments));
       blocks += part.source->grid[0];
@@ -56,6 +61,7 @@ class SideBySide {
     result_.dynamic_shared = shared;
     result_.block = {threads_, 1, 1};
     result_.schedule = "side_by_side";
+    find_in_place();
     return std::move(result_);
   }
 
@@ -78,20 +84,33 @@ class SideBySide {
   std::string blocks_text(const IndexExpr& blocks) {
     if (const auto number = blocks.as_constant()) return std::to_string(*number);
     KernelParameter p{.kind = KernelParameter::Kind::kSize, .name = "blocks", .size = blocks};
-    return name_of(p, "const int ");
+    return result_.parameters[number_of(p, "const int ")].name;
   }
 
-  // Equal arguments are one parameter.
-  std::string name_of(KernelParameter p, const std::string& declaration) {
-    for (std::size_t i = 0; i < result_.parameters.size(); ++i) {
+  // A part may do in place what it may do alone, where no other part's blocks touch the same tensors.
+  void find_in_place() {
+    std::vector<int> parts_with(result_.parameters.size(), 0);
+    for (const std::vector<std::uint32_t>& numbers : numbers_)
+      for (const std::uint32_t number : std::set(numbers.begin(), numbers.end())) ++parts_with[number];
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      for (const KernelSource::InPlace& pair : parts_[i].source->in_place) {
+        const std::uint32_t read = numbers_[i][pair.read], written = numbers_[i][pair.written];
+        if (parts_with[read] == 1 && parts_with[written] == 1) result_.in_place.push_back({read, written});
+      }
+    }
+  }
+
+  // The result's parameter; equal arguments are one.
+  std::uint32_t number_of(KernelParameter p, const std::string& declaration) {
+    for (std::uint32_t i = 0; i < result_.parameters.size(); ++i) {
       const KernelParameter& there = result_.parameters[i];
       const bool same_value = p.kind == KernelParameter::Kind::kTensor ? there.value == p.value : there.size == p.size;
-      if (there.kind == p.kind && same_value && there.bits == p.bits && there.written == p.written) return there.name;
+      if (there.kind == p.kind && same_value && there.bits == p.bits && there.written == p.written) return i;
     }
     p.name = names_.take(p.name);
     declared_.push_back(declaration + p.name);
     result_.parameters.push_back(p);
-    return p.name;
+    return static_cast<std::uint32_t>(result_.parameters.size() - 1);
   }
 
   // The function of a source, written when first asked for. One that many parts call is compiled once for all.
@@ -101,8 +120,8 @@ class SideBySide {
     comment_ += source.comment;
     functions_ += fmt::format("static __device__ {} void {}(const int block",
                               compiled_once ? "__noinline__" : "__forceinline__", it->second);
-    for (std::size_t i = 0; i < source.parameters.size(); ++i)
-      functions_ += ",\n         " + source.declarations[i] + source.parameters[i].name;
+    for (std::uint32_t i = 0; i < source.parameters.size(); ++i)
+      functions_ += ",\n         " + declaration_of(source, i) + source.parameters[i].name;
     functions_ += ") {\n";
     if (source.block[0] < threads_) functions_ += fmt::format("  if (threadIdx.x >= {}) return;\n", source.block[0]);
     functions_ += with_block_variable(source.body) + "}\n\n";
@@ -110,9 +129,22 @@ class SideBySide {
     return it->second;
   }
 
+  // Two of its pointers may be one where it works in place; the kernel's own declarations say whether they are.
+  static std::string declaration_of(const KernelSource& source, std::uint32_t parameter) {
+    std::string declaration = source.declarations[parameter];
+    const bool in_place = std::ranges::any_of(source.in_place, [&](const KernelSource::InPlace& pair) {
+      return pair.read == parameter || pair.written == parameter;
+    });
+    constexpr std::string_view restricted = "__restrict__ ";
+    if (const std::size_t at = declaration.find(restricted); in_place && at != std::string::npos)
+      declaration.erase(at, restricted.size());
+    return declaration;
+  }
+
   static constexpr std::size_t kMostInlined = 8, kMostInARow = 16;
 
   std::span<const KernelPart> parts_;
+  std::vector<std::vector<std::uint32_t>> numbers_;  // by part, the result's parameters behind its own
   std::vector<std::string> calls_;
   std::vector<std::string> ends_;  // of each part but the last: the first block behind it
   int threads_ = 0;

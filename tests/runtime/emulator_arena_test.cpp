@@ -164,4 +164,23 @@ TEST_SUITE("emulated arena") {
     CHECK(flipped.launch.steps.size() == 2);
     CHECK(run(flipped) == "");
   }
+
+  TEST_CASE("parts side by side update in place what no other part reads") {
+    if (!test::nvrtc_or_skip()) return;
+    const auto updated = [](const std::string& other) {
+      return BuiltModel(R"({ "fusec": 1,
+        "inputs": [ { "name": "s", "dtype": "float32", "shape": [4096] }, { "name": "t", "dtype": "float32", "shape": [8192] } ],
+        "nodes": [ { "name": "first", "op": "square", "inputs": ["s"] },
+                   { "name": "other", )" +
+                            other + R"( } ],
+        "outputs": ["first", "other"], "aliases": { "first": "s", "other": "t" } })",
+                        true);
+    };
+    const BuiltModel apart = updated(R"("op": "exp", "inputs": ["t"])");
+    CHECK(apart.launch.steps.size() == 1);
+    CHECK(run(apart) == "");
+    const BuiltModel shared = updated(R"("op": "concat", "inputs": ["s", "s"], "attrs": { "dim": 0 })");
+    CHECK(shared.launch.steps.size() > 1);  // s is read by blocks of both
+    CHECK(run(shared) == "");
+  }
 }
