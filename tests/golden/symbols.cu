@@ -96,9 +96,9 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // last_tanh = tanh(last)
 // writes last_tanh: float32[batch, 1, 8]
 static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more_part_0(const int block,
-         const float* __restrict__ x,
+         const float* x,
          const float* __restrict__ positions,
-         float* __restrict__ averaged,
+         float* averaged,
          const int batch,
          const int tokens) {
   const int t = block * 128 + threadIdx.x;
