@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
+#include "analysis/linear_index.h"
 #include "analysis/lower.h"
 #include "ir/error.h"
 #include "ir/ops/common.h"
@@ -14,35 +14,6 @@
 
 namespace fusec {
 namespace {
-
-// An index that is linear in the axes: base + sum of stride * axis.
-struct Linear {
-  IndexExpr base = 0;
-  std::vector<IndexExpr> strides;
-};
-
-bool over_symbols(const IndexExpr& e) {
-  return std::ranges::all_of(variables_of(e), [](const Variable v) { return v.kind == Variable::Kind::kSymbol; });
-}
-
-std::optional<Linear> linear_in(const IndexExpr& e, std::span<const std::uint32_t> axes) {
-  // The value with one axis 1 and all others 0.
-  const auto with_one = [&](std::uint32_t one) {
-    return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
-      if (v.kind != Variable::Kind::kAxis) return std::nullopt;
-      return IndexExpr(v.id == one ? 1 : 0);
-    });
-  };
-  Linear result{.base = with_one(kNone)};
-  IndexExpr rebuilt = result.base;
-  for (const std::uint32_t axis : axes) {
-    result.strides.push_back(with_one(axis) - result.base);
-    rebuilt += result.strides.back() * IndexExpr::axis(axis);
-  }
-  if (rebuilt != e || !over_symbols(result.base)) return std::nullopt;
-  if (!std::ranges::all_of(result.strides, over_symbols)) return std::nullopt;
-  return result;
-}
 
 // Does the expression have the form of `wanted`, whose one load stands for anything? What it stands for is kept.
 bool has_form(const ExprPool& forms, ExprId wanted, const ExprPool& pool, ExprId found, ExprId& stands_for) {
@@ -236,7 +207,7 @@ class FindMatrixCall {
   }
 
   // The load's place in its tensor, linear in the output's axes and, last, the depth.
-  std::optional<Linear> place_of(ExprId load) const {
+  std::optional<LinearIndex> place_of(ExprId load) const {
     const ExprNode& n = pool_[load];
     const Shape& shape = graph_.tensor(n.source).shape;
     IndexExpr flat = 0;
@@ -251,7 +222,7 @@ class FindMatrixCall {
   }
 
   // Of a range of axes: is it one axis, for what lies like this?
-  bool collapses(const Linear& place, std::size_t begin, std::size_t end) const {
+  bool collapses(const LinearIndex& place, std::size_t begin, std::size_t end) const {
     for (std::size_t i = begin; i + 1 < end; ++i)
       if (place.strides[i] != place.strides[i + 1] * pool_.extent(axes_[i + 1])) return false;
     return true;
@@ -261,7 +232,7 @@ class FindMatrixCall {
     for (std::size_t i = begin; i < end; ++i) extent *= pool_.extent(axes_[i]);
     return extent;
   }
-  static IndexExpr stride_of(const Linear& place, std::size_t begin, std::size_t end) {
+  static IndexExpr stride_of(const LinearIndex& place, std::size_t begin, std::size_t end) {
     return begin == end ? IndexExpr(0) : place.strides[end - 1];
   }
 
@@ -270,7 +241,7 @@ class FindMatrixCall {
     for (const std::uint32_t axis : main_->axes)
       if (!pool_.extent(axis).is(1)) axes_.push_back(axis);
     if (axes_.empty()) return "its result is one element";
-    std::array<Linear, 2> places;
+    std::array<LinearIndex, 2> places;
     for (std::size_t i = 0; i < 2; ++i) {
       const auto place = place_of(factors_[i]);
       if (!place) return fmt::format("{} is no matrix with strides where it is read", shown(pool_[factors_[i]].source));
@@ -286,7 +257,7 @@ class FindMatrixCall {
     while (rows_ > 0 && only(rows_ - 1, a) && collapses(places[a], rows_ - 1, axes_.size())) --rows_;
     columns_ = rows_;
     while (columns_ > 0 && only(columns_ - 1, 1 - a) && collapses(places[1 - a], columns_ - 1, rows_)) --columns_;
-    for (const Linear& place : places)
+    for (const LinearIndex& place : places)
       if (!collapses(place, 0, columns_)) return "its batches do not lie at one stride";
     a_ = factors_[a];
     b_ = factors_[1 - a];
@@ -300,7 +271,7 @@ class FindMatrixCall {
   }
 
   // A view of rows x columns with these strides; `transposed` where the columns are the unit stride.
-  std::string set_view(MatrixView& view, ExprId load, const Linear& place, const IndexExpr& rows,
+  std::string set_view(MatrixView& view, ExprId load, const LinearIndex& place, const IndexExpr& rows,
                        const IndexExpr& row_stride, const IndexExpr& columns, const IndexExpr& column_stride) const {
     view.value = pool_[load].source;
     view.dtype = pool_[load].dtype;
@@ -478,7 +449,7 @@ class FindMatrixCall {
   const KernelOutput* main_ = nullptr;
   ExprId pre_ = kNoExpr, reduction_ = kNoExpr, a_ = kNoExpr, b_ = kNoExpr;
   std::array<ExprId, 2> factors_{};
-  Linear a_place_, b_place_;
+  LinearIndex a_place_, b_place_;
   std::vector<ExprId> scales_;
   std::vector<Added> added_;
   std::vector<std::uint32_t> axes_;  // of the output, without those of extent 1
