@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <string>
 
 namespace fusec::emulator {
 namespace {
@@ -90,6 +92,19 @@ void end_bulk_stores(Warp& warp, std::uint32_t lanes, std::uint32_t newest, bool
   for (const Warp& other : warp.block->warps) {
     for (const BulkStore& store : other.bulk_stores) {
       if (!store.source_read) mark_source(warp, store, true);
+    }
+  }
+}
+
+void check_sources_at_exit(Warp& warp, std::uint32_t lanes) {
+  for (const Warp& other : warp.block->warps) {
+    for (const BulkStore& store : other.bulk_stores) {
+      if (store.source_read || store.sources.empty()) continue;
+      report(warp, std::countr_zero(lanes), FindingKind::kAsyncRead,
+             "the block exits while a bulk store of thread " + std::to_string(other.number * kLanes + store.lane) +
+                 " still reads its shared memory: no cp.async.bulk.wait_group has come",
+             store.sources.front().address);
+      return;
     }
   }
 }

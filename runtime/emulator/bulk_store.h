@@ -14,4 +14,7 @@ void begin_bulk_store(Warp& warp, int lane, BulkStore store);
 // the sources may be written again.
 void end_bulk_stores(Warp& warp, std::uint32_t lanes, std::uint32_t newest, bool read);
 
+// The last lanes of the block exit: its shared memory goes, and no bulk store may still read it.
+void check_sources_at_exit(Warp& warp, std::uint32_t lanes);
+
 }  // namespace fusec::emulator

@@ -53,7 +53,8 @@ bool decode_barrier(Decoder& decoder) {
   if (suffixes.take("cluster")) {
     const bool arrive = suffixes.take("arrive");
     if (!arrive && !suffixes.take("wait")) decoder.unknown();
-    for (std::string_view word : {"acquire", "release", "relaxed"}) suffixes.take(word);
+    for (std::string_view word : {"acquire", "release"}) suffixes.take(word);
+    if (arrive) out.option = suffixes.take("relaxed");
     out.mode = static_cast<std::uint16_t>(arrive ? BarrierMode::kClusterArrive : BarrierMode::kClusterWait);
     decoder.expect_operands(0, 0);
     return true;

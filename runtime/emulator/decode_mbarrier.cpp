@@ -60,7 +60,11 @@ void initialize(Warp& warp, const Instruction& in, int lane, std::uint64_t addre
   const Request request{.access = Access::kWrite, .space = Space::kShared, .bytes = 8, .strong = true};
   if (resolve_shared(warp, lane, address, request, reinterpret_cast<const std::byte*>(&zeros)) == nullptr) return;
   Block& home = *block_of_shared(warp, address);
-  MBarrier barrier{.expected = count, .pending = count};
+  const bool local = &home == warp.block;
+  MBarrier barrier{.expected = count,
+                   .pending = count,
+                   .initialized = home.now++,
+                   .initializer = local ? warp.number : home.column_of_rank(warp.block->rank)};
   barrier.joined.assign(home.columns(), 0);
   barrier.released = barrier.joined;
   home.mbarriers[offset] = std::move(barrier);
@@ -258,13 +262,27 @@ void decode_operands(Decoder& decoder, BarrierOp op) {
   }
 }
 
+// Whoever uses an object comes behind its initialization; the lanes of the warp that initialized it do.
+void check_initialization(Warp& warp, int lane, std::uint64_t address, const Block& home, const MBarrier& barrier) {
+  const bool local = &home == warp.block;
+  const std::size_t row = local ? warp.number : home.row_of_rank(warp.block->rank);
+  const std::size_t own = local ? warp.number : home.column_of_rank(warp.block->rank);
+  if (barrier.initializer == own || home.seen_at(row, barrier.initializer) >= barrier.initialized) return;
+  if (!home.launch->options->check_races || reported_before(warp, lane, FindingKind::kSharedRace)) return;
+  report(warp, lane, FindingKind::kSharedRace,
+         "uses an mbarrier that another warp initializes, without a barrier between", address);
+}
+
 }  // namespace
 
 MBarrier* find_mbarrier(Warp& warp, int lane, std::uint64_t address, Block*& home) {
   home = block_of_shared(warp, address);
   if (home != nullptr) {
     const auto found = home->mbarriers.find(static_cast<std::uint32_t>(address & ((1u << kRankShift) - 1)));
-    if (found != home->mbarriers.end()) return &found->second;
+    if (found != home->mbarriers.end()) {
+      check_initialization(warp, lane, address, *home, found->second);
+      return &found->second;
+    }
   }
   report(warp, lane, FindingKind::kUnwrittenRead, "uses an mbarrier that was not initialized", address);
   return nullptr;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <optional>
 
+#include "runtime/emulator/bulk_store.h"
 #include "runtime/emulator/joins.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/synchronization.h"
@@ -22,6 +23,7 @@ void exit_lanes(Warp& warp, std::uint32_t lanes) {
   block.live_threads -= static_cast<std::uint32_t>(std::popcount(lanes));
   if (block.live_threads != 0 || block.stopped) return;
   check_register_changes(warp, lanes);
+  if (warp.program->has_bulk_stores) check_sources_at_exit(warp, lanes);
   if (block.ranks != 0) check_last_exit(warp, lanes);
 }
 
@@ -278,6 +280,11 @@ class FragmentRun {
     return Outcome::kGone;
   }
 
+  static bool cluster_barrier(const Instruction& in) {
+    const auto mode = static_cast<BarrierMode>(in.mode);
+    return mode == BarrierMode::kClusterArrive || mode == BarrierMode::kClusterWait;
+  }
+
   // A guard that holds for some lanes only: the others go past the instruction on their own.
   void split_guard(std::uint32_t lanes) {
     if (lanes == fragment_.lanes) return;
@@ -304,6 +311,10 @@ class FragmentRun {
     if (lanes == 0) {
       ++fragment_.pc;
       return std::nullopt;
+    }
+    if (in.aligned && lanes != fragment_.lanes && !cluster_barrier(in)) {
+      report(warp_, std::countr_zero(fragment_.lanes & ~lanes), FindingKind::kBarrierDivergence,
+             "a part of a warp executes an aligned barrier, which the predicate keeps other lanes from");
     }
     split_guard(lanes);
     count(in, lanes);

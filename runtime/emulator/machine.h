@@ -100,6 +100,7 @@ struct Warp {
   ProductsInFlight products;
   std::uint32_t register_changes = 0;  // setmaxnreg, which all warps of a group execute
   std::uint32_t cluster_arrived = 0;   // lanes at barrier.cluster.arrive whose phase is not over
+  bool cluster_released = false;       // an arrival of that phase was no relaxed one
 
   std::byte* lanes(Slot slot) { return registers.data() + slot; }
   const std::byte* source(Slot slot) const {
@@ -127,6 +128,8 @@ inline constexpr std::uint16_t kRemoteThread = 0x8000;  // any thread of another
 // An mbarrier object, kept beside the shared memory it lies in.
 struct MBarrier {
   std::uint32_t expected = 0, pending = 0;  // arrivals of the current phase
+  std::uint32_t initialized = 0;            // when, and
+  std::size_t initializer = 0;              // by whom: a column of Block::seen
   std::int64_t bytes = 0;                   // expected of asynchronous copies and not yet complete
   std::uint64_t phase = 0;
   std::uint32_t arrived_warps = 0;                       // in this phase
@@ -170,7 +173,8 @@ struct Block {
   std::size_t rows() const { return warps.size() + ranks; }
   std::size_t row_of_rank(std::size_t of) const { return warps.size() + of; }
   std::size_t column_of_rank(std::size_t of) const { return warps.size() + 1 + of; }
-  std::array<std::uint32_t, 16> remote_times{};  // when each block of the cluster last accessed this one's memory
+  std::array<std::uint32_t, 16> remote_times{};   // when each block of the cluster last accessed this one's memory
+  std::array<std::uint32_t, 16> remote_fences{};  // and fenced
   std::uint32_t& seen_at(std::size_t warp, std::size_t of) { return seen[warp * columns() + of]; }
   std::uint32_t seen_at(std::size_t warp, std::size_t of) const { return seen[warp * columns() + of]; }
   std::vector<std::uint32_t> fenced;  // a copy of `seen` rows as they were at each warp's last fence.proxy.async

@@ -24,6 +24,10 @@ void fence_memory(Warp& warp, bool beyond_block) {
   }
   warp.releasable.assign(seen, seen + columns);
   warp.releasable[warp.number] = block.now++;
+  if (!beyond_block || block.ranks == 0) return;
+  for (const std::unique_ptr<Block>& other : block.cluster->blocks) {
+    if (other.get() != &block) other->remote_fences[block.rank] = other->now++;
+  }
 }
 
 void strong_shared_access(Warp& warp, std::uint32_t offset, Access access) {

@@ -26,14 +26,46 @@ void synchronize(Block& block, std::uint32_t warps, std::uint32_t acquiring) {
   ++block.now;
 }
 
-// The same for the whole cluster: everything done to the block's memory so far, but for bulk copies that nobody has
-// waited for, is ordered before what comes.
+// What the arrivals at the barrier of the cluster release of what was done to the block's memory: everything, but what
+// warps that arrived relaxed did behind their last fence.
+std::vector<std::uint32_t> released_at_cluster_barrier(const Block& block) {
+  std::vector<std::uint32_t> released(block.columns());
+  const auto join = [&](const std::uint32_t* from) {
+    for (std::size_t x = 0; x < released.size(); ++x) released[x] = std::max(released[x], from[x]);
+  };
+  for (const Warp& warp : block.warps) {
+    // A warp that has exited stands for nobody who has yet to be told.
+    if (warp.cluster_released || warp.live == 0) {
+      join(&block.seen[warp.number * block.columns()]);
+      released[warp.number] = block.now;
+    } else if (!warp.releasable.empty()) {
+      join(warp.releasable.data());
+    }
+  }
+  for (std::size_t rank = 0; rank < block.ranks; ++rank) {
+    const Block& other = *block.cluster->blocks[rank];
+    const bool releases =
+        std::ranges::any_of(other.warps, [](const Warp& warp) { return warp.cluster_released || warp.live == 0; });
+    if (&other == &block) continue;
+    join(&block.seen[block.row_of_rank(rank) * block.columns()]);
+    std::uint32_t& time = released[block.column_of_rank(rank)];
+    time = std::max(time, releases ? block.now : block.remote_fences[rank]);
+  }
+  return released;
+}
+
+// Everything released is ordered before what comes, for the whole cluster, but for bulk copies that nobody has waited
+// for.
 void synchronize_all(Block& block) {
-  const std::size_t copies = block.warps.size();
-  std::uint32_t waited_for = 0;
-  for (std::size_t row = 0; row < block.rows(); ++row) waited_for = std::max(waited_for, block.seen_at(row, copies));
-  std::fill(block.seen.begin(), block.seen.end(), block.now);
-  for (std::size_t row = 0; row < block.rows(); ++row) block.seen_at(row, copies) = waited_for;
+  const std::vector<std::uint32_t> released = released_at_cluster_barrier(block);
+  for (std::size_t row = 0; row < block.rows(); ++row) {
+    for (std::size_t x = 0; x < block.columns(); ++x) {
+      std::uint32_t& seen = block.seen_at(row, x);
+      seen = std::max(seen, released[x]);
+    }
+  }
+  // All have met: nobody still accesses the memory of a block that now exits.
+  block.remote_times = {};
   ++block.now;
 }
 
@@ -247,6 +279,7 @@ bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t 
              "arrives at the barrier of the cluster again, without barrier.cluster.wait between");
     }
     warp.cluster_arrived |= lanes;
+    warp.cluster_released = warp.cluster_released || !in.option;
     cluster.arrived += static_cast<std::uint32_t>(std::popcount(lanes));
     return false;
   }
@@ -266,6 +299,9 @@ void release_cluster_barrier(Cluster& cluster) {
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
     synchronize_all(*block);
     block->changed = true;
+  }
+  for (const std::unique_ptr<Block>& block : cluster.blocks) {
+    for (Warp& warp : block->warps) warp.cluster_released = false;
   }
   for (const Cluster::Waiter& waiter : cluster.waiters) {
     cluster.blocks[waiter.block]->warps[waiter.warp].cluster_arrived &= ~waiter.lanes;

@@ -95,6 +95,22 @@ TEST_CASE("a block's shared memory is used once all blocks of the cluster have s
   finds(FindingKind::kSharedRace, run_pair(store + kMeet + "ld.shared.u32 %r1, [%r11];\n"), "may not have started");
 }
 
+TEST_CASE("a relaxed arrival at the barrier of the cluster releases what was fenced only") {
+  const std::string write = "st.shared.u32 [%r11], %t;\n";
+  const std::string relaxed = "barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.acquire.aligned;\n";
+  const std::string read = "ld.shared::cluster.u32 %r9, [%r12];\nst.global.u32 [%rd2], %r9;\n";
+  const std::string fence = "fence.acq_rel.cluster;\n";
+  clean(run_pair(write + fence + relaxed + read + relaxed));
+  clean(run_pair(write + kMeet + read + relaxed));
+  finds(FindingKind::kSharedRace, run_pair(write + relaxed + read + relaxed), "[s]");
+  finds(FindingKind::kSharedRace, run_pair(fence + write + relaxed + read + relaxed), "[s]");
+  // What the other block wrote here.
+  const std::string give = "st.shared::cluster.u32 [%r12], %t;\n";
+  const std::string take = "ld.shared.u32 %r9, [%r11];\nst.global.u32 [%rd2], %r9;\n";
+  clean(run_pair(kMeet + give + fence + relaxed + take));
+  finds(FindingKind::kSharedRace, run_pair(kMeet + give + relaxed + take), "[s]");
+}
+
 TEST_CASE("a thread arrives at the barrier of the cluster once a phase") {
   clean(run_pair(std::string(kMeet) + kMeet));
   finds(FindingKind::kBarrierDivergence,

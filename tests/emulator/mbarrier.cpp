@@ -1,6 +1,7 @@
 // mbarrier objects, operation by operation, in hand-written PTX.
 #include <doctest/doctest.h>
 
+#include "emulator/expect.h"
 #include "emulator/harness.h"
 
 using namespace fusec::emulator;
@@ -90,6 +91,21 @@ TEST_CASE("a live mbarrier is neither initialized again nor stored into") {
   CHECK(one_thread("1", store).has(FindingKind::kSharedRace));
   CHECK(words("1", inval + again) == Words{0, 0});
   CHECK(words("1", inval + store) == Words{0, 0});
+}
+
+TEST_CASE("other warps use an mbarrier behind its initialization") {
+  const auto meet_there = [](const std::string& first, const std::string& between) {
+    return run_body(".shared .align 8 .b64 bar;\nsetp.eq.u32 %p1, %t, " + first +
+                        ";\n@%p1 mbarrier.init.shared.b64 [bar], 64;\n" + between +
+                        "mbarrier.arrive.shared.b64 %rd1, [bar];\nW: mbarrier.test_wait.shared.b64 %p2, [bar], %rd1;\n"
+                        "@!%p2 bra W;\nst.global.u32 [%rout], 1;\n",
+                    {0}, 1, 64, 1, {}, {.max_instructions = 20000});
+  };
+  clean(meet_there("0", "bar.sync 0;\n"));
+  clean(meet_there("40", "bar.sync 0;\n"));
+  finds(FindingKind::kSharedRace, meet_there("0", ""), "mbarrier");
+  // Whoever comes first meets one that is not initialized at all.
+  CHECK(!meet_there("40", "").report.findings.empty());
 }
 
 TEST_CASE("cp.async arrives when its copies are there") {

@@ -197,7 +197,8 @@ TEST_CASE("a bulk store's target is read behind its group only") {
   const RunResult good = bulk(kFence + kBarrier + kStore + wait + kBarrier + kReadTarget);
   clean(good);
   CHECK(good.out[3] == 10);
-  clean(bulk(kFence + kBarrier + kStore));  // the kernel's end ends the copy
+  // The kernel's end ends the write, but not before the source has been read.
+  clean(bulk(kFence + kBarrier + kStore + "cp.async.bulk.wait_group.read 0;\n"));
   finds(FindingKind::kAsyncRead, bulk(kFence + kBarrier + kStore + kBarrier + kReadTarget), "[out]");
   finds(FindingKind::kAsyncRead,
         bulk(kFence + kBarrier + kStore + "cp.async.bulk.wait_group.read 0;\n" + kBarrier + kReadTarget), "[out]");
@@ -222,7 +223,7 @@ TEST_CASE("a bulk store's source is written behind its group only") {
   clean(good);
   CHECK(good.out[3] == 10);
   clean(bulk(kFence + kBarrier + kStore + "cp.async.bulk.wait_group 0;\n" + kBarrier + kWriteSource));
-  clean(bulk(kFence + kBarrier + kStore + "ld.shared.u32 %r5, [%r3];\n"));
+  clean(bulk(kFence + kBarrier + kStore + "ld.shared.u32 %r5, [%r3];\n" + read));
   finds(FindingKind::kAsyncRead, bulk(kFence + kBarrier + kStore + kBarrier + kWriteSource), "[s]");
   finds(FindingKind::kAsyncRead, bulk(kFence + kBarrier + kReduce + kBarrier + kWriteSource), "[s]");
   // Two copies of one source, the first of which is over.
@@ -240,6 +241,13 @@ TEST_CASE("a bulk store's source is written behind its group only") {
   };
   clean(waits_late("bar.sync 2, 64;\n"));
   CHECK(!waits_late("").report.findings.empty());
+}
+
+TEST_CASE("a block stays until its bulk stores have read their source") {
+  clean(bulk(kFence + kBarrier + kStore + "cp.async.bulk.wait_group.read 0;\n"));
+  finds(FindingKind::kAsyncRead, bulk(kFence + kBarrier + kStore), "the block exits");
+  finds(FindingKind::kAsyncRead, bulk(kFence + kBarrier + kStore + kStore + "cp.async.bulk.wait_group.read 1;\n"),
+        "the block exits");
 }
 
 TEST_CASE("bulk loads over what threads stored, behind a proxy fence") {

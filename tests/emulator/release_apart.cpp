@@ -94,3 +94,17 @@ TEST_CASE("a barrier of lanes orders those of its mask") {
   finds(FindingKind::kSharedRace, exchange(quarters, "32"), "[s]");
   clean(exchange(quarters + selected, "96"));
 }
+
+TEST_CASE("an aligned barrier is for whole warps") {
+  const auto guarded = [](const std::string& threads, const std::string& barrier) {
+    return run_body("setp.lt.u32 %p1, %t, " + threads + ";\n@%p1 " + barrier + " 0;\nst.global.u32 [%rout], 1;\n", {0},
+                    1, 64);
+  };
+  finds(FindingKind::kBarrierDivergence, guarded("48", "bar.sync"), "aligned");
+  finds(FindingKind::kBarrierDivergence, guarded("48", "barrier.sync.aligned"), "aligned");
+  clean(guarded("32", "bar.sync"));
+  clean(guarded("48", "barrier.sync"));
+  // Lanes that have left early are not missed: so compilers translate a return before __syncthreads().
+  clean(
+      run_body("setp.ge.u32 %p1, %t, 48;\n@%p1 bra END;\nbar.sync 0;\nst.global.u32 [%rout], 1;\nEND:\n", {0}, 1, 64));
+}
