@@ -68,11 +68,9 @@ class Inlining {
 
   // The value, made of a concat, is stored part by part by the kernels of the concat's operands (analysis/lower): the
   // concat's own formula asks nothing of them.
-  void place_parts_of(ValueId v, ValueId concat) {
-    in_parts_.insert(v);
-    joined_in_parts_.insert(concat);
-  }
-  bool in_parts(ValueId v) const { return in_parts_.contains(v); }
+  void place_parts_of(ValueId concat) { joined_in_parts_.insert(concat); }
+  bool any_in_parts() const { return !joined_in_parts_.empty(); }
+  bool joined_in_parts(ValueId concat) const { return joined_in_parts_.contains(concat); }
   bool must_be_stored(ValueId v) const { return must_store_.contains(v); }
 
   bool inside(ValueId v) const { return inside_.contains(v); }
@@ -102,7 +100,7 @@ class Inlining {
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
-  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, in_parts_, joined_in_parts_;
+  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, joined_in_parts_;
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;

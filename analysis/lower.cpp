@@ -48,7 +48,7 @@ class GroupLowering {
     bool changed = repeated_products;
     for (const ValueId v : outputs) {
       if (!may_be_in_parts(graph_, inlining_, v)) continue;
-      inlining_.place_parts_of(v, *concat_below(graph_, inlining_, v));
+      inlining_.place_parts_of(*concat_below(graph_, inlining_, v));
       changed = true;
     }
     return changed;
@@ -100,6 +100,14 @@ class GroupLowering {
   std::size_t result_index(ValueId v) const { return v - producer(v).first_output; }
 
   // --- units
+
+  // What lies between a concat and an output may have to be stored for other reasons: then that is made in parts, and
+  // the output reads it.
+  bool made_in_parts(ValueId v) const {
+    if (!inlining_.any_in_parts()) return false;
+    const std::optional<ValueId> concat = concat_below(graph_, inlining_, v);
+    return concat && inlining_.joined_in_parts(*concat);
+  }
 
   // A unit for each operand of the concat below: the value at the operand's place.
   void form_parts(ValueId whole) {
@@ -259,7 +267,7 @@ class GroupLowering {
         if (inlining_.alias_of(v)) {
           made_by[v] = units_.size();
           units_.push_back({.kind = LoweredUnit::Kind::kAlias, .values = {v}, .node = n});
-        } else if (inlining_.in_parts(v)) {
+        } else if (made_in_parts(v)) {
           form_parts(v);
           made_by[v] = units_.size() - 1;
         } else if (node.op->formula) {
