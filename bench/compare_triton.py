@@ -184,7 +184,7 @@ def assembled(ptx, arch, folder):
 
 def warps_to_try(by_rows, columns):
     block = triton.next_power_of_2(columns)
-    return sorted({min(max(block // 256, 1), 8), min(max(block // 512, 1), 16), 4}) if by_rows else [4, 8]
+    return sorted({min(max(block // 256, 1), 8), min(max(block // 512, 1), 16), min(block // 32, 4)}) if by_rows else [4, 8]
 
 
 def triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run):

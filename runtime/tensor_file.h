@@ -25,7 +25,8 @@ struct Difference {
   std::int64_t count = 0;  // how many are
 };
 
-// The first output whose elements are not |got - want| <= atol + rtol |want| (NaN equals NaN), integers exactly.
+// The first output whose elements are not |got - want| <= atol + rtol |want| (NaN equals NaN). Where the tolerance is not
+// the user's, atol is of the output's root mean square if that is over 1.
 std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want, const Tolerances& tolerances);
 
 }  // namespace fusec

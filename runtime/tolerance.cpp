@@ -14,6 +14,20 @@ Tolerance wider(const Tolerance& a, const Tolerance& b) {
   return {std::max(a.rtol, b.rtol), std::max(a.atol, b.atol)};
 }
 
+// Floats that may be off become integers: quantize, or a cast behind round.
+bool rounds_halves(const Graph& graph, const Node& node, const Tolerance& before) {
+  if (before.rtol == 0 || (node.op->name != "quantize" && node.op->name != "cast")) return false;
+  const Operand rounded = graph.operand(node.inputs[0]);
+  return rounded.kind == Operand::Kind::kTensor && is_float(graph.tensor(rounded.value).dtype);
+}
+
+bool moves_steps(const Graph& graph, const Node& node, const std::vector<bool>& is_step) {
+  if (node.op->family != "movement") return false;
+  return std::ranges::any_of(node.inputs, [&](ValueId v) {
+    return v != kNone && graph.operand(v).kind == Operand::Kind::kTensor && is_step[v];
+  });
+}
+
 }  // namespace
 
 Tolerance default_tolerance(DType dtype) {
@@ -48,6 +62,7 @@ Tolerance Tolerances::of(const std::string& value, DType dtype) const {
 Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given) {
   Tolerances result{.given = given, .by_value = {}};
   std::vector<Tolerance> passed(graph.value_count(), {0, 0});  // by value: what its way leads through
+  std::vector<bool> is_step(graph.value_count(), false);       // by value: integers of which a neighbour is as good
   for (const Node& node : graph.nodes) {
     Tolerance before{0, 0};
     for (const ValueId v : node.inputs)
@@ -57,6 +72,8 @@ Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& giv
       if (graph.type(v).is_tuple) continue;
       const DType dtype = graph.tensor(v).dtype;
       if (is_half(dtype)) passed[v] = wider(before, default_tolerance(dtype));
+      is_step[v] = is_integer(dtype) && (rounds_halves(graph, node, before) || moves_steps(graph, node, is_step));
+      if (is_step[v]) result.by_value.emplace(graph.value(v).name, Tolerance{0, 1});
       if (is_float(dtype)) result.by_value.emplace(graph.value(v).name, wider(passed[v], default_tolerance(dtype)));
     }
   }

@@ -256,7 +256,7 @@ int main(int argc, char** argv) {
       app.add_flag("--verify{default}", a.verify,
                    "compare with the reference device; =RTOL,ATOL, else by dtype: "
                    "float32 2e-5,1e-4; float16 1e-2,1e-2; bfloat16 3e-2,3e-2, those of 16 bits also for what is "
-                   "computed from values of theirs");
+                   "computed from values of theirs; times an output's root mean square where that is over 1");
   auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");
   app.add_option("--profile", a.profile, "FILE or -: what every kernel touched (emulator)");
   app.add_option("--host-part", a.host_part,

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/text.h"
+#include "runtime/tensor_file.h"
 
 using namespace fusec;
 
@@ -22,4 +23,29 @@ TEST_CASE("a value's tolerance is that of the widest rounding on its way") {
   CHECK(rtol("j", DType::kFloat32) == 2e-5);
   CHECK(tolerances_of(graph, Tolerance{0.5, 0.25}).of("j", DType::kFloat32).rtol == 0.5);
   CHECK(tolerances_of(graph, Tolerance{0.5, 0.25}).of("k", DType::kInt32).rtol == 0);
+}
+
+TEST_CASE("what is quantized behind 16-bit results may be a step off, other integers may not") {
+  const Graph graph = parse_graph_text(
+      "model \"m\"\ninput x: bfloat16[4]\ninput s: float32[1]\nh: bfloat16[4] = exp(x)\n"
+      "q: int8[4] = quantize(h, s, dtype=\"int8\")\nr: int8[2, 2] = reshape(q, shape=[2, 2])\n"
+      "p: int8[4] = quantize(x, s, dtype=\"int8\")\ni: int64[] = argmax(h)\nreturn r, p, i\n");
+  const Tolerances tolerances = tolerances_of(graph, std::nullopt);
+  CHECK(tolerances.of("q", DType::kInt8).atol == 1);
+  CHECK(tolerances.of("r", DType::kInt8).atol == 1);
+  CHECK(tolerances.of("p", DType::kInt8).atol == 0);  // what came in is quantized, as it is, by both
+  CHECK(tolerances.of("i", DType::kInt64).atol == 0);
+}
+
+TEST_CASE("the absolute tolerance grows with an output's magnitude, unless it is the user's") {
+  const auto tensor = [](std::initializer_list<double> values) {
+    HostTensor made(DType::kBFloat16, {static_cast<std::int64_t>(values.size())});
+    std::int64_t i = 0;
+    for (const double value : values) made.set_real(i++, value, Overflow::kSaturate);
+    return TensorMap{{"y", made}};
+  };
+  const TensorMap want = tensor({100, -100, 0.5}), got = tensor({100, -100, 1.5}), wrong = tensor({100, -100, 8});
+  CHECK_FALSE(first_difference(got, want, {}));
+  CHECK(first_difference(wrong, want, {}));
+  CHECK(first_difference(got, want, {.given = Tolerance{3e-2, 3e-2}, .by_value = {}}));
 }
