@@ -302,20 +302,39 @@ std::string why_no_rewrite(Graph graph, const PatternMatch& match) {
 struct FoundMiss {
   std::size_t place;  // of the root in the list
   bool whole;         // all its nodes were there
+  bool late;          // another pattern had claimed them before its turn, or does now
   std::size_t count;
   NotClaimed miss;
 };
 
-// Of each root those that only a condition keeps away, or else the few that came nearest.
+bool computes_constants(const PatternTerm& term) {
+  return term.op == "known" || std::ranges::any_of(term.operands, computes_constants);
+}
+
+// All nodes of a pattern that had its turn too late, or that rewrites: a condition alone keeps it from what another
+// pattern has claimed. That constants cannot be computed now is nothing to tell of: most factors are no constants.
+NearMiss missed_by_condition(const SearchedGraph& untaken, const FusionPattern& pattern, NodeId root) {
+  NearMiss miss;
+  if (computes_constants(pattern.replacement)) return {};
+  if (match_pattern(untaken, pattern, root, &miss) || !miss.whole) return {};
+  return miss;
+}
+
+// Of each root those that only a condition keeps away, or else the few that came nearest as well.
 std::vector<NotClaimed> nearest(std::vector<FoundMiss> found) {
   constexpr std::size_t kMostPartial = 3;
   std::ranges::stable_sort(found, [](const FoundMiss& a, const FoundMiss& b) {
-    return std::tuple(a.place, !a.whole, b.count) < std::tuple(b.place, !b.whole, a.count);
+    return std::tuple(a.place, !a.whole, a.late, b.count) < std::tuple(b.place, !b.whole, b.late, a.count);
   });
   std::vector<NotClaimed> result;
-  for (std::size_t i = 0, first = 0; i < found.size(); ++i) {
-    if (found[i].place != found[first].place) first = i;
-    if (found[i].whole || (!found[first].whole && i - first < kMostPartial)) result.push_back(std::move(found[i].miss));
+  std::size_t first = 0, partial = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].place != found[first].place) {
+      first = i;
+      partial = 0;
+    }
+    const bool is_told = found[i].whole || ((!found[first].whole || found[first].late) && partial++ < kMostPartial);
+    if (is_told) result.push_back(std::move(found[i].miss));
   }
   return result;
 }
@@ -351,25 +370,30 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
   for (const PatternClaim& claim : claims)
     for (const NodeId n : claim.nodes) claim_of[n] = &claim;
   std::vector<FoundMiss> found;
+  const SearchedGraph untaken(graph);
+  const auto is_asked = [&](NodeId n) { return std::ranges::find(nodes, n) != nodes.end(); };
   // Each pattern finds the graph as it found it: with the nodes taken that earlier ones have claimed.
   for (const auto& pattern : patterns) {
     for (std::size_t i = 0; i < roots.size(); ++i) {
-      const auto claim = claim_of.find(roots[i]);
-      const bool is_claimed = claim != claim_of.end();
-      if (claiming.searched().taken[roots[i]]) continue;
-      if (is_claimed && (claim->second->pattern == pattern->name || !claims_nodes(*pattern))) continue;
+      const auto found_claim = claim_of.find(roots[i]);
+      const PatternClaim* claim = found_claim == claim_of.end() ? nullptr : found_claim->second;
+      if (claim && claim->pattern == pattern->name) continue;
       NearMiss miss;
-      const std::optional<PatternMatch> match = match_pattern(claiming.searched(), *pattern, roots[i], &miss);
-      if (match)
-        miss = {match->nodes, true, claims_nodes(*pattern) ? claiming.why_not(*match) : why_no_rewrite(graph, *match)};
-      const auto is_asked = [&](NodeId n) { return std::ranges::find(nodes, n) != nodes.end(); };
+      const bool late = claiming.searched().taken[roots[i]] || (claim && !claims_nodes(*pattern));
+      if (late) {
+        miss = missed_by_condition(untaken, *pattern, roots[i]);
+      } else if (const auto match = match_pattern(claiming.searched(), *pattern, roots[i], &miss)) {
+        miss = {match->nodes, true, true,
+                claims_nodes(*pattern) ? claiming.why_not(*match) : why_no_rewrite(graph, *match)};
+      }
       if (miss.why.empty() || std::ranges::none_of(miss.nodes, is_asked)) continue;
-      // What another pattern has is missed only where more would have been had.
-      if (!miss.whole && (is_claimed || !is_asked(roots[i])) &&
-          miss.nodes.size() <= (is_claimed ? claim->second->nodes.size() : kNear))
+      // What another pattern has is missed only where more would have been had, or by a detail.
+      const bool is_detail = miss.specific && is_asked(roots[i]);
+      if (!miss.whole && !is_detail && (claim || !is_asked(roots[i])) &&
+          miss.nodes.size() <= (claim ? claim->nodes.size() : kNear))
         continue;
       if (miss.nodes.size() >= kNear)
-        found.push_back({i, miss.whole, miss.nodes.size(), {roots[i], pattern->name, std::move(miss.why)}});
+        found.push_back({i, miss.whole, late, miss.nodes.size(), {roots[i], pattern->name, std::move(miss.why)}});
     }
     for (const PatternClaim& claim : claims)
       if (claim.pattern == pattern->name) claiming.take_back(claim);

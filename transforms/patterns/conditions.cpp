@@ -55,6 +55,9 @@ bool dtype(const Asked& a) {
     if (name(a.tensor(0).dtype) == a.condition.arguments[i].word) return true;
   return false;
 }
+bool never_nan(const Asked& a) {
+  return !is_float(a.tensor(0).dtype);
+}
 bool rank(const Asked& a) {
   return static_cast<std::int64_t>(a.tensor(0).rank()) == a.number(1);
 }
@@ -341,6 +344,7 @@ struct Predicate {
 };
 
 constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
+                                     {"never_nan", "v", never_nan},
                                      {"rank", "vi", rank},
                                      {"min_rank", "vi", min_rank},
                                      {"extent", "vii", extent},
@@ -444,7 +448,9 @@ std::string unmet(const PatternCondition& condition, const PatternCheckContext& 
   }
   holds = holds && p.holds(asked);
   if (holds != condition.negated) return "";
-  const std::string why = fmt::format("{} does not hold", condition.text);
+  std::string why = fmt::format("{} does not hold", condition.text);
+  if (p.name == "never_nan")
+    why += fmt::format(": of a NaN in a {} another value would be made", name(asked.tensor(0).dtype));
   const auto found = p.name == "equals" ? any_number(asked, 0) : std::nullopt;
   return found ? fmt::format("{}: it is {}", why, *found) : why;
 }

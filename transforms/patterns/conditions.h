@@ -1,6 +1,7 @@
 // What a pattern may ask of the values and attributes that it found.
 //
 //   dtype(x, float16, bfloat16)    its dtype is one of these
+//   never_nan(x)                   its dtype is no float
 //   rank(x, 2), min_rank(x, 2)     how many dimensions it has
 //   extent(x, -1, 128)             that dimension's extent, known now
 //   same_extent(x, -1, y, 0)       two dimensions agree

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <tuple>
 
 #include "ir/constant_data.h"
 #include "ir/float_formats.h"
@@ -54,13 +55,19 @@ class Matcher {
  private:
   using Next = std::function<bool()>;
 
+  // Of two that came equally far, the first that is specific.
   template <class Text>
-  void note(Text text) {
+  void note(Text text, bool specific = false) {
     if (!miss_) return;
-    const bool nearer = whole_ != miss_->whole ? whole_ : match_.nodes.size() > miss_->nodes.size();
+    const auto rank = [](bool whole, std::size_t nodes, bool is_specific) {
+      return std::tuple(whole, nodes, is_specific);
+    };
+    const bool nearer =
+        rank(whole_, match_.nodes.size(), specific) > rank(miss_->whole, miss_->nodes.size(), miss_->specific);
     if (!nearer && !miss_->why.empty()) return;
     miss_->nodes = match_.nodes;
     miss_->whole = whole_;
+    miss_->specific = specific;
     miss_->why = text();
   }
 
@@ -95,6 +102,7 @@ class Matcher {
         return matches_number(term, v) && bind(term.name, v, next);
       case Kind::kAlternatives:
         return std::ranges::any_of(term.operands, [&](const PatternTerm& each) {
+          if (is_passed_over(term, each, v)) return false;
           return bind(term.name, v, [&] { return matches(each, v, next); });
         });
       case Kind::kThrough:
@@ -105,6 +113,16 @@ class Matcher {
         return bind(term.name, v, [&] { return matches_chain(term.operands[0], v, next); });
     }
     return false;
+  }
+
+  // In `permutation(w) | w`, what is no permutation fails nothing: it is w.
+  bool is_passed_over(const PatternTerm& alternatives, const PatternTerm& each, ValueId v) const {
+    if (each.kind != PatternTerm::Kind::kNode || v == kNone) return false;
+    const NodeId producer = graph_.value(v).producer;
+    if (producer != kNone && means_op(each.op, *graph_.nodes[producer].op)) return false;
+    return std::ranges::any_of(alternatives.operands, [](const PatternTerm& other) {
+      return other.kind == PatternTerm::Kind::kAny || other.kind == PatternTerm::Kind::kName;
+    });
   }
 
   bool bind(std::uint32_t name, ValueId v, const Next& next) {
@@ -136,7 +154,9 @@ class Matcher {
     // A constant has the number as its dtype can hold it.
     if (number && !same && !term.exact && graph_.constant_of(v) && is_float(graph_.tensor(v).dtype))
       same = number->as_double() == round_to_float(graph_.tensor(v).dtype, term.number);
-    if (!same) note([&] { return fmt::format("found {}, expected the number {}", described(v), term.number); });
+    if (!same)
+      note([&] { return fmt::format("found {}, expected the number {}", described(v), term.number); },
+           number.has_value());
     return same;
   }
 
@@ -265,19 +285,37 @@ class Matcher {
     if (is_other) between.push_back(n);
     const auto is_it = [&] { return !between.empty() && means_op(term.op, *graph_.nodes[n].op); };
     while (!is_other && n != kNone && !is_it() && between.size() < kMostBetween && !graph_.nodes[n].inputs.empty() &&
-           (graph_.nodes[n].op->view || graph_.nodes[n].op->name == "cast")) {
+           (graph_.nodes[n].op->view || graph_.nodes[n].op->name == "cast" || quantizes(n))) {
       between.push_back(n);
       n = graph_.value(graph_.nodes[n].inputs[0]).producer;
     }
     const bool is_behind = n != kNone && is_it();
     if (!is_behind) between.clear();
     match_.nodes.insert(match_.nodes.end(), between.begin(), between.end());
-    note([&] {
-      if (is_other) return fmt::format("{} exchanges other dimensions than the last two", described(v));
-      if (is_behind) return fmt::format("{} stands between it and {}", described(v), in_quotes(graph_.nodes[n].name));
-      return fmt::format("found {}, expected {}", described(v), term.op);
-    });
+    note(
+        [&] {
+          if (is_other) return fmt::format("{} exchanges other dimensions than the last two", described(v));
+          if (is_behind) return in_between(between) + " between it and " + in_quotes(graph_.nodes[n].name);
+          return fmt::format("found {}, expected {}", described(v), term.op);
+        },
+        is_other || is_behind);
     match_.nodes.resize(match_.nodes.size() - between.size());
+  }
+
+  bool quantizes(NodeId n) const {
+    return graph_.nodes[n].op->name == "quantize" || graph_.nodes[n].op->name == "dequantize";
+  }
+
+  // The one that is in the way: what changes the value, or else the first.
+  std::string in_between(const std::vector<NodeId>& between) const {
+    const auto result = [&](NodeId n) { return graph_.nodes[n].first_output; };
+    for (const NodeId n : between) {
+      if (quantizes(n)) return described(result(n)) + ", makes a quantized operand of it and stands";
+      if (graph_.nodes[n].op->name != "cast" || is_transparent(graph_.nodes[n])) continue;
+      return fmt::format("{} from {} to {} that may change the value, stands", described(result(n)),
+                         name(graph_.tensor(graph_.nodes[n].inputs[0]).dtype), name(graph_.tensor(result(n)).dtype));
+    }
+    return described(result(between.front())) + " stands";
   }
 
   bool exchanges_last_two(const Node& node) const {
@@ -294,7 +332,7 @@ class Matcher {
     const PatternAttribute& wanted = term.attributes[i];
     const AttributeValue* found = graph_.attributes(node).find(wanted.name);
     const auto fail = [&] {
-      note([&] { return fmt::format("the attribute {} of {} is another", wanted.name, in_quotes(node.name)); });
+      note([&] { return fmt::format("the attribute {} of {} is another", wanted.name, in_quotes(node.name)); }, true);
       return false;
     };
     if (!found) {

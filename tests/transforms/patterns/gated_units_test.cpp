@@ -221,3 +221,33 @@ TEST_CASE(
   CHECK(why_not_claimed(other_rows, "dual_grouped_matmul", "h").find("offsets is the input \"o\"") == 0);
   CHECK(claimed(unit("a = silu(g); h = mul(a, u)", "float64")) == "");
 }
+
+TEST_CASE("what stands on a product and is nearly a gated unit tells by what, whatever else claims the product") {
+  const auto why = [](const std::string& dtype, const std::string& nodes, const char* pattern, const char* node = "h") {
+    const auto of = [&](const char* shape) { return dtype + shape; };
+    return why_not_claimed("input x: " + of("[8, 16]") + "\ninput wg: " + of("[32, 16]") +
+                               "\ninput wu: " + of("[32, 16]") + "\ninput s: float32[1]\ng: " + of("[8, 32]") +
+                               " = linear(x, wg)\nu: " + of("[8, 32]") + " = linear(x, wu)\n" + nodes +
+                               "h: " + of("[8, 32]") + " = mul(a, u)\nreturn h\n",
+                           pattern, node);
+  };
+  const std::string quantized =
+      "q: int8[8, 32] = quantize(g, s, dtype=\"int8\")\nd: float16[8, 32] = dequantize(q, s, dtype=\"float16\")\n"
+      "a: float16[8, 32] = silu(d)\n";
+  CHECK(why("float16", quantized, "swiglu") == "not quantized(gate) does not hold");
+  CHECK(why("float16", quantized, "dual_gemm_swiglu") ==
+        "\"d\", a dequantize, makes a quantized operand of it and stands between it and \"g\"");
+  CHECK(why("bfloat16",
+            "c: float16[8, 32] = cast(g, dtype=\"float16\")\nb: float16[8, 32] = silu(c)\n"
+            "a: bfloat16[8, 32] = cast(b, dtype=\"bfloat16\")\n",
+            "dual_gemm_swiglu") ==
+        "\"a\", a cast from float16 to bfloat16 that may change the value, stands between it and \"b\"");
+  CHECK(why("float32", "a: float32[8, 32] = maximum(g, 0.001)\n", "dual_gemm_reglu") ==
+        "found the number 0.001, expected the number 0");
+  CHECK(why("float32",
+            "t: float32[8, 32] = mul(g, 0.7071067811865476)\ne: float32[8, 32] = erf(t)\n"
+            "o: float32[8, 32] = add(e, 1)\nf: float32[8, 32] = mul(g, 0.4999)\na: float32[8, 32] = mul(f, o)\n",
+            "dual_gemm_geglu") == "found the number 0.4999, expected the number 0.5");
+  CHECK(why("float32", "c: bool[8, 32] = gt(g, 0)\na: float32[8, 32] = where(c, g, 0)\n", "relu_of_integers", "a")
+            .find("of a NaN") != std::string::npos);
+}
