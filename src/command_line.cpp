@@ -70,8 +70,10 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   app.add_flag("--round-intermediates", a.options.round_intermediates,
                "round fused intermediates to their dtypes, contract nothing across nodes");
   app.add_flag("--precise-math", a.options.precise_math, "exact in place of fast functions (docs/numerics.md)");
-  app.add_flag("--allow-tf32", a.options.allow_tf32, "float32 products in one pass of tf32");
-  app.add_flag("--allow-atomics", a.options.allow_atomics, "float atomics: results may differ from run to run");
+  app.add_flag("--allow-tf32", a.options.allow_tf32,
+               "float32 products in one pass of tf32 (no kernel has such a form yet)");
+  app.add_flag("--allow-atomics", a.options.allow_atomics,
+               "float atomics: results may differ from run to run (no kernel has such a form yet)");
   app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
       ->check(CLI::Range(0, kMost));
   app.add_option("--cache-dir", a.options.cache_directory, "where NVRTC's results are kept");
