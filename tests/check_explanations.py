@@ -37,6 +37,19 @@ def main():
         expect(0, '"same" was rewritten away: "once" computes its value',
                [fusec, file("rewritten.json", rewritten), "--no-nvrtc", "--explain=same,y"])
 
+        # A user's patterns of one node, that do nothing or claim it.
+        def patterns(text):
+            path = os.path.join(scratch, "mine.patterns")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("pattern mine.one priority 5000 match " + text)
+            return f"--patterns={path}"
+
+        single = file("single.json", {**PRODUCTS, "nodes": PRODUCTS["nodes"][:1], "outputs": ["first"]})
+        for text, said in [("matmul(a, b) becomes group", 'mine.one claimed "first"'),
+                           ("matmul(a, b) becomes sum(a, dim=0)", "sum would have another type"),
+                           ("matmul(a, b) becomes call cublaslt", "--gemm=builtin calls no library")]:
+            expect(0, said, [fusec, single, "--no-nvrtc", "--explain=all", patterns(text)])
+
         # A given plan that has in one group what takes two kernels.
         products = file("products.json", PRODUCTS)
         plan = json.loads(subprocess.run([fusec, products, "--emit=plan"], stdout=subprocess.PIPE, check=True).stdout)

@@ -77,7 +77,8 @@ class Claiming {
 
   // "" where the match may be claimed.
   std::string why_not(const PatternMatch& match) {
-    if (match.nodes.size() < 2 && match.pattern->becomes == Becomes::kGroup)
+    // Whoever writes a pattern of one node wants it claimed: for its name, its attributes, or before others take it.
+    if (match.nodes.size() < 2 && match.pattern->becomes == Becomes::kGroup && is_builtin(*match.pattern))
       return "it is one node, which is a group as it is";
     if (match.nodes.size() > limits_.max_fused_ops)
       return fmt::format("it has {} nodes, the limit is {}", match.nodes.size(), limits_.max_fused_ops);
@@ -316,7 +317,7 @@ bool computes_constants(const PatternTerm& term) {
 NearMiss missed_by_condition(const SearchedGraph& untaken, const FusionPattern& pattern, NodeId root) {
   NearMiss miss;
   if (computes_constants(pattern.replacement)) return {};
-  if (match_pattern(untaken, pattern, root, &miss) || !miss.whole) return {};
+  if (match_pattern(untaken, pattern, root, &miss) || !miss.whole || !miss.specific) return {};
   return miss;
 }
 
@@ -392,7 +393,7 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
       if (!miss.whole && !is_detail && (claim || !is_asked(roots[i])) &&
           miss.nodes.size() <= (claim ? claim->nodes.size() : kNear))
         continue;
-      if (miss.nodes.size() >= kNear)
+      if (miss.nodes.size() >= kNear || (miss.whole && !is_builtin(*pattern)))
         found.push_back({i, miss.whole, late, miss.nodes.size(), {roots[i], pattern->name, std::move(miss.why)}});
     }
     for (const PatternClaim& claim : claims)

@@ -61,9 +61,17 @@ std::optional<Gemm> parse_gemm(std::string_view text) {
 void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
                              bool round_intermediates) {
   const auto is_library = [](const FusionPattern& p) { return p.becomes == Becomes::kLibrary; };
-  if (gemm == Gemm::kBuiltin) std::erase_if(patterns, is_library);
+  // A user's own stay, to say why nothing comes of them.
+  if (gemm == Gemm::kBuiltin)
+    std::erase_if(patterns, [&](const FusionPattern& p) { return is_library(p) && is_builtin(p); });
   for (FusionPattern& pattern : patterns) {
     if (!is_library(pattern)) continue;
+    if (gemm == Gemm::kBuiltin) {
+      pattern.check = [](const PatternCheckContext&) {
+        return std::string("--gemm=builtin calls no library: --gemm=cublaslt and --gemm=auto do");
+      };
+      continue;
+    }
     pattern.check = [gemm, target, round_intermediates, own = pattern.check](const PatternCheckContext& context) {
       const SearchedGraph& searched = context.searched;
       const std::vector<NodeId>& nodes = context.match.nodes;

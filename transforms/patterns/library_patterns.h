@@ -16,7 +16,8 @@ enum class Gemm : std::uint8_t {
 };
 std::optional<Gemm> parse_gemm(std::string_view text);
 
-// Without the patterns of libraries under kBuiltin; else those ask analysis/matrix_call.
+// Patterns of libraries ask analysis/matrix_call. Under kBuiltin the built-in ones are left out, and a user's match
+// nothing and say why.
 void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
                              bool round_intermediates);
 

@@ -298,7 +298,7 @@ class Matcher {
           if (is_behind) return in_between(between) + " between it and " + in_quotes(graph_.nodes[n].name);
           return fmt::format("found {}, expected {}", described(v), term.op);
         },
-        is_other || is_behind);
+        is_other || (is_behind && changer(between) != kNone));
     match_.nodes.resize(match_.nodes.size() - between.size());
   }
 
@@ -306,16 +306,22 @@ class Matcher {
     return graph_.nodes[n].op->name == "quantize" || graph_.nodes[n].op->name == "dequantize";
   }
 
-  // The one that is in the way: what changes the value, or else the first.
+  // The first of them that changes the value.
+  NodeId changer(const std::vector<NodeId>& between) const {
+    const auto found = std::ranges::find_if(between, [&](NodeId n) {
+      return quantizes(n) || (graph_.nodes[n].op->name == "cast" && !is_transparent(graph_.nodes[n]));
+    });
+    return found == between.end() ? kNone : *found;
+  }
+
   std::string in_between(const std::vector<NodeId>& between) const {
-    const auto result = [&](NodeId n) { return graph_.nodes[n].first_output; };
-    for (const NodeId n : between) {
-      if (quantizes(n)) return described(result(n)) + ", makes a quantized operand of it and stands";
-      if (graph_.nodes[n].op->name != "cast" || is_transparent(graph_.nodes[n])) continue;
-      return fmt::format("{} from {} to {} that may change the value, stands", described(result(n)),
-                         name(graph_.tensor(graph_.nodes[n].inputs[0]).dtype), name(graph_.tensor(result(n)).dtype));
-    }
-    return described(result(between.front())) + " stands";
+    const NodeId n = changer(between) == kNone ? between.front() : changer(between);
+    const std::string what = described(graph_.nodes[n].first_output);
+    if (quantizes(n)) return what + ", makes a quantized operand of it and stands";
+    if (changer(between) == kNone) return what + " stands";
+    return fmt::format("{} from {} to {} that may change the value, stands", what,
+                       name(graph_.tensor(graph_.nodes[n].inputs[0]).dtype),
+                       name(graph_.tensor(graph_.nodes[n].first_output).dtype));
   }
 
   bool exchanges_last_two(const Node& node) const {
@@ -411,7 +417,7 @@ class Matcher {
     const PatternCheckContext context{searched_, whole};
     for (const PatternCondition& condition : pattern_.conditions) {
       if (const std::string why = unmet(condition, context); !why.empty()) {
-        note([&] { return why; });
+        note([&] { return why; }, true);
         return false;
       }
     }

@@ -21,7 +21,7 @@ namespace fusec {
 struct NearMiss {
   std::vector<NodeId> nodes;  // those found, in the order in which they were
   bool whole = false;         // all of them: only what the pattern asks of them is not so
-  bool specific = false;      // it is a number or an attribute that is another, or what stands in between
+  bool specific = false;      // it is a condition, a number or an attribute, or what stands in between
   std::string why;
 };
 

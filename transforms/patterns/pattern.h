@@ -192,6 +192,10 @@ struct FusionPattern {
   std::function<std::vector<std::pair<std::string, std::string>>(const PatternCheckContext&)> attributes_getter;
 };
 
+inline bool is_builtin(const FusionPattern& pattern) {
+  return pattern.file.empty();
+}
+
 // In the order in which they are tried.
 using PatternList = std::vector<std::shared_ptr<const FusionPattern>>;
 

@@ -85,8 +85,12 @@ class Replacing {
     const PatternTerm& term = match_.pattern->replacement;
     Node made = node(term);
     const ValueId result = graph_.nodes[match_.root].first_output;
-    if (types_of(made) != std::vector<ValueType>{graph_.type(result)})
-      throw NoReplacement{fmt::format("{} would have another type", term.op)};
+    const std::vector<ValueType> types = types_of(made);
+    if (types.size() != 1) throw NoReplacement{fmt::format("{} has several results", term.op)};
+    if (types[0] != graph_.type(result))
+      throw NoReplacement{fmt::format("{} would have another type: {}, not {}", term.op,
+                                      to_string(types[0], graph_.symbols),
+                                      to_string(graph_.type(result), graph_.symbols))};
     Node& root = graph_.nodes[match_.root];
     root.op = made.op;
     root.inputs = made.inputs;

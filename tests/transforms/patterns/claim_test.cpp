@@ -108,6 +108,25 @@ TEST_CASE("a claim that would close a circle is not made") {
   CHECK(c.graph.nodes[2].name == "s");
 }
 
+TEST_CASE("a user's pattern of one node claims it before others do, a built-in one does not") {
+  const std::string graph =
+      "input x: float16[8, 24]\ninput w: float16[16, 24]\ng: float16[8, 16] = linear(x, w)\n"
+      "h: float16[8, 16] = silu(g)\nz: float16[8, 16] = softmax(h, dim=-1)\nreturn z\n";
+  const std::string epilogue = "pattern t.epilogue priority 1 match chain(linear(a, b)) becomes group\n";
+  CHECK(claims_in(graph, epilogue + "pattern t.linear priority 2 match linear(a, b) becomes group\n") == "t.linear{g}");
+  CHECK(claims_in(graph, "pattern t.sm match softmax(a, dim=d) where last_dim(d, a) becomes group\n") == "t.sm{z}");
+  CanonicalGraph c = canonical(graph);
+  CHECK(claim_patterns(c, ordered(parse_patterns("pattern t.sm match softmax(a, dim=d) becomes group\n", ""))).empty());
+}
+
+TEST_CASE("of one node it is told, too, why a user's pattern does nothing") {
+  const std::string graph = "input x: float16[8, 24]\nz: float16[8, 24] = softmax(x, dim=-1)\nreturn z\n";
+  CHECK(why_not(graph, "pattern t.sum match softmax(a, dim=d) becomes sum(a, dim=d)\n", "z") ==
+        "sum would have another type: float16[8], not float16[8, 24]");
+  CHECK(why_not(graph, "pattern t.sm match softmax(a, dim=d) where equals(d, 0) becomes group\n", "z") ==
+        "equals(d, 0) does not hold: it is 1");
+}
+
 TEST_CASE("one name is one value, attributes that are bound twice agree") {
   const std::string softmax =
       "pattern t.softmax match div(e: exp(sub(x, amax(x, dim=d, keepdim=true))), sum(e, dim=d, keepdim=true))\n"
