@@ -169,10 +169,10 @@ def counted(profile_path):
     return figures
 
 
-def assembled(ptx, arch, folder):
-    """Registers of the greediest kernel, and bytes of machine code of all. By the assembler that Triton brings: it knows
-    the PTX version that Triton writes; a toolkit's may be older."""
-    ptxas = get_ptxas(arch).path
+def assembled(ptx, folder):
+    """Registers of the greediest kernel, and bytes of machine code of all. By the newest assembler that Triton
+    brings, that for Blackwell: it knows the PTX versions of Triton and of NVRTC; a toolkit's may be older."""
+    ptxas = get_ptxas(100).path
     cubin = os.path.join(folder, "assembled.cubin")
     target = re.search(r"^\.target\s+(\S+?)(,|\s|$)", open(ptx, encoding="utf-8").read(), re.M).group(1)
     done = run([ptxas, "-v", f"-arch={target}", ptx, "-o", cubin])
@@ -184,7 +184,8 @@ def assembled(ptx, arch, folder):
 
 def warps_to_try(by_rows, columns):
     block = triton.next_power_of_2(columns)
-    return sorted({min(max(block // 256, 1), 8), min(max(block // 512, 1), 16), min(block // 32, 4)}) if by_rows else [4, 8]
+    by_256 = max(block // 256, 1)
+    return sorted({min(by_256, 4), min(by_256, 8), min(max(block // 512, 1), 16)}) if by_rows else [4, 8]
 
 
 def triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run):
@@ -208,7 +209,7 @@ def triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run):
     run([fusec_run, f"--ptx={ptx}", f"--kernel={workload}", f"--grid={grid},1,1", f"--block={32 * warps},1,1",
          f"--shared={made.metadata.shared}", *arguments, f"--inputs={inputs}", f"--outputs={output}",
          f"--profile={profile}", "--json"])
-    return counted(profile) | assembled(ptx, arch, folder) | {"output": read_output(output, "y"), "warps": warps}
+    return counted(profile) | assembled(ptx, folder) | {"output": read_output(output, "y"), "warps": warps}
 
 
 def our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run):
@@ -225,7 +226,7 @@ def our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run):
     run([fusec, path, target, "-o", ptx])
     run([fusec_run, path, target, "--device=emulator", f"--inputs={inputs}", f"--outputs={output}", f"--profile={profile}",
          "--json"])
-    return counted(profile) | assembled(ptx, arch, folder) | {"output": read_output(output, "y")}
+    return counted(profile) | assembled(ptx, folder) | {"output": read_output(output, "y")}
 
 
 def check_output(who, output, want, dtype):
