@@ -39,6 +39,9 @@ class Search {
     for (const ValueId v : values)
       if (can_be_output(v)) graph.outputs.push_back(v);
     FusionPlan plan = plan_;
+    // Outputs are made by the launch: what was prepared before it is computed with the rest.
+    for (Node& node : graph.nodes) node.prepared = false;
+    for (FusionGroup& group : plan.groups) group.prepared = false;
     index_groups(graph, plan);
     const TensorMap got = run_(graph, plan);
     for (const ValueId v : values) {

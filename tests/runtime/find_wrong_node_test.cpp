@@ -23,14 +23,15 @@ const char* const kModel = R"({
   "outputs": ["y"] })";
 
 // Runs on the emulator with `planted` in place of `original` in every kernel.
-std::optional<WrongNode> search(bool together, const std::string& original, const std::string& planted) {
+std::optional<WrongNode> search(const test::BuiltModel& model, const std::string& original,
+                                const std::string& planted) {
   const auto nvrtc = Nvrtc::load();
   REQUIRE(nvrtc);
-  const test::BuiltModel model(kModel, together);
   const TensorMap tensors = random_tensors(model.graph, 3);
   std::size_t replaced = 0;
   const auto run = [&](const Graph& graph, const FusionPlan& plan) {
     LaunchPlan launch = build_launch_plan(graph, lower_plan(graph, plan, model.target, {}));
+    CHECK(launch.prepare_steps.empty());  // what has become an output is made by the launch
     for (KernelSource& kernel : launch.kernels)
       for (std::size_t at = kernel.text.find(original); !original.empty() && at != std::string::npos;
            at = kernel.text.find(original, at + planted.size()), ++replaced)
@@ -42,6 +43,10 @@ std::optional<WrongNode> search(bool together, const std::string& original, cons
   const auto wrong = find_wrong_node(model.graph, model.plan, tensors, std::nullopt, run);
   CHECK((original.empty() || replaced > 0));
   return wrong;
+}
+
+std::optional<WrongNode> search(bool together, const std::string& original, const std::string& planted) {
+  return search(test::BuiltModel(kModel, together), original, planted);
 }
 
 }  // namespace
@@ -60,6 +65,24 @@ TEST_SUITE("find wrong node") {
     const auto last = search(true, "sqrtf(", "fabsf(");
     REQUIRE(last);
     CHECK(last->node == "y");
+  }
+
+  TEST_CASE("what is prepared is looked at, too") {
+    if (!test::nvrtc_or_skip()) return;
+    test::BuiltModel model(R"({
+      "fusec": 1, "name": "prepared",
+      "inputs": [ { "name": "x", "dtype": "float32", "shape": [5, 64] } ],
+      "constants": [ { "name": "w", "dtype": "float32", "shape": [64] } ],
+      "nodes": [
+        { "name": "bent", "op": "tanh", "inputs": ["w"] },
+        { "name": "y", "op": "add", "inputs": ["x", "bent"] }
+      ],
+      "outputs": ["y"] })");
+    model.graph.nodes[0].prepared = true;
+    model.plan.groups[0].prepared = true;
+    const auto wrong = search(model, "tanhf(", "sinhf(");
+    REQUIRE(wrong);
+    CHECK(wrong->node == "bent");
   }
 
   TEST_CASE("where nothing is wrong, nothing is found") {
