@@ -4,8 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "analysis/side_by_side.h"
-
 namespace fusec {
 namespace {
 
@@ -31,11 +29,11 @@ bool is_empty(const Graph& graph, const Kernel& kernel) {
 }
 
 // Nothing for what launches nothing.
-std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit) {
+std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit, const std::optional<FormOfKernel>& form) {
   if (unit.kind == LoweredUnit::Kind::kAlias) return std::nullopt;
   if (unit.kind == LoweredUnit::Kind::kSpecial) return work_of_special(graph, graph.nodes[unit.node]);
   if (is_empty(graph, unit.kernel)) return std::nullopt;
-  return work_of(graph, unit.kernel, form_of(unit.kernel));
+  return work_of(graph, unit.kernel, *form);
 }
 
 }  // namespace
@@ -78,15 +76,13 @@ Prediction predict(const Work& work, const Target& target) {
   return p;
 }
 
-Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, bool together, const Target& target) {
-  std::vector<std::vector<std::uint32_t>> launches;
-  if (together) launches = launches_of(units);
-  for (std::uint32_t u = 0; !together && u < units.size(); ++u) launches.push_back({u});
+Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                   const std::vector<std::vector<std::uint32_t>>& launches, const Target& target) {
   Prediction sum;
   for (const std::vector<std::uint32_t>& launch : launches) {
     std::optional<Work> work;
     for (const std::uint32_t u : launch) {
-      const std::optional<Work> part = work_of(graph, units[u]);
+      const std::optional<Work> part = work_of(graph, units[u], forms[u]);
       if (part && work) *work += *part;
       if (part && !work) work = part;
     }
@@ -98,7 +94,11 @@ Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, bo
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
                    bool together, const Target& target) {
   const std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs);
-  Prediction sum = predict(graph, units, together, target);
+  const FormsOfUnits forms = forms_of(units);
+  std::vector<std::vector<std::uint32_t>> launches;
+  if (together) launches = launches_of(units, forms);
+  for (std::uint32_t u = 0; !together && u < units.size(); ++u) launches.push_back({u});
+  Prediction sum = predict(graph, units, forms, launches, target);
   for (const LoweredUnit& unit : units)
     if (unit.kind == LoweredUnit::Kind::kKernel) sum.flops += formula_flops(unit.kernel);
   return sum;

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/lower.h"
+#include "analysis/side_by_side.h"
 #include "analysis/target.h"
 #include "analysis/work.h"
 
@@ -41,11 +41,12 @@ struct Prediction {
 
 Prediction predict(const Work& work, const Target& target);
 
-// Of lowered units, launch by launch; views are for nothing. `together`: kernels that need nothing of one another are
-// one launch (analysis/side_by_side.h), as under `full`. Operations are not counted.
-Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, bool together, const Target& target);
+// Of lowered units, launch by launch; views are for nothing. Operations are not counted.
+Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                   const std::vector<std::vector<std::uint32_t>>& launches, const Target& target);
 
-// Of a group: `outputs` as in lower_group, what others need of these nodes' results.
+// Of a group: `outputs` as in lower_group, what others need of these nodes' results. `together`: kernels that need
+// nothing of one another are one launch (analysis/side_by_side.h), as under `full`.
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
                    bool together, const Target& target);
 

@@ -57,20 +57,37 @@ std::optional<std::size_t> join_products(std::vector<Products>& all, const Kerne
   return std::nullopt;
 }
 
+bool is_kernel(const LoweredUnit& unit) {
+  return unit.kind == LoweredUnit::Kind::kKernel;
+}
+
+// Nothing stands beside something else.
+bool is_one_by_one(const std::vector<LoweredUnit>& units) {
+  return std::ranges::any_of(units, [](const LoweredUnit& u) { return u.kind == LoweredUnit::Kind::kSpecial; }) ||
+         std::ranges::count_if(units, is_kernel) < 2;
+}
+
 }  // namespace
 
 bool runs_side_by_side(KernelForm form) {
   return form == KernelForm::kPointwise || form == KernelForm::kRows;
 }
 
+FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
+  FormsOfUnits forms(units.size());
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (is_kernel(units[u])) forms[u] = form_of(units[u].kernel);
+  return forms;
+}
+
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units) {
+  return launches_of(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units));
+}
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms) {
   std::vector<std::vector<std::uint32_t>> launches;
   const auto count = static_cast<std::uint32_t>(units.size());
-  const auto is_kernel = [](const LoweredUnit& u) { return u.kind == LoweredUnit::Kind::kKernel; };
-  const bool plain =
-      std::ranges::any_of(units, [](const LoweredUnit& u) { return u.kind == LoweredUnit::Kind::kSpecial; }) ||
-      std::ranges::count_if(units, is_kernel) < 2;
-  if (plain) {
+  if (is_one_by_one(units)) {
     for (std::uint32_t u = 0; u < count; ++u) launches.push_back({u});
     return launches;
   }
@@ -100,9 +117,6 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
   std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
-  std::vector<std::optional<FormOfKernel>> forms(count);
-  for (std::uint32_t u = 0; u < count; ++u)
-    if (is_kernel(units[u])) forms[u] = form_of(units[u].kernel);
   const auto is_light = [&](std::uint32_t u) { return forms[u] && runs_side_by_side(forms[u]->form); };
   std::ranges::stable_sort(order, {}, [&](std::uint32_t u) { return std::pair(level[u], is_light(u)); });
   // Of a value and a level: the launch of the product that makes it, or a part of it.

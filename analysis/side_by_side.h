@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "analysis/kernel_forms.h"
@@ -19,8 +20,13 @@ namespace fusec {
 
 bool runs_side_by_side(KernelForm form);
 
+// By unit; nothing for what is no kernel. A form is much work to find: who needs forms for several things asks once.
+using FormsOfUnits = std::vector<std::optional<FormOfKernel>>;
+FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
+
 // The units by launches, in an order that can be run: each is one unit, or several kernels side by side. A unit that
 // launches nothing stands alone.
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms);
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units);
 
 }  // namespace fusec

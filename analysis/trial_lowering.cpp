@@ -43,7 +43,9 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
   TrialResult result;
   const std::vector<LoweredUnit> units =
       lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()});
-  for (const std::vector<std::uint32_t>& launch : launches_of(units)) {
+  const FormsOfUnits forms = forms_of(units);
+  const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms);
+  for (const std::vector<std::uint32_t>& launch : launches) {
     if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
     ++result.launches;
     // What kernels side by side have in common counts once.
@@ -55,22 +57,22 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     }
     for (const ValueId v : touched) result.bytes += bytes_.of(v);
   }
-  for (const LoweredUnit& unit : units) {
-    if (unit.kind == LoweredUnit::Kind::kAlias) continue;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (units[u].kind == LoweredUnit::Kind::kAlias) continue;
     ++result.kernels;
-    if (unit.kind != LoweredUnit::Kind::kKernel) continue;
-    const FormOfKernel form = form_of(unit.kernel);
+    if (!forms[u]) continue;
+    const FormOfKernel& form = *forms[u];
     result.strength = std::max(result.strength, strength(form.form));
     result.has_elements = result.has_elements || form.form == KernelForm::kElements;
     result.row_product = result.row_product || form.form == KernelForm::kRowProduct;
     if (result.launches != 1) continue;
-    const Work work = work_of(graph_, unit.kernel, form);
+    const Work work = work_of(graph_, units[u].kernel, form);
     if (result.work)
       *result.work += work;
     else
       result.work = work;
   }
-  result.seconds = predict(graph_, units, true, memory_.target()).total;
+  result.seconds = predict(graph_, units, forms, launches, memory_.target()).total;
   return result;
 }
 
