@@ -92,15 +92,7 @@ std::vector<GroupId> GroupGraph::consumers(GroupId g) const {
 }
 
 std::vector<ValueId> GroupGraph::outputs_of(std::span<const NodeId> nodes) const {
-  std::vector<ValueId> outputs;
-  for (const NodeId n : nodes) {
-    const Node& node = graph_.nodes[n];
-    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
-      const auto outside = [&](NodeId user) { return !std::ranges::binary_search(nodes, user); };
-      if (is_output(v) || std::ranges::any_of(uses_.of(v), outside)) outputs.push_back(v);
-    }
-  }
-  return outputs;
+  return needed_of(graph_, uses_, is_output_, nodes);
 }
 
 std::vector<NodeId> GroupGraph::nodes_of(std::span<const GroupId> groups) const {

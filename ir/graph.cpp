@@ -1,5 +1,7 @@
 #include "ir/graph.h"
 
+#include <algorithm>
+
 #include "ir/error.h"
 #include "ir/formula.h"
 #include "ir/hash.h"
@@ -251,6 +253,18 @@ Uses uses_of(const Graph& graph) {
     for (const ValueId v : graph.nodes[n].inputs)
       if (v != kNone) uses.nodes[next[v]++] = n;
   return uses;
+}
+
+std::vector<ValueId> needed_of(const Graph& graph, const Uses& uses, const std::vector<std::uint8_t>& is_output,
+                               std::span<const NodeId> nodes) {
+  const auto is_further = [&](NodeId reader) { return !std::ranges::binary_search(nodes, reader); };
+  std::vector<ValueId> needed;
+  for (const NodeId n : nodes) {
+    const Node& node = graph.nodes[n];
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+      if (is_output[v] != 0 || std::ranges::any_of(uses.of(v), is_further)) needed.push_back(v);
+  }
+  return needed;
 }
 
 }  // namespace fusec

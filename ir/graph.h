@@ -147,4 +147,9 @@ struct Uses {
 };
 Uses uses_of(const Graph& graph);
 
+// What others need of these nodes (ascending), in order: results that are outputs, as `is_output` has it by value, or
+// that further nodes read.
+std::vector<ValueId> needed_of(const Graph& graph, const Uses& uses, const std::vector<std::uint8_t>& is_output,
+                               std::span<const NodeId> nodes);
+
 }  // namespace fusec

@@ -67,14 +67,7 @@ class Splitting {
   }
 
   const TrialResult& lowered(std::span<const NodeId> nodes) {
-    std::vector<ValueId> outputs;
-    for (const NodeId n : nodes) {
-      const Node& node = graph_.nodes[n];
-      const auto outside = [&](NodeId user) { return !std::ranges::binary_search(nodes, user); };
-      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
-        if (is_output_[v] != 0 || std::ranges::any_of(uses_.of(v), outside)) outputs.push_back(v);
-    }
-    return lowering_.of(nodes, outputs);
+    return lowering_.of(nodes, needed_of(graph_, uses_, is_output_, nodes));
   }
 
   bool is_costly(const FusionGroup& group) {

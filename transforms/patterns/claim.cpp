@@ -30,18 +30,6 @@ bool claims_nodes(const FusionPattern& pattern) {
   return pattern.becomes != Becomes::kRewrite;
 }
 
-std::vector<ValueId> outputs_of(const SearchedGraph& searched, const std::vector<NodeId>& nodes) {
-  std::vector<ValueId> outputs;
-  for (const NodeId n : nodes) {
-    const Node& node = searched.graph.nodes[n];
-    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
-      const auto inside = [&](NodeId reader) { return std::ranges::binary_search(nodes, reader); };
-      if (searched.is_output[v] || !std::ranges::all_of(searched.uses.of(v), inside)) outputs.push_back(v);
-    }
-  }
-  return outputs;
-}
-
 class Claiming {
  public:
   Claiming(const Graph& graph, const ClaimLimits& limits, TrialMemory& memory)
@@ -82,7 +70,7 @@ class Claiming {
       return "it is one node, which is a group as it is";
     if (match.nodes.size() > limits_.max_fused_ops)
       return fmt::format("it has {} nodes, the limit is {}", match.nodes.size(), limits_.max_fused_ops);
-    const std::vector<ValueId> outputs = outputs_of(searched_, match.nodes);
+    const std::vector<ValueId> outputs = needed_of(searched_.graph, searched_.uses, searched_.is_output, match.nodes);
     if (const std::size_t count = limits_.max_args == 0 ? 0 : inputs_of(match.nodes).size() + outputs.size();
         count > limits_.max_args)
       return fmt::format("its kernel would have {} arguments, the limit is {}", count, limits_.max_args);

@@ -8,19 +8,6 @@
 namespace fusec {
 namespace {
 
-// What others need of the nodes, in order of definition.
-std::vector<ValueId> outputs_of(const SearchedGraph& searched, const std::vector<NodeId>& nodes) {
-  std::vector<ValueId> outputs;
-  for (const NodeId n : nodes) {
-    const Node& node = searched.graph.nodes[n];
-    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
-      const auto inside = [&](NodeId reader) { return std::ranges::binary_search(nodes, reader); };
-      if (searched.is_output[v] || !std::ranges::all_of(searched.uses.of(v), inside)) outputs.push_back(v);
-    }
-  }
-  return outputs;
-}
-
 double rate_of(const MatrixCall& call, const Target& target) {
   if (call.compute == MatrixCompute::kFloat64) return target.float64_rate;
   if (bits(call.a.dtype) == 8) return target.float8_rate;
@@ -76,7 +63,8 @@ void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, co
       const SearchedGraph& searched = context.searched;
       const std::vector<NodeId>& nodes = context.match.nodes;
       const MatrixCallAnswer answer =
-          find_matrix_call(searched.graph, nodes, outputs_of(searched, nodes), target, round_intermediates);
+          find_matrix_call(searched.graph, nodes, needed_of(searched.graph, searched.uses, searched.is_output, nodes),
+                           target, round_intermediates);
       if (!answer.call) return answer.why_not;
       if (gemm == Gemm::kAuto && !is_predicted_faster(*answer.call, searched, target))
         return std::string("a kernel of our own is predicted to take less time");

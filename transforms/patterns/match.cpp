@@ -485,9 +485,9 @@ class Matcher {
 SearchedGraph::SearchedGraph(const Graph& searched)
     : graph(searched),
       uses(uses_of(searched)),
-      is_output(searched.value_count(), false),
+      is_output(searched.value_count(), 0),
       taken(searched.nodes.size(), false) {
-  for (const ValueId v : searched.outputs) is_output[v] = true;
+  for (const ValueId v : searched.outputs) is_output[v] = 1;
 }
 
 ValueId PatternCheckContext::value(std::string_view name) const {

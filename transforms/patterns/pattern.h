@@ -151,8 +151,8 @@ struct SearchedGraph {
   explicit SearchedGraph(const Graph& searched);
   const Graph& graph;
   Uses uses;
-  std::vector<bool> is_output;  // by value
-  std::vector<bool> taken;      // by node: other matches have these; no match may hold them
+  std::vector<std::uint8_t> is_output;  // by value
+  std::vector<bool> taken;              // by node: other matches have these; no match may hold them
 };
 
 // What a check of one's own is given besides the match: as TVM's PatternCheckContext, the matched root, the annotated
