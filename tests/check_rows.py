@@ -68,7 +68,7 @@ LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200
         (reduction("sum", dim=[1]), 3, 100003), (reduction("sum"), 1024, 1025), (reduction("var"), 700, 1000),
         (reduction("amax"), 1, 1 << 20), (over_its_norm, 500, 1001), (reduction("sum", dim=[0]), 9001, 96),
         (reduction("softmax", dim=0), 6001, 70), (reduction("mean", dim=[0]), 70000, 5),
-        (reduction("argmax", dim=1), 2, 300001)]
+        (reduction("argmax", dim=1), 2, 300001), (reduction("argmax", dim=0), 6001, 70)]
 # Attention of few queries over many keys, which blocks share: heads, heads of keys, queries, keys, head size.
 DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16", False),
             (2, 2, 5, 2000, 40, "float32", False), (3, 3, 3, 2500, 128, "bfloat16", True),

@@ -170,6 +170,14 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+//@ part forget_words : words
+// What was computed of the words is not kept in registers beside them, but computed once more.
+template <int kCount>
+__device__ __forceinline__ void forget_words(Words<kCount>& words) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm("" : "+r"(words.w[i]));
+}
+
 //@ part stream_words : words
 // The same for what is touched once and is too much for the cache to keep.
 template <int kCount>
@@ -382,12 +390,26 @@ __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xo
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
+// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+template <class T, int kCount>
+struct Partials {
+  T value[kCount];
+  __device__ __forceinline__ void put(int i, T from) { value[i] = from; }
+  __device__ __forceinline__ T get(int i) const { return value[i]; }
+};
 
 //@ part extreme_lanes : extreme lanes
 template <class T>
 __device__ __forceinline__ Extreme<T> from_lane_xor(Extreme<T> value, int mask) {
   return {from_lane_xor(value.value, mask), from_lane_xor(value.position, mask)};
 }
+template <class T, int kCount>
+struct Partials<Extreme<T>, kCount> {
+  T value[kCount];
+  long long position[kCount];
+  __device__ __forceinline__ void put(int i, Extreme<T> from) { value[i] = from.value, position[i] = from.position; }
+  __device__ __forceinline__ Extreme<T> get(int i) const { return {value[i], position[i]}; }
+};
 
 //@ part warp_reduce : lanes
 // Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
@@ -403,11 +425,11 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 // own, and memory with them: no barrier stands between one and the next.
 template <int kThreads, int kCall, class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, Combine combine) {
-  __shared__ T partial[kThreads / 32];
+  __shared__ Partials<T, kThreads / 32> partial;
   value = warp_reduce(value, combine);
-  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  if (threadIdx.x % 32 == 0) partial.put(threadIdx.x / 32, value);
   __syncthreads();
-  value = partial[threadIdx.x % (kThreads / 32)];
+  value = partial.get(threadIdx.x % (kThreads / 32));
 #pragma unroll
   for (int mask = kThreads / 64; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
   return value;
@@ -437,17 +459,17 @@ __device__ __forceinline__ T cluster_reduce(T value, Combine combine, int rank) 
   return value;
 }
 
-//@ part column_reduce
+//@ part column_reduce : lanes
 // A block of kRows rows, neighbours in threadIdx.x, with kParts threads each; all of a row's threads get the result.
 template <int kRows, int kParts, class Combine, class T>
 __device__ __forceinline__ T column_reduce(T value, Combine combine) {
-  __shared__ T partial[kParts][kRows];
+  __shared__ Partials<T, kRows> partial[kParts];
   const int row = threadIdx.x % kRows;
-  partial[threadIdx.x / kRows][row] = value;
+  partial[threadIdx.x / kRows].put(row, value);
   __syncthreads();
-  T result = partial[0][row];
+  T result = partial[0].get(row);
 #pragma unroll
-  for (int part = 1; part < kParts; ++part) result = combine(result, partial[part][row]);
+  for (int part = 1; part < kParts; ++part) result = combine(result, partial[part].get(row));
   __syncthreads();
   return result;
 }

@@ -71,7 +71,12 @@ std::string KeptRow::words_of(ExprId load, const std::function<void(const std::s
   const RowRegisters::Slot& slot = plan_.slots[it->second];
   if (!slot.words) return "";
   const std::string place = at_edge_ ? slot.edge : fmt::format("{}[{}]", slot.name, turn_);
-  if (!slot.filled) fill(place);
+  if (!slot.filled) {
+    fill(place);
+  } else if (slot.width > 1 && !at_edge_) {
+    writer_.use("forget_words");
+    writer_.line(fmt::format("forget_words({});", place));
+  }
   return place;
 }
 

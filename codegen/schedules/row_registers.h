@@ -6,7 +6,7 @@
 //         with the exponentials for the third
 //
 // Where values take too many registers (16-bit elements are twice as many then), loads alone are kept, as they lie in
-// memory. Loops whose trip count is not known, or too long for registers, read again.
+// memory, and the compiler is kept from keeping more. Loops whose trip count is not known, or too long for registers, read again.
 #pragma once
 
 #include <map>
