@@ -277,10 +277,10 @@ half_bytes_6_index_put(const long long* __restrict__ rows, const int4_pair* __re
 // ---- half_bytes_7_index_put ------------------------------------------------------------------------------
 // put = index_put(x, news, rows)
 extern "C" __global__ void __launch_bounds__(256)
-half_bytes_7_index_put(int4_pair* __restrict__ put, unsigned char* __restrict__ codes) {
+half_bytes_7_index_put(int4_pair* __restrict__ put_2, unsigned char* __restrict__ codes) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 9) return;
-  put[t] = codes[2 * t] | codes[2 * t + 1] << 4;
+  put_2[t] = codes[2 * t] | codes[2 * t + 1] << 4;
 }
 
 // ---- half_bytes_8_amax -----------------------------------------------------------------------------------

@@ -60,6 +60,13 @@ __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xo
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
+// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+template <class T, int kCount>
+struct Partials {
+  T value[kCount];
+  __device__ __forceinline__ void put(int i, T from) { value[i] = from; }
+  __device__ __forceinline__ T get(int i) const { return value[i]; }
+};
 
 // Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
 template <int kLanes = 32, class Combine, class T>

@@ -16,6 +16,13 @@ __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xo
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
+// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+template <class T, int kCount>
+struct Partials {
+  T value[kCount];
+  __device__ __forceinline__ void put(int i, T from) { value[i] = from; }
+  __device__ __forceinline__ T get(int i) const { return value[i]; }
+};
 
 // Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
 template <int kLanes = 32, class Combine, class T>
@@ -29,11 +36,11 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 // own, and memory with them: no barrier stands between one and the next.
 template <int kThreads, int kCall, class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, Combine combine) {
-  __shared__ T partial[kThreads / 32];
+  __shared__ Partials<T, kThreads / 32> partial;
   value = warp_reduce(value, combine);
-  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  if (threadIdx.x % 32 == 0) partial.put(threadIdx.x / 32, value);
   __syncthreads();
-  value = partial[threadIdx.x % (kThreads / 32)];
+  value = partial.get(threadIdx.x % (kThreads / 32));
 #pragma unroll
   for (int mask = kThreads / 64; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
   return value;
