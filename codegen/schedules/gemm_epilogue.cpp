@@ -2,66 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "analysis/copy_expr.h"
 #include "codegen/emit_expr.h"
+#include "codegen/schedules/column_eights.h"
 #include "codegen/schedules/direct.h"
-#include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
-
-constexpr int kWidth = 8;  // neighbours of one lane
-
-// The kernel with the last axis of its columns in eights, and what became of the product's axes and sums.
-struct InEights {
-  Kernel kernel;
-  std::vector<std::uint32_t> batch, rows, columns;  // columns: of eights
-  std::vector<std::uint32_t> ones;
-  std::uint32_t lane = 0;
-  std::map<ExprId, std::string> sums;
-};
-
-InEights in_eights(const GemmEpilogue& e, int width) {
-  InEights made;
-  const std::vector<std::uint32_t>& axes = e.kernel.outputs[0].axes;
-  std::vector<ExprId> reductions;
-  for (const auto& [reduction, sum] : e.sums) reductions.push_back(reduction);
-  std::map<std::uint32_t, std::uint32_t> now;
-  made.kernel = change_axes(
-      e.kernel,
-      [&](ExprPool& pool, ExprCopier&) {
-        AxisChange change;
-        for (const std::uint32_t a : axes) {
-          const IndexExpr& extent = e.kernel.pool.extent(a);
-          const bool split = a == e.product.columns.back() && width > 1;
-          const std::uint32_t outer = pool.new_axis(split ? simplify(floor_div(extent, width), pool.bounds()) : extent);
-          now[a] = outer;
-          change.new_axes.push_back(outer);
-          change.values.push_back(IndexExpr::axis(outer));
-          if (!split) continue;
-          made.lane = pool.new_axis(width);
-          change.new_axes.push_back(made.lane);
-          change.values.back() = IndexExpr::axis(outer) * width + IndexExpr::axis(made.lane);
-        }
-        return change;
-      },
-      reductions);
-  std::size_t i = 0;
-  for (const auto& [reduction, sum] : e.sums) made.sums[reductions[i++]] = sum;
-  const auto renamed = [&](const std::vector<std::uint32_t>& old) {
-    std::vector<std::uint32_t> list;
-    for (const std::uint32_t a : old) list.push_back(now.at(a));
-    return list;
-  };
-  made.batch = renamed(e.product.batch);
-  made.rows = renamed(e.product.rows);
-  made.columns = renamed(e.product.columns);
-  made.ones = renamed(e.product.shared_rest);
-  return made;
-}
 
 class EpilogueEmitter {
  public:
@@ -70,7 +17,7 @@ class EpilogueEmitter {
         graph_(graph),
         writer_(writer),
         width_(width),
-        split_(in_eights(epilogue, width)),
+        split_(in_column_eights(epilogue.kernel, epilogue.product, epilogue.sums, width)),
         emitter_(split_.kernel, writer) {}
 
   void emit() {
@@ -170,34 +117,14 @@ class EpilogueEmitter {
   }
 
   void finish_eight(const std::string& line, const std::string& place, int together) {
-    const std::vector<ExprId> roots = roots_of(split_.kernel);
     std::map<ExprId, std::string> eights;
     std::size_t number = 0;
     for (const auto& [reduction, sum] : split_.sums) {
       std::string& name = eights[reduction] = writer_.unique(sum + "_v");
       writer_.line(fmt::format("const EightSums {} = eight_staged<{}>({}, {}, {});", name, e_.form.tiles.warp_columns,
                                staged_at(number++, together), line, place));
-      emitter_.define(reduction,
-                      name + ".v[0]");  // so that nothing of the product is computed again ahead of the lanes
     }
-    VectorLoads loads(emitter_, graph_, split_.lane, width_);
-    const std::string lane = writer_.unique("e");
-    loads.declare(operands_behind(), lane);
-    std::vector<VectorStore> stores;
-    for (const KernelOutput& output : split_.kernel.outputs)
-      stores.push_back(VectorStore::plan(emitter_, output, split_.lane, width_));
-    emitter_.emit_independent(roots);
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, width_));
-    const ExprEmitter::Mark mark = emitter_.mark();
-    emitter_.bind(split_.lane, lane);
-    for (const auto& [reduction, name] : eights) emitter_.define(reduction, fmt::format("{}.v[{}]", name, lane));
-    const std::vector<std::string> values = emitter_.emit(roots);
-    for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter_, lane, values[i]);
-    emitter_.rewind(mark);
-    writer_.close();
-    for (VectorStore& store : stores) store.finish(emitter_);
-    emitter_.load_text = nullptr;
+    fusec::finish_eight(emitter_, graph_, split_, eights);
   }
 
   void finish_one(const std::string& line, const std::string& place, int together) {
@@ -205,39 +132,14 @@ class EpilogueEmitter {
     for (const auto& [reduction, sum] : split_.sums)
       emitter_.define(reduction, fmt::format("({})[staged_place<{}>({}, {})]", staged_at(number++, together),
                                              e_.form.tiles.warp_columns, line, place));
-    const std::vector<std::string> values = emitter_.emit(roots_of(split_.kernel));
-    for (std::size_t i = 0; i < split_.kernel.outputs.size(); ++i) {
-      const KernelOutput& output = split_.kernel.outputs[i];
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), split_.kernel.pool.bounds());
-      writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
-    }
-  }
-
-  // What the outputs need apart from the sums: whose loads stand here.
-  std::vector<ExprId> operands_behind() const {
-    const ExprPool& pool = split_.kernel.pool;
-    std::vector<std::uint8_t> wanted(pool.size(), 0);
-    for (const ExprId root : roots_of(split_.kernel)) wanted[root] = 1;
-    std::vector<ExprId> loads;
-    for (std::size_t i = pool.size(); i-- > 0;) {
-      const auto id = static_cast<ExprId>(i);
-      if (!wanted[id] || split_.sums.contains(id)) continue;
-      if (pool[id].op == ExprOp::kLoad) loads.push_back(id);
-      for (const ExprId a : pool[id].args)
-        if (a != kNoExpr) wanted[a] = 1;
-      for (const IndexExpr& e : pool[id].indices)
-        for (const Variable v : variables_of(e))
-          if (v.kind == Variable::Kind::kValue) wanted[v.id] = 1;
-    }
-    std::ranges::reverse(loads);
-    return loads;
+    fusec::finish_one(emitter_, split_);
   }
 
   const GemmEpilogue& e_;
   const Graph& graph_;
   KernelWriter& writer_;
   int width_;
-  InEights split_;
+  ColumnEights split_;
   ExprEmitter emitter_;
   std::string staged_;
 };
@@ -245,9 +147,7 @@ class EpilogueEmitter {
 }  // namespace
 
 void emit_epilogue(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer) {
-  const ExprPool& pool = epilogue.kernel.pool;
-  const bool eights = proves_multiple_of(pool.extent(epilogue.product.columns.back()), kWidth, pool.bounds());
-  EpilogueEmitter(epilogue, graph, writer, eights ? kWidth : 1).emit();
+  EpilogueEmitter(epilogue, graph, writer, columns_together(epilogue.kernel, epilogue.product)).emit();
 }
 
 }  // namespace fusec

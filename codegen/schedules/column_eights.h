@@ -1,0 +1,41 @@
+// What stands behind a product, for schedules whose lanes have the sums of eight neighbouring columns of a row: the
+// kernel with the last axis of its columns in eights, and the text of one eight, which reads and writes 16 bytes.
+//
+//   y[i, j] = gelu(sum[i, j] + bias[j])     ->     y[i, 8 * c + e], with sum as an array of eight at (i, c)
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/products.h"
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+inline constexpr int kColumnsTogether = 8;
+
+// The kernel with the last axis of its columns in groups of `width`, and what became of the product's axes and sums.
+struct ColumnEights {
+  Kernel kernel;
+  std::vector<std::uint32_t> batch, rows, columns;  // columns: of eights
+  std::vector<std::uint32_t> ones;                  // axes of extent 1
+  std::uint32_t lane = 0;
+  std::map<ExprId, std::string> sums;  // as given, by the sums' new ids
+  int width = kColumnsTogether;
+};
+
+// Eight where whole eights of columns are proven, else one.
+int columns_together(const Kernel& kernel, const Product& product);
+
+ColumnEights in_column_eights(const Kernel& kernel, const Product& product, const std::map<ExprId, std::string>& sums,
+                              int width);
+
+// Stores the outputs' eight elements at the bound axes; of each sum, `names` is a variable with an array `v` of eight.
+void finish_eight(ExprEmitter& emitter, const Graph& graph, const ColumnEights& eights,
+                  const std::map<ExprId, std::string>& names);
+
+// The same of one element, whose sums were defined.
+void finish_one(ExprEmitter& emitter, const ColumnEights& eights);
+
+}  // namespace fusec
