@@ -57,8 +57,10 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
 // One file an entry: the input that made it, then the results; an entry whose input differs is no hit.
 class Cache {
  public:
-  Cache(std::string directory, const Nvrtc& nvrtc, const std::string& arch) : directory_(std::move(directory)) {
-    salt_ = fmt::format("fusec-1 nvrtc {}.{} {}\n", nvrtc.version().major, nvrtc.version().minor, arch);
+  Cache(std::string directory, const Nvrtc& nvrtc, const std::string& arch, CubinUse cubin)
+      : directory_(std::move(directory)) {
+    salt_ = fmt::format("fusec-1 nvrtc {}.{} {}{}\n", nvrtc.version().major, nvrtc.version().minor, arch,
+                        cubin == CubinUse::kProof ? " proof" : "");
   }
 
   bool find(const std::string& source, CompiledModule& module) const {
@@ -203,15 +205,17 @@ std::vector<int> Nvrtc::supported_architectures() const {
   return list;
 }
 
-CompiledModule Nvrtc::compile(const std::string& source, const std::string& name, const std::string& arch) const {
+CompiledModule Nvrtc::compile(const std::string& source, const std::string& name, const std::string& arch,
+                              CubinUse cubin) const {
   const Functions& f = *functions_;
   Program program = nullptr;
   if (f.create(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr) != 0)
     throw Error(ErrorKind::kEnvironment, "NVRTC could not take the emitted source");
   const std::unique_ptr<Program, int (*)(Program*)> owner(&program, f.destroy);
   const std::string arch_option = "--gpu-architecture=" + arch;
-  const char* options[] = {arch_option.c_str(), "--std=c++17", "--generate-line-info"};
-  const int status = f.compile(program, static_cast<int>(std::size(options)), options);
+  std::vector<const char*> options = {arch_option.c_str(), "--std=c++17", "--generate-line-info"};
+  if (cubin == CubinUse::kProof) options.push_back("--ptxas-options=-O1");
+  const int status = f.compile(program, static_cast<int>(options.size()), options.data());
   auto text = [&](auto size_of, auto get) {
     std::size_t size = 0;
     std::string bytes;
@@ -246,14 +250,16 @@ std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<st
   }
   std::vector<CompiledModule> modules(sources.size());
   std::vector<std::exception_ptr> failures(sources.size());
-  const Cache cache(options.cache_directory, nvrtc, arch);
+  // A module to run is also a proof.
+  const Cache cache(options.cache_directory, nvrtc, arch, options.cubin);
+  const Cache better(options.cubin == CubinUse::kProof ? options.cache_directory : "", nvrtc, arch, CubinUse::kRun);
   std::atomic<std::size_t> next{0};
   auto work = [&] {
     for (std::size_t k = next++; k < distinct.size(); k = next++) {
       const std::size_t i = distinct[k];
       try {
-        if (cache.find(sources[i], modules[i])) continue;
-        modules[i] = nvrtc.compile(sources[i], "out.cu", arch);
+        if (cache.find(sources[i], modules[i]) || better.find(sources[i], modules[i])) continue;
+        modules[i] = nvrtc.compile(sources[i], "out.cu", arch, options.cubin);
         cache.keep(sources[i], modules[i]);
       } catch (...) {
         failures[i] = std::current_exception();

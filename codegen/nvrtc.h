@@ -4,6 +4,7 @@
 // working directory), $CUDA_HOME, $CUDA_PATH, /usr/local/cuda, and the loader's path; CUDA 13 before 12.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ struct CompiledModule {
   std::string log;  // warnings
 };
 
+// What the cubin is for. Where it only proves that ptxas takes the PTX, which is the same for both, it is assembled with
+// little optimization: of a product's kernel in a fifth of the time.
+enum class CubinUse : std::uint8_t { kRun, kProof };
+
 class Nvrtc {
  public:
   // Null where there is no library; `why` then says where it was looked for.
@@ -34,7 +39,8 @@ class Nvrtc {
 
   // `arch` as "sm_90a". Throws Error(kEnvironment) with the compiler's log, whose lines count from the start of
   // `source`. Thread-safe.
-  CompiledModule compile(const std::string& source, const std::string& name, const std::string& arch) const;
+  CompiledModule compile(const std::string& source, const std::string& name, const std::string& arch,
+                         CubinUse cubin = CubinUse::kRun) const;
 
  private:
   struct Functions;
@@ -48,6 +54,7 @@ class Nvrtc {
 struct CompileOptions {
   int jobs = 0;                 // 0: as many as there are processors
   std::string cache_directory;  // "" for none
+  CubinUse cubin = CubinUse::kRun;
 };
 
 // Compiles each source, in parallel, each distinct one once, with results kept in the cache directory by content.

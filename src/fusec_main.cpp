@@ -147,7 +147,7 @@ PipelineOptions observed(PipelineOptions options, const Arguments& a) {
 class Compilation {
  public:
   explicit Compilation(const Arguments& a)
-      : a_(a), outputs_(emissions(a)), pipeline_(observed(pipeline_options(a.compile), a)) {}
+      : a_(a), outputs_(emissions(a)), pipeline_(observed(options_for(wants("cubin")), a)) {}
 
   int run() {
     const auto start = std::chrono::steady_clock::now();
@@ -170,6 +170,12 @@ class Compilation {
   }
 
  private:
+  PipelineOptions options_for(bool cubin) const {
+    PipelineOptions options = pipeline_options(a_.compile);
+    options.compile.cubin = cubin ? CubinUse::kRun : CubinUse::kProof;
+    return options;
+  }
+
   void generate() {
     if (needs_source()) {
       // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.

@@ -89,7 +89,10 @@ class Run {
 
  private:
   TensorMap run_compiled(const Graph& graph, const TensorMap& tensors) {
-    pipeline_.emplace(pipeline_options(a_.compile, std::max(cuda_, 0)));
+    PipelineOptions options = pipeline_options(a_.compile, std::max(cuda_, 0));
+    // The emulator runs the PTX; of the cubin a profile tells the registers.
+    if (cuda_ < 0 && a_.profile.empty()) options.compile.cubin = CubinUse::kProof;
+    pipeline_.emplace(std::move(options));
     std::string why;
     nvrtc_ = Nvrtc::load(&why);
     planned_.emplace(pipeline_->plan(graph));

@@ -28,7 +28,7 @@ struct BuiltModel {
   }
 
   std::vector<CompiledModule> compile(const Nvrtc& nvrtc) const {
-    return compile_all(nvrtc, file.units, target.arch, {1, default_cache_directory()});
+    return compile_all(nvrtc, file.units, target.arch, {1, default_cache_directory(), CubinUse::kProof});
   }
 };
 
