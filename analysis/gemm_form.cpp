@@ -127,9 +127,10 @@ std::int64_t stage_bytes(const GemmTiles& t, const Sizes& sizes) {
 double product_cycles(const GemmTiles& t, const Sizes& sizes) {
   const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
-  if (sizes.element_bytes == 2)
-    return std::max(sums * 16 / 1024,
-                    0.9 * warps * (t.warp_rows * sizes.left + t.warp_columns * sizes.right) * 32 / 128);
+  if (sizes.element_bytes <= 2)
+    return std::max(
+        sums * 16 / 2048 * sizes.element_bytes,
+        0.9 * warps * (t.warp_rows * sizes.left + t.warp_columns * sizes.right) * 16 * sizes.element_bytes / 128);
   const double loads = warps * 4 * (t.warp_rows / 4 * sizes.left + t.warp_columns / 8 * sizes.right);
   return sums * 16 / 64 + 2 * loads / 4;
 }
@@ -160,6 +161,33 @@ double predicted_cycles(const GemmTiles& t, const Sizes& sizes, const Target& ta
   return of_one * tile + std::ceil(of_one / at_a_time) * ends;
 }
 
+bool multiplies(DType multiplied, DType stored) {
+  return stored == multiplied || (multiplied == DType::kFloat8E4M3FN && stored == DType::kFloat8E5M2);
+}
+
+// Does the factor of every sum lie in memory as elements of the dtype?
+bool all_factors_are(const ExprPool& pool, const Product& product, DType dtype) {
+  const auto is = [&](ExprId factor) {
+    return pool[factor].op == ExprOp::kLoad && multiplies(dtype, pool[factor].dtype);
+  };
+  return std::ranges::all_of(product.loops, [&](const ProductLoop& loop) {
+    return std::ranges::all_of(loop.left, is) && std::ranges::all_of(loop.right, is);
+  });
+}
+
+// The dtype in which the factors are multiplied.
+std::optional<DType> multiplied_dtype(const ExprPool& pool, const Product& product, const Target& target) {
+  const ScalarType sums = pool[product.loops[0].terms[0].reduction].type;
+  if (sums == ScalarType::kInt32) {
+    if (all_factors_are(pool, product, DType::kInt8)) return DType::kInt8;
+    return std::nullopt;
+  }
+  if (sums != ScalarType::kFloat32) return std::nullopt;
+  if (target.compute_capability >= 89 && all_factors_are(pool, product, DType::kFloat8E4M3FN))
+    return DType::kFloat8E4M3FN;
+  return product.tensor_dtype.value_or(DType::kFloat32);
+}
+
 bool alike(const GemmForm& form, bool left) {
   std::optional<bool> along_depth;
   for (const GemmLoop& loop : form.loops)
@@ -188,8 +216,8 @@ std::int64_t shared_bytes(const GemmForm& form) {
   return std::max(stage_bytes(form) * form.tiles.stages, staged_bytes(form) * form.tiles.threads() / 32);
 }
 
-std::vector<GemmTiles> gemm_tile_table(bool tensor_cores) {
-  if (!tensor_cores)
+std::vector<GemmTiles> gemm_tile_table(DType multiplied) {
+  if (bits(multiplied) == 32)
     return {
         {.rows = 128, .columns = 128, .warp_rows = 32, .warp_columns = 64, .depth = 16, .stages = 3},
         {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 64, .depth = 16, .stages = 3},
@@ -198,7 +226,7 @@ std::vector<GemmTiles> gemm_tile_table(bool tensor_cores) {
         {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 32, .depth = 16, .stages = 3},
         {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 32, .depth = 16, .stages = 3},
     };
-  return {
+  std::vector<GemmTiles> table = {
       {.rows = 128, .columns = 256, .warp_rows = 64, .warp_columns = 64},
       {.rows = 128, .columns = 128, .warp_rows = 64, .warp_columns = 64},
       {.rows = 128, .columns = 64, .warp_rows = 64, .warp_columns = 32},
@@ -210,6 +238,8 @@ std::vector<GemmTiles> gemm_tile_table(bool tensor_cores) {
       {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 16},
       {.rows = 16, .columns = 32, .warp_rows = 16, .warp_columns = 16, .depth = 64},
   };
+  for (GemmTiles& t : table) t.depth = t.depth * 16 / bits(multiplied);
+  return table;
 }
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
@@ -219,11 +249,9 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   const ExprPool& pool = kernel.pool;
   if (product.choice || !product.row_values.empty()) return std::nullopt;
-  GemmForm form{.dtype = product.tensor_dtype.value_or(DType::kFloat32),
-                .loops = {},
-                .tiles = {},
-                .sums = static_cast<int>(term_count(product))};
-  if (pool[product.loops[0].terms[0].reduction].type != ScalarType::kFloat32) return std::nullopt;
+  const std::optional<DType> multiplied = multiplied_dtype(pool, product, target);
+  if (!multiplied) return std::nullopt;
+  GemmForm form{.dtype = *multiplied, .loops = {}, .tiles = {}, .sums = static_cast<int>(term_count(product))};
   Sizes sizes{.rows = at_hint(pool, product.rows),
               .columns = at_hint(pool, product.columns),
               .batch = at_hint(pool, product.batch),
@@ -237,7 +265,9 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
     for (const bool left : {true, false})
       for (const ExprId factor : left ? loop.left : loop.right) {
         auto operand = find_operand(graph, pool, factor, left ? product.rows : product.columns, loop.depth);
-        if (!operand || pool[factor].dtype != form.dtype) return std::nullopt;
+        if (!operand || !multiplies(form.dtype, pool[factor].dtype)) return std::nullopt;
+        // ldmatrix transposes elements of 16 bits alone.
+        if (bits(form.dtype) == 8 && !operand->along_depth) return std::nullopt;
         (left ? operands.left : operands.right).push_back(std::move(*operand));
       }
     sizes.left = std::max(sizes.left, static_cast<double>(loop.left.size()));
@@ -248,7 +278,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
   double least = 0;
-  for (GemmTiles t : gemm_tile_table(form.tensor_cores())) {
+  for (GemmTiles t : gemm_tile_table(form.dtype)) {
     if (t.warp_rows * t.warp_columns / 32 * sizes.terms > kMostSums) continue;
     while (t.stages > 2 && stage_bytes(t, sizes) * t.stages > most_shared) --t.stages;
     if (t.stages < 3) continue;

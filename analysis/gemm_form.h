@@ -45,12 +45,14 @@ struct GemmTiles {
 };
 
 struct GemmForm {
-  DType dtype = DType::kFloat16;  // of all factors: float16 or bfloat16 on tensor cores, float32 in lanes
+  // What is multiplied: float16, bfloat16, int8 (sums are int32) or, from sm_89, float8 of either kind (e4m3 stands for
+  // both) on tensor cores, float32 in lanes.
+  DType dtype = DType::kFloat16;
   std::vector<GemmLoop> loops;
   GemmTiles tiles;
   int sums = 1;  // of each element of the space
 
-  bool tensor_cores() const { return bits(dtype) == 16; }
+  bool tensor_cores() const { return bits(dtype) <= 16; }
   int element_bytes() const { return bits(dtype) / 8; }
 };
 
@@ -64,7 +66,7 @@ std::int64_t shared_bytes(const GemmForm& form);
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
                                   const Target& target);
 
-// The tiles that are looked among, largest first.
-std::vector<GemmTiles> gemm_tile_table(bool tensor_cores);
+// The tiles that are looked among, largest first. Lines along the depth have 64 bytes, or 128.
+std::vector<GemmTiles> gemm_tile_table(DType multiplied);
 
 }  // namespace fusec

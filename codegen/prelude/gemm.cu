@@ -60,24 +60,14 @@ __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], u
   }
 }
 
-//@ part multiply_bf16 : mma_bf16
-template <int kRows, int kColumns>
-__device__ __forceinline__ void multiply_bf16(float (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
-                                              const unsigned (&b)[kColumns][4]) {
+//@ part multiply_fragments
+template <auto kMma, class Sum, int kRows, int kColumns>
+__device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                                   const unsigned (&b)[kColumns][4]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i)
 #pragma unroll
-    for (int j = 0; j < 2 * kColumns; ++j) mma_bf16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
-}
-
-//@ part multiply_fp16 : mma_fp16
-template <int kRows, int kColumns>
-__device__ __forceinline__ void multiply_fp16(float (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
-                                              const unsigned (&b)[kColumns][4]) {
-#pragma unroll
-  for (int i = 0; i < kRows; ++i)
-#pragma unroll
-    for (int j = 0; j < 2 * kColumns; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+    for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
 //@ part lane_fragments : swizzle
@@ -133,13 +123,17 @@ template <int kWidth>
 __device__ __forceinline__ int staged_place(int row, int column) {
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <int kEights>
-__device__ __forceinline__ void stage_sums(float* staged, const float (&sum)[kEights][4], int lane) {
+template <class Sum, int kCount>
+struct __align__(kCount * sizeof(Sum)) Neighbours {
+  Sum v[kCount];
+};
+template <class Sum, int kEights>
+__device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
-    float* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
-    *(float2*)at = make_float2(sum[j][0], sum[j][1]);
-    *(float2*)(at + staged_place<8 * kEights>(8, 0)) = make_float2(sum[j][2], sum[j][3]);
+    Sum* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
+    *(Neighbours<Sum, 2>*)at = {sum[j][0], sum[j][1]};
+    *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights>(8, 0)) = {sum[j][2], sum[j][3]};
   }
 }
 // The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
@@ -148,12 +142,13 @@ __device__ __forceinline__ int staged_row(int item) {
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
   return item / (kWidth / 8);
 }
+template <class Sum>
 struct EightSums {
-  float v[8];
+  Sum v[8];
 };
-template <int kWidth>
-__device__ __forceinline__ EightSums eight_staged(const float* staged, int row, int column) {
-  const float4 a = *(const float4*)(staged + staged_place<kWidth>(row, column));
-  const float4 b = *(const float4*)(staged + staged_place<kWidth>(row, column + 4));
-  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+template <int kWidth, class Sum>
+__device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
+  const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
+  const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
+  return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }

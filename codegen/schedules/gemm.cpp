@@ -118,7 +118,8 @@ class GemmEmitter {
       for (const ProductTerm& term : loop.terms) {
         std::string& sum = sums_[term.reduction] = writer_.unique("sum");
         if (form_.tensor_cores())
-          writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", sum, tiles_.warp_rows / 16, tiles_.warp_columns / 8));
+          writer_.line(fmt::format("{} {}[{}][{}][4] = {{}};", c_type(pool_[term.reduction].type), sum,
+                                   tiles_.warp_rows / 16, tiles_.warp_columns / 8));
         else
           writer_.line(fmt::format("float {}[{}][{}] = {{}};", sum, tiles_.warp_rows / 4, tiles_.warp_columns / 8));
       }
@@ -285,11 +286,26 @@ class GemmEmitter {
     const std::vector<std::string>& fetch_next;
   };
 
-  // Fragments of the next slice are loaded before the products of this one.
+  std::string mma_function(const Factor& left, const Factor& right) const {
+    switch (form_.dtype) {
+      case DType::kInt8:
+        return "mma_s8";
+      case DType::kFloat8E4M3FN: {
+        const auto kind = [&](const Factor& f) {
+          return pool_[f.operand->load].dtype == DType::kFloat8E5M2 ? "e5m2" : "e4m3";
+        };
+        return fmt::format("mma_{}_{}", kind(left), kind(right));
+      }
+      default:
+        return form_.dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
+    }
+  }
+
+  // Fragments of the next slice, 32 bytes of a line, are loaded before the products of this one.
   void steps_on_tensor_cores(const ProductLoop& loop, const std::vector<Factor>& factors, std::size_t left_count,
                              const StepLines& lines) {
     const std::string load = declare_load(factors);
-    const int slices = tiles_.depth / 16;
+    const int slices = tiles_.depth * form_.element_bytes() / 32;
     writer_.line(lines.wait);
     writer_.line("__syncthreads();");
     writer_.line(fmt::format("{}(0, {}, 0);", load, stages_));
@@ -306,11 +322,14 @@ class GemmEmitter {
     writer_.open("if (slice == 0)");
     for (const std::string& line : lines.fetch_next) writer_.line(line);
     writer_.close();
-    const std::string multiply = *product_.tensor_dtype == DType::kBFloat16 ? "multiply_bf16" : "multiply_fp16";
-    writer_.use(multiply);
-    for (const ProductTerm& term : loop.terms)
-      writer_.line(fmt::format("{}({}, {}[slice % 2], {}[slice % 2]);", multiply, sums_.at(term.reduction),
-                               factors[term.left].fragments, factors[left_count + term.right].fragments));
+    writer_.use("multiply_fragments");
+    for (const ProductTerm& term : loop.terms) {
+      const Factor &left = factors[term.left], &right = factors[left_count + term.right];
+      const std::string mma = mma_function(left, right);
+      writer_.use(mma);
+      writer_.line(fmt::format("multiply_fragments<{}>({}, {}[slice % 2], {}[slice % 2]);", mma,
+                               sums_.at(term.reduction), left.fragments, right.fragments));
+    }
     writer_.close();
     writer_.close();
   }

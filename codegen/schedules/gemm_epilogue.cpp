@@ -29,7 +29,7 @@ class EpilogueEmitter {
     staged_ = writer_.unique("staged");
     const std::string piece = writer_.unique("piece");
     writer_.line("__syncthreads();  // the tiles' memory is free");
-    writer_.line(fmt::format("float* const {} = (float*)dynamic_shared + warp * {};", staged_, of_warp));
+    writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared + warp * {2};", sum_type(), staged_, of_warp));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", piece, pieces, together));
     stage(piece, together);
@@ -40,6 +40,7 @@ class EpilogueEmitter {
   }
 
  private:
+  std::string sum_type() const { return c_type(e_.kernel.pool[e_.sums.begin()->first].type); }
   int piece_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
 
   // As many pieces of 16 rows as there is room for.
@@ -121,8 +122,8 @@ class EpilogueEmitter {
     std::size_t number = 0;
     for (const auto& [reduction, sum] : split_.sums) {
       std::string& name = eights[reduction] = writer_.unique(sum + "_v");
-      writer_.line(fmt::format("const EightSums {} = eight_staged<{}>({}, {}, {});", name, e_.form.tiles.warp_columns,
-                               staged_at(number++, together), line, place));
+      writer_.line(fmt::format("const EightSums<{}> {} = eight_staged<{}>({}, {}, {});", sum_type(), name,
+                               e_.form.tiles.warp_columns, staged_at(number++, together), line, place));
     }
     fusec::finish_eight(emitter_, graph_, split_, eights);
   }

@@ -69,13 +69,13 @@ __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-template <int kRows, int kColumns>
-__device__ __forceinline__ void multiply_fp16(float (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
-                                              const unsigned (&b)[kColumns][4]) {
+template <auto kMma, class Sum, int kRows, int kColumns>
+__device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                                   const unsigned (&b)[kColumns][4]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i)
 #pragma unroll
-    for (int j = 0; j < 2 * kColumns; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+    for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
 // The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
@@ -120,13 +120,17 @@ template <int kWidth>
 __device__ __forceinline__ int staged_place(int row, int column) {
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <int kEights>
-__device__ __forceinline__ void stage_sums(float* staged, const float (&sum)[kEights][4], int lane) {
+template <class Sum, int kCount>
+struct __align__(kCount * sizeof(Sum)) Neighbours {
+  Sum v[kCount];
+};
+template <class Sum, int kEights>
+__device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
-    float* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
-    *(float2*)at = make_float2(sum[j][0], sum[j][1]);
-    *(float2*)(at + staged_place<8 * kEights>(8, 0)) = make_float2(sum[j][2], sum[j][3]);
+    Sum* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
+    *(Neighbours<Sum, 2>*)at = {sum[j][0], sum[j][1]};
+    *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights>(8, 0)) = {sum[j][2], sum[j][3]};
   }
 }
 // The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
@@ -135,14 +139,15 @@ __device__ __forceinline__ int staged_row(int item) {
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
   return item / (kWidth / 8);
 }
+template <class Sum>
 struct EightSums {
-  float v[8];
+  Sum v[8];
 };
-template <int kWidth>
-__device__ __forceinline__ EightSums eight_staged(const float* staged, int row, int column) {
-  const float4 a = *(const float4*)(staged + staged_place<kWidth>(row, column));
-  const float4 b = *(const float4*)(staged + staged_place<kWidth>(row, column + 4));
-  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+template <int kWidth, class Sum>
+__device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
+  const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
+  const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
+  return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }
 
 // Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
@@ -311,7 +316,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
         commit_copies();
         writing = writing == 3 ? 0 : writing + 1;
       }
-      multiply_fp16(sum, left[slice % 2], right[slice % 2]);
+      multiply_fragments<mma_fp16>(sum, left[slice % 2], right[slice % 2]);
     }
   }
   __syncthreads();  // the tiles' memory is free
@@ -327,7 +332,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
       const int column_2 = column0 + warp_column + place;
       if (!(row_2 < 20 && column_2 < 24)) continue;
       const int eight = column_2 / 8;
-      const EightSums sum_v = eight_staged<16>(staged, line, place);
+      const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
       const Words<4> lane_w = load_words<4>(lane + (eight * 8));
       const Words<4> e_w = load_words<4>(e_2 + (row_2 * 24 + eight * 8));
       Words<4> warp_w = {};

@@ -1,68 +1,13 @@
 // Matrix products whose factors are copied as they lie in memory: every tile of the table with every layout, at sizes
 // that are no multiple of any tile, on the emulator with all its checks.
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include "analysis/gemm_form.h"
-#include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
-#include "codegen/schedules/gemm.h"
-#include "runtime/tensor_file.h"
-#include "support/check_lowered.h"
-#include "support/short_model.h"
+#include "support/check_gemm_tiles.h"
 
 using namespace fusec;
 using namespace fusec::test;
 
 namespace {
 
-struct Case {
-  const char* what;
-  const char* inputs;
-  const char* nodes;
-  const char* outputs;
-  const char* symbols = "";
-};
-
-std::vector<NodeId> all_nodes(const Graph& graph) {
-  std::vector<NodeId> nodes(graph.nodes.size());
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) nodes[n] = n;
-  return nodes;
-}
-
-// The one kernel of the case with these tiles.
-void check_with_tiles(const Nvrtc& nvrtc, const Case& c, const GemmTiles& tiles, const char* arch) {
-  const std::string what = fmt::format("{}, {}x{} on {}", c.what, tiles.rows, tiles.columns, arch);
-  INFO(what);
-  const Target target = target_for(arch);
-  const Graph graph = short_model(c.inputs, c.nodes, c.outputs, c.symbols);
-  LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), target, {});
-  REQUIRE(plan.kernels.size() == 1);
-  CHECK(plan.kernels[0].schedule.starts_with("gemm"));
-  std::vector<LoweredUnit> units = lower_group(graph, all_nodes(graph), graph.outputs, false);
-  std::erase_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kKernel; });
-  REQUIRE(units.size() == 1);
-  const FormOfKernel form = form_of(units[0].kernel);
-  REQUIRE(form.product);
-  const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
-  std::optional<GemmForm> tiled = find_gemm(graph, kernel, *form.product, target);
-  REQUIRE(tiled);
-  tiled->tiles = tiles;
-  plan.kernels[0] = gemm(kernel, *form.product, *tiled, graph);
-  const CompiledModule compiled = nvrtc.compile(source_of(plan), "kernels.cu", target.arch);
-  const emulator::Module module(compiled.ptx, "kernels.ptx");
-  const TensorMap tensors = random_tensors(graph, 5);
-  const TensorMap want = run_reference(graph, tensors);
-  LoweredRun run(graph, plan, tensors);
-  const std::string findings = run.run(module);
-  CHECK_MESSAGE(findings.empty(), findings);
-  for (const ValueId v : graph.outputs) {
-    const std::string& name = graph.value(v).name;
-    check_close(what + ", " + name, run.result(v), want.at(name), 0.3);
-  }
-}
-
-const std::vector<Case> kCases = {
+const std::vector<GemmCase> kCases = {
     {"linear, bias and gelu", "x bfloat16 150,72; w bfloat16 136,72; b bfloat16 136", "p = linear x w b; h = gelu p",
      "h"},
     {"matmul, columns no multiple of eight in the result alone", "x float16 70,40; w float16 37,40", "h = linear x w",
@@ -90,10 +35,11 @@ const std::vector<Case> kCases = {
 };
 
 // Those that leave a thread registers for two sums.
-std::vector<GemmTiles> tiles_for(const Case& c) {
+std::vector<GemmTiles> tiles_for(const GemmCase& c) {
   const bool two = std::string_view(c.what).find("gated") != std::string_view::npos ||
                    std::string_view(c.what).find("depths") != std::string_view::npos;
-  std::vector<GemmTiles> table = gemm_tile_table(!std::string(c.what).starts_with("float32"));
+  std::vector<GemmTiles> table =
+      gemm_tile_table(std::string(c.what).starts_with("float32") ? DType::kFloat32 : DType::kFloat16);
   std::erase_if(table, [&](const GemmTiles& t) { return two && t.warp_rows * t.warp_columns > 2048; });
   return table;
 }
@@ -115,7 +61,7 @@ TEST_SUITE("full") {
   TEST_CASE("every layout with every tile") {
     const auto nvrtc = nvrtc_or_skip();
     if (!nvrtc) return;
-    for (const Case& c : kCases)
+    for (const GemmCase& c : kCases)
       for (GemmTiles tiles : tiles_for(c))
         for (const int stages : {3, 4}) {
           tiles.stages = stages;

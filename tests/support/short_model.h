@@ -23,9 +23,9 @@ inline std::vector<std::string> split_text(const std::string& text, char at) {
   return parts;
 }
 
-// Names in quotes, numbers and symbols as JSON has them.
+// Names in quotes; numbers and null as JSON has them.
 inline std::string in_json(const std::string& word) {
-  const bool number = std::isdigit(static_cast<unsigned char>(word[0])) || word[0] == '-';
+  const bool number = std::isdigit(static_cast<unsigned char>(word[0])) || word[0] == '-' || word == "null";
   return number ? word : "\"" + word + "\"";
 }
 
