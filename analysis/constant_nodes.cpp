@@ -59,4 +59,21 @@ std::vector<std::uint8_t> find_constant_nodes(const Graph& graph) {
   return constant;
 }
 
+bool is_made_of_constants(const Graph& graph, ValueId v) {
+  constexpr std::size_t kMost = 64;
+  std::vector<ValueId> found = {v};
+  for (std::size_t at = 0; at < found.size(); ++at) {
+    const Value& value = graph.value(found[at]);
+    if (value.kind == Value::Kind::kInput || at == kMost) return false;
+    if (value.kind == Value::Kind::kConstant && has_symbols(graph.tensor(found[at]).shape)) return false;
+    if (value.kind == Value::Kind::kDim && !graph.dim(found[at]).is_constant()) return false;
+    if (value.kind != Value::Kind::kResult) continue;
+    const Node& node = graph.nodes[value.producer];
+    if (!may_run_early(graph, node) || std::ranges::find(graph.outputs, found[at]) != graph.outputs.end()) return false;
+    for (const ValueId operand : node.inputs)
+      if (operand != kNone && std::ranges::find(found, operand) == found.end()) found.push_back(operand);
+  }
+  return true;
+}
+
 }  // namespace fusec

@@ -20,4 +20,8 @@ bool has_symbols(const Attributes& attributes);
 // caller's buffer is written at every launch.
 std::vector<std::uint8_t> find_constant_nodes(const Graph& graph);
 
+// The same of one value, constants themselves included, without a look at the whole graph: no where too much stands
+// above it.
+bool is_made_of_constants(const Graph& graph, ValueId v);
+
 }  // namespace fusec

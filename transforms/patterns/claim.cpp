@@ -297,7 +297,7 @@ struct FoundMiss {
 };
 
 bool computes_constants(const PatternTerm& term) {
-  return term.op == "known" || std::ranges::any_of(term.operands, computes_constants);
+  return term.op == "known" || term.op == "folded" || std::ranges::any_of(term.operands, computes_constants);
 }
 
 // All nodes of a pattern that had its turn too late, or that rewrites: a condition alone keeps it from what another

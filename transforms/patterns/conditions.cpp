@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/constant_nodes.h"
 #include "ir/constant_data.h"
 #include "ir/float_formats.h"
 #include "ir/spelling.h"
@@ -130,6 +131,9 @@ bool constant(const Asked& a) {
 bool data(const Asked& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
   return c && c->data;
+}
+bool made_of_constants(const Asked& a) {
+  return is_made_of_constants(a.graph(), a.value(0));
 }
 bool vector(const Asked& a) {
   if (is_number_value(a.graph(), a.value(0))) return false;
@@ -362,6 +366,7 @@ constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
                                      {"less", "en", less},
                                      {"constant", "v", constant},
                                      {"data", "v", data},
+                                     {"made_of_constants", "v", made_of_constants},
                                      {"vector", "vv", vector},
                                      {"last_dim", "av", last_dim},
                                      {"last_dims", "av", last_dims},
@@ -436,9 +441,10 @@ std::string unmet(const PatternCondition& condition, const PatternCheckContext& 
   const Predicate& p = *find_predicate(condition.predicate);
   const Asked asked{condition, context};
   const bool of_tensors = p.name != "number" && p.name != "tensor" && p.name != "constant" && p.name != "data" &&
-                          p.name != "greater" && p.name != "less" && p.name != "equals" && p.name != "distinct" &&
-                          p.name != "dtype" && p.name != "vector" && p.name != "made_by" && p.name != "quantized" &&
-                          p.name != "opposite" && p.name != "independent" && p.name != "count" && p.name != "per_count";
+                          p.name != "made_of_constants" && p.name != "greater" && p.name != "less" &&
+                          p.name != "equals" && p.name != "distinct" && p.name != "dtype" && p.name != "vector" &&
+                          p.name != "made_by" && p.name != "quantized" && p.name != "opposite" &&
+                          p.name != "independent" && p.name != "count" && p.name != "per_count";
   bool holds = true;
   for (std::size_t i = 0; i < condition.arguments.size(); ++i) {
     const char kind = p.arguments[std::min(i, p.arguments.size() - 1)];

@@ -14,6 +14,7 @@
 //   number(s), tensor(x)           a number operand or a constant of one number; or not
 //   greater(s, 0), less(s, 1)      of such a number, or of an attribute
 //   constant(x), data(x)           a constant of the model; one whose elements the model gives
+//   made_of_constants(x)           a constant, or made of constants alone: M_prepare can compute with it
 //   vector(b, x)                   runs along the last dimension of x alone
 //   last_dim(d, x), last_dims(d, x)  the attribute names the last dimension of x, or dimensions up to its last
 //   opposite(a, b)                 two numbers of which one is the other's negative

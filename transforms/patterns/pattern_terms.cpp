@@ -222,7 +222,7 @@ PatternTerm PatternTermReader::optional_of(PatternTerm term) {
 PatternTerm PatternTermReader::call(std::string_view word, std::size_t token) {
   if (const auto form = forms_.find(word); form != forms_.end()) return optional_of(use(word, form->second, token));
   if (word == "chain" && !replacing_) return chain();
-  if (word == "known" && replacing_) return known();
+  if ((word == "known" || word == "folded") && replacing_) return known(word);
   const OpDef* op = OpTable::builtin().find(word);
   const bool is_class =
       (word == "view" || word == "permutation" || word == "transposed" || word == "piece") && !replacing_;
@@ -267,13 +267,14 @@ void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::s
   if (!operands.empty()) term.operands = PatternTerms(std::move(operands));
 }
 
-// known(...): computed now.
-PatternTerm PatternTermReader::known() {
+// known(...): computed now. folded(...): now, or else by M_prepare.
+PatternTerm PatternTermReader::known(std::string_view word) {
   const std::size_t token = cursor_.at();
   PatternTerm term = around(Kind::kNode, alternative());
-  term.op = "known";
+  term.op = word;
   cursor_.demand(')');
-  if (term.operands.front().kind != Kind::kNode) cursor_.fail(token, "what is known is no node", "an op");
+  if (term.operands.front().kind != Kind::kNode)
+    cursor_.fail(token, fmt::format("what is {} is no node", word), "an op");
   return term;
 }
 

@@ -52,7 +52,7 @@ class PatternTermReader {
   PatternTerm optional_of(PatternTerm term);
   PatternTerm call(std::string_view word, std::size_t token);
   void read_operands(PatternTerm& term, const OpDef* op, std::size_t token);
-  PatternTerm known();
+  PatternTerm known(std::string_view word);
   PatternTerm chain();
   PatternTerm use(std::string_view word, const Form& form, std::size_t token);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/constant_nodes.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/infer.h"
@@ -77,6 +78,18 @@ AttributeValue fitted(const AttributeSpec& spec, const AttributeValue& value) {
   throw NoReplacement{fmt::format("the attribute {} cannot have that value", spec.name)};
 }
 
+// Rounded once more, are a tensor's elements what they were, to what its dtype resolves? bfloat16 has the range of what
+// is computed in; of float16 the elements may overflow, or together sink below the least normal number (a bias may: it
+// is added once).
+bool keeps_range(const Constant& constant, const TensorType& type) {
+  if (type.dtype != DType::kFloat16) return true;
+  double squares = 0;
+  for (const Scalar& element : *constant.data) squares += element.as_double() * element.as_double();
+  constexpr double kLeastNormal = 0x1p-14;
+  const double least = kLeastNormal * kLeastNormal * static_cast<double>(constant.data->size());
+  return std::isfinite(squares) && (type.rank() < 2 || squares >= least);
+}
+
 class Replacing {
  public:
   Replacing(Graph& graph, const PatternMatch& match) : graph_(graph), match_(match) {}
@@ -140,7 +153,7 @@ class Replacing {
       default:
         throw InternalError("a replacement holds a term that is no value: " + match_.pattern->name);
     }
-    if (term.op == "known") return known(term.operands[0]);
+    if (term.op == "known" || term.op == "folded") return known(term.operands[0], term.op == "folded");
     Node made = node(term);
     std::vector<ValueType> types = types_of(made);
     if (const ValueId same = same_value(made, types); same != kNone) return same;
@@ -150,14 +163,22 @@ class Replacing {
     return graph_.nodes[graph_.add_node(std::move(made), types, {name})].first_output;
   }
 
-  // Of an operand that is not there, nothing.
-  ValueId known(const PatternTerm& term) {
+  // Of an operand that is not there, nothing. What is `folded` and not known now is left to M_prepare.
+  ValueId known(const PatternTerm& term, bool may_be_prepared) {
     const PatternTerm& first = term.operands.front();
     if (first.kind == PatternTerm::Kind::kName && match_.values[first.name] == kNone) return kNone;
     const ValueId made = value(term);
-    const ValueId found = known_value(graph_, made, free_name());
-    if (found == kNone) throw NoReplacement{"a value that would have to be known is not"};
-    return found;
+    const TensorType type = graph_.tensor(made);
+    if (const ValueId found = known_value(graph_, made, free_name()); found != kNone) {
+      if (may_be_prepared && !keeps_range(*graph_.constant_of(found), type))
+        throw NoReplacement{fmt::format("folded, a value would leave the range of {}", name(type.dtype))};
+      return found;
+    }
+    if (!may_be_prepared) throw NoReplacement{"a value that would have to be known is not"};
+    if (!is_made_of_constants(graph_, made)) throw NoReplacement{"a value is not made of constants alone"};
+    if (type.dtype == DType::kFloat16)
+      throw NoReplacement{"whether float16 holds what would be folded is known only when its values are"};
+    return made;
   }
 
   // A cast or a view to the type that is there already, and two exchanges of the same dimensions, make nothing.
