@@ -26,7 +26,8 @@ bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output
 
 std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source) {
   std::vector<KernelSource::InPlace> pairs;
-  if (source.schedule != "pointwise" || !source.tabled.empty()) return pairs;
+  const bool by_element = source.schedule == "pointwise" || source.schedule == "transpose";
+  if (!by_element || !source.tabled.empty()) return pairs;
   const Bounds& bounds = kernel.pool.bounds();
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
   for (const KernelOutput& output : kernel.outputs) {

@@ -199,6 +199,49 @@ __device__ __forceinline__ void stream_words_out(void* to, const Words<kCount>& 
     __stcs((uint4*)((unsigned*)to + i), make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]));
 }
 
+//@ part transposed_lines : words
+// One element, in the low bits of a word, or in two words.
+template <int kBits>
+__device__ __forceinline__ auto load_element(const void* from) {
+  if constexpr (kBits == 64)
+    return load_words<2>(from);
+  else if constexpr (kBits == 32)
+    return Words<1>{{*(const unsigned*)from}};
+  else if constexpr (kBits == 16)
+    return Words<1>{{*(const unsigned short*)from}};
+  else
+    return Words<1>{{*(const unsigned char*)from}};
+}
+// Neighbouring lines as they lie in memory, kCount elements of each: word i of the tile gets their elements i, the
+// first line's in its low bits. Elements of 64 bits are one line, whose halves are `plane` words apart.
+template <int kBits, int kCount, int kWords, int kLines>
+__device__ __forceinline__ void put_lines(unsigned* tile, int plane, const Words<kWords> (&lines)[kLines]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (kBits == 64) {
+      tile[i] = lines[0].w[2 * i], tile[plane + i] = lines[0].w[2 * i + 1];
+    } else if constexpr (kLines == 1) {
+      tile[i] = element<kBits>(lines[0], i);
+    } else if constexpr (kLines == 2) {
+      tile[i] = kBits == 16 ? __byte_perm(lines[0].w[i / 2], lines[1].w[i / 2], i % 2 ? 0x7632u : 0x5410u)
+                            : element<kBits>(lines[0], i) | element<kBits>(lines[1], i) << 16;
+    } else {
+      static_assert(kBits == 8 && kLines == 4);
+      const unsigned bytes = (unsigned)(i % 4) | (unsigned)(i % 4 + 4) << 4;
+      const unsigned low = __byte_perm(lines[0].w[i / 4], lines[1].w[i / 4], bytes);
+      tile[i] = __byte_perm(low, __byte_perm(lines[2].w[i / 4], lines[3].w[i / 4], bytes), 0x5410u);
+    }
+  }
+}
+// Words of the tile that are `pitch` apart.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> take_words(const unsigned* tile, int pitch) {
+  Words<kCount> words;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words.w[i] = tile[i * pitch];
+  return words;
+}
+
 //@ part words64 : words
 template <int kCount>
 __device__ __forceinline__ unsigned long long element64(const Words<kCount>& words, int e) {

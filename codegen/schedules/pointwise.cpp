@@ -8,6 +8,8 @@
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/split_axes.h"
+#include "codegen/schedules/transpose.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -19,28 +21,6 @@ bool has_division(const IndexExpr& e) {
     for (const IndexAtomPtr& factor : term.factors)
       if (factor->kind != IndexAtom::Kind::kVariable) return true;
   return false;
-}
-
-// The last axis as groups of `width` neighbours: two axes, the group and the lane.
-Kernel split_last_axis(const Kernel& kernel, int width) {
-  return change_axes(kernel, [&](ExprPool& pool) {
-    AxisChange change;
-    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const IndexExpr& extent = kernel.pool.extent(axes[i]);
-      const bool last = i + 1 == axes.size();
-      const std::uint32_t outer = pool.new_axis(last ? simplify(ceil_div(extent, width), pool.bounds()) : extent);
-      change.new_axes.push_back(outer);
-      if (!last) {
-        change.values.push_back(IndexExpr::axis(outer));
-        continue;
-      }
-      const std::uint32_t lane = pool.new_axis(width);
-      change.new_axes.push_back(lane);
-      change.values.push_back(IndexExpr::axis(outer) * width + IndexExpr::axis(lane));
-    }
-    return change;
-  });
 }
 
 // Elements of a group: 16 bytes of the widest dtype that lies along the last axis, so that neighbouring threads'
@@ -292,6 +272,28 @@ Kernel drop_unit_axes(const Kernel& kernel) {
   });
 }
 
+Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow) {
+  const auto groups_and_lanes = [&](ExprPool& pool, ExprCopier&) {
+    AxisChange change;
+    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const IndexExpr& extent = kernel.pool.extent(axes[i]);
+      const bool last = i + 1 == axes.size();
+      const std::uint32_t outer = pool.new_axis(last ? simplify(ceil_div(extent, width), pool.bounds()) : extent);
+      change.new_axes.push_back(outer);
+      if (!last) {
+        change.values.push_back(IndexExpr::axis(outer));
+        continue;
+      }
+      const std::uint32_t lane = pool.new_axis(width);
+      change.new_axes.push_back(lane);
+      change.values.push_back(IndexExpr::axis(outer) * width + IndexExpr::axis(lane));
+    }
+    return change;
+  };
+  return change_axes(kernel, groups_and_lanes, follow);
+}
+
 Kernel merge_pair(const Kernel& kernel, std::size_t first) {
   return change_axes(kernel, [&](ExprPool& pool) {
     AxisChange change;
@@ -332,6 +334,11 @@ Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
 
 KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target) {
   const Kernel merged = merge_axes(kernel, graph);
+  const Kernel parted = split_axes(merged, graph);
+  if (auto source = transpose(merge_axes(parted, graph), graph)) {
+    source->name = kernel_name(graph, kernel.nodes);
+    return *std::move(source);
+  }
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
   int width = axes.empty() ? 1 : wanted_width(merged, graph);
   if (width > 1) {

@@ -6,6 +6,8 @@
 //   group = blockIdx.x * 512 + threadIdx.x, and 256 on:   gate_w[0], up_w[0], gate_w[1], up_w[1], then h of both
 #pragma once
 
+#include <span>
+
 #include "analysis/kernel.h"
 #include "analysis/target.h"
 #include "codegen/kernel_source.h"
@@ -21,6 +23,9 @@ Kernel merge_axes(const Kernel& kernel, const Graph& graph);
 // --- steps of this kind, one by one
 // Axes of extent 1 are not walked.
 Kernel drop_unit_axes(const Kernel& kernel);
+// The last axis as groups of `width` neighbours: two axes, the group and the lane. Each of `follow`, expressions of the
+// kernel, becomes what it is in the result.
+Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow = {});
 // Output axis `first` and the next one as a single axis.
 Kernel merge_pair(const Kernel& kernel, std::size_t first);
 // How many divisions and remainders the accesses and positions of the kernel take.

@@ -12,28 +12,12 @@ namespace {
 
 // Bits of an element as the value of the compute type.
 std::string from_bits(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer) {
-  if (bits(dtype) == 64) {
-    writer.use("words64");
-    const std::string raw = fmt::format("element64({}, {})", words, lane);
-    if (dtype == DType::kFloat64) return fmt::format("__longlong_as_double((long long){})", raw);
-    return dtype == DType::kInt64 ? "(long long)" + raw : raw;
-  }
-  writer.use("words");
-  writer.use(dtype);
-  const std::string raw = fmt::format("element<{}>({}, {})", bits(dtype), words, lane);
-  switch (dtype) {
-    case DType::kFloat32:
-      return fmt::format("__uint_as_float({})", raw);
-    case DType::kInt32:
-      return "(int)" + raw;
-    case DType::kInt16:
-    case DType::kInt8:
-      return fmt::format("(int)({}){}", storage_type(dtype), raw);
-    case DType::kUInt4:
-      return raw;
-    default:
-      return widen(dtype, raw);
-  }
+  const bool wide = bits(dtype) == 64;
+  writer.use(wide ? "words64" : "words");
+  return value_of_bits(dtype,
+                       wide ? fmt::format("element64({}, {})", words, lane)
+                            : fmt::format("element<{}>({}, {})", bits(dtype), words, lane),
+                       writer);
 }
 
 std::string put_bits(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
@@ -75,6 +59,28 @@ std::string address(const std::string& pointer, DType dtype, const IndexExpr& po
 }
 
 }  // namespace
+
+std::string value_of_bits(DType dtype, const std::string& raw, KernelWriter& writer) {
+  writer.use(dtype);
+  switch (dtype) {
+    case DType::kFloat64:
+      return fmt::format("__longlong_as_double((long long){})", raw);
+    case DType::kInt64:
+      return "(long long)" + raw;
+    case DType::kUInt64:
+    case DType::kUInt4:
+      return raw;
+    case DType::kFloat32:
+      return fmt::format("__uint_as_float({})", raw);
+    case DType::kInt32:
+      return "(int)" + raw;
+    case DType::kInt16:
+    case DType::kInt8:
+      return fmt::format("(int)({}){}", storage_type(dtype), raw);
+    default:
+      return widen(dtype, raw);
+  }
+}
 
 bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype,
                         const Bounds& bounds) {

@@ -1,0 +1,382 @@
+#include "codegen/schedules/transpose.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/pointwise.h"
+#include "codegen/schedules/transpose_tiles.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+std::string plus(const std::string& a, const std::string& b) {
+  if (a == "0") return b;
+  return b == "0" ? a : fmt::format("{} + {}", a, b);
+}
+
+std::string times(const std::string& a, int by) {
+  if (a == "0" || by == 1) return a;
+  return fmt::format("{} * {}", a, by);
+}
+
+class TransposeEmitter {
+ public:
+  TransposeEmitter(const Kernel& kernel, const Graph& graph, const TransposeTiles& tiles)
+      : kernel_(kernel),
+        graph_(graph),
+        tiles_(tiles),
+        staged_(ids_of(tiles)),
+        split_(tiles.vector > 1 ? split_last_axis(kernel, tiles.vector, staged_) : kernel),
+        grid_(grid_of(kernel, tiles)),
+        writer_(graph, needs_wide_index(kernel, graph, grid_ * tiles.threads)),
+        before_(kernel, writer_),
+        after_(split_, writer_) {}
+
+  KernelSource emit() {
+    writer_.use("dynamic_shared");
+    writer_.use("transposed_lines");
+    tile_ = writer_.unique("tile");
+    writer_.line(fmt::format("unsigned* const {} = (unsigned*)dynamic_shared;", tile_));
+    find_block();
+    std::vector<std::string> lines;
+    for (const StagedLoad& load : tiles_.loads) lines.push_back(read_lines(load));
+    for (std::size_t i = 0; i < lines.size(); ++i) put_lines(tiles_.loads[i], lines[i]);
+    writer_.line("__syncthreads();");
+    compute();
+    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), tiles_.threads);
+    source.grid[0] = simplify(grid_, kernel_.pool.bounds());
+    source.dynamic_shared = 4 * tiles_.words;
+    source.schedule = "transpose";
+    return source;
+  }
+
+ private:
+  static std::vector<ExprId> ids_of(const TransposeTiles& tiles) {
+    std::vector<ExprId> ids;
+    for (const StagedLoad& load : tiles.loads) ids.push_back(load.load);
+    return ids;
+  }
+
+  static const TiledAxis* tiled_axis(const TransposeTiles& tiles, std::uint32_t axis) {
+    const auto at = std::ranges::find(tiles.tiled, axis, &TiledAxis::axis);
+    return at == tiles.tiled.end() ? nullptr : &*at;
+  }
+
+  static IndexExpr grid_of(const Kernel& kernel, const TransposeTiles& tiles) {
+    IndexExpr blocks = 1;
+    for (const std::uint32_t axis : kernel.outputs[0].axes) {
+      const TiledAxis* tiled = tiled_axis(tiles, axis);
+      const IndexExpr& extent = kernel.pool.extent(axis);
+      blocks *= tiled != nullptr ? simplify(ceil_div(extent, tiled->extent), kernel.pool.bounds()) : extent;
+    }
+    return blocks;
+  }
+
+  // Where this block's tile begins: a variable for each axis.
+  void find_block() {
+    const ExprPool& pool = kernel_.pool;
+    std::string rest = writer_.wide() ? "(long long)blockIdx.x" : "(int)blockIdx.x";
+    const std::vector<std::uint32_t>& axes = kernel_.outputs[0].axes;
+    for (std::size_t i = axes.size(); i-- > 0;) {
+      const TiledAxis* tiled = tiled_axis(tiles_, axes[i]);
+      const IndexExpr& extent = pool.extent(axes[i]);
+      const IndexExpr count = tiled != nullptr ? simplify(ceil_div(extent, tiled->extent), pool.bounds()) : extent;
+      std::string mine = rest;
+      bool last = true;  // nothing is left for those before it
+      for (std::size_t k = 0; k < i; ++k) {
+        const TiledAxis* earlier = tiled_axis(tiles_, axes[k]);
+        const IndexExpr& other = pool.extent(axes[k]);
+        last = last && (earlier != nullptr ? simplify(ceil_div(other, earlier->extent), pool.bounds()) : other).is(1);
+      }
+      if (count.is(1)) {
+        mine = "0";
+      } else if (!last) {
+        const std::string by = before_.index_text().tight(count);
+        const std::string left = writer_.unique("rest");
+        mine = fmt::format("{} % {}", rest, by);
+        writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), left, rest, by));
+        rest = left;
+      }
+      if (tiled != nullptr) {
+        if (mine != "0") mine = times(mine.find('%') == std::string::npos ? mine : "(" + mine + ")", tiled->extent);
+        origin_[axes[i]] = mine == "0" ? mine : declared("first", mine);
+        continue;
+      }
+      const std::string variable = declared(fmt::format("i{}", i), mine);
+      before_.bind(axes[i], variable);
+      after_.bind(split_.outputs[0].axes[i], variable);
+    }
+  }
+
+  std::string declared(std::string_view wish, const std::string& value) {
+    const std::string name = writer_.unique(wish);
+    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), name, value));
+    return name;
+  }
+  std::string declared_int(std::string_view wish, const std::string& value) {
+    const std::string name = writer_.unique(wish);
+    writer_.line(fmt::format("const int {} = {};", name, value));
+    return name;
+  }
+
+  // A thread's items, one after the other: `body` gets the fast and the rest's number of each and the turn's variable.
+  template <class Body>
+  void over_items(const ItemOrder& order, Body body) {
+    const int turns = (order.count() + tiles_.threads - 1) / tiles_.threads;
+    std::string item = "threadIdx.x", turn = "0";
+    if (turns > 1) {
+      turn = writer_.unique("turn");
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
+      item = declared_int("item", fmt::format("threadIdx.x + {} * {}", turn, tiles_.threads));
+    } else {
+      writer_.open("");
+      item = declared_int("item", item);
+    }
+    const bool some_idle = order.count() % tiles_.threads != 0;
+    if (some_idle) writer_.open(fmt::format("if ({} < {})", item, order.count()));
+    std::string fast = fmt::format("{} % {}", item, order.lanes), rest = "0";
+    if (order.lanes == 1) fast = "0";
+    if (order.fast > order.lanes)
+      fast = plus(fast, fmt::format("{} / {} * {}", item, order.lanes * order.rest, order.lanes));
+    else if (order.rest == 1)
+      fast = item;
+    if (order.rest > 1) {
+      rest = order.lanes == 1 ? item : fmt::format("{} / {}", item, order.lanes);
+      if (order.fast > order.lanes) rest += fmt::format(" % {}", order.rest);
+    }
+    body(fast == item ? item : declared_int("fast", fast), rest == "0" ? rest : declared_int("rest", rest), turn);
+    if (some_idle) writer_.close();
+    writer_.close();
+  }
+
+  // The item of a load: its line of words, its place along it, and its element of other tiled axes, each in the tile.
+  struct Place {
+    std::string line, place;
+    std::vector<std::string> of_tiled;  // of each tiled axis, "" where it is not the item's
+    std::string other;
+  };
+  Place place_of(const StagedLoad& load, const std::string& fast, std::string rest) {
+    Place at{.line = "0", .place = fast, .of_tiled = std::vector<std::string>(tiles_.tiled.size()), .other = "0"};
+    const int lines = tiles_.tiled[0].extent / load.packed;
+    if (load.others.empty()) {
+      at.line = rest;
+    } else {
+      at.line = lines == 1 ? "0" : declared_int("line", fmt::format("{} % {}", rest, lines));
+      at.other = declared_int("other", lines == 1 ? rest : fmt::format("{} / {}", rest, lines));
+      std::string left = at.other;
+      for (std::size_t i = load.others.size(); i-- > 0;) {
+        const int extent = tiles_.tiled[load.others[i]].extent;
+        at.of_tiled[load.others[i]] = i == 0 ? left : fmt::format("({} % {})", left, extent);
+        left = fmt::format("({} / {})", left, extent);
+      }
+    }
+    if (load.width > 1) at.place = declared_int("place", times(fast, load.width));
+    at.of_tiled[load.along] = at.place;
+    return at;
+  }
+
+  // "first + place", as the axis's variable; what it has to be less than goes into `condition`.
+  std::string in_memory(std::size_t tiled, const std::string& in_tile, std::string& condition) {
+    const TiledAxis& axis = tiles_.tiled[tiled];
+    const IndexExpr& extent = kernel_.pool.extent(axis.axis);
+    const std::string at = plus(origin_.at(axis.axis), in_tile);
+    const std::string name = at.find(' ') == std::string::npos ? at : declared("at", at);
+    if (!proves_multiple_of(extent, axis.extent, kernel_.pool.bounds()))
+      condition += fmt::format("{}{} < {}", condition.empty() ? "" : " && ", name, before_.index_text().tight(extent));
+    return name;
+  }
+
+  int words_of_line(const StagedLoad& load) const { return std::max(1, load.width * load.bits / 32); }
+
+  // The load's lines of all this thread's items, on their way at once.
+  std::string read_lines(const StagedLoad& load) {
+    const ExprNode& n = kernel_.pool[load.load];
+    const int turns = (load.items.count() + tiles_.threads - 1) / tiles_.threads;
+    const std::string name = writer_.unique(writer_.wish(n.source) + "_lines");
+    const std::string type = fmt::format("Words<{}>", words_of_line(load));
+    writer_.line(fmt::format("{} {}[{}][{}];", type, name, turns, load.packed));
+    const bool scalar = load.width * load.bits < 32 || load.width == 1;
+    over_items(load.items, [&](const std::string& fast, const std::string& rest, const std::string& turn) {
+      const ExprEmitter::Mark mark = before_.mark();
+      const Place at = place_of(load, fast, rest);
+      std::string condition;
+      for (std::size_t i = 1; i < tiles_.tiled.size(); ++i)
+        if (!at.of_tiled[i].empty()) before_.bind(tiles_.tiled[i].axis, in_memory(i, at.of_tiled[i], condition));
+      std::string i = "0";
+      if (load.packed > 1) {
+        i = writer_.unique("i");
+        writer_.line("#pragma unroll");
+        writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, load.packed));
+      }
+      const std::string stored = plus(times(at.line, load.packed), i);
+      before_.bind(tiles_.stored, in_memory(0, stored, condition));
+      if (n.args[0] != kNoExpr) {
+        const std::string guard = before_.emit(n.args[0]);
+        condition = condition.empty() ? guard : fmt::format("{} && ({})", condition, guard);
+      }
+      const std::string from =
+          fmt::format("{} + {}", writer_.input(n.source), before_.index_text().tight(before_.position(load.load)));
+      const std::string loaded = scalar ? fmt::format("load_element<{}>({})", load.bits, from)
+                                        : fmt::format("load_words<{}>({})", words_of_line(load), from);
+      const std::string to = fmt::format("{}[{}][{}]", name, turn, i);
+      writer_.line(condition.empty() ? fmt::format("{} = {};", to, loaded)
+                                     : fmt::format("{} = {} ? {} : {}{{}};", to, condition, loaded, type));
+      if (load.packed > 1) writer_.close();
+      before_.rewind(mark);
+    });
+    return name;
+  }
+
+  // Where a word is in the tile; numbers of lines that begin a unit are multiples of it.
+  std::string word_text(const StagedLoad& load, const std::string& line, bool line_is_unit, const std::string& place,
+                        const std::string& other) const {
+    std::string at = load.start == 0 ? tile_ : fmt::format("{} + {}", tile_, load.start);
+    const auto add = [&](const std::string& text, int by) {
+      if (text != "0") at += " + " + times(text, by);
+    };
+    add(other, load.other);
+    if (line_is_unit) {
+      add(line, load.unit);
+    } else if (load.unit == tiles_.unit * load.pitch) {
+      add(line, load.pitch);
+    } else {
+      add(fmt::format("{} / {}", line, tiles_.unit), load.unit);
+      add(fmt::format("{} % {}", line, tiles_.unit), load.pitch);
+    }
+    add(place, 1);
+    if (load.spread > 0 && tiles_.tiled[load.along].extent > load.every)
+      add(fmt::format("{} / {}", place, load.every), load.spread);
+    return at;
+  }
+
+  void put_lines(const StagedLoad& load, const std::string& lines) {
+    over_items(load.items, [&](const std::string& fast, const std::string& rest, const std::string& turn) {
+      const Place at = place_of(load, fast, rest);
+      writer_.line(fmt::format("put_lines<{}, {}>({}, {}, {}[{}]);", load.bits, load.width,
+                               word_text(load, at.line, false, at.place, at.other), load.plane, lines, turn));
+    });
+  }
+
+  void compute() {
+    over_items(tiles_.items, [&](const std::string& fast, const std::string& rest, const std::string&) {
+      std::vector<std::string> in_tile(tiles_.tiled.size());
+      std::string left = rest, condition;
+      const std::vector<std::uint32_t>& axes = split_.outputs[0].axes;
+      for (std::size_t i = 1; i < tiles_.tiled.size(); ++i) {
+        const int extent = tiles_.tiled[i].extent;
+        in_tile[i] = tiles_.tiled.size() == 2 ? left : declared_int("part", fmt::format("{} % {}", left, extent));
+        if (i + 1 < tiles_.tiled.size()) left = declared_int("rest", fmt::format("{} / {}", left, extent));
+        const auto axis = std::ranges::find(kernel_.outputs[0].axes, tiles_.tiled[i].axis);
+        after_.bind(axes[static_cast<std::size_t>(axis - kernel_.outputs[0].axes.begin())],
+                    in_memory(i, in_tile[i], condition));
+      }
+      const std::string at = in_memory(0, times(fast, tiles_.vector), condition);
+      if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+      bind_stored(at, fast);
+      compute_vector(fast, in_tile);
+      if (!condition.empty()) writer_.close();
+    });
+  }
+
+  // The group of neighbours, of which this thread's first is `at`.
+  void bind_stored(const std::string& at, const std::string&) {
+    const std::vector<std::uint32_t>& axes = split_.outputs[0].axes;
+    if (tiles_.vector == 1) {
+      after_.bind(axes.back(), at);
+      return;
+    }
+    after_.bind(axes[axes.size() - 2], declared("group", fmt::format("{} / {}", at, tiles_.vector)));
+  }
+
+  // The staged loads' words of this thread, and how an element of each is written.
+  std::map<ExprId, std::string> take_words(const std::string& unit, const std::vector<std::string>& in_tile,
+                                           const std::string& lane) {
+    std::map<ExprId, std::string> texts;
+    for (std::size_t l = 0; l < tiles_.loads.size(); ++l) {
+      const StagedLoad& load = tiles_.loads[l];
+      const ExprNode& n = kernel_.pool[load.load];
+      std::string other = "0";
+      for (const std::size_t i : load.others)
+        other = other == "0" ? in_tile[i] : fmt::format("({} * {} + {})", other, tiles_.tiled[i].extent, in_tile[i]);
+      const std::string place = word_text(load, unit, true, in_tile[load.along], other);
+      std::vector<std::string> words;
+      for (int plane = 0; plane < load.planes; ++plane) {
+        words.push_back(writer_.unique(writer_.wish(n.source) + "_t"));
+        writer_.line(fmt::format("const Words<{0}> {1} = take_words<{0}>({2}{3}, {4});", tiles_.unit, words.back(),
+                                 place, plane == 0 ? "" : fmt::format(" + {}", plane * load.plane), load.pitch));
+      }
+      std::string raw = load.packed > 1 ? fmt::format("element<{}>({}, {})", 32 / load.packed, words[0], lane)
+                                        : fmt::format("{}.w[{}]", words[0], lane);
+      if (load.planes == 2) raw = fmt::format("((unsigned long long){}.w[{}] << 32 | {})", words[1], lane, raw);
+      texts[staged_[l]] = value_of_bits(n.dtype, raw, writer_);
+    }
+    return texts;
+  }
+
+  void compute_vector(const std::string& unit, const std::vector<std::string>& in_tile) {
+    const std::vector<ExprId> roots = roots_of(split_);
+    const ExprEmitter::Mark mark = after_.mark();
+    if (tiles_.vector == 1) {
+      const std::map<ExprId, std::string> texts = take_words(unit, in_tile, "0");
+      after_.load_text = [texts](ExprId id) { return texts.contains(id) ? texts.at(id) : std::string(); };
+      const std::vector<std::string> values = after_.emit(roots);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const KernelOutput& output = split_.outputs[i];
+        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), split_.pool.bounds());
+        writer_.line(store_text(writer_, output, after_.index(at), values[i]));
+      }
+      after_.rewind(mark);
+      return;
+    }
+    const std::uint32_t lane_axis = split_.outputs[0].axes.back();
+    const std::string e = writer_.unique("e");
+    const std::map<ExprId, std::string> texts = take_words(unit, in_tile, e);
+    VectorLoads loads(after_, graph_, lane_axis, tiles_.vector);
+    loads.declare(roots, e);
+    after_.load_text = [texts, others = after_.load_text](ExprId id) {
+      return texts.contains(id) ? texts.at(id) : others(id);
+    };
+    std::vector<VectorStore> stores;
+    for (const KernelOutput& output : split_.outputs)
+      stores.push_back(VectorStore::plan(after_, output, lane_axis, tiles_.vector));
+    after_.emit_independent(roots);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, tiles_.vector));
+    const ExprEmitter::Mark lanes = after_.mark();
+    after_.bind(lane_axis, e);
+    const std::vector<std::string> values = after_.emit(roots);
+    for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(after_, e, values[i]);
+    after_.rewind(lanes);
+    writer_.close();
+    for (VectorStore& store : stores) store.finish(after_);
+    after_.rewind(mark);
+  }
+
+  const Kernel& kernel_;
+  const Graph& graph_;
+  const TransposeTiles& tiles_;
+  std::vector<ExprId> staged_;  // the staged loads in `split_`, where vectors have a lane
+  const Kernel split_;
+  const IndexExpr grid_;
+  KernelWriter writer_;
+  ExprEmitter before_, after_;                   // of the tile's filling, and of what is computed from it
+  std::map<std::uint32_t, std::string> origin_;  // of tiled axes: this block's first
+  std::string tile_;
+};
+
+}  // namespace
+
+std::optional<KernelSource> transpose(const Kernel& kernel, const Graph& graph) {
+  const auto tiles = plan_transpose(kernel, graph);
+  if (!tiles) return std::nullopt;
+  return TransposeEmitter(kernel, graph, *tiles).emit();
+}
+
+}  // namespace fusec

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""check_movement.py FUSEC_RUN FUSEC [--sample=N] [--seed=N]: transposes, permutes, gathers, pads and concats, with what is
+elementwise around them, on the emulator: verified, without bank conflicts, local memory and findings, in few sectors more
+than a copy of the same bytes takes; accesses of global memory 16 bytes wide where extents and alignment allow it.
+Status 77: no NVRTC."""
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+ARCHITECTURES = ("sm_80", "sm_90a")
+BYTES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
+ALIGNED = 1.1  # sectors, over those of the bytes
+# Where lines begin between sectors, elements are taken one by one: a warp's touch a sector more than they fill.
+ODD = {"float64": 1.2, "int64": 1.2, "float32": 1.35, "int32": 1.35, "float16": 1.65, "bfloat16": 1.65, "int8": 2.4}
+
+
+class Case:
+    """inputs: name -> (dtype, shape); nodes; what is allowed; loads and stores that are wide"""
+
+    def __init__(self, name, inputs, nodes, outputs=("y",), sectors=ALIGNED, wide=True, conflicts=0):
+        self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
+        self.sectors, self.wide, self.conflicts = sectors, wide, conflicts
+
+
+def node(name, op, *inputs, **attrs):
+    return {"name": name, "op": op, "inputs": list(inputs)} | ({"attrs": attrs} if attrs else {})
+
+
+def permute(dtype, shape, dims, **how):
+    return Case(f"permute{dims} {dtype}{shape}", {"x": (dtype, shape)}, [node("y", "permute", "x", dims=dims)], **how)
+
+
+def transposes():
+    cases = []
+    for dtype in ("float32", "bfloat16", "int8", "float64", "int64", "bool"):
+        cases += [permute(dtype, [512, 768], [1, 0]), permute(dtype, [3, 256, 384], [0, 2, 1]),
+                  permute(dtype, [2, 64, 28, 32], [0, 2, 3, 1]), permute(dtype, [2, 28, 32, 64], [0, 3, 1, 2]),
+                  permute(dtype, [2, 48, 16, 64], [0, 2, 1, 3])]
+    for dtype in ("float32", "bfloat16", "int8", "int64"):
+        # No multiples of the tile; lines that begin at sectors all the same.
+        cases += [permute(dtype, [160, 352], [1, 0]), permute(dtype, [5, 96, 416], [2, 0, 1])]
+        # Lines that begin anywhere.
+        cases += [permute(dtype, [257, 129], [1, 0], sectors=ODD[dtype], wide=False),
+                  permute(dtype, [3, 65, 100], [0, 2, 1], sectors=ODD[dtype], wide=False)]
+    cases += [permute("float32", [2, 3, 64, 64], [0, 2, 3, 1], wide=False),
+              permute("float32", [2, 64, 64, 3], [0, 3, 1, 2], wide=False, conflicts=800),
+      XX
+              permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2], wide=False)]
+    return cases
+
+
+def around():
+    x = ("float32", [384, 256])
+    h = ("bfloat16", [4, 192, 128])
+    return [
+        Case("transposed and added", {"x": x, "z": ("float32", [256, 384])},
+             [node("t", "permute", "x", dims=[1, 0]), node("s", "add", "t", "z"), node("y", "relu", "s")]),
+        Case("before and behind", {"x": h, "b": ("bfloat16", [192])},
+             [node("g", "gelu", "x"), node("t", "permute", "g", dims=[0, 2, 1]), node("y", "add", "t", "b")],
+             sectors=1.15, wide=False),
+        Case("two transposed", {"x": h, "u": h},
+             [node("a", "permute", "x", dims=[0, 2, 1]), node("c", "permute", "u", dims=[0, 2, 1]),
+              node("s", "silu", "a"), node("y", "mul", "s", "c")]),
+        Case("permuted in two ways", {"x": ("float32", [32, 64, 96]), "u": ("float32", [32, 96, 64])},
+             [node("a", "permute", "x", dims=[2, 0, 1]), node("c", "permute", "u", dims=[1, 2, 0]),
+              node("d", "permute", "c", dims=[0, 2, 1]), node("y", "add", "a", "d")]),
+        Case("in three ways", {"x": ("bfloat16", [64, 64, 64]), "u": ("bfloat16", [64, 64, 64]), "w": ("bfloat16", [64, 64, 64])},
+             [node("a", "permute", "x", dims=[2, 0, 1]), node("c", "permute", "u", dims=[1, 2, 0]),
+              node("s", "add", "a", "c"), node("y", "add", "s", "w")]),
+        Case("narrowed", {"x": x}, [node("t", "permute", "x", dims=[1, 0]), node("y", "cast", "t", dtype="bfloat16")],
+             wide=False),
+        Case("widened", {"x": ("bfloat16", [384, 256])},
+             [node("t", "permute", "x", dims=[1, 0]), node("y", "cast", "t", dtype="float32")]),
+        Case("heads joined", {"x": ("bfloat16", [2, 8, 96, 64])},
+             [node("t", "permute", "x", dims=[0, 2, 1, 3]), node("y", "reshape", "t", shape=[2, 96, 512])]),
+        Case("patches", {"x": ("float32", [2, 3, 64, 64])},
+             [node("r", "reshape", "x", shape=[2, 3, 4, 16, 4, 16]), node("t", "permute", "r", dims=[0, 2, 4, 1, 3, 5]),
+              node("y", "reshape", "t", shape=[2, 16, 768])]),
+        Case("patches, channels last", {"x": ("bfloat16", [2, 8, 64, 64])},
+             [node("r", "reshape", "x", shape=[2, 8, 4, 16, 4, 16]), node("t", "permute", "r", dims=[0, 2, 4, 3, 5, 1]),
+              node("y", "reshape", "t", shape=[2, 16, 2048])]),
+    ]
+
+
+def cases():
+    return [(case, arch) for arch in ARCHITECTURES for case in transposes() + around()]
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 3 and "nvrtc" in done.stderr:
+        print("skipped: " + done.stderr.strip())
+        sys.exit(77)
+    return done
+
+
+def narrow_accesses(fusec, path, arch, scratch):
+    ptx = os.path.join(scratch, "model.ptx")
+    done = run([fusec, path, "--arch=" + arch, "-o", ptx])
+    if done.returncode != 0:
+        return done.stderr
+    with open(ptx, encoding="utf-8") as f:
+        accesses = re.findall(r"\b(?:ld|st)\.global[.\w:]*", f.read())
+    narrow = [a for a in accesses if not re.search(r"\.v4\.[ubf]32$|\.v2\.[ubf]64$", a)]
+    return f"{narrow[0]} among {len(accesses)} accesses" if narrow or not accesses else ""
+
+
+def what_is_wrong(programs, scratch, case, arch):
+    path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
+    inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in case.inputs.items()]
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "name": "movement", "inputs": inputs, "nodes": case.nodes, "outputs": case.outputs}, f)
+    done = run([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
+                "--profile=" + report, "--json"])
+    if done.returncode != 0:
+        return done.stdout + done.stderr
+    with open(report, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    if len(kernels) != 1:
+        return f"{len(kernels)} kernels"
+    kernel = kernels[0]
+    if kernel["findings"] or kernel["bank_conflicts"] > case.conflicts:
+        return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
+    if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
+        return "local memory is used"
+    least = kernel["distinct_bytes"] / 32
+    if kernel["sectors"] > case.sectors * least:
+        return f"{kernel['sectors']} sectors, {kernel['sectors'] / least:.2f} times those of the bytes"
+    return narrow_accesses(programs.fusec, path, arch, scratch) if case.wide else ""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec_run")
+    parser.add_argument("fusec")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    programs = parser.parse_args()
+    chosen = [(case, arch) for case, arch in cases() if programs.only in case.name]
+    if programs.sample:
+        random.Random(programs.seed).shuffle(chosen)
+        chosen = chosen[:programs.sample]
+    failures = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for case, arch in chosen:
+            wrong = what_is_wrong(programs, scratch, case, arch)
+            failures += bool(wrong)
+            if wrong:
+                print("FAILED", case.name, arch, wrong, flush=True)
+    print(f"movement: {len(chosen)} cases, {failures} failures")
+    return failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
