@@ -62,8 +62,8 @@ struct Sum {
 
 class FindProduct {
  public:
-  explicit FindProduct(const Kernel& kernel)
-      : kernel_(kernel), pool_(kernel.pool), depends_(dependences(kernel.pool)) {}
+  FindProduct(const Kernel& kernel, bool with_vectors)
+      : kernel_(kernel), pool_(kernel.pool), depends_(dependences(kernel.pool)), with_vectors_(with_vectors) {}
 
   ProductAnswer run() {
     for (const KernelOutput& output : kernel_.outputs)
@@ -80,7 +80,7 @@ class FindProduct {
       if (pool_[sum.reduction].type != pool_[sums_[0].reduction].type || sum.tensor_dtype != sums_[0].tensor_dtype)
         return no_product("its sums are of factors of different dtypes", sum.reduction);
     if (std::optional<Kernel> shared = with_shared_axes(kernel_)) {
-      ProductAnswer answer = FindProduct(*shared).run();
+      ProductAnswer answer = FindProduct(*shared, with_vectors_).run();
       if (answer.product && !answer.kernel) answer.kernel = std::move(shared);
       if (!answer.product) answer.blocking = sums_.back().reduction;  // too many: any will do
       return answer;
@@ -122,7 +122,7 @@ class FindProduct {
   // Other reductions than the sums of products: they must be the same for all columns.
   ProductAnswer place_row_values() {
     for (const ExprId id : product_.row_values)
-      if (depends_[id].empty() || !std::ranges::all_of(depends_[id], [&](std::uint32_t a) {
+      if ((depends_[id].empty() && !with_vectors_) || !std::ranges::all_of(depends_[id], [&](std::uint32_t a) {
             return contains(product_.rows, a) || contains(product_.batch, a);
           }))
         return no_product("it holds a reduction that is neither a sum of products nor one value for a row", id);
@@ -185,7 +185,7 @@ class FindProduct {
       product_.columns = own(sum.right_axes);
       for (const std::uint32_t a : axes_)
         if (contains(batch_, a)) product_.batch.push_back(a);
-      if (product_.rows.empty() || product_.columns.empty())
+      if ((product_.rows.empty() && !with_vectors_) || product_.columns.empty())
         return "a factor has no output axis of its own: a product of a matrix and a vector";
       return "";
     }
@@ -218,6 +218,7 @@ class FindProduct {
   const Kernel& kernel_;
   const ExprPool& pool_;
   std::vector<Axes> depends_;
+  bool with_vectors_;
   std::vector<Sum> sums_;
   Axes axes_, batch_;  // output axes of more than one element; those on which both factors of some sum depend
   Product product_;
@@ -259,8 +260,8 @@ std::optional<Kernel> with_shared_axes(const Kernel& kernel) {
   });
 }
 
-ProductAnswer find_product(const Kernel& kernel) {
-  return FindProduct(kernel).run();
+ProductAnswer find_product(const Kernel& kernel, bool with_vectors) {
+  return FindProduct(kernel, with_vectors).run();
 }
 
 }  // namespace fusec

@@ -61,7 +61,7 @@ struct ProductAnswer {
 // axes, so that what is equal is one expression.
 std::optional<Kernel> with_shared_axes(const Kernel& kernel);
 
-// Of a kernel that holds a reduction.
-ProductAnswer find_product(const Kernel& kernel);
+// Of a kernel that holds a reduction. `with_vectors`: one without rows, a vector times a matrix, is a product, too.
+ProductAnswer find_product(const Kernel& kernel, bool with_vectors = false);
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/few_rows.h"
 #include "codegen/schedules/gemm.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/row_product.h"
@@ -11,6 +12,19 @@
 #include "ir/error.h"
 
 namespace fusec {
+namespace {
+
+// Each result is a sum over a row of a matrix, and beside it over a vector that all results share.
+std::optional<KernelSource> vector_times_matrix(const Kernel& kernel, const Graph& graph, const Target& target) {
+  const ProductAnswer answer = find_product(kernel, true);
+  if (!answer.product) return std::nullopt;
+  const Kernel& shaped = answer.kernel ? *answer.kernel : kernel;
+  const auto few = find_few_rows(graph, shaped, *answer.product, target);
+  if (!few) return std::nullopt;
+  return few_rows(shaped, *answer.product, *few, graph);
+}
+
+}  // namespace
 
 std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions&) {
   const FormOfKernel form = form_of(kernel);
@@ -20,6 +34,8 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct: {
       const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+      if (const auto few = find_few_rows(graph, shaped, *form.product, target))
+        return {few_rows(shaped, *form.product, *few, graph)};
       if (const auto tiled = find_gemm(graph, shaped, *form.product, target))
         return {gemm(shaped, *form.product, *tiled, graph)};
       return {contraction(shaped, *form.product, graph)};
@@ -29,6 +45,7 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
     case KernelForm::kAttention:
       return attention(*form.attention, graph, target);
     case KernelForm::kRows:
+      if (auto vector = vector_times_matrix(kernel, graph, target)) return {std::move(*vector)};
       if (auto sources = row_reduction(kernel, graph, target); !sources.empty()) return sources;
       [[fallthrough]];
     case KernelForm::kElements:

@@ -49,9 +49,9 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kPointwise, {"pointwise"}},
-    {KernelForm::kTensorCoreProduct, {"gemm_mma", "contraction_mma"}},
-    {KernelForm::kProduct, {"gemm", "contraction"}},
-    {KernelForm::kRows, {"row_reduction", "column_reduction", "direct"}},
+    {KernelForm::kTensorCoreProduct, {"gemm_mma", "contraction_mma", "few_rows_mma"}},
+    {KernelForm::kProduct, {"gemm", "contraction", "few_rows_mma"}},
+    {KernelForm::kRows, {"row_reduction", "column_reduction", "direct", "few_rows_mma"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma"}},
     {KernelForm::kElements, {"direct"}},

@@ -1,0 +1,280 @@
+#include "analysis/few_rows_form.h"
+
+#include <algorithm>
+
+#include "analysis/copy_expr.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+constexpr int kMostRows = 32;
+constexpr double kLeastDepth = 128;  // below, a block's start and end are most of it
+constexpr std::int64_t kMostSharedBytes = 96 << 10;
+
+IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
+  IndexExpr count = 1;
+  for (const std::uint32_t a : axes) count *= pool.extent(a);
+  return simplify(count, pool.bounds());
+}
+
+double at_hint(const ExprPool& pool, const Axes& axes) {
+  return static_cast<double>(value_at_hint(count_of(pool, axes), pool.bounds().symbols));
+}
+
+IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
+  return simplify(flat_index(graph.tensor(pool[load].source).shape, pool[load].indices), pool.bounds());
+}
+
+bool by_values(const IndexExpr& e) {
+  return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
+}
+
+// The load of a factor that runs through the whole matrix: unguarded, by nothing that was loaded, neighbours along the
+// axis.
+std::optional<ExprId> matrix_load(const Graph& graph, const ExprPool& pool, ExprId factor, std::uint32_t axis,
+                                  const Axes& columns, const Axes& depth) {
+  const auto depends = dependences(pool);
+  for (const ExprId id : reachable(pool, std::span(&factor, 1))) {
+    if (pool[id].op != ExprOp::kLoad || pool[id].args[0] != kNoExpr) continue;
+    const auto runs = [&](const Axes& axes) {
+      return std::ranges::all_of(
+          axes, [&](std::uint32_t a) { return pool.extent(a).is(1) || std::ranges::binary_search(depends[id], a); });
+    };
+    if (!runs(columns) || !runs(depth)) continue;
+    const IndexExpr at = position_of(graph, pool, id);
+    if (!by_values(at) && coefficient_of(at, {Variable::Kind::kAxis, axis}) == 1) return id;
+  }
+  return std::nullopt;
+}
+
+bool is_vector(const Graph& graph, const ExprPool& pool, ExprId load, std::uint32_t member, int width) {
+  const IndexExpr at = position_of(graph, pool, load);
+  const Variable v{Variable::Kind::kAxis, member};
+  const int together = std::min(width, 128 / bits(pool[load].dtype));
+  return coefficient_of(at, v) == 1 && proves_multiple_of(at - IndexExpr::axis(member), together, pool.bounds());
+}
+
+class FindFewRows {
+ public:
+  FindFewRows(const Graph& graph, const Kernel& kernel, const Product& product, const Target& target)
+      : graph_(graph), kernel_(kernel), pool_(kernel.pool), product_(product), target_(target) {}
+
+  std::optional<FewRowsForm> find() {
+    if (product_.choice) return std::nullopt;
+    const std::optional<DType> dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype();
+    if (!dtype) return std::nullopt;
+    const IndexExpr rows = count_of(pool_, product_.rows);
+    const Range range = range_of(rows, pool_.bounds());
+    if (range.max > kMostRows || range.max < 1) return std::nullopt;
+    form_.most_rows = static_cast<int>(range.max);
+    form_.dtype = *dtype;
+    form_.sums = static_cast<int>(term_count(product_));
+    for (const ProductLoop& loop : product_.loops) {
+      if (at_hint(pool_, loop.depth) < kLeastDepth || pool_.extent(loop.depth.back()).is(1)) return std::nullopt;
+      if (pool_[loop.terms[0].reduction].type != ScalarType::kFloat32) return std::nullopt;
+    }
+    for (const bool along : {true, false}) {
+      form_.along_depth = along;
+      if (choose_width() && split()) {
+        choose_block();
+        return std::move(form_);
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // A 16-bit dtype that has all factors' values. A vector's are no tensor cores' yet when kernels are built, nor are
+  // codes of eight bits and less.
+  std::optional<DType> common_dtype() const {
+    for (const DType dtype : {DType::kBFloat16, DType::kFloat16})
+      if (std::ranges::all_of(product_.loops, [&](const ProductLoop& loop) {
+            const auto fits_all = [&](const std::vector<ExprId>& factors) {
+              return std::ranges::all_of(factors, [&](ExprId factor) { return fits(factor, dtype); });
+            };
+            return fits_all(loop.left) && fits_all(loop.right);
+          }))
+        return dtype;
+    return std::nullopt;
+  }
+
+  // Is the value on the dtype's grid, or one that the graph rounds to it, computed here more exactly?
+  bool fits(ExprId id, DType dtype) const {
+    const ExprNode& n = pool_[id];
+    if (n.op == ExprOp::kLoad || n.op == ExprOp::kRound)
+      return n.dtype == dtype || (is_float(n.dtype) && bits(n.dtype) <= 8 &&
+                                  (n.dtype != DType::kFloat8E8M0FNU || dtype == DType::kBFloat16));
+    if (n.op == ExprOp::kConvert && codes_of_integers(n.args[0])) return true;
+    if (n.op == ExprOp::kMul && scaled_codes(n.args[0], n.args[1], dtype)) return true;
+    if (kernel_.exact_steps) return false;
+    return std::ranges::any_of(kernel_.named, [&](const NamedExpr& named) {
+      return named.expr == id && graph_.tensor(named.value).dtype == dtype;
+    });
+  }
+
+  bool codes_of_integers(ExprId id) const {
+    const ExprNode& n = pool_[id];
+    return n.op == ExprOp::kLoad && !is_float(n.dtype) && bits(n.dtype) <= 8;
+  }
+
+  // A power of two times what has two bits.
+  bool scaled_codes(ExprId a, ExprId b, DType dtype) const {
+    const auto is_load = [&](ExprId id, DType d) { return pool_[id].op == ExprOp::kLoad && pool_[id].dtype == d; };
+    const auto is_pair = [&](ExprId code, ExprId scale) {
+      return is_load(code, DType::kFloat4E2M1FN) && is_load(scale, DType::kFloat8E8M0FNU);
+    };
+    return dtype == DType::kBFloat16 && (is_pair(a, b) || is_pair(b, a));
+  }
+
+  // How many neighbours are a lane's: 16 bytes of the narrowest matrix.
+  bool choose_width() {
+    form_.together = 8;
+    const std::uint32_t column = product_.columns.back();
+    for (const ProductLoop& loop : product_.loops)
+      for (const ExprId factor : loop.right) {
+        const auto load = matrix_load(graph_, pool_, factor, form_.along_depth ? loop.depth.back() : column,
+                                      product_.columns, loop.depth);
+        if (!load) return false;
+        if (form_.along_depth) form_.together = std::max(form_.together, 128 / bits(pool_[*load].dtype));
+      }
+    const auto divides = [&] {
+      return std::ranges::all_of(product_.loops, [&](const ProductLoop& l) {
+        return proves_multiple_of(pool_.extent(l.depth.back()), form_.together, pool_.bounds());
+      });
+    };
+    while (form_.together > 8 && !divides()) form_.together /= 2;
+    return divides() && (form_.along_depth || proves_multiple_of(pool_.extent(column), 8, pool_.bounds()));
+  }
+
+  bool split() {
+    std::vector<ExprId> follow = product_.row_values;
+    for (const ProductLoop& loop : product_.loops) {
+      follow.insert(follow.end(), loop.left.begin(), loop.left.end());
+      follow.insert(follow.end(), loop.right.begin(), loop.right.end());
+    }
+    form_.loops.assign(product_.loops.size(), {});
+    std::map<std::uint32_t, std::uint32_t> now;
+    form_.kernel = change_axes(
+        kernel_, [&](ExprPool& pool, ExprCopier& copier) { return split_axes(pool, copier, now); }, follow);
+    const auto renamed = [&](const Axes& old) {
+      Axes list;
+      for (const std::uint32_t a : old) list.push_back(now.at(a));
+      return list;
+    };
+    form_.batch = renamed(product_.batch);
+    form_.rows = renamed(product_.rows);
+    form_.columns = renamed(product_.columns);
+    form_.ones = renamed(product_.shared_rest);
+    auto next = follow.begin();
+    form_.row_values_before = product_.row_values;
+    form_.row_values.assign(next, next + static_cast<std::ptrdiff_t>(product_.row_values.size()));
+    next += static_cast<std::ptrdiff_t>(product_.row_values.size());
+    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
+      FewRowsLoop& loop = form_.loops[i];
+      loop.terms = product_.loops[i].terms;
+      for (std::size_t k = 0; k < product_.loops[i].left.size(); ++k)
+        loop.left.push_back({*next, is_plain(*next, loop.member, form_.together)}), ++next;
+      for (std::size_t k = 0; k < product_.loops[i].right.size(); ++k) {
+        loop.right.push_back({*next, is_plain(*next, form_.along_depth ? loop.member : form_.column_member,
+                                              form_.along_depth ? form_.together : 8)});
+        if (!streams(*next, loop)) return false;
+        ++next;
+      }
+    }
+    return true;
+  }
+
+  AxisChange split_axes(ExprPool& pool, ExprCopier& copier, std::map<std::uint32_t, std::uint32_t>& now) {
+    AxisChange change;
+    for (const std::uint32_t a : kernel_.outputs[0].axes) {
+      const IndexExpr& extent = pool_.extent(a);
+      const bool in_eights = !form_.along_depth && a == product_.columns.back();
+      now[a] = pool.new_axis(in_eights ? simplify(floor_div(extent, 8), pool.bounds()) : extent);
+      change.new_axes.push_back(now[a]);
+      change.values.push_back(IndexExpr::axis(now[a]));
+      if (!in_eights) continue;
+      form_.column_member = pool.new_axis(8);
+      change.new_axes.push_back(form_.column_member);
+      change.values.back() = IndexExpr::axis(now[a]) * 8 + IndexExpr::axis(form_.column_member);
+    }
+    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
+      const Axes& depth = product_.loops[i].depth;
+      FewRowsLoop& loop = form_.loops[i];
+      for (const std::uint32_t a : depth) {
+        const bool last = a == depth.back();
+        loop.depth.push_back(pool.new_axis(last ? simplify(floor_div(pool_.extent(a), form_.together), pool.bounds())
+                                                : pool_.extent(a)));
+        copier.axis[a] = IndexExpr::axis(loop.depth.back());
+      }
+      loop.member = pool.new_axis(form_.together);
+      copier.axis[depth.back()] = IndexExpr::axis(loop.depth.back()) * form_.together + IndexExpr::axis(loop.member);
+      Axes split = loop.depth;
+      split.push_back(loop.member);
+      copier.reduction_axes[depth] = split;
+    }
+    return change;
+  }
+
+  bool is_plain(ExprId factor, std::uint32_t member, int width) const {
+    const ExprPool& pool = form_.kernel.pool;
+    const ExprNode& n = pool[factor];
+    return n.op == ExprOp::kLoad && n.args[0] == kNoExpr && n.dtype == form_.dtype &&
+           !by_values(position_of(graph_, pool, factor)) && is_vector(graph_, pool, factor, member, width);
+  }
+
+  // Does the matrix come by vectors, once it is split?
+  bool streams(ExprId factor, const FewRowsLoop& loop) const {
+    const ExprPool& pool = form_.kernel.pool;
+    const std::uint32_t member = form_.along_depth ? loop.member : form_.column_member;
+    const auto load = matrix_load(graph_, pool, factor, member, form_.columns, loop.depth);
+    return load && is_vector(graph_, pool, *load, member, form_.along_depth ? form_.together : 8);
+  }
+
+  void choose_block() {
+    const double columns = at_hint(pool_, product_.columns) * at_hint(pool_, product_.batch);
+    double steps = 1e30;
+    std::size_t left = 0, right = 0;
+    for (const FewRowsLoop& loop : form_.loops) {
+      steps = std::min(steps, at_hint(form_.kernel.pool, loop.depth) / 4);
+      left = std::max(left, loop.left.size());
+      right = std::max(right, loop.right.size());
+    }
+    const auto blocks = [&] { return columns / form_.block_columns; };
+    form_.block_columns = !form_.along_depth ? 64 : form_.most_rows > 8 || form_.sums == 1 ? 32 : 16;
+    if (form_.along_depth && blocks() < 0.75 * target_.multiprocessors) form_.block_columns = 16;
+    const int words = form_.along_depth ? form_.together / 2 : 4;
+    const int of_step = static_cast<int>(right) * (form_.along_depth ? form_.block_columns / 8 : 8) * words +
+                        static_cast<int>(left) * form_.eights_of_rows() * form_.together / 2;
+    constexpr int kMostWords = 96;  // of a lane, on their way
+    const int sums = form_.sums * form_.block_columns / 16 * form_.eights_of_rows() * 4;
+    form_.ahead = 4;
+    while (form_.ahead > 1 && (form_.ahead * of_step > kMostWords || form_.ahead * of_step + sums > 144))
+      form_.ahead /= 2;
+    form_.warps = blocks() < target_.multiprocessors ? 16 : 8;
+    while (form_.warps > 1 && (form_.warps / 2 >= steps || shared_bytes(form_) > kMostSharedBytes)) form_.warps /= 2;
+    while (form_.ahead > 1 && form_.ahead / 2 * form_.warps >= steps) form_.ahead /= 2;
+  }
+
+  const Graph& graph_;
+  const Kernel& kernel_;
+  const ExprPool& pool_;
+  const Product& product_;
+  const Target& target_;
+  FewRowsForm form_;
+};
+
+}  // namespace
+
+std::int64_t shared_bytes(const FewRowsForm& form) {
+  return std::int64_t{4} * form.sums * form.warps * 8 * form.eights_of_rows() * (form.block_columns + 8);
+}
+
+std::optional<FewRowsForm> find_few_rows(const Graph& graph, const Kernel& kernel, const Product& product,
+                                         const Target& target) {
+  return FindFewRows(graph, kernel, product, target).find();
+}
+
+}  // namespace fusec

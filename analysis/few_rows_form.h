@@ -1,0 +1,59 @@
+// A product of a few rows with a large matrix, as in decoding: what counts is how fast the matrix comes from memory.
+//
+//   y[i, n] = sum_k x[i, k] * w[n, k]        at most 32 rows i; w also as w[k, n], or computed of what is in memory
+//
+// Each element of w is loaded once, by vectors, straight into the registers of the lane that multiplies it; warps share
+// the depth among themselves. For that the last axis of the depth comes in groups of `together` neighbours, a lane's;
+// where w's neighbours lie across the depth, the last axis of the columns comes in eights instead.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "analysis/products.h"
+#include "analysis/target.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct FewRowsFactor {
+  ExprId factor = kNoExpr;  // of the split kernel
+  bool plain = false;       // words of memory are operands as they are
+};
+
+struct FewRowsLoop {
+  std::vector<std::uint32_t> depth;  // of groups
+  std::uint32_t member = 0;          // of a group
+  std::vector<FewRowsFactor> left, right;
+  std::vector<ProductTerm> terms;  // reductions of the kernel as it was
+};
+
+struct FewRowsForm {
+  Kernel kernel;                                    // with axes split
+  std::vector<std::uint32_t> batch, rows, columns;  // its axes; columns: of eights, where w lies across the depth
+  std::vector<std::uint32_t> ones;
+  std::vector<ExprId> row_values;  // of `kernel`, operands first
+  std::vector<ExprId> row_values_before;
+  std::uint32_t column_member = 0;
+  std::vector<FewRowsLoop> loops;
+  DType dtype = DType::kFloat16;
+  bool along_depth = true;
+  int together = 8;
+  int most_rows = 1;
+  int block_columns = 16;
+  int warps = 8;
+  int ahead = 4;  // steps whose loads are on the way at a time
+  int sums = 1;
+
+  int eights_of_rows() const { return (most_rows + 7) / 8; }
+};
+
+// The kernel must hold the product, whose rows may be none: a vector times a matrix.
+std::optional<FewRowsForm> find_few_rows(const Graph& graph, const Kernel& kernel, const Product& product,
+                                         const Target& target);
+
+// Sums of all warps on their way to one another.
+std::int64_t shared_bytes(const FewRowsForm& form);
+
+}  // namespace fusec

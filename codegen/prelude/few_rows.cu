@@ -1,0 +1,109 @@
+// Products of a few rows with a matrix that goes by: the matrix' columns are the rows of mma's left operand, the few
+// rows its right operand's columns. A lane of a warp has, of columns (or rows) lane / 4 of each eight, neighbours along
+// the depth: those of part lane % 4. Which of them mma takes for which of its own is the same on both sides.
+
+//@ part multiply_few_bf16 : mma_bf16 words
+template <int kPieces, int kEights, int kWords>
+__device__ __forceinline__ void multiply_few_bf16(float (&sum)[kPieces][kEights][4],
+                                                  const Words<kWords> (&columns)[2 * kPieces],
+                                                  const Words<kWords> (&rows)[kEights]) {
+#pragma unroll
+  for (int k = 0; k < kWords; k += 2)
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p)
+#pragma unroll
+      for (int m = 0; m < kEights; ++m)
+        mma_bf16(sum[p][m],
+                 {columns[2 * p].w[k], columns[2 * p + 1].w[k], columns[2 * p].w[k + 1], columns[2 * p + 1].w[k + 1]},
+                 {rows[m].w[k], rows[m].w[k + 1]});
+}
+
+//@ part multiply_few_fp16 : mma_fp16 words
+template <int kPieces, int kEights, int kWords>
+__device__ __forceinline__ void multiply_few_fp16(float (&sum)[kPieces][kEights][4],
+                                                  const Words<kWords> (&columns)[2 * kPieces],
+                                                  const Words<kWords> (&rows)[kEights]) {
+#pragma unroll
+  for (int k = 0; k < kWords; k += 2)
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p)
+#pragma unroll
+      for (int m = 0; m < kEights; ++m)
+        mma_fp16(sum[p][m],
+                 {columns[2 * p].w[k], columns[2 * p + 1].w[k], columns[2 * p].w[k + 1], columns[2 * p + 1].w[k + 1]},
+                 {rows[m].w[k], rows[m].w[k + 1]});
+}
+
+//@ part pack_bf16 : words
+template <int kWords>
+__device__ __forceinline__ Words<kWords> pack_bf16(const float (&values)[2 * kWords]) {
+  Words<kWords> words;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(words.w[i]) : "f"(values[2 * i + 1]), "f"(values[2 * i]));
+  return words;
+}
+
+//@ part pack_fp16 : words
+template <int kWords>
+__device__ __forceinline__ Words<kWords> pack_fp16(const float (&values)[2 * kWords]) {
+  Words<kWords> words;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(words.w[i]) : "f"(values[2 * i + 1]), "f"(values[2 * i]));
+  return words;
+}
+
+//@ part columns_of_rows : words
+// Eight neighbours of each of eight lines along the depth become eight along the depth of each of eight columns.
+__device__ __forceinline__ void columns_of_rows(Words<4> (&columns)[8], const Words<4> (&rows)[8]) {
+#pragma unroll
+  for (int c = 0; c < 8; ++c)
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      columns[c].w[k] = __byte_perm(rows[2 * k].w[c / 2], rows[2 * k + 1].w[c / 2], c % 2 ? 0x7632 : 0x5410);
+}
+
+//@ part stage_few_sums : staged_sums
+// A warp's sums to its part of shared memory, of which each line is one of the rows; those of eight come in the order
+// 0, 2, 4, 6, 1, 3, 5, 7, in which lanes write to different banks. kAlongDepth: how columns are spread over lanes.
+template <bool kAlongDepth, int kPieces, int kEights>
+__device__ __forceinline__ void stage_few_sums(float* staged, const float (&sum)[kPieces][kEights][4], int lane) {
+  constexpr int kWidth = 16 * kPieces;
+#pragma unroll
+  for (int m = 0; m < kEights; ++m)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int line = 8 * m + 4 * i + lane % 4;
+      if constexpr (kAlongDepth) {
+#pragma unroll
+        for (int c = 0; c < 2 * kPieces; ++c)
+          staged[staged_place<kWidth>(line, 8 * c + lane / 4)] = sum[c / 2][m][i + c % 2 * 2];
+      } else {
+#pragma unroll
+        for (int c = 0; c < 8; c += 4)
+          *(float4*)(staged + staged_place<kWidth>(line, lane / 4 * 8 + c)) =
+              make_float4(sum[c / 2][m][i], sum[c / 2][m][i + 2], sum[c / 2 + 1][m][i], sum[c / 2 + 1][m][i + 2]);
+      }
+    }
+}
+__device__ __forceinline__ int row_of_line(int line) { return line / 8 * 8 + line % 4 * 2 + line % 8 / 4; }
+// The sums of all warps, in their order.
+template <int kWidth, int kWarps>
+__device__ __forceinline__ EightSums eight_of_warps(const float* staged, int of_warp, int line, int column) {
+  EightSums sums = eight_staged<kWidth>(staged, line, column);
+#pragma unroll
+  for (int w = 1; w < kWarps; ++w) {
+    const EightSums more = eight_staged<kWidth>(staged + w * of_warp, line, column);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) sums.v[e] += more.v[e];
+  }
+  return sums;
+}
+template <int kWidth, int kWarps>
+__device__ __forceinline__ float one_of_warps(const float* staged, int of_warp, int line, int column) {
+  float sum = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) sum += staged[w * of_warp + staged_place<kWidth>(line, column)];
+  return sum;
+}

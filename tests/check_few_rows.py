@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""check_few_rows.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Products of 1 to 32 rows with a matrix of weights, as decoding has them, on the emulator: right at sizes that are no
+multiple of any tile, on sm_80 and sm_90a, no finding; each sector of the weights read once, no bank conflict, no local
+memory; where nothing but 16-byte accesses is needed, nothing else in the PTX. --sample: so many of the cases, by seed,
+else all."""
+import argparse, json, os, random, re, subprocess, sys, tempfile
+
+ROWS = [1, 2, 3, 5, 8, 9, 13, 16, 25, 32]
+failures = []
+
+
+def tensor(name, dtype, *shape):
+    return {"name": name, "dtype": dtype, "shape": list(shape)}
+
+
+def node(name, op, inputs, **attributes):
+    return {"name": name, "op": op, "inputs": inputs.split(), "attrs": attributes}
+
+
+def model(inputs, constants, nodes, *outputs, **more):
+    return {"fusec": 1, "name": "few", "inputs": inputs, "constants": constants, "nodes": nodes,
+            "outputs": list(outputs), **more}
+
+
+def linear(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k)], [tensor("w", dtype, n, k), tensor("b", dtype, n)],
+                 [node("p", "linear", "x w b"), node("h", "gelu", "p")], "h")
+
+
+def matmul(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k), tensor("r", dtype, m, n)], [tensor("w", dtype, k, n)],
+                 [node("p", "matmul", "x w"), node("h", "add", "p r")], "h")
+
+
+def plain(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k)], [tensor("w", dtype, n, k)], [node("h", "linear", "x w")], "h")
+
+
+def plain_across(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k)], [tensor("w", dtype, k, n)], [node("h", "matmul", "x w")], "h")
+
+
+def gated(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k)], [tensor("g", dtype, n, k), tensor("u", dtype, n, k)],
+                 [node("p", "linear", "x g"), node("q", "linear", "x u"), node("s", "silu", "p"),
+                  node("h", "mul", "s q")], "h")
+
+
+def gated_across(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k)], [tensor("w", dtype, k, 2 * n)],
+                 [node("p", "matmul", "x w"), node("c", "chunk", "p", chunks=2, dim=1), node("s", "silu", "c.0"),
+                  node("h", "mul", "s c.1")], "h")
+
+
+def three(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k)], [tensor("q", dtype, n, k), tensor("k", dtype, n // 2, k),
+                                              tensor("v", dtype, n // 2, k)],
+                 [node("a", "linear", "x q"), node("b", "linear", "x k"), node("c", "linear", "x v")], "a", "b", "c")
+
+
+def computed(m, dtype, n, k):
+    return model([tensor("a", dtype, m, k), tensor("b", dtype, m, k)], [tensor("w", dtype, n, k)],
+                 [node("s", "silu", "a"), node("x", "mul", "s b"), node("h", "linear", "x w")], "h")
+
+
+def two_depths(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k), tensor("y", dtype, m, 2 * k)],
+                 [tensor("v", dtype, n, k), tensor("w", dtype, n, 2 * k)],
+                 [node("p", "linear", "x v"), node("q", "linear", "y w"), node("h", "add", "p q")], "h")
+
+
+def batched(m, dtype, n, k):
+    return model([tensor("x", dtype, 3, m, k)], [tensor("w", dtype, 3, k, n)],
+                 [node("p", "bmm", "x w"), node("h", "relu", "p")], "h")
+
+
+def symbolic(m, dtype, n, k):
+    return model([tensor("x", dtype, "t", k)], [tensor("w", dtype, n, k)], [node("h", "linear", "x w")], "h",
+                 symbols={"t": {"min": 1, "max": 32, "hint": m}})
+
+
+def codes(m, dtype, n, k, kind):
+    return model([tensor("x", dtype, m, k)], [tensor("c", kind, n, k), tensor("s", dtype, n)],
+                 [node("w", "dequantize", "c s", dtype=dtype, axis=0), node("h", "linear", "x w")], "h")
+
+
+def codes_across(m, dtype, n, k, kind):
+    return model([tensor("x", dtype, m, k)], [tensor("c", kind, k, n), tensor("s", dtype, n)],
+                 [node("w", "dequantize", "c s", dtype=dtype, axis=1), node("h", "matmul", "x w")], "h")
+
+
+def float8(m, dtype, n, k):
+    one = [tensor("xs", "float32", 1), tensor("ws", "float32", 1)]
+    return model([tensor("x", "float8_e4m3fn", m, k), *one], [tensor("w", "float8_e4m3fn", n, k)],
+                 [node("h", "fp8_linear", "x w xs ws", out_dtype=dtype)], "h")
+
+
+def scaled_float4(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k)],
+                 [tensor("w", "float4_e2m1fn", n, k), tensor("s", "float8_e8m0fnu", n, k // 32)],
+                 [node("h", "mxfp4_linear", "x w s", out_dtype=dtype)], "h")
+
+
+def cases():
+    """(name, model, of which nothing is read twice but x, so many blocks)"""
+    found = []
+    for m in ROWS:
+        for dtype in ("bfloat16", "float16"):
+            for form, sizes in ((linear, [(200, 264), (77, 136)]), (matmul, [(200, 264), (136, 1000)]),
+                                (gated, [(104, 512), (100, 200)]), (gated_across, [(104, 136)]), (three, [(128, 512)]),
+                                (computed, [(72, 528)]), (two_depths, [(72, 168)]), (batched, [(72, 136)]),
+                                (symbolic, [(72, 272)]), (plain, [(208, 512)]), (plain_across, [(192, 512)])):
+                for n, k in sizes:
+                    found.append((f"{form.__name__} {m}x{n}x{k} {dtype}", form(m, dtype, n, k)))
+        for kind in ("int8", "uint8", "int4"):
+            found.append((f"codes {m} {kind}", codes(m, "float16", 72, 544, kind)))
+            found.append((f"codes_across {m} {kind}", codes_across(m, "bfloat16", 72, 136, kind)))
+        found.append((f"float8 {m}", float8(m, "bfloat16", 72, 528)))
+        found.append((f"scaled_float4 {m}", scaled_float4(m, "bfloat16", 72, 512)))
+    return found
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+
+
+def run(command, what):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
+    return result.returncode == 0
+
+
+def weight_bytes(entry):
+    total = 0
+    for t in entry["constants"]:
+        if len(t["shape"]) < 2 or t["name"] == "s":
+            continue
+        size = 1
+        for extent in t["shape"]:
+            size *= extent
+        total += size * (2 if "16" in t["dtype"] else 1) // (2 if "4" in t["dtype"] and "8" not in t["dtype"] else 1)
+    return total
+
+
+def check(options, folder, name, entry, arch):
+    what = f"{name} on {arch}"
+    path = lambda file: os.path.join(folder, file)
+    with open(path("m.json"), "w", encoding="utf-8") as f:
+        json.dump(entry, f)
+    if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--verify", "--device=emulator",
+                "--json", f"--profile={path('p.json')}"], what):
+        return
+    run([options.fusec, path("m.json"), f"--arch={arch}", f"--emit=ptx={path('m.ptx')}",
+         f"--emit=manifest={path('m.manifest')}"], what)
+    with open(path("p.json"), encoding="utf-8") as f:
+        profile = json.load(f)["kernels"][-1]
+    with open(path("m.manifest"), encoding="utf-8") as f:
+        kernel = json.load(f)["kernels"][-1]
+    schedule = kernel["schedule"]
+    expect(schedule in ("few_rows_mma", "side_by_side"), f"{what}: the kernel is {schedule}")
+    expect(profile["findings"] == 0, f"{what}: findings on the emulator")
+    expect(profile["bank_conflicts"] == 0, f"{what}: {profile['bank_conflicts']} bank conflicts")
+    expect(profile["resources"]["spill_bytes"] == 0, f"{what}: spills")
+    if not name.startswith("plain"):
+        return
+    ptx = open(path("m.ptx"), encoding="utf-8").read()
+    accesses = re.findall(r"(?:ld|st)\.global[.a-zA-Z0-9:_]*", ptx)
+    expect(accesses and all(".v4." in a for a in accesses), f"{what}: accesses of less than 16 bytes: {set(accesses)}")
+    weights = weight_bytes(entry)
+    m, k = entry["inputs"][0]["shape"]
+    n = weights // (2 * k)
+    columns = 64 if name.startswith("plain_across") else 16
+    most = weights + -(-n // columns) * m * k * 2 + m * n * 2
+    expect(profile["requested_bytes"] <= most, f"{what}: {profile['requested_bytes']} bytes requested, {most} at most")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    picked = [c for c in cases() if options.only in c[0]]
+    if options.sample:
+        picked = random.Random(options.seed).sample(picked, min(options.sample, len(picked)))
+    with tempfile.TemporaryDirectory() as folder:
+        for i, (name, entry) in enumerate(picked):
+            for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
+                check(options, folder, name, entry, arch)
+    for failure in failures:
+        print(failure)
+    print(f"{len(picked)} products, {len(failures)} failures")
+    sys.exit(bool(failures))
+
+
+main()
