@@ -30,6 +30,23 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsig
                : "r"(row));
 }
 
+//@ part load_pieces : load_matrices
+// The same kCount times, their rows kStep bytes apart.
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
+}
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
+}
+
 //@ part pack_pair
 // Two 16-bit elements in a word, the first in the low half.
 __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
@@ -43,9 +60,45 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   return word;
 }
 
+//@ part line_copies
+// Which places of kLines lines of kUnits times 16 bytes a thread of kWarps warps copies. A warp takes several lines at a
+// time, of each a few units: eight lanes' places lie in different banks, where lines are an odd number of units apart.
+template <int kWarps, int kLines, int kUnits>
+struct Lines {
+  enum {
+    kTogether = kUnits % 8 == 0 ? 8 : kUnits % 4 == 0 ? 4 : 2,
+    kHigh = 32 / kTogether,
+    kDown = kLines / kHigh < kWarps ? kLines / kHigh : kWarps,
+    kWide = kWarps / kDown * kTogether
+  };
+  int line, unit;
+  __device__ __forceinline__ explicit Lines(int thread) {
+    const int lane = thread % 32, warp = thread / 32;
+    line = warp % kDown * kHigh + (kTogether == 8 ? lane / 8 : lane % 8 + lane / (8 * kTogether) * 8);
+    unit = warp / kDown * kTogether + (kTogether == 8 ? lane % 8 : lane / 8 % kTogether);
+  }
+  // `to` and `from` are the first place; lines that are kStride bytes apart in shared memory are `step` elements apart
+  // in memory. Those from `there` on become 0.
+  template <int kStride, bool kAll, int kPiece = 0, class T>
+  __device__ __forceinline__ void copy(unsigned to, const T* from, long long step, int there = 0) const {
+    constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // of the thread's place in a line
+    constexpr int kLine = kPiece / kPieces * kDown * kHigh, kUnit = kPiece % kPieces * kWide;
+    if constexpr (kLine < kLines) {
+      if (kUnit + kWide <= kUnits || unit + kUnit < kUnits)
+        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+                     :
+                     : "r"(to), "n"(kLine * kStride + kUnit * 16),
+                       "l"(__cvta_generic_to_global(from + kLine * step + kUnit * 8)),
+                       "r"(kAll || line + kLine < there ? 16 : 0));
+      copy<kStride, kAll, kPiece + 1>(to, from, step, there);
+    }
+  }
+};
+
 //@ part softmax_fragments : exp2_fast
-// One more tile of scores, in fragments of mma: what was summed up so far shrinks to the new row maximum, the scores
-// become exp((score - maximum) * log2_scale / log2(e)). A row is four lanes'; their shares of `total` are added at the end.
+// One more tile of scores, in fragments of mma, of kSlabs times 16 rows: they become exp((score - greatest) * log2_scale
+// / log2(e)), of which `total` has a lane's share of the sum. A row is four lanes'. Only where a score exceeds the row's
+// greatest so far by much, that grows and what was summed up shrinks; kExact: wherever one exceeds it.
 // kLarge: scores may be near the greatest float (masks do that), so that their product with the scale is none.
 // What is subtracted before exponentials: of a row without any key 0.
 __device__ __forceinline__ float shift_of(float greatest) {
@@ -54,28 +107,58 @@ __device__ __forceinline__ float shift_of(float greatest) {
 __device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
   return exp2_fast((score - shift_of(greatest)) * log2_scale);
 }
-template <bool kLarge, int kKeys, int kColumns>
-__device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&sum)[kColumns][4], float (&greatest)[2],
-                                             float (&total)[2], float log2_scale) {
+template <bool kLarge, bool kExact, int kSlabs, int kKeys, int kColumns>
+__device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], float (&sum)[kSlabs][kColumns][4],
+                                             float (&greatest)[2 * kSlabs], float (&total)[2 * kSlabs],
+                                             float log2_scale) {
+  constexpr float kMuch = 8;  // of the exponent: weights below 256 are as precise as those below 1
+  float now[2 * kSlabs];
+  bool grows = false;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float now = greatest[r];
+  for (int r = 0; r < 2 * kSlabs; ++r) {
+    now[r] = greatest[r];
 #pragma unroll
-    for (int n = 0; n < kKeys; ++n) now = fmaxf(now, fmaxf(score[n][2 * r], score[n][2 * r + 1]));
-    now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 1));
-    now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 2));
-    const float shift = shift_of(now), shrink = exp2_fast((greatest[r] - shift) * log2_scale);
-    greatest[r] = now;
-    total[r] *= shrink;
+    for (int n = 0; n < 2 * kKeys; ++n) now[r] = fmaxf(now[r], score[r / 2][n / 2][2 * (r % 2) + n % 2]);
+    grows |= kExact ? now[r] > greatest[r] : (now[r] - greatest[r]) * log2_scale > kMuch;
+  }
+  if (__any_sync(0xffffffffu, grows)) {
 #pragma unroll
-    for (int m = 0; m < kColumns; ++m) sum[m][2 * r] *= shrink, sum[m][2 * r + 1] *= shrink;
+    for (int r = 0; r < 2 * kSlabs; ++r) {
+      now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 1));
+      now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 2));
+      const float shrink = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
+      greatest[r] = now[r];
+      total[r] *= shrink;
+#pragma unroll
+      for (int m = 0; m < 2 * kColumns; ++m) sum[r / 2][m / 2][2 * (r % 2) + m % 2] *= shrink;
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < 2 * kSlabs; ++r) {
+    const float shift = shift_of(greatest[r]), less = -shift * log2_scale;
 #pragma unroll
     for (int n = 0; n < 2 * kKeys; ++n) {
-      float& s = score[n / 2][2 * r + n % 2];
-      s = exp2_fast(kLarge ? (s - shift) * log2_scale : s * log2_scale - shift * log2_scale);
+      float& s = score[r / 2][n / 2][2 * (r % 2) + n % 2];
+      s = exp2_fast(kLarge ? (s - shift) * log2_scale : fmaf(s, log2_scale, less));
       total[r] += s;
     }
   }
+}
+
+//@ part keep_keys
+// Of a row of a slab, scores of keys before `first` and from `end` on become -inf; both count from the lane's first.
+template <class T, int kKeys>
+__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T first, T end) {
+#pragma unroll
+  for (int n = 0; n < 2 * kKeys; ++n)
+    if (n / 2 * 8 + n % 2 < first || n / 2 * 8 + n % 2 >= end)
+      score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
+}
+template <class T, int kKeys>
+__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T end) {
+#pragma unroll
+  for (int n = 0; n < 2 * kKeys; ++n)
+    if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
 }
 
 //@ part softmax_lanes

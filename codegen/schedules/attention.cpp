@@ -54,7 +54,7 @@ std::vector<std::string> AttentionEmitter::comment() const {
 void AttentionEmitter::declare_shared() {
   key_tile_ = writer_.unique("key_tile");
   value_tile_ = writer_.unique("value_tile");
-  query_tile_ = tiles_.tensor_cores ? key_tile_ : writer_.unique("query_tile");
+  query_tile_ = tiles_.query_at() == 0 ? key_tile_ : writer_.unique("query_tile");
   const std::string element = tiles_.tensor_cores ? "unsigned short" : type();
   const std::string tiles = writer_.unique("tiles");
   if (tiles_.dynamic()) {
@@ -69,8 +69,8 @@ void AttentionEmitter::declare_shared() {
   };
   place(key_tile_, 0);
   place(value_tile_, tiles_.value_at());
+  if (tiles_.query_at() > 0) place(query_tile_, tiles_.query_at());
   if (tiles_.tensor_cores) return;
-  place(query_tile_, tiles_.query_at());
   weight_tile_ = writer_.unique("weight_tile");
   place(weight_tile_, tiles_.weight_at());
 }
@@ -107,8 +107,8 @@ void AttentionEmitter::place_block() {
   my_column_ = writer_.unique("my_column");
   if (tiles_.tensor_cores) {
     writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
-    writer_.line(
-        fmt::format("const {} {} = {} + warp * 16 + warp_lane / 4;  // and 8 further down", integer(), my_row_, row0_));
+    writer_.line(fmt::format("const {} warp_row = {} + warp * {};", integer(), row0_, tiles_.warp_rows()));
+    writer_.line(fmt::format("const {} {} = warp_row + warp_lane / 4;  // and 8 further down", integer(), my_row_));
     writer_.line(fmt::format("const int {} = warp_lane % 4 * 2;", my_column_));
   } else {
     writer_.line("const int group = threadIdx.x / 8, group_lane = threadIdx.x % 8;");
@@ -118,7 +118,7 @@ void AttentionEmitter::place_block() {
 }
 
 std::string AttentionEmitter::score(const std::string& r, const std::string& n) const {
-  return tiles_.tensor_cores ? fmt::format("{0}[{2} / 2][2 * {1} + {2} % 2]", score_, r, n)
+  return tiles_.tensor_cores ? fmt::format("{0}[{1} / 2][{2} / 2][2 * ({1} % 2) + {2} % 2]", score_, r, n)
                              : fmt::format("{}[{}][{}]", score_, r, n);
 }
 
@@ -128,7 +128,7 @@ std::string AttentionEmitter::key(const std::string& n) const {
 }
 
 std::string AttentionEmitter::sum(const std::string& r, const std::string& m) const {
-  return tiles_.tensor_cores ? fmt::format("{0}[{2} / 2][2 * {1} + {2} % 2]", sum_, r, m)
+  return tiles_.tensor_cores ? fmt::format("{0}[{1} / 2][{2} / 2][2 * ({1} % 2) + {2} % 2]", sum_, r, m)
                              : fmt::format("{}[{}][{}]", sum_, r, m);
 }
 
@@ -139,36 +139,50 @@ std::string AttentionEmitter::column(const std::string& m) const {
 }
 
 void AttentionEmitter::load_queries() {
-  loads_.load({.tile = query_tile_,
-               .stride = tiles_.query_stride,
-               .lines = tiles_.rows,
-               .places = tiles_.depth,
-               .factor = form_.query,
-               .along_lines = form_.rows,
-               .along_places = form_.depth,
-               .line0 = row0_,
-               .narrowed = form_.tensor_dtype});
+  const TileLoad load{.tile = query_tile_,
+                      .stride = tiles_.query_stride,
+                      .lines = tiles_.rows,
+                      .places = tiles_.depth,
+                      .factor = form_.query,
+                      .along_lines = form_.rows,
+                      .along_places = form_.depth,
+                      .line0 = row0_,
+                      .async = tiles_.tensor_cores,
+                      .narrowed = form_.tensor_dtype};
+  if (auto lines = LineCopy::plan(loads_, emitter_, load, tiles_.threads)) {
+    lines->declare(emitter_);
+    lines->copy(emitter_, row0_);
+    lines->clear_rest(writer_);
+  } else {
+    loads_.load(load);
+  }
   if (!tiles_.tensor_cores) return;
-  query_ = writer_.unique("query");
-  writer_.use("load_matrices");
-  writer_.line("__syncthreads();");
-  writer_.line(fmt::format("unsigned {}[{}][4];", query_, tiles_.depth / 16));
-  const auto rows_of = [&](const char* wish, const std::string& tile, const std::string& place) {
+  writer_.use("load_pieces");
+  // A lane's row of four matrices: left ones are 16 lines times 16 places, in that order right ones as well.
+  const std::string lane_row = writer_.unique("lane_row"), lane_place = writer_.unique("lane_place");
+  writer_.line(fmt::format("const int {} = warp_lane / 16 * 8 + warp_lane % 8, {} = warp_lane / 8 % 2 * 8;", lane_row,
+                           lane_place));
+  const auto rows_of = [&](const char* wish, const std::string& tile, int stride, const std::string& first) {
     const std::string name = writer_.unique(wish);
-    writer_.line(fmt::format("const unsigned {} = shared_address({} + {});", name, tile, place));
+    writer_.line(fmt::format("const unsigned {} = shared_address({} + ({}{}) * {} + {});", name, tile, first, lane_row,
+                             stride, lane_place));
     return name;
   };
-  const std::string query_rows =
-      rows_of("query_rows", query_tile_,
-              fmt::format("(warp * 16 + warp_lane % 16) * {} + warp_lane / 16 * 8", tiles_.query_stride));
-  key_rows_ =
-      rows_of("key_rows", key_tile_,
-              fmt::format("(warp_lane / 16 * 8 + warp_lane % 8) * {} + warp_lane / 8 % 2 * 8", tiles_.key_stride));
-  value_rows_ =
-      rows_of("value_rows", value_tile_, fmt::format("warp_lane % 16 * {} + warp_lane / 16 * 8", tiles_.value_stride));
+  query_rows_ =
+      rows_of("query_rows", query_tile_, tiles_.query_stride, fmt::format("warp * {} + ", tiles_.warp_rows()));
+  key_rows_ = rows_of("key_rows", key_tile_, tiles_.key_stride, "");
+  value_rows_ = rows_of("value_rows", value_tile_, tiles_.value_stride, "");
+  query_ = writer_.unique("query");
+  if (tiles_.queries_stay) {
+    // Else they are waited for with the keys.
+    if (loads_.copies(load) && !loads_.copies(key_load("0"))) writer_.line("wait_for_copies();");
+    return;
+  }
+  synchronize(load, "queries are there");
+  writer_.line(fmt::format("unsigned {}[{}][{}][4];", query_, tiles_.depth / 16, tiles_.slabs));
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) load_matrices({}[e], {} + e * 32);", tiles_.depth / 16, query_,
-                           query_rows));
+  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) load_pieces<{}>({}[e], {} + e * 32);", tiles_.depth / 16,
+                           32 * tiles_.query_stride, query_, query_rows_));
 }
 
 void AttentionEmitter::declare_state() {
@@ -176,7 +190,7 @@ void AttentionEmitter::declare_state() {
   sum_ = writer_.unique("sum");
   greatest_ = writer_.unique("greatest");
   total_ = writer_.unique("total");
-  const std::string shape = tiles_.tensor_cores ? fmt::format("[{}][4]", tiles_.columns / 8)
+  const std::string shape = tiles_.tensor_cores ? fmt::format("[{}][{}][4]", tiles_.slabs, tiles_.columns / 8)
                                                 : fmt::format("[{}][{}]", tiles_.my_rows, tiles_.my_columns());
   std::string least;
   for (int r = 0; r < tiles_.my_rows; ++r) least += (r ? ", " : "") + bottom();
@@ -192,53 +206,103 @@ std::string AttentionEmitter::limit_at(const IndexExpr& limit, const std::string
   return result;
 }
 
-void AttentionEmitter::key_loop() {
+void AttentionEmitter::declare_limits() {
   const IndexExpr keys = count(form_.keys);
-  std::string last_row;
-  if (form_.last_key || form_.first_key) {
-    last_row = writer_.unique("last_row");
-    const std::string rows = text(count(form_.rows));
-    writer_.line(fmt::format("const {0} {1} = {2} + {3} < {4} ? {2} + {3} : {4} - 1;", integer(), last_row, row0_,
-                             tiles_.rows - 1, rows));
-  }
-  // Keys that some row of the tile sees; those that all of them see.
-  std::string end = text(keys), first = "0";
-  all_rows_to_ = end;
-  if (form_.last_key) {
-    end = writer_.unique("keys_end");
-    writer_.line(fmt::format("const {} {} = {};", integer(), end, limit_at(min(keys, *form_.last_key + 1), last_row)));
-    all_rows_to_ = writer_.unique("all_rows_to");
+  keys_from_ = "0";
+  keys_to_ = all_rows_to_ = text(keys);
+  if (!form_.last_key && !form_.first_key) return;
+  const std::string rows = text(count(form_.rows));
+  const auto last_of = [&](const char* wish, const std::string& first, int count) {
+    const std::string name = writer_.unique(wish);
     writer_.line(
-        fmt::format("const {} {} = {};", integer(), all_rows_to_, limit_at(min(keys, *form_.last_key + 1), row0_)));
+        fmt::format("const {0} {1} = {2} + {3} < {4} ? {2} + {3} : {4} - 1;", integer(), name, first, count - 1, rows));
+    return name;
+  };
+  const auto limit = [&](const char* wish, const IndexExpr& at, const std::string& row) {
+    const std::string name = writer_.unique(wish);
+    writer_.line(fmt::format("const {} {} = {};", integer(), name, limit_at(at, row)));
+    return name;
+  };
+  const std::string last_row = last_of("last_row", row0_, tiles_.rows);
+  const bool warps = tiles_.tensor_cores && tiles_.threads > 32;
+  const std::string first_row = warps ? "warp_row" : row0_;
+  const std::string last_warp_row = warps ? last_of("last_warp_row", first_row, tiles_.warp_rows()) : last_row;
+  if (form_.last_key) {
+    const IndexExpr end = min(keys, *form_.last_key + 1);
+    keys_to_ = limit("keys_end", end, last_row);
+    if (warps) warp_keys_to_ = limit("warp_keys_end", end, last_warp_row);
+    all_rows_to_ = limit("all_rows_to", end, first_row);
   }
   if (form_.first_key) {
-    first = fmt::format("{} / {} * {}", limit_at(max(*form_.first_key, 0), row0_), tiles_.keys, tiles_.keys);
-    all_rows_from_ = writer_.unique("all_rows_from");
+    const IndexExpr first = max(*form_.first_key, 0);
+    keys_from_ = writer_.unique("first_key");
     writer_.line(
-        fmt::format("const {} {} = {};", integer(), all_rows_from_, limit_at(max(*form_.first_key, 0), last_row)));
+        fmt::format("const {0} {1} = {2} / {3} * {3};", integer(), keys_from_, limit_at(first, row0_), tiles_.keys));
+    all_rows_from_ = limit("all_rows_from", first, last_warp_row);
   }
+}
+
+// The keys' tile, where some of the warp's rows see one of it.
+std::string AttentionEmitter::open_seen() {
+  if (warp_keys_to_.empty()) return "";
+  writer_.open(fmt::format("if ({} < {})", key0_, warp_keys_to_));
+  return "}";
+}
+
+void AttentionEmitter::key_loop() {
+  declare_limits();
+  std::string first = keys_from_, end = keys_to_;
   key0_ = writer_.unique("key0");
-  if (first != "0") {
-    const std::string name = writer_.unique("first_key");
-    writer_.line(fmt::format("const {} {} = {};", integer(), name, first));
-    first = name;
-  }
   if (part_ == AttentionPart::kShare) narrow_keys(first, end);
-  if (tiles_.tensor_cores) writer_.line("__syncthreads();");  // the queries' tile is free
-  loads_.load(key_load(first));
+  plan_copies();
+  // The queries' place is free.
+  if (tiles_.tensor_cores && !tiles_.queries_stay) writer_.line("__syncthreads();");
+  for (const auto* lines : {&key_lines_, &value_lines_})
+    if (*lines) (*lines)->clear_rest(writer_);
+  load_keys(first);
   writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
   const std::string next = fmt::format("{} + {}", key0_, tiles_.keys);
   synchronize(key_load(first), "keys are there, values used up");
-  loads_.load(value_load());
+  load_values();
+  declare_scores();
+  std::string seen = open_seen();
   multiply_keys();
+  if (!seen.empty()) writer_.close();
   synchronize(value_load(), "values are there, keys used up");
   writer_.open(fmt::format("if ({} < {})", next, end));
-  loads_.load(key_load(next));
+  load_keys(next);
   writer_.close();
+  seen = open_seen();
   mask_scores();
   step_softmax();
   add_values();
+  if (!seen.empty()) writer_.close();
   writer_.close();
+}
+
+void AttentionEmitter::plan_copies() {
+  key_lines_ = LineCopy::plan(loads_, emitter_, key_load("0"), tiles_.threads);
+  value_lines_ = LineCopy::plan(loads_, emitter_, value_load(), tiles_.threads);
+  if (key_lines_) key_lines_->declare(emitter_);
+  if (!value_lines_) return;
+  if (key_lines_ && value_lines_->same_places(*key_lines_))
+    value_lines_->declare_like(*key_lines_, tiles_.value_at() * tiles_.element_bytes);
+  else
+    value_lines_->declare(emitter_);
+}
+
+void AttentionEmitter::load_keys(const std::string& first) {
+  if (key_lines_)
+    key_lines_->copy(emitter_, first);
+  else
+    loads_.load(key_load(first));
+}
+
+void AttentionEmitter::load_values() {
+  if (value_lines_)
+    value_lines_->copy(emitter_, key0_);
+  else
+    loads_.load(value_load());
 }
 
 TileLoad AttentionEmitter::key_load(const std::string& first) const {
@@ -268,7 +332,10 @@ TileLoad AttentionEmitter::value_load() const {
 }
 
 void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
-  if (loads_.copies(loaded)) writer_.line("wait_for_copies();");
+  if (loads_.copies(loaded)) {
+    writer_.use("copy_async");
+    writer_.line("wait_for_copies();");
+  }
   writer_.line(fmt::format("__syncthreads();  // {}", why));
 }
 
@@ -276,10 +343,9 @@ namespace {
 
 // Into how many shares the keys of each row go: where few blocks would walk over long keys, and the launch more that
 // it takes to combine the shares is predicted to be worth it.
-int shares_of_keys(const Attention& form, const Graph& graph, const Target& target) {
+int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTiles& tiles, const Target& target) {
   if (!form.beside.empty()) return 1;
   const ExprPool& pool = form.kernel.pool;
-  const AttentionTiles tiles = attention_tiles(form);
   const auto points = [&](const std::vector<std::uint32_t>& axes) {
     return std::max<std::int64_t>(1, value_at_hint(point_count(pool, axes), graph.symbols));
   };
@@ -301,12 +367,13 @@ int shares_of_keys(const Attention& form, const Graph& graph, const Target& targ
 
 std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target) {
   const bool wide = needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes));
+  const AttentionTiles tiles = attention_tiles(form, target);
   const auto emit = [&](AttentionPart part, int shares) {
     KernelWriter writer(graph, wide);
     ExprEmitter emitter(form.kernel, writer);
-    return AttentionEmitter(form, graph, writer, emitter, part, shares).emit();
+    return AttentionEmitter(form, graph, tiles, writer, emitter, part, shares).emit();
   };
-  const int shares = shares_of_keys(form, graph, target);
+  const int shares = shares_of_keys(form, graph, tiles, target);
   if (shares == 1) return {emit(AttentionPart::kWhole, 1)};
   return {emit(AttentionPart::kShare, shares), emit(AttentionPart::kCombine, shares)};
 }

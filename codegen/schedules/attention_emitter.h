@@ -14,6 +14,7 @@
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/attention_tiles.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/line_copy.h"
 #include "codegen/schedules/tile_load.h"
 
 namespace fusec {
@@ -24,8 +25,8 @@ enum class AttentionPart : std::uint8_t { kWhole, kShare, kCombine };
 
 class AttentionEmitter {
  public:
-  AttentionEmitter(const Attention& form, const Graph& graph, KernelWriter& writer, ExprEmitter& emitter,
-                   AttentionPart part = AttentionPart::kWhole, int shares = 1)
+  AttentionEmitter(const Attention& form, const Graph& graph, const AttentionTiles& tiles, KernelWriter& writer,
+                   ExprEmitter& emitter, AttentionPart part = AttentionPart::kWhole, int shares = 1)
       : part_(part),
         shares_(shares),
         form_(form),
@@ -33,7 +34,7 @@ class AttentionEmitter {
         graph_(graph),
         writer_(writer),
         emitter_(emitter),
-        tiles_(attention_tiles(form)),
+        tiles_(tiles),
         loads_(emitter, writer, tiles_.threads) {}
   KernelSource emit();
 
@@ -56,6 +57,9 @@ class AttentionEmitter {
   std::string sum(const std::string& r, const std::string& m) const;
   std::string column(const std::string& m) const;
   void load_queries();
+  void plan_copies();
+  void load_keys(const std::string& first);
+  void load_values();
   void declare_state();
 
   // --- keys that several blocks share
@@ -70,10 +74,16 @@ class AttentionEmitter {
   // A limit on keys, at a row that is a C variable.
   std::string limit_at(const IndexExpr& limit, const std::string& row);
   void key_loop();
+  // What keys rows of a block, or of a warp, see: from the first row's limits and the last one's.
+  void declare_limits();
+  std::string open_seen();
+  void declare_scores();
   TileLoad key_load(const std::string& first) const;
   TileLoad value_load() const;
   // What was loaded is there for all threads, and what all of them were done with may be overwritten.
   void synchronize(const TileLoad& loaded, const char* why);
+  // Must the greatest score be known exactly? Weights and their sum only need one and the same near it.
+  bool exact_maximum() const;
   // The scale of what is exponentiated, to base 2 on tensor cores.
   double exponent_scale() const { return form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1); }
   std::string mma();
@@ -87,6 +97,9 @@ class AttentionEmitter {
   // Leaves of the score that are made for every row and key; the product's own loads are none.
   bool score_loads() const;
   void mask_scores();
+  std::string last_limit(const std::string& row);  // behind the last key that a row sees
+  void keep_keys_of_lanes();
+  void keep_keys_of_fragments();
   void step_softmax();
   // The steps' linear function of `value`, the innermost first.
   std::string apply(const std::vector<WeightStep>& steps, std::string value);
@@ -101,7 +114,15 @@ class AttentionEmitter {
   void store_rows();
   // Neighbouring columns of a thread that one access stores: all that it has side by side, or one.
   int store_width(const std::vector<std::size_t>& stored) const;
+  bool stores_together(const std::vector<std::size_t>& stored, int width) const;
+  std::vector<std::size_t> stored_rows() const;
   void store_neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
+  // The stored values of neighbouring columns, in braces.
+  std::string neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
+  // 16 bytes at a time, by way of the queries' place in shared memory: may the output be stored so?
+  bool stores_staged(const std::vector<std::size_t>& stored) const;
+  void store_staged();
+  void store_eights(const std::string& mine);
   void store(const std::vector<std::size_t>& which);
   // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.
   void store_beside();
@@ -114,11 +135,13 @@ class AttentionEmitter {
   const Graph& graph_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
-  AttentionTiles tiles_;
+  const AttentionTiles& tiles_;
   TileLoader loads_;
+  std::optional<LineCopy> key_lines_, value_lines_;                 // where they are copied as they lie in memory
   std::string query_tile_, key_tile_, value_tile_, weight_tile_;    // in shared memory
-  std::string key_rows_, value_rows_;                               // addresses of a lane's rows of matrices
-  std::string all_rows_from_, all_rows_to_;                         // the keys that all of a tile's rows see
+  std::string query_rows_, key_rows_, value_rows_;                  // addresses of a lane's rows of matrices
+  std::string keys_from_, keys_to_, warp_keys_to_;                  // the keys that some of a tile's rows see
+  std::string all_rows_from_, all_rows_to_;                         // the keys that all of a warp's rows see
   std::string row0_, key0_, my_row_, my_column_;                    // places
   std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers
 };

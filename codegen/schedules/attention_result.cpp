@@ -68,7 +68,16 @@ bool AttentionEmitter::holds_loads_outside(const std::vector<ExprId>& roots) con
   return false;
 }
 
+std::vector<std::size_t> AttentionEmitter::stored_rows() const {
+  std::vector<std::size_t> stored;
+  for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
+    if (std::find(form_.beside.begin(), form_.beside.end(), i) == form_.beside.end()) stored.push_back(i);
+  return stored;
+}
+
 void AttentionEmitter::store_rows() {
+  const std::vector<std::size_t> stored = stored_rows();
+  if (part_ == AttentionPart::kWhole && stores_staged(stored)) return store_staged();
   const std::string r = writer_.unique("r"), m = writer_.unique("m");
   const ExprEmitter::Mark outside = emitter_.mark();
   writer_.line("#pragma unroll");
@@ -78,9 +87,6 @@ void AttentionEmitter::store_rows() {
   writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
   define_row(r);
-  std::vector<std::size_t> stored;
-  for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
-    if (std::find(form_.beside.begin(), form_.beside.end(), i) == form_.beside.end()) stored.push_back(i);
   const int width = store_width(stored);
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", m, tiles_.my_columns(),
@@ -104,34 +110,112 @@ void AttentionEmitter::store_rows() {
 
 int AttentionEmitter::store_width(const std::vector<std::size_t>& stored) const {
   const int width = tiles_.tensor_cores ? 2 : tiles_.wide_columns ? 4 : 1;
-  if (stored.size() != 1 || form_.columns.size() != 1) return 1;
+  return stores_together(stored, width) ? width : 1;
+}
+
+bool AttentionEmitter::stores_together(const std::vector<std::size_t>& stored, int width) const {
+  if (stored.size() != 1 || form_.columns.size() != 1) return false;
   const KernelOutput& output = form_.kernel.outputs[stored[0]];
   const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
   const std::uint32_t axis = form_.columns[0];
-  if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1 || bits(output.type.dtype) < 8 ||
-      !proves_multiple_of(position - IndexExpr::axis(axis), width, pool_.bounds()) || form_.column_count() % width != 0)
-    return 1;
-  return width;
+  return coefficient_of(position, {Variable::Kind::kAxis, axis}) == 1 && bits(output.type.dtype) >= 8 &&
+         proves_multiple_of(position - IndexExpr::axis(axis), width, pool_.bounds()) &&
+         form_.column_count() % width == 0;
 }
 
-void AttentionEmitter::store_neighbours(int width, const std::string& r, const std::string& m,
-                                        const std::string& first) {
+bool AttentionEmitter::stores_staged(const std::vector<std::size_t>& stored) const {
+  return tiles_.tensor_cores && form_.beside.empty() && stores_together(stored, 8) &&
+         bits(form_.kernel.outputs[stored[0]].type.dtype) == 16;
+}
+
+// Pairs of columns go to the place of the warp's own queries; from there lanes take eight columns each.
+void AttentionEmitter::store_staged() {
+  const KernelOutput& output = form_.kernel.outputs[0];
+  const std::string storage = storage_type(output.type.dtype), rows = text(count(form_.rows));
+  const std::string mine = writer_.unique("my_result"), r = writer_.unique("r"), m = writer_.unique("m");
+  const ExprEmitter::Mark outside = emitter_.mark();
+  writer_.use("neighbours");
+  writer_.use("line_copies");
+  writer_.use(output.type.dtype);
+  if (!tiles_.queries_stay) writer_.line("__syncthreads();  // nobody needs keys and values any more");
+  writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
+                           tiles_.warp_rows() * tiles_.value_stride));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
+  const std::string row_name = writer_.unique("row");
+  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
+  writer_.line(fmt::format("if ({} >= {}) continue;", row_name, rows));
+  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  define_row(r);
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 2)", m, tiles_.my_columns()));
+  const std::string column_name = writer_.unique("column");
+  writer_.line(fmt::format("const int {} = {};", column_name, column(m)));
+  const bool whole = tiles_.columns == form_.column_count();
+  if (!whole) writer_.open(fmt::format("if ({} < {})", column_name, form_.column_count()));
+  const std::string pair = neighbours(2, r, m, column_name);
+  writer_.line(fmt::format("*(Neighbours<{}, 2>*)({} + (warp_lane / 4 + {} * 8) * {} + {}) = {};", storage, mine, r,
+                           tiles_.value_stride, column_name, pair));
+  if (!whole) writer_.close();
+  writer_.close();
+  emitter_.rewind(outside);
+  writer_.close();
+  writer_.line("__syncwarp();");
+  store_eights(mine);
+}
+
+void AttentionEmitter::store_eights(const std::string& mine) {
   const KernelOutput& output = form_.kernel.outputs[0];
   const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-  std::string values, at;
+  const std::string lines = writer_.unique("lines"), line = writer_.unique("line"), unit = writer_.unique("unit");
+  const std::string row_name = writer_.unique("row");
+  const ExprEmitter::Mark outside = emitter_.mark();
+  writer_.line(fmt::format("using Result = Lines<1, {}, {}>;", tiles_.warp_rows(), form_.column_count() / 8));
+  writer_.line(fmt::format("const Result {}(warp_lane);", lines));
+  writer_.line("#pragma unroll");
+  writer_.open(
+      fmt::format("for (int {0} = {1}.line; {0} < {2}; {0} += Result::kHigh)", line, lines, tiles_.warp_rows()));
+  writer_.line(fmt::format("const {} {} = warp_row + {};", integer(), row_name, line));
+  writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
+  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  writer_.line("#pragma unroll");
+  writer_.open(
+      fmt::format("for (int {0} = {1}.unit; {0} < {2}; {0} += Result::kWide)", unit, lines, form_.column_count() / 8));
+  emitter_.bind(form_.columns[0], fmt::format("({} * 8)", unit));
+  writer_.line(fmt::format("*(uint4*)({} + {}) = *(const uint4*)({} + {} * {} + {} * 8);", writer_.output(output.value),
+                           emitter_.index(position), mine, line, tiles_.value_stride, unit));
+  writer_.close();
+  emitter_.rewind(outside);
+  writer_.close();
+}
+
+std::string AttentionEmitter::neighbours(int width, const std::string& r, const std::string& m,
+                                         const std::string& first) {
+  const KernelOutput& output = form_.kernel.outputs[0];
+  std::string values;
   for (int i = 0; i < width; ++i) {
     const ExprEmitter::Mark mark = emitter_.mark();
     emitter_.bind(form_.columns[0], i == 0 ? first : fmt::format("({} + {})", first, i));
     emitter_.define(form_.result,
                     fmt::format("({} * {}[{}])", sum(r, i == 0 ? m : fmt::format("({} + {})", m, i)), row_scale_, r));
     values += (i ? ", " : "") + narrow(output.type.dtype, emitter_.emit(output.expr));
-    if (i == 0) at = emitter_.index(position);
     emitter_.rewind(mark);
   }
   writer_.use("neighbours");
   writer_.use(output.type.dtype);
-  writer_.line(fmt::format("*(Neighbours<{}, {}>*)({} + {}) = {{{}}};", storage_type(output.type.dtype), width,
-                           writer_.output(output.value), at, values));
+  return fmt::format("{{{}}}", values);
+}
+
+void AttentionEmitter::store_neighbours(int width, const std::string& r, const std::string& m,
+                                        const std::string& first) {
+  const KernelOutput& output = form_.kernel.outputs[0];
+  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  const std::string values = neighbours(width, r, m, first);
+  const ExprEmitter::Mark mark = emitter_.mark();
+  emitter_.bind(form_.columns[0], first);
+  writer_.line(fmt::format("*(Neighbours<{}, {}>*)({} + {}) = {};", storage_type(output.type.dtype), width,
+                           writer_.output(output.value), emitter_.index(position), values));
+  emitter_.rewind(mark);
 }
 
 void AttentionEmitter::store(const std::vector<std::size_t>& which) {
@@ -153,6 +237,7 @@ void AttentionEmitter::store_beside() {
   writer_.line("__syncthreads();");
   loads_.load(key_load(key0_));
   synchronize(key_load(key0_), "keys are there");
+  declare_scores();
   multiply_keys();
   mask_scores();
   each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string& r) {

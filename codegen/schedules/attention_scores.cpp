@@ -15,25 +15,40 @@ std::string AttentionEmitter::mma() {
   return name;
 }
 
+void AttentionEmitter::declare_scores() {
+  if (tiles_.tensor_cores)
+    writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", score_, tiles_.slabs, tiles_.keys / 8));
+  else
+    writer_.line(fmt::format("{} {}[{}][{}] = {{}};", type(), score_, tiles_.my_rows, tiles_.my_keys()));
+}
+
 void AttentionEmitter::multiply_keys() {
   if (!tiles_.tensor_cores) {
     writer_.use("multiply_rows");
-    writer_.line(fmt::format("{} {}[{}][{}] = {{}};", type(), score_, tiles_.my_rows, tiles_.my_keys()));
     writer_.line(fmt::format("multiply_keys<{}, {}, {}>({}, {} + group * {}, {} + group_lane * {});", tiles_.depth,
                              tiles_.query_stride, tiles_.key_stride, score_, query_tile_, tiles_.query_stride,
                              key_tile_, tiles_.key_stride));
     return;
   }
-  writer_.line(fmt::format("float {}[{}][4] = {{}};", score_, tiles_.keys / 8));
-  writer_.line("#pragma unroll");
+  // Queries in registers are an array of constant indices; of others not too many are to be on the way at a time.
+  const int pieces = tiles_.keys / 16;
+  writer_.line(tiles_.queries_stay ? "#pragma unroll 2" : "#pragma unroll");
   writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", tiles_.depth / 16));
+  if (tiles_.queries_stay) {
+    writer_.line(fmt::format("unsigned {}[{}][4];", query_, tiles_.slabs));
+    writer_.line(fmt::format("load_pieces<{}>({}, {} + e * 32);", 32 * tiles_.query_stride, query_, query_rows_));
+  }
+  writer_.line(fmt::format("unsigned b[{}][4];", pieces));
+  writer_.line(fmt::format("load_pieces<{}>(b, {} + e * 32);", 32 * tiles_.key_stride, key_rows_));
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int n = 0; n < {}; n += 2)", tiles_.keys / 8));
-  writer_.line("unsigned b[4];");
-  writer_.line(fmt::format("load_matrices(b, {} + n * {} + e * 32);", key_rows_, 16 * tiles_.key_stride));
-  writer_.line(fmt::format("{0}({1}[n], {2}[e], {{b[0], b[1]}});", mma(), score_, query_));
-  writer_.line(fmt::format("{0}({1}[n + 1], {2}[e], {{b[2], b[3]}});", mma(), score_, query_));
-  writer_.close();
+  writer_.line(fmt::format("for (int i = 0; i < {}; ++i) {{", 2 * pieces * tiles_.slabs));
+  writer_.line(fmt::format("  const int n = i / {0}, s = i % {0};", tiles_.slabs));
+  const std::string query = query_ + (tiles_.queries_stay ? "[s]" : "[e][s]");
+  writer_.line(
+      fmt::format("  {0}({1}[s][n], {{{2}[0], {2}[2], {2}[1], {2}[3]}}, {{b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 "
+                  "+ 1]}});",
+                  mma(), score_, query));
+  writer_.line("}");
   writer_.close();
 }
 
@@ -99,23 +114,44 @@ void AttentionEmitter::mask_scores() {
     some_masked += fmt::format("{}{} < {}", some_masked.empty() ? "" : " || ", key0_, all_rows_from_);
   if (some_masked.empty()) return;
   writer_.open(fmt::format("if ({})", some_masked));
+  if (tiles_.tensor_cores)
+    keep_keys_of_fragments();
+  else
+    keep_keys_of_lanes();
+  writer_.close();
+}
+
+std::string AttentionEmitter::last_limit(const std::string& row) {
+  const IndexExpr keys = count(form_.keys);
+  return form_.last_key ? limit_at(min(keys, *form_.last_key + 1), row) : text(keys);
+}
+
+void AttentionEmitter::keep_keys_of_lanes() {
   each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string&) {
-    std::string masked;
-    const auto add = [&](const std::string& condition) { masked += (masked.empty() ? "" : " || ") + condition; };
-    if (form_.last_key)
-      add(fmt::format("{} >= {}", key, limit_at(min(keys, *form_.last_key + 1), row)));
-    else if (!whole)
-      add(fmt::format("{} >= {}", key, text(keys)));
-    if (form_.first_key) add(fmt::format("{} < {}", key, limit_at(*form_.first_key, row)));
+    std::string masked = fmt::format("{} >= {}", key, last_limit(row));
+    if (form_.first_key) masked += fmt::format(" || {} < {}", key, limit_at(*form_.first_key, row));
     writer_.line(fmt::format("if ({}) {} = {};", masked, at, bottom()));
   });
+}
+
+void AttentionEmitter::keep_keys_of_fragments() {
+  writer_.use("keep_keys");
+  const std::string r = writer_.unique("r"), row_name = writer_.unique("row"), first = writer_.unique("lane_key");
+  writer_.line(fmt::format("const {} {} = {} + {};", integer(), first, key0_, my_column_));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
+  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
+  const std::string from = form_.first_key ? fmt::format("{} - {}, ", limit_at(*form_.first_key, row_name), first) : "";
+  writer_.line(fmt::format("keep_keys<{0}>({1}[{2} / 2], {2} % 2, {3}{4} - {5});", integer(), score_, r, from,
+                           last_limit(row_name), first));
   writer_.close();
 }
 
 void AttentionEmitter::step_softmax() {
   writer_.use(tiles_.tensor_cores ? "softmax_fragments" : "softmax_lanes");
-  const char* large = !tiles_.tensor_cores ? "" : form_.score == form_.product ? "<false>" : "<true>";
-  writer_.line(fmt::format("softmax_step{}({}, {}, {}, {}, {});", large, score_, sum_, greatest_, total_,
+  const std::string how =
+      tiles_.tensor_cores ? fmt::format("<{}, {}>", form_.score != form_.product, exact_maximum()) : "";
+  writer_.line(fmt::format("softmax_step{}({}, {}, {}, {}, {});", how, score_, sum_, greatest_, total_,
                            number(exponent_scale())));
   if (form_.key_steps.empty()) return;
   std::vector<ExprId> operands;
@@ -167,21 +203,43 @@ void AttentionEmitter::add_values() {
   writer_.use("pack_pair");
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int k = 0; k < {}; k += 2)", tiles_.keys / 8));
-  writer_.line(
-      fmt::format("const unsigned weight[4] = {{{0}({1}[k][0], {1}[k][1]), {0}({1}[k][2], {1}[k][3]),", pack, score_));
-  writer_.line(
-      fmt::format("                            {0}({1}[k + 1][0], {1}[k + 1][1]), {0}({1}[k + 1][2], "
-                  "{1}[k + 1][3])}};",
-                  pack, score_));
+  writer_.line(fmt::format("unsigned weight[{}][4];", tiles_.slabs));
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int n = 0; n < {}; n += 2)", tiles_.columns / 8));
-  writer_.line("unsigned b[4];");
+  writer_.line(fmt::format("for (int w = 0; w < {}; ++w)", 4 * tiles_.slabs));
   writer_.line(
-      fmt::format("load_matrices_transposed(b, {} + k * {} + n * 16);", value_rows_, 16 * tiles_.value_stride));
-  writer_.line(fmt::format("{0}({1}[n], weight, {{b[0], b[1]}});", mma(), sum_));
-  writer_.line(fmt::format("{0}({1}[n + 1], weight, {{b[2], b[3]}});", mma(), sum_));
+      fmt::format("  weight[w / 4][w % 4] = {0}({1}[w / 4][k + w % 4 / 2][w % 2 * 2], {1}[w / 4][k + w % 4 / "
+                  "2][w % 2 * 2 + 1]);",
+                  pack, score_));
+  const int all = tiles_.columns / 16, pieces = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int n = 0; n < {}; n += {})", 2 * all, 2 * pieces));
+  writer_.line(fmt::format("unsigned b[{}][4];", pieces));
+  writer_.line(
+      fmt::format("load_pieces_transposed<32>(b, {} + k * {} + n * 16);", value_rows_, 16 * tiles_.value_stride));
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int i = 0; i < {}; ++i) {{", 2 * pieces * tiles_.slabs));
+  writer_.line(fmt::format("  const int m = i / {0}, s = i % {0};", tiles_.slabs));
+  writer_.line(fmt::format("  {0}({1}[s][n + m], weight[s], {{b[m / 2][m % 2], b[m / 2][m % 2 + 2]}});", mma(), sum_));
+  writer_.line("}");
   writer_.close();
   writer_.close();
+}
+
+bool AttentionEmitter::exact_maximum() const {
+  std::vector<std::uint8_t> seen(pool_.size(), 0);
+  std::vector<ExprId> stack;
+  for (const KernelOutput& output : form_.kernel.outputs) stack.push_back(output.expr);
+  for (const WeightStep& step : form_.row_steps) stack.push_back(step.operand);
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    stack.pop_back();
+    if (id == form_.greatest) return true;
+    const bool relative = id == form_.result || id == form_.exponential || id == form_.total;
+    if (relative || std::exchange(seen[id], 1)) continue;
+    for (const ExprId a : pool_[id].args)
+      if (a != kNoExpr) stack.push_back(a);
+  }
+  return false;
 }
 
 }  // namespace fusec

@@ -14,7 +14,20 @@ int padded(int elements, int unit) {
   return elements + (elements / unit % 2 == 0 ? unit : 2 * unit);
 }
 
-AttentionTiles on_tensor_cores(const Attention& form) {
+std::int64_t points(const Attention& form, const std::vector<std::uint32_t>& axes) {
+  std::int64_t count = 1;
+  for (const std::uint32_t a : axes)
+    count *= std::max<std::int64_t>(1, value_at_hint(form.kernel.pool.extent(a), form.kernel.pool.bounds().symbols));
+  return count;
+}
+
+// Tiles of 128 rows read keys and values half as often as those of 64; they pay where there are enough of them.
+bool fills_large_tiles(const Attention& form, const Target& target) {
+  const std::int64_t rows = points(form, form.rows);
+  return rows >= 128 && points(form, form.batch) * ((rows + 127) / 128) >= target.multiprocessors;
+}
+
+AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   AttentionTiles t;
   t.tensor_cores = true;
   t.depth = rounded_up(form.depth_count(), 16);
@@ -23,7 +36,16 @@ AttentionTiles on_tensor_cores(const Attention& form) {
   t.keys = t.depth + t.columns > 320 ? 32 : 64;
   t.query_stride = t.key_stride = padded(t.depth, 8);
   t.value_stride = padded(t.columns, 8);
-  return t;
+  if (!fills_large_tiles(form, target)) return t;
+  AttentionTiles large = t;
+  large.rows = 128;
+  // A warp with two slabs loads each fragment of keys and values for both; what is made of scores needs registers, too.
+  const bool two_slabs = std::max(t.depth, t.columns) <= 128 && form.score == form.product && form.key_steps.empty();
+  large.slabs = two_slabs ? 2 : 1;
+  large.my_rows = 2 * large.slabs;
+  large.threads = two_slabs ? 128 : 256;
+  large.queries_stay = two_slabs && t.depth + 2 * t.columns > 256;
+  return large.bytes() <= target.shared_bytes_per_block ? large : t;
 }
 
 AttentionTiles in_lanes(const Attention& form) {
@@ -49,12 +71,14 @@ AttentionTiles in_lanes(const Attention& form) {
 }  // namespace
 
 int AttentionTiles::elements() const {
-  if (tensor_cores) return std::max(rows * query_stride, keys * (key_stride + value_stride));
+  // The result passes through the queries' place.
+  if (tensor_cores)
+    return std::max(query_at() + rows * std::max(query_stride, value_stride), keys * (key_stride + value_stride));
   return weight_at() + rows * weight_stride;
 }
 
-AttentionTiles attention_tiles(const Attention& form) {
-  return form.tensor_dtype ? on_tensor_cores(form) : in_lanes(form);
+AttentionTiles attention_tiles(const Attention& form, const Target& target) {
+  return form.tensor_dtype ? on_tensor_cores(form, target) : in_lanes(form);
 }
 
 }  // namespace fusec

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analysis/attention_form.h"
+#include "analysis/target.h"
 
 namespace fusec {
 
@@ -9,6 +10,8 @@ struct AttentionTiles {
   bool tensor_cores = false;
   int threads = 128;
   int rows = 64, keys = 64;      // of a block's tile of scores
+  int slabs = 1;                 // on tensor cores: how many times 16 rows a warp has
+  bool queries_stay = false;     // on tensor cores: in shared memory, else they pass through it into registers
   int depth = 64, columns = 64;  // head sizes, rounded up; what is beyond is 0
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;  // of lines in shared memory
   int my_rows = 2;                                                               // of a thread
@@ -20,9 +23,11 @@ struct AttentionTiles {
   int my_keys() const { return tensor_cores ? keys / 4 : keys / 8; }
   int my_columns() const { return tensor_cores ? columns / 4 : columns / 8; }
 
-  // Keys, then values, in elements; on tensor cores queries pass through the keys' place into registers.
+  int warp_rows() const { return 16 * slabs; }
+
+  // Keys, then values, in elements; queries that pass through come in the keys' place.
   int value_at() const { return keys * key_stride; }
-  int query_at() const { return value_at() + keys * value_stride; }
+  int query_at() const { return tensor_cores && !queries_stay ? 0 : value_at() + keys * value_stride; }
   int weight_at() const { return query_at() + rows * query_stride; }
   int elements() const;
   int bytes() const { return elements() * element_bytes; }
@@ -31,6 +36,6 @@ struct AttentionTiles {
   static constexpr int kStaticBytes = 48 * 1024;
 };
 
-AttentionTiles attention_tiles(const Attention& form);
+AttentionTiles attention_tiles(const Attention& form, const Target& target);
 
 }  // namespace fusec

@@ -32,9 +32,9 @@ class TileLoader {
   // Axes other than the load's must be bound.
   void load(const TileLoad& load);
   bool copies(const TileLoad& load) const { return load.async && vector_width(load) > 1; }
+  int vector_width(const TileLoad& load) const;
 
  private:
-  int vector_width(const TileLoad& load) const;
   bool runs_along_lines(const TileLoad& load) const;
   void bind(const TileLoad& load, const std::string& line, const std::string& place);
   std::string element(const TileLoad& load);

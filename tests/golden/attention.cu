@@ -36,6 +36,55 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
+// Of a row of a slab, scores of keys before `first` and from `end` on become -inf; both count from the lane's first.
+template <class T, int kKeys>
+__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T first, T end) {
+#pragma unroll
+  for (int n = 0; n < 2 * kKeys; ++n)
+    if (n / 2 * 8 + n % 2 < first || n / 2 * 8 + n % 2 >= end)
+      score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
+}
+template <class T, int kKeys>
+__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T end) {
+#pragma unroll
+  for (int n = 0; n < 2 * kKeys; ++n)
+    if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
+}
+
+// Which places of kLines lines of kUnits times 16 bytes a thread of kWarps warps copies. A warp takes several lines at a
+// time, of each a few units: eight lanes' places lie in different banks, where lines are an odd number of units apart.
+template <int kWarps, int kLines, int kUnits>
+struct Lines {
+  enum {
+    kTogether = kUnits % 8 == 0 ? 8 : kUnits % 4 == 0 ? 4 : 2,
+    kHigh = 32 / kTogether,
+    kDown = kLines / kHigh < kWarps ? kLines / kHigh : kWarps,
+    kWide = kWarps / kDown * kTogether
+  };
+  int line, unit;
+  __device__ __forceinline__ explicit Lines(int thread) {
+    const int lane = thread % 32, warp = thread / 32;
+    line = warp % kDown * kHigh + (kTogether == 8 ? lane / 8 : lane % 8 + lane / (8 * kTogether) * 8);
+    unit = warp / kDown * kTogether + (kTogether == 8 ? lane % 8 : lane / 8 % kTogether);
+  }
+  // `to` and `from` are the first place; lines that are kStride bytes apart in shared memory are `step` elements apart
+  // in memory. Those from `there` on become 0.
+  template <int kStride, bool kAll, int kPiece = 0, class T>
+  __device__ __forceinline__ void copy(unsigned to, const T* from, long long step, int there = 0) const {
+    constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // of the thread's place in a line
+    constexpr int kLine = kPiece / kPieces * kDown * kHigh, kUnit = kPiece % kPieces * kWide;
+    if constexpr (kLine < kLines) {
+      if (kUnit + kWide <= kUnits || unit + kUnit < kUnits)
+        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+                     :
+                     : "r"(to), "n"(kLine * kStride + kUnit * 16),
+                       "l"(__cvta_generic_to_global(from + kLine * step + kUnit * 8)),
+                       "r"(kAll || line + kLine < there ? 16 : 0));
+      copy<kStride, kAll, kPiece + 1>(to, from, step, there);
+    }
+  }
+};
+
 // Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
 // of the first matrix, 8 to 15 those of the second, and so on.
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -48,6 +97,22 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsig
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(row));
+}
+
+// The same kCount times, their rows kStep bytes apart.
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
+}
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
 }
 
 __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -81,8 +146,9 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
-// One more tile of scores, in fragments of mma: what was summed up so far shrinks to the new row maximum, the scores
-// become exp((score - maximum) * log2_scale / log2(e)). A row is four lanes'; their shares of `total` are added at the end.
+// One more tile of scores, in fragments of mma, of kSlabs times 16 rows: they become exp((score - greatest) * log2_scale
+// / log2(e)), of which `total` has a lane's share of the sum. A row is four lanes'. Only where a score exceeds the row's
+// greatest so far by much, that grows and what was summed up shrinks; kExact: wherever one exceeds it.
 // kLarge: scores may be near the greatest float (masks do that), so that their product with the scale is none.
 // What is subtracted before exponentials: of a row without any key 0.
 __device__ __forceinline__ float shift_of(float greatest) {
@@ -91,25 +157,39 @@ __device__ __forceinline__ float shift_of(float greatest) {
 __device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
   return exp2_fast((score - shift_of(greatest)) * log2_scale);
 }
-template <bool kLarge, int kKeys, int kColumns>
-__device__ __forceinline__ void softmax_step(float (&score)[kKeys][4], float (&sum)[kColumns][4], float (&greatest)[2],
-                                             float (&total)[2], float log2_scale) {
+template <bool kLarge, bool kExact, int kSlabs, int kKeys, int kColumns>
+__device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], float (&sum)[kSlabs][kColumns][4],
+                                             float (&greatest)[2 * kSlabs], float (&total)[2 * kSlabs],
+                                             float log2_scale) {
+  constexpr float kMuch = 8;  // of the exponent: weights below 256 are as precise as those below 1
+  float now[2 * kSlabs];
+  bool grows = false;
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float now = greatest[r];
+  for (int r = 0; r < 2 * kSlabs; ++r) {
+    now[r] = greatest[r];
 #pragma unroll
-    for (int n = 0; n < kKeys; ++n) now = fmaxf(now, fmaxf(score[n][2 * r], score[n][2 * r + 1]));
-    now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 1));
-    now = fmaxf(now, __shfl_xor_sync(0xffffffffu, now, 2));
-    const float shift = shift_of(now), shrink = exp2_fast((greatest[r] - shift) * log2_scale);
-    greatest[r] = now;
-    total[r] *= shrink;
+    for (int n = 0; n < 2 * kKeys; ++n) now[r] = fmaxf(now[r], score[r / 2][n / 2][2 * (r % 2) + n % 2]);
+    grows |= kExact ? now[r] > greatest[r] : (now[r] - greatest[r]) * log2_scale > kMuch;
+  }
+  if (__any_sync(0xffffffffu, grows)) {
 #pragma unroll
-    for (int m = 0; m < kColumns; ++m) sum[m][2 * r] *= shrink, sum[m][2 * r + 1] *= shrink;
+    for (int r = 0; r < 2 * kSlabs; ++r) {
+      now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 1));
+      now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 2));
+      const float shrink = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
+      greatest[r] = now[r];
+      total[r] *= shrink;
+#pragma unroll
+      for (int m = 0; m < 2 * kColumns; ++m) sum[r / 2][m / 2][2 * (r % 2) + m % 2] *= shrink;
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < 2 * kSlabs; ++r) {
+    const float shift = shift_of(greatest[r]), less = -shift * log2_scale;
 #pragma unroll
     for (int n = 0; n < 2 * kKeys; ++n) {
-      float& s = score[n / 2][2 * r + n % 2];
-      s = exp2_fast(kLarge ? (s - shift) * log2_scale : s * log2_scale - shift * log2_scale);
+      float& s = score[r / 2][n / 2][2 * (r % 2) + n % 2];
+      s = exp2_fast(kLarge ? (s - shift) * log2_scale : fmaf(s, log2_scale, less));
       total[r] += s;
     }
   }
@@ -134,7 +214,8 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   const int row0 = 0;
   const int batch = tile;
   const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
-  const int my_row = row0 + warp * 16 + warp_lane / 4;  // and 8 further down
+  const int warp_row = row0 + warp * 16;
+  const int my_row = warp_row + warp_lane / 4;  // and 8 further down
   const int my_column = warp_lane % 4 * 2;
   for (int e = threadIdx.x; e < 1024; e += 128) {
     const int line = e / 16, place = e % 16;
@@ -146,76 +227,85 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
     }
     key_tile[line * 24 + place] = one;
   }
-  __syncthreads();
-  unsigned query[1][4];
-  const unsigned query_rows = shared_address(key_tile + (warp * 16 + warp_lane % 16) * 24 + warp_lane / 16 * 8);
-  const unsigned key_rows = shared_address(key_tile + (warp_lane / 16 * 8 + warp_lane % 8) * 24 + warp_lane / 8 % 2 * 8);
-  const unsigned value_rows = shared_address(value_tile + warp_lane % 16 * 24 + warp_lane / 16 * 8);
+  const int lane_row = warp_lane / 16 * 8 + warp_lane % 8, lane_place = warp_lane / 8 % 2 * 8;
+  const unsigned query_rows = shared_address(key_tile + (warp * 16 + lane_row) * 24 + lane_place);
+  const unsigned key_rows = shared_address(key_tile + (lane_row) * 24 + lane_place);
+  const unsigned value_rows = shared_address(value_tile + (lane_row) * 24 + lane_place);
+  __syncthreads();  // queries are there
+  unsigned query[1][1][4];
 #pragma unroll
-  for (int e = 0; e < 1; ++e) load_matrices(query[e], query_rows + e * 32);
-  float sum[2][4] = {}, greatest[2] = {__uint_as_float(0xff800000u), __uint_as_float(0xff800000u)}, total[2] = {};
+  for (int e = 0; e < 1; ++e) load_pieces<768>(query[e], query_rows + e * 32);
+  float sum[1][2][4] = {}, greatest[2] = {__uint_as_float(0xff800000u), __uint_as_float(0xff800000u)}, total[2] = {};
   const int last_row = row0 + 63 < 12 ? row0 + 63 : 12 - 1;
+  const int last_warp_row = warp_row + 15 < 12 ? warp_row + 15 : 12 - 1;
   const int keys_end = (last_row + 1);
-  const int all_rows_to = (row0 + 1);
+  const int warp_keys_end = (last_warp_row + 1);
+  const int all_rows_to = (warp_row + 1);
+  const Lines<4, 64, 2> key_tile_lines(threadIdx.x);
+  const unsigned key_tile_to = shared_address(key_tile + key_tile_lines.line * 24 + key_tile_lines.unit * 8);
+  const int key_tile_at = batch * 320 + key_tile_lines.unit * 8 + key_tile_lines.line * 16;
   __syncthreads();
-#pragma unroll
-  for (int e_2 = threadIdx.x; e_2 < 128; e_2 += 128) {
-    const int line_2 = e_2 / 2, place_2 = e_2 % 2 * 8;
-    const int at_2 = line_2;
-    copy_async<16>(key_tile + line_2 * 24 + place_2, k + batch * 320 + place_2 + at_2 * 16, at_2 < 20);
+  if (0 + 64 <= 20) {
+    key_tile_lines.copy<48, true>(key_tile_to, k + key_tile_at, 16);
+  } else {
+    key_tile_lines.copy<48, false>(key_tile_to, k + key_tile_at, 16, 20 - (0));
   }
   for (int key0 = 0; key0 < keys_end; key0 += 64) {
     wait_for_copies();
     __syncthreads();  // keys are there, values used up
-#pragma unroll
-    for (int e_3 = threadIdx.x; e_3 < 128; e_3 += 128) {
-      const int line_3 = e_3 / 2, place_3 = e_3 % 2 * 8;
-      const int at_3 = key0 + line_3;
-      copy_async<16>(value_tile + line_3 * 24 + place_3, v + batch * 320 + place_3 + at_3 * 16, at_3 < 20);
+    if (key0 + 64 <= 20) {
+      key_tile_lines.copy<48, true>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16);
+    } else {
+      key_tile_lines.copy<48, false>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16, 20 - (key0));
     }
-    float score[8][4] = {};
+    float score[1][8][4] = {};
+    if (key0 < warp_keys_end) {
 #pragma unroll
-    for (int e = 0; e < 1; ++e) {
+      for (int e = 0; e < 1; ++e) {
+        unsigned b[4][4];
+        load_pieces<768>(b, key_rows + e * 32);
 #pragma unroll
-      for (int n = 0; n < 8; n += 2) {
-        unsigned b[4];
-        load_matrices(b, key_rows + n * 384 + e * 32);
-        mma_fp16(score[n], query[e], {b[0], b[1]});
-        mma_fp16(score[n + 1], query[e], {b[2], b[3]});
+        for (int i = 0; i < 8; ++i) {
+          const int n = i / 1, s = i % 1;
+          mma_fp16(score[s][n], {query[e][s][0], query[e][s][2], query[e][s][1], query[e][s][3]}, {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]});
+        }
       }
     }
     wait_for_copies();
     __syncthreads();  // values are there, keys used up
     if (key0 + 64 < keys_end) {
-#pragma unroll
-      for (int e_4 = threadIdx.x; e_4 < 128; e_4 += 128) {
-        const int line_4 = e_4 / 2, place_4 = e_4 % 2 * 8;
-        const int at_4 = key0 + 64 + line_4;
-        copy_async<16>(key_tile + line_4 * 24 + place_4, k + batch * 320 + place_4 + at_4 * 16, at_4 < 20);
+      if (key0 + 64 + 64 <= 20) {
+        key_tile_lines.copy<48, true>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16);
+      } else {
+        key_tile_lines.copy<48, false>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16, 20 - (key0 + 64));
       }
     }
-    if (key0 + 64 > all_rows_to) {
+    if (key0 < warp_keys_end) {
+      if (key0 + 64 > all_rows_to) {
+        const int lane_key = key0 + my_column;
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const int row = my_row + r * 8;
-#pragma unroll
-        for (int n = 0; n < 16; ++n) {
-          const int key = key0 + my_column + n / 2 * 8 + n % 2;
-          if (key >= (row + 1)) score[n / 2][2 * r + n % 2] = __uint_as_float(0xff800000u);
+        for (int r = 0; r < 2; ++r) {
+          const int row = my_row + r * 8;
+          keep_keys<int>(score[r / 2], r % 2, (row + 1) - lane_key);
         }
       }
-    }
-    softmax_step<false>(score, sum, greatest, total, 0.36067376f);
+      softmax_step<false, false>(score, sum, greatest, total, 0.36067376f);
 #pragma unroll
-    for (int k = 0; k < 8; k += 2) {
-      const unsigned weight[4] = {pack_fp16(score[k][0], score[k][1]), pack_fp16(score[k][2], score[k][3]),
-                                  pack_fp16(score[k + 1][0], score[k + 1][1]), pack_fp16(score[k + 1][2], score[k + 1][3])};
+      for (int k = 0; k < 8; k += 2) {
+        unsigned weight[1][4];
 #pragma unroll
-      for (int n = 0; n < 2; n += 2) {
-        unsigned b[4];
-        load_matrices_transposed(b, value_rows + k * 384 + n * 16);
-        mma_fp16(sum[n], weight, {b[0], b[1]});
-        mma_fp16(sum[n + 1], weight, {b[2], b[3]});
+        for (int w = 0; w < 4; ++w)
+          weight[w / 4][w % 4] = pack_fp16(score[w / 4][k + w % 4 / 2][w % 2 * 2], score[w / 4][k + w % 4 / 2][w % 2 * 2 + 1]);
+#pragma unroll
+        for (int n = 0; n < 2; n += 2) {
+          unsigned b[1][4];
+          load_pieces_transposed<32>(b, value_rows + k * 384 + n * 16);
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            const int m = i / 1, s = i % 1;
+            mma_fp16(sum[s][n + m], weight[s], {b[m / 2][m % 2], b[m / 2][m % 2 + 2]});
+          }
+        }
       }
     }
   }
@@ -228,6 +318,8 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
     const int row_2 = my_row + r_2 * 8;
     row_scale[r_2] = (1.0f / (total[r_2]));
   }
+  __syncthreads();  // nobody needs keys and values any more
+  fp16* const my_result = (fp16*)key_tile + warp * 384;
 #pragma unroll
   for (int r_3 = 0; r_3 < 2; ++r_3) {
     const int row_3 = my_row + r_3 * 8;
@@ -235,9 +327,21 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
 #pragma unroll
     for (int m = 0; m < 4; m += 2) {
       const int column = my_column + m / 2 * 8 + m % 2;
-      const float mixed = from_fp16(to_fp16((sum[m / 2][2 * r_3 + m % 2] * row_scale[r_3])));
-      const float mixed_2 = from_fp16(to_fp16((sum[(m + 1) / 2][2 * r_3 + (m + 1) % 2] * row_scale[r_3])));
-      *(Neighbours<fp16, 2>*)(y + row_3 * 32 + batch * 16 + column) = {to_fp16(mixed), to_fp16(mixed_2)};
+      const float mixed = from_fp16(to_fp16((sum[r_3 / 2][m / 2][2 * (r_3 % 2) + m % 2] * row_scale[r_3])));
+      const float mixed_2 = from_fp16(to_fp16((sum[r_3 / 2][(m + 1) / 2][2 * (r_3 % 2) + (m + 1) % 2] * row_scale[r_3])));
+      *(Neighbours<fp16, 2>*)(my_result + (warp_lane / 4 + r_3 * 8) * 24 + column) = {to_fp16(mixed), to_fp16(mixed_2)};
+    }
+  }
+  __syncwarp();
+  using Result = Lines<1, 16, 2>;
+  const Result lines(warp_lane);
+#pragma unroll
+  for (int line_2 = lines.line; line_2 < 16; line_2 += Result::kHigh) {
+    const int row_4 = warp_row + line_2;
+    if (row_4 >= 12) continue;
+#pragma unroll
+    for (int unit = lines.unit; unit < 2; unit += Result::kWide) {
+      *(uint4*)(y + row_4 * 32 + batch * 16 + (unit * 8)) = *(const uint4*)(my_result + line_2 * 24 + unit * 8);
     }
   }
 }

@@ -45,9 +45,8 @@ void mask_rows(TensorMap& tensors) {
 
 const char* const kCut = "no attention";
 
-void check_case(const Case& c, const char* arch, bool empty_rows = false) {
+void check_case(const Case& c, const Target& target, bool empty_rows = false) {
   INFO(c.what, ": ", c.inputs, "; ", c.nodes);
-  const Target target = target_for(arch);
   const Graph graph = short_model(c.inputs.c_str(), c.nodes.c_str(), c.outputs, c.symbols);
   const FusionPlan plan = plain_plan(graph, true);
   const std::string schedules = schedules_of(lower_plan(graph, plan, target, {}));
@@ -62,6 +61,20 @@ void check_case(const Case& c, const char* arch, bool empty_rows = false) {
   const TensorMap want = run_reference(graph, tensors);
   const TensorMap got = run_on_emulator(*nvrtc, graph, plan, tensors, {}, target);
   for (const auto& [name, tensor] : want) check_close(std::string(c.what) + ", " + name, got.at(name), tensor, 1);
+}
+
+void check_case(const Case& c, const char* arch, bool empty_rows = false) {
+  check_case(c, target_for(arch), empty_rows);
+}
+
+// Where a few blocks fill the target, tiles are large.
+void check_large(const std::vector<Case>& cases, bool empty_rows = false) {
+  for (const Case& c : cases)
+    for (const char* arch : {"sm_80", "sm_90a"}) {
+      Target target = target_for(arch);
+      target.multiprocessors = 2;
+      check_case(c, target, empty_rows);
+    }
 }
 
 void check_cases(const std::vector<Case>& cases, bool empty_rows = false) {
@@ -249,6 +262,12 @@ TEST_SUITE("attention forms") {
                 true);
   }
 
+  TEST_CASE("large tiles") {
+    const std::string causal = "y = scaled_dot_product_attention q k v {\"is_causal\": true}";
+    check_large({{"causal", operands("bfloat16", 1, 150, 100, 128, 128), causal}});
+    check_large({{"odd heads", operands("float16", 1, 140, 90, 72, 24), written_out("s = mul p 0.2")}});
+  }
+
   TEST_CASE("what is no attention is cut in several kernels that compute the same") {
     const std::string in = operands("float16", 2, 20, 20, 8, 8);
     check_case({"another use of the scores", in, written_out("s = mul p 0.2") + "; z = exp p", "y z", kCut}, "sm_80");
@@ -260,5 +279,48 @@ TEST_SUITE("attention forms") {
     check_case(
         {"a head that is too large", operands("float16", 1, 9, 10, 264, 8), written_out("s = mul p 0.2"), "y", kCut},
         "sm_80");
+  }
+}
+
+TEST_SUITE("full") {
+  TEST_CASE("large tiles in every wiring") {
+    const std::string op = "y = scaled_dot_product_attention q k v";
+    const std::string in = operands("bfloat16", 1, 150, 100, 128, 128), causal = " {\"is_causal\": true}";
+    check_large({
+        {"plain", in, op},
+        {"causal", in, op + causal},
+        {"causal, fewer queries than keys", operands("float16", 1, 130, 270, 64, 64), op + causal},
+        {"whole tiles", operands("bfloat16", 1, 128, 128, 64, 64), op + causal},
+        {"a mask", in + "; m bool 150,100", op + " m"},
+        {"two keys", operands("bfloat16", 1, 130, 2, 128, 128), op},
+        {"grouped", "q bfloat16 1,6,140,32; k bfloat16 1,2,70,32; v bfloat16 1,2,70,32",
+         op + " {\"enable_gqa\": true, \"is_causal\": true}"},
+        {"symbolic", "q float16 1,2,n,64; k float16 1,2,n,64; v float16 1,2,n,64", op + causal, "y", "attention_mma",
+         "n"},
+        {"heads in rows", "a bfloat16 1,140,2,64; b bfloat16 1,90,2,64; c bfloat16 1,90,2,64",
+         "q = transpose a {\"dim0\": 1, \"dim1\": 2}; k = transpose b {\"dim0\": 1, \"dim1\": 2}; v = transpose c "
+         "{\"dim0\": 1, \"dim1\": 2}; o = scaled_dot_product_attention q k v; y = transpose o {\"dim0\": 1, "
+         "\"dim1\": 2}"},
+        {"cast", operands("float16", 1, 130, 70, 64, 64),
+         "o = scaled_dot_product_attention q k v; y = cast o {\"dtype\": \"bfloat16\"}"},
+        {"weights as well", operands("bfloat16", 1, 130, 70, 64, 64), written_out("s = mul p 0.2"), "y w"},
+        {"rope", operands("bfloat16", 1, 140, 140, 64, 64) + "; c bfloat16 140,64; s bfloat16 140,64",
+         "a = rope q c s; b = rope k c s; y = scaled_dot_product_attention a b v" + causal},
+    });
+    for (const auto& [depth, columns] : {std::pair{24, 40}, {72, 72}, {80, 80}, {96, 112}, {33, 64}, {256, 256}})
+      check_large({{"heads", operands("float16", 1, 140, 90, depth, columns), written_out("s = mul p 0.2")}});
+    check_large({{"rows without a key", operands("bfloat16", 1, 130, 70, 64, 64) + "; m bool 130,70", op + " m"}},
+                true);
+  }
+
+  TEST_CASE("a greatest score that grows late, by little and by much") {
+    const std::string in = operands("bfloat16", 1, 70, 300, 64, 64) + "; b float32 300";
+    for (const char* slope : {"0.02", "0.3", "-0.3", "3.0"})
+      check_large({{"slope", in,
+                    "c = cast p {\"dtype\": \"float32\"}; r = arange {\"end\": 300, \"dtype\": \"float32\"}; a = mul "
+                    "r " +
+                        std::string(slope) +
+                        "; t = transpose k {\"dim0\": 2, \"dim1\": 3}; p = matmul q t; s = add c a; "
+                        "u = softmax s {\"dim\": -1}; w = cast u {\"dtype\": \"bfloat16\"}; y = matmul w v"}});
   }
 }
