@@ -54,7 +54,8 @@ ExprEmitter::ExprEmitter(const Kernel& kernel, KernelWriter& writer)
         return axis_text_[v.id];
       case Variable::Kind::kValue:
         if (!available(v.id)) throw InternalError("an index mentions a value that was not emitted");
-        return writer_.wide() ? texts_[v.id].text : "(int)" + texts_[v.id].text;
+        return (writer_.wide() ? "" : "(int)") +
+               (texts_[v.id].tight ? texts_[v.id].text : "(" + texts_[v.id].text + ")");
     }
     return {};
   };

@@ -336,10 +336,28 @@ ExprId ExprPool::reduce(Reduction r, std::vector<std::uint32_t> axes, ExprId bod
   return add(std::move(n));
 }
 
+namespace {
+
+// What is >= 0 exactly where e is, without its division: x // q + k >= 0 where x + k q >= 0, k - x // q >= 0 where
+// x < (k + 1) q.
+std::optional<IndexExpr> undivided(const IndexExpr& e) {
+  if (e.terms().size() != 1 || e.terms()[0].factors.size() != 1) return std::nullopt;
+  const IndexTerm& term = e.terms()[0];
+  const IndexAtom& atom = *term.factors[0];
+  const auto q = atom.kind == IndexAtom::Kind::kFloorDiv ? atom.b.as_constant() : std::nullopt;
+  if (!q || *q < 1) return std::nullopt;
+  if (term.coefficient == 1) return atom.a + IndexExpr(e.constant_term()) * *q;
+  if (term.coefficient == -1) return (IndexExpr(e.constant_term()) + 1) * *q - 1 - atom.a;
+  return std::nullopt;
+}
+
+}  // namespace
+
 ExprId ExprPool::nonnegative(const IndexExpr& a) {
   const IndexExpr e = simplify(a, bounds_);
   if (proves_nonnegative(e, bounds_)) return boolean(true);
   if (proves_nonnegative(-e - 1, bounds_)) return boolean(false);
+  if (const auto whole = undivided(e)) return nonnegative(*whole);
   return binary(ExprOp::kGe, index(e), constant(ScalarType::kInt64, std::int64_t{0}));
 }
 
@@ -347,6 +365,7 @@ ExprId ExprPool::less(const IndexExpr& a, const IndexExpr& b) {
   const IndexExpr gap = simplify(b - a - 1, bounds_);
   if (proves_nonnegative(gap, bounds_)) return boolean(true);
   if (proves_nonnegative(-gap - 1, bounds_)) return boolean(false);
+  if (const auto whole = undivided(gap)) return less(0, simplify(*whole + 1, bounds_));
   return binary(ExprOp::kLt, index(a), index(b));
 }
 

@@ -51,6 +51,22 @@ IndexExpr at_first_lane(const IndexExpr& e, std::uint32_t lane_axis) {
   });
 }
 
+// The index that a side of a comparison is.
+std::optional<IndexExpr> as_index(const ExprNode& n) {
+  if (n.op == ExprOp::kIndex) return n.indices[0];
+  if (n.op == ExprOp::kConstant && n.type == ScalarType::kInt64) return IndexExpr(n.integer);
+  return std::nullopt;
+}
+
+// The loaded values that a load's place depends on.
+std::vector<ExprId> values_in(const ExprNode& load) {
+  std::vector<ExprId> values;
+  for (const IndexExpr& e : load.indices)
+    for (const Variable v : variables_of(e))
+      if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+  return values;
+}
+
 // A pointer to the element at `position`: half-byte elements have byte addresses.
 std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
                     const Bounds& bounds) {
@@ -117,12 +133,42 @@ bool VectorLoads::is_vector(ExprId load) const {
   const ExprNode& n = emitter_.kernel().pool[load];
   if (!is_vector_position(emitter_.position(load), lane_axis_, width_, n.dtype, emitter_.kernel().pool.bounds()))
     return false;
-  if (n.args[0] != kNoExpr) return false;  // a guarded load is made element by element
+  if (n.args[0] != kNoExpr && !holds_for_whole_vectors(n.args[0])) return false;
   for (const std::uint32_t a : emitter_.axes_of(load))
     if (a != lane_axis_ && !emitter_.bound(a)) return false;
-  for (const IndexExpr& e : n.indices)
-    for (const Variable v : variables_of(e))
-      if (v.kind == Variable::Kind::kValue) return false;
+  for (const ExprId value : values_in(n))
+    if (emitter_.depends_on(value, lane_axis_)) return false;
+  return true;
+}
+
+// Is it the same for all lanes? Comparisons of indices are where vectors begin at the bound.
+bool VectorLoads::holds_for_whole_vectors(ExprId condition) const {
+  const ExprPool& pool = emitter_.kernel().pool;
+  const Variable lane{Variable::Kind::kAxis, lane_axis_};
+  std::vector<ExprId> left = {condition};
+  while (!left.empty()) {
+    const ExprId id = left.back();
+    const ExprNode& n = pool[id];
+    left.pop_back();
+    if (!emitter_.depends_on(id, lane_axis_)) continue;
+    if (n.op == ExprOp::kAnd || n.op == ExprOp::kOr) {
+      left.insert(left.end(), {n.args[0], n.args[1]});
+      continue;
+    }
+    if (n.op == ExprOp::kNot) {
+      left.push_back(n.args[0]);
+      continue;
+    }
+    if (n.op != ExprOp::kLt && n.op != ExprOp::kGe) return false;
+    const auto a = as_index(pool[n.args[0]]), b = as_index(pool[n.args[1]]);
+    if (!a || !b) return false;
+    // It holds, or does not, where this is not negative.
+    const IndexExpr gap = simplify(*a - *b, pool.bounds());
+    const auto step = coefficient_of(gap, lane);
+    if (!step || (*step != 1 && *step != -1)) return false;
+    const IndexExpr first = at_first_lane(gap, lane_axis_);
+    if (!proves_multiple_of(*step == 1 ? first : first + 1, width_, pool.bounds())) return false;
+  }
   return true;
 }
 
@@ -148,15 +194,23 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
                           const std::function<std::string(ExprId load, const Fill& fill)>& kept) {
   KernelWriter& writer = emitter_.writer();
   const ExprPool& pool = emitter_.kernel().pool;
-  for (const auto& [id, type] : vector_loads(roots)) {
+  const auto found = vector_loads(roots);
+  std::vector<ExprId> values;
+  for (const auto& [id, type] : found)
+    for (const ExprId value : values_in(pool[id])) values.push_back(value);
+  emitter_.emit_independent(values);
+  for (const auto& [id, type] : found) {
     const ExprNode& n = pool[id];
     const int words = word_count(n.dtype, width_);
     const char* function = streams(id) ? "stream_words" : "load_words";
     writer.use(streams(id) ? "stream_words" : "words");
-    const auto loaded = [&, at = id] {
-      return fmt::format("{}<{}>({})", function, words,
-                         address(writer.input(n.source), n.dtype, at_first_lane(emitter_.position(at), lane_axis_),
-                                 emitter_.index_text(), pool.bounds()));
+    const std::string condition = n.args[0] == kNoExpr ? "" : condition_of_vector(n.args[0]);
+    const auto loaded = [&, at = id, words_type = type] {
+      const std::string text =
+          fmt::format("{}<{}>({})", function, words,
+                      address(writer.input(n.source), n.dtype, at_first_lane(emitter_.position(at), lane_axis_),
+                              emitter_.index_text(), pool.bounds()));
+      return condition.empty() ? text : fmt::format("{} ? {} : {}{{}}", condition, text, words_type);
     };
     std::string variable;
     if (kept) variable = kept(id, [&](const std::string& to) { writer.line(fmt::format("{} = {};", to, loaded())); });
@@ -171,6 +225,23 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
     if (it == words_.end()) return "";
     return from_bits(emitter_.kernel().pool[id].dtype, it->second, lane, emitter_.writer());
   };
+}
+
+// A variable that says whether the condition holds for the lanes, which it then stands for.
+std::string VectorLoads::condition_of_vector(ExprId condition) {
+  if (const auto known = conditions_.find(condition); known != conditions_.end()) return known->second;
+  if (!emitter_.depends_on(condition, lane_axis_)) {
+    emitter_.emit_independent({condition});
+    return conditions_[condition] = emitter_.emit(condition);
+  }
+  const ExprEmitter::Mark mark = emitter_.mark();
+  emitter_.bind(lane_axis_, "0");
+  const std::string text = emitter_.emit(condition);
+  emitter_.rewind(mark);
+  const std::string name = emitter_.writer().unique("inside");
+  emitter_.writer().line(fmt::format("const bool {} = {};", name, text));
+  emitter_.define(condition, name);
+  return conditions_[condition] = name;
 }
 
 VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width,

@@ -29,9 +29,9 @@ class VectorLoads {
   VectorLoads(ExprEmitter& emitter, const Graph& graph, std::uint32_t lane_axis, int width)
       : emitter_(emitter), graph_(graph), lane_axis_(lane_axis), width_(width) {}
 
-  // Loads all vectors that the roots need, before the loop over lanes `lane`; the emitter then takes elements of them.
-  // Axes other than the lane must be bound.
-  // `kept` may name a variable that has, or gets by `fill`, a load's words.
+  // Loads all vectors that the roots need (guarded ones, too, where a guard holds for whole vectors), before the loop
+  // over lanes `lane`; the emitter then takes elements of them. Axes other than the lane must be bound. `kept` may name
+  // a variable that has, or gets by `fill`, a load's words.
   using Fill = std::function<void(const std::string& variable)>;
   void declare(const std::vector<ExprId>& roots, const std::string& lane,
                const std::function<std::string(ExprId load, const Fill& fill)>& kept = nullptr);
@@ -45,12 +45,15 @@ class VectorLoads {
  private:
   bool is_vector(ExprId load) const;
   bool streams(ExprId load) const;
+  bool holds_for_whole_vectors(ExprId condition) const;
+  std::string condition_of_vector(ExprId condition);
 
   ExprEmitter& emitter_;
   const Graph& graph_;
   std::uint32_t lane_axis_;
   int width_;
   std::map<ExprId, std::string> words_;
+  std::map<ExprId, std::string> conditions_;  // of guarded loads
 };
 
 class VectorStore {

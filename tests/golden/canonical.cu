@@ -1,7 +1,7 @@
 // Made by fusec from "canonical" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
 //   canonical_0_index_select_mul_mul_add_and_3_more
-//       reads weight, table, rows, x 608 B; writes result 64 B
+//       reads weight, rows, x, table 608 B; writes result 64 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -105,17 +105,17 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // result = reshape(narrow)
 // writes result: float16[2, 16]
 extern "C" __global__ void __launch_bounds__(128)
-canonical_0_index_select_mul_mul_add_and_3_more(const float* __restrict__ weight, const float* __restrict__ table, const long long* __restrict__ rows,
-         const float* __restrict__ x, fp16* __restrict__ result) {
+canonical_0_index_select_mul_mul_add_and_3_more(const float* __restrict__ weight, const long long* __restrict__ rows, const float* __restrict__ x,
+         const float* __restrict__ table, fp16* __restrict__ result) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 4) return;
   const Words<8> weight_w = load_words<8>(weight);
+  const Words<8> x_w = load_words<8>(x + ((int)max(min(rows[t], 15ll), 0ll) * 8));
   const Words<8> table_w = load_words<8>(table);
   Words<4> result_w = {};
-  const long long n = max(min(rows[t], 15ll), 0ll);
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
-    const float scaled = x[e + (int)n * 8] * __uint_as_float(element<32>(table_w, e));
+    const float scaled = __uint_as_float(element<32>(x_w, e)) * __uint_as_float(element<32>(table_w, e));
     const float halved = scaled * 0.5f;
     const float sum = __uint_as_float(element<32>(weight_w, e)) + halved;
     const float positive = nan_max(sum, 0.0f);
@@ -144,14 +144,14 @@ typedef struct {
 } canonical_args;
 
 namespace {
-// constant table: float32[8]
-alignas(16) __device__ const unsigned char constant_0[32] = {
-    0,0,128,63,165,10,120,63,64,169,96,63,246,79,59,63,64,81,10,63,239,113,161,62,
-    170,222,144,61,34,134,54,190,};
 // constant rows: int64[4]
-alignas(16) __device__ const unsigned char constant_1[32] = {
+alignas(16) __device__ const unsigned char constant_0[32] = {
     2,0,0,0,0,0,0,0,4,0,0,0,0,0,0,0,7,0,0,0,0,0,0,0,
     12,0,0,0,0,0,0,0,};
+// constant table: float32[8]
+alignas(16) __device__ const unsigned char constant_1[32] = {
+    0,0,128,63,165,10,120,63,64,169,96,63,246,79,59,63,64,81,10,63,239,113,161,62,
+    170,222,144,61,34,134,54,190,};
 }  // namespace
 
 struct canonical_context {
@@ -248,11 +248,11 @@ cudaError_t canonical_launch(canonical_context* ctx, const canonical_args* args,
   status = launch(reinterpret_cast<const void*>(canonical_0_index_select_mul_mul_add_and_3_more), 1, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->weight),
                   static_cast<const void*>(ctx->constants[0]),
-                  static_cast<const void*>(ctx->constants[1]),
                   static_cast<const void*>(args->x),
+                  static_cast<const void*>(ctx->constants[1]),
                   static_cast<void*>(args->result));
   if (status != cudaSuccess) return complain(ctx, status, "canonical_0_index_select_mul_mul_add_and_3_more could not be launched");
-  status = cudaMemcpyAsync(args->table, ctx->constants[0], size_t(32), cudaMemcpyDeviceToDevice, stream);
+  status = cudaMemcpyAsync(args->table, ctx->constants[1], size_t(32), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   return cudaSuccess;
 }

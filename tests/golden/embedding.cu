@@ -1,7 +1,7 @@
 // Made by fusec from "embedding" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
 //   embedding_0_embedding_mul_add
-//       reads segment, tokens, table 1072 B; writes y 320 B
+//       reads tokens, table, segment 1072 B; writes y 320 B
 //
 // Sizes are at length = 5.
 
@@ -81,18 +81,18 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // y = add(scaled, segment)
 // writes y: bfloat16[2, length, 16]
 extern "C" __global__ void __launch_bounds__(128)
-embedding_0_embedding_mul_add(const bf16* __restrict__ segment, const long long* __restrict__ tokens,
-         const bf16* __restrict__ table, bf16* __restrict__ y, const int length) {
+embedding_0_embedding_mul_add(const long long* __restrict__ tokens, const bf16* __restrict__ table,
+         const bf16* __restrict__ segment, bf16* __restrict__ y, const int length) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= (length * 4)) return;
   const int j = t % 2;
   const int rest = t / 2;
+  const Words<4> table_w = load_words<4>(table + (j * 8 + (int)max(min(tokens[rest], 29ll), 0ll) * 16));
   const Words<4> segment_w = load_words<4>(segment + (j * 8));
   Words<4> y_w = {};
-  const long long n = max(min(tokens[rest], 29ll), 0ll);
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
-    const float scaled = from_bf16(table[j * 8 + e + (int)n * 16]) * 4.0f;
+    const float scaled = from_bf16(element<16>(table_w, e)) * 4.0f;
     put_element<16>(y_w, e, to_bf16(scaled + from_bf16(element<16>(segment_w, e))));
   }
   store_words(y + (rest * 16 + j * 8), y_w);
@@ -215,9 +215,9 @@ cudaError_t embedding_launch(embedding_context* ctx, const embedding_args* args,
   (void)work, (void)ready, (void)stream;
   // rows, scaled, y
   status = launch(reinterpret_cast<const void*>(embedding_0_embedding_mul_add), floor_div(4 * n.length + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
-                  static_cast<const void*>(ctx->constants[0]),
                   static_cast<const void*>(args->tokens),
                   static_cast<const void*>(args->table),
+                  static_cast<const void*>(ctx->constants[0]),
                   static_cast<void*>(args->y),
                   static_cast<int>(n.length));
   if (status != cudaSuccess) return complain(ctx, status, "embedding_0_embedding_mul_add could not be launched");
