@@ -116,17 +116,13 @@ __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum
     }
 }
 
-//@ part staged_sums
+//@ part staged_sums : neighbours
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory, of each eight columns the first four in a row's first half.
 template <int kWidth>
 __device__ __forceinline__ int staged_place(int row, int column) {
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <class Sum, int kCount>
-struct __align__(kCount * sizeof(Sum)) Neighbours {
-  Sum v[kCount];
-};
 template <class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll

@@ -1,7 +1,7 @@
 // Made by fusec from "canonical" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
 //   canonical_0_index_select_mul_mul_add_and_3_more
-//       reads weight, rows, x, table 608 B; writes result 64 B
+//       reads rows, weight, x, table 608 B; writes result 64 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -105,7 +105,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // result = reshape(narrow)
 // writes result: float16[2, 16]
 extern "C" __global__ void __launch_bounds__(128)
-canonical_0_index_select_mul_mul_add_and_3_more(const float* __restrict__ weight, const long long* __restrict__ rows, const float* __restrict__ x,
+canonical_0_index_select_mul_mul_add_and_3_more(const long long* __restrict__ rows, const float* __restrict__ weight, const float* __restrict__ x,
          const float* __restrict__ table, fp16* __restrict__ result) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 4) return;
@@ -246,8 +246,8 @@ cudaError_t canonical_launch(canonical_context* ctx, const canonical_args* args,
   (void)work, (void)ready, (void)stream;
   // picked, scaled, halved, sum, positive, narrow, result
   status = launch(reinterpret_cast<const void*>(canonical_0_index_select_mul_mul_add_and_3_more), 1, 1, 1, dim3(128, 1, 1), 0, stream,
-                  static_cast<const void*>(args->weight),
                   static_cast<const void*>(ctx->constants[0]),
+                  static_cast<const void*>(args->weight),
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(ctx->constants[1]),
                   static_cast<void*>(args->result));

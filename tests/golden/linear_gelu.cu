@@ -88,16 +88,18 @@ __device__ __forceinline__ float sigmoid(float x) {
 }
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
 
+// Elements that are stored by one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Neighbours {
+  T v[kCount];
+};
+
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory, of each eight columns the first four in a row's first half.
 template <int kWidth>
 __device__ __forceinline__ int staged_place(int row, int column) {
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <class Sum, int kCount>
-struct __align__(kCount * sizeof(Sum)) Neighbours {
-  Sum v[kCount];
-};
 template <class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
