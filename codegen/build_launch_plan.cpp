@@ -158,7 +158,9 @@ class Builder {
     if (step.kind != LoweredStep::Kind::kKernel) return;
     const auto is_alone = [&](ValueId value) {
       return std::ranges::count_if(step.parameters, [&](const KernelParameter& p) {
-               return p.kind == KernelParameter::Kind::kTensor && root(p.value) == root(value);
+               const bool tensor =
+                   p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kTensorMap;
+               return tensor && root(p.value) == root(value);
              }) == 1;
     };
     for (const KernelSource::InPlace& pair : lowered_.kernels[step.kernel].in_place) {
@@ -248,6 +250,11 @@ class Builder {
         argument.kind = Argument::Kind::kSize;
         argument.size = parameter.size;
         argument.bits = parameter.bits;
+        return argument;
+      case KernelParameter::Kind::kTensorMap:
+        argument = buffer_argument(parameter.value);
+        argument.kind = Argument::Kind::kTensorMap;
+        argument.boxes = parameter.boxes;
         return argument;
       case KernelParameter::Kind::kWorkspace:
         argument.buffer = scratch_.at(parameter.scratch);

@@ -6,6 +6,7 @@
 #include "codegen/emit_host_checks.h"
 #include "codegen/emit_host_steps.h"
 #include "codegen/emit_matrix_calls.h"
+#include "codegen/emit_tensor_maps.h"
 #include "codegen/host_names.h"
 #include "codegen/host_text.h"
 #include "ir/constant_data.h"
@@ -65,6 +66,7 @@ class HostPart {
     line("#include <cuda_runtime.h>");
     line("#include <stddef.h>");
     line("#include <stdio.h>");
+    if (has_tensor_maps(launch_)) line("#include <cuda.h>");
     if (!matrix_calls_.empty()) line("#include <cublasLt.h>");
     if (collectives_) line("#include <nccl.h>");
     line("");
@@ -145,11 +147,13 @@ class HostPart {
   // What the text below calls, and the context.
   void helpers(const std::string& calling) {
     text_.append(matrix_calls_.types());
+    if (has_tensor_maps(launch_)) text_.append(tensor_map_types());
     line("struct {}_context {{", m_);
     line("  char error[256];");
     line("  {}_libraries libraries;", m_);
     if (!launch_.embedded.empty()) line("  const void* constants[{}];", launch_.embedded.size());
     text_.append(matrix_calls_.context_fields());
+    if (has_tensor_maps(launch_)) text_.append(tensor_map_context_field());
     line("}};");
     line("");
     line("namespace {{");
@@ -177,6 +181,7 @@ class HostPart {
     line("}}");
     line("");
     text_.append(matrix_calls_.functions());
+    if (has_tensor_maps(launch_)) text_.append(tensor_map_functions(m_));
     if (used(" launch(")) {
       line("// Enqueues one kernel; a grid without blocks is nothing to do.");
       line("template <class... Arguments>");
@@ -241,6 +246,7 @@ class HostPart {
             launch_.kernels[k].name, most);
     }
     text_.append(matrix_calls_.create());
+    if (has_tensor_maps(launch_)) text_.append(tensor_map_create());
     line("  if (status != cudaSuccess) {{");
     if (!matrix_calls_.empty()) line("    release(made);");
     line("    delete made;");

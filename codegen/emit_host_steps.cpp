@@ -1,6 +1,9 @@
 #include "codegen/emit_host_steps.h"
 
+#include <algorithm>
+
 #include "codegen/emit_collective.h"
+#include "codegen/emit_tensor_maps.h"
 #include "codegen/host_text.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
@@ -77,12 +80,17 @@ class Steps {
 
   void enqueue_kernel(const LaunchStep& step) {
     const KernelSource& kernel = launch_.kernels[step.kernel];
+    const bool maps =
+        std::ranges::any_of(step.arguments, [](const Argument& a) { return a.kind == Argument::Kind::kTensorMap; });
+    if (maps) describe_tensors(step);
     std::string arguments;
     for (std::size_t i = 0; i < step.arguments.size(); ++i) {
       const Argument& a = step.arguments[i];
       const bool written = kernel.parameters[i].written;
       arguments += ",\n                  ";
-      if (a.kind == Argument::Kind::kBuffer)
+      if (a.kind == Argument::Kind::kTensorMap)
+        arguments += fmt::format("map_{}", i);
+      else if (a.kind == Argument::Kind::kBuffer)
         arguments += fmt::format("static_cast<{}void*>({})", written ? "" : "const ", pointer(a, written));
       else
         arguments += fmt::format("static_cast<{}>({})", a.bits == 64 ? "long long" : "int", sized(a.size));
@@ -92,6 +100,22 @@ class Steps {
                kernel.block[1], kernel.block[2], sized(step.dynamic_shared), arguments);
     text_.line("  if (status != cudaSuccess) return complain(ctx, status, {});",
                quoted(kernel.name + " could not be launched"));
+    if (maps) text_.line("  }}");
+  }
+
+  // Opens the scope of a launch with descriptions for TMA. Nothing is described where there is nothing to do.
+  void describe_tensors(const LaunchStep& step) {
+    std::string blocks;
+    for (const IndexExpr& extent : step.grid)
+      if (range_of(extent, graph_.bounds()).min <= 0)
+        blocks += fmt::format("{}({}) > 0", blocks.empty() ? "" : " && ", sized(extent));
+    text_.line("  {}{{", blocks.empty() ? "" : fmt::format("if ({}) ", blocks));
+    for (std::size_t i = 0; i < step.arguments.size(); ++i) {
+      if (step.arguments[i].kind != Argument::Kind::kTensorMap) continue;
+      text_.line("  CUtensorMap map_{};", i);
+      text_.line("  status = {};", tensor_map_call(names_, step.arguments[i], fmt::format("map_{}", i)));
+      text_.line("  if (status != cudaSuccess) return status;");
+    }
   }
 
   void enqueue_external(const LaunchStep& step) {

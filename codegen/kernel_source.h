@@ -12,11 +12,24 @@
 
 namespace fusec {
 
+// How TMA sees a tensor (CUtensorMap): boxes of it lie in shared memory as their lines follow one another, swizzled
+// over 128 bytes; what is outside of the extents is zero there.
+struct TensorBoxes {
+  int element_bytes = 2;
+  IndexExpr offset = 0;            // elements from the tensor's beginning, a multiple of 16 bytes
+  std::vector<IndexExpr> extents;  // innermost first
+  std::vector<IndexExpr> strides;  // elements, of the second dimension and those behind it; multiples of 16 bytes
+  std::vector<std::uint32_t> box;  // a line is 128 bytes
+
+  std::size_t rank() const { return extents.size(); }
+};
+
 struct KernelParameter {
   enum class Kind : std::uint8_t {
     kTensor,     // a pointer to the tensor `value`
     kSize,       // an integer: `size`, over symbols, passed as int (bits 32) or long long (bits 64)
     kWorkspace,  // a pointer to scratch memory of `size` bytes; launches of a group that name one `scratch` share it
+    kTensorMap,  // 128 bytes that describe the tensor `value` to TMA, by value: `boxes`
   };
   Kind kind = Kind::kTensor;
   std::string name;           // as in the source
@@ -26,6 +39,7 @@ struct KernelParameter {
   IndexExpr size;             // kSize, kWorkspace
   int bits = 32;              // kSize
   std::uint32_t scratch = 0;  // kWorkspace: which scratch memory (of a schedule's kernels; of the plan once lowered)
+  TensorBoxes boxes = {};     // kTensorMap
 };
 
 struct KernelSource {

@@ -196,6 +196,14 @@ std::string KernelWriter::workspace(const IndexExpr& bytes, std::uint32_t scratc
   return name;
 }
 
+std::string KernelWriter::tensor_map(ValueId value, TensorBoxes boxes) {
+  use("tensor_map");
+  const std::string name = unique(wish(value) + "_map");
+  maps_.push_back({{.kind = KernelParameter::Kind::kTensorMap, .name = name, .value = value, .boxes = std::move(boxes)},
+                   "const __grid_constant__ TensorMap "});
+  return name;
+}
+
 void KernelWriter::line(std::string_view text) {
   if (!text.starts_with("#")) text_.append(static_cast<std::size_t>(2 * depth_), ' ');
   text_ += text;
@@ -221,7 +229,8 @@ std::string KernelWriter::shorten(std::vector<Parameter>& listed, KernelSource& 
       {{.kind = KernelParameter::Kind::kWorkspace, .name = table}, "const unsigned long long* __restrict__ "}};
   std::string prologue;
   for (Parameter& p : listed) {
-    if (p.parameter.kind == KernelParameter::Kind::kWorkspace) {
+    if (p.parameter.kind == KernelParameter::Kind::kWorkspace ||
+        p.parameter.kind == KernelParameter::Kind::kTensorMap) {
       kept.push_back(std::move(p));
       continue;
     }
@@ -244,7 +253,7 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
   source.text += "__launch_bounds__(" + std::to_string(threads) +
                  (min_blocks > 0 ? ", " + std::to_string(min_blocks) : "") + ")\n@KERNEL@(";
   std::vector<Parameter> listed;
-  for (auto* list : {&inputs_, &outputs_, &workspaces_, &sizes_})
+  for (auto* list : {&maps_, &inputs_, &outputs_, &workspaces_, &sizes_})
     listed.insert(listed.end(), list->begin(), list->end());
   const std::string prologue = shorten(listed, source);
   std::size_t column = 9;

@@ -38,6 +38,9 @@ class KernelWriter {
   // Scratch memory; `type_and_name` is "float partial".
   std::string workspace(const IndexExpr& bytes, std::uint32_t scratch, std::string_view type_and_name);
 
+  // The tensor as TMA sees it.
+  std::string tensor_map(ValueId value, TensorBoxes boxes);
+
   void line(std::string_view text);
   void open(std::string_view text);  // "for (...)": adds " {" and indents
   void close(std::string_view text = "}");
@@ -68,7 +71,7 @@ class KernelWriter {
   UniqueNames names_;
   std::map<ValueId, std::size_t> tensors_;  // into inputs_ or outputs_
   std::map<std::uint32_t, std::string> symbols_;
-  std::vector<Parameter> inputs_, outputs_, workspaces_, sizes_;
+  std::vector<Parameter> maps_, inputs_, outputs_, workspaces_, sizes_;
   std::string text_;
   int depth_ = 1;
 };

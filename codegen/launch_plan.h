@@ -30,11 +30,12 @@ struct BufferRef {
 };
 
 struct Argument {
-  enum class Kind : std::uint8_t { kBuffer, kSize };
+  enum class Kind : std::uint8_t { kBuffer, kSize, kTensorMap };
   Kind kind = Kind::kBuffer;
-  BufferRef buffer;
+  BufferRef buffer;  // kBuffer, kTensorMap
   IndexExpr size;
-  int bits = 32;  // kSize
+  int bits = 32;      // kSize
+  TensorBoxes boxes;  // kTensorMap
 };
 
 struct LaunchStep {

@@ -298,7 +298,7 @@ class PlanLowering {
           if (fresh) plan_.scratch_bytes.push_back(p.size);
           p.scratch = it->second;
         }
-        if (p.kind != KernelParameter::Kind::kTensor) continue;
+        if (p.kind != KernelParameter::Kind::kTensor && p.kind != KernelParameter::Kind::kTensorMap) continue;
         if (const auto it = instead.find(p.value); it != instead.end()) p.value = it->second;
         if (!p.address_only) touch(step, p);
       }

@@ -73,6 +73,8 @@ class Printer {
     for (const KernelParameter& p : kernel.parameters) {
       if (p.kind == KernelParameter::Kind::kSize)
         parameters.push_back({{"name", p.name}, {"kind", p.bits == 64 ? "int64" : "int32"}});
+      else if (p.kind == KernelParameter::Kind::kTensorMap)
+        parameters.push_back({{"name", p.name}, {"kind", "tensor_map"}});
       else
         parameters.push_back({{"name", p.name}, {"kind", "pointer"}, {"written", p.written}});
     }
@@ -101,6 +103,19 @@ class Printer {
         break;
     }
     return nullptr;
+  }
+
+  // Elements, innermost dimension first.
+  Json boxes(const TensorBoxes& boxes) const {
+    Json extents = Json::array(), strides = Json::array();
+    for (const IndexExpr& e : boxes.extents) extents.push_back(formula(e));
+    for (const IndexExpr& e : boxes.strides) strides.push_back(formula(e));
+    return {{"element_bytes", boxes.element_bytes},
+            {"offset", formula(boxes.offset)},
+            {"extents", extents},
+            {"strides", strides},
+            {"box", boxes.box},
+            {"swizzle_bytes", 128}};
   }
 
   Json matrix(const MatrixView& view) const {
@@ -164,9 +179,11 @@ class Printer {
       }
       if (step.group < plan_.groups.size()) row["group"] = plan_.groups[step.group].name;
       row["arguments"] = Json::array();
-      for (const Argument& a : step.arguments)
+      for (const Argument& a : step.arguments) {
         row["arguments"].push_back(a.kind == Argument::Kind::kSize ? Json{{"size", formula(a.size)}}
                                                                    : buffer(a.buffer));
+        if (a.kind == Argument::Kind::kTensorMap) row["arguments"].back()["tensor_map"] = boxes(a.boxes);
+      }
       out.push_back(std::move(row));
     }
     return out;

@@ -47,8 +47,10 @@ KernelSource filler(std::span<const KernelParameter> entries, std::size_t first,
 std::size_t parameter_bytes(const std::vector<KernelParameter>& parameters) {
   std::size_t bytes = 0;
   for (const KernelParameter& p : parameters) {
-    const std::size_t own = p.kind == KernelParameter::Kind::kSize && p.bits == 32 ? 4 : 8;
-    bytes = (bytes + own - 1) / own * own + own;
+    const bool map = p.kind == KernelParameter::Kind::kTensorMap;
+    const std::size_t own = map ? 128 : p.kind == KernelParameter::Kind::kSize && p.bits == 32 ? 4 : 8;
+    const std::size_t alignment = map ? 64 : own;
+    bytes = (bytes + alignment - 1) / alignment * alignment + own;
   }
   return bytes;
 }

@@ -41,6 +41,8 @@ struct Driver {
   int (*event_synchronize)(Handle);
   int (*event_elapsed)(float*, Handle, Handle);
   int (*event_destroy)(Handle);
+  int (*encode_tiled)(void*, int, unsigned, DevicePointer, const std::uint64_t*, const std::uint64_t*, const unsigned*,
+                      const unsigned*, int, int, int, int);  // null where the driver is older than TMA
 
   void check(int status, const std::string& what) const {
     if (status == 0) return;
@@ -82,6 +84,7 @@ Driver load_driver(const char* hint) {
   bind(d.event_synchronize, "cuEventSynchronize");
   bind(d.event_elapsed, "cuEventElapsedTime");
   bind(d.event_destroy, "cuEventDestroy_v2");
+  d.encode_tiled = reinterpret_cast<decltype(d.encode_tiled)>(dlsym(library, "cuTensorMapEncodeTiled"));
   d.check(d.init(0), "the CUDA driver does not start");
   return d;
 }
@@ -107,6 +110,11 @@ class Context {
   const Driver& driver_;
   int device_ = 0;
   Handle context_ = nullptr;
+};
+
+// A CUtensorMap.
+struct alignas(64) DeviceTensorMap {
+  std::byte bytes[128];
 };
 
 class DeviceBuffer {
@@ -248,12 +256,33 @@ class Device {
     return base + static_cast<DevicePointer>(a.offset);
   }
 
+  DeviceTensorMap tensor_map(const ResolvedBoxes& boxes, DevicePointer at) const {
+    constexpr int kNoInterleave = 0, kSwizzle128 = 3, kPromote128 = 2, kFillZeros = 0;  // of CUtensorMap*
+    if (!driver_.encode_tiled) throw Error(ErrorKind::kEnvironment, "the CUDA driver lacks cuTensorMapEncodeTiled");
+    const std::vector<std::uint64_t> extents(boxes.extents.begin(), boxes.extents.end());
+    const std::vector<std::uint64_t> strides(boxes.strides.begin(), boxes.strides.end());
+    const std::vector<unsigned> steps(boxes.box.size(), 1);
+    DeviceTensorMap map;
+    driver_.check(driver_.encode_tiled(&map, boxes.element_bytes == 1 ? 0 : 1, static_cast<unsigned>(extents.size()),
+                                       at, extents.data(), strides.data(), boxes.box.data(), steps.data(),
+                                       kNoInterleave, kSwizzle128, kPromote128, kFillZeros),
+                  "the description of a tensor for TMA");
+    return map;
+  }
+
   void launch(const ResolvedStep& step) {
     const KernelSource& kernel = plan_.kernels[step.kernel];
     std::vector<std::int64_t> values;  // little-endian: an int is the low half
     values.reserve(step.arguments.size());
+    std::vector<DeviceTensorMap> maps;
+    maps.reserve(step.arguments.size());
     std::vector<void*> pointers;
     for (const ResolvedArgument& a : step.arguments) {
+      if (a.boxes) {
+        maps.push_back(tensor_map(*a.boxes, address(a)));
+        pointers.push_back(&maps.back());
+        continue;
+      }
       values.push_back(a.is_size ? a.size : static_cast<std::int64_t>(address(a)));
       pointers.push_back(&values.back());
     }

@@ -8,6 +8,7 @@
 
 #include "ir/error.h"
 #include "runtime/collective.h"
+#include "runtime/emulator/tensor_map.h"
 
 namespace fusec {
 namespace {
@@ -48,6 +49,20 @@ std::string describe(const DeviceCall& call) {
 }
 
 }  // namespace
+
+std::vector<std::byte> tensor_map_bytes(const ResolvedBoxes& boxes, std::uint64_t address) {
+  emulator::TensorMap map{.address = address,
+                          .element_bytes = static_cast<std::uint32_t>(boxes.element_bytes),
+                          .rank = static_cast<std::uint32_t>(boxes.extents.size()),
+                          .swizzle = 128};
+  map.strides[0] = map.element_bytes;
+  for (std::size_t d = 0; d < boxes.extents.size(); ++d) {
+    map.extents[d] = static_cast<std::uint64_t>(boxes.extents[d]);
+    map.box[d] = boxes.box[d];
+    if (d > 0) map.strides[d] = static_cast<std::uint64_t>(boxes.strides[d - 1]);
+  }
+  return emulator::encode_tensor_map(map);
+}
 
 std::vector<std::byte> address_bytes(std::uint64_t address) {
   return bytes_of(address);
@@ -117,7 +132,10 @@ std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan
       }
     }
     for (const ResolvedArgument& a : step.arguments) {
-      if (!a.is_size)
+      if (a.boxes)
+        call.arguments.push_back(
+            tensor_map_bytes(*a.boxes, base(a.buffer, a.index) + static_cast<std::uint64_t>(a.offset)));
+      else if (!a.is_size)
         call.arguments.push_back(bytes_of(base(a.buffer, a.index) + static_cast<std::uint64_t>(a.offset)));
       else if (a.bits == 64)
         call.arguments.push_back(bytes_of(a.size));

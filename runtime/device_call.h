@@ -31,6 +31,9 @@ struct DeviceCall {
   friend bool operator==(const DeviceCall&, const DeviceCall&) = default;
 };
 
+// The description of a tensor at this address as the emulator has it; the driver's own is opaque.
+std::vector<std::byte> tensor_map_bytes(const ResolvedBoxes& boxes, std::uint64_t address);
+
 std::vector<std::byte> address_bytes(std::uint64_t address);
 std::uint64_t address_of(const std::vector<std::byte>& bytes);
 

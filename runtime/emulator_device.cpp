@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "runtime/cubin_resources.h"
 #include "runtime/device_call.h"
+#include "runtime/emulator/tensor_map.h"
 #include "runtime/emulator_arena.h"
 #include "runtime/host_part/check_host_part.h"
 
@@ -251,8 +252,10 @@ class Device {
     launch.arguments = call.arguments;
     for (std::size_t i = 0; i < step.arguments.size(); ++i) {
       if (step.arguments[i].is_size) continue;
-      const Place place = place_of(step.arguments[i], call.arguments[i]);
-      launch.arguments[i] = emulator::pointer_argument(memory_, place.id, place.offset);
+      const auto map = step.arguments[i].boxes ? emulator::decode_tensor_map(call.arguments[i]) : std::nullopt;
+      const Place place = place_of(step.arguments[i], map ? address_bytes(map->address) : call.arguments[i]);
+      launch.arguments[i] = map ? tensor_map_bytes(*step.arguments[i].boxes, memory_.address(place.id, place.offset))
+                                : emulator::pointer_argument(memory_, place.id, place.offset);
     }
     KernelProfile profile;
     profile.kernel = call.name;

@@ -44,6 +44,13 @@ bool is_empty(const LaunchStep& step, const ResolvedStep& resolved, const ValueO
   return std::ranges::any_of(resolved.grid, [](std::int64_t g) { return g <= 0; });
 }
 
+ResolvedBoxes resolve(const TensorBoxes& boxes, const ValueOf& value) {
+  ResolvedBoxes resolved{.element_bytes = boxes.element_bytes, .extents = {}, .strides = {}, .box = boxes.box};
+  for (const IndexExpr& extent : boxes.extents) resolved.extents.push_back(value(extent));
+  for (const IndexExpr& stride : boxes.strides) resolved.strides.push_back(value(stride) * boxes.element_bytes);
+  return resolved;
+}
+
 std::vector<ResolvedStep> resolve(const std::vector<LaunchStep>& steps, const ValueOf& value) {
   std::vector<ResolvedStep> resolved;
   for (std::uint32_t position = 0; position < steps.size(); ++position) {
@@ -67,6 +74,10 @@ std::vector<ResolvedStep> resolve(const std::vector<LaunchStep>& steps, const Va
         argument.buffer = a.buffer.kind;
         argument.index = a.buffer.index;
         argument.offset = value(a.buffer.offset);
+        if (a.kind == Argument::Kind::kTensorMap) {
+          argument.offset += value(a.boxes.offset) * a.boxes.element_bytes;
+          argument.boxes = resolve(a.boxes, value);
+        }
       }
       r.arguments.push_back(argument);
     }

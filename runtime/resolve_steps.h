@@ -3,11 +3,19 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/launch_plan.h"
 
 namespace fusec {
+
+// TensorBoxes in numbers, in bytes where they are memory.
+struct ResolvedBoxes {
+  int element_bytes = 2;
+  std::vector<std::int64_t> extents, strides;
+  std::vector<std::uint32_t> box;
+};
 
 struct ResolvedArgument {
   bool is_size = false;
@@ -15,7 +23,8 @@ struct ResolvedArgument {
   int bits = 32;
   BufferRef::Kind buffer = BufferRef::Kind::kNowhere;
   std::uint32_t index = 0;
-  std::int64_t offset = 0;  // bytes
+  std::int64_t offset = 0;                            // bytes
+  std::optional<ResolvedBoxes> boxes = std::nullopt;  // a description of what lies there, for TMA
 };
 
 struct ResolvedStep {

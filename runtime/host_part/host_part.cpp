@@ -5,6 +5,7 @@
 
 #include "codegen/emit_collective.h"
 #include "ir/error.h"
+#include "runtime/emulator/tensor_map.h"
 #include "runtime/host_part/stand_in/recorded_runtime.h"
 
 namespace fusec {
@@ -86,7 +87,8 @@ struct HostRecorder {
           for (const ValueId v : *list) extents += graph.tensor(v).rank();
         external_extents.push_back(extents);
       }
-    runtime = {this, &launch, &copy, &symbol_address, &set_attribute, &external, &product, &collective, &group};
+    runtime = {this,      &launch,  &copy,       &symbol_address, &set_attribute,
+               &external, &product, &collective, &group,          &tensor_map};
   }
 
   static HostRecorder& self(void* recorder) { return *static_cast<HostRecorder*>(recorder); }
@@ -118,7 +120,8 @@ struct HostRecorder {
       const KernelParameter& p = found->second->parameters[i];
       const bool narrow = p.kind == KernelParameter::Kind::kSize && p.bits == 32;
       const auto* bytes = static_cast<const std::byte*>(arguments[i]);
-      call.arguments.emplace_back(bytes, bytes + (narrow ? 4 : 8));
+      const std::size_t size = p.kind == KernelParameter::Kind::kTensorMap ? emulator::kTensorMapBytes : narrow ? 4 : 8;
+      call.arguments.emplace_back(bytes, bytes + size);
     }
     return r.add(std::move(call), stream);
   }
@@ -229,6 +232,26 @@ struct HostRecorder {
     const auto given = (*r.address_of_constant)(r.next_constant++, {static_cast<const std::byte*>(symbol), bytes});
     if (!given) return kInvalidValue;
     *address = pointer(*given);
+    return 0;
+  }
+
+  // In the place of cuTensorMapEncodeTiled; refuses what the driver would refuse.
+  static int tensor_map(void*, void* map, int element_bytes, unsigned rank, const void* address,
+                        const unsigned long long* extents, const unsigned long long* strides, const unsigned* box) {
+    bool good = rank >= 1 && rank <= 5 && number(address) != 0 && number(address) % 16 == 0 &&
+                box[0] * static_cast<unsigned>(element_bytes) <= 128;
+    ResolvedBoxes boxes{.element_bytes = element_bytes, .extents = {}, .strides = {}, .box = {}};
+    for (unsigned d = 0; good && d < rank; ++d) {
+      good = extents[d] >= 1 && extents[d] <= std::uint64_t{1} << 32 && box[d] >= 1 && box[d] <= 256;
+      boxes.extents.push_back(static_cast<std::int64_t>(extents[d]));
+      boxes.box.push_back(box[d]);
+      if (d == 0) continue;
+      good = good && strides[d - 1] % 16 == 0 && strides[d - 1] < std::uint64_t{1} << 40;
+      boxes.strides.push_back(static_cast<std::int64_t>(strides[d - 1]));
+    }
+    if (!good) return kInvalidValue;
+    const std::vector<std::byte> bytes = tensor_map_bytes(boxes, number(address));
+    std::memcpy(map, bytes.data(), bytes.size());
     return 0;
   }
 

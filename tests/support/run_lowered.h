@@ -15,6 +15,7 @@
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
 #include "ir/type.h"
+#include "runtime/device_call.h"
 #include "runtime/emulator/emulator.h"
 #include "runtime/reference/reference.h"
 
@@ -133,6 +134,15 @@ class LoweredRun {
         case KernelParameter::Kind::kTensor:
           launch.arguments.push_back(emulator::pointer_argument(memory_, held(p.value).id));
           break;
+        case KernelParameter::Kind::kTensorMap: {
+          ResolvedBoxes boxes{.element_bytes = p.boxes.element_bytes, .extents = {}, .strides = {}, .box = p.boxes.box};
+          for (const IndexExpr& extent : p.boxes.extents) boxes.extents.push_back(value(extent));
+          for (const IndexExpr& stride : p.boxes.strides)
+            boxes.strides.push_back(value(stride) * p.boxes.element_bytes);
+          launch.arguments.push_back(tensor_map_bytes(
+              boxes, memory_.address(held(p.value).id, value(p.boxes.offset) * p.boxes.element_bytes)));
+          break;
+        }
         case KernelParameter::Kind::kWorkspace:
           launch.arguments.push_back(emulator::pointer_argument(memory_, scratch_ids_.at(p.scratch)));
           break;

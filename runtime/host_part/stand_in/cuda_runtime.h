@@ -13,6 +13,7 @@ enum cudaError_t {
   cudaErrorNotSupported = 801,
   cudaErrorUnknown = 999
 };
+#define CUDART_VERSION 13000
 enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 typedef struct CUstream_st* cudaStream_t;
