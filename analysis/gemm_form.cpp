@@ -200,6 +200,14 @@ bool alike(const GemmForm& form, bool left) {
 
 }  // namespace
 
+std::optional<IndexExpr> flat_stride(const IndexExpr& position, const Axes& axes, const ExprPool& pool) {
+  return stride_along(position, axes, pool);
+}
+
+double points_at_hint(const ExprPool& pool, const Axes& axes) {
+  return at_hint(pool, axes);
+}
+
 std::int64_t stage_bytes(const GemmForm& form) {
   std::size_t most = 0;
   for (const GemmLoop& loop : form.loops)
@@ -284,7 +292,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
     if (t.stages < 3) continue;
     const double cycles = predicted_cycles(t, sizes, target);
     if (form.tiles.rows != 0 && cycles >= least) continue;
-    least = cycles;
+    least = form.cycles = cycles;
     form.tiles = t;
   }
   if (form.tiles.rows == 0) return std::nullopt;

@@ -50,11 +50,19 @@ struct GemmForm {
   DType dtype = DType::kFloat16;
   std::vector<GemmLoop> loops;
   GemmTiles tiles;
-  int sums = 1;  // of each element of the space
+  int sums = 1;       // of each element of the space
+  double cycles = 0;  // that the model predicts, to compare forms with one another
 
   bool tensor_cores() const { return bits(dtype) <= 16; }
   int element_bytes() const { return bits(dtype) / 8; }
 };
+
+// What one step of the axes, flattened, adds to a position, where that is the same everywhere; nothing, too, where they
+// make no step.
+std::optional<IndexExpr> flat_stride(const IndexExpr& position, const std::vector<std::uint32_t>& axes,
+                                     const ExprPool& pool);
+// The product of the axes' extents at the symbols' hints.
+double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 
 // Of all factors' tiles of one stage.
 std::int64_t stage_bytes(const GemmForm& form);

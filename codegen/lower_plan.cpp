@@ -119,7 +119,11 @@ class PlanLowering {
     const auto [it, fresh] = parts_.try_emplace(signature.text);
     if (fresh) {
       it->second.tensors = signature.tensors;
-      std::vector<KernelSource> sources = schedule(kernel, graph_, target_, options_);
+      // Parts share a grid and its blocks' registers: forms that are clusters of blocks, or warps of several kinds,
+      // stand alone.
+      Target plain = target_;
+      plain.architecture_specific = false;
+      std::vector<KernelSource> sources = schedule(kernel, graph_, plain, options_);
       if (sources.size() == 1 && can_be_part(sources[0])) {
         sources[0].in_place = find_in_place(kernel, graph_, sources[0]);
         it->second.source = std::move(sources[0]);

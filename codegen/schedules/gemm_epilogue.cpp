@@ -23,6 +23,7 @@ class EpilogueEmitter {
   void emit() {
     for (const std::uint32_t a : split_.ones) emitter_.bind(a, "0");
     if (!split_.batch.empty()) bind_flat(emitter_, split_.batch, e_.batch, "bcdefgh");
+    if (e_.parts > 0) return emit_parts();
     const int pieces = e_.form.tiles.warp_rows / 16;
     const int together = pieces_together(pieces);
     const int of_warp = together * piece_floats() * static_cast<int>(e_.sums.size());
@@ -41,6 +42,31 @@ class EpilogueEmitter {
 
  private:
   std::string sum_type() const { return c_type(e_.kernel.pool[e_.sums.begin()->first].type); }
+
+  // The registers of a part are known by name only: each of them waits for its turn.
+  void emit_parts() {
+    writer_.use("staged_sums");
+    staged_ = e_.staged;
+    const int eights = e_.form.tiles.warp_columns / 8;
+    const std::string part = writer_.unique("part");
+    writer_.line("#pragma unroll 1");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, e_.parts));
+    writer_.line(fmt::format("const int warp_column = {} * {};", part, e_.form.tiles.warp_columns));
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", e_.parts));
+    writer_.open(fmt::format("if (i == {})", part));
+    std::size_t which = 0;
+    for (const auto& [reduction, sum] : split_.sums)
+      writer_.line(fmt::format("stage_sums({}, (const {} (&)[{}][4]){}[i * {}], warp_lane);", staged_at(which++, 1),
+                               sum_type(), eights, sum, eights));
+    writer_.close();
+    writer_.close();
+    writer_.line("__syncwarp();");
+    finish_rows("0", 1);
+    writer_.line("__syncwarp();");
+    writer_.close();
+  }
+
   int piece_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
 
   // As many pieces of 16 rows as there is room for.
@@ -86,8 +112,9 @@ class EpilogueEmitter {
     else
       writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, item, groups, place));
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
+    const std::string of_piece = e_.parts > 0 ? "" : fmt::format("{} * 16 + ", piece);
     writer_.line(
-        fmt::format("const {} {} = {} + warp_row + {} * 16 + {};", writer_.index_type(), row, e_.row0, piece, line));
+        fmt::format("const {} {} = {} + warp_row + {}{};", writer_.index_type(), row, e_.row0, of_piece, line));
     writer_.line(fmt::format("const {} {} = {} + warp_column + {};", writer_.index_type(), column, e_.column0, place));
     const auto count = [&](const std::vector<std::uint32_t>& axes, int width) {
       return emitter_.index_text().tight(

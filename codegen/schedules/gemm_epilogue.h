@@ -17,6 +17,10 @@ struct GemmEpilogue {
   const GemmForm& form;
   std::map<ExprId, std::string> sums;  // the registers of each sum
   std::string row0, column0, batch;    // of the block
+  // Where a warp's 16 rows of sums (float[parts * warp_columns / 8][4]) are staged in parts, one after the other: how
+  // many, and the warp's own memory for one; `warp_column` is then made here.
+  int parts = 0;
+  std::string staged = {};
 };
 
 void emit_epilogue(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer);

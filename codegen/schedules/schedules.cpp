@@ -6,6 +6,7 @@
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/few_rows.h"
 #include "codegen/schedules/gemm.h"
+#include "codegen/schedules/gemm_warpgroup.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/row_product.h"
 #include "codegen/schedules/row_reduction.h"
@@ -36,8 +37,11 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
       const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
       if (const auto few = find_few_rows(graph, shaped, *form.product, target))
         return {few_rows(shaped, *form.product, *few, graph)};
-      if (const auto tiled = find_gemm(graph, shaped, *form.product, target))
+      if (const auto tiled = find_gemm(graph, shaped, *form.product, target)) {
+        if (const auto wide = find_warpgroup_gemm(shaped, *form.product, *tiled, target))
+          return {gemm_warpgroup(shaped, *form.product, *wide, graph, target)};
         return {gemm(shaped, *form.product, *tiled, graph)};
+      }
       return {contraction(shaped, *form.product, graph)};
     }
     case KernelForm::kRowProduct:

@@ -1,7 +1,8 @@
 // From a kernel's expressions to its CUDA text, by the schedule that implements their form (analysis/kernel_forms):
 //
 //   pointwise                      pointwise
-//   tensor_core_product, product   gemm where factors lie in memory as they are multiplied, else contraction
+//   tensor_core_product, product   gemm where factors lie in memory as they are multiplied (gemm_warpgroup on sm_90a),
+//                                  else contraction
 //   attention                      attention
 //   rows                           row_reduction, or direct where windows are short
 //   elements                       direct

@@ -197,7 +197,8 @@ void fill_element(const TensorMap& map, std::byte* element) {
   std::memset(element, 0xff, map.element_bytes);
 }
 
-void load_box(const BulkCopy& copy, const Box& box, std::uint64_t target, std::uint64_t barrier_target) {
+// `counted`: the box is read from memory for this receiver; others of a multicast get what it was given.
+void load_box(const BulkCopy& copy, const Box& box, std::uint64_t target, std::uint64_t barrier_target, bool counted) {
   const std::uint32_t row_bytes = box.row_bytes(), size = box.map.element_bytes;
   std::vector<std::byte> row(row_bytes);
   for (std::uint64_t r = 0; r < box.rows(); ++r) {
@@ -209,7 +210,7 @@ void load_box(const BulkCopy& copy, const Box& box, std::uint64_t target, std::u
     while (last > first && !box.inside(last - 1)) --last;
     if (address && last > first) {
       const std::uint64_t from = *address + static_cast<std::uint64_t>(box.start[0] + first) * size;
-      count_traffic(copy.warp, from, (last - first) * size, true);
+      if (counted) count_traffic(copy.warp, from, (last - first) * size, true);
       for (std::uint32_t column = first; column < last; ++column) {
         const std::byte* host = resolve_global(copy.warp, copy.lane, from + std::uint64_t{column - first} * size,
                                                {.space = Space::kGlobal, .bytes = size}, nullptr);
@@ -303,8 +304,11 @@ void copy_tensor(BulkCopy copy) {
     store_box(copy, box, shared);
     return;
   }
-  for (const auto& [target, barrier] : receivers(copy, shared, copy.operand(kBarrier)))
-    load_box(copy, box, target, barrier);
+  bool counted = true;
+  for (const auto& [target, barrier] : receivers(copy, shared, copy.operand(kBarrier))) {
+    load_box(copy, box, target, barrier, counted);
+    counted = false;
+  }
 }
 
 }  // namespace

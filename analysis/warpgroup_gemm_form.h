@@ -1,0 +1,56 @@
+// A product that sm_90a computes by warpgroups (wgmma) from tiles that TMA copies, and how it is cut into them. A
+// factor of a gemm (gemm_form.h) is one of these where its position is linear in the rows (or columns), the depth and
+// the batch: what TMA calls a tensor.
+//
+//   x[b, m, k]     innermost k, then m, then b: a box of 64 along k and 128 along m is a tile
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/gemm_form.h"
+
+namespace fusec {
+
+struct WarpgroupOperand {
+  ExprId load = kNoExpr;
+  bool along_depth = false;  // neighbours in memory are neighbours along the depth, else across it
+  IndexExpr offset;          // elements from the tensor's beginning
+  IndexExpr stride;          // elements between neighbours across the depth, or along it: those that are apart
+  struct Batch {
+    IndexExpr position, extent, stride;  // position: over the product's batch
+  };
+  std::vector<Batch> batch;  // innermost first; axes that the factor does not have are left out
+};
+
+struct WarpgroupLoop {
+  std::vector<WarpgroupOperand> left, right;  // as the product's loop has them
+};
+
+// What a block makes: 128 rows, 64 of them by each of two warpgroups, which another one's copies feed.
+struct WarpgroupTiles {
+  static constexpr int kRows = 128, kDepth = 64, kConsumers = 2, kThreads = 384;
+  int columns = 256;
+  int stages = 4;   // tiles along the depth that are in shared memory or on the way there
+  int cluster = 2;  // blocks that make tiles below one another, and copy halves of the right factors for each other
+  int staged_columns = 32;  // of a warp's sums on their way to what stands behind the product
+};
+
+struct WarpgroupGemmForm {
+  DType dtype = DType::kBFloat16;
+  std::vector<WarpgroupLoop> loops;
+  WarpgroupTiles tiles;
+  int sums = 1;
+};
+
+std::int64_t stage_bytes(const WarpgroupGemmForm& form);
+// Of 16 rows of all sums of a warp.
+std::int64_t staged_bytes(const WarpgroupGemmForm& form);
+// Of a block: tiles, staged sums, an mbarrier for full and one for empty of each stage.
+std::int64_t shared_bytes(const WarpgroupGemmForm& form);
+
+// Nothing where TMA cannot take a factor, the target has no wgmma, or the form at hand is predicted to be faster.
+std::optional<WarpgroupGemmForm> find_warpgroup_gemm(const Kernel& kernel, const Product& product, const GemmForm& form,
+                                                     const Target& target);
+
+}  // namespace fusec

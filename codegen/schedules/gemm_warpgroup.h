@@ -1,0 +1,18 @@
+// Matrix products by warpgroups, for sm_90a (analysis/warpgroup_gemm_form.h): blocks stay and make tile after tile.
+//
+//   warp 0                    waits until a stage is empty and has TMA copy the next tiles of both factors into it;
+//   what
+//                             both blocks of a cluster multiply, each copies half of, for both
+//   two warpgroups            multiply what is there (wgmma), 64 rows each, tell both blocks' copiers that a stage is
+//                             empty, and finish a tile while copies of the next one are on their way
+#pragma once
+
+#include "analysis/warpgroup_gemm_form.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+KernelSource gemm_warpgroup(const Kernel& kernel, const Product& product, const WarpgroupGemmForm& form,
+                            const Graph& graph, const Target& target);
+
+}  // namespace fusec
