@@ -142,7 +142,7 @@ std::optional<WarpgroupGemmForm> find_warpgroup_gemm(const Kernel& kernel, const
   for (const int columns : {256, 128, 64}) {
     WarpgroupGemmForm tried{.dtype = form.dtype, .loops = *loops, .tiles = {.columns = columns}, .sums = form.sums};
     // Each block of a cluster copies pieces of 64 columns.
-    if (columns < 128 || sizes.rows <= tried.tiles.kRows) tried.tiles.cluster = 1;
+    if (columns < 128 || sizes.rows <= tried.tiles.kRows || target.multiprocessors < 2) tried.tiles.cluster = 1;
     if (columns * form.sums / 2 > kMostSums || !fit(tried, target)) continue;
     const double cycles = predicted_cycles(tried, sizes, target);
     if (cycles >= least) continue;

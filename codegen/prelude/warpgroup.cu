@@ -39,9 +39,10 @@ __device__ __forceinline__ void fence_mbarriers() {
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
 }
-// At a barrier of any block of the cluster (in_block).
+// At a barrier of any block of the cluster (in_block), to say that what wgmma has read may be copied over: such reads
+// are over when they have been waited for, and need no release of the cluster's scope, which is a fence of the device's.
 __device__ __forceinline__ void arrive_in_cluster(unsigned barrier) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" : : "r"(barrier) : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" : : "r"(barrier) : "memory");
 }
 __device__ __forceinline__ void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");

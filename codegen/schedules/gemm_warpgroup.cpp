@@ -272,12 +272,12 @@ class WarpgroupEmitter {
     multiply_stage(loop, tiles);
     writer_.line("commit_products();");
     writer_.line("wait_for_products<1>();");
-    writer_.line(fmt::format("if (step > 0) {}", release(before)));
+    writer_.line(release(before, "step > 0"));
     writer_.line(fmt::format("{} = {};", before, stage_));
     next_stage();
     writer_.close();
     writer_.line("wait_for_products<0>();");
-    writer_.line(fmt::format("if ({} > 0) {}", steps, release(before)));
+    writer_.line(release(before, steps + " > 0"));
   }
 
   void multiply_stage(const ProductLoop& loop, const Loop& tiles) {
@@ -305,10 +305,10 @@ class WarpgroupEmitter {
   }
 
   // A warp is through with a stage, of which it tells all that copy into it.
-  std::string release(const std::string& stage) const {
-    if (tiles_.cluster == 1) return fmt::format("if (warp_lane == 0) arrive({} + 8 * {});", empty_, stage);
-    return fmt::format("if (warp_lane < {}) arrive_in_cluster(in_block({} + 8 * {}, warp_lane));", tiles_.cluster,
-                       empty_, stage);
+  std::string release(const std::string& stage, const std::string& where) const {
+    if (tiles_.cluster == 1) return fmt::format("if ({} && warp_lane == 0) arrive({} + 8 * {});", where, empty_, stage);
+    return fmt::format("if ({} && warp_lane < {}) arrive_in_cluster(in_block({} + 8 * {}, warp_lane));", where,
+                       tiles_.cluster, empty_, stage);
   }
 
   const Kernel& kernel_;
