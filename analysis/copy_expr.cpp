@@ -151,7 +151,7 @@ Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool
 Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes,
                    std::span<ExprId> follow) {
   Kernel changed;
-  changed.pool = ExprPool(kernel.pool.bounds().symbols);
+  changed.pool = ExprPool(kernel.pool.bounds());
   changed.nodes = kernel.nodes;
   changed.exact_steps = kernel.exact_steps;
   changed.numerics = kernel.numerics;

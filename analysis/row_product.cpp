@@ -141,7 +141,7 @@ class FindRowProduct {
       if (own == extents) form_.reduced = axes;
     }
     if (form_.reduced.empty()) return false;
-    ExprPool common(pool().bounds().symbols);
+    ExprPool common(pool().bounds());
     std::map<ExprId, ExprId> at_columns;  // by what it is in the common pool
     const std::vector<IndexExpr> axes = common_axes(common);
     for (const ExprId sum : sums_)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -46,17 +47,18 @@ void ArenaValues::touch(const LoweredStep& step, std::uint32_t position, const s
   };
   for (const ValueId v : step.reads) touch_value(v);
   for (const ValueId v : step.writes) touch_value(v);
-  for (const KernelParameter& parameter : step.parameters) {
+  const auto touch_parameter = [&](const KernelParameter& parameter) {
     // An address that is passed on is fixed from then on.
     if (parameter.kind == KernelParameter::Kind::kTensor && parameter.address_only) touch_value(parameter.value);
     if (parameter.kind == KernelParameter::Kind::kWorkspace)
       alive(scratch_request_.at(parameter.scratch), position, lowered_.scratch_bytes[parameter.scratch]);
-  }
+  };
+  std::ranges::for_each(step.parameters, touch_parameter);
+  if (step.special) std::ranges::for_each(step.special->parameters, touch_parameter);
 }
 
-void ArenaValues::offer(ValueId read, ValueId written, const LoweredStep& step, std::uint32_t position,
-                        const KernelSource::InPlace& parameters) {
-  offers_.push_back({read, written, position, step.kernel, parameters});
+void ArenaValues::offer(ValueId read, ValueId written, std::uint32_t position, std::vector<InPlaceForm> forms) {
+  offers_.push_back({read, written, position, std::move(forms)});
 }
 
 // By request, the one whose place it takes over: an operand that dies where the result is born, of the same size.
@@ -70,7 +72,7 @@ std::vector<std::uint32_t> ArenaValues::take_places() {
     if (requests_[from].bytes != requests_[to].bytes) continue;
     instead_of[to] = from;
     taken[from] = true;
-    in_place_.push_back({offer.kernel, offer.parameters});
+    in_place_.insert(in_place_.end(), offer.forms.begin(), offer.forms.end());
   }
   return instead_of;
 }

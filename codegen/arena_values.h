@@ -27,16 +27,16 @@ class ArenaValues {
   // Memory of no value of its own, alive at one step.
   std::uint32_t add(IndexExpr bytes, std::uint32_t position);
 
-  // Two roots at a step whose kernel may write the one where it reads the other.
-  void offer(ValueId read, ValueId written, const LoweredStep& step, std::uint32_t position,
-             const KernelSource::InPlace& parameters);
-
-  // Steps that write in place: their kernels' parameters may alias.
-  struct InPlaceStep {
+  // A kernel two of whose parameters may alias.
+  struct InPlaceForm {
     std::uint32_t kernel;
     KernelSource::InPlace parameters;
   };
-  const std::vector<InPlaceStep>& in_place() const { return in_place_; }
+  // Two roots at a step whose kernel, in each of these forms, may write the one where it reads the other.
+  void offer(ValueId read, ValueId written, std::uint32_t position, std::vector<InPlaceForm> forms);
+
+  // Of the steps that write in place.
+  const std::vector<InPlaceForm>& in_place() const { return in_place_; }
 
   // Fills in the buffers of what was touched, and the arena's values.
   Arena place(std::vector<ArenaValue>& values, std::vector<BufferRef>& buffers, std::vector<BufferRef>& scratch);
@@ -45,8 +45,8 @@ class ArenaValues {
  private:
   struct Offer {
     ValueId read, written;
-    std::uint32_t position, kernel;
-    KernelSource::InPlace parameters;
+    std::uint32_t position;
+    std::vector<InPlaceForm> forms;
   };
   std::vector<std::uint32_t> take_places();
   std::uint32_t alive(std::uint32_t& request, std::uint32_t position, const IndexExpr& bytes);
@@ -57,7 +57,7 @@ class ArenaValues {
   std::vector<ArenaRequest> requests_;
   std::vector<std::uint32_t> request_of_, scratch_request_;  // by root; by scratch memory
   std::vector<Offer> offers_;
-  std::vector<InPlaceStep> in_place_;
+  std::vector<InPlaceForm> in_place_;
   std::vector<IndexExpr> offsets_;  // by request, once placed
 };
 

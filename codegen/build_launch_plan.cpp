@@ -87,10 +87,10 @@ class Builder {
   bool reads_in_place(ValueId input, ValueId output) {
     bool found = false;
     for_each_step(false, [&](const LoweredStep& step, std::uint32_t) {
-      for_each_in_place(step, [&](ValueId read, ValueId written, const KernelSource::InPlace& pair) {
+      for_each_in_place(step, [&](ValueId read, ValueId written, const InPlaceForms& forms) {
         if (found || read != input || written != output) return;
         found = true;
-        let_alias(lowered_.kernels[step.kernel], pair);
+        for (const ArenaValues::InPlaceForm& form : forms) let_alias(lowered_.kernels[form.kernel], form.parameters);
       });
     });
     return found;
@@ -145,33 +145,52 @@ class Builder {
   void touch_steps(bool prepared, ArenaValues& values, std::uint32_t& position) const {
     for_each_step(prepared, [&](const LoweredStep& step, std::uint32_t) {
       values.touch(step, position, buffers_);
-      for_each_in_place(step, [&](ValueId read, ValueId written, const KernelSource::InPlace& pair) {
-        values.offer(read, written, step, position, pair);
+      for_each_in_place(step, [&](ValueId read, ValueId written, const InPlaceForms& forms) {
+        values.offer(read, written, position, forms);
       });
       ++position;
     });
   }
 
-  // Roots that the step's kernel may read and write in one place, each behind one of its parameters alone.
+  using InPlaceForms = std::vector<ArenaValues::InPlaceForm>;
+
+  // Roots that the step's kernel, in each of its forms, may read and write in one place, each behind one of its
+  // parameters alone.
   template <typename F>
   void for_each_in_place(const LoweredStep& step, F f) const {
     if (step.kind != LoweredStep::Kind::kKernel) return;
+    for (const auto& [roots, parameters] : in_place_pairs(step.kernel, step.parameters)) {
+      InPlaceForms forms{{step.kernel, parameters}};
+      if (step.special) {
+        const auto pairs = in_place_pairs(step.special->kernel, step.special->parameters);
+        const auto same = std::ranges::find(pairs, roots, &InPlacePair::first);
+        if (same == pairs.end()) continue;
+        forms.push_back({step.special->kernel, same->second});
+      }
+      f(roots.first, roots.second, forms);
+    }
+  }
+
+  using InPlacePair = std::pair<std::pair<ValueId, ValueId>, KernelSource::InPlace>;  // roots read and written
+  std::vector<InPlacePair> in_place_pairs(std::uint32_t kernel, const std::vector<KernelParameter>& parameters) const {
     const auto is_alone = [&](ValueId value) {
-      return std::ranges::count_if(step.parameters, [&](const KernelParameter& p) {
+      return std::ranges::count_if(parameters, [&](const KernelParameter& p) {
                const bool tensor =
                    p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kTensorMap;
                return tensor && root(p.value) == root(value);
              }) == 1;
     };
-    for (const KernelSource::InPlace& pair : lowered_.kernels[step.kernel].in_place) {
-      const ValueId read = step.parameters[pair.read].value, written = step.parameters[pair.written].value;
-      if (is_alone(read) && is_alone(written)) f(root(read), root(written), pair);
+    std::vector<InPlacePair> pairs;
+    for (const KernelSource::InPlace& pair : lowered_.kernels[kernel].in_place) {
+      const ValueId read = parameters[pair.read].value, written = parameters[pair.written].value;
+      if (is_alone(read) && is_alone(written)) pairs.push_back({{root(read), root(written)}, pair});
     }
+    return pairs;
   }
 
   void let_alias_in(const ArenaValues& values) {
-    for (const ArenaValues::InPlaceStep& step : values.in_place())
-      let_alias(lowered_.kernels[step.kernel], step.parameters);
+    for (const ArenaValues::InPlaceForm& form : values.in_place())
+      let_alias(lowered_.kernels[form.kernel], form.parameters);
   }
 
   // Everything else that a step touches lives in the arena, from its first write to its last use.
@@ -216,6 +235,7 @@ class Builder {
         step.grid = kernel.grid;
         step.dynamic_shared = kernel.dynamic_shared;
         for (const KernelParameter& parameter : lowered.parameters) step.arguments.push_back(argument_of(parameter));
+        if (lowered.special) step.special = special_form(*lowered.special);
         return step;
       }
       case LoweredStep::Kind::kCopy:
@@ -239,6 +259,17 @@ class Builder {
     for (const ValueId v : lowered.writes) step.arguments.push_back(buffer_argument(v));
     for (const KernelParameter& parameter : lowered.parameters) step.arguments.push_back(argument_of(parameter));
     return step;
+  }
+
+  LaunchStep::SpecialForm special_form(const LoweredStep::SpecialForm& lowered) {
+    const KernelSource& kernel = lowered_.kernels[lowered.kernel];
+    LaunchStep::SpecialForm form{.guard = lowered.guard,
+                                 .kernel = lowered.kernel,
+                                 .arguments = {},
+                                 .grid = kernel.grid,
+                                 .dynamic_shared = kernel.dynamic_shared};
+    for (const KernelParameter& parameter : lowered.parameters) form.arguments.push_back(argument_of(parameter));
+    return form;
   }
 
   Argument argument_of(const KernelParameter& parameter) {

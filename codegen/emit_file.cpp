@@ -38,6 +38,7 @@ std::string header(const Graph& graph, const LaunchPlan& launch, const Target& t
       comment_text(graph.name, 60), target.arch, target.arch);
   if (!launch.numerics.empty()) text += fmt::format("// Numerics: --{}.\n//\n", fmt::join(launch.numerics, ", --"));
   std::vector<bool> seen(launch.kernels.size(), false);
+  const auto name_of_symbol = [&](std::uint32_t s) { return graph.symbols[s].name; };
   for (const LaunchStep& step : launch.prepare_steps) {
     if (step.kind != LaunchStep::Kind::kKernel || seen[step.kernel]) continue;
     seen[step.kernel] = true;
@@ -53,6 +54,9 @@ std::string header(const Graph& graph, const LaunchPlan& launch, const Target& t
     seen[step.kernel] = true;
     text += fmt::format("//   {}\n//       reads {}; writes {}\n", launch.kernels[step.kernel].name,
                         value_list(graph, step.reads), value_list(graph, step.writes));
+    if (step.special)
+      text += fmt::format("//       or {}, where {}\n", launch.kernels[step.special->kernel].name,
+                          comment_text(guard_text(step.special->guard, name_of_symbol), 200));
   }
   if (!graph.symbols.empty()) {
     text += "//\n// Sizes are at";

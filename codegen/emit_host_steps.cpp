@@ -79,13 +79,23 @@ class Steps {
   }
 
   void enqueue_kernel(const LaunchStep& step) {
-    const KernelSource& kernel = launch_.kernels[step.kernel];
-    const bool maps =
-        std::ranges::any_of(step.arguments, [](const Argument& a) { return a.kind == Argument::Kind::kTensorMap; });
-    if (maps) describe_tensors(step);
+    if (!step.special) return enqueue_form(step.kernel, step.arguments, step.grid, step.dynamic_shared);
+    const LaunchStep::SpecialForm& form = *step.special;
+    text_.line("  if ({}) {{", guard_text(form.guard, [&](std::uint32_t s) { return "n." + names_.symbol(s); }));
+    enqueue_form(form.kernel, form.arguments, form.grid, form.dynamic_shared);
+    text_.line("  }} else {{");
+    enqueue_form(step.kernel, step.arguments, step.grid, step.dynamic_shared);
+    text_.line("  }}");
+  }
+
+  void enqueue_form(std::uint32_t index, const std::vector<Argument>& list, const std::array<IndexExpr, 3>& grid,
+                    const IndexExpr& dynamic_shared) {
+    const KernelSource& kernel = launch_.kernels[index];
+    const bool maps = std::ranges::any_of(list, [](const Argument& a) { return a.kind == Argument::Kind::kTensorMap; });
+    if (maps) describe_tensors(list, grid);
     std::string arguments;
-    for (std::size_t i = 0; i < step.arguments.size(); ++i) {
-      const Argument& a = step.arguments[i];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Argument& a = list[i];
       const bool written = kernel.parameters[i].written;
       arguments += ",\n                  ";
       if (a.kind == Argument::Kind::kTensorMap)
@@ -96,24 +106,24 @@ class Steps {
         arguments += fmt::format("static_cast<{}>({})", a.bits == 64 ? "long long" : "int", sized(a.size));
     }
     text_.line("  status = launch(reinterpret_cast<const void*>({}), {}, {}, {}, dim3({}, {}, {}), {}, stream{});",
-               kernel.name, sized(step.grid[0]), sized(step.grid[1]), sized(step.grid[2]), kernel.block[0],
-               kernel.block[1], kernel.block[2], sized(step.dynamic_shared), arguments);
+               kernel.name, sized(grid[0]), sized(grid[1]), sized(grid[2]), kernel.block[0], kernel.block[1],
+               kernel.block[2], sized(dynamic_shared), arguments);
     text_.line("  if (status != cudaSuccess) return complain(ctx, status, {});",
                quoted(kernel.name + " could not be launched"));
     if (maps) text_.line("  }}");
   }
 
   // Opens the scope of a launch with descriptions for TMA. Nothing is described where there is nothing to do.
-  void describe_tensors(const LaunchStep& step) {
+  void describe_tensors(const std::vector<Argument>& arguments, const std::array<IndexExpr, 3>& grid) {
     std::string blocks;
-    for (const IndexExpr& extent : step.grid)
+    for (const IndexExpr& extent : grid)
       if (range_of(extent, graph_.bounds()).min <= 0)
         blocks += fmt::format("{}({}) > 0", blocks.empty() ? "" : " && ", sized(extent));
     text_.line("  {}{{", blocks.empty() ? "" : fmt::format("if ({}) ", blocks));
-    for (std::size_t i = 0; i < step.arguments.size(); ++i) {
-      if (step.arguments[i].kind != Argument::Kind::kTensorMap) continue;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (arguments[i].kind != Argument::Kind::kTensorMap) continue;
       text_.line("  CUtensorMap map_{};", i);
-      text_.line("  status = {};", tensor_map_call(names_, step.arguments[i], fmt::format("map_{}", i)));
+      text_.line("  status = {};", tensor_map_call(names_, arguments[i], fmt::format("map_{}", i)));
       text_.line("  if (status != cudaSuccess) return status;");
     }
   }

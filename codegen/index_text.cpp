@@ -33,7 +33,16 @@ bool fits_int32(const IndexExpr& e, const Bounds& bounds) {
         return false;
     }
   }
-  return sum <= kGreatestInt;
+  if (sum <= kGreatestInt) return true;
+  // Terms that cannot all be at their greatest at once: those that add, and those that take away, each as a whole.
+  IndexExpr more = std::max<std::int64_t>(0, e.constant_term()), less = std::max<std::int64_t>(0, -e.constant_term());
+  for (const IndexTerm& term : e.terms()) {
+    const IndexExpr alone = from_terms({term}, 0);
+    const Range range = range_of(alone, bounds);
+    if (range.min < 0 && range.max > 0) return false;
+    (range.min < 0 ? less : more) += range.min < 0 ? -alone : alone;
+  }
+  return proves_nonnegative(kGreatestInt - more, bounds) && proves_nonnegative(kGreatestInt - less, bounds);
 }
 
 std::string IndexText::atom(const IndexAtom& a) const {

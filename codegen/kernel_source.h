@@ -64,7 +64,9 @@ struct KernelSource {
   std::array<int, 3> cluster{1, 1, 1};
   IndexExpr dynamic_shared = 0;  // bytes
   std::vector<InPlace> in_place;
-  std::string schedule;  // "pointwise", "row_reduction", "contraction_mma", ... for reports
+  bool keeps_rows = false;  // of rows: registers hold what later loops over a row read again
+  bool any_start = false;   // what is read along its last axis is read in vectors wherever it begins and ends
+  std::string schedule;     // "pointwise", "row_reduction", "contraction_mma", ... for reports
 };
 
 }  // namespace fusec

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/matrix_call.h"
+#include "codegen/guard.h"
 #include "codegen/kernel_source.h"
 #include "ir/graph.h"
 #include "ir/symbol_solution.h"
@@ -46,11 +48,20 @@ struct LaunchStep {
     kCollective,  // an NCCL call
     kMatrixCall,  // a call of cuBLASLt: arguments are what it reads, what it writes, its workspace
   };
+  // Another form of the kernel, for values of symbols that satisfy a guard; it reads and writes the same.
+  struct SpecialForm {
+    Guard guard;
+    std::uint32_t kernel = 0;
+    std::vector<Argument> arguments;
+    std::array<IndexExpr, 3> grid{1, 1, 1};
+    IndexExpr dynamic_shared = 0;
+  };
   Kind kind = Kind::kKernel;
   std::uint32_t kernel = 0;  // kKernel: index into LaunchPlan::kernels
   std::vector<Argument> arguments;
   std::array<IndexExpr, 3> grid{1, 1, 1};
   IndexExpr dynamic_shared = 0;
+  std::optional<SpecialForm> special = std::nullopt;   // kKernel: launched instead where its guard holds
   IndexExpr bytes = 0;                                 // kCopy; kMatrixCall: of the workspace
   NodeId node = kNone;                                 // kExternal, kCollective
   std::shared_ptr<const MatrixCall> matrix = nullptr;  // kMatrixCall

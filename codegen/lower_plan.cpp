@@ -7,6 +7,8 @@
 
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
+#include "codegen/guarded_schedule.h"
+#include "codegen/identifiers.h"
 #include "codegen/in_place.h"
 #include "codegen/kernel_signature.h"
 #include "codegen/kernel_writer.h"
@@ -28,6 +30,8 @@ constexpr std::uint32_t kFirstTable = 1u << 16;
 struct Made {
   std::vector<std::uint32_t> kernels;  // indices into LoweredPlan::kernels
   std::vector<ValueId> tensors;
+  std::vector<std::uint32_t> special = {};  // as many, where there is a special form
+  Guard guard = {};
 };
 
 class PlanLowering {
@@ -189,7 +193,14 @@ class PlanLowering {
   void launch_made(const Made& made, const std::vector<ValueId>& tensors, const std::vector<NodeId>& nodes) {
     std::map<ValueId, ValueId> instead;
     for (std::size_t i = 0; i < made.tensors.size(); ++i) instead[made.tensors[i]] = tensors[i];
-    launch(made.kernels, instead, nodes);
+    launch(made.kernels, instead, nodes, made.special, made.guard);
+  }
+
+  // The guard stands above the kernel.
+  void note_guard(KernelSource& source, const Guard& guard) const {
+    const auto name_of = [&](std::uint32_t s) { return graph_.symbols[s].name; };
+    source.text = "// Where " + comment_text(guard_text(guard, name_of), 400) + ":\n" + source.text;
+    source.name += "_guarded";
   }
 
   bool nothing_in(ValueId v) const {
@@ -228,11 +239,18 @@ class PlanLowering {
     Made& made = it->second;
     if (fresh) {
       made.tensors = signature.tensors;
-      made.kernels = keep(schedule(kernel, graph_, target_, options_));
-      if (made.kernels.size() == 1) {
-        KernelSource& source = plan_.kernels[made.kernels[0]];
-        source.in_place = find_in_place(kernel, graph_, source);
+      GuardedSources sources = schedule_with_guard(kernel, graph_, target_, options_);
+      made.kernels = keep(std::move(sources.general));
+      if (sources.special) {
+        made.special = keep(std::move(sources.special->sources));
+        made.guard = std::move(sources.special->guard);
+        for (const std::uint32_t k : made.special) note_guard(plan_.kernels[k], made.guard);
       }
+      for (const std::vector<std::uint32_t>* kernels : {&made.kernels, &made.special})
+        if (kernels->size() == 1) {
+          KernelSource& source = plan_.kernels[kernels->front()];
+          source.in_place = find_in_place(kernel, graph_, source);
+        }
     }
     launch_made(made, signature.tensors, kernel.nodes);
   }
@@ -288,23 +306,35 @@ class PlanLowering {
     if (std::find(list.begin(), list.end(), p.value) == list.end()) list.push_back(p.value);
   }
 
-  // One step a kernel, with tensors replaced as `instead` says and scratch memory of its own.
+  // One step a kernel, with tensors replaced as `instead` says and scratch memory of its own; `special`: the kernels'
+  // other forms, where they have any.
   void launch(const std::vector<std::uint32_t>& kernels, const std::map<ValueId, ValueId>& instead,
-              const std::vector<NodeId>& nodes) {
+              const std::vector<NodeId>& nodes, const std::vector<std::uint32_t>& special = {},
+              const Guard& guard = {}) {
     std::map<std::uint32_t, std::uint32_t> scratch;
-    for (const std::uint32_t k : kernels) {
-      LoweredStep step{
-          .kernel = k, .parameters = plan_.kernels[k].parameters, .reads = {}, .writes = {}, .nodes = nodes};
-      for (KernelParameter& p : step.parameters) {
+    const auto place = [&](LoweredStep& step, std::vector<KernelParameter>& parameters) {
+      for (KernelParameter& p : parameters) {
         if (p.kind == KernelParameter::Kind::kWorkspace) {
           const auto [it, fresh] =
               scratch.try_emplace(p.scratch, static_cast<std::uint32_t>(plan_.scratch_bytes.size()));
           if (fresh) plan_.scratch_bytes.push_back(p.size);
           p.scratch = it->second;
+          IndexExpr& bytes = plan_.scratch_bytes[p.scratch];
+          if (bytes != p.size) bytes = simplify(max(bytes, p.size), graph_.bounds());
         }
         if (p.kind != KernelParameter::Kind::kTensor && p.kind != KernelParameter::Kind::kTensorMap) continue;
         if (const auto it = instead.find(p.value); it != instead.end()) p.value = it->second;
         if (!p.address_only) touch(step, p);
+      }
+    };
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const std::uint32_t k = kernels[i];
+      LoweredStep step{
+          .kernel = k, .parameters = plan_.kernels[k].parameters, .reads = {}, .writes = {}, .nodes = nodes};
+      place(step, step.parameters);
+      if (!special.empty()) {
+        step.special = LoweredStep::SpecialForm{guard, special[i], plan_.kernels[special[i]].parameters};
+        place(step, step.special->parameters);
       }
       for (KernelParameter p : plan_.kernels[k].tabled) {
         if (p.kind != KernelParameter::Kind::kTensor) continue;

@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "analysis/matrix_call.h"
 #include "analysis/target.h"
 #include "codegen/emit_options.h"
+#include "codegen/guard.h"
 #include "codegen/kernel_source.h"
 #include "ir/graph.h"
 
@@ -29,8 +31,15 @@ struct LoweredStep {
     kMatrixCall,  // a product that cuBLASLt computes: `matrix`; its one parameter is the library's workspace
   };
   Kind kind = Kind::kKernel;
+  // Another form of the same kernel, for values of symbols that satisfy a guard.
+  struct SpecialForm {
+    Guard guard;
+    std::uint32_t kernel = 0;
+    std::vector<KernelParameter> parameters;
+  };
   std::uint32_t kernel = 0;                            // kKernel: index into LoweredPlan::kernels
   std::vector<KernelParameter> parameters;             // kKernel: those of the kernel, with this step's values
+  std::optional<SpecialForm> special = std::nullopt;   // kKernel: launched instead where its guard holds
   NodeId node = kNone;                                 // kExternal, kCollective
   std::shared_ptr<const MatrixCall> matrix = nullptr;  // kMatrixCall
   std::vector<ValueId> reads, writes;  // values as the graph has them (not resolved through storage_of), each once

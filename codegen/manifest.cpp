@@ -152,6 +152,33 @@ class Printer {
     return out;
   }
 
+  Json arguments(const std::vector<Argument>& list) const {
+    Json out = Json::array();
+    for (const Argument& a : list) {
+      out.push_back(a.kind == Argument::Kind::kSize ? Json{{"size", formula(a.size)}} : buffer(a.buffer));
+      if (a.kind == Argument::Kind::kTensorMap) out.back()["tensor_map"] = boxes(a.boxes);
+    }
+    return out;
+  }
+
+  // What is launched instead, where all of `when` holds.
+  Json special_form(const LaunchStep::SpecialForm& form) const {
+    Json when = Json::array();
+    for (const GuardCondition& condition : form.guard) {
+      IndexExpr product = 1;
+      for (const std::uint32_t s : condition.symbols) product *= IndexExpr::symbol(s);
+      Json row = {{"value", formula(product)}};
+      if (condition.multiple_of != 1) row["multiple_of"] = condition.multiple_of;
+      if (condition.at_most != GuardCondition::kNoLimit) row["at_most"] = condition.at_most;
+      when.push_back(std::move(row));
+    }
+    return {{"when", std::move(when)},
+            {"kernel", launch_.kernels[form.kernel].name},
+            {"grid", {formula(form.grid[0]), formula(form.grid[1]), formula(form.grid[2])}},
+            {"dynamic_shared_bytes", formula(form.dynamic_shared)},
+            {"arguments", arguments(form.arguments)}};
+  }
+
   Json steps(const std::vector<LaunchStep>& list) const {
     Json out = Json::array();
     for (const LaunchStep& step : list) {
@@ -161,6 +188,7 @@ class Printer {
           row["kernel"] = launch_.kernels[step.kernel].name;
           row["grid"] = {formula(step.grid[0]), formula(step.grid[1]), formula(step.grid[2])};
           row["dynamic_shared_bytes"] = formula(step.dynamic_shared);
+          if (step.special) row["special"] = special_form(*step.special);
           break;
         case LaunchStep::Kind::kCopy:
           row["copy_bytes"] = formula(step.bytes);
@@ -178,12 +206,7 @@ class Printer {
           break;
       }
       if (step.group < plan_.groups.size()) row["group"] = plan_.groups[step.group].name;
-      row["arguments"] = Json::array();
-      for (const Argument& a : step.arguments) {
-        row["arguments"].push_back(a.kind == Argument::Kind::kSize ? Json{{"size", formula(a.size)}}
-                                                                   : buffer(a.buffer));
-        if (a.kind == Argument::Kind::kTensorMap) row["arguments"].back()["tensor_map"] = boxes(a.boxes);
-      }
+      row["arguments"] = arguments(step.arguments);
       out.push_back(std::move(row));
     }
     return out;

@@ -1,9 +1,11 @@
 #include "ir/bounds.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <tuple>
 
 namespace fusec {
 namespace {
@@ -133,6 +135,31 @@ IndexExpr least_over_axes(IndexExpr e, const Bounds& bounds) {
   return e;
 }
 
+// Replaces what is taken away of a quotient by the quotient unrounded, which is no less: -8 * (n // 8) by -n.
+IndexExpr least_over_quotients(const IndexExpr& e, const Bounds& bounds) {
+  IndexExpr least = e.constant_term();
+  for (const IndexTerm& term : e.terms()) {
+    IndexTerm rest{term.coefficient, {}};
+    IndexExpr dividend = 1;
+    bool taken = term.coefficient < 0;
+    for (const IndexAtomPtr& factor : term.factors) {
+      const auto by = factor->kind == IndexAtom::Kind::kFloorDiv ? factor->b.as_constant() : std::nullopt;
+      taken = taken && range_of_atom(*factor, bounds).min >= 0;
+      if (by && *by > 0 && rest.coefficient % *by == 0 && range_of(factor->a, bounds).min >= 0) {
+        rest.coefficient /= *by;
+        dividend *= factor->a;
+      } else {
+        rest.factors.push_back(factor);
+      }
+    }
+    if (!taken)
+      least += from_terms({term}, 0);
+    else
+      least += dividend * (rest.factors.empty() ? IndexExpr(rest.coefficient) : from_terms({rest}, 0));
+  }
+  return least;
+}
+
 // a = unit * quotient + rest with 0 <= rest < unit.
 struct Digits {
   std::int64_t unit;
@@ -240,13 +267,105 @@ IndexExpr join_division_and_remainder(const IndexExpr& e) {
   return e;
 }
 
+Range range_of_factors(const IndexTerm& term, const Bounds& bounds) {
+  Range r{term.coefficient, term.coefficient};
+  for (const IndexAtomPtr& factor : term.factors) r = product(r, range_of_atom(*factor, bounds));
+  return r;
+}
+
+// The symbols of a product, sorted; nothing where there is any other factor.
+std::optional<std::vector<std::uint32_t>> symbols_of(const IndexTerm& term) {
+  std::vector<std::uint32_t> symbols;
+  for (const IndexAtomPtr& factor : term.factors) {
+    if (factor->kind != IndexAtom::Kind::kVariable || factor->variable.kind != Variable::Kind::kSymbol)
+      return std::nullopt;
+    symbols.push_back(factor->variable.id);
+  }
+  std::ranges::sort(symbols);
+  return symbols;
+}
+
+// The most that a product of symbols, none negative, can be by what is known of products that hold all of them, or only
+// of theirs.
+std::int64_t most_of_symbols(const std::vector<std::uint32_t>& symbols, const Bounds& bounds) {
+  Range alone{1, 1};
+  for (const std::uint32_t s : symbols) alone = product(alone, range_of_variable({Variable::Kind::kSymbol, s}, bounds));
+  std::int64_t most = alone.max;
+  for (const ProductLimit& limit : bounds.products) {
+    std::vector<std::uint32_t> rest;
+    const bool inside = std::ranges::includes(limit.symbols, symbols);
+    if (!inside && !std::ranges::includes(symbols, limit.symbols)) continue;
+    const auto& [whole, part] = inside ? std::tie(limit.symbols, symbols) : std::tie(symbols, limit.symbols);
+    std::ranges::set_difference(whole, part, std::back_inserter(rest));
+    Range others{1, 1};
+    for (const std::uint32_t s : rest)
+      others = product(others, range_of_variable({Variable::Kind::kSymbol, s}, bounds));
+    if (inside && others.min >= 1) most = std::min(most, limit.max / others.min);
+    if (!inside && others.min >= 0) most = std::min(most, saturated_product(limit.max, others.max));
+  }
+  return most;
+}
+
+// What a factor, not negative, can be at most, as `bound` / `divisor`: axes at their ends, quotients of symbols by
+// constants unrounded, anything else at its greatest value.
+struct FactorBound {
+  IndexExpr bound;
+  std::int64_t divisor = 1;
+};
+std::optional<FactorBound> bound_of(const IndexAtom& atom, const Bounds& bounds) {
+  const Range range = range_of_atom(atom, bounds);
+  if (range.min < 0) return std::nullopt;
+  if (atom.kind == IndexAtom::Kind::kVariable) {
+    const IndexExpr* extent = extent_of(atom.variable, bounds);
+    return FactorBound{extent ? *extent - 1 : IndexExpr::variable(atom.variable)};
+  }
+  const auto divisor = atom.b.as_constant();
+  if (atom.kind == IndexAtom::Kind::kFloorDiv && divisor && *divisor > 0 &&
+      std::ranges::all_of(atom.a.terms(), [](const IndexTerm& term) { return symbols_of(term).has_value(); }))
+    return FactorBound{atom.a, *divisor};
+  if (range.max == kHigh) return std::nullopt;
+  return FactorBound{range.max};
+}
+
+// The most that the factors' product can be by the limits of products of symbols; kHigh where they say nothing.
+std::int64_t most_by_products(const IndexTerm& term, const Bounds& bounds) {
+  IndexExpr bound = 1;
+  std::int64_t divisor = 1;
+  try {
+    for (const IndexAtomPtr& factor : term.factors) {
+      const auto own = bound_of(*factor, bounds);
+      if (!own) return kHigh;
+      bound *= own->bound;
+      divisor = saturated_product(divisor, own->divisor);
+    }
+  } catch (const std::overflow_error&) {
+    return kHigh;
+  }
+  std::int64_t most = std::max<std::int64_t>(0, bound.constant_term());
+  for (const IndexTerm& part : bound.terms()) {
+    const auto symbols = symbols_of(part);
+    const Range alone = range_of_factors(part, bounds);
+    if (symbols && alone.min >= 0 && part.coefficient > 0)
+      most = saturated_sum(most, saturated_product(part.coefficient, most_of_symbols(*symbols, bounds)));
+    else
+      most = saturated_sum(most, std::max<std::int64_t>(0, alone.max));
+  }
+  return most == kHigh ? kHigh : most / divisor;
+}
+
 }  // namespace
 
 Range range_of(const IndexExpr& e, const Bounds& bounds) {
   Range sum{e.constant_term(), e.constant_term()};
   for (const IndexTerm& term : e.terms()) {
-    Range r{term.coefficient, term.coefficient};
-    for (const IndexAtomPtr& factor : term.factors) r = product(r, range_of_atom(*factor, bounds));
+    Range r = range_of_factors(term, bounds);
+    if (!bounds.products.empty() && (r.max > INT32_MAX || r.min < INT32_MIN)) {
+      const std::int64_t most = saturated_product(term.coefficient, most_by_products(term, bounds));
+      if (term.coefficient > 0)
+        r.max = std::min(r.max, most);
+      else
+        r.min = std::max(r.min, most);
+    }
     sum = {saturated_sum(sum.min, r.min), saturated_sum(sum.max, r.max)};
   }
   return sum;
@@ -257,7 +376,9 @@ bool proves_nonnegative(const IndexExpr& e, const Bounds& bounds) {
   if (e.is_constant()) return false;
   try {
     const IndexExpr least = least_over_axes(e, bounds);
-    return least != e && range_of(least, bounds).min >= 0;
+    if (least != e && range_of(least, bounds).min >= 0) return true;
+    const IndexExpr unrounded = least_over_quotients(least, bounds);
+    return unrounded != e && range_of(unrounded, bounds).min >= 0;
   } catch (const std::overflow_error&) {
     return false;
   }

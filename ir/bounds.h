@@ -22,10 +22,17 @@ struct Symbol {
   std::int64_t hint = 2048;  // the value used for costs and reports; always allowed by the bounds
 };
 
+// What is known of a product of symbols beyond their own bounds: batch * tokens <= max.
+struct ProductLimit {
+  std::vector<std::uint32_t> symbols;  // sorted; one that is repeated is a power
+  std::int64_t max;
+};
+
 struct Bounds {
   std::vector<Symbol> symbols;       // by symbol id
   std::vector<IndexExpr> axes;       // extent by axis id: 0 <= axis < extent
   std::vector<IndexExpr> value_max;  // by ExprId, grown on demand: 0 <= value < extent (loaded indices are clamped)
+  std::vector<ProductLimit> products;
 };
 
 // Least and greatest value; saturated at the limits of int64 where it may lie beyond.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 
 #include "ir/error.h"
 
@@ -51,14 +52,26 @@ ResolvedBoxes resolve(const TensorBoxes& boxes, const ValueOf& value) {
   return resolved;
 }
 
-std::vector<ResolvedStep> resolve(const std::vector<LaunchStep>& steps, const ValueOf& value) {
+// Puts the special form in the general one's place.
+LaunchStep in_special_form(const LaunchStep& step) {
+  LaunchStep taken = step;
+  taken.kernel = step.special->kernel;
+  taken.arguments = step.special->arguments;
+  taken.grid = step.special->grid;
+  taken.dynamic_shared = step.special->dynamic_shared;
+  return taken;
+}
+
+std::vector<ResolvedStep> resolve(const std::vector<LaunchStep>& steps, const ValueOf& value,
+                                  std::span<const std::int64_t> symbols) {
   std::vector<ResolvedStep> resolved;
   for (std::uint32_t position = 0; position < steps.size(); ++position) {
-    const LaunchStep& step = steps[position];
+    const bool special = steps[position].special && holds(steps[position].special->guard, symbols);
+    const LaunchStep step = special ? in_special_form(steps[position]) : steps[position];
     ResolvedStep r;
     r.kind = step.kind;
     r.kernel = step.kernel;
-    r.step = &step;
+    r.step = &steps[position];
     r.position = position;
     for (std::size_t d = 0; d < 3; ++d) r.grid[d] = value(step.grid[d]);
     r.dynamic_shared = value(step.dynamic_shared);
@@ -101,8 +114,8 @@ ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_
       throw Error(ErrorKind::kInput, {.what = check.what,
                                       .found = std::to_string(value(check.left)),
                                       .expected = std::to_string(value(check.right))});
-  return {.steps = resolve(plan.steps, value),
-          .prepare_steps = resolve(plan.prepare_steps, value),
+  return {.steps = resolve(plan.steps, value, symbols),
+          .prepare_steps = resolve(plan.prepare_steps, value, symbols),
           .arena = resolve(plan.arena, value),
           .prepared_values = resolve(plan.prepared_values, value),
           .workspace_bytes = value(plan.workspace_bytes),

@@ -162,6 +162,7 @@ class Vectorized {
     }
     KernelSource source = writer_.finish(kernel_comment(graph_, merged), shape_.threads);
     source.grid[0] = simplify(ceil_div(groups_, each), kernel_.pool.bounds());
+    source.any_start = tail_;
     return source;
   }
 

@@ -46,7 +46,10 @@ class RowEmitter {
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_),
         kept_(form_, writer_, emitter_) {
-    if (layout_.chunks == 1) kept_.keep(plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads));
+    if (layout_.chunks > 1) return;
+    RowRegisters plan = plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads);
+    keeps_rows_ = !plan.slots.empty();
+    kept_.keep(std::move(plan));
   }
 
   KernelSource emit(const Kernel& original) {
@@ -66,6 +69,8 @@ class RowEmitter {
         simplify(ceil_div(rows, layout_.rows) * (layout_.cluster * (chunked() ? layout_.chunks : 1)), pool.bounds());
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
+    source.keeps_rows = keeps_rows_;
+    source.any_start = split_.start.has_value();
     return source;
   }
 
@@ -485,6 +490,7 @@ class RowEmitter {
   std::string chunk_;   // which block of its row's this is
   std::string active_;  // column teams: is the row a real one
   KeptRow kept_;
+  bool keeps_rows_ = false;
   int block_reductions_ = 0;
   std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
   std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one

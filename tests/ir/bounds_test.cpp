@@ -217,3 +217,49 @@ TEST_CASE("equal expressions are one, however they were written") {
   CHECK_THROWS_AS(floor_div(i, 0), std::domain_error);
   CHECK_THROWS_AS(IndexExpr(INT64_MAX) * i * 2, std::overflow_error);
 }
+
+TEST_CASE("limits of products of symbols bound what is made of them") {
+  Bounds bounds;
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - (1 << 16);
+  bounds.symbols = {{.name = "b"}, {.name = "n", .multiple_of = 8}, {.name = "h"}};
+  const IndexExpr b = IndexExpr::symbol(0), n = IndexExpr::symbol(1), h = IndexExpr::symbol(2);
+  bounds.axes = {b, simplify(floor_div(n, 8), bounds), b * n * 16};
+  const IndexExpr i = IndexExpr::axis(0), g = IndexExpr::axis(1), flat = IndexExpr::axis(2);
+  CHECK(range_of(b * n * 16, bounds).max > INT32_MAX);
+  bounds.products = {{{0, 1}, kMost / 16}};
+  CHECK(range_of(b * n * 16, bounds).max == kMost);
+  CHECK(range_of(n * 16, bounds).max == kMost);      // b is 1 at least
+  CHECK(range_of(b * 16, bounds).max == kMost / 8);  // n is 8 at least
+  CHECK(range_of(-(b * n), bounds).min == -(kMost / 16));
+  CHECK(range_of(flat, bounds).max == kMost - 1);
+  CHECK(range_of(floor_div(b * n * 16 + 7, 8), bounds).max == (kMost + 7) / 8);
+  CHECK(range_of(b * n * h, bounds).max > INT32_MAX);  // nothing is known of h
+  CHECK(proves_less(i * n * 16 + g * 128, IndexExpr(INT32_MAX), bounds));
+  CHECK_FALSE(proves_less(i * n * 16 + g * 256, IndexExpr(INT32_MAX), bounds));
+  CHECK(proves_less(b * floor_div(n, 8) * 128, IndexExpr(INT32_MAX), bounds));
+  CHECK_FALSE(proves_less(b * n * 32, IndexExpr(INT32_MAX), bounds));
+
+  // Whatever is said of an expression holds where the limits do.
+  std::mt19937 random(7);
+  const auto up_to = [&](std::int64_t most) { return static_cast<std::int64_t>(random()) % most; };
+  for (int round = 0; round < 300; ++round) {
+    const IndexExpr parts[] = {i * n, g, flat, b * n, n, b, floor_div(b * n, 3), i * g, floor_mod(flat, 32), h * b * n};
+    IndexExpr e = up_to(100) - 50;
+    for (int t = 0; t < 3; ++t) e += parts[random() % std::size(parts)] * (up_to(40) - 15);
+    const Range range = range_of(e, bounds);
+    const bool nonnegative = proves_nonnegative(e, bounds);
+    for (int sample = 0; sample < 40; ++sample) {
+      const std::int64_t one = 8 * (1 + up_to(1 << (1 + random() % 24)));
+      const std::int64_t other = 1 + up_to(std::max<std::int64_t>(1, kMost / 16 / one));
+      if (one * other > kMost / 16) continue;
+      const std::int64_t symbols[] = {other, one, 1 + up_to(1000)};
+      const std::int64_t axes[] = {random() % 2 ? other - 1 : up_to(other), random() % 2 ? one / 8 - 1 : up_to(one / 8),
+                                   random() % 2 ? one * other * 16 - 1 : up_to(one * other * 16)};
+      const std::int64_t value =
+          evaluate(e, [&](Variable v) { return v.kind == Variable::Kind::kSymbol ? symbols[v.id] : axes[v.id]; });
+      CHECK(value >= range.min);
+      CHECK(value <= range.max);
+      CHECK((!nonnegative || value >= 0));
+    }
+  }
+}

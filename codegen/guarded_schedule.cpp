@@ -1,0 +1,223 @@
+#include "codegen/guarded_schedule.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "codegen/schedules/schedules.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kSmall = std::int64_t{1} << 40;  // beyond it, bounds are left alone
+// Elements of a tensor whose every index, and that of a thread somewhat past the end, is an int.
+constexpr std::int64_t kIntElements = (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
+constexpr std::int64_t kThreadsOfRow = 1024;
+constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for which registers may be tried
+
+class Search {
+ public:
+  Search(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions& options)
+      : kernel_(kernel), graph_(graph), target_(target), options_(options) {
+    see_kernel();
+  }
+
+  GuardedSources run() {
+    GuardedSources result{.general = schedule(kernel_, graph_, target_, options_), .special = std::nullopt};
+    if (symbols_.empty() || !may_stand_in(result.general)) return result;
+    std::vector<GuardCondition> sizes = limits();
+    if (const auto row = row_limit(result.general, sizes)) sizes.insert(sizes.begin(), row->begin(), row->end());
+    auto found = under(sizes);
+    if (!found || !takes_any_start(*found)) {
+      std::vector<GuardCondition> all = multiples();
+      all.insert(all.end(), sizes.begin(), sizes.end());
+      if (auto sources = under(all); sources && is_wider(*sources, found ? *found : result.general)) {
+        found = std::move(sources);
+        sizes = std::move(all);
+      }
+    }
+    if (!found || same(*found, result.general) || found->size() != result.general.size()) return result;
+    result.special = least(std::move(sizes), *std::move(found));
+    return result;
+  }
+
+ private:
+  void see(const Shape& shape, DType dtype) {
+    shapes_.insert(shape);
+    narrowest_ = std::min(narrowest_, std::max(bits(dtype), 8));
+    for (const Dim& dim : shape) see(dim);
+  }
+  void see(const IndexExpr& e) {
+    for (const Variable v : variables_of(e))
+      if (v.kind == Variable::Kind::kSymbol) symbols_.insert(v.id);
+  }
+
+  void see_kernel() {
+    for (const KernelOutput& output : kernel_.outputs) see(output.type.shape, output.type.dtype);
+    for (const ExprId id : reachable(kernel_.pool, roots_of(kernel_))) {
+      const ExprNode& n = kernel_.pool[id];
+      if (n.op == ExprOp::kLoad) see(graph_.tensor(n.source).shape, n.dtype);
+      if (n.op != ExprOp::kReduce) continue;
+      IndexExpr length = 1;
+      for (const std::uint32_t axis : n.axes) length *= kernel_.pool.extent(axis);
+      see(length);
+      row_lengths_.insert(length);
+    }
+    std::erase_if(symbols_, [&](std::uint32_t s) {
+      const Symbol& symbol = graph_.symbols[s];
+      return symbol.multiple_of > kSmall || symbol.min > kSmall;
+    });
+  }
+
+  // Where vectors are found wherever rows begin and end, multiples of them are no form of their own; but for a vector
+  // that all rows share, which lies differently to each of them.
+  bool takes_any_start(const std::vector<KernelSource>& sources) const {
+    const bool alike = std::ranges::all_of(
+        shapes_, [&](const Shape& shape) { return element_count(shape) == element_count(*shapes_.begin()); });
+    return std::ranges::all_of(sources, [&](const KernelSource& source) {
+      return source.any_start && (alike || source.schedule == "pointwise");
+    });
+  }
+
+  // Of another schedule, or with more words accessed at a time: it is not enough that a comparison has gone.
+  static bool is_wider(const std::vector<KernelSource>& a, const std::vector<KernelSource>& b) {
+    if (a.size() != b.size()) return false;
+    std::int64_t words = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (a[i].schedule != b[i].schedule) return true;
+      words += words_at_a_time(a[i].text) - words_at_a_time(b[i].text);
+    }
+    return words > 0;
+  }
+  static std::int64_t words_at_a_time(std::string_view text) {
+    std::int64_t bytes = 0;
+    for (const auto& [accessed, unit] : {std::pair<std::string_view, int>{"Words<", 4}, {"copy_async<", 1}})
+      for (std::size_t at = text.find(accessed); at != std::string_view::npos; at = text.find(accessed, at + 1)) {
+        std::int64_t count = 0;
+        for (std::size_t digit = at + accessed.size(); text[digit] >= '0' && text[digit] <= '9'; ++digit)
+          count = 10 * count + (text[digit] - '0');
+        bytes += count * unit;
+      }
+    return bytes / 4;
+  }
+
+  // A table of parameters belongs to one kernel.
+  static bool may_stand_in(const std::vector<KernelSource>& sources) {
+    return std::ranges::all_of(sources, [](const KernelSource& source) { return source.tabled.empty(); });
+  }
+
+  static bool same(const std::vector<KernelSource>& a, const std::vector<KernelSource>& b) {
+    return std::ranges::equal(a, b, [](const KernelSource& x, const KernelSource& y) {
+      return x.text == y.text && x.block == y.block && x.cluster == y.cluster;
+    });
+  }
+
+  // Nothing where no value satisfies the guard, or the kernel cannot stand in for another one.
+  std::optional<std::vector<KernelSource>> under(const Guard& guard) const {
+    const GuardedSymbols known = assume(guard, graph_.symbols);
+    if (!is_possible(known)) return std::nullopt;
+    Kernel kernel = kernel_;
+    kernel.pool.assume(known.symbols, known.products);
+    std::vector<KernelSource> sources = schedule(kernel, graph_, target_, options_);
+    if (!may_stand_in(sources)) return std::nullopt;
+    return sources;
+  }
+
+  Guard multiples() const {
+    Guard guard;
+    for (const std::uint32_t s : symbols_)
+      guard.push_back({.symbols = {s}, .multiple_of = std::clamp(128 / narrowest_, 2, 16)});
+    return guard;
+  }
+
+  // That indices are ints: of whole tensors, then of rows beside their threads.
+  Guard limits() const {
+    Guard guard;
+    for (const Shape& shape : shapes_) limit(shape, kIntElements, guard);
+    for (const Shape& shape : shapes_)
+      if (shape.size() > 1) limit(std::span(shape).first(shape.size() - 1), kIntElements / kThreadsOfRow, guard);
+    return guard;
+  }
+
+  // Each product of symbols in the count of elements gets an equal share of what may be.
+  void limit(std::span<const Dim> shape, std::int64_t elements, Guard& guard) const {
+    const auto count = element_count(shape);
+    if (!count) return;
+    const Bounds bounds = graph_.bounds();
+    for (const IndexTerm& term : count->terms()) {
+      GuardCondition condition;
+      IndexExpr product = 1;
+      for (const IndexAtomPtr& factor : term.factors) {
+        if (factor->kind != IndexAtom::Kind::kVariable) return;
+        condition.symbols.push_back(factor->variable.id);
+        product *= IndexExpr::symbol(factor->variable.id);
+      }
+      if (term.coefficient <= 0) return;
+      std::ranges::sort(condition.symbols);
+      condition.at_most = elements / static_cast<std::int64_t>(count->terms().size()) / term.coefficient;
+      const bool known = range_of(product, bounds).max <= condition.at_most;
+      if (!known && condition.at_most > 0 && std::ranges::find(guard, condition) == guard.end())
+        guard.push_back(std::move(condition));
+    }
+  }
+
+  // The greatest length of rows that registers hold, where they do not hold those that the bounds allow.
+  std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) const {
+    const auto keeps = [](const std::vector<KernelSource>& sources) {
+      return std::ranges::any_of(sources, &KernelSource::keeps_rows);
+    };
+    if (keeps(general) || general.size() != 1 || general[0].schedule != "row_reduction") return std::nullopt;
+    for (std::int64_t most = kLongestRow; most >= kShortestRow; most /= 2) {
+      Guard guard;
+      for (const IndexExpr& length : row_lengths_) limit(std::span(&length, 1), most, guard);
+      if (guard.empty()) continue;
+      Guard all = guard;
+      all.insert(all.end(), limits.begin(), limits.end());
+      if (const auto sources = under(all); sources && keeps(*sources)) return guard;
+    }
+    return std::nullopt;
+  }
+
+  // The same kernels with as few and as weak conditions as they need.
+  SpecialSources least(Guard guard, std::vector<KernelSource> sources) const {
+    const auto keep_if_same = [&](Guard weaker) {
+      auto made = under(weaker);
+      if (!made || !same(*made, sources)) return false;
+      guard = std::move(weaker);
+      sources = *std::move(made);
+      return true;
+    };
+    for (std::size_t i = guard.size(); i-- > 0;) {
+      Guard without = guard;
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+      if (keep_if_same(std::move(without))) continue;
+      while (guard[i].multiple_of > 2) {
+        Guard weaker = guard;
+        weaker[i].multiple_of /= 2;
+        if (!keep_if_same(std::move(weaker))) break;
+      }
+    }
+    return {std::move(guard), std::move(sources)};
+  }
+
+  const Kernel& kernel_;
+  const Graph& graph_;
+  const Target& target_;
+  const EmitOptions& options_;
+  std::set<std::uint32_t> symbols_;  // that have a say
+  std::set<Shape> shapes_;
+  std::set<IndexExpr> row_lengths_;  // of what is reduced
+  int narrowest_ = 64;
+};
+
+}  // namespace
+
+GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
+                                   const EmitOptions& options) {
+  return Search(kernel, graph, target, options).run();
+}
+
+}  // namespace fusec

@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""check_guards.py FUSEC FUSEC_RUN [--only=TEXT]
+
+Kernels over symbolic sizes whose better form needs a condition on the symbols: with values on both sides of the guard
+the launch takes the form that the manifest says (as the compiled host part launches it), its numbers are the
+reference's, and the special form has what the guard is for: accesses of 16 bytes or asynchronous copies, rows that are
+read once, 32-bit indices. Status 77: no NVRTC."""
+import argparse, json, os, random, re, struct, subprocess, sys, tempfile
+
+WIDE = re.compile(r"\b(?:ld|st)\.global[.\w:]*\.(?:v4\.[ubf]32|v2\.[ubf]64)\b|\bcp\.async\.c[ag]\.shared\.global|\bcp\.async\.bulk")
+NARROW = re.compile(r"\b(?:ld|st)\.global[.\w:]*")
+
+
+def tensor(name, dtype, *shape):
+    return {"name": name, "dtype": dtype, "shape": list(shape)}
+
+
+def model(name, symbols, inputs, nodes, outputs=("y",), **more):
+    return {"fusec": 1, "name": name, "symbols": symbols, "inputs": inputs, "nodes": nodes, "outputs": list(outputs), **more}
+
+
+def node(name, op, *inputs, **attrs):
+    return {"name": name, "op": op, "inputs": list(inputs), **({"attrs": attrs} if attrs else {})}
+
+
+ANY = {"hint": 256}
+UP_TO_4096 = {"max": 4096, "hint": 256}
+# A model; what its guard has to speak of; values with the number of steps that take their special form; what the
+# special form shows.
+CASES = [
+    (model("bias", {"b": {}, "n": ANY}, [tensor("x", "float16", "b", "n"), tensor("w", "float16", "n")],
+           [node("y", "add", "x", "w")]),
+     "n % 8", [((3, 64), 1), ((3, 61), 0), ((2, 8), 1)], "wide"),
+    (model("transposed_add", {"b": UP_TO_4096, "n": UP_TO_4096},
+           [tensor("x", "float32", "b", "n"), tensor("w", "float32", "b")],
+           [node("u", "unsqueeze", "w", dim=1), node("y", "mul", "x", "u")]),
+     "n % 4", [((3, 64), 1), ((3, 66), 0)], "wide"),
+    (model("bytes", {"b": UP_TO_4096, "n": UP_TO_4096}, [tensor("x", "int8", "b", "n"), tensor("w", "int8", "n")],
+           [node("y", "maximum", "x", "w")]),
+     "n %", [((5, 128), 1), ((5, 40), None), ((5, 33), 0)], "wide"),
+    (model("half_extent", {"b": UP_TO_4096, "n": UP_TO_4096},
+           [tensor("x", "float32", "b", "2*n"), tensor("w", "float32", "2*n")], [node("y", "add", "x", "w")]),
+     "n % 2", [((3, 6), 1), ((3, 7), 0)], "wide"),
+    (model("long_rows", {"b": {"max": 100}, "n": {}}, [tensor("x", "float32", "b", "n")],
+           [node("y", "softmax", "x", dim=1)]),
+     "n <= 32768", [((2, 1000), 1), ((1, 32769), 0), ((1, 32768), 1)], "once"),
+    (model("norm", {"b": {}, "n": {"max": 1000000, "hint": 4096}},
+           [tensor("x", "bfloat16", "b", "n"), tensor("r", "bfloat16", "b", "n"), tensor("w", "bfloat16", "n")],
+           [node("s", "add", "x", "r"), node("q", "mul", "s", "s"), node("m", "mean", "q", dim=[1], keepdim=True),
+            node("i", "rsqrt", "m"), node("c", "mul", "s", "i"), node("y", "mul", "c", "w")]),
+     "n <=", [((2, 1024), 1), ((2, 999), 0), ((1, 70000), 0)], "once"),
+    (model("product", {"m": UP_TO_4096, "n": UP_TO_4096, "k": UP_TO_4096},
+           [tensor("x", "bfloat16", "m", "k"), tensor("w", "bfloat16", "k", "n")], [node("y", "matmul", "x", "w")]),
+     "k % 8", [((17, 64, 48), 1), ((17, 60, 48), 0), ((17, 64, 41), 0)], "wide"),
+    (model("scores", {"t": {"min": 2, "max": 2048, "hint": 128}},
+           [tensor("q", "float16", 2, "t", 64), tensor("p", "float16", 2, "t", "t")],
+           [node("y", "matmul", "p", "q")]),
+     "t % 8", [((40,), 1), ((43,), 0)], "wide"),
+    (model("sum_of_all", {"n": {"max": 1 << 26, "hint": 1 << 24}}, [tensor("x", "float32", "n", 3)],
+           [node("y", "sum", "x")]),
+     None, [((1000,), None), ((1001,), None)], None),
+    (model("in_place", {"b": {"max": 64}, "n": UP_TO_4096},
+           [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n")],
+           [node("a", "cumsum", "x", dim=1), node("c", "add", "a", "w"), node("y", "cumsum", "c", dim=1)]),
+     "n % 4", [((3, 64), 1), ((3, 61), 0)], "wide"),
+    (model("alias", {"b": {"max": 64}, "n": UP_TO_4096},
+           [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n")], [node("y", "add", "x", "w")],
+           aliases={"y": "x"}),
+     "n % 4", [((3, 64), 1), ((3, 61), 0)], "wide"),
+]
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    text = done.stderr.decode("utf-8", "replace")
+    if done.returncode == 3 and "nvrtc" in text.lower():
+        print("skipped: " + text.strip())
+        sys.exit(77)
+    return done.returncode, done.stdout, text
+
+
+CODES = {"float32": ("F32", "f", 4), "float16": ("F16", "e", 2), "bfloat16": ("BF16", "", 2), "int8": ("I8", "b", 1)}
+
+
+def write_inputs(path, described, symbols):
+    """A safetensors file with numbers for the inputs, whose extents are what tells a launch the symbols."""
+    r, header, body = random.Random(5), {}, b""
+    for t in described["inputs"]:
+        shape = [eval(str(d), {"__builtins__": {}}, symbols) for d in t["shape"]]
+        code, letter, width = CODES[t["dtype"]]
+        count = 1
+        for d in shape:
+            count *= d
+        if code == "I8":
+            data = struct.pack(f"<{count}b", *(r.randint(-100, 100) for _ in range(count)))
+        elif code == "BF16":
+            floats = struct.pack(f"<{count}f", *(r.gauss(0, 1) for _ in range(count)))
+            data = b"".join(floats[i + 2:i + 4] for i in range(0, 4 * count, 4))
+        else:
+            data = struct.pack(f"<{count}{letter}", *(r.gauss(0, 1) for _ in range(count)))
+        header[t["name"]] = {"dtype": code, "shape": shape, "data_offsets": [len(body), len(body) + count * width]}
+        body += data
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + body)
+
+
+def functions(ptx):
+    """Name -> body of each kernel."""
+    parts = re.split(r"\.visible \.entry (\w+)", ptx)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def condition_text(condition):
+    text = []
+    if "multiple_of" in condition:
+        text.append(f"{condition['value']} % {condition['multiple_of']} == 0")
+    if "at_most" in condition:
+        text.append(f"{condition['value']} <= {condition['at_most']}")
+    return text
+
+
+def holds(when, values):
+    for c in when:
+        value = eval(c["value"], {"__builtins__": {}}, values)  # a product of symbols
+        if value % c.get("multiple_of", 1) != 0 or value > c.get("at_most", value):
+            return False
+    return True
+
+
+def check_source(special, bodies, shows):
+    """What the special form's PTX has that the general one's lacks."""
+    general, better = bodies[special["general"]], bodies[special["kernel"]]
+    problems = []
+    if shows == "wide":
+        # What all threads share may be read in pieces; what there is to win is in wide accesses.
+        if not WIDE.search(better):
+            problems.append("no access of 16 bytes in the special form")
+        if len(WIDE.findall(better)) <= len(WIDE.findall(general)) and len(NARROW.findall(better)) >= len(NARROW.findall(general)):
+            problems.append("the general form has as many wide accesses")
+    return problems
+
+
+def check(programs, folder, case, arch):
+    described, speaks_of, values, shows = case
+    fusec, fusec_run = programs
+    path = os.path.join(folder, described["name"] + ".json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(described, f)
+    outputs = {kind: os.path.join(folder, f"{described['name']}_{arch}.{kind}") for kind in ("manifest", "ptx", "cu")}
+    status, _, text = run([fusec, path, "--arch=" + arch, *(f"--emit={k}={p}" for k, p in outputs.items())])
+    if status != 0:
+        return [text.strip()[-800:]]
+    with open(outputs["manifest"], encoding="utf-8") as f:
+        manifest = json.load(f)
+    with open(outputs["ptx"], encoding="utf-8") as f:
+        bodies = functions(f.read())
+    specials = [dict(step["special"], general=step["kernel"]) for step in manifest["launches"] if "special" in step]
+    conditions = [text for s in specials for c in s["when"] for text in condition_text(c)]
+    problems = []
+    if speaks_of and not any(speaks_of in c for c in conditions):
+        problems.append(f"no guard speaks of {speaks_of}: {conditions}")
+    for special in specials:
+        problems += check_source(special, bodies, shows)
+    for assigned, expected in values:
+        symbols = dict(zip(described["symbols"], assigned))
+        profile = os.path.join(folder, "profile.json")
+        inputs = os.path.join(folder, "inputs.safetensors")
+        write_inputs(inputs, described, symbols)
+        status, _, text = run([fusec_run, path, "--arch=" + arch, "--inputs=" + inputs, "--device=emulator", "--verify",
+                               "--host-part=recorded", "--profile=" + profile])
+        where = f"at {symbols}"
+        if status != 0:
+            problems.append(f"{where}: {text.strip()[-800:]}")
+            continue
+        with open(profile, encoding="utf-8") as f:
+            kernels = json.load(f)["kernels"]
+        launched = [k["name"] for k in kernels]
+        planned = [s["special"]["kernel"] if "special" in s and holds(s["special"]["when"], symbols) else s["kernel"]
+                   for s in manifest["launches"] if "kernel" in s]
+        if launched != planned:
+            problems.append(f"{where}: {launched} were launched, the manifest says {planned}")
+        taken = sum(s["kernel"] in launched for s in specials)
+        if expected is not None and taken != expected:
+            problems.append(f"{where}: {taken} special forms, expected {expected}")
+        if shows == "once":
+            for k in kernels:
+                if k["name"] in [s["kernel"] for s in specials] and k["requested_bytes"] > 1.7 * k["least_bytes"]:
+                    problems.append(f"{where}: {k['requested_bytes']} bytes requested, {k['least_bytes']} needed")
+    return [f"{described['name']} {arch}: {p}" for p in problems]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="fusec_guards_") as folder:
+        for case in CASES:
+            for arch in ("sm_80", "sm_90a"):
+                if args.only not in case[0]["name"]:
+                    continue
+                for problem in check((args.fusec, args.fusec_run), folder, case, arch):
+                    failures += 1
+                    print("FAILED " + problem, flush=True)
+    print(f"{len(CASES)} models, {failures} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,783 @@
+// Made by fusec from "guards" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
+//
+//   guards_0_add
+//       reads x, bias 640 B; writes shifted 512 B
+//       or guards_1_add_guarded, where n % 8 == 0 && 1.0 * batch * n <= 2147418112
+//   guards_2_softmax
+//       reads long 76 kB; writes rows 76 kB
+//       or guards_3_softmax_guarded, where n <= 327
+//   guards_4_matmul
+//       reads left, right 2304 B; writes product 1024 B
+//       or guards_5_matmul_guarded, where k % 8 == 0
+//
+// Sizes are at batch = 4, n = 64, k = 24.
+
+// ---- prelude: only what this file uses ------------------------------------------------------------
+namespace {
+
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#pragma nv_diag_suppress 177
+#endif
+
+// A value from the lane `mask` away.
+template <class T>
+__device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
+__device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
+  return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
+}
+
+// Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
+template <int kLanes = 32, class Combine, class T>
+__device__ __forceinline__ T warp_reduce(T value, Combine combine) {
+#pragma unroll
+  for (int mask = kLanes / 2; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
+
+// Every thread of the block gets the result; the warps are a power of two. Calls of one kernel have numbers of their
+// own, and memory with them: no barrier stands between one and the next.
+template <int kThreads, int kCall, class Combine, class T>
+__device__ __forceinline__ T block_reduce(T value, Combine combine) {
+  __shared__ T partial[kThreads / 32];
+  value = warp_reduce(value, combine);
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = partial[threadIdx.x % (kThreads / 32)];
+#pragma unroll
+  for (int mask = kThreads / 64; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
+  return value;
+}
+
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float nan_max(float a, float b) {
+  float greatest;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+  return greatest;
+}
+__device__ __forceinline__ float nan_min(float a, float b) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+  return least;
+}
+#endif
+
+// How two partial results of a reduction become one.
+struct Sum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
+};
+struct Product {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return a * b; }
+};
+struct Maximum {  // NaN if either is
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_max(a, b); }
+};
+struct Minimum {
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const { return nan_min(a, b); }
+};
+struct Any {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a || b; }
+};
+struct All {
+  __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
+};
+
+// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
+// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
+}
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int kNewest>
+__device__ __forceinline__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
+}
+
+// Shared memory beyond 48 KiB has its size at launch.
+extern __shared__ __align__(16) unsigned char dynamic_shared[];
+
+// 2^x; results below 2^-126 are 0.
+__device__ __forceinline__ float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// e^x for x <= 0: its relative error grows with |x|, but not faster than it falls.
+__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
+
+using fp16 = unsigned short;  // storage only; arithmetic is float
+__device__ __forceinline__ float from_fp16(unsigned bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)bits));
+  return x;
+}
+__device__ __forceinline__ fp16 to_fp16(float x) {
+  fp16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+
+// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
+// of the first matrix, 8 to 15 those of the second, and so on.
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+
+__device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+template <int kRows, int kColumns>
+__device__ __forceinline__ void multiply_fp16(float (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                              const unsigned (&b)[kColumns][4]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < 2 * kColumns; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+}
+
+// 1 / x over all of float's range.
+__device__ __forceinline__ float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
+// shared memory, of each eight columns the first four in a row's first half.
+template <int kWidth>
+__device__ __forceinline__ int staged_place(int row, int column) {
+  return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
+}
+template <int kEights>
+__device__ __forceinline__ void stage_sums(float* staged, const float (&sum)[kEights][4], int lane) {
+#pragma unroll
+  for (int j = 0; j < kEights; ++j) {
+    float* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
+    *(float2*)at = make_float2(sum[j][0], sum[j][1]);
+    *(float2*)(at + staged_place<8 * kEights>(8, 0)) = make_float2(sum[j][2], sum[j][3]);
+  }
+}
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+template <int kWidth>
+__device__ __forceinline__ int staged_row(int item) {
+  if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
+  return item / (kWidth / 8);
+}
+struct EightSums {
+  float v[8];
+};
+template <int kWidth>
+__device__ __forceinline__ EightSums eight_staged(const float* staged, int row, int column) {
+  const float4 a = *(const float4*)(staged + staged_place<kWidth>(row, column));
+  const float4 b = *(const float4*)(staged + staged_place<kWidth>(row, column + 4));
+  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+}
+
+// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
+// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled(int line, int unit) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
+}
+
+// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
+// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
+// one's in (0, 0), (0, 8), (8, 0), (8, 8).
+template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
+__device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
+                                               int lane) {
+  const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
+  const int lane_across = across + (kLeft ? first : second), lane_depth = kLeft ? second : first;
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    if constexpr (kAlongDepth) {
+      const unsigned in_piece = swizzled<kUnits>(lane_across + lane % 8, (depth + lane_depth) / 8);
+      load_matrices(pieces[i], tile + i * 256 * kUnits + in_piece);
+    } else {
+      const unsigned in_slice = swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8 + 2 * i);
+      load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits + in_slice);
+    }
+  }
+}
+
+// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
+// cache: tiles come in groups of kHeight rows of them, each group column by column.
+struct TilePlace {
+  int row, column;
+};
+template <int kHeight>
+__device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int across) {
+  const int group = tile / (kHeight * across), in_group = tile % (kHeight * across);
+  const int height = min(down - group * kHeight, kHeight);
+  return {group * kHeight + in_group % height, in_group / height};
+}
+
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+}  // namespace
+
+// ---- guards_0_add ----------------------------------------------------------------------------------------
+// shifted = add(x, bias)
+// writes shifted: float16[batch, n]
+extern "C" __global__ void __launch_bounds__(256)
+guards_0_add(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __restrict__ shifted,
+         const long long batch, const long long n) {
+  const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
+  if (t >= (batch * n)) return;
+  const long long j = t % n;
+  const long long rest = t / n;
+  shifted[n * rest + j] = to_fp16(from_fp16(x[n * rest + j]) + from_fp16(bias[j]));
+}
+
+// ---- guards_1_add_guarded --------------------------------------------------------------------------------
+// Where n % 8 == 0 && 1.0 * batch * n <= 2147418112:
+// shifted = add(x, bias)
+// writes shifted: float16[batch, n]
+extern "C" __global__ void __launch_bounds__(128)
+guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __restrict__ shifted,
+         const int batch, const int n) {
+  const int t = blockIdx.x * 128 + threadIdx.x;
+  if (t >= (batch * (n / 8))) return;
+  const int j = t % (n / 8);
+  const int rest = t / (n / 8);
+  const Words<4> x_w = load_words<4>(x + (n * rest + j * 8));
+  const Words<4> bias_w = load_words<4>(bias + (j * 8));
+  Words<4> shifted_w = {};
+#pragma unroll
+  for (int e = 0; e < 8; ++e) {
+    put_element<16>(shifted_w, e, to_fp16(from_fp16(element<16>(x_w, e)) + from_fp16(element<16>(bias_w, e))));
+  }
+  store_words(shifted + (n * rest + j * 8), shifted_w);
+}
+
+// ---- guards_2_softmax ------------------------------------------------------------------------------------
+// rows = softmax(long)
+// writes rows: float32[3, 100*n]
+extern "C" __global__ void __launch_bounds__(256)
+guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, const long long n) {
+  const int lane = threadIdx.x;
+  const long long row = (long long)blockIdx.x;
+  float row_max = __uint_as_float(0xff800000u);
+  for (long long k = lane; k < (n * 25); k += 256) {
+    const Words<4> long_w = load_words<4>(long_v + (n * row * 100 + k * 4));
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      row_max = nan_max(row_max, __uint_as_float(element<32>(long_w, e)));
+    }
+  }
+  row_max = block_reduce<256, 0>(row_max, Maximum{});
+  float row_sum = 0.0f;
+  for (long long k_2 = lane; k_2 < (n * 25); k_2 += 256) {
+    const Words<4> long_w_2 = load_words<4>(long_v + (n * row * 100 + k_2 * 4));
+#pragma unroll
+    for (int e_2 = 0; e_2 < 4; ++e_2) {
+      row_sum += exp_fast(__uint_as_float(element<32>(long_w_2, e_2)) - row_max);
+    }
+  }
+  row_sum = block_reduce<256, 1>(row_sum, Sum{});
+  const float t = reciprocal_fast(row_sum);
+  for (long long j = lane; j < (n * 25); j += 256) {
+    const Words<4> long_w_3 = load_words<4>(long_v + (n * row * 100 + j * 4));
+    Words<4> rows_w = {};
+#pragma unroll
+    for (int e_3 = 0; e_3 < 4; ++e_3) {
+      put_element<32>(rows_w, e_3, __float_as_uint(exp_fast(__uint_as_float(element<32>(long_w_3, e_3)) - row_max) * t));
+    }
+    store_words(rows + (n * row * 100 + j * 4), rows_w);
+  }
+}
+
+// ---- guards_3_softmax_guarded ----------------------------------------------------------------------------
+// Where n <= 327:
+// rows = softmax(long)
+// writes rows: float32[3, 100*n]
+extern "C" __global__ void __launch_bounds__(512)
+guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ rows, const int n) {
+  const int lane = threadIdx.x;
+  const int row = blockIdx.x;
+  float row_max = __uint_as_float(0xff800000u);
+  float long_row[64];
+  float t_row[64];
+#pragma unroll
+  for (int turn = 0; turn < 16; ++turn) {
+    const int k = lane + turn * 512;
+    if (k < (n * 25)) {
+      const Words<4> long_w = load_words<4>(long_v + (n * row * 100 + k * 4));
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        long_row[turn * 4 + e] = __uint_as_float(element<32>(long_w, e));
+        row_max = nan_max(row_max, long_row[turn * 4 + e]);
+      }
+    }
+  }
+  row_max = block_reduce<512, 0>(row_max, Maximum{});
+  float row_sum = 0.0f;
+#pragma unroll
+  for (int turn_2 = 0; turn_2 < 16; ++turn_2) {
+    const int k_2 = lane + turn_2 * 512;
+    if (k_2 < (n * 25)) {
+#pragma unroll
+      for (int e_2 = 0; e_2 < 4; ++e_2) {
+        t_row[turn_2 * 4 + e_2] = exp_fast(long_row[turn_2 * 4 + e_2] - row_max);
+        row_sum += t_row[turn_2 * 4 + e_2];
+      }
+    }
+  }
+  row_sum = block_reduce<512, 1>(row_sum, Sum{});
+  const float t = reciprocal_fast(row_sum);
+#pragma unroll
+  for (int turn_3 = 0; turn_3 < 16; ++turn_3) {
+    const int j = lane + turn_3 * 512;
+    if (j < (n * 25)) {
+      Words<4> rows_w = {};
+#pragma unroll
+      for (int e_3 = 0; e_3 < 4; ++e_3) {
+        put_element<32>(rows_w, e_3, __float_as_uint(t_row[turn_3 * 4 + e_3] * t));
+      }
+      store_words(rows + (n * row * 100 + j * 4), rows_w);
+    }
+  }
+}
+
+// ---- guards_4_matmul -------------------------------------------------------------------------------------
+// product = matmul(left, right)
+// writes product: float16[16, 32]
+// A block makes a 64x64 tile; 32 of k at a time go through shared memory, products on tensor cores.
+extern "C" __global__ void __launch_bounds__(128)
+guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, fp16* __restrict__ product,
+         const int k) {
+  __shared__ __align__(16) unsigned short left_tile[64][40];
+  __shared__ __align__(16) unsigned short right_tile[64][40];
+  const int tile = blockIdx.x;
+  const int column0 = tile % 1 * 64;
+  const int row0 = tile / 1 % 1 * 64;
+  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
+  const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;
+  float sum[2][4][4] = {};
+  for (int k0 = 0; k0 < k; k0 += 32) {
+#pragma unroll
+    for (int e = threadIdx.x; e < 2048; e += 128) {
+      const int place = e % 32, line = e / 32;
+      const int at = row0 + line, k_2 = k0 + place;
+      unsigned short one = 0;
+      if (at < 16 && k_2 < k) {
+        one = to_fp16(from_fp16(left[k * at + k_2]));
+      }
+      left_tile[line][place] = one;
+    }
+#pragma unroll
+    for (int e_2 = threadIdx.x; e_2 < 256; e_2 += 128) {
+      const int line_2 = e_2 % 8 * 8, place_2 = e_2 / 8;
+      const int at_2 = column0 + line_2, k_3 = k0 + place_2;
+      uint4 eight = make_uint4(0, 0, 0, 0);
+      if (at_2 < 32 && k_3 < k) {
+        eight = *(const uint4*)(right + (at_2 + k_3 * 32));
+      }
+      right_tile[line_2 + 0][place_2] = (unsigned short)(eight.x);
+      right_tile[line_2 + 1][place_2] = (unsigned short)(eight.x >> 16);
+      right_tile[line_2 + 2][place_2] = (unsigned short)(eight.y);
+      right_tile[line_2 + 3][place_2] = (unsigned short)(eight.y >> 16);
+      right_tile[line_2 + 4][place_2] = (unsigned short)(eight.z);
+      right_tile[line_2 + 5][place_2] = (unsigned short)(eight.z >> 16);
+      right_tile[line_2 + 6][place_2] = (unsigned short)(eight.w);
+      right_tile[line_2 + 7][place_2] = (unsigned short)(eight.w >> 16);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int kk = 0; kk < 32; kk += 16) {
+      unsigned a[2][4], b[4][2];
+      const int group = warp_lane / 4, pair = kk + warp_lane % 4 * 2;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const unsigned short (*rows)[40] = left_tile + warp_row + i * 16 + group;
+        a[i][0] = *(const unsigned*)&rows[0][pair], a[i][1] = *(const unsigned*)&rows[8][pair];
+        a[i][2] = *(const unsigned*)&rows[0][pair + 8], a[i][3] = *(const unsigned*)&rows[8][pair + 8];
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const unsigned short* column = right_tile[warp_column + j * 8 + group];
+        b[j][0] = *(const unsigned*)&column[pair], b[j][1] = *(const unsigned*)&column[pair + 8];
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) mma_fp16(sum[i][j], a[i], b[j]);
+    }
+    __syncthreads();
+  }
+#pragma unroll
+  for (int tile_item = 0; tile_item < 32; ++tile_item) {
+    const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
+    const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
+    if (row < 16 && column < 32) {
+      product[row * 32 + column] = to_fp16(sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]);
+    }
+  }
+}
+
+// ---- guards_5_matmul_guarded -----------------------------------------------------------------------------
+// Where k % 8 == 0:
+// product = matmul(left, right)
+// writes product: float16[16, 32]
+// A block makes 16x32, each of its warps 16x16, on tensor cores; 64 of k are a tile, 4 tiles are in shared memory or on the way.
+extern "C" __global__ void __launch_bounds__(64)
+guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict__ right_2, fp16* __restrict__ product,
+         const int k) {
+  const unsigned stages = shared_address(dynamic_shared);
+  const TilePlace tile = tile_in_order<8>((int)blockIdx.x, 1, 1);
+  const int row0 = tile.row * 16, column0 = tile.column * 32;
+  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
+  const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 16;
+  float sum[1][2][4] = {};
+  const int left_unit = threadIdx.x % 8 * 8, left_line = threadIdx.x / 8;
+  const unsigned left_to = swizzled<8>(left_line, left_unit / 8);
+  const fp16* left_from[2];
+#pragma unroll
+  for (int each = 0; each < 2; ++each) {
+    const int row = row0 + left_line + each * 8;
+    left_from[each] = left_2 + (k * row + left_unit);
+  }
+  const int right_unit = threadIdx.x % 4 * 8, right_line = threadIdx.x / 4;
+  const unsigned right_to = 2048 + swizzled<4>(right_line, right_unit / 8);
+  const fp16* right_from[4];
+#pragma unroll
+  for (int each = 0; each < 4; ++each) {
+    const int column = column0 + right_unit;
+    right_from[each] = right_2 + (column + (right_line + each * 16) * 32);
+  }
+  int next_k = 0;
+  const auto fetch = [&](unsigned stage) {
+#pragma unroll
+    for (int each = 0; each < 2; ++each) {
+      copy_16_bytes(stage + left_to + each * 1024, left_from[each], next_k + left_unit < k);
+      left_from[each] += 64;
+    }
+#pragma unroll
+    for (int each = 0; each < 4; ++each) {
+      copy_16_bytes(stage + right_to + each * 1024, right_from[each], next_k + right_line + each * 16 < k);
+      right_from[each] += 2048;
+    }
+    next_k += 64;
+  };
+  const int steps = ((k + 63) / 64);
+#pragma unroll
+  for (int s = 0; s < 3; ++s) {
+    if (s < steps) fetch(stages + s * 6144);
+    commit_copies();
+  }
+  int reading = 0, writing = 3;
+  unsigned left[2][1][4], right[2][1][4];
+  const auto load = [&](int buffer, unsigned stage, int depth) {
+    load_fragments<true, true, 8>(left[buffer], stage, warp_row, depth, warp_lane);
+    load_fragments<false, false, 4>(right[buffer], stage + 2048, warp_column, depth, warp_lane);
+  };
+  wait_for_groups<2>();
+  __syncthreads();
+  load(0, stages, 0);
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int slice = 0; slice < 4; ++slice) {
+      if (slice == 3) {
+        wait_for_groups<2>();  // the next tile is there, and nobody needs the one before this
+        __syncthreads();
+        reading = reading == 3 ? 0 : reading + 1;
+      }
+      if (slice < 3 || step + 1 < steps) load((slice + 1) % 2, stages + reading * 6144, (slice + 1) % 4 * 16);
+      if (slice == 0) {
+        if (step + 3 < steps) fetch(stages + writing * 6144);
+        commit_copies();
+        writing = writing == 3 ? 0 : writing + 1;
+      }
+      multiply_fp16(sum, left[slice % 2], right[slice % 2]);
+    }
+  }
+  __syncthreads();  // the tiles' memory is free
+  float* const staged = (float*)dynamic_shared + warp * 384;
+#pragma unroll
+  for (int piece = 0; piece < 1; piece += 1) {
+    stage_sums(staged, sum[piece], warp_lane);
+    __syncwarp();
+#pragma unroll 1
+    for (int item = warp_lane; item < 32; item += 32) {
+      const int line = staged_row<16>(item), place = item % 2 * 8;
+      const int row_2 = row0 + warp_row + piece * 16 + line;
+      const int column_2 = column0 + warp_column + place;
+      const int eight = column_2 / 8;
+      const EightSums sum_v = eight_staged<16>(staged, line, place);
+      Words<4> product_w = {};
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        put_element<16>(product_w, e, to_fp16(sum_v.v[e]));
+      }
+      store_words(product + (row_2 * 32 + eight * 8), product_w);
+    }
+    __syncwarp();
+  }
+}
+
+#ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct guards_context guards_context;
+typedef struct {
+  void* cublaslt;           // unused: this file calls no cuBLASLt
+  void* const* nccl_comms;  // unused: this file calls no NCCL
+} guards_libraries;
+typedef struct {
+  const void* x;  // float16[batch, n]
+  long long x_shape[2];
+  const void* bias;  // float16[n]
+  long long bias_shape[1];
+  const void* long_v;  // float32[3, 100*n]
+  long long long_v_shape[2];
+  const void* left;  // float16[16, k]
+  long long left_shape[2];
+  const void* right;  // float16[k, 32]
+  long long right_shape[2];
+  void* shifted;  // float16[batch, n]
+  void* rows;  // float32[3, 100*n]
+  void* product;  // float16[16, 32]
+} guards_args;
+
+struct guards_context {
+  char error[256];
+  guards_libraries libraries;
+};
+
+namespace {
+
+struct guards_sizes {
+  long long batch;  // 1 to 2147483647, a multiple of 1
+  long long n;  // 1 to 2147483647, a multiple of 1
+  long long k;  // 1 to 4096, a multiple of 1
+};
+
+inline long long floor_div(long long a, long long b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+inline cudaError_t complain(guards_context* ctx, cudaError_t status, const char* text) {
+  if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
+  return status;
+}
+
+// Enqueues one kernel; a grid without blocks is nothing to do.
+template <class... Arguments>
+inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y, long long grid_z, dim3 block,
+                          long long shared_bytes, cudaStream_t stream, Arguments... arguments) {
+  if (grid_x <= 0 || grid_y <= 0 || grid_z <= 0) return cudaSuccess;
+  void* pointers[] = {&arguments...};
+  return cudaLaunchKernel(kernel, dim3(unsigned(grid_x), unsigned(grid_y), unsigned(grid_z)), block, pointers,
+                          size_t(shared_bytes), stream);
+}
+
+inline cudaError_t solve(guards_context* ctx, const guards_args* args, guards_sizes& n) {
+  if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  n.batch = args->x_shape[0];
+  if (n.batch < 1 || n.batch > 2147483647)
+    return complain(ctx, cudaErrorInvalidValue, "batch is not from 1 to 2147483647, a multiple of 1");
+  n.n = args->x_shape[1];
+  if (n.n < 1 || n.n > 2147483647)
+    return complain(ctx, cudaErrorInvalidValue, "n is not from 1 to 2147483647, a multiple of 1");
+  n.k = args->left_shape[1];
+  if (n.k < 1 || n.k > 4096)
+    return complain(ctx, cudaErrorInvalidValue, "k is not from 1 to 4096, a multiple of 1");
+  if (args->x_shape[0] != n.batch || args->x_shape[1] != n.n)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float16[batch, n]");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (args->bias_shape[0] != n.n)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of bias are not float16[n]");
+  if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
+  if (args->long_v_shape[0] != 3 || args->long_v_shape[1] != 100 * n.n)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of long are not float32[3, 100*n]");
+  if (reinterpret_cast<size_t>(args->long_v) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "long is not aligned to 16 bytes");
+  if (args->left_shape[0] != 16 || args->left_shape[1] != n.k)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of left are not float16[16, k]");
+  if (reinterpret_cast<size_t>(args->left) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "left is not aligned to 16 bytes");
+  if (args->right_shape[0] != n.k || args->right_shape[1] != 32)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of right are not float16[k, 32]");
+  if (reinterpret_cast<size_t>(args->right) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "right is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->shifted) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "shifted is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->rows) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "rows is not aligned to 16 bytes");
+  if (reinterpret_cast<size_t>(args->product) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "product is not aligned to 16 bytes");
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t guards_create(guards_context** ctx, const guards_libraries* libs) {
+  if (!ctx) return cudaErrorInvalidValue;
+  *ctx = nullptr;
+  guards_context* made = new guards_context();
+  if (libs) made->libraries = *libs;
+  cudaError_t status = cudaSuccess;
+  if (status != cudaSuccess) {
+    delete made;
+    return status;
+  }
+  *ctx = made;
+  return cudaSuccess;
+}
+
+size_t guards_workspace_bytes(const guards_args* args) {
+  (void)args;
+  return 0;
+}
+
+size_t guards_prepared_bytes(const guards_args* args) {
+  (void)args;
+  return 0;
+}
+
+cudaError_t guards_prepare(guards_context* ctx, const guards_args* args, void* prepared, cudaStream_t stream) {
+  (void)ctx, (void)args, (void)prepared, (void)stream;  // nothing is prepared
+  return cudaSuccess;
+}
+
+cudaError_t guards_launch(guards_context* ctx, const guards_args* args, const void* prepared, void* workspace,
+                     cudaStream_t stream) {
+  if (!ctx) return cudaErrorInvalidValue;
+  guards_sizes n;
+  cudaError_t status = solve(ctx, args, n);
+  if (status != cudaSuccess) return status;
+  char* const work = static_cast<char*>(workspace);
+  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
+  (void)work, (void)ready, (void)stream;
+  // shifted
+  if (n.n % 8 == 0 && 1.0 * n.batch * n.n <= 2147418112)
+    status = launch(reinterpret_cast<const void*>(guards_1_add_guarded), floor_div(n.batch * floor_div(n.n, 8) + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
+                    static_cast<const void*>(args->x),
+                    static_cast<const void*>(args->bias),
+                    static_cast<void*>(args->shifted),
+                    static_cast<int>(n.batch),
+                    static_cast<int>(n.n));
+  else
+    status = launch(reinterpret_cast<const void*>(guards_0_add), floor_div(n.batch * n.n + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+                    static_cast<const void*>(args->x),
+                    static_cast<const void*>(args->bias),
+                    static_cast<void*>(args->shifted),
+                    static_cast<long long>(n.batch),
+                    static_cast<long long>(n.n));
+  if (status != cudaSuccess) return complain(ctx, status, "guards_0_add could not be launched");
+  // rows
+  if (n.n <= 327)
+    status = launch(reinterpret_cast<const void*>(guards_3_softmax_guarded), 3, 1, 1, dim3(512, 1, 1), 0, stream,
+                    static_cast<const void*>(args->long_v),
+                    static_cast<void*>(args->rows),
+                    static_cast<int>(n.n));
+  else
+    status = launch(reinterpret_cast<const void*>(guards_2_softmax), 3, 1, 1, dim3(256, 1, 1), 0, stream,
+                    static_cast<const void*>(args->long_v),
+                    static_cast<void*>(args->rows),
+                    static_cast<long long>(n.n));
+  if (status != cudaSuccess) return complain(ctx, status, "guards_2_softmax could not be launched");
+  // product
+  if (n.k % 8 == 0)
+    status = launch(reinterpret_cast<const void*>(guards_5_matmul_guarded), 1, 1, 1, dim3(64, 1, 1), 24576, stream,
+                    static_cast<const void*>(args->left),
+                    static_cast<const void*>(args->right),
+                    static_cast<void*>(args->product),
+                    static_cast<int>(n.k));
+  else
+    status = launch(reinterpret_cast<const void*>(guards_4_matmul), 1, 1, 1, dim3(128, 1, 1), 0, stream,
+                    static_cast<const void*>(args->left),
+                    static_cast<const void*>(args->right),
+                    static_cast<void*>(args->product),
+                    static_cast<int>(n.k));
+  if (status != cudaSuccess) return complain(ctx, status, "guards_4_matmul could not be launched");
+  return cudaSuccess;
+}
+
+const char* guards_error(const guards_context* ctx) { return ctx ? ctx->error : "no context"; }
+
+void guards_destroy(guards_context* ctx) { delete ctx; }
+
+}  // extern "C"
+#endif  // __CUDACC_RTC__
