@@ -25,6 +25,13 @@ __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xo
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
+// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+template <class T, int kCount>
+struct Partials {
+  T value[kCount];
+  __device__ __forceinline__ void put(int i, T from) { value[i] = from; }
+  __device__ __forceinline__ T get(int i) const { return value[i]; }
+};
 
 // Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
 template <int kLanes = 32, class Combine, class T>
@@ -38,11 +45,11 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 // own, and memory with them: no barrier stands between one and the next.
 template <int kThreads, int kCall, class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, Combine combine) {
-  __shared__ T partial[kThreads / 32];
+  __shared__ Partials<T, kThreads / 32> partial;
   value = warp_reduce(value, combine);
-  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  if (threadIdx.x % 32 == 0) partial.put(threadIdx.x / 32, value);
   __syncthreads();
-  value = partial[threadIdx.x % (kThreads / 32)];
+  value = partial.get(threadIdx.x % (kThreads / 32));
 #pragma unroll
   for (int mask = kThreads / 64; mask > 0; mask >>= 1) value = combine(value, from_lane_xor(value, mask));
   return value;
@@ -151,13 +158,13 @@ __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-template <int kRows, int kColumns>
-__device__ __forceinline__ void multiply_fp16(float (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
-                                              const unsigned (&b)[kColumns][4]) {
+template <auto kMma, class Sum, int kRows, int kColumns>
+__device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                                   const unsigned (&b)[kColumns][4]) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i)
 #pragma unroll
-    for (int j = 0; j < 2 * kColumns; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+    for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
 // 1 / x over all of float's range.
@@ -167,19 +174,25 @@ __device__ __forceinline__ float reciprocal_fast(float x) {
   return y;
 }
 
+// Elements that are stored by one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Neighbours {
+  T v[kCount];
+};
+
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory, of each eight columns the first four in a row's first half.
 template <int kWidth>
 __device__ __forceinline__ int staged_place(int row, int column) {
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <int kEights>
-__device__ __forceinline__ void stage_sums(float* staged, const float (&sum)[kEights][4], int lane) {
+template <class Sum, int kEights>
+__device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
-    float* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
-    *(float2*)at = make_float2(sum[j][0], sum[j][1]);
-    *(float2*)(at + staged_place<8 * kEights>(8, 0)) = make_float2(sum[j][2], sum[j][3]);
+    Sum* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
+    *(Neighbours<Sum, 2>*)at = {sum[j][0], sum[j][1]};
+    *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights>(8, 0)) = {sum[j][2], sum[j][3]};
   }
 }
 // The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
@@ -188,14 +201,15 @@ __device__ __forceinline__ int staged_row(int item) {
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
   return item / (kWidth / 8);
 }
+template <class Sum>
 struct EightSums {
-  float v[8];
+  Sum v[8];
 };
-template <int kWidth>
-__device__ __forceinline__ EightSums eight_staged(const float* staged, int row, int column) {
-  const float4 a = *(const float4*)(staged + staged_place<kWidth>(row, column));
-  const float4 b = *(const float4*)(staged + staged_place<kWidth>(row, column + 4));
-  return {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+template <int kWidth, class Sum>
+__device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
+  const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
+  const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
+  return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }
 
 // Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
@@ -565,7 +579,7 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
         commit_copies();
         writing = writing == 3 ? 0 : writing + 1;
       }
-      multiply_fp16(sum, left[slice % 2], right[slice % 2]);
+      multiply_fragments<mma_fp16>(sum, left[slice % 2], right[slice % 2]);
     }
   }
   __syncthreads();  // the tiles' memory is free
@@ -580,7 +594,7 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
       const int row_2 = row0 + warp_row + piece * 16 + line;
       const int column_2 = column0 + warp_column + place;
       const int eight = column_2 / 8;
-      const EightSums sum_v = eight_staged<16>(staged, line, place);
+      const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
       Words<4> product_w = {};
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
@@ -731,47 +745,53 @@ cudaError_t guards_launch(guards_context* ctx, const guards_args* args, const vo
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // shifted
-  if (n.n % 8 == 0 && 1.0 * n.batch * n.n <= 2147418112)
-    status = launch(reinterpret_cast<const void*>(guards_1_add_guarded), floor_div(n.batch * floor_div(n.n, 8) + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
-                    static_cast<const void*>(args->x),
-                    static_cast<const void*>(args->bias),
-                    static_cast<void*>(args->shifted),
-                    static_cast<int>(n.batch),
-                    static_cast<int>(n.n));
-  else
-    status = launch(reinterpret_cast<const void*>(guards_0_add), floor_div(n.batch * n.n + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
-                    static_cast<const void*>(args->x),
-                    static_cast<const void*>(args->bias),
-                    static_cast<void*>(args->shifted),
-                    static_cast<long long>(n.batch),
-                    static_cast<long long>(n.n));
+  if (n.n % 8 == 0 && 1.0 * n.batch * n.n <= 2147418112) {
+  status = launch(reinterpret_cast<const void*>(guards_1_add_guarded), floor_div(n.batch * floor_div(n.n, 8) + 127, 128), 1, 1, dim3(128, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<const void*>(args->bias),
+                  static_cast<void*>(args->shifted),
+                  static_cast<int>(n.batch),
+                  static_cast<int>(n.n));
+  if (status != cudaSuccess) return complain(ctx, status, "guards_1_add_guarded could not be launched");
+  } else {
+  status = launch(reinterpret_cast<const void*>(guards_0_add), floor_div(n.batch * n.n + 255, 256), 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->x),
+                  static_cast<const void*>(args->bias),
+                  static_cast<void*>(args->shifted),
+                  static_cast<long long>(n.batch),
+                  static_cast<long long>(n.n));
   if (status != cudaSuccess) return complain(ctx, status, "guards_0_add could not be launched");
+  }
   // rows
-  if (n.n <= 327)
-    status = launch(reinterpret_cast<const void*>(guards_3_softmax_guarded), 3, 1, 1, dim3(512, 1, 1), 0, stream,
-                    static_cast<const void*>(args->long_v),
-                    static_cast<void*>(args->rows),
-                    static_cast<int>(n.n));
-  else
-    status = launch(reinterpret_cast<const void*>(guards_2_softmax), 3, 1, 1, dim3(256, 1, 1), 0, stream,
-                    static_cast<const void*>(args->long_v),
-                    static_cast<void*>(args->rows),
-                    static_cast<long long>(n.n));
+  if (n.n <= 327) {
+  status = launch(reinterpret_cast<const void*>(guards_3_softmax_guarded), 3, 1, 1, dim3(512, 1, 1), 0, stream,
+                  static_cast<const void*>(args->long_v),
+                  static_cast<void*>(args->rows),
+                  static_cast<int>(n.n));
+  if (status != cudaSuccess) return complain(ctx, status, "guards_3_softmax_guarded could not be launched");
+  } else {
+  status = launch(reinterpret_cast<const void*>(guards_2_softmax), 3, 1, 1, dim3(256, 1, 1), 0, stream,
+                  static_cast<const void*>(args->long_v),
+                  static_cast<void*>(args->rows),
+                  static_cast<long long>(n.n));
   if (status != cudaSuccess) return complain(ctx, status, "guards_2_softmax could not be launched");
+  }
   // product
-  if (n.k % 8 == 0)
-    status = launch(reinterpret_cast<const void*>(guards_5_matmul_guarded), 1, 1, 1, dim3(64, 1, 1), 24576, stream,
-                    static_cast<const void*>(args->left),
-                    static_cast<const void*>(args->right),
-                    static_cast<void*>(args->product),
-                    static_cast<int>(n.k));
-  else
-    status = launch(reinterpret_cast<const void*>(guards_4_matmul), 1, 1, 1, dim3(128, 1, 1), 0, stream,
-                    static_cast<const void*>(args->left),
-                    static_cast<const void*>(args->right),
-                    static_cast<void*>(args->product),
-                    static_cast<int>(n.k));
+  if (n.k % 8 == 0) {
+  status = launch(reinterpret_cast<const void*>(guards_5_matmul_guarded), 1, 1, 1, dim3(64, 1, 1), 24576, stream,
+                  static_cast<const void*>(args->left),
+                  static_cast<const void*>(args->right),
+                  static_cast<void*>(args->product),
+                  static_cast<int>(n.k));
+  if (status != cudaSuccess) return complain(ctx, status, "guards_5_matmul_guarded could not be launched");
+  } else {
+  status = launch(reinterpret_cast<const void*>(guards_4_matmul), 1, 1, 1, dim3(128, 1, 1), 0, stream,
+                  static_cast<const void*>(args->left),
+                  static_cast<const void*>(args->right),
+                  static_cast<void*>(args->product),
+                  static_cast<int>(n.k));
   if (status != cudaSuccess) return complain(ctx, status, "guards_4_matmul could not be launched");
+  }
   return cudaSuccess;
 }
 
