@@ -181,7 +181,7 @@ class Compilation {
       // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
       generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
       if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
-    } else if (wants("partition") || !a_.one_kernel.empty() || !a_.explain.empty()) {
+    } else if (wants("partition") || wants("report") || !a_.one_kernel.empty() || !a_.explain.empty()) {
       count_launches();
     }
   }
@@ -233,8 +233,8 @@ class Compilation {
   bool wants_module() const { return wants("ptx") || wants("cubin"); }
   bool needs_source() const { return wants("cu") || wants("ptx") || wants("cubin") || wants("manifest"); }
 
-  // The report's launches are those of generated code, where there can be any (not for ops without a launcher) and the
-  // model is of a size that somebody would run.
+  // A report's launches and memory are those of generated code, where there can be any (not for ops without a launcher)
+  // and the model is of a size that somebody would run.
   void count_launches() {
     constexpr std::size_t kLargest = 20000;
     if (file_nodes_ > kLargest) return;

@@ -79,6 +79,10 @@ GeneratedModel Pipeline::generate(PlannedModel& planned, std::size_t units) {
     if (step.group < planned.report.group_launches.size()) ++planned.report.group_launches[step.group];
   planned.report.launches = static_cast<std::uint32_t>(generated.launch.steps.size());
   planned.report.kernels = static_cast<std::uint32_t>(generated.launch.kernels.size());
+  const auto at_hint = [&](const IndexExpr& bytes) { return value_at_hint(bytes, planned.graph.symbols); };
+  planned.report.memory = {.workspace = at_hint(generated.launch.workspace_bytes),
+                           .least_workspace = at_hint(generated.launch.live_bytes),
+                           .prepared = at_hint(generated.launch.prepared_bytes)};
   return generated;
 }
 

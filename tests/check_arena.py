@@ -3,7 +3,8 @@
 
 The workspace of every tiny model of the corpus and of N random graphs next to the largest set of values that are alive
 at once, at the symbols' hints and, where there are symbols, at other values: offsets of values that are alive together
-never overlap is what the emulator checks; here it is how much more than the least the arena takes. Prints the figures;
+never overlap is what the emulator checks; here it is how much more than the least the arena takes, and that the report says
+the same as the manifest. Prints the figures;
 exit 0 only where the sum is at most 1.1 times the least, and no model of more than 64 KiB takes more than 1.6 times."""
 import argparse, glob, json, os, random, subprocess, sys, tempfile
 
@@ -53,14 +54,20 @@ def main():
                 json.dump(random_graph(seed), f)
         for path in models:
             for strategy in args.strategies.split(","):
-                p = subprocess.run([args.fusec, path, "--emit=manifest", "--no-nvrtc", "--strategy=" + strategy],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                report = os.path.join(folder, "report.json")
+                p = subprocess.run([args.fusec, path, "--emit=manifest", "--emit=report=" + report, "--no-nvrtc",
+                                    "--strategy=" + strategy], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                 if p.returncode != 0:
                     continue  # a custom op without a launcher
                 manifest = json.loads(p.stdout)
                 hints = {s["name"]: s["hint"] for s in manifest["symbols"]}
                 arena = value(manifest["workspace_bytes"], hints)
                 bound = value(manifest["least_workspace_bytes"], hints)
+                with open(report, encoding="utf-8") as f:
+                    memory = json.load(f)["memory"]
+                if (memory["workspace_bytes"], memory["least_workspace_bytes"]) != (arena, bound):
+                    failures += 1
+                    print(f"FAILED {path} {strategy}: the report says {memory}, the manifest {arena} of {bound}")
                 takes, least = takes + arena, least + bound
                 if bound:
                     worst.append((arena / bound, arena, bound, os.path.basename(path), strategy))

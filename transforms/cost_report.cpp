@@ -65,6 +65,7 @@ class Writer {
     }
     text_ += first ? "],\n" : "\n ],\n";
     text_ += " " + comparison(context_.totals.front().second, sum_of(context_.groups)) + ",\n";
+    write_memory();
     write_totals();
     write_names(" \"to_measure\": [", [&](auto add) {
       for (GroupId g = 0; g < plan_.groups.size(); ++g)
@@ -107,6 +108,16 @@ class Writer {
     text_ += fmt::format(", \"codegen\": \"{}\",\n   {}, \"roofline\": {},\n   {}}}", name(group.code), work(fused),
                          fused.launches == 0 ? "null" : "\"" + std::string(name(fused.roof())) + "\"",
                          comparison(context_.unfused[g], fused));
+  }
+
+  // The arena next to the least that any plan needs.
+  void write_memory() {
+    const auto& memory = context_.nodes.memory;
+    text_ += " \"memory\": ";
+    text_ += memory ? fmt::format(R"({{"workspace_bytes": {}, "least_workspace_bytes": {}, "prepared_bytes": {}}})",
+                                  memory->workspace, memory->least_workspace, memory->prepared)
+                    : "null";
+    text_ += ",\n";
   }
 
   void write_totals() {

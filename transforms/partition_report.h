@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,13 @@ struct PartitionReportContext {
   std::vector<std::uint32_t> group_launches;
   std::uint32_t launches = kNone;
   std::uint32_t kernels = kNone;
+  // Bytes that a launch needs beside its arguments, with symbols at their hints; nothing where no code was generated.
+  struct Memory {
+    std::int64_t workspace = 0;
+    std::int64_t least_workspace = 0;  // the largest set of values alive at once: no plan needs less
+    std::int64_t prepared = 0;
+  };
+  std::optional<Memory> memory = std::nullopt;
 };
 
 std::string partition_report(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context);
