@@ -259,6 +259,7 @@ class WarpgroupEmitter {
     const std::string steps = writer_.unique("steps"), before = writer_.unique("before");
     writer_.line(fmt::format("const int {} = ({} + {}) / {};", steps, tiles.depth, tiles_.kDepth - 1, tiles_.kDepth));
     writer_.line(fmt::format("int {} = 0;", before));
+    writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps));
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {});", full_, stage_, phase_));
     writer_.line("fence_products();");

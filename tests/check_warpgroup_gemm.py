@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""check_warpgroup_gemm.py FUSEC FUSEC_RUN [--full] [--sample=N]
+
+What the GEMM of sm_90a has to show without a GPU. A linear layer with bias and GELU in bfloat16: wgmma fed by TMA,
+into both blocks of a cluster where both multiply it, from a producer that gives registers to consumers; 16-byte stores;
+no bank conflict, no spill; bytes asked of global memory within 1.1 times what its tiles need; NVRTC within 400 ms of
+CPU. Then every transposition, batches, dual products with a gated unit, results in several tensors and sizes that are
+symbols, on a device of few multiprocessors, so that small products take this form and blocks make tile after tile: sizes
+that are no multiple of any tile, right results and no finding on the emulator, what the compiled host part launches.
+--full: the layer at 4096 x 4096 x 4096 on a sample of its blocks. --sample: N of the forms, evenly spread. Where nvdisasm is in PATH, HGMMA, UTMALDG and
+STG.E.128 are looked for in the machine code, too."""
+import argparse, json, os, re, resource, shutil, subprocess, sys, tempfile
+
+ARCH = "--arch=sm_90a"
+ROWS, DEPTH = 128, 64
+failures = []
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+
+
+def run(command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    expect(result.returncode == 0, f"{' '.join(command)}: {result.stderr[-2000:]}")
+    return result.stdout
+
+
+def seconds_of_cpu(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def tensor(name, *shape, dtype="bfloat16"):
+    return {"name": name, "dtype": dtype, "shape": list(shape)}
+
+
+def node(name, op, *inputs, **attributes):
+    return {"name": name, "op": op, "inputs": list(inputs), "attrs": attributes}
+
+
+def model(inputs, nodes, outputs, **more):
+    return {"fusec": 1, "name": "m", **more, "inputs": inputs, "nodes": nodes, "outputs": outputs}
+
+
+def layer(m, n, k):
+    return model([tensor("x", m, k)],
+                 [node("p", "linear", "x", "w", "bias"), node("h", "gelu", "p")], ["h"],
+                 constants=[tensor("w", n, k), tensor("bias", n)])
+
+
+def transposed(x_turned, w_turned, dtype, m, n, k):
+    nodes, x, w = [], "x", "w"
+    if x_turned:
+        nodes.append(node("xt", "transpose", "x", dim0=0, dim1=1))
+        x = "xt"
+    if w_turned:
+        nodes.append(node("wt", "transpose", "w", dim0=0, dim1=1))
+        w = "wt"
+    nodes.append(node("y", "matmul", x, w))
+    return model([tensor("x", *((k, m) if x_turned else (m, k)), dtype=dtype),
+                  tensor("w", *((n, k) if w_turned else (k, n)), dtype=dtype)], nodes, ["y"])
+
+
+def forms():
+    """Name, model, and what the kernel's source must hold."""
+    for dtype in ("bfloat16", "float16"):
+        for x_turned in (False, True):
+            for w_turned in (False, True):
+                across = f"<{str(x_turned).lower()}, {str(not w_turned).lower()}>"
+                yield (f"{dtype} {across}", transposed(x_turned, w_turned, dtype, 328, 344, 136),
+                       [f"multiply_warpgroup_{'bf16' if dtype == 'bfloat16' else 'fp16'}{across}"])
+    yield ("columns in no eights", layer(321, 341, 200), ["__cluster_dims__(2"])
+    yield ("rows of one tile", layer(120, 520, 328), ["load_box("])
+    yield ("depth of one tile", layer(1000, 520, 40), [])
+    yield ("batched, with a residual",
+           model([tensor("x", 3, 200, 136), tensor("w", 3, 136, 344), tensor("r", 3, 200, 344)],
+                 [node("y", "matmul", "x", "w"), node("z", "add", "y", "r")], ["z"]), ["load_box_to_both"])
+    heads = [node(n + "t", "permute", n, dims=[0, 2, 1, 3]) for n in "qk"]
+    yield ("heads apart in memory",
+           model([tensor("q", 2, 200, 3, 64), tensor("k", 2, 152, 3, 64)],
+                 heads + [node("kk", "transpose", "kt", dim0=2, dim1=3), node("s", "matmul", "qt", "kk")], ["s"]), [])
+    yield ("a matrix for all of a batch",
+           model([tensor("x", 2, 3, 100, 136), tensor("w", 344, 136)], [node("y", "linear", "x", "w")], ["y"]), [])
+    gated = [node("a", "linear", "x", "g"), node("b", "linear", "x", "u"), node("s", "silu", "a"),
+             node("h", "mul", "s", "b")]
+    yield ("a gated unit", model([tensor("x", 264, 264)], gated, ["h"],
+                                 constants=[tensor("g", 344, 264), tensor("u", 344, 264)]), ["makes 128x128"])
+    yield ("halves of one matrix, gated",
+           model([tensor("x", 264, 264)],
+                 [node("p", "linear", "x", "w"), node("a", "slice", "p", dim=-1, start=0, end=344),
+                  node("b", "slice", "p", dim=-1, start=344, end=688), node("s", "silu", "a"), node("h", "mul", "s", "b")],
+                 ["h"], constants=[tensor("w", 688, 264)]), [])
+    yield ("three sums", model([tensor("x", 392, 264)],
+                               [node("a", "linear", "x", "u"), node("b", "linear", "x", "v"),
+                                node("c", "linear", "x", "w"), node("s", "sigmoid", "b"), node("t", "mul", "a", "s"),
+                                node("y", "add", "t", "c")], ["y"],
+                               constants=[tensor(n, 328, 264) for n in "uvw"]), ["makes 128x64"])
+    yield ("several results", model([tensor("x", 264, 264)],
+                                    [node("p", "linear", "x", "w"), node("t", "tanh", "p"), node("r", "relu", "p")],
+                                    ["p", "t", "r"], constants=[tensor("w", 344, 264)]), [])
+    yield ("float32 results", model([tensor("x", 264, 264)],
+                                    [node("p", "linear", "x", "w"), node("f", "cast", "p", dtype="float32")], ["f"],
+                                    constants=[tensor("w", 344, 264)]), [])
+    yield ("rows that are a symbol",
+           model([tensor("x", "tokens", 264)], [node("p", "linear", "x", "w"), node("h", "gelu", "p")], ["h"],
+                 symbols={"tokens": {"min": 0, "max": 4096, "hint": 331}}, constants=[tensor("w", 344, 264)]), [])
+
+
+def check_forms(options, path, few):
+    chosen = list(forms())
+    for name, graph, wanted in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
+        json.dump(graph, open(path("form.json"), "w"))
+        run([options.fusec, path("form.json"), "-o", path("form.cu"), "--no-nvrtc"] + few)
+        source = open(path("form.cu")).read()
+        for text in ["multiply_warpgroup"] + wanted:
+            expect(text in source, f"{name}: no {text} in the source")
+        out = run([options.fusec_run, path("form.json"), "--random", "--device=emulator", "--host-part=recorded",
+                   "--verify", "--json", "--profile=-"] + few)
+        if not out:
+            continue
+        profile = json.loads(out[:out.rindex("}") + 1])["kernels"]
+        expect(len(profile) == 1, f"{name}: {len(profile)} kernels")
+        for kernel in profile:
+            expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
+            if "eights" not in name:  # such rows are stored one element a lane
+                expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
+            expect(kernel["resources"]["spill_bytes"] == 0, f"{name}: spills")
+
+
+def check_layer(options, path, target):
+    m, n, k = (4096, 4096, 4096) if options.full else (392, 1064, 200)
+    json.dump(layer(m, n, k), open(path("layer.json"), "w"))
+    run([options.fusec, path("layer.json"), "-o", path("layer.cu")] + target)
+    run([options.fusec, path("layer.json"), "-o", path("layer.ptx")] + target)
+    spent = min(seconds_of_cpu([options.fusec, path("layer.json"), "-o", path("layer.cubin"), "--no-cache"] + target)
+                for _ in range(3))
+    expect(spent < 0.5, f"{spent:.2f} s of CPU for the whole of fusec, of which NVRTC may take 0.4")
+    source, ptx = open(path("layer.cu")).read(), open(path("layer.ptx")).read()
+    tile = re.search(r"makes 128x(\d+) at a time", source)
+    expect(tile, "the kernel is no gemm of warpgroups")
+    if not tile:
+        return
+    columns = int(tile[1])
+    for wanted in [f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.bf16.bf16",
+                   "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+                   "setmaxnreg.dec", "setmaxnreg.inc", "st.global.v4"]:
+        expect(wanted in ptx, f"no {wanted} in the PTX")
+    expect(not re.search(r"st\.global\.(b|u|s)(16|32)|st\.global\.v2", ptx), "stores of less than 16 bytes")
+    sample = ["--sample-blocks=2"] if options.full else []
+    profile = json.loads(run([options.fusec_run, path("layer.json"), "--random", "--device=emulator", "--json",
+                              "--profile=-"] + sample + target))["kernels"][0]
+    expect(profile["findings"] == 0, "findings on the emulator")
+    expect(profile["bank_conflicts"] == 0, f"{profile['bank_conflicts']} bank conflicts")
+    expect(profile["resources"]["spill_bytes"] == 0, "spills")
+    depth = -(-k // DEPTH) * DEPTH
+    tiles, rest = divmod(profile["tensor_multiply_adds"], ROWS * columns * depth)
+    expect(rest == 0, "products that are no tile's")
+    of_all = 2 * -(-m // (2 * ROWS)) * -(-n // columns)
+    if not options.full:
+        expect(tiles == of_all, f"{tiles} tiles, expected {of_all}")
+    # Of a tile, a block copies the rows of x and half of what w has for both; what is stored is 2 bytes an element, and
+    # as much of the bias is read by its rows' lanes.
+    needed = tiles * (ROWS + columns // 2) * k * 2 + 2 * 2 * m * n * tiles // of_all
+    expect(profile["requested_bytes"] <= 1.1 * needed,
+           f"{profile['requested_bytes']} bytes of global memory, {needed} needed")
+    disassembler = shutil.which("nvdisasm")
+    if disassembler:
+        code = run([disassembler, path("layer.cubin")])
+        for wanted in [f"HGMMA.64x{columns}x16.F32.BF16", "UTMALDG.2D.MULTICAST", "USETMAXREG", "STG.E.128"]:
+            expect(wanted in code, f"no {wanted} in the machine code")
+        expect(not re.search(r"STG\.E(\.64)? ", code), "narrow stores in the machine code")
+        expect("STL" not in code and "LDL" not in code, "local memory in the machine code")
+        products = [line for line in code.splitlines() if "HGMMA" in line or "WARPGROUP.DEPBAR" in line]
+        waits = sum("DEPBAR" in line for line in products)
+        expect(2 * waits <= len(products) - waits, f"{waits} waits for {len(products) - waits} products: serialized")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--sample", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)
+        json.dump({"fusec_target": 1, "arch": "sm_90a", "multiprocessors": 4}, open(path("few.json"), "w"))
+        few = [ARCH, "--target=" + path("few.json")]
+        check_layer(options, path, [ARCH] if options.full else few)
+        if not options.full:
+            check_forms(options, path, few)
+
+
+main()
+for failure in failures:
+    print(failure)
+print(f"{len(failures)} failures")
+sys.exit(bool(failures))
