@@ -54,6 +54,8 @@ class TrialLowering {
   const TrialResult& of(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
 
   const Target& target() const { return memory_.target(); }
+  // Some question was not answered for want of budget.
+  bool is_spent() const { return budget_ < 0; }
 
  private:
   void write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs);

@@ -27,9 +27,4 @@ void note_fates(CanonicalGraph& canonical, const std::vector<NodeId>& fates) {
   canonical.heirs.clear();
 }
 
-void replace_graph(CanonicalGraph& canonical, Graph graph, const std::vector<NodeId>& fates) {
-  canonical.graph = std::move(graph);
-  note_fates(canonical, fates);
-}
-
 }  // namespace fusec

@@ -34,7 +34,4 @@ inline constexpr NodeId kFolded = kNone - 1;
 // The graph has changed; `fates` is by node of the graph as it was.
 void note_fates(CanonicalGraph& canonical, const std::vector<NodeId>& fates);
 
-// Puts `graph` in place of canonical.graph; `fates` is by node of the old graph.
-void replace_graph(CanonicalGraph& canonical, Graph graph, const std::vector<NodeId>& fates);
-
 }  // namespace fusec

@@ -50,24 +50,21 @@ class Traffic {
 
  private:
   std::int64_t of(const std::vector<GroupId>& groups) {
-    const auto inside = [&](NodeId n) { return std::ranges::binary_search(groups, plan_.group_of[n]); };
+    std::vector<NodeId> nodes;
+    for (const GroupId g : groups)
+      nodes.insert(nodes.end(), plan_.groups[g].nodes.begin(), plan_.groups[g].nodes.end());
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     std::unordered_set<ValueId> read;
     std::int64_t sum = 0;
-    for (const GroupId g : groups) {
-      for (const NodeId n : plan_.groups[g].nodes) {
-        const Node& node = graph_.nodes[n];
-        for (const ValueId v : node.inputs) {
-          if (v == kNone) continue;
-          const Value& value = graph_.value(v);
-          if (value.kind == Value::Kind::kResult && inside(value.producer)) continue;
-          if (read.insert(v).second) sum += bytes_.of(v);
-        }
-        for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
-          const auto outside = [&](NodeId user) { return !inside(user); };
-          if (is_output_[v] != 0 || std::ranges::any_of(uses_.of(v), outside)) sum += bytes_.of(v);
-        }
+    for (const NodeId n : nodes)
+      for (const ValueId v : graph_.nodes[n].inputs) {
+        if (v == kNone) continue;
+        const NodeId producer = graph_.value(v).producer;
+        if (producer != kNone && std::ranges::binary_search(nodes, producer)) continue;
+        if (read.insert(v).second) sum += bytes_.of(v);
       }
-    }
+    for (const ValueId v : needed_of(graph_, uses_, is_output_, nodes)) sum += bytes_.of(v);
     return sum;
   }
 

@@ -9,7 +9,6 @@
 #include "analysis/evaluate/evaluate_node.h"
 #include "ir/constant_data.h"
 #include "transforms/exact_node.h"
-#include "transforms/graph_copy.h"
 
 namespace fusec {
 namespace {
@@ -143,44 +142,94 @@ class Folding {
   std::int64_t steps_left_ = kMostStepsOfModel;
 };
 
+// A folded value becomes a constant where something that stays reads it; an output has one under its own name.
+class Replacing {
+ public:
+  Replacing(Graph& graph, const Folding& folding, const std::vector<bool>& folded)
+      : graph_(graph), folding_(folding), folded_(folded), constant_of_(graph.value_count(), kNone) {}
+
+  // Drops the folded nodes. Gives what became of each node.
+  std::vector<NodeId> run() {
+    for (const ValueId v : graph_.outputs)
+      if (is_folded(v) && constant_of_[v] == kNone) make(v);
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) need(graph_.outputs[i], {kNone, i});
+    std::vector<NodeId> fates(folded_.size(), kFolded), order;
+    for (NodeId n = 0; n < fates.size(); ++n) {
+      if (folded_[n]) continue;
+      fates[n] = static_cast<NodeId>(order.size());
+      order.push_back(n);
+      Node& node = graph_.nodes[n];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = need(node.inputs[i], {fates[n], i});
+    }
+    const std::vector<bool> all(graph_.constants.size(), true);
+    graph_.rearrange(order, all);
+    std::vector<ValueId> added;
+    for (Made& made : made_) {
+      added.push_back(graph_.add_constant(std::move(made.name), std::move(made.type)));
+      graph_.constants.back().data = std::move(made.data);
+    }
+    for (const auto& [place, made] : readers_)
+      (place.node == kNone ? graph_.outputs[place.operand] : graph_.nodes[place.node].inputs[place.operand]) =
+          added[made];
+    return fates;
+  }
+
+ private:
+  struct Place {  // of an operand, of the graph as it will be; of an output where there is no node
+    NodeId node;
+    std::size_t operand;
+  };
+  struct Made {  // a constant to be; its name is free only when the folded nodes are gone
+    std::string name;
+    TensorType type;
+    std::shared_ptr<const std::vector<Scalar>> data;
+  };
+  using Key = std::pair<TypeId, std::vector<std::byte>>;
+
+  bool is_folded(ValueId v) const {
+    return v != kNone && graph_.value(v).kind == Value::Kind::kResult && folded_[graph_.value(v).producer];
+  }
+  Key key_of(ValueId v) const { return {graph_.value(v).type, folding_.value(v).bytes}; }
+
+  void make(ValueId v) {
+    constant_of_[v] = static_cast<std::uint32_t>(made_.size());
+    made_.push_back({graph_.value(v).name, graph_.tensor(v),
+                     std::make_shared<const std::vector<Scalar>>(constant_data(folding_.value(v)))});
+    equal_.emplace(key_of(v), constant_of_[v]);
+  }
+
+  // What stands in the operand's place until the constants are there.
+  ValueId need(ValueId v, Place place) {
+    if (!is_folded(v)) return v;
+    if (constant_of_[v] == kNone) {
+      const ValueId origin = folding_.origin(v);
+      if (!is_folded(origin)) return origin;
+      if (constant_of_[origin] == kNone) {
+        if (const auto equal = equal_.find(key_of(v)); equal != equal_.end())
+          constant_of_[v] = equal->second;
+        else
+          make(origin);
+      }
+      if (constant_of_[v] == kNone) constant_of_[v] = constant_of_[origin];
+    }
+    readers_.emplace_back(place, constant_of_[v]);
+    return kNone;
+  }
+
+  Graph& graph_;
+  const Folding& folding_;
+  const std::vector<bool>& folded_;
+  std::vector<std::uint32_t> constant_of_;  // by value: in made_
+  std::vector<Made> made_;
+  std::vector<std::pair<Place, std::uint32_t>> readers_;  // of which made ones
+  std::map<Key, std::uint32_t> equal_;
+};
+
 void fold(CanonicalGraph& canonical, bool exact_only) {
-  const Graph& from = canonical.graph;
-  Folding folding(from, exact_only);
+  Folding folding(canonical.graph, exact_only);
   const std::vector<bool> folded = folding.run();
   if (std::find(folded.begin(), folded.end(), true) == folded.end()) return;
-  GraphCopy copy(from);
-  // A folded value becomes a constant where something that stays reads it; an output has one under its own name.
-  std::map<std::pair<TypeId, std::vector<std::byte>>, ValueId> made;
-  const auto is_folded = [&](ValueId v) {
-    return v != kNone && from.value(v).kind == Value::Kind::kResult && folded[from.value(v).producer];
-  };
-  const auto make = [&](ValueId v) {
-    const ValueId constant = copy.graph().add_constant(from.value(v).name, from.tensor(v));
-    copy.graph().constants.back().data = std::make_shared<const std::vector<Scalar>>(constant_data(folding.value(v)));
-    copy.replace(v, constant);
-    made.emplace(std::pair{from.value(v).type, folding.value(v).bytes}, constant);
-  };
-  const auto need = [&](ValueId v) {
-    if (!is_folded(v) || copy.has(v)) return;
-    const ValueId origin = folding.origin(v);
-    const auto equal = made.find({from.value(v).type, folding.value(v).bytes});
-    if (copy.has(origin))
-      copy.replace(v, copy.now(origin));
-    else if (equal != made.end())
-      copy.replace(v, equal->second);
-    else
-      make(origin);
-    if (!copy.has(v)) copy.replace(v, copy.now(origin));
-  };
-  for (const ValueId v : from.outputs)
-    if (is_folded(v) && !copy.has(v)) make(v);
-  std::vector<NodeId> fates(from.nodes.size(), kFolded);
-  for (NodeId n = 0; n < fates.size(); ++n) {
-    if (folded[n]) continue;
-    for (const ValueId v : from.nodes[n].inputs) need(v);
-    fates[n] = copy.keep(from.nodes[n]);
-  }
-  replace_graph(canonical, std::move(copy).finish(), fates);
+  note_fates(canonical, Replacing(canonical.graph, folding, folded).run());
 }
 
 }  // namespace

@@ -87,24 +87,52 @@ bool has_type(const Graph& graph, const Node& node, const Attributes& attributes
   }
 }
 
+// Could the operand be what the term says, as far as one look tells?
+bool may_be(const Graph& graph, const RuleTerm& term, ValueId v) {
+  if (term.kind == RuleTerm::Kind::kVariable) return true;
+  if (v == kNone) return false;
+  const Value& value = graph.value(v);
+  const OpDef* op = value.producer == kNone ? nullptr : graph.nodes[value.producer].op;
+  if (term.kind == RuleTerm::Kind::kOp) return op && is_meant(term.name, *op);
+  return value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kConstant || (op && op->name == "full");
+}
+
+// Most rules fail for most nodes: this is known before anything is matched.
+bool may_match(const Graph& graph, const Node& node, const ParsedRule& rule, bool commutative) {
+  const std::vector<RuleTerm>& terms = rule.pattern.operands;
+  if (node.inputs.size() != terms.size() || (node.attributes != 0 && !rule.rule->attributes)) return false;
+  const bool two_the_same = terms.size() == 2 && terms[0].kind == RuleTerm::Kind::kVariable && terms[0] == terms[1];
+  if (two_the_same) return node.inputs[0] == node.inputs[1];
+  bool in_order = true;
+  for (std::size_t i = 0; i < terms.size(); ++i) in_order = in_order && may_be(graph, terms[i], node.inputs[i]);
+  if (in_order) return true;
+  return commutative && may_be(graph, terms[0], node.inputs[1]) && may_be(graph, terms[1], node.inputs[0]);
+}
+
 }  // namespace
 
 RuleMatcher::RuleMatcher() {
   for (const AlgebraicRule& rule : algebraic_rules()) rules_.push_back(parse_rule(rule));
 }
 
-const std::vector<const ParsedRule*>& RuleMatcher::rules_for(const OpDef& op) {
+const std::vector<RuleMatcher::RuleOfOp>& RuleMatcher::rules_for(const OpDef& op) {
+  if (&op == last_op_) return *of_last_op_;
   const auto [it, fresh] = by_op_.try_emplace(&op);
   if (fresh)
     for (const ParsedRule& rule : rules_)
-      if (is_meant(rule.pattern.name, op)) it->second.push_back(&rule);
+      if (is_meant(rule.pattern.name, op))
+        it->second.push_back({&rule, rule.pattern.operands.size() == 2 && is_commutative(rule.pattern.name)});
+  last_op_ = &op;
+  of_last_op_ = &it->second;
   return it->second;
 }
 
 std::optional<Replacement> RuleMatcher::apply(Graph& graph, const Node& node, const TensorType& result,
                                               bool keep_node) {
-  for (const ParsedRule* rule : rules_for(*node.op))
+  for (const auto& [rule, commutative] : rules_for(*node.op)) {
+    if (!may_match(graph, node, *rule, commutative)) continue;
     if (auto replacement = apply_rule(*rule, graph, node, result, keep_node)) return replacement;
+  }
   return std::nullopt;
 }
 

@@ -27,12 +27,18 @@ class RuleMatcher {
   std::optional<Replacement> apply(Graph& graph, const Node& node, const TensorType& result, bool keep_node);
 
  private:
-  const std::vector<const ParsedRule*>& rules_for(const OpDef& op);
+  struct RuleOfOp {
+    const ParsedRule* rule;
+    bool commutative;
+  };
+  const std::vector<RuleOfOp>& rules_for(const OpDef& op);
   std::optional<Replacement> apply_rule(const ParsedRule& rule, Graph& graph, const Node& node,
                                         const TensorType& result, bool keep_node);
 
   std::vector<ParsedRule> rules_;
-  std::unordered_map<const OpDef*, std::vector<const ParsedRule*>> by_op_;
+  std::unordered_map<const OpDef*, std::vector<RuleOfOp>> by_op_;
+  const OpDef* last_op_ = nullptr;  // that was asked for, and its rules
+  const std::vector<RuleOfOp>* of_last_op_ = nullptr;
 };
 
 }  // namespace fusec

@@ -16,6 +16,7 @@
 #include "ir/spelling.h"
 #include "transforms/patterns/conditions.h"
 #include "transforms/patterns/match.h"
+#include "transforms/patterns/match_memory.h"
 #include "transforms/patterns/pattern_roots.h"
 #include "transforms/patterns/replacement.h"
 
@@ -36,6 +37,7 @@ class Claiming {
       : graph_(graph),
         limits_(limits),
         searched_(graph),
+        looks_(searched_),
         lowering_(graph, memory, kMostNodesTried),
         claim_of_(graph.nodes.size(), kNone),
         open_end_(graph.nodes.size()) {
@@ -45,16 +47,34 @@ class Claiming {
   }
 
   void run(const FusionPattern& pattern, const std::vector<NodeId>& roots) {
-    for (auto it = roots.rbegin(); it != roots.rend(); ++it) {
-      if (searched_.taken[*it]) continue;
-      const std::optional<PatternMatch> match = match_pattern(searched_, pattern, *it);
-      if (match && why_not(*match).empty()) add(*match);
-    }
+    MatchMemory memory(searched_, looks_, pattern);
+    for (auto it = roots.rbegin(); it != roots.rend(); ++it)
+      if (!searched_.taken[*it]) try_at(*it, memory);
   }
 
-  void take_back(const PatternClaim& claim) {
+  // What is known of a match whose surroundings look the same holds here as well, but for circles: those may lead
+  // anywhere.
+  void try_at(NodeId root, MatchMemory& memory) {
+    if (RememberedMatch* remembered = memory.find(root)) {
+      if (!remembered->matched() || remembered->accepted == false) return;
+      const PatternMatch match = memory.match(*remembered, root);
+      const bool accepted = remembered->accepted ? circle_outside(match).empty() : why_not(match).empty();
+      if (accepted) add(match);
+      return;
+    }
+    RememberedMatch* remembered = nullptr;
+    const std::optional<PatternMatch> match = memory.search(root, remembered);
+    if (!match) return;
+    const bool accepted = why_not(*match).empty();
+    if (remembered && accepted) remembered->accepted = true;
+    if (remembered && !accepted && circle_outside(*match).empty() && !lowering_.is_spent())
+      remembered->accepted = false;
+    if (accepted) add(*match);
+  }
+
+  void take_back(PatternClaim made) {
     const auto number = static_cast<std::uint32_t>(claims_.size());
-    claims_.push_back(claim);
+    const PatternClaim& claim = claims_.emplace_back(std::move(made));
     for (const NodeId n : claim.nodes) {
       searched_.taken[n] = true;
       claim_of_[n] = number;
@@ -75,7 +95,7 @@ class Claiming {
         count > limits_.max_args)
       return fmt::format("its kernel would have {} arguments, the limit is {}", count, limits_.max_args);
     if (outputs.size() > 1) {
-      if (const std::string circle = circle_through(match); !circle.empty()) return circle;
+      if (std::string circle = circle_through(match); !circle.empty()) return circle;
     }
     if (match.pattern->becomes == Becomes::kLibrary) return "";
     const TrialResult lowered = lowering_.of(match.nodes, outputs);
@@ -115,6 +135,20 @@ class Claiming {
     while (open_end_[end] != end) end = open_end_[end];
     while (open_end_[n] != end) n = std::exchange(open_end_[n], end);
     return end;
+  }
+
+  // Ways out of a match that has one result begin at its root, and never lead back.
+  std::string circle_outside(const PatternMatch& match) {
+    const auto escapes = [&](NodeId n) {
+      const Node& node = graph_.nodes[n];
+      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+        if (std::ranges::any_of(searched_.uses.of(v),
+                                [&](NodeId reader) { return !std::ranges::binary_search(match.nodes, reader); }))
+          return true;
+      return false;
+    };
+    if (std::none_of(match.nodes.begin(), match.nodes.end() - 1, escapes)) return "";
+    return circle_through(match);
   }
 
   // Does a way lead out of the match and back into it? Only values that escape can begin one. Claims made before are
@@ -177,14 +211,13 @@ class Claiming {
         claim.attributes.push_back(std::move(attribute));
     for (std::uint32_t i = 0; i < pattern.names.size(); ++i) {
       const ValueId v = match.values[i];
-      if (v == kNone || pattern.names[i].find_first_of("'_") == 0 || pattern.names[i].find('\'') != std::string::npos)
-        continue;
-      const NodeId producer = graph_.value(v).producer;
-      if (producer != kNone && std::ranges::binary_search(match.nodes, producer))
-        claim.parts.emplace_back(pattern.names[i], producer);
+      const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
+      if (producer == kNone || !std::ranges::binary_search(match.nodes, producer)) continue;
+      const std::string& part = pattern.names[i];
+      if (!part.starts_with('_') && part.find('\'') == std::string::npos) claim.parts.emplace_back(part, producer);
     }
     if (pattern.bind_constants) claim.bound_constants = constants_of(match.nodes);
-    take_back(claim);
+    take_back(std::move(claim));
   }
 
   std::vector<ValueId> constants_of(const std::vector<NodeId>& nodes) const {
@@ -199,6 +232,7 @@ class Claiming {
   const Graph& graph_;
   const ClaimLimits limits_;
   SearchedGraph searched_;
+  NodeLooks looks_;
   TrialLowering lowering_;
   std::vector<std::uint32_t> claim_of_;  // by node
   std::vector<NodeId> open_end_;         // by node: itself, or a later one if a claim spans it and the next
@@ -238,14 +272,28 @@ std::vector<NodeId> order_of(const Graph& graph, const std::vector<PatternClaim>
   return order;
 }
 
+// They were found from the last node to the first, one pattern after the other.
+void sort_by_nodes(std::vector<PatternClaim>& claims) {
+  const auto first_node = [](const PatternClaim& claim) { return claim.nodes.front(); };
+  std::ranges::reverse(claims);
+  if (std::ranges::is_sorted(claims, {}, first_node)) return;
+  std::vector<std::pair<NodeId, std::size_t>> order;
+  order.reserve(claims.size());
+  for (std::size_t c = 0; c < claims.size(); ++c) order.emplace_back(first_node(claims[c]), c);
+  std::ranges::sort(order);
+  std::vector<PatternClaim> sorted;
+  sorted.reserve(claims.size());
+  for (const auto& [node, c] : order) sorted.push_back(std::move(claims[c]));
+  claims = std::move(sorted);
+}
+
 void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
                     const std::vector<std::uint32_t>& claim_of) {
-  const auto first_node = [](const PatternClaim& claim) { return claim.nodes.front(); };
   const auto together = [](const PatternClaim& claim) {
     return claim.nodes.back() - claim.nodes.front() + 1 == claim.nodes.size();
   };
   if (std::ranges::all_of(claims, together)) {
-    std::ranges::sort(claims, {}, first_node);
+    sort_by_nodes(claims);
     return;
   }
   Graph& graph = canonical.graph;
@@ -259,7 +307,7 @@ void bring_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims
     for (ValueId& v : claim.bound_constants) v = value_now[v];
   }
   note_fates(canonical, now);
-  std::ranges::sort(claims, {}, first_node);
+  sort_by_nodes(claims);
 }
 
 // The nodes and what follows them closely: where a pattern that holds one of them may have its root.

@@ -111,6 +111,7 @@ bool quantized(const Asked& a) {
     if (!is_float(dtype) || bits(dtype) < 16) return true;
     const NodeId producer = a.graph().value(v).producer;
     if (producer == kNone) return false;
+    a.context.look_at(producer);
     const Node& node = a.graph().nodes[producer];
     if (node.op->family == "quantized") return true;
     const bool is_same = node.op->view || node.op->name == "cast" || means_op("piece", *node.op);
@@ -194,26 +195,29 @@ bool distinct(const Asked& a) {
 }
 
 // Is v made of `other`, a few elementwise nodes in between?
-bool is_made_of(const Graph& graph, ValueId v, ValueId other) {
+bool is_made_of(const Asked& a, ValueId v, ValueId other) {
   constexpr std::size_t kMost = 16;
   std::vector<ValueId> found = {v};
   for (std::size_t at = 0; at < found.size() && at < kMost; ++at) {
     if (found[at] == other) return true;
-    const NodeId producer = graph.value(found[at]).producer;
-    if (producer == kNone || !is_chain_node(graph.nodes[producer])) continue;
-    for (const ValueId operand : graph.nodes[producer].inputs)
+    const NodeId producer = a.graph().value(found[at]).producer;
+    a.context.look_at(producer);
+    if (producer == kNone || !is_chain_node(a.graph().nodes[producer])) continue;
+    for (const ValueId operand : a.graph().nodes[producer].inputs)
       if (operand != kNone) found.push_back(operand);
   }
   return false;
 }
 bool independent(const Asked& a) {
-  return !is_made_of(a.graph(), a.value(0), a.value(1)) && !is_made_of(a.graph(), a.value(1), a.value(0));
+  return !is_made_of(a, a.value(0), a.value(1)) && !is_made_of(a, a.value(1), a.value(0));
 }
 
 bool given(const Asked& a) {
   ValueId v = a.value(0);
-  while (a.graph().value(v).producer != kNone && a.graph().nodes[a.graph().value(v).producer].op->name == "cast")
+  while (a.graph().value(v).producer != kNone && a.graph().nodes[a.graph().value(v).producer].op->name == "cast") {
+    a.context.look_at(a.graph().value(v).producer);
     v = a.graph().nodes[a.graph().value(v).producer].inputs[0];
+  }
   const Value::Kind kind = a.graph().value(v).kind;
   return kind == Value::Kind::kConstant || kind == Value::Kind::kInput;
 }
@@ -459,6 +463,10 @@ std::string unmet(const PatternCondition& condition, const PatternCheckContext& 
     why += fmt::format(": of a NaN in a {} another value would be made", name(asked.tensor(0).dtype));
   const auto found = p.name == "equals" ? any_number(asked, 0) : std::nullopt;
   return found ? fmt::format("{}: it is {}", why, *found) : why;
+}
+
+bool looks_unseen(const PatternCondition& condition) {
+  return condition.predicate == "made_of_constants";
 }
 
 }  // namespace fusec

@@ -58,4 +58,7 @@ std::vector<std::string_view> condition_names();
 // "" where it holds, else why not.
 std::string unmet(const PatternCondition& condition, const PatternCheckContext& context);
 
+// Does the condition ask about nodes further back without telling of them (PatternCheckContext::look_at)?
+bool looks_unseen(const PatternCondition& condition);
+
 }  // namespace fusec

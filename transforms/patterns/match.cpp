@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <tuple>
 
 #include "ir/constant_data.h"
@@ -34,8 +33,9 @@ bool keeps_meaning(DType from, DType to, DType result) {
 
 class Matcher {
  public:
-  Matcher(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root, NearMiss* miss)
-      : searched_(searched), graph_(searched.graph), pattern_(pattern), miss_(miss) {
+  Matcher(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root, NearMiss* miss,
+          std::vector<NodeId>* seen)
+      : searched_(searched), graph_(searched.graph), pattern_(pattern), miss_(miss), seen_(seen) {
     match_.pattern = &pattern;
     match_.root = root;
     match_.values.assign(pattern.names.size(), kNone);
@@ -53,7 +53,23 @@ class Matcher {
   }
 
  private:
-  using Next = std::function<bool()>;
+  // What is to be matched after this: a function that is there as long as it may be called.
+  class Next {
+   public:
+    template <class Function>
+    Next(const Function& function)  // NOLINT(google-explicit-constructor): as std::function has it
+        : function_(&function), call_([](const void* f) { return (*static_cast<const Function*>(f))(); }) {}
+    bool operator()() const { return call_(function_); }
+
+   private:
+    const void* function_;
+    bool (*call_)(const void*);
+  };
+
+  // What makes the operands of these is noted by who asked for it.
+  void look_at(NodeId n) const {
+    if (seen_ && (seen_->empty() || seen_->back() != n)) seen_->push_back(n);
+  }
 
   // Of two that came equally far, the first that is specific.
   template <class Text>
@@ -164,6 +180,7 @@ class Matcher {
   bool matches_through(const PatternTerm& term, ValueId v, int left, const Next& next) {
     if (v == kNone) return matches(term, v, next);
     const NodeId producer = graph_.value(v).producer;
+    if (producer != kNone) look_at(producer);
     if (left > 0 && producer != kNone && is_free(producer) && is_transparent(graph_.nodes[producer])) {
       match_.nodes.push_back(producer);
       if (matches_through(term, graph_.nodes[producer].inputs[0], left - 1, next)) return true;
@@ -181,6 +198,7 @@ class Matcher {
     }
     std::vector<NodeId> chain = {end};
     chain.reserve(kLongestChain);
+    look_at(end);
     std::uint64_t marks = mark(end);  // of what is in the chain: most others are known by them not to be
     std::vector<ValueId> begins;
     for (std::size_t at = 0; at < chain.size(); ++at) {
@@ -192,6 +210,7 @@ class Matcher {
         if (chain.size() < kLongestChain && is_free(producer) && is_chain_node(graph_.nodes[producer])) {
           chain.push_back(producer);
           marks |= mark(producer);
+          look_at(producer);
         }
       }
     }
@@ -251,6 +270,7 @@ class Matcher {
   bool matches_node(const PatternTerm& term, ValueId v, const Next& next) {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
     const Node* node = producer == kNone ? nullptr : &graph_.nodes[producer];
+    if (node) look_at(producer);
     if (!node || !means_op(term.op, *node->op) || (term.op == "transposed" && !exchanges_last_two(*node))) {
       note_other(term, v);
       return false;
@@ -414,7 +434,7 @@ class Matcher {
     PatternMatch whole = match_;
     std::ranges::sort(whole.nodes);
     whole.nodes.erase(std::unique(whole.nodes.begin(), whole.nodes.end()), whole.nodes.end());
-    const PatternCheckContext context{searched_, whole};
+    const PatternCheckContext context{searched_, whole, seen_};
     for (const PatternCondition& condition : pattern_.conditions) {
       if (const std::string why = unmet(condition, context); !why.empty()) {
         note([&] { return why; }, true);
@@ -473,6 +493,7 @@ class Matcher {
   const Graph& graph_;
   const FusionPattern& pattern_;
   NearMiss* miss_;
+  std::vector<NodeId>* seen_;
   PatternMatch match_, result_;
   DType result_dtype_ = DType::kFloat32;
   bool whole_ = false;            // all nodes are found, conditions are asked
@@ -497,8 +518,8 @@ ValueId PatternCheckContext::value(std::string_view name) const {
 }
 
 std::optional<PatternMatch> match_pattern(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root,
-                                          NearMiss* miss) {
-  return Matcher(searched, pattern, root, miss).run();
+                                          NearMiss* miss, std::vector<NodeId>* seen) {
+  return Matcher(searched, pattern, root, miss, seen).run();
 }
 
 }  // namespace fusec

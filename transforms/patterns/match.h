@@ -25,8 +25,9 @@ struct NearMiss {
   std::string why;
 };
 
-// `miss`, where given, is filled in when there is no match.
+// `miss`, where given, is filled in when there is no match. `seen`, where given, gets the nodes that the answer depends
+// on, some perhaps several times; what makes their operands, which may have been looked at as well, it need not get.
 std::optional<PatternMatch> match_pattern(const SearchedGraph& searched, const FusionPattern& pattern, NodeId root,
-                                          NearMiss* miss = nullptr);
+                                          NearMiss* miss = nullptr, std::vector<NodeId>* seen = nullptr);
 
 }  // namespace fusec

@@ -160,7 +160,11 @@ struct SearchedGraph {
 struct PatternCheckContext {
   const SearchedGraph& searched;
   const PatternMatch& match;
+  std::vector<NodeId>* seen = nullptr;  // gets the nodes that were looked at beyond those that make matched values
   const Graph& graph() const { return searched.graph; }
+  void look_at(NodeId n) const {
+    if (seen && n != kNone) seen->push_back(n);
+  }
   ValueId value(std::string_view name) const;  // kNone where the pattern has no such name or it was not met
 };
 

@@ -4,6 +4,7 @@
 
 #include "transforms/fold_constants.h"
 #include "transforms/patterns/match.h"
+#include "transforms/patterns/match_memory.h"
 #include "transforms/patterns/pattern_roots.h"
 #include "transforms/patterns/replacement.h"
 #include "transforms/remove_dead.h"
@@ -37,25 +38,40 @@ std::vector<NodeId> replaced_nodes(const SearchedGraph& searched, const PatternM
   return replaced;
 }
 
+// What was matched and replaced at this root. Whether a match can be replaced is known where one like it could not.
+std::optional<PatternMatch> replaced_at(NodeId root, MatchMemory& memory, Graph& graph) {
+  RememberedMatch* remembered = memory.find(root);
+  if (remembered && (!remembered->matched() || remembered->accepted == false)) return std::nullopt;
+  std::optional<PatternMatch> match = remembered ? memory.match(*remembered, root) : memory.search(root, remembered);
+  if (!match) return std::nullopt;
+  const bool replaced = replace_match(graph, *match).empty();
+  if (remembered) remembered->accepted = replaced;
+  return replaced ? std::move(match) : std::nullopt;
+}
+
 // One search of the whole graph; matches of a round share no node. Works in place, on nodes that remove_dead brings
 // into order afterwards.
 bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPattern*>& patterns) {
   Graph& graph = canonical.graph;
   const PatternRoots roots(graph);
   std::optional<SearchedGraph> searched;  // made when some pattern's ops are all there
+  std::optional<NodeLooks> looks;
   bool changed = false;
   for (const FusionPattern* pattern : patterns) {
     const std::vector<NodeId> nodes = roots.of(*pattern);
     if (nodes.empty()) continue;
     if (!searched) {
       searched.emplace(graph);
+      looks.emplace(*searched);
       canonical.heirs.assign(graph.nodes.size(), kNone);
     }
+    MatchMemory memory(*searched, *looks, *pattern);
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       if (graph.nodes[*it].output_count != 1) continue;
-      const std::optional<PatternMatch> match = match_pattern(*searched, *pattern, *it);
-      if (!match || !replace_match(graph, *match).empty()) continue;
+      const std::optional<PatternMatch> match = replaced_at(*it, memory, graph);
+      if (!match) continue;
       changed = true;
+      looks->forget(*it);
       for (const NodeId n : replaced_nodes(*searched, *match)) {
         searched->taken[n] = true;
         if (n != match->root) canonical.heirs[n] = match->root;
