@@ -11,8 +11,12 @@ that are no multiple of any tile, right results and no finding on the emulator, 
 STG.E.128 are looked for in the machine code, too."""
 import argparse, json, os, re, resource, shutil, subprocess, sys, tempfile
 
+import json_schema
+
 ARCH = "--arch=sm_90a"
 ROWS, DEPTH = 128, 64
+SCHEMA = json.load(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "schemas",
+                                     "manifest.schema.json"), encoding="utf-8"))
 failures = []
 
 
@@ -117,8 +121,11 @@ def check_forms(options, path, few):
     chosen = list(forms())
     for name, graph, wanted in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
         json.dump(graph, open(path("form.json"), "w"))
-        run([options.fusec, path("form.json"), "-o", path("form.cu"), "--no-nvrtc"] + few)
-        source = open(path("form.cu")).read()
+        run([options.fusec, path("form.json"), f"--emit=cu={path('form.cu')}", "--no-nvrtc",
+             f"--emit=manifest={path('manifest.json')}"] + few)
+        source, manifest = open(path("form.cu")).read(), json.load(open(path("manifest.json")))
+        expect([k["schedule"] for k in manifest["kernels"]] == ["gemm_wgmma"], f"{name}: no gemm_wgmma alone")
+        expect(not json_schema.problems(manifest, SCHEMA), f"{name}: a manifest that its schema does not know")
         for text in ["multiply_warpgroup"] + wanted:
             expect(text in source, f"{name}: no {text} in the source")
         out = run([options.fusec_run, path("form.json"), "--random", "--device=emulator", "--host-part=recorded",
