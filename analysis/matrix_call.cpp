@@ -32,6 +32,9 @@ bool has_form(const ExprPool& forms, ExprId wanted, const ExprPool& pool, ExprId
   return true;
 }
 
+constexpr const char* kScaledTwice = "it scales the product more than once";
+constexpr const char* kScaledInPart =
+    "cuBLASLt scales row by row where both factors have a scale a row, not one of them";
 constexpr const char* kErfForm = "cuBLASLt's GELU is the tanh form, and this one the erf form";
 
 bool is_power_of_two(double v) {
@@ -149,7 +152,7 @@ class FindMatrixCall {
         reduction_ = id;
         call_.alpha = factor;
         scales_ = scales;
-        return factors > 1 ? "it scales the product more than once" : "";
+        return factors > 1 ? kScaledTwice : "";
       }
       if (n.op == ExprOp::kLoad) {
         if (!scales.empty() || factors > 1) return "what it adds to the product is itself a product";
@@ -349,17 +352,48 @@ class FindMatrixCall {
     return "";
   }
 
+  // One number for each matrix, or one for each row and each column of the result.
   std::string find_scales() {
+    if (scales_.size() > 2) return kScaledTwice;
+    std::vector<ValueId> single;
     for (const ExprId scale : scales_) {
       const ExprNode& load = pool_[scale];
-      const Shape& shape = graph_.tensor(load.source).shape;
-      if (!std::ranges::all_of(shape, [](const Dim& d) { return d.is(1); }))
-        return fmt::format("{} is not one scale for all of a matrix", shown(load.source));
       if (load.dtype != DType::kFloat32 || !is_float8(call_.a.dtype))
         return "cuBLASLt takes scales in memory for float8 alone, as float32";
-      if (call_.b_scale != kNone) return "it scales the product more than once";
-      (call_.a_scale == kNone ? call_.a_scale : call_.b_scale) = load.source;
+      const Shape& shape = graph_.tensor(load.source).shape;
+      if (std::ranges::all_of(shape, [](const Dim& d) { return d.is(1); }))
+        single.push_back(load.source);
+      else if (std::string why = add_outer_scale(scale); !why.empty())
+        return why;
     }
+    for (const ValueId scale : single) {
+      // Of one row or column, one scale is a vector of them.
+      const bool for_a = call_.outer_scales ? call_.m.is(1) && call_.a_scale == kNone : call_.a_scale == kNone;
+      const bool for_b = call_.b_scale == kNone && (!call_.outer_scales || call_.n.is(1));
+      if (!for_a && !for_b) return kScaledInPart;
+      (for_a ? call_.a_scale : call_.b_scale) = scale;
+    }
+    if (!call_.outer_scales) return "";
+    if (call_.a_scale == kNone || call_.b_scale == kNone) return kScaledInPart;
+    if (target_.compute_capability != 90)
+      return fmt::format("cuBLASLt scales float8 row by row on sm_90 alone, and this is for {}", target_.arch);
+    return "";
+  }
+
+  std::string add_outer_scale(ExprId scale) {
+    const ExprNode& load = pool_[scale];
+    const auto place = load.args[0] == kNoExpr ? place_of(scale) : std::nullopt;
+    const std::size_t end = axes_.size();
+    if (!place || !place->base.is(0) || !collapses(*place, columns_, rows_) || !collapses(*place, rows_, end))
+      return fmt::format("{} is no vector of scales for a whole matrix", shown(load.source));
+    const IndexExpr row = stride_of(*place, rows_, end), column = stride_of(*place, columns_, rows_);
+    const bool of_rows = row.is(1) && column.is(0), of_columns = row.is(0) && column.is(1);
+    if (columns_ != 0 || (!of_rows && !of_columns))
+      return fmt::format("{} is neither a scale for each row nor one for each column", shown(load.source));
+    ValueId& place_in_call = of_rows ? call_.a_scale : call_.b_scale;
+    if (place_in_call != kNone) return kScaledTwice;
+    place_in_call = load.source;
+    call_.outer_scales = true;
     return "";
   }
 

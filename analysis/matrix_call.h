@@ -37,7 +37,8 @@ enum class MatrixActivation : std::uint8_t { kIdentity, kRelu, kGeluTanh };
 enum class MatrixCompute : std::uint8_t { kFloat32, kFloat64, kInt32 };
 
 // d = activation(alpha * a_scale * b_scale * a @ b + beta * c + bias), the bias along the rows of d; `aux`, where it is
-// there, is what stands inside of the activation, and lies as d does.
+// there, is what stands inside of the activation, and lies as d does. The scales are one number each, or `outer`: one
+// for each row of d (a_scale) and one for each column (b_scale).
 struct MatrixCall {
   MatrixView a, b, d;
   std::optional<MatrixView> c;
@@ -47,6 +48,7 @@ struct MatrixCall {
   DType bias_dtype = DType::kFloat32;
   IndexExpr bias_offset = 0;  // elements
   ValueId a_scale = kNone, b_scale = kNone, aux = kNone;
+  bool outer_scales = false;
   MatrixActivation activation = MatrixActivation::kIdentity;
   MatrixCompute compute = MatrixCompute::kFloat32;
 };

@@ -96,6 +96,7 @@ struct @_product_kind {
   cublasOperation_t a, b;
   cublasLtEpilogue_t epilogue;
   unsigned alignments[4];
+  bool outer_scales;  // one for each row of d and one for each column, not one for all
 };
 struct @_product_sizes {
   long long m, n, k, batch, leading[4], strides[4];
@@ -146,7 +147,7 @@ inline bool make_product(@_product& p, const @_product_kind& kind) {
     good = good && set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, kind.bias) &&
            set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, somewhere);
   if (kind.epilogue & 128) good = good && set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, somewhere);
-  // Parts of a sum are added up in the compute type, or not at all.
+@@  // Parts of a sum are added up in the compute type, or not at all.
   const unsigned reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const size_t workspace = kLibraryWorkspace;
   return good && set(p.preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions) &&
@@ -218,6 +219,17 @@ inline void release(@_context* ctx) {
 
 )";
 
+// Only where some product has them: cuBLASLt knows them from CUDA 12.9 on.
+constexpr std::string_view kOuterScalesPlace = "@@";
+constexpr std::string_view kOuterScales = R"(  if (kind.outer_scales) {
+    const cublasLtMatmulMatrixScale_t vectors = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+    good = good && set(p.operation, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, vectors) &&
+           set(p.operation, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, vectors) &&
+           set(p.operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, somewhere) &&
+           set(p.operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, somewhere);
+  }
+)";
+
 }  // namespace
 
 MatrixCallsText::MatrixCallsText(const Graph& graph, const LaunchPlan& launch,
@@ -235,11 +247,13 @@ MatrixCallsText::Product MatrixCallsText::product_of(const MatrixCall& call) con
   const MatrixView& c = c_of(call);
   const auto operation = [](const MatrixView& view) { return view.transposed ? "CUBLAS_OP_T" : "CUBLAS_OP_N"; };
   Product product;
-  product.kind = fmt::format(
-      "{{{}, {}, {{{}, {}, {}, {}}}, {},\n     {}, {}, {}, {{{}, {}, {}, {}}}}}", compute_text(call.compute),
-      scale_type(call.compute).cuda, cuda_type(call.a.dtype), cuda_type(call.b.dtype), cuda_type(c.dtype),
-      cuda_type(call.d.dtype), cuda_type(call.bias == kNone ? call.d.dtype : call.bias_dtype), operation(call.a),
-      operation(call.b), epilogue_name(call), call.a.alignment, call.b.alignment, c.alignment, call.d.alignment);
+  product.kind = fmt::format("{{{}, {}, {{{}, {}, {}, {}}}, {},\n     {}, {}, {}, {{{}, {}, {}, {}}}, {}}}",
+                             compute_text(call.compute), scale_type(call.compute).cuda, cuda_type(call.a.dtype),
+                             cuda_type(call.b.dtype), cuda_type(c.dtype), cuda_type(call.d.dtype),
+                             cuda_type(call.bias == kNone ? call.d.dtype : call.bias_dtype), operation(call.a),
+                             operation(call.b), epilogue_name(call), call.a.alignment, call.b.alignment, c.alignment,
+                             call.d.alignment, call.outer_scales);
+  product.outer_scales = call.outer_scales;
   product.sizes = fmt::format(
       "{{{}, {}, {}, {}, {{{}, {}, {}, {}}}, {{{}, {}, {}, {}}}}}", sized_(call.m), sized_(call.n), sized_(call.k),
       sized_(call.batch), sized_(call.a.leading), sized_(call.b.leading), sized_(c.leading), sized_(call.d.leading),
@@ -279,7 +293,11 @@ std::string MatrixCallsText::functions() const {
       fmt::format("constexpr size_t kLibraryWorkspace = {};\nconst {}_product_kind {}_product_kinds[] = {{\n",
                   workspace_bytes_, m_, m_);
   for (const Product& product : products_) text += "    " + product.kind + ",\n";
-  return text + "};\n\n" + with_identifier(kFunctions);
+  std::string functions(kFunctions);
+  const std::size_t place = functions.find(kOuterScalesPlace);
+  functions.replace(place, kOuterScalesPlace.size(),
+                    std::ranges::any_of(products_, &Product::outer_scales) ? kOuterScales : "");
+  return text + "};\n\n" + with_identifier(functions);
 }
 
 std::string MatrixCallsText::create() const {

@@ -35,6 +35,7 @@ class MatrixCallsText {
   struct Product {
     std::string kind, sizes;
     bool known = false;  // all sizes are constants: M_create picks the algorithm
+    bool outer_scales = false;
     bool operator==(const Product&) const = default;
   };
   Product product_of(const MatrixCall& call) const;

@@ -148,6 +148,7 @@ class Printer {
                      {"offset", formula(call.bias_offset)}};
     if (call.a_scale != kNone) out["a_scale"] = graph_.value(call.a_scale).name;
     if (call.b_scale != kNone) out["b_scale"] = graph_.value(call.b_scale).name;
+    if (call.outer_scales) out["outer_scales"] = true;
     if (call.aux != kNone) out["aux"] = graph_.value(call.aux).name;
     return out;
   }

@@ -61,6 +61,16 @@ double activated(double x, MatrixActivation activation) {
   throw InternalError("unknown activation");
 }
 
+// The scale of each row or column: its own, or one for all; 1 where there are none.
+std::vector<double> scales_at(std::uint64_t address, bool outer, std::int64_t count, const BytesAt& bytes_at) {
+  std::vector<double> scales(static_cast<std::size_t>(count), 1.0);
+  if (address == 0) return scales;
+  const std::span<const std::byte> bytes = bytes_at(address, outer ? 4 * count : 4, false);
+  for (std::int64_t i = 0; i < count; ++i)
+    scales[static_cast<std::size_t>(i)] = element(bytes, outer ? i : 0, DType::kFloat32);
+  return scales;
+}
+
 MatrixInNumbers in_numbers(const MatrixView& view, const std::function<std::int64_t(const IndexExpr&)>& value,
                            std::uint64_t address) {
   return {.dtype = view.dtype,
@@ -87,6 +97,7 @@ MatrixProduct in_numbers(const MatrixCall& call, const std::function<std::int64_
   if (p.has_bias) p.bias = address() + static_cast<std::uint64_t>(value(call.bias_offset) * width_of(call.bias_dtype));
   if (call.a_scale != kNone) p.a_scale = address();
   if (call.b_scale != kNone) p.b_scale = address();
+  p.outer_scales = call.outer_scales;
   p.d = in_numbers(call.d, value, address());
   if (!call.c) p.c = p.d;
   p.has_aux = call.aux != kNone;
@@ -115,9 +126,8 @@ void multiply(const MatrixProduct& p, const BytesAt& bytes_at) {
     before.address = p.aux;
     aux = all_of(before, p.batch, bytes_at, true);
   }
-  double alpha = p.alpha;
-  for (const std::uint64_t scale : {p.a_scale, p.b_scale})
-    if (scale != 0) alpha *= element(bytes_at(scale, 4, false), 0, DType::kFloat32);
+  const std::vector<double> a_scales = scales_at(p.a_scale, p.outer_scales, m, bytes_at),
+                            b_scales = scales_at(p.b_scale, p.outer_scales, n, bytes_at);
   for (std::int64_t batch = 0; batch < p.batch; ++batch) {
     const std::vector<double> left = taken(a, p.a, batch, m, k), right = taken(b, p.b, batch, k, n);
     std::vector<double> sums(static_cast<std::size_t>(n));
@@ -130,7 +140,8 @@ void multiply(const MatrixProduct& p, const BytesAt& bytes_at) {
           sums[static_cast<std::size_t>(column)] += factor * line[column];
       }
       for (std::int64_t column = 0; column < n; ++column) {
-        double value = alpha * sums[static_cast<std::size_t>(column)];
+        double value = p.alpha * a_scales[static_cast<std::size_t>(row)] * b_scales[static_cast<std::size_t>(column)] *
+                       sums[static_cast<std::size_t>(column)];
         if (p.beta != 0) value += p.beta * element(c, batch * p.c.batch_stride + row + column * p.c.leading, p.c.dtype);
         if (p.has_bias) value += element(bias, row, p.bias_dtype);
         const std::int64_t at = batch * p.d.batch_stride + row + column * p.d.leading;
@@ -147,11 +158,11 @@ std::string to_string(const MatrixProduct& p) {
                        x.rows, x.columns, x.leading, x.batch_stride, x.address);
   };
   return fmt::format(
-      "a product: a {}; b {}; c {}; d {}; batches {}; alpha {} beta {}; epilogue {}, bias {:#x}, aux {:#x}, scales "
-      "{:#x} "
-      "{:#x}; compute {}; workspace {:#x} of {} bytes",
+      "a product: a {}; b {}; c {}; d {}; batches {}; alpha {} beta {}; epilogue {}, bias {:#x}, aux {:#x}, {}scales "
+      "{:#x} {:#x}; compute {}; workspace {:#x} of {} bytes",
       shown(p.a), shown(p.b), shown(p.c), shown(p.d), p.batch, p.alpha, p.beta, static_cast<int>(p.activation), p.bias,
-      p.aux, p.a_scale, p.b_scale, static_cast<int>(p.compute), p.workspace, p.workspace_bytes);
+      p.aux, p.outer_scales ? "outer " : "", p.a_scale, p.b_scale, static_cast<int>(p.compute), p.workspace,
+      p.workspace_bytes);
 }
 
 }  // namespace fusec

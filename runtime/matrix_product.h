@@ -30,6 +30,7 @@ struct MatrixProduct {
   MatrixActivation activation = MatrixActivation::kIdentity;
   DType bias_dtype = DType::kFloat32;
   std::uint64_t bias = 0, a_scale = 0, b_scale = 0, aux = 0;  // addresses; 0: none
+  bool outer_scales = false;
   std::uint64_t workspace = 0;
   std::int64_t workspace_bytes = 0;
   bool operator==(const MatrixProduct&) const = default;

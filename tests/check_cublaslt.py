@@ -123,6 +123,27 @@ def calls():
             inputs = {k: v for k, v in fp8.items() if bias or k != "b"}
             yield (f"float8 {out} {bias}", model(inputs, [node("y", "fp8_linear", ["x", "w", "xs", "ws"] + bias, out_dtype=out)]),
                    "matmul_bias" if bias else "matmul", 1, "--arch=sm_90a")
+    # A scale for each row of x and each of w; of one row, one scale is a vector.
+    for rows, columns in ((6, 48), (1, 48)):
+        for out, bias in ((BF16, []), (F32, []), (BF16, ["b"])):
+            inputs = {**fp8, "x": (FP8, [rows, 32]), "xs": (F32, [rows]), "ws": (F32, [columns])}
+            inputs = {k: v for k, v in inputs.items() if bias or k != "b"}
+            yield (f"float8 with {rows} and {columns} scales {out} {bias}",
+                   model(inputs, [node("y", "fp8_linear", ["x", "w", "xs", "ws"] + bias, out_dtype=out)]),
+                   "matmul_bias" if bias else "matmul", 1, "--arch=sm_90a")
+    yield "float8 with scales of symbolic rows", model(
+        {"x": (FP8, ["t", 32]), "w": (FP8, [48, 32]), "xs": (F32, ["t"]), "ws": (F32, [48])},
+        [node("y", "fp8_linear", ["x", "w", "xs", "ws"], out_dtype=BF16)], None, TOKENS), "matmul", 1, "--arch=sm_90a"
+    # The product of int8 alone, what scales it behind it; an offset of x takes the weights' sums from it.
+    quantized = {"x": (I8, [6, 32]), "w": (I8, [16, 32]), "ws": (F32, [16]), "xs": (F32, [1]), "xo": (I8, [1]), "b": (BF16, [16])}
+    for offset in (False, True):
+        for bias in (False, True):
+            operands = ["x", "w", "ws", "xs"] + (["xo" if offset else None] if offset or bias else []) + (["b"] if bias else [])
+            made = model({k: v for k, v in quantized.items() if k in operands},
+                         [node("q", "static_quant_linear", operands, out_dtype=BF16), node("y", "silu", ["q"])])
+            made["constants"] = [i for i in made["inputs"] if i["name"] not in ("x", "xs")]
+            made["inputs"] = [i for i in made["inputs"] if i["name"] in ("x", "xs")]
+            yield f"static_quant_linear offset {offset} bias {bias}", made, "matmul", 2
     gate = [node("g", "linear", ["x", "wg"]), node("u", "linear", ["x", "wu"]), node("a", "silu", ["g"]),
             node("h", "mul", ["a", "u"]), node("y", "linear", ["h", "wd"])]
     yield "SwiGLU, two weights", model({"x": (F32, [6, 32]), "wg": (F32, [48, 32]), "wu": (F32, [48, 32]),
@@ -189,7 +210,16 @@ def refusals():
     yield "float8 before sm_89", float8(), "y", None, []
     yield "float8 of odd depth", float8(k=24), "y", None, [], "--arch=sm_90a"
     yield "float8 of odd columns", float8(n=40), "y", None, [], "--arch=sm_90a"
-    yield "float8 with a scale a row", float8(scales=6), "y", None, [], "--arch=sm_90a"
+    yield "float8 with a scale a row of one factor", float8(scales=6), "y", "where both factors have", [], "--arch=sm_90a"
+    rows = model({"x": (FP8, [6, 32]), "w": (FP8, [48, 32]), "xs": (F32, [6]), "ws": (F32, [48])},
+                 [node("y", "fp8_linear", ["x", "w", "xs", "ws"], out_dtype=BF16)])
+    yield "float8 with scales of rows elsewhere", rows, "y", "on sm_90 alone", [], "--arch=sm_120"
+    quantized = {"x": (I8, [6, 32]), "w": (I8, [18, 32]), "ws": (F32, [18]), "xs": (F32, [1])}
+    yield "static_quant_linear of odd columns", model(quantized, [node("y", "static_quant_linear", list(quantized),
+                                                                       out_dtype=BF16)]), "y", "a multiple of 4", []
+    quantized = {"x": (I8, [6, 32]), "w": (I8, [16, 32]), "ws": (F32, [16]), "xs": (F32, [1]), "xo": (I8, [1])}
+    yield "an offset and weights that change", model(quantized, [node("y", "static_quant_linear", list(quantized),
+                                                                      out_dtype=BF16)]), "y", "from constant weights", []
     yield "float8 at an odd offset", float8(offset=8), "y", None, ["matmul"], "--arch=sm_90a"
     yield "rounded intermediates", product(F16, bias=True, then=[node("y", "gelu", ["p"], approximate="tanh")]), "y", None, \
         ["matmul_bias"], "--round-intermediates"

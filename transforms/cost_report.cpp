@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/matrix_call_cost.h"
 #include "analysis/node_work.h"
 #include "ir/spelling.h"
 
@@ -160,8 +161,12 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
       predictions.emplace_back();
       continue;
     }
-    predictions.push_back(
-        predict(graph, {nodes.begin(), nodes.end()}, interfaces[g].outputs, plan.strategy == Strategy::kFull, target));
+    const std::vector<NodeId> list(nodes.begin(), nodes.end());
+    std::optional<MatrixCall> call;
+    if (plan.groups[g].code == GroupCode::kCublasLt)
+      call = find_matrix_call(graph, list, interfaces[g].outputs, target, false).call;
+    predictions.push_back(call ? predict(graph, *call, target)
+                               : predict(graph, list, interfaces[g].outputs, plan.strategy == Strategy::kFull, target));
     // As in the partition report: of the formulas of its nodes, whatever stands inside what.
     predictions.back().flops = 0;
     for (const NodeId n : nodes) predictions.back().flops += static_cast<double>(work.flops(n));

@@ -177,6 +177,7 @@ struct HostRecorder {
     p.bias = number(given->bias);
     p.a_scale = number(given->a_scale);
     p.b_scale = number(given->b_scale);
+    p.outer_scales = given->outer_scales != 0;
     p.aux = number(given->aux);
     p.workspace = number(given->workspace);
     p.workspace_bytes = static_cast<std::int64_t>(given->workspace_bytes);

@@ -344,6 +344,11 @@ struct FoundMiss {
   NotClaimed miss;
 };
 
+// Tried because the user wants it, be it of one node.
+bool is_of_library(const FusionPattern& pattern) {
+  return pattern.becomes == Becomes::kLibrary || pattern.name.starts_with("cublaslt.");
+}
+
 bool computes_constants(const PatternTerm& term) {
   return term.op == "known" || term.op == "folded" || std::ranges::any_of(term.operands, computes_constants);
 }
@@ -429,7 +434,8 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
       if (!miss.whole && !is_detail && (claim || !is_asked(roots[i])) &&
           miss.nodes.size() <= (claim ? claim->nodes.size() : kNear))
         continue;
-      if (miss.nodes.size() >= kNear || (miss.whole && !is_builtin(*pattern)))
+      const bool is_asked_for = !is_builtin(*pattern) || is_of_library(*pattern);
+      if (miss.nodes.size() >= kNear || (miss.whole && is_asked_for))
         found.push_back({i, miss.whole, late, miss.nodes.size(), {roots[i], pattern->name, std::move(miss.why)}});
     }
     for (const PatternClaim& claim : claims)

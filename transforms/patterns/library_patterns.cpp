@@ -2,38 +2,68 @@
 
 #include <algorithm>
 
+#include "analysis/constant_nodes.h"
 #include "analysis/matrix_call.h"
+#include "analysis/matrix_call_cost.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-double rate_of(const MatrixCall& call, const Target& target) {
-  if (call.compute == MatrixCompute::kFloat64) return target.float64_rate;
-  if (bits(call.a.dtype) == 8) return target.float8_rate;
-  return bits(call.a.dtype) == 16 ? target.float16_rate : target.float32_rate;
-}
-
-// Does the library's call take less time than a kernel of our own, which could take along what reads the result? The
-// library comes nearer to the peak; the result then goes through memory once more.
-bool is_predicted_faster(const MatrixCall& call, const SearchedGraph& searched, const Target& target) {
-  constexpr double kLibraryShare = 0.85, kOwnShare = 0.4;  // of the peak rate
-  const Graph& graph = searched.graph;
-  const auto at_hint = [&](const IndexExpr& e) { return static_cast<double>(value_at_hint(e, graph.symbols)); };
-  const double operations = 2 * at_hint(call.m) * at_hint(call.n) * at_hint(call.k) * at_hint(call.batch);
-  double bytes = 0;
-  for (const ValueId v : reads_of(call)) bytes += static_cast<double>(bytes_at_hint(graph.tensor(v), graph.symbols));
-  const auto result = static_cast<double>(bytes_at_hint(graph.tensor(call.d.value), graph.symbols));
-  bytes += result;
-  const bool is_taken_along = std::ranges::any_of(searched.uses.of(call.d.value), [&](NodeId reader) {
+// Does the library's call take less time than a kernel of our own, which would take along what reads the result?
+bool is_predicted_faster(const MatrixCall& call, const PatternCheckContext& context,
+                         const std::vector<ValueId>& outputs, const Target& target) {
+  const Graph& graph = context.graph();
+  double library = predict(graph, call, target).total;
+  const bool is_taken_along = std::ranges::any_of(context.searched.uses.of(call.d.value), [&](NodeId reader) {
     return graph.nodes[reader].op->formula && graph.nodes[reader].op->family != "matrix";
   });
-  const auto seconds = [&](double share, double moved) {
-    return std::max(operations / (share * rate_of(call, target)), moved / target.bandwidth);
-  };
-  const double library =
-      seconds(kLibraryShare, bytes) + (is_taken_along ? target.launch_seconds + 2 * result / target.bandwidth : 0);
-  return library < seconds(kOwnShare, bytes);
+  const auto result = static_cast<double>(bytes_at_hint(graph.tensor(call.d.value), graph.symbols));
+  if (is_taken_along) library += predict_pass(result, result, target).total;
+  return library < predict(graph, context.match.nodes, outputs, true, target).total;
+}
+
+constexpr const char* kOwnIsFaster = "a kernel of our own is predicted to take less time";
+
+// The integer product inside of static_quant_linear(x, w, ...) as a call, or why there is none. Scales, bias and what
+// an offset takes from it stand behind it.
+std::string find_integer_product(const Graph& graph, const Node& node, MatrixCall& call) {
+  constexpr std::int64_t kDeepest = 131071;  // beyond, the library's sums may leave int32
+  const Shape& x = graph.tensor(node.inputs[0]).shape;
+  const Shape& w = graph.tensor(node.inputs[1]).shape;
+  const Bounds bounds = graph.bounds();
+  call.k = w[1];
+  call.m = w[0];
+  for (std::size_t d = 0; d + 1 < x.size(); ++d) call.n *= x[d];
+  for (const IndexExpr* size : {&call.m, &call.k})
+    if (!proves_multiple_of(*size, 4, bounds)) return "cuBLASLt multiplies int8 in sizes of a multiple of 4";
+  if (node.inputs.size() > 4 && node.inputs[4] != kNone && !is_made_of_constants(graph, node.inputs[1]))
+    return "what the offset takes from the product is known from constant weights alone";
+  const auto depth = range_of(call.k, bounds);
+  if (depth.min < 1 || depth.max > kDeepest) return "its sums may leave int32, or there are none";
+  call.a = {.value = node.inputs[1], .dtype = DType::kInt8, .rows = call.k, .columns = call.m};
+  call.b = {.value = node.inputs[0], .dtype = DType::kInt8, .rows = call.k, .columns = call.n};
+  call.d = {.dtype = DType::kInt32, .rows = call.m, .columns = call.n};
+  call.compute = MatrixCompute::kInt32;
+  return "";
+}
+
+std::string why_no_integer_product(const PatternCheckContext& context, bool must_be_faster, const Target& target) {
+  const Graph& graph = context.graph();
+  const Node& node = graph.nodes[context.match.root];
+  MatrixCall call;
+  call.n = 1;
+  if (std::string why = find_integer_product(graph, node, call); !why.empty()) return why;
+  if (!must_be_faster) return "";
+  const auto result = static_cast<double>(bytes_at_hint(graph.tensor(node.first_output), graph.symbols));
+  const double sums = static_cast<double>(value_at_hint(call.m * call.n, graph.symbols)) * 4;
+  const double library = predict(graph, call, target).total + predict_pass(sums, result, target).total;
+  return library < predict(graph, {context.match.root}, {node.first_output}, true, target).total ? "" : kOwnIsFaster;
+}
+
+// Of a library: its name begins with the library's.
+bool is_rewrite_for_library(const FusionPattern& p) {
+  return p.becomes == Becomes::kRewrite && p.name.starts_with("cublaslt.") && is_builtin(p);
 }
 
 }  // namespace
@@ -50,8 +80,14 @@ void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, co
   const auto is_library = [](const FusionPattern& p) { return p.becomes == Becomes::kLibrary; };
   // A user's own stay, to say why nothing comes of them.
   if (gemm == Gemm::kBuiltin)
-    std::erase_if(patterns, [&](const FusionPattern& p) { return is_library(p) && is_builtin(p); });
+    std::erase_if(patterns, [&](const FusionPattern& p) {
+      return (is_library(p) && is_builtin(p)) || is_rewrite_for_library(p);
+    });
   for (FusionPattern& pattern : patterns) {
+    if (is_rewrite_for_library(pattern))
+      pattern.check = [must_be_faster = gemm == Gemm::kAuto, target](const PatternCheckContext& context) {
+        return why_no_integer_product(context, must_be_faster, target);
+      };
     if (!is_library(pattern)) continue;
     if (gemm == Gemm::kBuiltin) {
       pattern.check = [](const PatternCheckContext&) {
@@ -62,12 +98,11 @@ void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, co
     pattern.check = [gemm, target, round_intermediates, own = pattern.check](const PatternCheckContext& context) {
       const SearchedGraph& searched = context.searched;
       const std::vector<NodeId>& nodes = context.match.nodes;
-      const MatrixCallAnswer answer =
-          find_matrix_call(searched.graph, nodes, needed_of(searched.graph, searched.uses, searched.is_output, nodes),
-                           target, round_intermediates);
+      const std::vector<ValueId> outputs = needed_of(searched.graph, searched.uses, searched.is_output, nodes);
+      const MatrixCallAnswer answer = find_matrix_call(searched.graph, nodes, outputs, target, round_intermediates);
       if (!answer.call) return answer.why_not;
-      if (gemm == Gemm::kAuto && !is_predicted_faster(*answer.call, searched, target))
-        return std::string("a kernel of our own is predicted to take less time");
+      if (gemm == Gemm::kAuto && !is_predicted_faster(*answer.call, context, outputs, target))
+        return std::string(kOwnIsFaster);
       return own ? own(context) : "";
     };
   }

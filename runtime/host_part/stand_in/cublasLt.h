@@ -35,6 +35,10 @@ enum cublasLtEpilogue_t {
   CUBLASLT_EPILOGUE_GELU_AUX_BIAS = 164
 };
 enum { CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
+enum cublasLtMatmulMatrixScale_t {
+  CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F = 0,
+  CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F = 3
+};
 enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_TRANSA = 3,
   CUBLASLT_MATMUL_DESC_TRANSB = 4,
@@ -44,7 +48,9 @@ enum cublasLtMatmulDescAttributes_t {
   CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12,
   CUBLASLT_MATMUL_DESC_A_SCALE_POINTER = 17,
   CUBLASLT_MATMUL_DESC_B_SCALE_POINTER = 18,
-  CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26
+  CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26,
+  CUBLASLT_MATMUL_DESC_A_SCALE_MODE = 31,
+  CUBLASLT_MATMUL_DESC_B_SCALE_MODE = 32
 };
 enum cublasLtMatrixLayoutAttribute_t {
   CUBLASLT_MATRIX_LAYOUT_ROWS = 2,
@@ -64,7 +70,7 @@ enum cublasLtMatmulPreferenceAttributes_t {
 
 // What is set is kept by the attribute's number, eight bytes each.
 struct fusec_attributes {
-  long long values[32];
+  long long values[33];
 };
 struct cublasLtContext {
   int unused;
@@ -94,7 +100,7 @@ struct cublasLtMatmulHeuristicResult_t {
 };
 
 inline cublasStatus_t fusec_set(fusec_attributes* object, int attribute, const void* value, size_t bytes) {
-  if (!object || !value || attribute < 0 || attribute >= 32 || (bytes != 4 && bytes != 8))
+  if (!object || !value || attribute < 0 || attribute >= 33 || (bytes != 4 && bytes != 8))
     return CUBLAS_STATUS_INVALID_VALUE;
   object->values[attribute] =
       bytes == 8 ? *static_cast<const long long*>(value) : static_cast<long long>(*static_cast<const int*>(value));
@@ -193,6 +199,15 @@ inline bool fusec_is_supported(const fusec_matmul_desc* desc, const fusec_matrix
   const cudaDataType_t a = layouts[0]->type, b = layouts[1]->type, d = layouts[3]->type;
   if (layouts[2]->type != d) return false;
   const int epilogue = static_cast<int>(desc->values[CUBLASLT_MATMUL_DESC_EPILOGUE]);
+  // Vectors of scales: of both factors, and of float8 alone.
+  const bool float8 = a == CUDA_R_8F_E4M3 || a == CUDA_R_8F_E5M2;
+  const long long scale_mode = desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_MODE];
+  if (scale_mode != desc->values[CUBLASLT_MATMUL_DESC_B_SCALE_MODE]) return false;
+  if (scale_mode != CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F &&
+      (scale_mode != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F || !float8 ||
+       desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_POINTER] == 0 ||
+       desc->values[CUBLASLT_MATMUL_DESC_B_SCALE_POINTER] == 0))
+    return false;
   if ((epilogue & 128) && (desc->values[CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD] < m ||
                            desc->values[CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD] % 8 != 0))
     return false;
@@ -288,6 +303,8 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   }
   product.a_scale = reinterpret_cast<const void*>(desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_POINTER]);
   product.b_scale = reinterpret_cast<const void*>(desc->values[CUBLASLT_MATMUL_DESC_B_SCALE_POINTER]);
+  product.outer_scales =
+      desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_MODE] == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
   product.workspace = workspace;
   product.workspace_bytes = workspace_bytes;
   return fusec_runtime->product(fusec_runtime->recorder, &product, stream) == 0 ? CUBLAS_STATUS_SUCCESS

@@ -16,6 +16,7 @@ struct fusec_recorded_product {
   int compute, epilogue, bias_type;
   double alpha, beta;
   const void *bias, *a_scale, *b_scale;
+  int outer_scales;
   void* aux;
   long long aux_leading;
   void* workspace;
