@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
+#include "ir/json_builder.h"
+#include "ir/json_scanner.h"
 #include "ir/spelling.h"
 #include "ir/utf8.h"
 
 namespace fusec {
 namespace {
-
-constexpr std::size_t kDeepest = 256;
 
 struct Place {
   std::size_t line = 1, column = 1;
@@ -68,11 +68,13 @@ Complaint complaint_of(std::string_view message, std::string_view word) {
 
 }  // namespace
 
+namespace {
+
 // Builds the document from the events of nlohmann's parser, which keeps no tree and does not recurse.
 class JsonHandler : public nlohmann::json::json_sax_t {
  public:
-  JsonHandler(JsonDocument& document, std::string_view text, const std::string& file)
-      : document_(document), text_(text), file_(file) {}
+  JsonHandler(JsonBuilder& builder, std::string_view text, const std::string& file)
+      : builder_(builder), text_(text), file_(file) {}
 
   bool null() override { return leaf(JsonKind::kNull, 0); }
   bool boolean(bool value) override { return leaf(JsonKind::kBool, value ? 1 : 0); }
@@ -87,25 +89,25 @@ class JsonHandler : public nlohmann::json::json_sax_t {
     const bool whole = written.find_first_of(".eE") == std::string::npos;
     return leaf(whole ? JsonKind::kHuge : JsonKind::kFloat, std::bit_cast<std::uint64_t>(value));
   }
-  bool string(string_t& value) override { return leaf(JsonKind::kString, document_.strings_.intern(value)); }
+  bool string(string_t& value) override {
+    builder_.string(value);
+    return true;
+  }
   bool binary(binary_t&) override { return false; }  // not in JSON text
   bool start_object(std::size_t) override { return open(JsonKind::kObject); }
   bool start_array(std::size_t) override { return open(JsonKind::kArray); }
   bool key(string_t& value) override {
-    key_ = document_.strings_.intern(value);
+    builder_.key(value);
     return true;
   }
-  bool end_object() override {
-    refuse_repeated_keys(open_.back());
-    return close();
-  }
+  bool end_object() override { return close(); }
   bool end_array() override { return close(); }
 
   bool parse_error(std::size_t position, const std::string& token, const nlohmann::json::exception& error) override {
     if (error.id == 406) {
       leaf(JsonKind::kNull, 0);
       throw Error(ErrorKind::kInput, {.file = file_,
-                                      .pointer = document_.pointer_to(last()),
+                                      .pointer = builder_.pointer_to_last(),
                                       .what = "number out of range",
                                       .found = clipped(token),
                                       .expected = "a number that a 64-bit float can hold"});
@@ -120,70 +122,28 @@ class JsonHandler : public nlohmann::json::json_sax_t {
   }
 
  private:
-  std::uint32_t last() const { return static_cast<std::uint32_t>(document_.values_.size() - 1); }
-
   static std::string clipped(const std::string& token) {
     return token.size() <= 40 ? token : fmt::format("{}... ({} characters)", token.substr(0, 40), token.size());
   }
-
   bool leaf(JsonKind kind, std::uint64_t payload) {
-    add(kind, payload);
-    document_.values_.back().end = last() + 1;
+    builder_.leaf(kind, payload);
     return true;
   }
-
-  void add(JsonKind kind, std::uint64_t payload) {
-    if (document_.values_.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
-      throw Error(ErrorKind::kInput, {.file = file_, .what = "a JSON text of more than 2^32 - 2 values"});
-    if (!open_.empty()) ++document_.values_[open_.back()].payload;
-    // An open container has no end yet; pointer_to relies on it.
-    document_.values_.push_back({payload, std::numeric_limits<std::uint32_t>::max(), key_, kind});
-    key_ = kNoString;
-  }
-
   bool open(JsonKind kind) {
-    add(kind, 0);
-    open_.push_back(last());
-    if (open_.size() > kDeepest)
-      throw Error(ErrorKind::kInput, {.file = file_,
-                                      .pointer = document_.pointer_to(last()),
-                                      .what = "nested too deep",
-                                      .found = "more than 256 levels",
-                                      .expected = "at most 256"});
+    builder_.open(kind);
     return true;
   }
-
   bool close() {
-    document_.values_[open_.back()].end = last() + 1;
-    open_.pop_back();
+    builder_.close();
     return true;
   }
 
-  void refuse_repeated_keys(std::uint32_t object) {
-    const std::uint32_t end = last() + 1;
-    keys_.clear();
-    for (std::uint32_t v = object + 1; v < end; v = document_.values_[v].end)
-      keys_.push_back({document_.values_[v].key, v});
-    if (keys_.size() < 2) return;
-    std::sort(keys_.begin(), keys_.end());
-    std::uint32_t repeated = end;  // the earliest in the file
-    for (std::size_t i = 1; i < keys_.size(); ++i)
-      if (keys_[i].first == keys_[i - 1].first) repeated = std::min(repeated, keys_[i].second);
-    if (repeated == end) return;
-    throw Error(ErrorKind::kInput, {.file = file_,
-                                    .pointer = document_.pointer_to(repeated),
-                                    .what = "a key stands twice in one object",
-                                    .found = in_quotes(document_.strings_[document_.values_[repeated].key]),
-                                    .expected = "each key once"});
-  }
-
-  JsonDocument& document_;
+  JsonBuilder& builder_;
   std::string_view text_;
   const std::string& file_;
-  StringId key_ = kNoString;
-  std::vector<std::uint32_t> open_;
-  std::vector<std::pair<StringId, std::uint32_t>> keys_;
 };
+
+}  // namespace
 
 JsonDocument JsonDocument::parse(std::string_view text, const std::string& file) {
   if (const std::size_t bad = first_bad_utf8(text); bad != text.size()) {
@@ -208,10 +168,18 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
                                     .found = "a NUL byte",
                                     .expected = "JSON; in a string it is \\u0000"});
   }
-  JsonDocument document;
-  // Memory that is reserved and not used costs nothing; growing by copies would.
-  document.values_.reserve(text.size() / 8 + 16);
-  JsonHandler handler(document, text, file);
+  const auto reserved = [&] {
+    JsonDocument document;
+    // Memory that is reserved and not used costs nothing; growing by copies would.
+    document.values_.reserve(text.size() / 8 + 16);
+    return document;
+  };
+  JsonDocument document = reserved();
+  JsonBuilder builder(document, file);
+  if (scan_json(text, builder)) return document;
+  document = reserved();
+  JsonBuilder slow(document, file);
+  JsonHandler handler(slow, text, file);
   nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   return document;
 }

@@ -83,7 +83,7 @@ class JsonDocument {
 
  private:
   friend class Json;
-  friend class JsonHandler;
+  friend class JsonBuilder;
 
   struct Value {
     std::uint64_t payload = 0;  // bits of the number, StringId, or number of children
