@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/error.h"
 #include "ir/utf8.h"
 
 namespace fusec {
@@ -34,6 +35,56 @@ TEST_CASE("how a number was written is kept") {
   CHECK(parsed("-9223372036854775808").root().integer() == -9223372036854775807 - 1);
   CHECK(parsed("18446744073709551615").root().unsigned_() == 18446744073709551615u);
   CHECK(parsed("18446744073709551616").root().number() == 18446744073709551616.0);
+}
+
+// What the scanner takes and what nlohmann's parser is asked of is read alike.
+TEST_CASE("escapes, numbers and blanks mean what JSON says") {
+  CHECK(parsed(R"("a\\\"\/\b\f\n\r\tz")").root().text() == "a\\\"/\b\f\n\r\tz");
+  CHECK(parsed(R"("\u00e9\u20AC\ud83d\ude00")").root().text() == "\u00e9\u20ac\U0001f600");
+  CHECK(parsed("\"\u00e9\"").root().text() == "\u00e9");
+  CHECK(parsed(" \t\r\n[ 1 , 2 ]\n").root().size() == 2);
+  CHECK(parsed("[]").root().size() == 0);
+  CHECK(parsed("{ }").root().size() == 0);
+  CHECK(parsed("-0.5e-3").root().number() == -0.5e-3);
+  CHECK(parsed("1E+2").root().number() == 100);
+  CHECK(parsed("5e-324").root().number() == 5e-324);
+  CHECK(parsed("1e-400").root().number() == 0);  // below all doubles: asked of nlohmann's parser
+  for (const char* wrong : {" ",
+                            "[1,]",
+                            "[,1]",
+                            R"({"a":1,})",
+                            R"({"a" 1})",
+                            "{a:1}",
+                            "[1 2]",
+                            "01",
+                            "-",
+                            "1.",
+                            ".5",
+                            "+1",
+                            "1e",
+                            "0x10",
+                            "tru",
+                            "nul",
+                            "\"",
+                            R"("\x")",
+                            R"("\u12g4")",
+                            "[1]]",
+                            "[1",
+                            R"("\ud800")",
+                            R"("\udc00")",
+                            R"({"a":1)",
+                            "1 2",
+                            "'a'",
+                            "1e999",
+                            "[1}",
+                            R"({"a":1])",
+                            "\"\n\"",
+                            "",
+                            "-a",
+                            R"({"a":1,"a":2})"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(parsed(wrong), Error);
+  }
 }
 
 TEST_CASE("members and elements come in the order of the file") {
