@@ -145,11 +145,11 @@ __device__ __forceinline__ unsigned long long swizzled_tile(unsigned address) {
 }
 
 //@ part multiply_warpgroup_bf16_64
-// d += a * b for 64 rows of a and 64 columns of b, 16 deep. Across: a factor's lines run across the depth.
-template <bool kLeftAcross, bool kRightAcross>
+// d += a * b (!kAdd: d = a * b) for 64 rows of a and 64 columns of b, 16 deep. Across: a factor's lines run across the depth.
+template <bool kLeftAcross, bool kRightAcross, bool kAdd = true>
 __device__ __forceinline__ void multiply_warpgroup_bf16(float (&d)[8][4], unsigned long long a, unsigned long long b) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %36, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
       "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
       "%28,%29,%30,%31}, "
@@ -159,15 +159,15 @@ __device__ __forceinline__ void multiply_warpgroup_bf16(float (&d)[8][4], unsign
         "+f"(d[3][2]), "+f"(d[3][3]), "+f"(d[4][0]), "+f"(d[4][1]), "+f"(d[4][2]), "+f"(d[4][3]), "+f"(d[5][0]),
         "+f"(d[5][1]), "+f"(d[5][2]), "+f"(d[5][3]), "+f"(d[6][0]), "+f"(d[6][1]), "+f"(d[6][2]), "+f"(d[6][3]),
         "+f"(d[7][0]), "+f"(d[7][1]), "+f"(d[7][2]), "+f"(d[7][3])
-      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0));
+      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0), "n"(kAdd ? 1 : 0));
 }
 
 //@ part multiply_warpgroup_bf16_128
-// d += a * b for 64 rows of a and 128 columns of b, 16 deep. Across: a factor's lines run across the depth.
-template <bool kLeftAcross, bool kRightAcross>
+// d += a * b (!kAdd: d = a * b) for 64 rows of a and 128 columns of b, 16 deep. Across: a factor's lines run across the depth.
+template <bool kLeftAcross, bool kRightAcross, bool kAdd = true>
 __device__ __forceinline__ void multiply_warpgroup_bf16(float (&d)[16][4], unsigned long long a, unsigned long long b) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %68, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
       "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
       "%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,"
@@ -183,15 +183,15 @@ __device__ __forceinline__ void multiply_warpgroup_bf16(float (&d)[16][4], unsig
         "+f"(d[12][0]), "+f"(d[12][1]), "+f"(d[12][2]), "+f"(d[12][3]), "+f"(d[13][0]), "+f"(d[13][1]),
         "+f"(d[13][2]), "+f"(d[13][3]), "+f"(d[14][0]), "+f"(d[14][1]), "+f"(d[14][2]), "+f"(d[14][3]),
         "+f"(d[15][0]), "+f"(d[15][1]), "+f"(d[15][2]), "+f"(d[15][3])
-      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0));
+      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0), "n"(kAdd ? 1 : 0));
 }
 
 //@ part multiply_warpgroup_bf16_256
-// d += a * b for 64 rows of a and 256 columns of b, 16 deep. Across: a factor's lines run across the depth.
-template <bool kLeftAcross, bool kRightAcross>
+// d += a * b (!kAdd: d = a * b) for 64 rows of a and 256 columns of b, 16 deep. Across: a factor's lines run across the depth.
+template <bool kLeftAcross, bool kRightAcross, bool kAdd = true>
 __device__ __forceinline__ void multiply_warpgroup_bf16(float (&d)[32][4], unsigned long long a, unsigned long long b) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %132, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
       "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
       "%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,"
@@ -221,15 +221,15 @@ __device__ __forceinline__ void multiply_warpgroup_bf16(float (&d)[32][4], unsig
         "+f"(d[28][2]), "+f"(d[28][3]), "+f"(d[29][0]), "+f"(d[29][1]), "+f"(d[29][2]), "+f"(d[29][3]),
         "+f"(d[30][0]), "+f"(d[30][1]), "+f"(d[30][2]), "+f"(d[30][3]), "+f"(d[31][0]), "+f"(d[31][1]),
         "+f"(d[31][2]), "+f"(d[31][3])
-      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0));
+      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0), "n"(kAdd ? 1 : 0));
 }
 
 //@ part multiply_warpgroup_fp16_64
-// d += a * b for 64 rows of a and 64 columns of b, 16 deep. Across: a factor's lines run across the depth.
-template <bool kLeftAcross, bool kRightAcross>
+// d += a * b (!kAdd: d = a * b) for 64 rows of a and 64 columns of b, 16 deep. Across: a factor's lines run across the depth.
+template <bool kLeftAcross, bool kRightAcross, bool kAdd = true>
 __device__ __forceinline__ void multiply_warpgroup_fp16(float (&d)[8][4], unsigned long long a, unsigned long long b) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %36, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
       "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
       "%28,%29,%30,%31}, "
@@ -239,15 +239,15 @@ __device__ __forceinline__ void multiply_warpgroup_fp16(float (&d)[8][4], unsign
         "+f"(d[3][2]), "+f"(d[3][3]), "+f"(d[4][0]), "+f"(d[4][1]), "+f"(d[4][2]), "+f"(d[4][3]), "+f"(d[5][0]),
         "+f"(d[5][1]), "+f"(d[5][2]), "+f"(d[5][3]), "+f"(d[6][0]), "+f"(d[6][1]), "+f"(d[6][2]), "+f"(d[6][3]),
         "+f"(d[7][0]), "+f"(d[7][1]), "+f"(d[7][2]), "+f"(d[7][3])
-      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0));
+      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0), "n"(kAdd ? 1 : 0));
 }
 
 //@ part multiply_warpgroup_fp16_128
-// d += a * b for 64 rows of a and 128 columns of b, 16 deep. Across: a factor's lines run across the depth.
-template <bool kLeftAcross, bool kRightAcross>
+// d += a * b (!kAdd: d = a * b) for 64 rows of a and 128 columns of b, 16 deep. Across: a factor's lines run across the depth.
+template <bool kLeftAcross, bool kRightAcross, bool kAdd = true>
 __device__ __forceinline__ void multiply_warpgroup_fp16(float (&d)[16][4], unsigned long long a, unsigned long long b) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %68, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
       "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
       "%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,"
@@ -263,15 +263,15 @@ __device__ __forceinline__ void multiply_warpgroup_fp16(float (&d)[16][4], unsig
         "+f"(d[12][0]), "+f"(d[12][1]), "+f"(d[12][2]), "+f"(d[12][3]), "+f"(d[13][0]), "+f"(d[13][1]),
         "+f"(d[13][2]), "+f"(d[13][3]), "+f"(d[14][0]), "+f"(d[14][1]), "+f"(d[14][2]), "+f"(d[14][3]),
         "+f"(d[15][0]), "+f"(d[15][1]), "+f"(d[15][2]), "+f"(d[15][3])
-      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0));
+      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0), "n"(kAdd ? 1 : 0));
 }
 
 //@ part multiply_warpgroup_fp16_256
-// d += a * b for 64 rows of a and 256 columns of b, 16 deep. Across: a factor's lines run across the depth.
-template <bool kLeftAcross, bool kRightAcross>
+// d += a * b (!kAdd: d = a * b) for 64 rows of a and 256 columns of b, 16 deep. Across: a factor's lines run across the depth.
+template <bool kLeftAcross, bool kRightAcross, bool kAdd = true>
 __device__ __forceinline__ void multiply_warpgroup_fp16(float (&d)[32][4], unsigned long long a, unsigned long long b) {
   asm volatile(
-      "{\n.reg .pred add;\nsetp.ne.b32 add, 1, 0;\n"
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %132, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
       "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,"
       "%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,"
@@ -301,5 +301,5 @@ __device__ __forceinline__ void multiply_warpgroup_fp16(float (&d)[32][4], unsig
         "+f"(d[28][2]), "+f"(d[28][3]), "+f"(d[29][0]), "+f"(d[29][1]), "+f"(d[29][2]), "+f"(d[29][3]),
         "+f"(d[30][0]), "+f"(d[30][1]), "+f"(d[30][2]), "+f"(d[30][3]), "+f"(d[31][0]), "+f"(d[31][1]),
         "+f"(d[31][2]), "+f"(d[31][3])
-      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0));
+      : "l"(a), "l"(b), "n"(kLeftAcross ? 1 : 0), "n"(kRightAcross ? 1 : 0), "n"(kAdd ? 1 : 0));
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "codegen/schedules/attention_emitter.h"
 #include "codegen/schedules/direct.h"
@@ -47,7 +49,10 @@ std::vector<std::string> AttentionEmitter::comment() const {
   lines.push_back(
       fmt::format("A block takes {} rows; {} keys at a time go through shared memory, their softmax is kept as it goes"
                   "{}.",
-                  tiles_.rows, tiles_.keys, tiles_.tensor_cores ? ", products on tensor cores" : ""));
+                  tiles_.rows, tiles_.keys,
+                  tiles_.warpgroups     ? ", products by warpgroups"
+                  : tiles_.tensor_cores ? ", products on tensor cores"
+                                        : ""));
   return lines;
 }
 
@@ -107,7 +112,8 @@ void AttentionEmitter::place_block() {
   my_column_ = writer_.unique("my_column");
   if (tiles_.tensor_cores) {
     writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
-    writer_.line(fmt::format("const {} warp_row = {} + warp * {};", integer(), row0_, tiles_.warp_rows()));
+    writer_.line(fmt::format("const {} warp_row = {} + {} * {};", integer(), row0_,
+                             tiles_.warpgroups ? "(warp - 4)" : "warp", tiles_.warp_rows()));
     writer_.line(fmt::format("const {} {} = warp_row + warp_lane / 4;  // and 8 further down", integer(), my_row_));
     writer_.line(fmt::format("const int {} = warp_lane % 4 * 2;", my_column_));
   } else {
@@ -363,6 +369,23 @@ int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTil
   return seconds(shares) + target.launch_seconds < seconds(1) ? static_cast<int>(shares) : 1;
 }
 
+// Nothing where the target has none, or TMA cannot copy what they multiply.
+std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& graph, const Target& target, bool wide) {
+  const auto tiles = warpgroup_tiles(form, target);
+  if (!tiles) return std::nullopt;
+  std::vector<AttentionBoxes> boxes;
+  for (const auto& [factor, lines, places] : {std::tuple{form.query, &form.rows, &form.depth},
+                                              {form.key, &form.keys, &form.depth},
+                                              {form.value, &form.keys, &form.columns}}) {
+    auto box = boxes_of(form, graph, factor, *lines, *places);
+    if (!box) return std::nullopt;
+    boxes.push_back(*std::move(box));
+  }
+  KernelWriter writer(graph, wide);
+  ExprEmitter emitter(form.kernel, writer);
+  return AttentionEmitter(form, graph, *tiles, writer, emitter).emit_warpgroups(std::move(boxes));
+}
+
 }  // namespace
 
 std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target) {
@@ -374,7 +397,10 @@ std::vector<KernelSource> attention(const Attention& form, const Graph& graph, c
     return AttentionEmitter(form, graph, tiles, writer, emitter, part, shares).emit();
   };
   const int shares = shares_of_keys(form, graph, tiles, target);
-  if (shares == 1) return {emit(AttentionPart::kWhole, 1)};
+  if (shares == 1) {
+    if (auto source = by_warpgroups(form, graph, target, wide)) return {*std::move(source)};
+    return {emit(AttentionPart::kWhole, 1)};
+  }
   return {emit(AttentionPart::kShare, shares), emit(AttentionPart::kCombine, shares)};
 }
 

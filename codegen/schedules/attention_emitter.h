@@ -12,6 +12,7 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/attention.h"
+#include "codegen/schedules/attention_boxes.h"
 #include "codegen/schedules/attention_tiles.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/line_copy.h"
@@ -25,6 +26,7 @@ enum class AttentionPart : std::uint8_t { kWhole, kShare, kCombine };
 
 class AttentionEmitter {
  public:
+  // Boxes are of queries, keys and values, where warpgroups multiply them.
   AttentionEmitter(const Attention& form, const Graph& graph, const AttentionTiles& tiles, KernelWriter& writer,
                    ExprEmitter& emitter, AttentionPart part = AttentionPart::kWhole, int shares = 1)
       : part_(part),
@@ -37,6 +39,7 @@ class AttentionEmitter {
         tiles_(tiles),
         loads_(emitter, writer, tiles_.threads) {}
   KernelSource emit();
+  KernelSource emit_warpgroups(std::vector<AttentionBoxes> boxes);
 
  private:
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
@@ -101,9 +104,27 @@ class AttentionEmitter {
   void keep_keys_of_lanes();
   void keep_keys_of_fragments();
   void step_softmax();
+  // What stands between softmax and values.
+  void step_weights();
   // The steps' linear function of `value`, the innermost first.
   std::string apply(const std::vector<WeightStep>& steps, std::string value);
   void add_values();
+
+  // --- by warpgroups (attention_warpgroup.cpp)
+  void declare_boxes(std::vector<AttentionBoxes> boxes);
+  void declare_barriers();
+  // Barriers, tiles and waiting, of the stage that a tile has.
+  std::string of_stage(const std::string& barriers, const std::string& tile) const;
+  std::string wait_for(const std::string& barriers, const std::string& tile, int parity) const;
+  std::string keys_at(const std::string& tile) const;
+  std::string values_at(const std::string& tile) const;
+  void copy_box(std::size_t factor, const std::string& to, const std::string& there, int place,
+                const std::string& line);
+  void copy_tiles();
+  void attend_tiles();
+  void multiply_keys_by_warpgroup();
+  void add_values_by_warpgroup(const std::string& tile);
+  void pack_weights();
 
   // --- the result
   // What the formulas call the row's maximum and sum.
@@ -137,12 +158,15 @@ class AttentionEmitter {
   ExprEmitter& emitter_;
   const AttentionTiles& tiles_;
   TileLoader loads_;
-  std::optional<LineCopy> key_lines_, value_lines_;                 // where they are copied as they lie in memory
-  std::string query_tile_, key_tile_, value_tile_, weight_tile_;    // in shared memory
-  std::string query_rows_, key_rows_, value_rows_;                  // addresses of a lane's rows of matrices
-  std::string keys_from_, keys_to_, warp_keys_to_;                  // the keys that some of a tile's rows see
-  std::string all_rows_from_, all_rows_to_;                         // the keys that all of a warp's rows see
-  std::string row0_, key0_, my_row_, my_column_;                    // places
+  std::optional<LineCopy> key_lines_, value_lines_;               // where they are copied as they lie in memory
+  std::string query_tile_, key_tile_, value_tile_, weight_tile_;  // in shared memory
+  std::string query_rows_, key_rows_, value_rows_;                // addresses of a lane's rows of matrices
+  std::string keys_from_, keys_to_, warp_keys_to_;                // the keys that some of a tile's rows see
+  std::string all_rows_from_, all_rows_to_;                       // the keys that all of a warp's rows see
+  std::string row0_, key0_, my_row_, my_column_;                  // places
+  std::vector<AttentionBoxes> boxes_;                             // of queries, keys, values
+  std::vector<std::string> maps_;
+  std::string tiles_at_, barriers_, keys_there_, keys_used_, values_there_, values_used_, tile_count_, tile_, weight_;
   std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers
 };
 

@@ -137,9 +137,15 @@ void AttentionEmitter::store_staged() {
   writer_.use("neighbours");
   writer_.use("line_copies");
   writer_.use(output.type.dtype);
-  if (!tiles_.queries_stay) writer_.line("__syncthreads();  // nobody needs keys and values any more");
-  writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
-                           tiles_.warp_rows() * tiles_.value_stride));
+  if (tiles_.warpgroups) {
+    writer_.line("sync_warpgroup(warp / 4);  // nobody needs its queries any more");
+    writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + (warp / 4 - 1) * {2}) + warp % 4 * {3};", storage,
+                             mine, tiles_.query_bytes(), tiles_.warp_rows() * tiles_.value_stride));
+  } else {
+    if (!tiles_.queries_stay) writer_.line("__syncthreads();  // nobody needs keys and values any more");
+    writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
+                             tiles_.warp_rows() * tiles_.value_stride));
+  }
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
   const std::string row_name = writer_.unique("row");

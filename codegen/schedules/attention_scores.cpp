@@ -153,6 +153,10 @@ void AttentionEmitter::step_softmax() {
       tiles_.tensor_cores ? fmt::format("<{}, {}>", form_.score != form_.product, exact_maximum()) : "";
   writer_.line(fmt::format("softmax_step{}({}, {}, {}, {}, {});", how, score_, sum_, greatest_, total_,
                            number(exponent_scale())));
+  step_weights();
+}
+
+void AttentionEmitter::step_weights() {
   if (form_.key_steps.empty()) return;
   std::vector<ExprId> operands;
   for (const WeightStep& step : form_.key_steps) operands.push_back(step.operand);

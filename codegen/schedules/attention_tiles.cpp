@@ -77,6 +77,29 @@ int AttentionTiles::elements() const {
   return weight_at() + rows * weight_stride;
 }
 
+int AttentionTiles::query_bytes() const {
+  return std::max(8192 * depth_pieces(), 64 * 2 * value_stride);
+}
+
+std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target) {
+  constexpr int kLeastRows = 128;
+  if (target.compute_capability != 90 || !target.architecture_specific || !form.tensor_dtype || !form.beside.empty() ||
+      form.rows.size() != 1 || form.keys.size() != 1 || points(form, form.rows) < kLeastRows)
+    return std::nullopt;
+  AttentionTiles t;
+  t.tensor_cores = t.warpgroups = true;
+  t.threads = 384;
+  t.rows = 128;
+  t.depth = rounded_up(form.depth_count(), 16);
+  t.columns = rounded_up(form.column_count(), 64);
+  t.value_stride = padded(t.columns, 8);
+  // A thread's sums, scores of the next tile and weights of this one are in registers.
+  t.keys = t.columns <= 128 && t.depth <= 128 ? 128 : 64;
+  for (t.stages = 4; t.stages > 1; --t.stages)
+    if (t.warpgroup_bytes() <= target.shared_bytes_per_block) return t;
+  return std::nullopt;
+}
+
 AttentionTiles attention_tiles(const Attention& form, const Target& target) {
   return form.tensor_dtype ? on_tensor_cores(form, target) : in_lanes(form);
 }

@@ -1,6 +1,8 @@
 // The sizes of attention's tiles: what a block of threads holds of queries, keys and values, and what each thread has.
 #pragma once
 
+#include <optional>
+
 #include "analysis/attention_form.h"
 #include "analysis/target.h"
 
@@ -12,6 +14,8 @@ struct AttentionTiles {
   int rows = 64, keys = 64;      // of a block's tile of scores
   int slabs = 1;                 // on tensor cores: how many times 16 rows a warp has
   bool queries_stay = false;     // on tensor cores: in shared memory, else they pass through it into registers
+  bool warpgroups = false;       // two multiply 64 rows each, what a third one copies
+  int stages = 2;                // of warpgroups: tiles of keys, and of values, that are there or on the way
   int depth = 64, columns = 64;  // head sizes, rounded up; what is beyond is 0
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;  // of lines in shared memory
   int my_rows = 2;                                                               // of a thread
@@ -33,9 +37,22 @@ struct AttentionTiles {
   int bytes() const { return elements() * element_bytes; }
   bool dynamic() const { return bytes() > kStaticBytes; }
 
+  // Of warpgroups, in pieces of 64 places of 128 bytes: a warpgroup's queries, where its result passes through, too;
+  // then the stages of keys, and those of values; then barriers.
+  int depth_pieces() const { return (depth + 63) / 64; }
+  int column_pieces() const { return columns / 64; }
+  int query_bytes() const;
+  int key_bytes() const { return depth_pieces() * keys * 128; }
+  int value_bytes() const { return column_pieces() * keys * 128; }
+  int barriers_at() const { return 2 * query_bytes() + stages * (key_bytes() + value_bytes()); }
+  int warpgroup_bytes() const { return barriers_at() + 8 * (1 + 4 * stages); }
+
   static constexpr int kStaticBytes = 48 * 1024;
 };
 
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
+// Those of warpgroups, where the target has them and there are enough rows. Whether TMA can copy what they multiply is
+// for the caller to see.
+std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target);
 
 }  // namespace fusec

@@ -2,27 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "analysis/gemm_form.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
 
 namespace fusec {
-namespace {
-
-// What one step along an axis adds, where that is the same everywhere.
-std::optional<IndexExpr> step_along(const IndexExpr& e, std::uint32_t axis, const Bounds& bounds) {
-  const Variable along{Variable::Kind::kAxis, axis};
-  const IndexExpr next = substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
-    if (v != along) return std::nullopt;
-    return IndexExpr::axis(axis) + 1;
-  });
-  IndexExpr step = simplify(next - e, bounds);
-  for (const Variable v : variables_of(step))
-    if (v.kind != Variable::Kind::kSymbol) return std::nullopt;
-  return step;
-}
-
-}  // namespace
-
 std::optional<LineCopy> LineCopy::plan(const TileLoader& loader, ExprEmitter& emitter, const TileLoad& load,
                                        int threads) {
   const ExprPool& pool = emitter.kernel().pool;
@@ -33,17 +17,10 @@ std::optional<LineCopy> LineCopy::plan(const TileLoader& loader, ExprEmitter& em
   made.position_ = emitter.position(load.factor);
   made.units_ = static_cast<int>(pool.extent(load.along_places[0]).as_constant().value_or(0) / kTogether);
   made.count_ = simplify(point_count(pool, load.along_lines), pool.bounds());
-  // Lines along several axes, of which each has its own step, are none.
-  std::optional<std::uint32_t> line;
-  for (const std::uint32_t a : load.along_lines) {
-    if (pool.extent(a).is(1)) continue;
-    if (line) return std::nullopt;
-    line = a;
-  }
-  if (line) {
-    const auto step = step_along(made.position_, *line, pool.bounds());
-    if (!step) return std::nullopt;
-    made.stride_ = *step;
+  if (!made.count_.is(1)) {
+    const auto stride = flat_stride(made.position_, load.along_lines, pool);
+    if (!stride) return std::nullopt;
+    made.stride_ = *stride;
   }
   if (made.units_ == 0) return std::nullopt;
   return made;

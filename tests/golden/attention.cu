@@ -157,10 +157,10 @@ __device__ __forceinline__ float shift_of(float greatest) {
 __device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
   return exp2_fast((score - shift_of(greatest)) * log2_scale);
 }
-template <bool kLarge, bool kExact, int kSlabs, int kKeys, int kColumns>
-__device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], float (&sum)[kSlabs][kColumns][4],
-                                             float (&greatest)[2 * kSlabs], float (&total)[2 * kSlabs],
-                                             float log2_scale) {
+// What was summed up is the caller's: `shrink(row, by)` multiplies a row of it.
+template <bool kLarge, bool kExact, int kSlabs, int kKeys, class Shrink>
+__device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
+                                             float (&total)[2 * kSlabs], float log2_scale, const Shrink& shrink) {
   constexpr float kMuch = 8;  // of the exponent: weights below 256 are as precise as those below 1
   float now[2 * kSlabs];
   bool grows = false;
@@ -176,11 +176,10 @@ __device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], f
     for (int r = 0; r < 2 * kSlabs; ++r) {
       now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 1));
       now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 2));
-      const float shrink = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
+      const float by = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
       greatest[r] = now[r];
-      total[r] *= shrink;
-#pragma unroll
-      for (int m = 0; m < 2 * kColumns; ++m) sum[r / 2][m / 2][2 * (r % 2) + m % 2] *= shrink;
+      total[r] *= by;
+      shrink(r, by);
     }
   }
 #pragma unroll
@@ -193,6 +192,17 @@ __device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], f
       total[r] += s;
     }
   }
+}
+template <int kSlabs, int kColumns>
+__device__ __forceinline__ void shrink_row(float (&sum)[kSlabs][kColumns][4], int r, float by) {
+#pragma unroll
+  for (int m = 0; m < 2 * kColumns; ++m) sum[r / 2][m / 2][2 * (r % 2) + m % 2] *= by;
+}
+template <bool kLarge, bool kExact, int kSlabs, int kKeys, int kColumns>
+__device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], float (&sum)[kSlabs][kColumns][4],
+                                             float (&greatest)[2 * kSlabs], float (&total)[2 * kSlabs],
+                                             float log2_scale) {
+  weigh_scores<kLarge, kExact>(score, greatest, total, log2_scale, [&](int r, float by) { shrink_row(sum, r, by); });
 }
 
 }  // namespace

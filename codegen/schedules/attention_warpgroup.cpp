@@ -1,0 +1,253 @@
+// Attention by warpgroups (sm_90a): one warp has TMA copy queries, then keys and values tile by tile; two warpgroups of
+// 64 rows multiply them. A warpgroup's scores of the next tile are under way together with the weighted values of this
+// one, and become weights while those are added up; of the two warpgroups, one's exponentials meet the other's
+// products.
+#include <fmt/format.h>
+
+#include "codegen/schedules/attention_emitter.h"
+#include "codegen/schedules/direct.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kCopierRegisters = 24, kRegisters = 240;  // of 168 that each thread begins with
+constexpr int kPieceBytes = 8192;                       // of 64 lines of 128 bytes
+constexpr int kConsumerWarps = 8;
+
+}  // namespace
+
+KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionBoxes> boxes) {
+  for (const char* part : {"dynamic_tiles", "mbarrier", "warpgroup", "warpgroup_barrier", "load_box", "load_matrices"})
+    writer_.use(part);
+  declare_boxes(std::move(boxes));
+  place_block();
+  declare_limits();
+  declare_barriers();
+  writer_.open("if (warp < 4)");
+  writer_.line(fmt::format("give_registers_back<{}>();", kCopierRegisters));
+  writer_.open("if (warp == 0)");
+  copy_tiles();
+  writer_.close();
+  writer_.close("} else {");
+  writer_.reopen();
+  writer_.line(fmt::format("take_registers<{}>();", kRegisters));
+  attend_tiles();
+  finish_rows();
+  store_rows();
+  writer_.close();
+  KernelSource source = writer_.finish(comment(), tiles_.threads, 1);
+  source.name = kernel_name(graph_, form_.kernel.nodes);
+  source.grid[0] = simplify(row_tiles() * count(form_.batch), pool_.bounds());
+  source.dynamic_shared = tiles_.warpgroup_bytes();
+  source.schedule = "attention_wgmma";
+  return source;
+}
+
+void AttentionEmitter::declare_boxes(std::vector<AttentionBoxes> boxes) {
+  boxes_ = std::move(boxes);
+  const int lines[] = {64, tiles_.keys, 64};
+  for (std::size_t i = 0; i < boxes_.size(); ++i) {
+    boxes_[i].boxes.box.assign(boxes_[i].boxes.rank(), 1);
+    boxes_[i].boxes.box[0] = kBoxPlaces;
+    boxes_[i].boxes.box[1] = static_cast<std::uint32_t>(lines[i]);
+    maps_.push_back(writer_.tensor_map(boxes_[i].source, boxes_[i].boxes));
+  }
+}
+
+// Barriers: queries are there; of each stage, keys are there, keys are used up, values are there, values are used up.
+void AttentionEmitter::declare_barriers() {
+  tiles_at_ = writer_.unique("tiles");
+  barriers_ = writer_.unique("barriers");
+  tile_count_ = writer_.unique("tile_count");
+  tile_ = writer_.unique("t");
+  const int stages = tiles_.stages;
+  writer_.line(fmt::format("const int {} = ({} - {} + {}) / {};", tile_count_, keys_to_, keys_from_, tiles_.keys - 1,
+                           tiles_.keys));
+  writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2};", tiles_at_, barriers_,
+                           tiles_.barriers_at()));
+  for (std::string* name : {&keys_there_, &keys_used_, &values_there_, &values_used_}) {
+    const bool values = name == &values_there_ || name == &values_used_;
+    const bool used = name == &keys_used_ || name == &values_used_;
+    *name = writer_.unique(fmt::format("{}_{}", values ? "values" : "keys", used ? "used" : "there"));
+    writer_.line(fmt::format("const unsigned {} = {} + {};", *name, barriers_,
+                             8 * (1 + (values ? 2 * stages : 0) + (used ? stages : 0))));
+  }
+  writer_.open("if (threadIdx.x == 0)");
+  writer_.line(fmt::format("init_mbarrier({}, 1);", barriers_));
+  writer_.open(fmt::format("for (int s = 0; s < {}; s += 8)", 8 * stages));
+  for (const std::string& there : {keys_there_, values_there_})
+    writer_.line(fmt::format("init_mbarrier({} + s, 1);", there));
+  for (const std::string& used : {keys_used_, values_used_})
+    writer_.line(fmt::format("init_mbarrier({} + s, {});", used, kConsumerWarps));
+  writer_.close();
+  writer_.line("fence_mbarriers();");
+  writer_.close();
+  writer_.line("__syncthreads();");
+}
+
+std::string AttentionEmitter::of_stage(const std::string& barriers, const std::string& tile) const {
+  return fmt::format("{} + {} % {} * 8", barriers, tile, tiles_.stages);
+}
+
+std::string AttentionEmitter::wait_for(const std::string& barriers, const std::string& tile, int parity) const {
+  return fmt::format("wait_for_phase({}, {} / {} % 2{});", of_stage(barriers, tile), tile, tiles_.stages,
+                     parity ? " ^ 1" : "");
+}
+
+std::string AttentionEmitter::keys_at(const std::string& tile) const {
+  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, 2 * tiles_.query_bytes(), tile, tiles_.stages,
+                     tiles_.key_bytes());
+}
+
+std::string AttentionEmitter::values_at(const std::string& tile) const {
+  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, 2 * tiles_.query_bytes() + tiles_.stages * tiles_.key_bytes(),
+                     tile, tiles_.stages, tiles_.value_bytes());
+}
+
+// One box: 64 places from `place` on, lines from `line` on.
+void AttentionEmitter::copy_box(std::size_t factor, const std::string& to, const std::string& there, int place,
+                                const std::string& line) {
+  std::string coordinates = fmt::format("{}, {}", place, line);
+  for (const IndexExpr& position : boxes_[factor].batch) coordinates += ", " + emitter_.index(position);
+  writer_.line(fmt::format("load_box({}, {}, {}, {});", to, maps_[factor], there, coordinates));
+}
+
+// All lanes of the warp wait, one copies.
+void AttentionEmitter::copy_tiles() {
+  const std::string first = writer_.unique("first"), to = writer_.unique("to"), there = writer_.unique("there");
+  const auto plus = [](const std::string& at, int bytes) { return bytes ? fmt::format("{} + {}", at, bytes) : at; };
+  writer_.open("if (warp_lane == 0)");
+  writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.depth_pieces() * kPieceBytes));
+  for (int group = 0; group < 2; ++group)
+    for (int p = 0; p < tiles_.depth_pieces(); ++p)
+      copy_box(0, plus(tiles_at_, group * tiles_.query_bytes() + p * kPieceBytes), barriers_, p * kBoxPlaces,
+               plus(row0_, 64 * group));
+  writer_.close();
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
+  writer_.line(fmt::format("const int {} = {} + {} * {};", first, keys_from_, tile_, tiles_.keys));
+  const auto copy = [&](const std::string& used, const std::string& ready, int bytes, const std::string& at,
+                        const auto& boxes) {
+    writer_.line(wait_for(used, tile_, 1));
+    writer_.open("if (warp_lane == 0)");
+    writer_.line(fmt::format("const unsigned {} = {}, {} = {};", to, at, there, of_stage(ready, tile_)));
+    writer_.line(fmt::format("arrive_expecting({}, {});", there, bytes));
+    boxes();
+    writer_.close();
+  };
+  copy(keys_used_, keys_there_, tiles_.key_bytes(), keys_at(tile_), [&] {
+    for (int p = 0; p < tiles_.depth_pieces(); ++p)
+      copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxPlaces, first);
+  });
+  copy(values_used_, values_there_, tiles_.value_bytes(), values_at(tile_), [&] {
+    for (int half = 0; half < tiles_.keys / 64; ++half)
+      for (int p = 0; p < tiles_.column_pieces(); ++p)
+        copy_box(2, plus(to, (half * tiles_.column_pieces() + p) * kPieceBytes), there, p * kBoxPlaces,
+                 plus(first, 64 * half));
+  });
+  writer_.close();
+  writer_.line("__syncwarp();");
+}
+
+void AttentionEmitter::attend_tiles() {
+  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew"), r = writer_.unique("r");
+  declare_state();
+  weight_ = writer_.unique("weight");
+  key0_ = writer_.unique("key0");
+  query_ = writer_.unique("query");
+  writer_.line(fmt::format("unsigned {}[{}][4];", weight_, tiles_.keys / 16));
+  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({} + (warp / 4 - 1) * {});", query_, tiles_at_,
+                           tiles_.query_bytes()));
+  writer_.line(fmt::format("wait_for_phase({}, 0);", barriers_));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
+  writer_.line(fmt::format("const {} {} = {} + {} * {};", integer(), key0_, keys_from_, tile_, tiles_.keys));
+  writer_.line(fmt::format("float {}[1][{}][4];", score_, tiles_.keys / 8));
+  writer_.line(wait_for(keys_there_, tile_, 0));
+  writer_.line("fence_products();");
+  multiply_keys_by_warpgroup();
+  const std::string before = fmt::format("({} - 1)", tile_);
+  writer_.open(fmt::format("if ({} > 0)", tile_));
+  writer_.line(wait_for(values_there_, before, 0));
+  writer_.line("fence_products();");
+  add_values_by_warpgroup(before);
+  writer_.close();
+  writer_.line("commit_products();");
+  writer_.line("wait_for_products<1>();  // scores are there");
+  writer_.line(fmt::format("hold({}[0]);", score_));
+  writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(keys_used_, tile_)));
+  mask_scores();
+  writer_.line(fmt::format("float {}[2];", shrink));
+  writer_.line(fmt::format("bool {} = false;", grew));
+  writer_.use("softmax_fragments");
+  writer_.line(fmt::format("weigh_scores<{}, {}>({}, {}, {}, {}, [&](int r, float by) {{ {}[r] = by, {} = true; }});",
+                           form_.score != form_.product, exact_maximum(), score_, greatest_, total_,
+                           number(exponent_scale()), shrink, grew));
+  step_weights();
+  writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
+  writer_.line(fmt::format("hold({}[0]);", sum_));
+  writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_used_, before)));
+  writer_.open(fmt::format("if ({})", grew));
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int {0} = 0; {0} < 2; ++{0}) shrink_row({1}, {0}, {2}[{0}]);", r, sum_, shrink));
+  writer_.close();
+  pack_weights();
+  writer_.close();
+  writer_.open(fmt::format("if ({} > 0)", tile_count_));
+  const std::string last = fmt::format("({} - 1)", tile_count_);
+  writer_.line(wait_for(values_there_, last, 0));
+  writer_.line("fence_products();");
+  add_values_by_warpgroup(last);
+  writer_.line("commit_products();");
+  writer_.line("wait_for_products<0>();");
+  writer_.line(fmt::format("hold({}[0]);", sum_));
+  writer_.close();
+}
+
+void AttentionEmitter::multiply_keys_by_warpgroup() {
+  const std::string multiply =
+      fmt::format("multiply_warpgroup_{}", *form_.tensor_dtype == DType::kBFloat16 ? "bf16" : "fp16");
+  writer_.use(fmt::format("{}_{}", multiply, tiles_.keys));
+  const std::string keys = writer_.unique("key_tile");
+  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", keys, keys_at(tile_)));
+  // Descriptors count in 16 bytes, of which 16 of the depth are two; 64 are a piece.
+  const auto factors = [&](const char* e) {
+    return fmt::format("{0}[0], {1} + {3} / 4 * {4} + {3} % 4 * 2, {2} + {3} / 4 * {5} + {3} % 4 * 2", score_, query_,
+                       keys, e, kPieceBytes / 16, tiles_.keys * kBoxLineBytes / 16);
+  };
+  writer_.line(fmt::format("{}<false, false, false>({});", multiply, factors("0")));
+  if (tiles_.depth > 16) {
+    writer_.line("#pragma unroll");
+    writer_.line(
+        fmt::format("for (int e = 1; e < {}; ++e) {}<false, false>({});", tiles_.depth / 16, multiply, factors("e")));
+  }
+  writer_.line("commit_products();");
+}
+
+void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
+  const std::string multiply =
+      fmt::format("multiply_weights_{}", *form_.tensor_dtype == DType::kBFloat16 ? "bf16" : "fp16");
+  const int columns = tiles_.columns % 128 == 0 ? 128 : 64, parts = tiles_.columns / columns;
+  writer_.use(fmt::format("{}_{}", multiply, columns));
+  const std::string values = writer_.unique("value_tile");
+  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int k = 0; k < {}; ++k)", tiles_.keys / 16));
+  for (int i = 0; i < parts; ++i) {
+    const std::string sum =
+        parts == 1 ? sum_ + "[0]" : fmt::format("(float (&)[{}][4]){}[0][{}]", columns / 8, sum_, i * columns / 8);
+    const std::string part = i == 0 ? "" : fmt::format(" + {}", i * columns / 64 * kPieceBytes / 16);
+    writer_.line(fmt::format("{}({}, {}[k], {} + k / 4 * {} + k % 4 * 128{});", multiply, sum, weight_, values,
+                             tiles_.column_pieces() * kPieceBytes / 16, part));
+  }
+  writer_.close();
+}
+
+void AttentionEmitter::pack_weights() {
+  writer_.use("pack_pair");
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int w = 0; w < {}; ++w)", tiles_.keys / 4));
+  writer_.line(fmt::format("  {0}[w / 4][w % 4] = {1}({2}[0][w / 2][w % 2 * 2], {2}[0][w / 2][w % 2 * 2 + 1]);",
+                           weight_, *form_.tensor_dtype == DType::kBFloat16 ? "pack_bf16" : "pack_fp16", score_));
+}
+
+}  // namespace fusec
