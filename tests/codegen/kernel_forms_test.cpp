@@ -53,7 +53,7 @@ const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kProduct, {"gemm", "contraction", "few_rows_mma"}},
     {KernelForm::kRows, {"row_reduction", "column_reduction", "direct", "few_rows_mma"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
-    {KernelForm::kAttention, {"attention", "attention_mma"}},
+    {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},
     {KernelForm::kElements, {"direct"}},
 };
 
