@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""compare_triton.py [--only=NAME,...] [--arch=80,90] [--sample] [--markdown=FILE] [BIN_DIR]: our kernels beside Triton's.
+"""compare_triton.py [--only=NAME,...] [--arch=80,90] [--sample] [--markdown=FILE] [BIN_DIR]: our kernels beside Triton's
+and beside those of PyTorch's Inductor.
 
 Compiles Triton's kernels (PyPI; no GPU needed) for softmax, LayerNorm, RMSNorm, SwiGLU and GELU, at six shapes each, in
 float32 and bfloat16, for sm_80 and sm_90a, and runs their PTX on the emulator beside what fusec emits for the same graph
 and the same inputs. Triton's kernels know every size at compile time, as Inductor's do, and take the faster (in executed
-instructions) of the warps that Triton's tutorials and Inductor would choose. Outputs of both are held against float64.
+instructions) of the warps that Triton's tutorials and Inductor would choose. Where PyTorch is there, the kernels that
+Inductor makes of the same functions are a second peer (bench/inductor_kernels.py; no GPU either), in the best of the
+configurations that it would try. All outputs are held against float64.
 
 Printed for each: executed warp instructions by class, bytes and sectors of global memory, bank conflicts, barriers; from
 ptxas: registers and bytes of machine code. Moves are left out of the sums, since ptxas removes most of them.
@@ -31,6 +34,13 @@ try:
 except ImportError as missing:
     print(f"compare_triton: {missing}")
     sys.exit(77)
+
+try:
+    import torch
+
+    import inductor_kernels
+except ImportError:
+    inductor_kernels = None
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHAPES = [(512, 512), (256, 1024), (128, 4096), (128, 4095), (512, 33), (32, 16384)]
@@ -147,9 +157,11 @@ def read_output(path, name):
     return numpy.frombuffer(data, numpy.float32)
 
 
-def run(command):
+def run(command, may_find=""):
+    """`may_find`: a kind of finding that does not stop us where the emulator reports nothing else."""
     done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    if done.returncode != 0:
+    found = [line for line in (done.stdout + done.stderr).splitlines() if "(ptx line" in line]
+    if done.returncode != 0 and not (may_find and found and all(may_find in line for line in found)):
         sys.exit(f"compare_triton: {' '.join(command)}\n{done.stderr}")
     return done
 
@@ -188,6 +200,23 @@ def warps_to_try(by_rows, columns):
     return sorted({min(by_256, 4), min(by_256, 8), min(max(block // 512, 1), 16)}) if by_rows else [4, 8]
 
 
+def ptx_run(ptx, kernel, grid, threads, shared, arguments, inputs, result, folder, fusec_run):
+    """A peer's kernel on the emulator: `arguments` in fusec-run's words; scratch pointers that Triton appends are null."""
+    path, output, profile = (os.path.join(folder, name) for name in ("peer.ptx", "peer.out", "peer.json"))
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(ptx)
+    parameters = len(re.findall(r"^\s*\.param", ptx.split(".entry")[1].split("{")[0], re.M))
+    arguments = [f"--arg={a}" for a in arguments] + ["--arg=null"] * (parameters - len(arguments))
+    for stale in (output, profile):
+        if os.path.exists(stale):
+            os.remove(stale)
+    # Triton's reductions of several values write equal words from several threads.
+    run([fusec_run, f"--ptx={path}", f"--kernel={kernel}", f"--grid={','.join(map(str, grid))}", f"--block={threads},1,1",
+         f"--shared={shared}", *arguments, f"--inputs={inputs}", f"--outputs={output}", f"--profile={profile}", "--json"],
+        may_find="shared_race")
+    return counted(profile) | assembled(path, folder) | {"output": read_output(output, result)}
+
+
 def triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run):
     kernel, wide, narrow, by_rows, _, _ = WORKLOADS[workload]
     rows, columns = shape
@@ -199,17 +228,31 @@ def triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run):
     source = ASTSource(fn=kernel, signature=signature, constexprs=constants,
                        attrs={(i,): [["tt.divisibility", 16]] for i, t in enumerate(signature.values()) if t[0] == "*"})
     made = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": warps})
-    ptx, output, profile = (os.path.join(folder, name) for name in ("triton.ptx", "triton.out", "triton.json"))
-    with open(ptx, "w", encoding="utf-8") as f:
-        f.write(made.asm["ptx"])
     grid = rows if by_rows else -(-rows * columns // 1024)
-    parameters = len(re.findall(r"^\s*\.param", made.asm["ptx"].split(".entry")[1].split("{")[0], re.M))
-    arguments = [f"--arg=in:{name}" for name in [*wide, *narrow]] + [f"--arg=out:y:{dtype}:{rows}x{columns}"]
-    arguments += ["--arg=null"] * (parameters - len(arguments))  # scratch pointers that Triton appends
-    run([fusec_run, f"--ptx={ptx}", f"--kernel={workload}", f"--grid={grid},1,1", f"--block={32 * warps},1,1",
-         f"--shared={made.metadata.shared}", *arguments, f"--inputs={inputs}", f"--outputs={output}",
-         f"--profile={profile}", "--json"])
-    return counted(profile) | assembled(ptx, folder) | {"output": read_output(output, "y"), "warps": warps}
+    arguments = [f"in:{name}" for name in [*wide, *narrow]] + [f"out:y:{dtype}:{rows}x{columns}"]
+    return ptx_run(made.asm["ptx"], workload, (grid, 1, 1), 32 * warps, made.metadata.shared, arguments, inputs, "y", folder,
+                   fusec_run)
+
+
+def torch_function(workload, columns):
+    functional = torch.nn.functional
+    return {"softmax": lambda x: torch.softmax(x, -1),
+            "layer_norm": lambda x, w, b: functional.layer_norm(x, [columns], w, b, EPSILON),
+            "rms_norm": lambda x, w: functional.rms_norm(x, [columns], w, EPSILON),
+            "swiglu": lambda gate, up: functional.silu(gate) * up, "gelu": functional.gelu}[workload]
+
+
+def inductor_run(workload, shape, dtype, arch, inputs, folder, fusec_run):
+    _, wide, narrow, _, _, _ = WORKLOADS[workload]
+    given = [(n, dtype, list(shape)) for n in wide] + [(n, dtype, [shape[1]]) for n in narrow]
+    launches, buffers, result = inductor_kernels.launches(torch_function(workload, shape[1]), given, arch)
+    if len(launches) != 1:
+        sys.exit(f"compare_triton: Inductor makes {len(launches)} kernels of {workload}")
+    names = [n for n, _, _ in given]
+    arguments = [f"i32:{a}" if isinstance(a, int) else f"in:{a}" if a in names else
+                 f"out:{a}:{buffers[a].dtype}:{'x'.join(map(str, buffers[a].shape))}" for a in launches[0].arguments]
+    return min((ptx_run(c.ptx, launches[0].kernel, c.grid, c.threads, c.shared, arguments, inputs, result, folder, fusec_run)
+                for c in launches[0].configurations), key=lambda figures: figures["executed"])
 
 
 def our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run):
@@ -248,18 +291,26 @@ def compare(workload, shape, dtype, arch, folder, fusec, fusec_run):
     inputs = os.path.join(folder, "inputs.safetensors")
     write_tensors(inputs, tensors)
     want = expected(*values)
-    theirs = min((triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run)
-                  for warps in warps_to_try(by_rows, shape[1])), key=lambda figures: figures["executed"])
+    peers = {"Triton": min((triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run)
+                            for warps in warps_to_try(by_rows, shape[1])), key=lambda figures: figures["executed"])}
+    if inductor_kernels:
+        peers["Inductor"] = inductor_run(workload, shape, dtype, arch, inputs, folder, fusec_run)
     ours = our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run)
     where = f"{workload} {shape[0]}x{shape[1]} {dtype} sm_{arch}"
-    check_output(f"Triton's {where}", theirs["output"], want, dtype)
+    for peer, theirs in peers.items():
+        check_output(f"{peer}'s {where}", theirs["output"], want, dtype)
     check_output(f"our {where}", ours["output"], want, dtype)
-    return where, ours, theirs
+    return where, ours, peers
 
 
-def row_of(where, ours, theirs):
+def mean(ratios):
+    """The geometric one."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def row_of(where, ours, peer, theirs):
     classes = sorted(set(ours["classes"]) | set(theirs["classes"]))
-    cells = [where, f"{ours['executed'] / theirs['executed']:.3f}"]
+    cells = [where, peer, f"{ours['executed'] / theirs['executed']:.3f}"]
     cells += [f"{ours[key]} / {theirs[key]}" for key in ("executed", "requested_bytes", "sectors", "bank_conflicts",
                                                          "barriers", "registers", "code_bytes")]
     cells.append(", ".join(f"{c} {ours['classes'].get(c, 0)}/{theirs['classes'].get(c, 0)}" for c in classes))
@@ -275,28 +326,33 @@ def main():
     parser.add_argument("bin_dir", nargs="?", default=os.path.join(ROOT, "build", "release", "bin"))
     options = parser.parse_args()
     fusec, fusec_run = (os.path.join(options.bin_dir, p) for p in ("fusec", "fusec-run"))
-    heads = ["kernel", "executed, ratio", "executed, ours / Triton's", "bytes", "sectors", "bank conflicts", "barriers",
+    heads = ["kernel", "peer", "executed, ratio", "executed, ours / peer's", "bytes", "sectors", "bank conflicts", "barriers",
              "registers", "machine code", "executed by class"]
-    lines, ratios, broken = ["| " + " | ".join(heads) + " |", "| --- |" + " ---: |" * (len(heads) - 1)], {}, []
+    lines, ratios, broken = ["| " + " | ".join(heads) + " |", "| --- | --- |" + " ---: |" * (len(heads) - 2)], {}, []
     with tempfile.TemporaryDirectory() as folder:
         for workload in [w for w in WORKLOADS if not options.only or w in options.only.split(",")]:
             for arch in map(int, options.arch.split(",")):
                 for dtype in TOLERANCES:
                     for shape in SAMPLE if options.sample else SHAPES:
-                        where, ours, theirs = compare(workload, shape, dtype, arch, folder, fusec, fusec_run)
-                        lines.append(row_of(where, ours, theirs))
-                        print(lines[-1], file=sys.stderr)
-                        ratios.setdefault(workload, []).append(ours["executed"] / theirs["executed"])
-                        broken += [f"{where}: {key} {ours[key]}, Triton's {theirs[key]}"
-                                   for key in ("requested_bytes", "sectors", "bank_conflicts") if ours[key] > theirs[key]]
-    means = {name: math.exp(sum(map(math.log, r)) / len(r)) for name, r in ratios.items()}
-    everything = [r for part in ratios.values() for r in part]
-    overall = math.exp(sum(map(math.log, everything)) / len(everything))
-    if overall > 1:
-        broken.append(f"executed instructions: {overall:.3f} of Triton's in the geometric mean")
-    lines += ["", "Executed instructions, geometric mean of ours over Triton's: "
-              + ", ".join(f"{name} {mean:.3f}" for name, mean in means.items()) + f"; overall {overall:.3f}", "",
-              *("not met: " + b for b in broken), f"{len(broken)} demands not met"]
+                        where, ours, peers = compare(workload, shape, dtype, arch, folder, fusec, fusec_run)
+                        for peer, theirs in peers.items():
+                            lines.append(row_of(where, ours, peer, theirs))
+                            print(lines[-1], file=sys.stderr)
+                            ratios.setdefault(peer, {}).setdefault(workload, []).append(
+                                ours["executed"] / theirs["executed"])
+                            broken += [f"{where}: {key} {ours[key]}, {peer}'s {theirs[key]}"
+                                       for key in ("requested_bytes", "sectors", "bank_conflicts") if ours[key] > theirs[key]]
+    lines.append("")
+    for peer, workloads in ratios.items():
+        means = {name: mean(r) for name, r in workloads.items()}
+        overall = mean([r for part in workloads.values() for r in part])
+        broken += [f"executed instructions of {name}: {figure:.3f} of {peer}'s in the geometric mean"
+                   for name, figure in (means | {"all": overall}).items() if figure > 1]
+        lines += [f"Executed instructions, geometric mean of ours over {peer}'s: "
+                  + ", ".join(f"{name} {figure:.3f}" for name, figure in means.items()) + f"; overall {overall:.3f}", ""]
+    if not inductor_kernels:
+        lines += ["Inductor's kernels were not compared: no PyTorch", ""]
+    lines += [*("not met: " + b for b in broken), f"{len(broken)} demands not met"]
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if options.markdown:
