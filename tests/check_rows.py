@@ -106,16 +106,16 @@ def held_in_registers(kernels, case, others):
     if len(kernels) != 1:
         return f"{len(kernels)} kernels"
     # Operands of the input's size and the result once; a row that begins inside a sector has it in part, and vectors
-    # of the weights are read by every row; beside rows that begin anywhere element by element, by threads a vector apart,
-    # so that each request touches sectors (of the first cache) that its neighbours touch as well.
+    # of the weights are read by every row; beside rows that begin anywhere in a few accesses each, by threads a vector
+    # apart, so that each request touches sectors (of the first cache) that its neighbours touch as well.
     big = (1 + len([s for s in others.values() if len(s) == 2]) + 1) * rows * columns * BYTES[dtype]
     small = sum(rows * s[0] * BYTES[dtype] for s in others.values() if len(s) == 1)
     row = columns * BYTES[dtype]
     if row % 16 != 0 and columns >= 128:
-        small *= 16 // BYTES[dtype]
+        small *= 2.4 if BYTES[dtype] == 4 else 3.0
     allowed = (1.02 if row % 128 == 0 else 1.5 if row >= 256 else 2.0) * (big + small)
     if kernels[0]["requested_bytes"] > allowed:
-        return f"{kernels[0]['requested_bytes']} bytes requested, {big + small} needed"
+        return f"{kernels[0]['requested_bytes']} bytes requested, {big + small:.0f} needed"
     return ""
 
 

@@ -170,6 +170,44 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+//@ part words_beside : words
+// Whole words that begin `bytes` behind a multiple of 16 bytes, the same for all threads of a warp: by accesses as wide
+// as that allows.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words_behind(const unsigned* from, int bytes) {
+  static_assert(kCount % 4 == 0);
+  if (bytes == 0) return load_words<kCount>(from);
+  Words<kCount> words;
+  if (bytes == 8) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)(from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+    return words;
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const uint2 two = *(const uint2*)(from + i + 1);
+    words.w[i] = from[i], words.w[i + 1] = two.x, words.w[i + 2] = two.y, words.w[i + 3] = from[i + 3];
+  }
+  return words;
+}
+// Consecutive elements of 16 or 32 bits, the first of them at any multiple of its own size: so many elements behind a
+// multiple of 16 bytes, the same for all threads of a warp. Nothing beyond the last is touched.
+template <int kBits, int kCount>
+__device__ __forceinline__ Words<kCount> load_words_beside(const void* first, int elements) {
+  const int bytes = elements * (kBits / 8) & 15;
+  if constexpr (kBits == 32) return load_words_behind<kCount>((const unsigned*)first, bytes);
+  if (!(bytes & 2)) return load_words_behind<kCount>((const unsigned*)first, bytes);
+  const unsigned short* const halves = (const unsigned short*)first;
+  Words<kCount> words = load_words_behind<kCount>((const unsigned*)(halves - 1), bytes - 2);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i)
+    words.w[i] = __byte_perm(words.w[i], i + 1 < kCount ? words.w[i + 1] : halves[2 * kCount - 1], 0x5432u);
+  return words;
+}
+
 //@ part forget_words : words
 // What was computed of the words is not kept in registers beside them, but computed once more.
 template <int kCount>

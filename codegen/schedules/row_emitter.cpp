@@ -238,6 +238,7 @@ class RowEmitter {
   void vector_turn(const RowLoop& loop, const Visit& visit) {
     const std::uint32_t lane_axis = loop.axes.back();
     VectorLoads loads(emitter_, graph_, lane_axis, loop.width);
+    loads.beside = split_.start.has_value();
     const std::string e = writer_.unique("e");
     loads.declare(kept_.loads_of(loop.roots), e,
                   [this](ExprId id, const auto& fill) { return kept_.words_of(id, fill); });

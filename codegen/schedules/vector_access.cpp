@@ -67,6 +67,14 @@ std::vector<ExprId> values_in(const ExprNode& load) {
   return values;
 }
 
+// Without what is a multiple of `by` whatever the variables are.
+IndexExpr remainder(const IndexExpr& e, int by) {
+  std::vector<IndexTerm> left;
+  for (const IndexTerm& term : e.terms())
+    if (term.coefficient % by != 0) left.push_back(term);
+  return from_terms(std::move(left), e.constant_term());
+}
+
 // A pointer to the element at `position`: half-byte elements have byte addresses.
 std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
                     const Bounds& bounds) {
@@ -134,11 +142,22 @@ bool VectorLoads::is_vector(ExprId load) const {
   if (!is_vector_position(emitter_.position(load), lane_axis_, width_, n.dtype, emitter_.kernel().pool.bounds()))
     return false;
   if (n.args[0] != kNoExpr && !holds_for_whole_vectors(n.args[0])) return false;
+  return can_be_loaded_here(load);
+}
+
+bool VectorLoads::can_be_loaded_here(ExprId load) const {
   for (const std::uint32_t a : emitter_.axes_of(load))
     if (a != lane_axis_ && !emitter_.bound(a)) return false;
-  for (const ExprId value : values_in(n))
+  for (const ExprId value : values_in(emitter_.kernel().pool[load]))
     if (emitter_.depends_on(value, lane_axis_)) return false;
   return true;
+}
+
+bool VectorLoads::is_beside(ExprId load) const {
+  const ExprNode& n = emitter_.kernel().pool[load];
+  if (!beside || n.args[0] != kNoExpr || (bits(n.dtype) != 16 && bits(n.dtype) != 32)) return false;
+  if (bits(n.dtype) * width_ % 128 != 0 || !values_in(n).empty() || is_vector(load)) return false;
+  return coefficient_of(emitter_.position(load), {Variable::Kind::kAxis, lane_axis_}) == 1 && can_be_loaded_here(load);
 }
 
 // Is it the same for all lanes? Comparisons of indices are where vectors begin at the bound.
@@ -185,7 +204,7 @@ std::vector<std::pair<ExprId, std::string>> VectorLoads::vector_loads(const std:
   std::vector<std::pair<ExprId, std::string>> found;
   const ExprPool& pool = emitter_.kernel().pool;
   for (const ExprId id : reachable(pool, roots))
-    if (pool[id].op == ExprOp::kLoad && emitter_.depends_on(id, lane_axis_) && is_vector(id))
+    if (pool[id].op == ExprOp::kLoad && emitter_.depends_on(id, lane_axis_) && (is_vector(id) || is_beside(id)))
       found.emplace_back(id, fmt::format("Words<{}>", word_count(pool[id].dtype, width_)));
   return found;
 }
@@ -202,14 +221,16 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
   for (const auto& [id, type] : found) {
     const ExprNode& n = pool[id];
     const int words = word_count(n.dtype, width_);
-    const char* function = streams(id) ? "stream_words" : "load_words";
-    writer.use(streams(id) ? "stream_words" : "words");
+    const bool anywhere = is_beside(id);
+    const char* function = anywhere ? "load_words_beside" : streams(id) ? "stream_words" : "load_words";
+    writer.use(anywhere ? "words_beside" : streams(id) ? "stream_words" : "words");
     const std::string condition = n.args[0] == kNoExpr ? "" : condition_of_vector(n.args[0]);
     const auto loaded = [&, at = id, words_type = type] {
-      const std::string text =
-          fmt::format("{}<{}>({})", function, words,
-                      address(writer.input(n.source), n.dtype, at_first_lane(emitter_.position(at), lane_axis_),
-                              emitter_.index_text(), pool.bounds()));
+      const IndexExpr first = at_first_lane(emitter_.position(at), lane_axis_);
+      const std::string from = address(writer.input(n.source), n.dtype, first, emitter_.index_text(), pool.bounds());
+      const std::string text = anywhere ? fmt::format("{}<{}, {}>({}, {})", function, bits(n.dtype), words, from,
+                                                      emitter_.index(remainder(first, width_)))
+                                        : fmt::format("{}<{}>({})", function, words, from);
       return condition.empty() ? text : fmt::format("{} ? {} : {}{{}}", condition, text, words_type);
     };
     std::string variable;

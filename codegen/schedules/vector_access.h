@@ -41,9 +41,14 @@ class VectorLoads {
 
   // Tensors of so many bytes and more, where every point reads elements of its own, go past the caches. 0: none.
   std::int64_t stream_from = 0;
+  // Loads whose vectors begin anywhere in memory, equally for all threads of a warp, are made by a few narrower
+  // accesses instead of element by element.
+  bool beside = false;
 
  private:
   bool is_vector(ExprId load) const;
+  bool is_beside(ExprId load) const;
+  bool can_be_loaded_here(ExprId load) const;
   bool streams(ExprId load) const;
   bool holds_for_whole_vectors(ExprId condition) const;
   std::string condition_of_vector(ExprId condition);
