@@ -90,11 +90,11 @@ __device__ __forceinline__ void stage_few_sums(float* staged, const float (&sum)
 __device__ __forceinline__ int row_of_line(int line) { return line / 8 * 8 + line % 4 * 2 + line % 8 / 4; }
 // The sums of all warps, in their order.
 template <int kWidth, int kWarps>
-__device__ __forceinline__ EightSums eight_of_warps(const float* staged, int of_warp, int line, int column) {
-  EightSums sums = eight_staged<kWidth>(staged, line, column);
+__device__ __forceinline__ EightSums<float> eight_of_warps(const float* staged, int of_warp, int line, int column) {
+  EightSums<float> sums = eight_staged<kWidth>(staged, line, column);
 #pragma unroll
   for (int w = 1; w < kWarps; ++w) {
-    const EightSums more = eight_staged<kWidth>(staged + w * of_warp, line, column);
+    const EightSums<float> more = eight_staged<kWidth>(staged + w * of_warp, line, column);
 #pragma unroll
     for (int e = 0; e < 8; ++e) sums.v[e] += more.v[e];
   }

@@ -31,12 +31,68 @@ std::vector<ExprId> operands_behind(const ColumnEights& eights) {
   return loads;
 }
 
+// Do all outputs have a step along the axis right behind so many elements, where the later axes end?
+bool continues(const Kernel& kernel, std::uint32_t axis, const IndexExpr& elements) {
+  return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& output) {
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
+    const IndexExpr next = substitute(at, [&](Variable v) -> std::optional<IndexExpr> {
+      if (v.kind != Variable::Kind::kAxis || v.id != axis) return std::nullopt;
+      return IndexExpr::axis(axis) + 1;
+    });
+    return simplify(next - at - elements, kernel.pool.bounds()).is(0);
+  });
+}
+
+// How many of the columns' last axes are taken as one, of which whole eights are proven: images of 28 by 28 have no
+// rows of eights, but are eights as a whole. 0 where it is so of none.
+std::size_t last_columns(const Kernel& kernel, const Product& product) {
+  const ExprPool& pool = kernel.pool;
+  IndexExpr count = 1;
+  for (std::size_t last = 1; last <= product.columns.size(); ++last) {
+    const std::uint32_t axis = product.columns[product.columns.size() - last];
+    if (last > 1 && !continues(kernel, axis, count)) return 0;
+    count = simplify(count * pool.extent(axis), pool.bounds());
+    if (proves_multiple_of(count, kColumnsTogether, pool.bounds())) return last;
+  }
+  return 0;
+}
+
+// The outputs' axes, the merged ones as one of eights and a lane, which stands for the last of them in `now`.
+AxisChange eights_of(const Kernel& kernel, const std::vector<std::uint32_t>& merged, int width, ExprPool& pool,
+                     ColumnEights& made, std::map<std::uint32_t, std::uint32_t>& now) {
+  AxisChange change;
+  IndexExpr flat = 0;
+  const auto is_merged = [&](std::uint32_t a) { return std::ranges::find(merged, a) != merged.end(); };
+  if (!merged.empty()) {
+    IndexExpr count = 1;
+    for (const std::uint32_t a : merged) count *= kernel.pool.extent(a);
+    now[merged.back()] = pool.new_axis(simplify(floor_div(count, width), pool.bounds()));
+    made.lane = pool.new_axis(width);
+    flat = IndexExpr::axis(now[merged.back()]) * width + IndexExpr::axis(made.lane);
+  }
+  for (const std::uint32_t a : kernel.outputs[0].axes) {
+    if (is_merged(a)) {
+      IndexExpr below = 1;  // of the axes behind it
+      for (std::size_t i = merged.size(); i-- > 0 && merged[i] != a;) below *= kernel.pool.extent(merged[i]);
+      IndexExpr value = floor_div(flat, below);
+      if (a != merged.front()) value = floor_mod(value, kernel.pool.extent(a));
+      change.values.push_back(simplify(value, pool.bounds()));
+      if (a != merged.back()) continue;
+      change.new_axes.push_back(now[a]);
+      change.new_axes.push_back(made.lane);
+    } else {
+      now[a] = pool.new_axis(kernel.pool.extent(a));
+      change.new_axes.push_back(now[a]);
+      change.values.push_back(IndexExpr::axis(now[a]));
+    }
+  }
+  return change;
+}
+
 }  // namespace
 
 int columns_together(const Kernel& kernel, const Product& product) {
-  const ExprPool& pool = kernel.pool;
-  const bool whole = proves_multiple_of(pool.extent(product.columns.back()), kColumnsTogether, pool.bounds());
-  return whole ? kColumnsTogether : 1;
+  return last_columns(kernel, product) == 0 ? 1 : kColumnsTogether;
 }
 
 ColumnEights in_column_eights(const Kernel& kernel, const Product& product, const std::map<ExprId, std::string>& sums,
@@ -45,31 +101,20 @@ ColumnEights in_column_eights(const Kernel& kernel, const Product& product, cons
   made.width = width;
   std::vector<ExprId> reductions;
   for (const auto& [reduction, sum] : sums) reductions.push_back(reduction);
+  // The axes that become one, in eights.
+  const std::size_t together = width > 1 ? last_columns(kernel, product) : 0;
+  const std::vector<std::uint32_t> merged(product.columns.end() - static_cast<std::ptrdiff_t>(together),
+                                          product.columns.end());
   std::map<std::uint32_t, std::uint32_t> now;
   made.kernel = change_axes(
-      kernel,
-      [&](ExprPool& pool, ExprCopier&) {
-        AxisChange change;
-        for (const std::uint32_t a : kernel.outputs[0].axes) {
-          const IndexExpr& extent = kernel.pool.extent(a);
-          const bool split = a == product.columns.back() && width > 1;
-          const std::uint32_t outer = pool.new_axis(split ? simplify(floor_div(extent, width), pool.bounds()) : extent);
-          now[a] = outer;
-          change.new_axes.push_back(outer);
-          change.values.push_back(IndexExpr::axis(outer));
-          if (!split) continue;
-          made.lane = pool.new_axis(width);
-          change.new_axes.push_back(made.lane);
-          change.values.back() = IndexExpr::axis(outer) * width + IndexExpr::axis(made.lane);
-        }
-        return change;
-      },
+      kernel, [&](ExprPool& pool, ExprCopier&) { return eights_of(kernel, merged, width, pool, made, now); },
       reductions);
   std::size_t i = 0;
   for (const auto& [reduction, sum] : sums) made.sums[reductions[i++]] = sum;
   const auto renamed = [&](const std::vector<std::uint32_t>& old) {
     std::vector<std::uint32_t> list;
-    for (const std::uint32_t a : old) list.push_back(now.at(a));
+    for (const std::uint32_t a : old)
+      if (now.contains(a)) list.push_back(now.at(a));
     return list;
   };
   made.batch = renamed(product.batch);

@@ -411,7 +411,7 @@ class FewRows {
       const std::string of_warps = fmt::format("_of_warps<{}, {}>({}, {}, {}, {});", form_.block_columns, form_.warps,
                                                staged(number_of(sum)), of_warp(), line, place);
       std::string& name = names[reduction] = writer_.unique(sum + "_v");
-      writer_.line(width > 1 ? fmt::format("const EightSums {} = eight{}", name, of_warps)
+      writer_.line(width > 1 ? fmt::format("const EightSums<float> {} = eight{}", name, of_warps)
                              : fmt::format("const float {} = one{}", name, of_warps));
       if (width == 1) behind.define(reduction, name);
     }

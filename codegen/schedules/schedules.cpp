@@ -3,6 +3,7 @@
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/contraction.h"
+#include "codegen/schedules/convolution.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/few_rows.h"
 #include "codegen/schedules/gemm.h"
@@ -42,6 +43,9 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
           return {gemm_warpgroup(shaped, *form.product, *wide, graph, target)};
         return {gemm(shaped, *form.product, *tiled, graph)};
       }
+      if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
+        if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
+          return {convolution(shaped, *form.product, *gathered, graph)};
       return {contraction(shaped, *form.product, graph)};
     }
     case KernelForm::kRowProduct:

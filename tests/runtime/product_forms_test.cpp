@@ -57,6 +57,8 @@ const char* const kGemm = "gemm_mma";
 const char* const kGemmLanes = "gemm";
 const char* const kMma = "contraction_mma";
 const char* const kLanes = "contraction";
+const char* const kConvolution = "convolution";
+const char* const kFewRows = "few_rows_mma";
 const char* const kRows = "row_reduction";
 const char* const kRowMma = "row_product_mma";
 const char* const kRowLanes = "row_product";
@@ -201,7 +203,7 @@ TEST_SUITE("product forms") {
         {"joined operands", "x float32 35,20; y float32 35,12; w float32 40,32",
          "c = concat x y {\"dim\": 1}; h = linear c w", "h", kLanes},
         {"a padded operand", "x float32 35,20; w float32 40,24", "c = pad x {\"pad\": [0, 4]}; h = linear c w", "h",
-         kLanes},
+         kConvolution},
         {"gathered rows", "t float16 90,48; i int64 35; w float16 40,48",
          "x = index_select t i {\"dim\": 0}; h = linear x w", "h", kMma},
         {"two products of one dequantized weight", "x float16 35,48; y float16 35,48; w int8 40,48; s float16 40",
@@ -211,22 +213,23 @@ TEST_SUITE("product forms") {
     check_cases(cases);
   }
 
-  TEST_CASE("products of a matrix and a vector are rows") {
+  TEST_CASE("products of a matrix and a vector: weights in 16 bits or less stream by, others are rows") {
     const std::vector<Case> cases = {
-        {"one row", "x bfloat16 1,200; w bfloat16 40,200; b bfloat16 40", "p = linear x w b; h = silu p", "h", kRows},
-        {"one row, weights as columns", "x float16 1,200; w float16 200,48", "h = matmul x w", "h", "column_reduction"},
+        {"one row", "x bfloat16 1,200; w bfloat16 40,200; b bfloat16 40", "p = linear x w b; h = silu p", "h",
+         kFewRows},
+        {"one row, weights as columns", "x float16 1,200; w float16 200,48", "h = matmul x w", "h", kFewRows},
         {"one row, gated", "x bfloat16 1,200; a bfloat16 40,200; b bfloat16 40,200",
-         "g = linear x a; u = linear x b; s = silu g; h = mul s u", "h", kRows},
+         "g = linear x a; u = linear x b; s = silu g; h = mul s u", "h", kFewRows},
         {"one row, in halves", "x bfloat16 1,200; w bfloat16 80,200",
          "p = linear x w; g = slice p {\"dim\": 1, \"end\": 40}; u = slice p {\"dim\": 1, \"start\": 40}; s = silu g; "
          "h "
          "= mul s u",
-         "h", kRows},
+         "h", kFewRows},
         {"one row, heads", "x bfloat16 1,200; w bfloat16 96,200",
          "p = linear x w; r = reshape p {\"shape\": [1, 1, 4, 24]}; h = permute r {\"dims\": [0, 2, 1, 3]}", "h",
-         kRows},
+         kFewRows},
         {"one row, weights in int8", "x float16 1,200; w int8 40,200; s float16 40",
-         "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; h = linear x d", "h", kRows},
+         "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; h = linear x d", "h", kFewRows},
         {"one column", "x bfloat16 70,200; w bfloat16 1,200", "p = linear x w; h = sigmoid p", "h", kRows},
         {"a batch of rows", "q float16 6,1,64; k float16 6,50,64",
          "t = transpose k {\"dim0\": 1, \"dim1\": 2}; h = bmm q t", "h", kRows},
@@ -259,7 +262,7 @@ TEST_SUITE("product forms") {
         {"batched", "x float32 3,35,20; w float32 3,20,24", "p = bmm x w; y = log_softmax p {\"dim\": -1}", "y",
          kRowLanes},
         {"rows too long", "x float16 35,20; w float16 1500,20", "p = linear x w; y = softmax p {\"dim\": 1}", "y",
-         "contraction_mma row_reduction"},
+         "convolution_mma row_reduction"},
         {"columns of a product", "x float32 35,20; w float32 72,20", "p = linear x w; y = softmax p {\"dim\": 0}", "y",
          "gemm column_reduction"},
     };

@@ -1,0 +1,258 @@
+#include "analysis/convolution_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+constexpr std::int64_t kMostTaps = 31;     // bits of a word; the last one is for what is beyond the depth
+constexpr std::int64_t kMostDepth = 6144;  // of a table in shared memory
+constexpr int kMostLines = 8;              // of a thread, whose places and taps it keeps in registers
+constexpr double kFewColumns = 32;         // fewer leave most of a tile empty
+constexpr double kGatherInstructions = 8;  // of an element
+
+bool contains(const Axes& axes, std::uint32_t axis) {
+  return std::ranges::find(axes, axis) != axes.end();
+}
+
+IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
+  IndexExpr count = 1;
+  for (const std::uint32_t a : axes) count *= pool.extent(a);
+  return simplify(count, pool.bounds());
+}
+
+double at_hint(const ExprPool& pool, const Axes& axes) {
+  return std::max(1.0, static_cast<double>(value_at_hint(count_of(pool, axes), pool.bounds().symbols)));
+}
+
+bool by_values(const IndexExpr& e) {
+  return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
+}
+
+// Made of indices and numbers alone.
+bool is_of_indices(const ExprPool& pool, ExprId guard) {
+  return std::ranges::all_of(reachable(pool, std::span(&guard, 1)), [&](ExprId id) {
+    const ExprNode& n = pool[id];
+    return n.op != ExprOp::kLoad && n.op != ExprOp::kReduce && std::ranges::none_of(n.indices, by_values);
+  });
+}
+
+// What must hold for all of these to hold.
+std::vector<ExprId> conjuncts(const ExprPool& pool, std::vector<ExprId> guards) {
+  std::vector<ExprId> found;
+  for (std::size_t i = 0; i < guards.size(); ++i) {
+    const ExprNode& n = pool[guards[i]];
+    if (n.op == ExprOp::kAnd)
+      guards.insert(guards.end(), {n.args[0], n.args[1]});
+    else if (std::ranges::find(found, guards[i]) == found.end())
+      found.push_back(guards[i]);
+  }
+  return found;
+}
+
+struct GuardedLoad {
+  ExprId load = kNoExpr;
+  std::vector<ExprId> guards;
+};
+
+// The load that a factor is, and what must hold for it not to be 0.
+std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
+  GuardedLoad found;
+  const ExprNode* n = &pool[factor];
+  if (n->op == ExprOp::kSelect) {
+    const ExprNode& otherwise = pool[n->args[2]];
+    if (otherwise.op != ExprOp::kConstant || otherwise.real != 0) return std::nullopt;
+    found.guards.push_back(n->args[0]);
+    factor = n->args[1];
+    n = &pool[factor];
+  }
+  if (n->op != ExprOp::kLoad) return std::nullopt;
+  if (n->args[0] != kNoExpr) found.guards.push_back(n->args[0]);
+  found.guards = conjuncts(pool, std::move(found.guards));
+  if (!std::ranges::all_of(found.guards, [&](ExprId g) { return is_of_indices(pool, g); })) return std::nullopt;
+  found.load = factor;
+  return found;
+}
+
+// Guards by the axes of the depth that they depend on: those that share one together. Nothing where a word has too few
+// bits.
+std::optional<std::vector<ConvolutionTaps>> taps_of(const ExprPool& pool, const std::vector<ExprId>& guards,
+                                                    const Axes& depth) {
+  const auto depends = dependences(pool);
+  std::vector<ConvolutionTaps> taps;
+  for (const ExprId guard : guards) {
+    ConvolutionTaps now{.axes = {}, .guards = {guard}};
+    for (const std::uint32_t a : depth)
+      if (std::ranges::binary_search(depends[guard], a)) now.axes.push_back(a);
+    for (std::size_t i = taps.size(); i-- > 0;) {
+      const bool shares = now.axes == taps[i].axes ||
+                          std::ranges::any_of(taps[i].axes, [&](std::uint32_t a) { return contains(now.axes, a); });
+      if (!shares) continue;
+      for (const std::uint32_t a : taps[i].axes)
+        if (!contains(now.axes, a)) now.axes.push_back(a);
+      now.guards.insert(now.guards.end(), taps[i].guards.begin(), taps[i].guards.end());
+      taps.erase(taps.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    taps.push_back(std::move(now));
+  }
+  std::int64_t bit = 0;
+  for (ConvolutionTaps& t : taps) {
+    const auto points = count_of(pool, t.axes).as_constant();
+    if (!points || *points > kMostTaps) return std::nullopt;
+    t.first_bit = static_cast<int>(bit);
+    bit += *points;
+  }
+  if (bit > kMostTaps) return std::nullopt;
+  return taps;
+}
+
+std::optional<ConvolutionFactor> find_factor(const Graph& graph, const ExprPool& pool, ExprId factor,
+                                             const Axes& across, const Axes& depth) {
+  const std::optional<GuardedLoad> guarded = guarded_load(pool, factor);
+  if (!guarded) return std::nullopt;
+  const ExprNode& load = pool[guarded->load];
+  const IndexExpr position = simplify(flat_index(graph.tensor(load.source).shape, load.indices), pool.bounds());
+  if (by_values(position)) return std::nullopt;
+  ConvolutionFactor found{.load = guarded->load};
+  found.across = simplify(substitute(position,
+                                     [&](Variable v) -> std::optional<IndexExpr> {
+                                       if (v.kind != Variable::Kind::kAxis || !contains(depth, v.id))
+                                         return std::nullopt;
+                                       return IndexExpr(0);
+                                     }),
+                          pool.bounds());
+  found.depth = simplify(position - found.across, pool.bounds());
+  for (const Variable v : variables_of(found.depth))
+    if (v.kind == Variable::Kind::kAxis && !contains(depth, v.id)) return std::nullopt;
+  if (std::ranges::none_of(across, [&](std::uint32_t a) { return mentions(found.across, {Variable::Kind::kAxis, a}); }))
+    return std::nullopt;
+  auto taps = taps_of(pool, guarded->guards, depth);
+  if (!taps) return std::nullopt;
+  found.taps = std::move(*taps);
+  return found;
+}
+
+// Chooses how the factor's tiles are filled.
+void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across, const Axes& depth, DType dtype) {
+  const int together = 128 / bits(dtype);
+  IndexExpr flat = 0;
+  for (const std::uint32_t a : depth) flat = flat * pool.extent(a) + IndexExpr::axis(a);
+  f.tabled = !f.taps.empty() || !simplify(flat - f.depth, pool.bounds()).is(0);
+  if (f.tabled) {
+    // Where neighbours across the depth are strided, fewer sectors of memory hold those along it.
+    const bool strided = coefficient_of(f.across, {Variable::Kind::kAxis, across.back()}) != 1;
+    f.fill = strided && bits(dtype) == 32 ? ConvolutionFill::kStrips : ConvolutionFill::kGathered;
+    return;
+  }
+  const bool aligned = proves_multiple_of(count_of(pool, depth), together, pool.bounds()) &&
+                       proves_multiple_of(f.across, together, pool.bounds());
+  f.fill = aligned ? ConvolutionFill::kCopies : ConvolutionFill::kStrips;
+}
+
+// Can a block's threads share out a tile? What is gathered, each with one line; strips, each with one place in its
+// lines.
+bool shares_out(const ConvolutionForm& form, const ConvolutionFactor& f, int across) {
+  const int threads = form.tiles.threads(), depth = form.tiles.depth;
+  switch (f.fill) {
+    case ConvolutionFill::kCopies:
+      return true;
+    case ConvolutionFill::kStrips:
+      return threads % depth == 0 && across % (threads / depth) == 0 &&
+             (!f.tabled || across / (threads / depth) <= kMostLines);
+    case ConvolutionFill::kGathered:
+      return threads % across == 0 && (form.tensor_cores() ? depth / 8 : depth) % (threads / across) == 0;
+  }
+  return false;
+}
+
+// Narrow tiles fill a device with few rows, but gather the other factor's elements again for each of them.
+bool gathers_often(const ConvolutionForm& form, double rows, double columns) {
+  constexpr double kWide = 64;
+  return form.tiles.rows < std::min(rows, kWide) || form.tiles.columns < std::min(columns, kWide);
+}
+
+// A model for comparing tiles with one another: cycles of the busiest multiprocessor.
+double predicted_cycles(const ConvolutionForm& form, double rows, double columns, double batch, const Target& target) {
+  const GemmTiles& t = form.tiles;
+  const double blocks = std::ceil(rows / t.rows) * std::ceil(columns / t.columns) * batch;
+  const double sums = static_cast<double>(t.rows) * t.columns, warps = t.threads() / 32.0;
+  const double fragments = t.warp_rows / 4 + t.warp_columns / 8 + 24;  // loads and addresses of four along the depth
+  const double multiply = form.tensor_cores()
+                              ? std::max(sums * 16 / 1024, 0.9 * warps * (t.warp_rows + t.warp_columns) * 32 / 128)
+                              : sums * 16 / 128 + warps * fragments;
+  const double one_by_one = (form.left.fill == ConvolutionFill::kCopies ? 0 : t.rows) +
+                            (form.right.fill == ConvolutionFill::kCopies ? 0 : t.columns);
+  const double gather = one_by_one * 16 * kGatherInstructions / 128;
+  const double registers = 80 + sums / t.threads();
+  const double resident =
+      std::max(1.0, std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
+                              std::floor(static_cast<double>(target.shared_bytes_per_block) /
+                                         static_cast<double>(form.shared_bytes())),
+                              std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
+  const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
+  const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
+  const double ends = 2000 + sums / 64 + static_cast<double>(form.depth) / 8;
+  return of_one * static_cast<double>(form.depth) / 16 * (multiply + gather) / busy +
+         std::ceil(of_one / at_a_time) * ends;
+}
+
+}  // namespace
+
+std::vector<GemmTiles> convolution_tile_table(DType dtype) {
+  if (bits(dtype) != 16) return gemm_tile_table(DType::kFloat32);
+  return {
+      {.rows = 128, .columns = 128, .warp_rows = 32, .warp_columns = 64},
+      {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 64, .columns = 128, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 64, .columns = 64, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 32, .columns = 128, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 32},
+      {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 16},
+  };
+}
+
+std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,
+                                                const Target& target) {
+  const ExprPool& pool = kernel.pool;
+  if (product.choice || !product.row_values.empty() || term_count(product) != 1) return std::nullopt;
+  const ProductLoop& loop = product.loops[0];
+  if (pool[loop.terms[0].reduction].type != ScalarType::kFloat32) return std::nullopt;
+  const auto depth = count_of(pool, loop.depth).as_constant();
+  if (!depth || *depth > kMostDepth) return std::nullopt;
+  ConvolutionForm form{.dtype = product.tensor_dtype.value_or(DType::kFloat32), .depth = *depth};
+  for (const bool left : {true, false}) {
+    auto factor = find_factor(graph, pool, left ? loop.left[0] : loop.right[0], left ? product.rows : product.columns,
+                              loop.depth);
+    if (!factor || pool[factor->load].dtype != form.dtype) return std::nullopt;
+    choose_fill(pool, *factor, left ? product.rows : product.columns, loop.depth, form.dtype);
+    (left ? form.left : form.right) = std::move(*factor);
+  }
+  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
+  const double batch = at_hint(pool, product.batch);
+  if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
+  // Other products may stand in the same launch (analysis/side_by_side).
+  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
+  std::optional<GemmTiles> best;
+  double least = 0;
+  for (const GemmTiles& tiles : convolution_tile_table(form.dtype)) {
+    form.tiles = tiles;
+    form.tiles.stages = 3;
+    if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;
+    if (form.shared_bytes() > most_shared || gathers_often(form, rows, columns)) continue;
+    const double cycles = predicted_cycles(form, rows, columns, batch, target);
+    if (best && cycles >= least) continue;
+    least = cycles;
+    best = form.tiles;
+  }
+  if (!best) return std::nullopt;
+  form.tiles = *best;
+  return form;
+}
+
+}  // namespace fusec

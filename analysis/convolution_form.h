@@ -1,0 +1,70 @@
+// A product whose factors are loads that cannot be copied 16 bytes at a time: guarded at borders, strided, or not
+// aligned. Convolutions of one to three dimensions as matrix products (implicit GEMM), and products of awkward sizes.
+//
+//   y[n, o, i, j] = sum_{c, u, v} w[o, c, u, v] * (x[n, c, i + u - 1, j + v - 1] where that is inside)
+//
+//   rows o, columns (n, i, j), depth (c, u, v); of x, position = (where n, i, j begin) + (what c, u, v add), and its
+//   guards depend on u or on v, the taps, and not on c
+//
+// What the depth adds is a table that a block makes once; which taps are outside, each thread knows of its own column
+// as the bits of a word: those of u and those of v. So an element costs a few instructions and no division, and tiles
+// of the next steps can be on their way while this one is multiplied.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/gemm_form.h"
+#include "analysis/products.h"
+#include "analysis/target.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+// Guards that depend on these axes of the depth, and on no others of it: each point of their space has a bit.
+struct ConvolutionTaps {
+  std::vector<std::uint32_t> axes;
+  std::vector<ExprId> guards;  // all must hold, else the element is 0
+  int first_bit = 0;
+};
+
+// How a factor's tile is filled.
+enum class ConvolutionFill : std::uint8_t {
+  kCopies,    // 16 bytes at a time, along the depth
+  kStrips,    // element by element, neighbours along the depth by neighbouring threads
+  kGathered,  // element by element, neighbours across it by neighbouring threads
+};
+
+struct ConvolutionFactor {
+  ExprId load = kNoExpr;
+  ConvolutionFill fill = ConvolutionFill::kGathered;
+  std::vector<ConvolutionTaps> taps;
+  IndexExpr across, depth;  // the position is their sum: over rows or columns and the batch, over the depth's axes
+
+  bool one_by_one() const { return fill != ConvolutionFill::kCopies; }
+  bool gathered() const { return fill == ConvolutionFill::kGathered; }
+  bool tabled = false;  // where its elements lie along the depth is not simply one behind the other
+};
+
+struct ConvolutionForm {
+  DType dtype = DType::kFloat16;  // float16 or bfloat16 on tensor cores, float32 in lanes
+  ConvolutionFactor left, right;
+  GemmTiles tiles;
+  std::int64_t depth = 0;
+
+  bool tensor_cores() const { return bits(dtype) == 16; }
+  int element_bytes() const { return bits(dtype) / 8; }
+  std::int64_t stage_bytes() const { return std::int64_t{tiles.rows + tiles.columns} * tiles.depth * element_bytes(); }
+  // Of the depth in whole tiles: entries of a table.
+  std::int64_t entries() const { return (depth + tiles.depth - 1) / tiles.depth * tiles.depth; }
+  std::int64_t table_bytes() const { return 8 * entries() * (int{left.tabled} + int{right.tabled}); }
+  std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(); }
+};
+
+std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,
+                                                const Target& target);
+
+// The tiles that are looked among.
+std::vector<GemmTiles> convolution_tile_table(DType dtype);
+
+}  // namespace fusec

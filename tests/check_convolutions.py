@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""check_convolutions.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Convolutions of one to three dimensions, in groups, dilated, strided, padded, transposed, with what stands behind them,
+and products of awkward sizes, at random sizes that are no multiple of any tile, on the emulator for sm_80 and sm_90a:
+right, without findings and without local memory; a pipeline of tiles wherever one factor is a load and its guards depend
+on the position of the window alone. --sample: so many of the cases, by seed, else all."""
+import argparse, json, os, random, subprocess, sys, tempfile
+
+failures = []
+
+
+def tensor(name, dtype, *shape):
+    return {"name": name, "dtype": dtype, "shape": list(shape)}
+
+
+def node(name, op, inputs, **attributes):
+    return {"name": name, "op": op, "inputs": inputs.split(), "attrs": attributes}
+
+
+def convolution(pick, dims, dtype, groups=1, stride=1, dilation=1):
+    kernel = [pick.choice([1, 2, 3] if dims == 3 else [1, 3, 5]) for _ in range(dims)]
+    padding = [pick.choice([0, k // 2, k // 2 + 1]) for k in kernel]
+    size = [pick.choice({1: [45, 200], 2: [9, 14, 16, 21], 3: [5, 8]}[dims]) for _ in range(dims)]
+    size = [max(s, dilation * (k - 1) + 1) for s, k in zip(size, kernel)]
+    channels = groups * pick.choice([3, 8, 12, 16] if groups == 1 else [8, 12])
+    outputs = groups * pick.choice([8, 20, 40, 72] if groups == 1 else [8, 16, 24])
+    inputs = [tensor("x", dtype, pick.choice([1, 2, 3]), channels, *size)]
+    constants = [tensor("w", dtype, outputs, channels // groups, *kernel), tensor("b", dtype, outputs)]
+    nodes = [node("p", f"conv{dims}d", "x w b", stride=[stride] * dims, padding=padding, dilation=[dilation] * dims,
+                  groups=groups)]
+    tail = pick.choice(["relu", "silu", "", "residual"])
+    if tail == "residual":
+        nodes += [node("s", "relu", "p"), node("y", "mul", "p s")]
+    elif tail:
+        nodes.append(node("y", tail, "p"))
+    return inputs, constants, nodes
+
+
+def transposed(pick, dtype):
+    channels, outputs = pick.choice([8, 12]), pick.choice([8, 20])
+    inputs = [tensor("x", dtype, 2, channels, 7, 9)]
+    return inputs, [tensor("w", dtype, channels, outputs, 3, 3)], [
+        node("p", "conv_transpose2d", "x w", stride=[2, 2], padding=[1, 1])]
+
+
+def awkward(pick, dtype):
+    m, n, k = pick.choice([40, 77, 130]), pick.choice([33, 61, 130]), pick.choice([61, 77, 150])
+    if pick.random() < 0.5:
+        return ([tensor("x", dtype, m, k)], [tensor("w", dtype, n, k)],
+                [node("p", "linear", "x w"), node("y", "gelu", "p")])
+    return [tensor("x", dtype, 3, m, k), tensor("w", dtype, 3, k, n)], [], [node("y", "bmm", "x w")]
+
+
+def cases():
+    """(name, model, the schedules it may have)"""
+    pick, found = random.Random(17), []
+
+    def add(name, made, *schedules):
+        inputs, constants, nodes = made
+        found.append((name, {"fusec": 1, "name": "layer", "inputs": inputs, "constants": constants, "nodes": nodes,
+                             "outputs": [nodes[-1]["name"]]}, schedules))
+
+    pipelined = ("convolution_mma", "convolution", "gemm_mma", "gemm")
+    for dtype in ("float16", "bfloat16", "float32"):
+        for dims in (1, 2, 3):
+            for stride, dilation, groups in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2)):
+                for i in range(3):
+                    add(f"{dims}d stride {stride} dilation {dilation} groups {groups} {dtype} {i}",
+                        convolution(pick, dims, dtype, groups, stride, dilation), *pipelined)
+        for i in range(2):
+            add(f"transposed {dtype} {i}", transposed(pick, dtype))
+            add(f"awkward {dtype} {i}", awkward(pick, dtype), *pipelined)
+    return found
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+
+
+def run(command, what):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
+    return result.returncode == 0
+
+
+def check(options, folder, name, entry, schedules, arch):
+    what = f"{name} on {arch}"
+    path = lambda file: os.path.join(folder, file)
+    with open(path("m.json"), "w", encoding="utf-8") as f:
+        json.dump(entry, f)
+    if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--verify", "--device=emulator",
+                "--json", f"--profile={path('p.json')}"], f"{what}: {json.dumps(entry)}"):
+        return
+    run([options.fusec, path("m.json"), f"--arch={arch}", "--no-nvrtc", f"--emit=manifest={path('m.manifest')}"], what)
+    with open(path("p.json"), encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    with open(path("m.manifest"), encoding="utf-8") as f:
+        made = [k["schedule"] for k in json.load(f)["kernels"]]
+    expect(all(k["findings"] == 0 for k in kernels), f"{what}: findings on the emulator")
+    expect(all(k["resources"]["spill_bytes"] == 0 for k in kernels), f"{what}: spills")
+    # Images of few elements are not worth a pipeline in float32.
+    if schedules and not (entry["inputs"][0]["dtype"] == "float32" and "contraction" in made):
+        expect(any(s in schedules or s.startswith("few_rows") for s in made), f"{what}: {made}: {json.dumps(entry)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    picked = [c for c in cases() if options.only in c[0]]
+    if options.sample:
+        picked = random.Random(options.seed).sample(picked, min(options.sample, len(picked)))
+    with tempfile.TemporaryDirectory() as folder:
+        for i, (name, entry, schedules) in enumerate(picked):
+            for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
+                check(options, folder, name, entry, schedules, arch)
+    for failure in failures:
+        print(failure)
+    print(f"{len(picked)} models, {len(failures)} failures")
+    sys.exit(bool(failures))
+
+
+main()
