@@ -5,14 +5,17 @@
 //   matmul     x[m, k], w[k, n]        those of w along the columns
 //
 // A factor's position in its tensor must be one part over the product's rows (or columns) and batch and one over the
-// depth; several axes may stand for each (heads, groups, flattened dimensions). Factors that are computed, gathered,
-// guarded or not aligned are none of these: codegen/schedules/contraction makes them element by element.
+// depth; several axes may stand for each (heads, groups, flattened dimensions). Factors that are computed are made of
+// what is copied so (analysis/gemm_operand.h). What is gathered, guarded or not aligned is none of these:
+// codegen/schedules/contraction makes it element by element.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "analysis/gemm_operand.h"
 #include "analysis/products.h"
 #include "analysis/target.h"
 #include "ir/dtype.h"
@@ -20,16 +23,17 @@
 
 namespace fusec {
 
-struct GemmOperand {
-  ExprId load = kNoExpr;
-  bool along_depth = false;  // neighbours in memory are neighbours along the depth, else across it
-  IndexExpr across, depth;   // the position is their sum: over rows or columns and the batch, over the depth's axes
-  // Elements from one step of the depth, flattened, to the next; nothing where that is not always the same.
-  std::optional<IndexExpr> depth_stride;
-};
-
 struct GemmLoop {
   std::vector<GemmOperand> left, right;  // as the product's loop has them
+  std::int64_t block = 0;                // of the depth, for which factors' scales are the same; 0: all of it
+  bool plain() const {
+    const auto is = [](const GemmOperand& o) { return !o.computed() && o.scales.empty(); };
+    return std::all_of(left.begin(), left.end(), is) && std::all_of(right.begin(), right.end(), is);
+  }
+  bool scaled() const {
+    const auto is = [](const GemmOperand& o) { return !o.scales.empty(); };
+    return std::any_of(left.begin(), left.end(), is) || std::any_of(right.begin(), right.end(), is);
+  }
 };
 
 // What a block makes, and each of its warps. Off the tensor cores a warp's lanes are 4 by 8, with 8x8 or 4x4 sums each.
@@ -52,20 +56,26 @@ struct GemmForm {
   GemmTiles tiles;
   int sums = 1;       // of each element of the space
   double cycles = 0;  // that the model predicts, to compare forms with one another
+  bool float_sums = true;
+
+  // All factors are multiplied as they lie in memory.
+  bool plain() const {
+    return std::all_of(loops.begin(), loops.end(), [](const GemmLoop& l) { return l.plain(); });
+  }
+  // Sums that are made apart of what they are added to, scaled or as floats.
+  bool in_parts(const GemmLoop& loop) const { return loop.scaled() || (dtype == DType::kInt8 && float_sums); }
 
   bool tensor_cores() const { return bits(dtype) <= 16; }
   int element_bytes() const { return bits(dtype) / 8; }
 };
 
-// What one step of the axes, flattened, adds to a position, where that is the same everywhere; nothing, too, where they
-// make no step.
-std::optional<IndexExpr> flat_stride(const IndexExpr& position, const std::vector<std::uint32_t>& axes,
-                                     const ExprPool& pool);
-// The product of the axes' extents at the symbols' hints.
-double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
-
-// Of all factors' tiles of one stage.
+// Of what is copied for one stage.
 std::int64_t stage_bytes(const GemmForm& form);
+// Of the two tiles that are made of what is copied, and of three blocks' scales.
+std::int64_t computed_bytes(const GemmForm& form, const GemmOperand& operand, bool left);
+std::int64_t scale_bytes(const GemmForm& form, const GemmOperand& operand, bool left);
+// Of all stages and what is made of them.
+std::int64_t tile_bytes(const GemmForm& form);
 // Of 16 rows of a warp's sums on their way to what stands behind the product: rows have two gaps of four.
 std::int64_t staged_bytes(const GemmForm& form);
 // Of a block: tiles, and behind them in time, all warps' sums in parts of 16 rows at least.
@@ -73,6 +83,9 @@ std::int64_t shared_bytes(const GemmForm& form);
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
                                   const Target& target);
+
+// The product of the axes' extents at the symbols' hints.
+double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 
 // The tiles that are looked among, largest first. Lines along the depth have 64 bytes, or 128.
 std::vector<GemmTiles> gemm_tile_table(DType multiplied);

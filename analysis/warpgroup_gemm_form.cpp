@@ -129,7 +129,8 @@ std::optional<WarpgroupGemmForm> find_warpgroup_gemm(const Kernel& kernel, const
                                                      const Target& target) {
   constexpr int kMostSums = 128;  // of a thread, in registers
   const ExprPool& pool = kernel.pool;
-  if (target.compute_capability != 90 || !target.architecture_specific || bits(form.dtype) != 16) return std::nullopt;
+  if (target.compute_capability != 90 || !target.architecture_specific || bits(form.dtype) != 16 || !form.plain())
+    return std::nullopt;
   auto loops = loops_of(pool, form, product);
   if (!loops) return std::nullopt;
   Sizes sizes{.rows = points_at_hint(pool, product.rows),

@@ -70,6 +70,25 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
     for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
+//@ part add_parts
+// What a warp has summed of a block of the depth, times its rows' scales and its columns', to the sums.
+template <bool kRowsScaled, bool kColumnsScaled, class Part, int kRows, int kColumns>
+__device__ __forceinline__ void add_parts(float (&sum)[kRows][kColumns][4], Part (&part)[kRows][kColumns][4],
+                                          const float* of_rows, const float* of_columns, int lane) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        float scale = 1.0f;
+        if constexpr (kRowsScaled) scale = of_rows[16 * i + k / 2 * 8 + lane / 4];
+        if constexpr (kColumnsScaled) scale *= of_columns[8 * j + lane % 4 * 2 + k % 2];
+        sum[i][j][k] += (float)part[i][j][k] * scale;
+        part[i][j][k] = 0;
+      }
+}
+
 //@ part lane_fragments : swizzle
 // What a lane multiplies of a float32 factor's tile: four along the depth of kEach across. kParts lanes of a warp have
 // others: where the tile's lines run along the depth, each every kParts-th across, else four neighbours each.

@@ -8,10 +8,7 @@
 #include "ir/type.h"
 
 namespace fusec {
-namespace {
-
-// Bits of an element as the value of the compute type.
-std::string from_bits(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer) {
+std::string element_text(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer) {
   const bool wide = bits(dtype) == 64;
   writer.use(wide ? "words64" : "words");
   return value_of_bits(dtype,
@@ -20,7 +17,7 @@ std::string from_bits(DType dtype, const std::string& words, const std::string& 
                        writer);
 }
 
-std::string put_bits(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
+std::string put_text(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
                      KernelWriter& writer) {
   if (bits(dtype) == 64) {
     writer.use("words64");
@@ -40,6 +37,8 @@ std::string put_bits(DType dtype, const std::string& words, const std::string& l
     raw = fmt::format("(unsigned)({})", value);
   return fmt::format("put_element<{}>({}, {}, {});", bits(dtype), words, lane, raw);
 }
+
+namespace {
 
 int word_count(DType dtype, int width) {
   return bits(dtype) * width / 32;
@@ -244,7 +243,7 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
   emitter_.load_text = [this, lane](ExprId id) -> std::string {
     const auto it = words_.find(id);
     if (it == words_.end()) return "";
-    return from_bits(emitter_.kernel().pool[id].dtype, it->second, lane, emitter_.writer());
+    return element_text(emitter_.kernel().pool[id].dtype, it->second, lane, emitter_.writer());
   };
 }
 
@@ -289,7 +288,7 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
 void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::string& value) {
   KernelWriter& writer = emitter.writer();
   if (!words_.empty()) {
-    writer.line(put_bits(output_->type.dtype, words_, lane, value, writer));
+    writer.line(put_text(output_->type.dtype, words_, lane, value, writer));
     return;
   }
   const IndexExpr at = simplify(flat_index(output_->type.shape, output_->index), emitter.kernel().pool.bounds());

@@ -24,6 +24,11 @@ bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int 
 // Would splitting the kernel's last axis by `width` give some load or store of a whole vector?
 bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width);
 
+// Element `lane` of words, as a value of the compute type; and the statement that puts a value there.
+std::string element_text(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer);
+std::string put_text(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
+                     KernelWriter& writer);
+
 class VectorLoads {
  public:
   VectorLoads(ExprEmitter& emitter, const Graph& graph, std::uint32_t lane_axis, int width)

@@ -1,0 +1,253 @@
+// Factors of a product on their way from shared memory to tensor cores: pieces that a thread has copied for itself, and
+// narrow numbers that become what is multiplied, eight at a time.
+
+//@ part copy_pieces : copy_pipeline words
+// The each-th piece of a thread, of kBytes, among those of kThreads: 16 bytes of neighbouring threads lie side by side.
+template <int kBytes, int kThreads>
+__device__ __forceinline__ void copy_piece(unsigned to, const void* from, int each, bool there) {
+  if constexpr (kBytes >= 16) {
+#pragma unroll
+    for (int i = 0; i < kBytes / 16; ++i)
+      copy_16_bytes(to + ((each * (kBytes / 16) + i) * kThreads + threadIdx.x) * 16, (const char*)from + 16 * i, there);
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(to + (each * kThreads + threadIdx.x) * kBytes), "l"(__cvta_generic_to_global(from)), "n"(kBytes),
+                   "r"(there ? kBytes : 0));
+  }
+}
+template <int kBytes, int kThreads>
+__device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* copies, int each) {
+  if constexpr (kBytes < 16) {
+    return load_words<kBytes / 4>(copies + (each * kThreads + threadIdx.x) * kBytes);
+  } else {
+    Words<kBytes / 4> piece;
+#pragma unroll
+    for (int i = 0; i < kBytes / 16; ++i) {
+      const auto four = load_words<4>(copies + ((each * (kBytes / 16) + i) * kThreads + threadIdx.x) * 16);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) piece.w[i * 4 + k] = four.w[k];
+    }
+    return piece;
+  }
+}
+
+//@ part store_units : swizzle words
+template <int kUnits, int kCount>
+__device__ __forceinline__ void store_units(unsigned char* tile, int line, int unit, const Words<kCount>& words) {
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i)
+    *(uint4*)(tile + swizzled<kUnits>(line, unit + i)) =
+        make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
+}
+
+//@ part widened : words
+// All of a piece, by a function of eight elements.
+template <int kMade, int kFrom>
+__device__ constexpr int words_of_eight(Words<kMade> (*)(Words<kFrom>)) {
+  return kFrom;
+}
+template <auto kEight, int kMade, int kCount>
+__device__ __forceinline__ Words<kMade> widened(const Words<kCount>& piece) {
+  constexpr int kFrom = words_of_eight(kEight), kEach = kMade * kFrom / kCount;
+  Words<kMade> made;
+#pragma unroll
+  for (int i = 0; i < kCount / kFrom; ++i) {
+    Words<kFrom> eight;
+#pragma unroll
+    for (int k = 0; k < kFrom; ++k) eight.w[k] = piece.w[i * kFrom + k];
+    const Words<kEach> wide = kEight(eight);
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) made.w[i * kEach + k] = wide.w[k];
+  }
+  return made;
+}
+
+//@ part pairs
+// Arithmetic on two 16-bit floats at a time.
+__device__ __forceinline__ unsigned multiply_add_fp16(unsigned a, unsigned b, unsigned c) {
+  asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(a) : "r"(b), "r"(c));
+  return a;
+}
+__device__ __forceinline__ unsigned multiply_add_bf16(unsigned a, unsigned b, unsigned c) {
+  asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(a) : "r"(b), "r"(c));
+  return a;
+}
+
+//@ part scaled_fp16 : pairs words
+template <int kCount>
+__device__ __forceinline__ Words<kCount> scaled_fp16(Words<kCount> words, unsigned scale) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words.w[i] = multiply_add_fp16(words.w[i], scale * 0x10001u, 0x80008000u);
+  return words;
+}
+
+//@ part scaled_bf16 : pairs words
+template <int kCount>
+__device__ __forceinline__ Words<kCount> scaled_bf16(Words<kCount> words, unsigned scale) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words.w[i] = multiply_add_bf16(words.w[i], scale * 0x10001u, 0x80008000u);
+  return words;
+}
+
+//@ part fp16_of_nibbles : pairs words
+// Half-byte integers are the last bits of 1024 + n, or of 1024 + 16 n: kFlip turns int4 into n + 8.
+template <unsigned kFlip>
+__device__ __forceinline__ Words<4> fp16_of_nibbles(unsigned eight) {
+  constexpr unsigned kLow = 0x64006400u | kFlip, kHigh = 0x64006400u | kFlip << 4;
+  constexpr unsigned kOne = 0x3c003c00u, kSixteenth = 0x2c002c00u;
+  constexpr unsigned kLess = kFlip ? 0xe408e408u : 0xe400e400u;         // -1032, -1024
+  constexpr unsigned kLessHigh = kFlip ? 0xd480d480u : 0xd400d400u;     // -72, -64
+  const unsigned a = multiply_add_fp16((eight & 0x000f000fu) ^ kLow, kOne, kLess);
+  const unsigned b = multiply_add_fp16((eight & 0x00f000f0u) ^ kHigh, kSixteenth, kLessHigh);
+  const unsigned c = multiply_add_fp16((eight >> 8 & 0x000f000fu) ^ kLow, kOne, kLess);
+  const unsigned d = multiply_add_fp16((eight >> 8 & 0x00f000f0u) ^ kHigh, kSixteenth, kLessHigh);
+  return {__byte_perm(a, b, 0x5410), __byte_perm(c, d, 0x5410), __byte_perm(a, b, 0x7632), __byte_perm(c, d, 0x7632)};
+}
+
+//@ part fp16_of_int4 : fp16_of_nibbles
+__device__ __forceinline__ Words<4> fp16_of_int4(Words<1> eight) { return fp16_of_nibbles<0x00080008u>(eight.w[0]); }
+
+//@ part fp16_of_uint4 : fp16_of_nibbles
+__device__ __forceinline__ Words<4> fp16_of_uint4(Words<1> eight) { return fp16_of_nibbles<0u>(eight.w[0]); }
+
+//@ part bf16_of_nibbles : pairs words
+// The same as the last bits of 128 + n.
+template <unsigned kFlip>
+__device__ __forceinline__ Words<4> bf16_of_nibbles(unsigned eight) {
+  constexpr unsigned kOne = 0x3f803f80u, kLess = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
+  unsigned pair[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    pair[i] = multiply_add_bf16((eight >> 4 * i & 0x000f000fu) ^ (0x43004300u | kFlip), kOne, kLess);
+  return {__byte_perm(pair[0], pair[1], 0x5410), __byte_perm(pair[2], pair[3], 0x5410),
+          __byte_perm(pair[0], pair[1], 0x7632), __byte_perm(pair[2], pair[3], 0x7632)};
+}
+
+//@ part bf16_of_int4 : bf16_of_nibbles
+__device__ __forceinline__ Words<4> bf16_of_int4(Words<1> eight) { return bf16_of_nibbles<0x00080008u>(eight.w[0]); }
+
+//@ part bf16_of_uint4 : bf16_of_nibbles
+__device__ __forceinline__ Words<4> bf16_of_uint4(Words<1> eight) { return bf16_of_nibbles<0u>(eight.w[0]); }
+
+//@ part int8_of_uint4 : words
+__device__ __forceinline__ Words<2> int8_of_uint4(Words<1> eight) {
+  const unsigned even = eight.w[0] & 0x0f0f0f0fu, odd = eight.w[0] >> 4 & 0x0f0f0f0fu;
+  return {__byte_perm(even, odd, 0x5140), __byte_perm(even, odd, 0x7362)};
+}
+
+//@ part int8_of_int4 : words
+__device__ __forceinline__ unsigned signs_extended(unsigned nibbles) { return nibbles | (nibbles & 0x08080808u) * 30u; }
+__device__ __forceinline__ Words<2> int8_of_int4(Words<1> eight) {
+  const unsigned even = signs_extended(eight.w[0] & 0x0f0f0f0fu), odd = signs_extended(eight.w[0] >> 4 & 0x0f0f0f0fu);
+  return {__byte_perm(even, odd, 0x5140), __byte_perm(even, odd, 0x7362)};
+}
+
+//@ part fp16_of_bytes : pairs words
+// The last bits of 1024 + n; kFlip turns int8 into n + 128.
+template <unsigned kFlip>
+__device__ __forceinline__ Words<4> fp16_of_bytes(Words<2> eight) {
+  constexpr unsigned kOne = 0x3c003c00u, kLess = kFlip ? 0xe480e480u : 0xe400e400u;  // -1152, -1024
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const unsigned pair = __byte_perm(eight.w[i / 2] ^ kFlip, 0x64u, i % 2 ? 0x4342 : 0x4140);
+    made.w[i] = multiply_add_fp16(pair, kOne, kLess);
+  }
+  return made;
+}
+
+//@ part fp16_of_int8 : fp16_of_bytes
+__device__ __forceinline__ Words<4> fp16_of_int8(Words<2> eight) { return fp16_of_bytes<0x80808080u>(eight); }
+
+//@ part fp16_of_uint8 : fp16_of_bytes
+__device__ __forceinline__ Words<4> fp16_of_uint8(Words<2> eight) { return fp16_of_bytes<0u>(eight); }
+
+//@ part bf16_of_bytes : words
+// bfloat16 has too few bits for that: the last of 2^23 + n in float32.
+template <unsigned kFlip>
+__device__ __forceinline__ Words<4> bf16_of_bytes(Words<2> eight) {
+  constexpr float kLess = kFlip ? 8388608.0f + 128.0f : 8388608.0f;
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const unsigned four = eight.w[i / 2] ^ kFlip;
+    const float low = __uint_as_float(__byte_perm(four, 0x4b000000u, i % 2 ? 0x7542 : 0x7540)) - kLess;
+    const float high = __uint_as_float(__byte_perm(four, 0x4b000000u, i % 2 ? 0x7543 : 0x7541)) - kLess;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made.w[i]) : "f"(high), "f"(low));
+  }
+  return made;
+}
+
+//@ part bf16_of_int8 : bf16_of_bytes
+__device__ __forceinline__ Words<4> bf16_of_int8(Words<2> eight) { return bf16_of_bytes<0x80808080u>(eight); }
+
+//@ part bf16_of_uint8 : bf16_of_bytes
+__device__ __forceinline__ Words<4> bf16_of_uint8(Words<2> eight) { return bf16_of_bytes<0u>(eight); }
+
+//@ part fp16_of_e5m2 : words
+// The upper half of a float16.
+__device__ __forceinline__ Words<4> fp16_of_e5m2(Words<2> eight) {
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) made.w[i] = __byte_perm(eight.w[i / 2], 0u, i % 2 ? 0x3424 : 0x1404);
+  return made;
+}
+
+//@ part fp16_of_e4m3 : pairs words
+// Exponent and mantissa in the place of float16's are 2^-8 of the number; NaN, 127, gets the exponent's first bit, too.
+__device__ __forceinline__ Words<4> fp16_of_e4m3(Words<2> eight) {
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const unsigned four = eight.w[i / 2], magnitude = four & 0x7f7f7f7fu;
+    const unsigned marked = magnitude | ((magnitude + 0x01010101u) & 0x80808080u);
+    const unsigned pair = __byte_perm(marked, 0u, i % 2 ? 0x4342 : 0x4140) << 7;
+    const unsigned sign = __byte_perm(four, 0u, i % 2 ? 0x3424 : 0x1404) & 0x80008000u;
+    made.w[i] = multiply_add_fp16(pair | sign, 0x5c005c00u, 0x80008000u);  // * 256 - 0
+  }
+  return made;
+}
+
+//@ part bf16_of_e4m3 : pairs words
+// The same in bfloat16, where it is 2^-120 of the number; what was NaN becomes all ones.
+__device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const unsigned four = eight.w[i / 2], magnitude = four & 0x7f7f7f7fu;
+    const unsigned pair = __byte_perm(magnitude, 0u, i % 2 ? 0x4342 : 0x4140);
+    const unsigned sign = __byte_perm(four, 0u, i % 2 ? 0x3424 : 0x1404) & 0x80008000u;
+    const unsigned nan = ((pair + 0x00010001u) >> 7 & 0x00010001u) * 0x7fc0u;
+    made.w[i] = multiply_add_bf16(pair << 4 | sign, 0x7b807b80u, 0x80008000u) | nan;  // * 2^120 - 0
+  }
+  return made;
+}
+
+//@ part fp16_of_e2m1 : words
+// The upper bytes of the eight magnitudes are the two words of a table; the lower ones are 0.
+__device__ __forceinline__ Words<4> fp16_of_e2m1(Words<1> eight) {
+  const unsigned magnitude = eight.w[0] & 0x77777777u, sign = eight.w[0] >> 3 & 0x11111111u;
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const unsigned upper = __byte_perm(0x3e3c3800u, 0x46444240u, magnitude >> 16 * i) |
+                           __byte_perm(0x00008000u, 0u, sign >> 16 * i);
+    made.w[2 * i] = __byte_perm(upper, 0u, 0x1404), made.w[2 * i + 1] = __byte_perm(upper, 0u, 0x3424);
+  }
+  return made;
+}
+
+//@ part bf16_of_e2m1 : words
+__device__ __forceinline__ Words<4> bf16_of_e2m1(Words<1> eight) {
+  const unsigned magnitude = eight.w[0] & 0x77777777u, sign = eight.w[0] >> 3 & 0x11111111u;
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const unsigned upper = __byte_perm(0x3f3f3f00u, 0x40404040u, magnitude >> 16 * i) |
+                           __byte_perm(0x00008000u, 0u, sign >> 16 * i);
+    const unsigned lower = __byte_perm(0xc0800000u, 0xc0804000u, magnitude >> 16 * i);
+    made.w[2 * i] = __byte_perm(lower, upper, 0x5140), made.w[2 * i + 1] = __byte_perm(lower, upper, 0x7362);
+  }
+  return made;
+}

@@ -1,0 +1,287 @@
+#include "codegen/schedules/gemm_factors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_pieces.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+GemmFactors::GemmFactors(const Product& product, const ProductLoop& loop, const GemmLoop& operands,
+                         const GemmForm& form, const GemmBlock& block, const Graph& graph, ExprEmitter& emitter)
+    : product_(product),
+      loop_(loop),
+      operands_(operands),
+      form_(form),
+      block_(block),
+      graph_(graph),
+      emitter_(emitter),
+      writer_(emitter.writer()),
+      pool_(emitter.kernel().pool) {
+  std::int64_t staged = 0, beside = stage_bytes(form_) * form_.tiles.stages;
+  for (const bool left : {true, false})
+    for (const GemmOperand& operand : left ? operands.left : operands.right)
+      factors_.push_back(place(operand, left, staged, beside));
+}
+
+GemmFactor GemmFactors::place(const GemmOperand& operand, bool left, std::int64_t& staged, std::int64_t& beside) {
+  const GemmTiles& t = form_.tiles;
+  GemmFactor f{.operand = &operand, .left = left, .across = left ? t.rows : t.columns};
+  const int line = operand.along_depth ? t.depth : f.across, lines = operand.along_depth ? f.across : t.depth;
+  f.units = line * form_.element_bytes() / 16;
+  f.bytes = std::int64_t{line} * lines * form_.element_bytes();
+  f.tile = operand.computed() ? beside : staged;
+  beside += computed_bytes(form_, operand, left);
+  f.scales = beside;
+  beside += scale_bytes(form_, operand, left);
+  int elements = operand.computed() ? operand.piece : 16 / form_.element_bytes();
+  // All threads take part, where pieces can be short enough.
+  while (operand.computed() && elements > 8 && (line * lines / elements < t.threads() || !operand.along_depth))
+    elements /= 2;
+  const auto add = [&](const GemmOperand& copied) {
+    GemmCopy c{.operand = &copied, .offset = staged, .elements = elements, .units = line / elements, .lines = lines};
+    c.pass = t.threads() / c.units;
+    c.copies = std::max(1, c.lines / c.pass);
+    const std::string name = writer_.wish(pool_[copied.load].source);
+    c.to = writer_.unique(name + "_to");
+    c.from = writer_.unique(name + "_from");
+    c.unit = writer_.unique(name + "_unit");
+    c.line = writer_.unique(name + "_line");
+    staged += std::int64_t{line} * lines * copied.element_bits / 8;
+    f.copies.push_back(std::move(c));
+  };
+  if (!operand.computed()) add(operand);
+  for (const GemmOperand& copied : operand.copies) add(copied);
+  f.fragments = writer_.unique(left ? "left" : "right");
+  return f;
+}
+
+IndexExpr GemmFactors::count(const std::vector<std::uint32_t>& axes) const {
+  return point_count(pool_, axes);
+}
+std::string GemmFactors::text(const IndexExpr& e) {
+  return emitter_.index_text().tight(simplify(e, pool_.bounds()));
+}
+std::string GemmFactors::line_of(const GemmCopy& c) const {
+  return c.copies > 1 ? fmt::format("{} + {} * {}", c.line, block_.each, c.pass) : c.line;
+}
+bool GemmFactors::whole_tiles() const {
+  return proves_multiple_of(count(loop_.depth), form_.tiles.depth, pool_.bounds());
+}
+bool GemmFactors::computes() const {
+  return std::ranges::any_of(factors_, [](const GemmFactor& f) { return f.operand->computed(); });
+}
+
+namespace {
+
+// The C pointer's elements for so many of the tensor's: half-byte elements come in bytes.
+IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, const Bounds& bounds) {
+  return operand.element_bits == 4 ? simplify(floor_div(elements, 2), bounds) : elements;
+}
+
+}  // namespace
+
+void GemmFactors::declare_copies() {
+  writer_.use("copy_pipeline");
+  writer_.use("swizzle");
+  for (const GemmFactor& f : factors_)
+    for (const GemmCopy& c : f.copies) declare_copy(f, c);
+}
+
+void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
+  const GemmOperand& operand = *c.operand;
+  const ExprNode& load = pool_[operand.load];
+  const Bounds& bounds = pool_.bounds();
+  writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", c.unit, c.units, c.elements,
+                           c.line, c.units));
+  if (!f.operand->computed() && (c.copies == 1 || c.pass % 8 == 0))
+    writer_.line(fmt::format("const unsigned {} = {}swizzled<{}>({}, {} / {});", c.to,
+                             c.offset ? fmt::format("{} + ", c.offset) : "", f.units, c.line, c.unit, c.elements));
+  writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, c.copies));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  const std::vector<std::uint32_t>& axes = across(f);
+  const std::string at = writer_.unique(f.left ? "row" : "column"), line = line_of(c);
+  std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, operand.along_depth ? line : c.unit);
+  // What lies beyond the last row or column is copied from there; nothing of its products is stored.
+  if (!proves_multiple_of(count(axes), f.across, bounds))
+    here = fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
+                       text(count(axes) - (operand.along_depth ? 1 : c.elements)));
+  writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, here));
+  bind_flat(emitter_, axes, at, f.left ? "mnopq" : "ijlst");
+  const std::string half = operand.element_bits == 4 ? " / 2" : "";
+  std::string position = emitter_.index(in_storage(operand.across, operand, bounds));
+  if (operand.depth_stride)
+    position += operand.along_depth ? " + " + c.unit + half
+                                    : fmt::format(" + ({}) * {}{}", line, writer_.wide() ? "(long long)" : "",
+                                                  text(in_storage(*operand.depth_stride, operand, bounds)));
+  writer_.line(fmt::format("{}[{}] = {} + ({});", c.from, block_.each, writer_.input(load.source), position));
+  emitter_.rewind(mark);
+  writer_.close();
+}
+
+std::string GemmFactors::declare_fetch() {
+  const std::string fetch = writer_.unique("fetch"), into = writer_.unique("stage");
+  const auto jumps = [](const GemmCopy& c) { return !c.operand->depth_stride; };
+  const bool some_jump =
+      std::ranges::any_of(factors_, [&](const GemmFactor& f) { return std::ranges::any_of(f.copies, jumps); });
+  const bool counts = some_jump || !whole_tiles();
+  const std::string next = writer_.unique("next_k");
+  if (counts) writer_.line(fmt::format("{} {} = 0;", writer_.index_type(), next));
+  writer_.open(fmt::format("const auto {} = [&](unsigned {})", fetch, into));
+  for (const GemmFactor& f : factors_)
+    for (const GemmCopy& c : f.copies) copy(f, c, into, next);
+  if (counts) writer_.line(fmt::format("{} += {};", next, form_.tiles.depth));
+  writer_.close("};");
+  return fetch;
+}
+
+void GemmFactors::copy(const GemmFactor& f, const GemmCopy& c, const std::string& into, const std::string& next) {
+  const GemmOperand& operand = *c.operand;
+  const bool strides = operand.depth_stride.has_value(), some = c.lines < c.pass;
+  if (some) writer_.open(fmt::format("if (threadIdx.x < {})", c.threads()));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  std::string jump;
+  if (!strides) {
+    const std::string k = writer_.unique("k");
+    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), k, next, c.unit));
+    bind_flat(emitter_, loop_.depth, k, "kluvw");
+    jump = " + " + emitter_.index_text().tight(in_storage(operand.depth, operand, pool_.bounds()));
+  }
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
+  const std::string k_here = operand.along_depth ? c.unit : line_of(c);
+  const std::string there = fmt::format("{} + {} < {}", next, k_here, text(count(loop_.depth)));
+  const std::string from = fmt::format("{}[{}]{}", c.from, block_.each, jump);
+  if (f.operand->computed()) {
+    writer_.use("copy_pieces");
+    writer_.line(fmt::format("copy_piece<{}, {}>({} + {}, {}, {}, {});", c.bytes(), c.threads(), into, c.offset, from,
+                             block_.each, whole_tiles() ? "true" : there));
+  } else {
+    // Units change places every eight lines: passes of so many find theirs where the first one has.
+    const std::string to = c.copies == 1     ? c.to
+                           : c.pass % 8 == 0 ? fmt::format("{} + {} * {}", c.to, block_.each, 16 * c.pass * c.units)
+                                             : fmt::format("{} + swizzled<{}>({}, {} / {})", c.offset, f.units,
+                                                           line_of(c), c.unit, c.elements);
+    writer_.line(fmt::format("copy_16_bytes({} + {}, {}{});", into, to, from, whole_tiles() ? "" : ", " + there));
+  }
+  if (strides)
+    writer_.line(fmt::format("{}[{}] += {};", c.from, block_.each,
+                             text(in_storage(*operand.depth_stride * form_.tiles.depth, operand, pool_.bounds()))));
+  writer_.close();
+  emitter_.rewind(mark);
+  if (some) writer_.close();
+}
+
+std::string GemmFactors::declare_compute() {
+  const bool scaled = operands_.scaled() && operands_.block != 0;
+  if (!computes() && !scaled) return "";
+  const std::string name = writer_.unique("compute"), step = writer_.unique("step"), stage = writer_.unique("stage");
+  writer_.open(fmt::format("const auto {} = [&](int {}, int {})", name, step, stage));
+  for (const GemmFactor& f : factors_)
+    if (f.operand->computed()) compute(f, step, stage);
+  if (scaled) {
+    const int steps = steps_of_block();
+    if (steps > 1) writer_.open(fmt::format("if ({} % {} == 0)", step, steps));
+    const std::string slot = steps > 1 ? fmt::format("{} / {} % 3", step, steps) : step + " % 3";
+    for (const GemmFactor& f : factors_)
+      if (!f.operand->scales.empty()) scales(f, fmt::format("{} * {}", step, form_.tiles.depth), slot);
+    if (steps > 1) writer_.close();
+  }
+  writer_.close("};");
+  return name;
+}
+
+void GemmFactors::compute(const GemmFactor& f, const std::string& step, const std::string& stage) {
+  writer_.use("copy_pieces");
+  const GemmCopy& c = f.copies[0];
+  const bool some = c.lines < c.pass;
+  if (some) writer_.open(fmt::format("if (threadIdx.x < {})", c.threads()));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
+  const std::string line = line_of(c);
+  const bool along = f.operand->along_depth;
+  const std::string k = fmt::format("{} * {} + {}", step, form_.tiles.depth, along ? c.unit : line);
+  const std::string to = fmt::format("dynamic_shared + {} + {} % 2 * {}", f.tile, step, f.bytes);
+  const std::string place = fmt::format("{}, {} / {}", line, c.unit, 16 / form_.element_bytes());
+  writer_.use("store_units");
+  const bool whole = whole_tiles();
+  if (!whole) writer_.open(fmt::format("if ({} < {})", k, text(count(loop_.depth))));
+  std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, along ? line : c.unit);
+  if (!proves_multiple_of(count(across(f)), f.across, pool_.bounds()))
+    here = fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
+                       text(count(across(f)) - (along ? 1 : c.elements)));
+  const std::string made =
+      emit_piece({.kernel = emitter_.kernel(),
+                  .graph = graph_,
+                  .writer = writer_,
+                  .operand = *f.operand,
+                  .axes = {across(f), loop_.depth},
+                  .batch = product_.batch,
+                  .ones = product_.shared_rest,
+                  .multiplied = form_.dtype,
+                  .piece = c.elements,
+                  .batch_number = block_.batch,
+                  .across_at = here,
+                  .depth_at = k,
+                  .words = [&](std::size_t i) {
+                    const GemmCopy& copied = f.copies[i];
+                    return fmt::format("copied_piece<{}, {}>(dynamic_shared + {} + {}, {})", copied.bytes(),
+                                       copied.threads(), stage, copied.offset, block_.each);
+                  }});
+  writer_.line(fmt::format("store_units<{}>({}, {}, {});", f.units, to, place, made));
+  if (!whole) {
+    writer_.close("} else {");
+    writer_.reopen();
+    writer_.line(fmt::format("store_units<{}>({}, {}, Words<{}>{{}});", f.units, to, place,
+                             c.elements * form_.element_bytes() / 4));
+    writer_.close();
+  }
+  writer_.close();
+  if (some) writer_.close();
+}
+
+void GemmFactors::whole_depth_scales() {
+  if (operands_.block != 0) return;
+  for (const GemmFactor& f : factors_)
+    if (!f.operand->scales.empty()) scales(f, "0", "0");
+}
+
+void GemmFactors::scales(const GemmFactor& f, const std::string& k0, const std::string& slot) {
+  const std::string i = writer_.unique("i");
+  writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", i, f.across, form_.tiles.threads()));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  const std::string at = writer_.unique(f.left ? "row" : "column"), k = writer_.unique("k");
+  std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, i);
+  if (!proves_multiple_of(count(across(f)), f.across, pool_.bounds()))
+    here = fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here, text(count(across(f)) - 1));
+  writer_.line(fmt::format("const {0} {1} = {2}, {3} = {4};", writer_.index_type(), at, here, k, k0));
+  bind_flat(emitter_, across(f), at, f.left ? "mnopq" : "ijlst");
+  bind_flat(emitter_, loop_.depth, k, "kluvw");
+  std::string product;
+  for (const std::string& scale : emitter_.emit(f.operand->scales))
+    product += (product.empty() ? "(" : " * (") + scale + ")";
+  writer_.line(
+      fmt::format("((float*)(dynamic_shared + {}))[{} * {} + {}] = {};", f.scales, slot, f.across, i, product));
+  emitter_.rewind(mark);
+  writer_.close();
+}
+
+void GemmFactors::add_parts(const ProductTerm& term, const std::string& sum, const std::string& part,
+                            const std::string& slot) {
+  writer_.use("add_parts");
+  const auto of = [&](const GemmFactor& f) -> std::string {
+    if (f.operand->scales.empty()) return "0";
+    return fmt::format("(const float*)(dynamic_shared + {}) + {} * {} + {}", f.scales, slot, f.across,
+                       f.left ? "warp_row" : "warp_column");
+  };
+  const GemmFactor &l = left(term.left), &r = right(term.right);
+  writer_.line(fmt::format("add_parts<{}, {}>({}, {}, {}, {}, warp_lane);", !l.operand->scales.empty(),
+                           !r.operand->scales.empty(), sum, part, of(l), of(r)));
+}
+
+}  // namespace fusec

@@ -1,0 +1,102 @@
+// The factors of one loop of a GEMM on their way from memory to a block's tiles.
+//
+//   plain       cp.async puts 16 bytes where ldmatrix will look for them, in the tile of a stage
+//   computed    cp.async brings each thread pieces of what the factor is computed from; when they are there, the thread
+//               computes the elements of one of two tiles from its own pieces, so that no barrier is needed but the one
+//               that the tiles need anyhow (gemm_pieces)
+//   scaled      beside them a block of the depth has a scale for each row or column, in one of three places
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "analysis/gemm_form.h"
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+// One load's pieces: which of them a thread copies, and where to.
+struct GemmCopy {
+  const GemmOperand* operand = nullptr;
+  std::int64_t offset = 0;  // in the stage
+  int elements = 0;         // of a piece
+  int units = 0;            // pieces in a line
+  int lines = 0;
+  int pass = 0;    // lines that the block copies at a time
+  int copies = 0;  // of a thread
+  std::string to, from, unit, line;
+
+  int bytes() const { return elements * operand->element_bits / 8; }
+  int threads() const { return units * std::min(lines, pass); }  // that copy
+};
+
+struct GemmFactor {
+  const GemmOperand* operand = nullptr;
+  bool left = false;
+  int across = 0;          // of the tile
+  int units = 0;           // of 16 bytes in a line of the tile
+  std::int64_t tile = 0;   // plain: in the stage; computed: the first of two, in the block's memory
+  std::int64_t bytes = 0;  // of the tile
+  std::int64_t scales = 0;
+  std::vector<GemmCopy> copies;
+  std::string fragments;
+};
+
+// Names of what the block knows.
+struct GemmBlock {
+  std::string row0, column0, batch;  // batch: flattened, "" where there is none
+  std::string stages;                // the address of its shared memory
+  std::string each;                  // counts a thread's copies
+};
+
+class GemmFactors {
+ public:
+  GemmFactors(const Product& product, const ProductLoop& loop, const GemmLoop& operands, const GemmForm& form,
+              const GemmBlock& block, const Graph& graph, ExprEmitter& emitter);
+
+  const std::vector<GemmFactor>& all() const { return factors_; }
+  const GemmFactor& left(std::size_t i) const { return factors_[i]; }
+  const GemmFactor& right(std::size_t i) const { return factors_[operands_.left.size() + i]; }
+  bool computes() const;
+
+  // Where this thread's copies come from and go to.
+  void declare_copies();
+  // `fetch(stage)` starts the copies of the next tile; its name.
+  std::string declare_fetch();
+  // `compute(step, stage)` makes the tiles of a step from a stage that is there, and its scales, if a block of the
+  // depth begins with it. "" where there is nothing to compute.
+  std::string declare_compute();
+  // Scales that hold for the whole depth.
+  void whole_depth_scales();
+  // Adds to the sums what has been summed of a block of the depth.
+  void add_parts(const ProductTerm& term, const std::string& sum, const std::string& part, const std::string& slot);
+  int steps_of_block() const { return static_cast<int>(operands_.block / form_.tiles.depth); }
+
+ private:
+  GemmFactor place(const GemmOperand& operand, bool left, std::int64_t& staged, std::int64_t& beside);
+  void declare_copy(const GemmFactor& f, const GemmCopy& c);
+  void copy(const GemmFactor& f, const GemmCopy& c, const std::string& into, const std::string& next);
+  void compute(const GemmFactor& f, const std::string& step, const std::string& stage);
+  void scales(const GemmFactor& f, const std::string& k0, const std::string& slot);
+  std::string line_of(const GemmCopy& c) const;
+  bool whole_tiles() const;
+  IndexExpr count(const std::vector<std::uint32_t>& axes) const;
+  std::string text(const IndexExpr& e);
+  const std::vector<std::uint32_t>& across(const GemmFactor& f) const {
+    return f.left ? product_.rows : product_.columns;
+  }
+
+  const Product& product_;
+  const ProductLoop& loop_;
+  const GemmLoop& operands_;
+  const GemmForm& form_;
+  const GemmBlock& block_;
+  const Graph& graph_;
+  ExprEmitter& emitter_;
+  KernelWriter& writer_;
+  const ExprPool& pool_;
+  std::vector<GemmFactor> factors_;
+};
+
+}  // namespace fusec

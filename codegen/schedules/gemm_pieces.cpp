@@ -1,0 +1,202 @@
+#include "codegen/schedules/gemm_pieces.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analysis/copy_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/vector_access.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+// The factor's value alone, its neighbours an axis of their own.
+struct PieceKernel {
+  Kernel kernel;
+  ExprId value = kNoExpr;
+  std::vector<ExprId> loads;  // what is copied
+  Axes across, depth, batch, ones;
+  std::uint32_t lane = 0;
+};
+
+PieceKernel in_pieces(const GemmPieces& p) {
+  PieceKernel made;
+  const ExprPool& from = p.kernel.pool;
+  made.kernel.pool = ExprPool(from.bounds().symbols);
+  made.kernel.exact_steps = p.kernel.exact_steps;
+  made.kernel.numerics = p.kernel.numerics;
+  ExprPool& to = made.kernel.pool;
+  ExprCopier copier(from, to);
+  const Axes& line = p.operand.along_depth ? p.axes.depth : p.axes.across;
+  std::uint32_t last = line.back();
+  for (const std::uint32_t a : line)
+    if (!from.extent(a).is(1)) last = a;
+  const auto add = [&](const Axes& axes, Axes& now) {
+    for (const std::uint32_t a : axes) {
+      const bool split = a == last;
+      now.push_back(to.new_axis(split ? simplify(floor_div(from.extent(a), p.piece), from.bounds()) : from.extent(a)));
+      copier.axis[a] = IndexExpr::axis(now.back());
+      if (!split) continue;
+      made.lane = to.new_axis(p.piece);
+      copier.axis[a] = IndexExpr::axis(now.back()) * p.piece + IndexExpr::axis(made.lane);
+    }
+  };
+  add(p.batch, made.batch);
+  add(p.axes.across, made.across);
+  add(p.axes.depth, made.depth);
+  add(p.ones, made.ones);
+  made.value = copier.copy(p.operand.value);
+  for (const GemmOperand& copied : p.operand.copies) made.loads.push_back(copier.copy(copied.load));
+  return made;
+}
+
+// How the prelude's functions call a dtype.
+std::string short_name(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return "fp16";
+    case DType::kBFloat16:
+      return "bf16";
+    case DType::kFloat8E4M3FN:
+      return "e4m3";
+    case DType::kFloat8E5M2:
+      return "e5m2";
+    case DType::kFloat4E2M1FN:
+      return "e2m1";
+    default:
+      return std::string(name(dtype));
+  }
+}
+
+// The prelude's function that widens eight at a time, where it has one.
+std::optional<std::string> widening(DType from, DType to) {
+  const auto is = [](DType d, std::initializer_list<DType> list) { return std::ranges::find(list, d) != list.end(); };
+  using enum DType;
+  const bool known = to == kFloat16
+                         ? is(from, {kFloat8E4M3FN, kFloat8E5M2, kFloat4E2M1FN, kInt8, kUInt8, kInt4, kUInt4})
+                     : to == kBFloat16 ? is(from, {kFloat8E4M3FN, kFloat4E2M1FN, kInt8, kUInt8, kInt4, kUInt4})
+                                       : to == kInt8 && is(from, {kInt4, kUInt4});
+  if (!known) return std::nullopt;
+  return fmt::format("{}_of_{}", short_name(to), short_name(from));
+}
+
+class PieceEmitter {
+ public:
+  explicit PieceEmitter(const GemmPieces& p)
+      : p_(p), k_(in_pieces(p)), pool_(k_.kernel.pool), writer_(p.writer), emitter_(k_.kernel, p.writer) {}
+
+  std::string emit() {
+    writer_.use("words");
+    bind();
+    for (std::size_t i = 0; i < k_.loads.size(); ++i) {
+      const ExprNode& n = pool_[k_.loads[i]];
+      words_[k_.loads[i]] = writer_.unique(writer_.wish(n.source) + "_w");
+      writer_.line(
+          fmt::format("const Words<{}> {} = {};", bits(n.dtype) * p_.piece / 32, words_[k_.loads[i]], p_.words(i)));
+    }
+    if (const std::string made = widened(); !made.empty()) return made;
+    return element_by_element();
+  }
+
+ private:
+  int words() const { return bits(p_.multiplied) * p_.piece / 32; }
+
+  void bind() {
+    const std::string by = fmt::format(" / {}", p_.piece);
+    for (const std::uint32_t a : k_.ones) emitter_.bind(a, "0");
+    const auto loads_or_places = [&](ExprId id) {
+      return !words_.contains(id) && std::ranges::find(k_.loads, id) == k_.loads.end() &&
+             (pool_[id].op == ExprOp::kLoad || pool_[id].op == ExprOp::kIndex);
+    };
+    const std::vector<ExprId> all = reachable(pool_, std::span(&k_.value, 1));
+    if (std::ranges::none_of(all, loads_or_places)) {  // all it needs is in its copies
+      for (const Axes* axes : {&k_.batch, &k_.across, &k_.depth})
+        for (const std::uint32_t a : *axes) emitter_.bind(a, "0");
+      return;
+    }
+    if (!k_.batch.empty()) bind_flat(emitter_, k_.batch, p_.batch_number, "bcdefgh");
+    const auto place = [&](const Axes& axes, const std::string& at, bool in_pieces, std::string_view names) {
+      const std::string flat = writer_.unique("at");
+      writer_.line(
+          fmt::format("const {} {} = {};", writer_.index_type(), flat, in_pieces ? fmt::format("({}){}", at, by) : at));
+      bind_flat(emitter_, axes, flat, names);
+    };
+    place(k_.across, p_.across_at, !p_.operand.along_depth, "mnopq");
+    place(k_.depth, p_.depth_at, p_.operand.along_depth, "kluvw");
+  }
+
+  bool same_for_all(ExprId id) const { return !emitter_.depends_on(id, k_.lane); }
+
+  // A copied load, or such a load times a number for the whole piece: eight at a time. "" where the value is neither.
+  std::string widened() {
+    ExprId value = k_.value;
+    if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
+    ExprId scale = kNoExpr;
+    if (const ExprNode& n = pool_[value]; n.op == ExprOp::kMul && is_float(n.type)) {
+      const bool first = same_for_all(n.args[0]);
+      scale = n.args[first ? 0 : 1], value = n.args[first ? 1 : 0];
+      if (!same_for_all(scale) || !lies_on_grid(pool_, scale, p_.multiplied)) return "";
+    }
+    value = without_conversion(pool_, value);
+    const auto copied = words_.find(value);
+    if (copied == words_.end() || pool_[value].args[0] != kNoExpr) return "";
+    const auto function = widening(pool_[value].dtype, p_.multiplied);
+    if (!function) return "";
+    writer_.use("widened");
+    writer_.use(*function);
+    const std::string made = writer_.unique("made");
+    std::string text = fmt::format("widened<{}, {}>({})", *function, words(), copied->second);
+    if (scale != kNoExpr) {
+      const std::string scaled = "scaled_" + short_name(p_.multiplied);
+      writer_.use(scaled);
+      writer_.use(p_.multiplied);
+      text = fmt::format("{}({}, {})", scaled, text, narrow(p_.multiplied, emitter_.emit(scale)));
+    }
+    writer_.line(fmt::format("const Words<{}> {} = {};", words(), made, text));
+    return made;
+  }
+
+  std::string element_by_element() {
+    ExprId value = k_.value;
+    if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
+    VectorLoads loads(emitter_, p_.graph, k_.lane, p_.piece);
+    const std::string lane = writer_.unique("e");
+    loads.declare({value}, lane, [&](ExprId load, const VectorLoads::Fill&) {
+      const auto copied = words_.find(load);
+      return copied == words_.end() ? std::string() : copied->second;
+    });
+    emitter_.load_text = [&, others = emitter_.load_text](ExprId load) {
+      const auto copied = words_.find(load);
+      return copied == words_.end() ? others(load) : element_text(pool_[load].dtype, copied->second, lane, writer_);
+    };
+    emitter_.emit_independent({value});
+    const std::string made = writer_.unique("made");
+    writer_.line(fmt::format("Words<{}> {} = {{}};", words(), made));
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, p_.piece));
+    emitter_.bind(k_.lane, lane);
+    writer_.line(put_text(p_.multiplied, made, lane, emitter_.emit(value), writer_));
+    writer_.close();
+    return made;
+  }
+
+  const GemmPieces& p_;
+  PieceKernel k_;
+  const ExprPool& pool_;
+  KernelWriter& writer_;
+  ExprEmitter emitter_;
+  std::map<ExprId, std::string> words_;  // by copied load
+};
+
+}  // namespace
+
+std::string emit_piece(const GemmPieces& pieces) {
+  return PieceEmitter(pieces).emit();
+}
+
+}  // namespace fusec

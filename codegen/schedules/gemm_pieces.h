@@ -1,0 +1,36 @@
+// Elements of a factor's tile, computed from pieces of what they are made of: neighbours along one line of the tile,
+// which one thread makes.
+//
+//   silu(x[m, k]) * g[k]   of 8 neighbours   const Words<4> x_w = copied_piece<16, 128>(...);
+//                                            const Words<4> g_w = load_words<4>(g + k);
+//                                            for (int e = 0; e < 8; ++e) ...
+//   w[n, k] in int4        of 32             int4 to float16, eight at a time (widened)
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "analysis/gemm_operand.h"
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+struct GemmPieces {
+  const Kernel& kernel;
+  const Graph& graph;
+  KernelWriter& writer;
+  const GemmOperand& operand;
+  FactorAxes axes;
+  const std::vector<std::uint32_t>& batch;
+  const std::vector<std::uint32_t>& ones;
+  DType multiplied;
+  int piece;
+  std::string batch_number;                            // flattened, where there is a batch
+  std::string across_at, depth_at;                     // of the piece's first element, flattened
+  std::function<std::string(std::size_t copy)> words;  // the text of a copy's piece
+};
+
+// Emits statements that make the piece's elements; the name of their words.
+std::string emit_piece(const GemmPieces& pieces);
+
+}  // namespace fusec
