@@ -170,6 +170,23 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+//@ part packed_words : words pack_pair
+// Values as 16-bit elements of words, two by one conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
 //@ part words_beside : words
 // Whole words that begin `bytes` behind a multiple of 16 bytes, the same for all threads of a warp: by accesses as wide
 // as that allows.

@@ -61,8 +61,8 @@ struct GroupShape {
 // Loads of 16 bytes that a thread has on their way before it needs the first.
 constexpr std::int64_t kLoadsInFlight = 4;
 
-// As many groups to a thread as keep that many loads in flight, where every multiprocessor stays full all the same; and
-// smaller blocks, where there are too few of them.
+// As many groups to a thread as keep that many loads in flight, where every multiprocessor has a block of threads all
+// the same; and smaller blocks, where there are too few of them.
 GroupShape shape_of(const Kernel& merged, const Graph& graph, const Target& target, int width) {
   GroupShape shape{.width = width};
   std::int64_t loads = 0;
@@ -72,9 +72,11 @@ GroupShape shape_of(const Kernel& merged, const Graph& graph, const Target& targ
   }
   const IndexExpr count = point_count(merged.pool, merged.outputs[0].axes);
   const std::int64_t groups = value_at_hint(count, graph.symbols) / width;
-  const std::int64_t full = std::int64_t{target.multiprocessors} * target.max_threads_per_multiprocessor;
-  while (loads > 0 && shape.turns * 2 * loads <= kLoadsInFlight && groups / (shape.turns * 2) >= full) shape.turns *= 2;
-  if (groups < std::int64_t{target.multiprocessors} * kPointwiseThreads) shape.threads = 128;
+  constexpr int kSmallBlock = 128;
+  const std::int64_t least = std::int64_t{target.multiprocessors} * kSmallBlock;
+  while (loads > 0 && shape.turns * 2 * loads <= kLoadsInFlight && groups / (shape.turns * 2) >= least)
+    shape.turns *= 2;
+  if (groups / shape.turns < std::int64_t{target.multiprocessors} * kPointwiseThreads) shape.threads = kSmallBlock;
   return shape;
 }
 

@@ -131,7 +131,8 @@ class RowEmitter {
         if (proves_multiple_of(rows, 32 / layout_.parts, form_.kernel.pool.bounds())) {
           const std::string mine = writer_.unique("row");
           writer_.line(fmt::format("const {} {} = {};", type, mine, row));
-          writer_.line(fmt::format("if ({} >= {}) return;", mine, emitter_.index_text().tight(rows)));
+          if (!proves_multiple_of(rows, layout_.rows, form_.kernel.pool.bounds()))
+            writer_.line(fmt::format("if ({} >= {}) return;", mine, emitter_.index_text().tight(rows)));
           row = mine;
         } else {
           row = row_that_is_there(row, rows);

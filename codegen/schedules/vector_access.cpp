@@ -278,15 +278,26 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
   KernelWriter& writer = emitter.writer();
   store.stream_ = stream && word_count(output.type.dtype, width) % 4 == 0;
   writer.use(store.stream_ ? "stream_words" : "words");
-  store.words_ = writer.unique(writer.wish(output.value) + "_w");
+  store.words_ = writer.unique(writer.wish(output.value) + (store.packs() ? "_v" : "_w"));
   store.start_ = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
                          emitter.index_text(), bounds);
-  writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output.type.dtype, width), store.words_));
+  if (store.packs())
+    writer.line(fmt::format("float {}[{}];", store.words_, width));
+  else
+    writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output.type.dtype, width), store.words_));
   return store;
+}
+
+bool VectorStore::packs() const {
+  return output_->type.dtype == DType::kBFloat16 || output_->type.dtype == DType::kFloat16;
 }
 
 void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::string& value) {
   KernelWriter& writer = emitter.writer();
+  if (!words_.empty() && packs()) {
+    writer.line(fmt::format("{}[{}] = {};", words_, lane, value));
+    return;
+  }
   if (!words_.empty()) {
     writer.line(put_text(output_->type.dtype, words_, lane, value, writer));
     return;
@@ -296,8 +307,14 @@ void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::
 }
 
 void VectorStore::finish(ExprEmitter& emitter) {
-  if (!words_.empty())
-    emitter.writer().line(fmt::format("{}({}, {});", stream_ ? "stream_words_out" : "store_words", start_, words_));
+  if (words_.empty()) return;
+  KernelWriter& writer = emitter.writer();
+  std::string words = words_;
+  if (packs()) {
+    writer.use("packed_words");
+    words = fmt::format("{}_words({})", storage_type(output_->type.dtype), words_);
+  }
+  writer.line(fmt::format("{}({}, {});", stream_ ? "stream_words_out" : "store_words", start_, words));
 }
 
 }  // namespace fusec

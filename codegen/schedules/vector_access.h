@@ -76,10 +76,12 @@ class VectorStore {
   void finish(ExprEmitter& emitter);                                                  // after it
 
  private:
+  bool packs() const;  // two elements by one conversion, when all lanes have their values
+
   const KernelOutput* output_ = nullptr;
   int width_ = 1;
   bool stream_ = false;
-  std::string words_;  // "" where stored one by one
+  std::string words_;  // "" where stored one by one; where elements are packed, the values
   std::string start_;  // position of the first element
 };
 

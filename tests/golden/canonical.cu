@@ -93,6 +93,34 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+// Two 16-bit elements in a word, the first in the low half.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// Values as 16-bit elements of words, two by one conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
 }  // namespace
 
 // ---- canonical_0_index_select_mul_mul_add_and_3_more -----------------------------------------------------
@@ -112,16 +140,16 @@ canonical_0_index_select_mul_mul_add_and_3_more(const long long* __restrict__ ro
   const Words<8> weight_w = load_words<8>(weight);
   const Words<8> x_w = load_words<8>(x + ((int)max(min(rows[t], 15ll), 0ll) * 8));
   const Words<8> table_w = load_words<8>(table);
-  Words<4> result_w = {};
+  float result_v[8];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const float scaled = __uint_as_float(element<32>(x_w, e)) * __uint_as_float(element<32>(table_w, e));
     const float halved = scaled * 0.5f;
     const float sum = __uint_as_float(element<32>(weight_w, e)) + halved;
     const float positive = nan_max(sum, 0.0f);
-    put_element<16>(result_w, e, to_fp16(from_fp16(to_fp16(positive))));
+    result_v[e] = from_fp16(to_fp16(positive));
   }
-  store_words(result + (t * 8), result_w);
+  store_words(result + (t * 8), fp16_words(result_v));
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------

@@ -73,6 +73,34 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+// Two 16-bit elements in a word, the first in the low half.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// Values as 16-bit elements of words, two by one conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
 }  // namespace
 
 // ---- embedding_0_embedding_mul_add -----------------------------------------------------------------------
@@ -89,13 +117,13 @@ embedding_0_embedding_mul_add(const long long* __restrict__ tokens, const bf16* 
   const int rest = t / 2;
   const Words<4> table_w = load_words<4>(table + (j * 8 + (int)max(min(tokens[rest], 29ll), 0ll) * 16));
   const Words<4> segment_w = load_words<4>(segment + (j * 8));
-  Words<4> y_w = {};
+  float y_v[8];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const float scaled = from_bf16(element<16>(table_w, e)) * 4.0f;
-    put_element<16>(y_w, e, to_bf16(scaled + from_bf16(element<16>(segment_w, e))));
+    y_v[e] = scaled + from_bf16(element<16>(segment_w, e));
   }
-  store_words(y + (rest * 16 + j * 8), y_w);
+  store_words(y + (rest * 16 + j * 8), bf16_words(y_v));
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------

@@ -143,10 +143,9 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // writes %s %d $0 {}: float32[int]
 extern "C" __global__ void __launch_bounds__(32)
 model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, const float* __restrict__ x_y, const float* __restrict__ x,
-         float* __restrict__ a_b, float* __restrict__ s_d_0, const int int_v) {
+         float* __restrict__ a_b, float* __restrict__ s_d_0) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 1 + threadIdx.x / 32;
-  if (row >= int_v) return;
   float s_d_0_2 = 0.0f;
   float a_b_row[2];
 #pragma unroll
@@ -306,8 +305,7 @@ cudaError_t model_error_launch(model_error_context* ctx, const model_error_args*
                   static_cast<const void*>(args->x_y),
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->a_b),
-                  static_cast<void*>(args->s_d_0),
-                  static_cast<int>(n.int_v));
+                  static_cast<void*>(args->s_d_0));
   if (status != cudaSuccess) return complain(ctx, status, "model_error_0_add_mul_tanh_v_add_and_3_more could not be launched");
   return cudaSuccess;
 }

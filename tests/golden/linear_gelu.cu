@@ -70,6 +70,87 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
     for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+// Two 16-bit elements in a word, the first in the low half.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// Values as 16-bit elements of words, two by one conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
 // 2^x; results below 2^-126 are 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
@@ -166,59 +247,6 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
   return {group * kHeight + in_group % height, in_group / height};
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
-template <int kCount>
-struct Words {
-  unsigned w[kCount];
-};
-template <int kCount>
-__device__ __forceinline__ Words<kCount> load_words(const void* from) {
-  Words<kCount> words;
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      const uint4 four = *(const uint4*)((const unsigned*)from + i);
-      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
-    }
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) {
-      const uint2 two = *(const uint2*)((const unsigned*)from + i);
-      words.w[i] = two.x, words.w[i + 1] = two.y;
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
-  }
-  return words;
-}
-template <int kCount>
-__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4)
-      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
-  }
-}
-// Element e of kBits bits, and putting one into words that begin as 0.
-template <int kBits, int kCount>
-__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
-  if constexpr (kBits == 32) return words.w[e];
-  constexpr int kEach = 32 / kBits;
-  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
-}
-template <int kBits, int kCount>
-__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
-  constexpr int kEach = 32 / kBits;
-  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
-}
-
 }  // namespace
 
 // ---- linear_gelu_0_linear_mul_gelu -----------------------------------------------------------------------
@@ -311,14 +339,14 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
       const int eight = column_2 / 8;
       const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
       const Words<4> bias_w = load_words<4>(bias + (eight * 8));
-      Words<4> y_w = {};
+      float y_v[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
         const float hidden = sum_v.v[e] + from_fp16(element<16>(bias_w, e));
         const float scaled = hidden * 0.125f;
-        put_element<16>(y_w, e, to_fp16(scaled * sigmoid(scaled * (((scaled * scaled) * 0.071354814f) + 1.5957692f))));
+        y_v[e] = scaled * sigmoid(scaled * (((scaled * scaled) * 0.071354814f) + 1.5957692f));
       }
-      store_words(y + (row_2 * 24 + eight * 8), y_w);
+      store_words(y + (row_2 * 24 + eight * 8), fp16_words(y_v));
     }
     __syncwarp();
   }

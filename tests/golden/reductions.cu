@@ -199,7 +199,6 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_0(c
   if (threadIdx.x >= 32) return;
   const int lane = threadIdx.x % 32;
   const int row = block * 1 + threadIdx.x / 32;
-  if (row >= 15) return;
   const int j = row % 5;
   const int rest = row / 5;
   float energy = 0.0f;
@@ -253,7 +252,6 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const
   if (threadIdx.x >= 32) return;
   const int lane = threadIdx.x % 32;
   const int row = block * 1 + threadIdx.x / 32;
-  if (row >= 15) return;
   const int j = row % 5;
   const int rest = row / 5;
   Extreme<float> where_least_2{0.0f, -1};

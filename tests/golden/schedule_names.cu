@@ -78,6 +78,87 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
     for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+// Two 16-bit elements in a word, the first in the low half.
+__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// Values as 16-bit elements of words, two by one conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
 // The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
 // whether element a comes before element b; the result stands in `order`.
 template <int kThreads, class Position, class Before>
@@ -192,59 +273,6 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
   return {group * kHeight + in_group % height, in_group / height};
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
-template <int kCount>
-struct Words {
-  unsigned w[kCount];
-};
-template <int kCount>
-__device__ __forceinline__ Words<kCount> load_words(const void* from) {
-  Words<kCount> words;
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      const uint4 four = *(const uint4*)((const unsigned*)from + i);
-      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
-    }
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) {
-      const uint2 two = *(const uint2*)((const unsigned*)from + i);
-      words.w[i] = two.x, words.w[i + 1] = two.y;
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
-  }
-  return words;
-}
-template <int kCount>
-__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4)
-      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
-  }
-}
-// Element e of kBits bits, and putting one into words that begin as 0.
-template <int kBits, int kCount>
-__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
-  if constexpr (kBits == 32) return words.w[e];
-  constexpr int kEach = 32 / kBits;
-  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
-}
-template <int kBits, int kCount>
-__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
-  constexpr int kEach = 32 / kBits;
-  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
-}
-
 }  // namespace
 
 // ---- schedule_names_0_linear_add -------------------------------------------------------------------------
@@ -337,13 +365,13 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
       const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
       const Words<4> lane_w = load_words<4>(lane + (eight * 8));
       const Words<4> e_w = load_words<4>(e_2 + (row_2 * 24 + eight * 8));
-      Words<4> warp_w = {};
+      float warp_v[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
         const float warp_row_2 = sum_v.v[e] + from_fp16(element<16>(lane_w, e));
-        put_element<16>(warp_w, e, to_fp16(warp_row_2 + from_fp16(element<16>(e_w, e))));
+        warp_v[e] = warp_row_2 + from_fp16(element<16>(e_w, e));
       }
-      store_words(warp_2 + (row_2 * 24 + eight * 8), warp_w);
+      store_words(warp_2 + (row_2 * 24 + eight * 8), fp16_words(warp_v));
     }
     __syncwarp();
   }
