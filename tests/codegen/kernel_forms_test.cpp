@@ -48,7 +48,7 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 }
 
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
-    {KernelForm::kPointwise, {"pointwise"}},
+    {KernelForm::kPointwise, {"pointwise", "transpose"}},
     {KernelForm::kTensorCoreProduct, {"gemm_mma", "gemm_wgmma", "convolution_mma", "contraction_mma", "few_rows_mma"}},
     {KernelForm::kProduct, {"gemm", "convolution", "contraction", "few_rows_mma"}},
     {KernelForm::kRows, {"row_reduction", "column_reduction", "direct", "few_rows_mma"}},

@@ -12,6 +12,99 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
+// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
+// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
+}
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int kNewest>
+__device__ __forceinline__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
+}
+
+__device__ __forceinline__ void copy_one(unsigned to, const float* from, bool there) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 4 : 0));
+}
+
+// Shared memory beyond 48 KiB has its size at launch.
+extern __shared__ __align__(16) unsigned char dynamic_shared[];
+
+// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
+// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled(int line, int unit) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
+}
+
+// An entry of the table: what the depth adds, and the bits of the taps, of which a thread's own word has none where the
+// element is inside.
+struct DepthStep {
+  int add;
+  unsigned taps;
+};
+
+// One element, asynchronously; 0 where a tap is outside.
+__device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, unsigned outside) {
+  const bool there = !(step.taps & outside);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from + (there ? step.add : 0))), "r"(there ? 4 : 0));
+}
+
+// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across. kParts lanes of a warp have
+// others: where the tile's lines run along the depth, each every kParts-th across, else four neighbours each.
+template <bool kAlongDepth, int kUnits, int kParts, int kEach>
+__device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int across, int depth, int part) {
+  if constexpr (kAlongDepth) {
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      const unsigned at = swizzled<kUnits>(across + part + i * kParts, depth / 4);
+      *(float4*)fours[i] = *(const float4*)((const char*)tile + at);
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+#pragma unroll
+      for (int i = 0; i < kEach; i += 4) {
+        const float4 four = *(const float4*)((const char*)tile + swizzled<kUnits>(depth + k, across / 4 + part + i / 4 * kParts));
+        fours[i][k] = four.x, fours[i + 1][k] = four.y, fours[i + 2][k] = four.z, fours[i + 3][k] = four.w;
+      }
+  }
+}
+template <int kColumns>
+__device__ __forceinline__ void multiply_lanes(float (*sum)[kColumns], const float (&a)[4][4],
+                                               const float (&b)[kColumns][4]) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) sum[i][j] += a[i][k] * b[j][k];
+}
+
+// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
+// of the first matrix, 8 to 15 those of the second, and so on.
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+
 // NaN if either is, as PyTorch's maximum and minimum.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
@@ -30,6 +123,69 @@ __device__ __forceinline__ float nan_min(float a, float b) {
 }
 #endif
 
+// Elements that are stored by one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Neighbours {
+  T v[kCount];
+};
+
+// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
+// shared memory, of each eight columns the first four in a row's first half.
+template <int kWidth>
+__device__ __forceinline__ int staged_place(int row, int column) {
+  return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
+}
+template <class Sum, int kEights>
+__device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
+#pragma unroll
+  for (int j = 0; j < kEights; ++j) {
+    Sum* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
+    *(Neighbours<Sum, 2>*)at = {sum[j][0], sum[j][1]};
+    *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights>(8, 0)) = {sum[j][2], sum[j][3]};
+  }
+}
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+template <int kWidth>
+__device__ __forceinline__ int staged_row(int item) {
+  if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
+  return item / (kWidth / 8);
+}
+template <class Sum>
+struct EightSums {
+  Sum v[8];
+};
+template <int kWidth, class Sum>
+__device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
+  const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
+  const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
+  return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
+}
+
+// The same from a warp of 4 by 8 lanes: the piece-th 16 of its rows. Apart: a lane's rows, or columns, are apart.
+template <bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
+__device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum)[kRows][kColumns], int piece, int lane) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      const int row = kRowsApart ? lane / 8 + 4 * i : lane / 8 * 4 + i;
+      const int column = kColumnsApart ? lane % 8 + 8 * j : lane % 8 * 4 + j / 4 * 32 + j % 4;
+      staged[staged_place<8 * kColumns>(row, column)] = sum[4 * piece + i][j];
+    }
+}
+
+// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
+// cache: tiles come in groups of kHeight rows of them, each group column by column.
+struct TilePlace {
+  int row, column;
+};
+template <int kHeight>
+__device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int across) {
+  const int group = tile / (kHeight * across), in_group = tile % (kHeight * across);
+  const int height = min(down - group * kHeight, kHeight);
+  return {group * kHeight + in_group % height, in_group / height};
+}
+
 }  // namespace
 
 // ---- conv_bn_relu_0_conv2d_square_batch_norm_relu --------------------------------------------------------
@@ -38,80 +194,121 @@ __device__ __forceinline__ float nan_min(float a, float b) {
 // normed = batch_norm(features, weight, bias, mean, variance)
 // active = relu(normed)
 // writes active: float32[2, 8, 5, 5]
-// A block makes a 64x64 tile; 16 of k at a time go through shared memory.
-extern "C" __global__ void __launch_bounds__(256)
+// A block makes 32x64, each of its warps 16x32; 16 of k are a tile, 3 tiles are in shared memory or on the way. Where an element lies is what its column adds and what k adds, by a table.
+extern "C" __global__ void __launch_bounds__(128, 4)
 conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, const float* __restrict__ image, const float* __restrict__ mean,
          const float* __restrict__ variance_root, const float* __restrict__ weight,
          const float* __restrict__ bias, float* __restrict__ active) {
-  __shared__ __align__(16) float left_tile[16][65];
-  __shared__ __align__(16) float right_tile[16][65];
-  const int tile = blockIdx.x;
-  const int column0 = tile % 1 * 64;
-  const int row0 = tile / 1 % 1 * 64;
-  const int thread_row = threadIdx.x / 16, thread_column = threadIdx.x % 16;
+  const unsigned stages = shared_address(dynamic_shared);
+  const TilePlace tile = tile_in_order<8>((int)blockIdx.x, 1, 1);
+  const int row0 = tile.row * 32, column0 = tile.column * 64;
+  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
+  const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 32;
   float sum[4][4] = {};
-  for (int k0 = 0; k0 < 27; k0 += 16) {
-#pragma unroll
-    for (int e = threadIdx.x; e < 1024; e += 256) {
-      const int place = e % 16, line = e / 16;
-      const int at = row0 + line, k = k0 + place;
-      float one = 0;
-      if (at < 8 && k < 27) {
-        const int u = k % 3;
-        const int rest = k / 3;
-        const int l = rest % 3;
-        const int rest_2 = rest / 3;
-        one = filter[at * 27 + l * 3 + u + rest_2 * 9];
-      }
-      left_tile[place][line] = one;
+  DepthStep* const image_steps = (DepthStep*)(dynamic_shared + 18432);
+  for (int k = threadIdx.x; k < 32; k += 128) {
+    int add = 0;
+    unsigned taps = 1u << 31;
+    if (k < 27) {
+      const int u = k % 3;
+      const int rest = k / 3;
+      const int l = rest % 3;
+      const int rest_2 = rest / 3;
+      add = l * 9 + u + rest_2 * 81;
+      taps = 1u << (l) | 1u << (u + 3);
     }
-#pragma unroll
-    for (int e_2 = threadIdx.x; e_2 < 1024; e_2 += 256) {
-      const int place_2 = e_2 % 16, line_2 = e_2 / 16;
-      const int at_2 = column0 + line_2, k_2 = k0 + place_2;
-      float one_2 = 0;
-      if (at_2 < 50 && k_2 < 27) {
-        const int o = at_2 % 5;
-        const int rest_3 = at_2 / 5;
-        const int n = rest_3 % 5;
-        const int rest_4 = rest_3 / 5;
-        const int u_2 = k_2 % 3;
-        const int rest_5 = k_2 / 3;
-        const int l_2 = rest_5 % 3;
-        const int rest_6 = rest_5 / 3;
-        const long long position = (long long)(n * 2 + l_2 - 1);
-        const long long position_2 = (long long)(o * 2 + u_2 - 1);
-        const bool holds = ((position >= 0ll) && (position < 9ll)) && ((position_2 >= 0ll) && (position_2 < 9ll));
-        const float image_v = holds ? image[rest_4 * 243 + n * 18 + o * 2 + l_2 * 9 + u_2 + rest_6 * 81 - 10] : 0.0f;
-        one_2 = holds ? image_v : 0.0f;
-      }
-      right_tile[place_2][line_2] = one_2;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int kk = 0; kk < 16; ++kk) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sum[i][j] += left_tile[kk][thread_row + 16 * i] * right_tile[kk][thread_column + 16 * j];
-    }
-    __syncthreads();
+    image_steps[k] = {add, taps};
   }
+  const int filter_part = threadIdx.x % 16, filter_line = threadIdx.x / 16;
+  const float* filter_from[4];
 #pragma unroll
-  for (int tile_item = 0; tile_item < 16; ++tile_item) {
-    const int row = row0 + thread_row + tile_item / 4 * 16;
-    const int column = column0 + thread_column + tile_item % 4 * 16;
-    if (row < 8 && column < 50) {
-      const int l_3 = column % 5;
-      const int rest_7 = column / 5;
-      const int j = rest_7 % 5;
-      const int rest_8 = rest_7 / 5;
-      const float variance_root_v = variance_root[row];
-      const float variance = variance_root_v * variance_root_v;
-      const float t = (sum[tile_item / 4][tile_item % 4] - mean[row]) * (rsqrtf(variance + 0.5f) * weight[row]);
-      const float normed = t + bias[row];
-      active[rest_8 * 200 + row * 25 + j * 5 + l_3] = nan_max(normed, 0.0f);
+  for (int i = 0; i < 4; ++i) {
+    const int row = min(row0 + filter_line + i * 8, 7);
+    filter_from[i] = filter + (row * 27 + filter_part);
+  }
+  const int image_part = threadIdx.x % 16, image_line = threadIdx.x / 16;
+  const float* image_from[8];
+  unsigned image_outside[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    image_from[i] = image, image_outside[i] = ~0u;
+    const int column = column0 + image_line + i * 8;
+    if (column < 50) {
+      const int l_2 = column % 5;
+      const int rest_3 = column / 5;
+      const int j = rest_3 % 5;
+      const int rest_4 = rest_3 / 5;
+      image_from[i] += rest_4 * 243 + j * 18 + l_2 * 2 - 10;
+      image_outside[i] = 1u << 31;
+      for (int tap = 0; tap < 3; ++tap) {
+        const long long position = (long long)(j * 2 + tap - 1);
+        if (!((position < 9ll) && (position >= 0ll))) image_outside[i] |= 1u << (0 + tap);
+      }
+      for (int tap_2 = 0; tap_2 < 3; ++tap_2) {
+        const long long position_2 = (long long)(l_2 * 2 + tap_2 - 1);
+        if (!((position_2 < 9ll) && (position_2 >= 0ll))) image_outside[i] |= 1u << (3 + tap_2);
+      }
     }
+  }
+  __syncthreads();  // the tables are there
+  const auto fetch = [&](int step, int into) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const bool there = row0 + filter_line + i * 8 < 8 && step * 16 + filter_part < 27;
+      copy_one(stages + into + 0 + swizzled<4>(filter_line + i * 8, filter_part / 4) + filter_part % 4 * 4, filter_from[i] + (there ? step * 16 : 0), there);
+    }
+    const DepthStep here = image_steps[step * 16 + image_part];
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      gather_one(stages + into + 2048 + swizzled<4>(image_line + i * 8, image_part / 4) + image_part % 4 * 4, image_from[i], here, image_outside[i]);
+  };
+  fetch(0, 0);
+  commit_copies();
+  fetch(1, 6144);
+  commit_copies();
+  int reading = 0, writing = 12288;
+  for (int step = 0; step < 2; ++step) {
+    wait_for_groups<1>();
+    __syncthreads();  // this tile is there, and nobody needs the one before
+    if (step + 2 < 2) fetch(step + 2, writing);
+    commit_copies();
+    writing = writing == 12288 ? 0 : writing + 6144;
+#pragma unroll 1
+    for (int k = 0; k < 16; k += 4) {
+      float right[4][4];
+      load_lanes<true, 4, 8>(right, dynamic_shared + reading + 2048, warp_column, k, warp_lane % 8);
+#pragma unroll
+      for (int i = 0; i < 4; i += 4) {
+        float left[4][4];
+        load_lanes<true, 4, 4>(left, dynamic_shared + reading + 0, warp_row + i * 4, k, warp_lane / 8);
+        multiply_lanes(sum + i, left, right);
+      }
+    }
+    reading = reading == 12288 ? 0 : reading + 6144;
+  }
+  __syncthreads();  // the tiles' memory is free
+  float* const staged = (float*)dynamic_shared + warp * 640;
+#pragma unroll
+  for (int piece = 0; piece < 1; piece += 1) {
+    stage_lane_sums<true, true>(staged, sum, piece, warp_lane);
+    __syncwarp();
+#pragma unroll 1
+    for (int item = warp_lane; item < 512; item += 32) {
+      const int line = item / 32, place = item % 32;
+      const int row_2 = row0 + warp_row + piece * 16 + line;
+      const int column_2 = column0 + warp_column + place;
+      if (!(row_2 < 8 && column_2 < 50)) continue;
+      const int l_3 = column_2 % 5;
+      const int rest_5 = column_2 / 5;
+      const int j_2 = rest_5 % 5;
+      const int rest_6 = rest_5 / 5;
+      const float variance_root_v = variance_root[row_2];
+      const float variance = variance_root_v * variance_root_v;
+      const float t = (((staged)[staged_place<32>(line, place)]) - mean[row_2]) * (rsqrtf(variance + 0.5f) * weight[row_2]);
+      const float normed = t + bias[row_2];
+      active[rest_6 * 200 + row_2 * 25 + j_2 * 5 + l_3] = nan_max(normed, 0.0f);
+    }
+    __syncwarp();
   }
 }
 
@@ -268,7 +465,7 @@ cudaError_t conv_bn_relu_launch(conv_bn_relu_context* ctx, const conv_bn_relu_ar
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // features, variance, normed, active
-  status = launch(reinterpret_cast<const void*>(conv_bn_relu_0_conv2d_square_batch_norm_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(conv_bn_relu_0_conv2d_square_batch_norm_relu), 1, 1, 1, dim3(128, 1, 1), 18688, stream,
                   static_cast<const void*>(args->filter),
                   static_cast<const void*>(args->image),
                   static_cast<const void*>(args->mean),

@@ -628,7 +628,7 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
       for (int e = 0; e < 8; ++e) {
         product_v[e] = sum_v.v[e];
       }
-      store_words(product + (row_2 * 32 + eight * 8), fp16_words(product_v));
+      store_words(product + (eight * 8 + row_2 * 32), fp16_words(product_v));
     }
     __syncwarp();
   }

@@ -346,7 +346,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
         const float scaled = hidden * 0.125f;
         y_v[e] = scaled * sigmoid(scaled * (((scaled * scaled) * 0.071354814f) + 1.5957692f));
       }
-      store_words(y + (row_2 * 24 + eight * 8), fp16_words(y_v));
+      store_words(y + (eight * 8 + row_2 * 24), fp16_words(y_v));
     }
     __syncwarp();
   }

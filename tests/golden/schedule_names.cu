@@ -364,14 +364,14 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
       const int eight = column_2 / 8;
       const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
       const Words<4> lane_w = load_words<4>(lane + (eight * 8));
-      const Words<4> e_w = load_words<4>(e_2 + (row_2 * 24 + eight * 8));
+      const Words<4> e_w = load_words<4>(e_2 + (eight * 8 + row_2 * 24));
       float warp_v[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
         const float warp_row_2 = sum_v.v[e] + from_fp16(element<16>(lane_w, e));
         warp_v[e] = warp_row_2 + from_fp16(element<16>(e_w, e));
       }
-      store_words(warp_2 + (row_2 * 24 + eight * 8), fp16_words(warp_v));
+      store_words(warp_2 + (eight * 8 + row_2 * 24), fp16_words(warp_v));
     }
     __syncwarp();
   }
