@@ -1,6 +1,9 @@
 #include "codegen/in_place.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
 
 #include "ir/type.h"
 
@@ -22,14 +25,53 @@ bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output
   return element_count(extents) == element_count(output.type.shape);
 }
 
+// Every element is stored by a thread that then and there loads what else it needs for it, sums apart.
+bool finishes_elements(const KernelSource& source) {
+  static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "few_rows"};
+  return source.schedule == "pointwise" ||
+         std::ranges::any_of(kOfProducts, [&](std::string_view name) { return source.schedule.starts_with(name); });
+}
+
+// In a kernel of rows: the column of the outputs along which each reduced axis runs, for reductions over whole rows.
+std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kernel, const std::vector<ExprId>& nodes) {
+  const ExprPool& pool = kernel.pool;
+  const auto depends = dependences(pool);
+  const auto with_extent = [&](std::vector<std::uint32_t> axes) {
+    std::erase_if(axes, [&](std::uint32_t a) { return pool.extent(a).is(1); });
+    return axes;
+  };
+  std::map<std::uint32_t, std::uint32_t> columns;
+  for (const ExprId id : nodes) {
+    if (pool[id].op != ExprOp::kReduce) continue;
+    std::vector<std::uint32_t> of_row = kernel.outputs.at(0).axes;
+    std::erase_if(of_row, [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); });
+    of_row = with_extent(std::move(of_row));
+    const std::vector<std::uint32_t> reduced = with_extent(pool[id].axes);
+    const bool alike = std::ranges::equal(reduced, of_row, [&](std::uint32_t a, std::uint32_t b) {
+      return pool.extent(a) == pool.extent(b) && columns.try_emplace(a, b).first->second == b;
+    });
+    if (!alike) return {};
+  }
+  return columns;
+}
+
 }  // namespace
 
 std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source) {
   std::vector<KernelSource::InPlace> pairs;
-  const bool by_element = source.schedule == "pointwise" || source.schedule == "transpose";
-  if (!by_element || !source.tabled.empty()) return pairs;
+  if (!(finishes_elements(source) || source.owns_rows) || !source.tabled.empty()) return pairs;
   const Bounds& bounds = kernel.pool.bounds();
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
+  std::map<std::uint32_t, std::uint32_t> columns;
+  if (source.owns_rows) columns = columns_of_reductions(kernel, nodes);
+  const auto loaded_at = [&](const ExprNode& load) {
+    const IndexExpr at = substitute(
+        flat_index(graph.tensor(load.source).shape, load.indices), [&](Variable v) -> std::optional<IndexExpr> {
+          const auto column = v.kind == Variable::Kind::kAxis ? columns.find(v.id) : columns.end();
+          return column == columns.end() ? std::nullopt : std::optional(IndexExpr::axis(column->second));
+        });
+    return simplify(at, bounds);
+  };
   for (const KernelOutput& output : kernel.outputs) {
     if (bits(output.type.dtype) < 8 || !has_element_at_every_point(kernel, output)) continue;
     const IndexExpr stored = simplify(flat_index(output.type.shape, output.index), bounds);
@@ -38,8 +80,7 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
       if (type.dtype != output.type.dtype || element_count(type.shape) != element_count(output.type.shape)) continue;
       const bool same_place = std::ranges::all_of(nodes, [&](ExprId id) {
         const ExprNode& node = kernel.pool[id];
-        return node.op != ExprOp::kLoad || node.source != input ||
-               simplify(flat_index(type.shape, node.indices), bounds) == stored;
+        return node.op != ExprOp::kLoad || node.source != input || loaded_at(node) == stored;
       });
       const std::uint32_t read = parameter_of(source, input, false), written = parameter_of(source, output.value, true);
       if (same_place && read != kNone && written != kNone) pairs.push_back({read, written});

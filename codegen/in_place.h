@@ -1,8 +1,12 @@
-// Which results of a kernel may lie where one of its operands lies: every element of the result is stored by the thread
-// that alone loads the operand's element in the same place, and that loads before it stores. A pointwise kernel does.
+// Which results of a kernel may lie where one of its operands lies: whoever stores an element of the result has loaded
+// the operand's element in the same place, and nobody loads that from then on. So it is in pointwise kernels, in what
+// stands behind a product, and in kernels of rows, where the threads that own a row have read all of it, together,
+// before the first of them stores.
 //
-//   out[i, j] = exp(x[i, j]) + bias[j]     out may lie in x's place
-//   out[i, j] = x[j, i]                    not: who stores out[0, 1] overwrites what another thread reads
+//   out[i, j] = exp(x[i, j]) + bias[j]              out may lie in x's place
+//   out[i, j] = sum_k a[i, k] * b[k, j] + x[i, j]   in x's place, not in a's
+//   out[i, j] = exp(x[i, j]) / sum_k exp(x[i, k])   in x's place
+//   out[i, j] = x[j, i]                             not: who stores out[0, 1] overwrites what another thread reads
 #pragma once
 
 #include <vector>

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""check_arena.py FUSEC [--graphs=N] [--strategies=full,none] [--only=TEXT]
+"""check_arena.py FUSEC [--fusec-run=PROGRAM] [--graphs=N] [--strategies=full,none] [--only=TEXT]
 
 The workspace of every tiny model of the corpus and of N random graphs next to the largest set of values that are alive
 at once, at the symbols' hints and, where there are symbols, at other values: offsets of values that are alive together
 never overlap is what the emulator checks; here it is how much more than the least the arena takes, and that the report says
-the same as the manifest. Prints the figures;
-exit 0 only where the sum is at most 1.1 times the least, and no model of more than 64 KiB takes more than 1.6 times."""
+the same as the manifest. Prints the figures.
+With --fusec-run, models whose results may take over an operand's place (rows, what stands behind a product) are executed
+as well, and others next to them that must not. Exit 0 only where the sum is at most 1.1 times the least, and no model of more than 64 KiB takes more than 1.6 times."""
 import argparse, glob, json, os, random, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -38,15 +39,98 @@ def random_graph(seed):
             "constants": [{"name": "w", "dtype": "float32", "shape": [96, 96]}], "nodes": nodes, "outputs": [pool[-1]]}
 
 
+def between(name, nodes, shape, dtype="float32", constants=(), symbols=None):
+    """cumsum -> nodes, from "a" to "b" -> cumsum: a and b live in the workspace."""
+    return {"fusec": 1, "name": name, "symbols": symbols or {}, "constants": list(constants),
+            "inputs": [{"name": "x", "dtype": dtype, "shape": shape}],
+            "nodes": [{"name": "a", "op": "cumsum", "inputs": ["x"], "attrs": {"dim": 0}}, *nodes,
+                      {"name": "y", "op": "cumsum", "inputs": ["b"], "attrs": {"dim": 0}}], "outputs": ["y"]}
+
+
+def node(name, op, *inputs, **attrs):
+    return {"name": name, "op": op, "inputs": list(inputs), **({"attrs": attrs} if attrs else {})}
+
+
+def weight(dtype, *shape):
+    return {"name": "w", "dtype": dtype, "shape": list(shape)}
+
+
+# A model, and how many buffers of a's size its workspace has.
+IN_PLACE = [
+    (between("softmax", [node("b", "softmax", "a", dim=1)], [37, 1024]), 1),
+    (between("short_rows", [node("b", "softmax", "a", dim=1)], [64, 64]), 1),
+    (between("short_rows_left_over", [node("b", "softmax", "a", dim=1)], [61, 64]), 2),
+    (between("rows_anywhere", [node("b", "softmax", "a", dim=1)], [9, 1001], "float16"), 1),
+    (between("long_rows", [node("b", "softmax", "a", dim=1)], [2, 20000]), 1),
+    (between("columns", [node("b", "softmax", "a", dim=0)], [300, 70]), 1),
+    (between("middle", [node("b", "softmax", "a", dim=1)], [4, 50, 33]), 1),
+    (between("norm", [node("b", "rms_norm", "a", "w", normalized_shape=[768])], [11, 768], "bfloat16",
+             [weight("bfloat16", 768)]), 1),
+    (between("residual_norm", [node("s", "add", "a", "x"),
+                               node("b", "layer_norm", "s", "w", normalized_shape=[320])], [21, 320], "float16",
+             [weight("float16", 320)]), 1),
+    (between("symbolic_rows", [node("b", "softmax", "a", dim=1)], ["n", 256], symbols={"n": {"max": 500, "hint": 13}}), 1),
+    (between("turned_rows", [node("f", "flip", "a", dims=[1]), node("p", "softmax", "a", dim=1),
+                             node("b", "mul", "p", "f")], [37, 1024]), 2),
+    (between("residual", [node("h", "linear", "x", "w"), node("b", "add", "h", "a")], [64, 64], "bfloat16",
+             [weight("bfloat16", 64, 64)]), 1),
+    (between("residual_of_odd", [node("h", "linear", "x", "w"), node("b", "add", "h", "a")], [45, 51], "float16",
+             [weight("float16", 51, 51)]), 1),
+    (between("residual_few_rows", [node("h", "linear", "x", "w"), node("b", "add", "h", "a")], [3, 512], "bfloat16",
+             [weight("bfloat16", 512, 512)]), 1),
+    (between("residual_float32", [node("h", "linear", "x", "w"), node("b", "add", "h", "a")], [70, 96], "float32",
+             [weight("float32", 96, 96)]), 1),
+    (between("residual_large", [node("h", "linear", "x", "w"), node("b", "add", "h", "a")], [256, 256], "bfloat16",
+             [weight("bfloat16", 256, 256)]), 1),
+    (between("factor_and_residual", [node("h", "linear", "a", "w"), node("b", "add", "h", "a")], [64, 64], "bfloat16",
+             [weight("bfloat16", 64, 64)]), 2),
+]
+WIDTH = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def check_in_place(fusec, fusec_run, folder):
+    """The failures: the workspace's size, and what the emulator makes of it."""
+    failures = []
+    for described, buffers in IN_PLACE:
+        path = os.path.join(folder, "in_place_" + described["name"] + ".json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(described, f)
+        x = described["inputs"][0]
+        own = WIDTH[x["dtype"]]
+        for d in x["shape"]:
+            own *= described["symbols"][d]["hint"] if isinstance(d, str) else d
+        for arch in ("sm_80", "sm_90a"):
+            p = subprocess.run([fusec, path, "--emit=manifest", "--no-nvrtc", "--arch=" + arch], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, check=True)
+            manifest = json.loads(p.stdout)
+            workspace = value(manifest["workspace_bytes"], {s["name"]: s["hint"] for s in manifest["symbols"]})
+            if not (buffers - 1) * own < workspace <= buffers * -(-own // ALIGNMENT) * ALIGNMENT:
+                failures.append(f"{described['name']} {arch}: a workspace of {workspace} bytes, not {buffers} of {own}")
+            p = subprocess.run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--host-part=recorded",
+                                "--arch=" + arch], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            text = p.stderr.decode("utf-8", "replace").strip()
+            if p.returncode == 3 and "nvrtc" in text.lower():
+                print("not executed: " + text)
+                return failures
+            if p.returncode != 0:
+                failures.append(f"{described['name']} {arch}: {text[-600:]}")
+    return failures
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
+    parser.add_argument("--fusec-run")
     parser.add_argument("--graphs", type=int, default=20)
     parser.add_argument("--strategies", default="full,none")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     failures, takes, least, worst = 0, 0, 0, []
     with tempfile.TemporaryDirectory(prefix="fusec_arena_") as folder:
+        if args.fusec_run:
+            wrong = check_in_place(args.fusec, args.fusec_run, folder)
+            failures += len(wrong)
+            print("\n".join("FAILED " + w for w in wrong), end="\n" if wrong else "")
         models = sorted(glob.glob(os.path.join(HERE, "corpus", "models", f"*{args.only}*.tiny.json")))
         for seed in range(args.graphs):
             models.append(os.path.join(folder, f"random_{seed}.json"))

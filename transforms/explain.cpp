@@ -188,6 +188,12 @@ std::vector<Obstacle> refused_merges(const FusionPlan& plan, const std::vector<G
   return obstacles;
 }
 
+// The node whose ways onward were asked about is itself what stands in the way.
+bool is_about_leader(FusionRule rule) {
+  return rule == FusionRule::kKeptApart || rule == FusionRule::kGraphOutput || rule == FusionRule::kUnused ||
+         rule == FusionRule::kOpaqueSource || rule == FusionRule::kReductionEndsGroup;
+}
+
 bool is_of_partitioner(const FusionPlan& plan, NodeId n) {
   return plan.strategy != Strategy::kUnfused && plan.decisions[n].rule != FusionRule::kGivenPlan;
 }
@@ -231,7 +237,10 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
     std::vector<Vertex> vertices;
     for (const NodeId n : answer.nodes) vertices.push_back(trial.vertex_of(n));
     for (const VertexObstacle& o : all_obstacles(trial, vertices)) {
-      answer.obstacles.push_back(obstacle_for_people(trial, plan, o, traffic));
+      Obstacle obstacle = obstacle_for_people(trial, plan, o, traffic);
+      // What the three phases kept apart a later one may have joined.
+      const bool joined = obstacle.to != kNone && plan.group_of[obstacle.from] == plan.group_of[obstacle.to];
+      if (!joined) answer.obstacles.push_back(std::move(obstacle));
     }
     answer.would_allow = changes_that_join(trial, vertices);
   }
@@ -294,7 +303,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
         if (obstacle.decision.rule != FusionRule::kJoined) {
           entry.rule = obstacle.decision.rule;
           entry.phase = obstacle.decision.phase;
-          entry.blocker = trial->node_of(obstacle.decision.blocker);
+          entry.blocker = trial->node_of(is_about_leader(entry.rule) ? leader : obstacle.decision.blocker);
           entry.would_allow = trial->suggest(obstacle).value_or("");
           if (tried) {
             FusionTrial changed = *trial;

@@ -70,6 +70,9 @@ class RowEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
     source.keeps_rows = keeps_rows_;
+    // Threads that only work along read a row of others', which those may store before; not where all meet in between.
+    const bool meet = layout_.team != RowTeam::kWarp && layout_.parts > 1;
+    source.owns_rows = layout_.chunks == 1 && (active_.empty() || meet);
     source.any_start = split_.start.has_value();
     return source;
   }
