@@ -58,8 +58,8 @@ def weight(dtype, *shape):
 # A model, and how many buffers of a's size its workspace has.
 IN_PLACE = [
     (between("softmax", [node("b", "softmax", "a", dim=1)], [37, 1024]), 1),
-    (between("short_rows", [node("b", "softmax", "a", dim=1)], [64, 64]), 1),
-    (between("short_rows_left_over", [node("b", "softmax", "a", dim=1)], [61, 64]), 2),
+    (between("short_rows", [node("b", "softmax", "a", dim=1)], [4992, 64]), 1),
+    (between("short_rows_left_over", [node("b", "softmax", "a", dim=1)], [5001, 64]), 2),
     (between("rows_anywhere", [node("b", "softmax", "a", dim=1)], [9, 1001], "float16"), 1),
     (between("long_rows", [node("b", "softmax", "a", dim=1)], [2, 20000]), 1),
     (between("columns", [node("b", "softmax", "a", dim=0)], [300, 70]), 1),
@@ -109,7 +109,7 @@ def check_in_place(fusec, fusec_run, folder):
             p = subprocess.run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--host-part=recorded",
                                 "--arch=" + arch], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             text = p.stderr.decode("utf-8", "replace").strip()
-            if p.returncode == 3 and "nvrtc" in text.lower():
+            if p.returncode == 3 and "no libnvrtc found" in text:
                 print("not executed: " + text)
                 return failures
             if p.returncode != 0:

@@ -153,8 +153,8 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // writes weight_next: float32[9, 4]
 // writes norm: float32[]
 extern "C" __global__ void __launch_bounds__(64)
-outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradient, const float* __restrict__ momentum,
-         const float* __restrict__ weight, float* __restrict__ momentum_next, float* __restrict__ weight_next,
+outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradient, const float* momentum,
+         const float* weight, float* momentum_next, float* weight_next,
          float* __restrict__ norm_v) {
   const int lane = threadIdx.x;
   float row_sum = 0.0f;
@@ -311,7 +311,7 @@ cudaError_t outputs_and_aliases_create(outputs_and_aliases_context** ctx, const 
 
 size_t outputs_and_aliases_workspace_bytes(const outputs_and_aliases_args* args) {
   (void)args;
-  return 1024;
+  return 512;
 }
 
 size_t outputs_and_aliases_prepared_bytes(const outputs_and_aliases_args* args) {
@@ -338,23 +338,19 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
                   static_cast<const void*>(args->gradient),
                   static_cast<const void*>(args->momentum),
                   static_cast<const void*>(args->weight),
-                  static_cast<void*>(static_cast<void*>(work)),
-                  static_cast<void*>(static_cast<void*>(work + (256))),
+                  static_cast<void*>(const_cast<void*>(args->momentum)),
+                  static_cast<void*>(const_cast<void*>(args->weight)),
                   static_cast<void*>(args->norm_v));
   if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add_mul_sub_and_1_more could not be launched");
   status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(static_cast<void*>(work + (512)), args->front, size_t(10), cudaMemcpyDeviceToDevice, stream);
+  status = cudaMemcpyAsync(static_cast<void*>(work), args->front, size_t(10), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(static_cast<void*>(work + (768)), args->back, size_t(10), cudaMemcpyDeviceToDevice, stream);
+  status = cudaMemcpyAsync(static_cast<void*>(work + (256)), args->back, size_t(10), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(const_cast<void*>(args->back), static_cast<void*>(work + (512)), size_t(10), cudaMemcpyDeviceToDevice, stream);
+  status = cudaMemcpyAsync(const_cast<void*>(args->back), static_cast<void*>(work), size_t(10), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(const_cast<void*>(args->front), static_cast<void*>(work + (768)), size_t(10), cudaMemcpyDeviceToDevice, stream);
-  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(const_cast<void*>(args->momentum), static_cast<void*>(work), size_t(144), cudaMemcpyDeviceToDevice, stream);
-  if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
-  status = cudaMemcpyAsync(const_cast<void*>(args->weight), static_cast<void*>(work + (256)), size_t(144), cudaMemcpyDeviceToDevice, stream);
+  status = cudaMemcpyAsync(const_cast<void*>(args->front), static_cast<void*>(work + (256)), size_t(10), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
   return cudaSuccess;
 }
