@@ -27,7 +27,7 @@ bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output
 
 // Every element is stored by a thread that then and there loads what else it needs for it, sums apart.
 bool finishes_elements(const KernelSource& source) {
-  static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "few_rows"};
+  static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "convolution", "few_rows"};
   return source.schedule == "pointwise" ||
          std::ranges::any_of(kOfProducts, [&](std::string_view name) { return source.schedule.starts_with(name); });
 }
