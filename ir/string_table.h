@@ -22,13 +22,18 @@ class StringTable {
   std::size_t size() const { return begin_.size() - 1; }
 
  private:
+  // With a part of the hash: strings are looked at (each a miss of the cache or two) only where that agrees.
+  struct Slot {
+    StringId id = kNoString;
+    std::uint32_t hash = 0;
+  };
   // The slot that holds the text, or the free one where it belongs.
-  std::size_t slot_of(std::string_view text) const;
+  std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
   void grow();
 
   std::vector<char> bytes_;
   std::vector<std::uint64_t> begin_{0};  // size() + 1
-  std::vector<StringId> slots_;          // open addressing, a power of two, at most half full
+  std::vector<Slot> slots_;              // open addressing, a power of two, at most half full
 };
 
 }  // namespace fusec
