@@ -146,6 +146,7 @@ void Inlining::decide() {
 // The value with its operands' formulas put in; operands for which that will not do become stored.
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
   Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows, kNone};
+  mine.vector_product = facts.product && !facts.contraction;
   if (facts.contraction || facts.nested) mine.origin = value;
   const auto stream = stream_of_.find(value);
   mine.streams = stream != stream_of_.end() && (facts.product || facts.nested);
@@ -161,7 +162,8 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
       continue;
     }
     mine.cost += operand.cost;
-    if (operand.contraction && load.in_reduction && !facts.contraction) reduced_products_.insert(v);
+    if ((operand.contraction || operand.vector_product) && load.in_reduction && !facts.contraction)
+      reduced_products_.insert(v);
     if (operand.reduces) {
       mine.rows = mapped_rows(operand, load, v, shape);
       rows_known = true;
@@ -169,6 +171,7 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
       mine.joined = mine.joined || operand.joined || reads_elsewhere(operand, load, v) ||
                     (operand.contraction && (!load.identity || (mine.contraction && mine.origin != operand.origin)));
       mine.contraction = mine.contraction || operand.contraction;
+      mine.vector_product = mine.vector_product || operand.vector_product;
       mine.nested = mine.nested || operand.nested;
       mine.streams = mine.streams || operand.streams;
       if (operand.origin != kNone) mine.origin = operand.origin;
@@ -201,8 +204,9 @@ bool Inlining::reads_elsewhere(const Inlined& operand, const LoadFact& load, Val
 }
 
 bool Inlining::may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const {
-  if (!operand.contraction || operand.nested || operand.streams || products_apart_) return false;
-  if (!consumer.facts.reduces || consumer.facts.contraction || consumer.facts.nested) return false;
+  const bool product = operand.contraction || operand.vector_product;
+  if (!product || operand.nested || operand.streams || products_apart_) return false;
+  if (!consumer.facts.reduces || consumer.facts.product || consumer.facts.nested) return false;
   IndexExpr row = 1;
   const Shape& shape = graph_.tensor(v).shape;
   for (std::size_t d = 0; d < shape.size(); ++d)

@@ -28,9 +28,10 @@ struct Inlined {
   int cost = 0;
   bool reduces = false, contraction = false, nested = false;
   std::vector<bool> rows;
-  ValueId origin = kNone;  // the value whose formula has the contraction (or nested reductions)
-  bool joined = false;     // holds several contractions, or a reduction that is read at other indices than its own
-  bool streams = false;    // holds an attention (attention_streams) that is one kernel if its form allows
+  ValueId origin = kNone;       // the value whose formula has the contraction (or nested reductions)
+  bool joined = false;          // holds several contractions, or a reduction that is read at other indices than its own
+  bool vector_product = false;  // holds a product of one row, which is no contraction: rows, each a sum
+  bool streams = false;         // holds an attention (attention_streams) that is one kernel if its form allows
 };
 
 // Beyond this an intermediate is stored rather than computed for each element of a window that needs it. Costs count

@@ -70,7 +70,7 @@ class GroupLowering {
     LoweredUnit::Kind kind = LoweredUnit::Kind::kKernel;
     std::vector<ValueId> values;
     NodeId node = kNone;
-    bool reduces = false, contraction = false, nested = false;
+    bool reduces = false, contraction = false, vector_product = false, nested = false;
     bool joined = false;  // several contractions, or one that is read at other indices: if its form allows
     std::vector<bool> rows;
     std::set<ValueId> reads;
@@ -117,6 +117,7 @@ class GroupLowering {
         const Inlined& mine = inlining_.inlined(part.operand);
         unit.reduces = mine.reduces;
         unit.contraction = mine.contraction;
+        unit.vector_product = mine.vector_product;
         unit.nested = mine.nested;
         unit.joined = mine.joined;
         unit.rows = mine.rows;
@@ -165,7 +166,7 @@ class GroupLowering {
       if (unit.contraction && mine.reduces && !mine.contraction) return may_reduce_rows_of(unit, v, reads);
       if (mine.reduces != mine.contraction || unit.reduces != unit.contraction) return false;
     } else if (mine.reduces && unit.reduces && mine.rows != unit.rows) {
-      return false;
+      return reduces_only_row(unit, mine) && !alone_.contains(v) && may_reduce_rows_of(unit, v, reads);
     }
     // Rows that are all of the space leave nothing to share.
     bool reads_unit = false, shares = false;
@@ -176,6 +177,11 @@ class GroupLowering {
     if (!reads_unit) return shares && mine.reduces == unit.reduces;
     // What is read of the unit is read at the same index, or is cheap enough to compute anew.
     return reads_are_simple(v, unit, mine);
+  }
+
+  // Of a product of one row: reductions of that row are no products themselves.
+  static bool reduces_only_row(const Unit& unit, const Inlined& v) {
+    return unit.vector_product && v.reduces && !v.vector_product && !v.contraction;
   }
 
   // Does `v` reduce rows of the unit's products, short enough to be in one block?
@@ -301,8 +307,10 @@ class GroupLowering {
       unit.values.push_back(v);
       const std::set<ValueId> now = reads_of(v, &unit);
       unit.reads.insert(now.begin(), now.end());
-      unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction || inlining_.inlined(v).joined;
+      unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction ||
+                    inlining_.inlined(v).joined || reduces_only_row(unit, inlining_.inlined(v));
       unit.contraction = unit.contraction || inlining_.inlined(v).contraction;
+      unit.vector_product = unit.vector_product || inlining_.inlined(v).vector_product;
       if (inlining_.inlined(v).reduces) {
         unit.reduces = true;
         unit.rows = inlining_.inlined(v).rows;
@@ -313,6 +321,7 @@ class GroupLowering {
     units_.push_back({.values = {v},
                       .reduces = mine.reduces,
                       .contraction = mine.contraction,
+                      .vector_product = mine.vector_product,
                       .nested = mine.nested,
                       .joined = mine.joined,
                       .rows = mine.rows,
@@ -342,7 +351,8 @@ class GroupLowering {
             unit.values, [&](ValueId v) { return put_in(unit, v) && inlining_.inlined(v).streams; });
         if (streams ? !is_attention(unit, built->kernel) : unit.joined && part_joined(unit, *built))
           return std::nullopt;
-        if (!unit.on_trial.empty() && !unit.contraction && !is_rows_throughout(built->kernel)) {
+        if (!unit.on_trial.empty() && !unit.contraction && !is_rows_throughout(built->kernel) &&
+            !(unit.vector_product && form_of(built->kernel).form == KernelForm::kRowProduct)) {
           not_rows_.insert(unit.on_trial.back());
           return std::nullopt;
         }

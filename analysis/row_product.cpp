@@ -32,7 +32,8 @@ class FindRowProduct {
   }
 
  private:
-  // Sums of two factors of which each runs along an axis that the other lacks, and the reductions around them.
+  // Sums of two factors of which each runs along an axis that the other lacks (of a single row, one of them along
+  // none), and the reductions around them.
   bool find_sums() {
     const ExprPool& pool = given_.pool;
     const auto depends = dependences(pool);
@@ -63,7 +64,12 @@ class FindRowProduct {
         return !contains(b, axis) && !contains(depth, axis) && !pool.extent(axis).is(1);
       });
     };
-    return alone(left, right) && alone(right, left);
+    const auto is_one_row = [&](const Axes& a) {
+      return std::ranges::all_of(a,
+                                 [&](std::uint32_t axis) { return contains(depth, axis) || pool.extent(axis).is(1); });
+    };
+    return (alone(left, right) || is_one_row(left)) && (alone(right, left) || is_one_row(right)) &&
+           (alone(left, right) || alone(right, left));
   }
 
   // Sums over equal depths have the same axes from now on, and so have the reductions around them.
@@ -117,7 +123,7 @@ class FindRowProduct {
       if (std::ranges::all_of(depends_[id], [&](std::uint32_t a) { return contains(output.axes, a); }))
         alone.outputs.push_back({output.value, output.type, output.axes, id, output.index});
     if (alone.outputs.empty()) return false;
-    ProductAnswer answer = find_product(alone);
+    ProductAnswer answer = find_product(alone, true);
     if (!answer.product || answer.kernel || !answer.product->row_values.empty()) return false;
     form_.product = std::move(*answer.product);
     return term_count(form_.product) <= 2;

@@ -129,4 +129,37 @@ return y
   CHECK(lowered(graph).size() == 1);
 }
 
+TEST_CASE(
+    "extent 1: the product of one row and the norm of it are one kernel, also where the sum before is an output") {
+  const std::string model = R"(model "m"
+input x: bfloat16[1, 130]
+input r: bfloat16[1, 33]
+constant w: bfloat16[33, 130]
+constant g: bfloat16[33]
+p: bfloat16[1, 33] = linear(x, w)
+s: bfloat16[1, 33] = add(p, r)
+y: bfloat16[1, 33] = rms_norm(s, g, normalized_shape=[33])
+)";
+  for (const char* outputs : {"return y\n", "return y, s\n"}) {
+    const auto units = lowered(parse_graph_text(model + outputs));
+    REQUIRE(units.size() == 1);
+    CHECK(form_of(units[0].kernel).form == KernelForm::kRowProduct);
+  }
+}
+
+TEST_CASE("extent 1: a row is quantized by its largest element where it is made") {
+  const auto units = lowered(parse_graph_text(R"(model "m"
+input x: float32[1, 1, 70]
+constant w: float32[40, 70]
+p: float32[1, 1, 40] = linear(x, w)
+a: float32[1, 1, 40] = abs(p)
+m: float32[1, 1, 1] = amax(a, dim=[-1], keepdim=true)
+s: float32[1, 1, 1] = div(m, 127.0)
+q: int8[1, 1, 40] = quantize(p, s, dtype="int8")
+return q, s
+)"));
+  REQUIRE(units.size() == 1);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kRowProduct);
+}
+
 }  // namespace fusec::test
