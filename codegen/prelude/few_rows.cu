@@ -107,3 +107,14 @@ __device__ __forceinline__ float one_of_warps(const float* staged, int of_warp, 
   for (int w = 0; w < kWarps; ++w) sum += staged[w * of_warp + staged_place<kWidth>(line, column)];
   return sum;
 }
+
+//@ part code_as_float : words
+// An integer of 8 or 4 bits as float32, by the bits of 2^23 + it: conversions take many times as long.
+template <int kBits, bool kSigned, int kCount>
+__device__ __forceinline__ float code_as_float(const Words<kCount>& words, int e) {
+  constexpr unsigned kFlip = !kSigned ? 0u : kBits == 8 ? 0x80808080u : 0x88888888u;  // -128 becomes 0
+  const unsigned word = words.w[e / (32 / kBits)] ^ kFlip;
+  const unsigned bits = kBits == 8 ? __byte_perm(word, 0x4b000000u, 0x7540 | e % 4)
+                                   : (word >> 4 * (e % 8) & 15u) | 0x4b000000u;
+  return __uint_as_float(bits) - (8388608.0f + (kSigned ? (float)(1 << (kBits - 1)) : 0.0f));
+}

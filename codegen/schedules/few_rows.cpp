@@ -339,6 +339,7 @@ class FewRows {
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
     const ExprEmitter::Mark mark = emitter_.mark();
     emitter_.bind(vector_axis(s, loop), e);
+    define_codes(s, c, e);
     const std::string value = emitter_.emit(s.value);
     writer_.line(fmt::format("{}[{}] = {};", values, e, value));
     emitter_.rewind(mark);
@@ -349,6 +350,20 @@ class FewRows {
     writer_.line(fmt::format("{}[{}] = {}<{}>({});", into, c, pack, width / 2, values));
     // Beyond the depth both factors are zeros, whatever is computed of them.
     if (!whole_) writer_.line(fmt::format("if ({} >= {}) {}[{}] = {{}};", unit_, units_, into, c));
+  }
+
+  // Integers that become floats, straight from their words.
+  void define_codes(const Stream& s, const std::string& c, const std::string& e) {
+    for (const ExprId id : reachable(pool_, std::span(&s.value, 1))) {
+      const ExprNode& n = pool_[id];
+      if (n.op != ExprOp::kConvert || n.type != ScalarType::kFloat32 || !s.words.contains(n.args[0])) continue;
+      const DType dtype = pool_[n.args[0]].dtype;
+      if (is_float(dtype) || dtype == DType::kBool || bits(dtype) > 8) continue;
+      const bool has_sign = dtype == DType::kInt8 || dtype == DType::kInt4;
+      writer_.use("code_as_float");
+      emitter_.define(id, fmt::format("code_as_float<{}, {}>({}[{}][{}], {})", bits(dtype), has_sign,
+                                      s.words.at(n.args[0]), ahead_, c, e));
+    }
   }
 
   // --- the sums of all warps, and what stands behind them
