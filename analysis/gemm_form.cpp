@@ -1,5 +1,7 @@
 #include "analysis/gemm_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -179,12 +181,17 @@ std::vector<GemmTiles> gemm_tile_table(DType multiplied) {
   return table;
 }
 
+std::string name_of(const GemmTiles& t) {
+  return fmt::format("{}x{} by warps of {}x{}, {} deep in {} stages", t.rows, t.columns, t.warp_rows, t.warp_columns,
+                     t.depth, t.stages);
+}
+
 namespace {
 
 constexpr int kMostSums = 128;  // of a thread, in registers
 
-// Tiles for the form's factors: false where there are none.
-bool choose_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
+// Ranks the tiles for the form's factors: false where there are none.
+bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
   // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   std::int64_t block = 0;
@@ -192,23 +199,26 @@ bool choose_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
   // Sums of a block of the depth stand beside those of all blocks before.
   const double sums = sizes.terms * (block != 0 ? 2 : 1);
   GemmForm tried = form;
-  double least = 0;
+  std::vector<std::pair<double, GemmTiles>> ranked;
   for (GemmTiles& t = tried.tiles; const GemmTiles& row : gemm_tile_table(form.dtype)) {
     t = row;
     if (t.warp_rows * t.warp_columns / 32 * sums > kMostSums || block % t.depth != 0) continue;
     while (t.stages > 2 && tile_bytes(tried) > most_shared) --t.stages;
     if (t.stages < 3) continue;
-    const double cycles = predicted_cycles(tried, sizes, target);
-    if (form.tiles.rows != 0 && cycles >= least) continue;
-    least = form.cycles = cycles;
-    form.tiles = t;
+    ranked.emplace_back(predicted_cycles(tried, sizes, target), t);
   }
-  return form.tiles.rows != 0;
+  if (ranked.empty()) return false;
+  std::ranges::stable_sort(ranked, {}, [](const auto& tiles) { return tiles.first; });
+  for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
+  form.tiles = form.ranking.front();
+  form.cycles = ranked.front().first;
+  return true;
 }
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, const Product& product,
                                   const Target& target, DType multiplied) {
-  GemmForm form{.dtype = multiplied, .loops = {}, .tiles = {}, .sums = static_cast<int>(term_count(product))};
+  GemmForm form{
+      .dtype = multiplied, .loops = {}, .tiles = {}, .ranking = {}, .sums = static_cast<int>(term_count(product))};
   Sizes sizes{.rows = points_at_hint(pool, product.rows),
               .columns = points_at_hint(pool, product.columns),
               .batch = points_at_hint(pool, product.batch),
@@ -235,7 +245,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (multiplied == DType::kInt8 && form.float_sums && !fits_integer_sums(pool, form, product)) return std::nullopt;
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
-  if (!choose_tiles(form, sizes, target)) return std::nullopt;
+  if (!rank_tiles(form, sizes, target)) return std::nullopt;
   return form;
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/gemm_operand.h"
@@ -53,9 +54,10 @@ struct GemmForm {
   // both) on tensor cores, float32 in lanes.
   DType dtype = DType::kFloat16;
   std::vector<GemmLoop> loops;
-  GemmTiles tiles;
-  int sums = 1;       // of each element of the space
-  double cycles = 0;  // that the model predicts, to compare forms with one another
+  GemmTiles tiles;                 // the first of:
+  std::vector<GemmTiles> ranking;  // those that fit, the best first, as predicted
+  int sums = 1;                    // of each element of the space
+  double cycles = 0;               // of the first of them, to compare forms with one another
   bool float_sums = true;
 
   // All factors are multiplied as they lie in memory.
@@ -86,6 +88,8 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
 
 // The product of the axes' extents at the symbols' hints.
 double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
+// "128x256 by warps of 64x64, 32 deep in 4 stages".
+std::string name_of(const GemmTiles& tiles);
 
 // The tiles that are looked among, largest first. Lines along the depth have 64 bytes, or 128.
 std::vector<GemmTiles> gemm_tile_table(DType multiplied);

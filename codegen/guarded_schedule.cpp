@@ -20,13 +20,13 @@ constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for wh
 
 class Search {
  public:
-  Search(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions& options)
-      : kernel_(kernel), graph_(graph), target_(target), options_(options) {
+  Search(const Kernel& kernel, const Graph& graph, const Target& target, const std::string& wanted)
+      : kernel_(kernel), graph_(graph), target_(target), wanted_(wanted) {
     see_kernel();
   }
 
   GuardedSources run() {
-    GuardedSources result{.general = schedule(kernel_, graph_, target_, options_), .special = std::nullopt};
+    GuardedSources result{.general = schedule(kernel_, graph_, target_, wanted_), .special = std::nullopt};
     if (symbols_.empty() || !may_stand_in(result.general)) return result;
     std::vector<GuardCondition> sizes = limits();
     if (const auto row = row_limit(result.general, sizes)) sizes.insert(sizes.begin(), row->begin(), row->end());
@@ -121,7 +121,7 @@ class Search {
     if (!is_possible(known)) return std::nullopt;
     Kernel kernel = kernel_;
     kernel.pool.assume(known.symbols, known.products);
-    std::vector<KernelSource> sources = schedule(kernel, graph_, target_, options_);
+    std::vector<KernelSource> sources = schedule(kernel, graph_, target_, wanted_);
     if (!may_stand_in(sources)) return std::nullopt;
     return sources;
   }
@@ -206,7 +206,7 @@ class Search {
   const Kernel& kernel_;
   const Graph& graph_;
   const Target& target_;
-  const EmitOptions& options_;
+  const std::string& wanted_;        // KernelSource::tuning
   std::set<std::uint32_t> symbols_;  // that have a say
   std::set<Shape> shapes_;
   std::set<IndexExpr> row_lengths_;  // of what is reduced
@@ -216,8 +216,8 @@ class Search {
 }  // namespace
 
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
-                                   const EmitOptions& options) {
-  return Search(kernel, graph, target, options).run();
+                                   const std::string& wanted) {
+  return Search(kernel, graph, target, wanted).run();
 }
 
 }  // namespace fusec

@@ -6,11 +6,11 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/kernel.h"
 #include "analysis/target.h"
-#include "codegen/emit_options.h"
 #include "codegen/guard.h"
 #include "codegen/kernel_source.h"
 
@@ -27,6 +27,6 @@ struct GuardedSources {
 };
 
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
-                                   const EmitOptions& options);
+                                   const std::string& wanted);
 
 }  // namespace fusec

@@ -48,6 +48,13 @@ struct KernelSource {
     std::uint32_t read, written;
   };
 
+  // What --tune may measure of it.
+  struct Tuning {
+    std::string key;                // tuning_key; "" where nothing is measured
+    std::vector<std::string> ways;  // the best first, as predicted
+    std::string taken;
+  };
+
   std::string name;  // a placeholder is `@KERNEL@` in `text`; the file emitter gives kernels their final names
   std::string text;  // `extern "C" __global__ ... { ... }` with the comment above it, without the prelude
   // What `text` is made of, for a kernel that stands in another one (codegen/schedules/side_by_side); "" where it never
@@ -67,7 +74,8 @@ struct KernelSource {
   bool owns_rows = false;   // of rows: who reads of a row has read it before any of it is stored, itself or its team
   bool keeps_rows = false;  // of rows: registers hold what later loops over a row read again
   bool any_start = false;   // what is read along its last axis is read in vectors wherever it begins and ends
-  std::string schedule;     // "pointwise", "row_reduction", "contraction_mma", ... for reports
+  Tuning tuning = {};
+  std::string schedule;  // "pointwise", "row_reduction", "contraction_mma", ... for reports
 };
 
 }  // namespace fusec

@@ -1,5 +1,7 @@
 #include "codegen/lower_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -16,6 +18,7 @@
 #include "codegen/schedules/schedules.h"
 #include "codegen/schedules/side_by_side.h"
 #include "codegen/schedules/special.h"
+#include "codegen/tuning_database.h"
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
 #include "ir/type.h"
@@ -115,6 +118,18 @@ class PlanLowering {
     }
   }
 
+  // What was measured of a kernel.
+  struct Wanted {
+    std::string key, way;  // "": as predicted
+  };
+  Wanted wanted_of(std::string signature) const {
+    for (const Symbol& symbol : graph_.symbols) signature += fmt::format("{};", symbol.hint);
+    Wanted wanted{.key = tuning_key(signature), .way = ""};
+    if (const TunedKernel* const tuned = options_.tuning ? options_.tuning->find(target_.arch, wanted.key) : nullptr)
+      wanted.way = tuned->choice;
+    return wanted;
+  }
+
   bool makes_nothing(const Kernel& kernel) const {
     return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); });
   }
@@ -127,7 +142,7 @@ class PlanLowering {
       // stand alone.
       Target plain = target_;
       plain.architecture_specific = false;
-      std::vector<KernelSource> sources = schedule(kernel, graph_, plain, options_);
+      std::vector<KernelSource> sources = schedule(kernel, graph_, plain, wanted_of(signature.text).way);
       if (sources.size() == 1 && can_be_part(sources[0])) {
         sources[0].in_place = find_in_place(kernel, graph_, sources[0]);
         it->second.source = std::move(sources[0]);
@@ -234,12 +249,15 @@ class PlanLowering {
   void add_kernel(const Kernel& kernel) {
     for (const KernelOutput& output : kernel.outputs) claim(output.value);
     if (makes_nothing(kernel)) return;
-    KernelSignature signature = signature_of(kernel, graph_);
-    auto [it, fresh] = made_.try_emplace(std::move(signature.text));
+    const KernelSignature signature = signature_of(kernel, graph_);
+    auto [it, fresh] = made_.try_emplace(signature.text);
     Made& made = it->second;
     if (fresh) {
       made.tensors = signature.tensors;
-      GuardedSources sources = schedule_with_guard(kernel, graph_, target_, options_);
+      const Wanted wanted = wanted_of(signature.text);
+      GuardedSources sources = schedule_with_guard(kernel, graph_, target_, wanted.way);
+      for (KernelSource& source : sources.special ? sources.special->sources : sources.general)
+        if (source.tuning.ways.size() > 1) source.tuning.key = wanted.key;
       made.kernels = keep(std::move(sources.general));
       if (sources.special) {
         made.special = keep(std::move(sources.special->sources));

@@ -11,6 +11,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "codegen/content_key.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -46,12 +47,6 @@ std::vector<std::string> candidates() {
   }
   for (const char* file : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) list.emplace_back(file);
   return list;
-}
-
-std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
-  std::uint64_t h = seed;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return h;
 }
 
 // One file an entry: the input that made it, then the results; an entry whose input differs is no hit.
@@ -96,11 +91,7 @@ class Cache {
   }
 
  private:
-  std::string path_of(const std::string& source) const {
-    const std::string input = salt_ + source;
-    return fmt::format("{}/{:016x}{:016x}", directory_, hash_text(input, 0xcbf29ce484222325ull),
-                       hash_text(input, 0x9ae16a3b2f90404full));
-  }
+  std::string path_of(const std::string& source) const { return directory_ + "/" + content_key(salt_ + source); }
   static bool read_part(std::istream& in, std::string& part) {
     std::uint64_t size = 0;
     if (!in.read(reinterpret_cast<char*>(&size), sizeof size) || size > (1ull << 32)) return false;

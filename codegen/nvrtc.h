@@ -21,8 +21,8 @@ struct CompiledModule {
   std::string log;  // warnings
 };
 
-// What the cubin is for. Where it only proves that ptxas takes the PTX, which is the same for both, it is assembled with
-// little optimization: of a product's kernel in a fifth of the time.
+// What the cubin is for. Where it only proves that ptxas takes the PTX, which is the same for both, it is assembled
+// with little optimization: of a product's kernel in a fifth of the time.
 enum class CubinUse : std::uint8_t { kRun, kProof };
 
 class Nvrtc {

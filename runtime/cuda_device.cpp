@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -21,6 +23,7 @@ struct Driver {
   int (*init)(unsigned);
   int (*error_text)(int, const char**);
   int (*device_get)(int*, int);
+  int (*device_name)(char*, int, int);
   int (*attribute)(int*, int, int);
   int (*retain)(Handle*, int);
   int (*release)(int);
@@ -64,6 +67,7 @@ Driver load_driver(const char* hint) {
   bind(d.init, "cuInit");
   bind(d.error_text, "cuGetErrorString");
   bind(d.device_get, "cuDeviceGet");
+  bind(d.device_name, "cuDeviceGetName");
   bind(d.attribute, "cuDeviceGetAttribute");
   bind(d.retain, "cuDevicePrimaryCtxRetain");
   bind(d.release, "cuDevicePrimaryCtxRelease_v2");
@@ -197,6 +201,27 @@ class Device {
     return result;
   }
 
+  // Of each kernel of the plan.
+  std::vector<double> timed_kernels() {
+    std::vector<Handle> events(resolved_.steps.size() + 1, nullptr);
+    for (Handle& event : events) driver_.check(driver_.event_create(&event, 0), "an event");
+    driver_.check(driver_.event_record(events[0], nullptr), "an event");
+    for (std::size_t i = 0; i < resolved_.steps.size(); ++i) {
+      enqueue({resolved_.steps[i]});
+      driver_.check(driver_.event_record(events[i + 1], nullptr), "an event");
+    }
+    driver_.check(driver_.event_synchronize(events.back()), "the kernels failed");
+    std::vector<double> seconds(plan_.kernels.size(), 0);
+    for (std::size_t i = 0; i < resolved_.steps.size(); ++i) {
+      float milliseconds = 0;
+      driver_.check(driver_.event_elapsed(&milliseconds, events[i], events[i + 1]), "an event");
+      if (resolved_.steps[i].kind == LaunchStep::Kind::kKernel)
+        seconds[resolved_.steps[i].kernel] += milliseconds * 1e-3;
+    }
+    for (const Handle event : events) driver_.event_destroy(event);
+    return seconds;
+  }
+
   double timed_run() {
     Handle begin = nullptr, end = nullptr;
     driver_.check(driver_.event_create(&begin, 0), "an event");
@@ -303,7 +328,29 @@ class Device {
   std::unique_ptr<DeviceBuffer> workspace_, prepared_;
 };
 
+std::vector<double> median_of_each(int runs, const std::function<std::vector<double>()>& run) {
+  std::vector<std::vector<double>> times;
+  for (int i = 0; i < std::max(runs, 1); ++i) times.push_back(run());
+  std::vector<double> medians;
+  for (std::size_t k = 0; k < times.front().size(); ++k) {
+    std::vector<double> of_one;
+    for (const std::vector<double>& all : times) of_one.push_back(all[k]);
+    std::ranges::nth_element(of_one, of_one.begin() + static_cast<std::ptrdiff_t>(of_one.size() / 2));
+    medians.push_back(of_one[of_one.size() / 2]);
+  }
+  return medians;
+}
+
 }  // namespace
+
+std::string device_name(int device) {
+  const Driver driver = load_driver("without a GPU nothing can be measured");
+  int handle = 0;
+  char text[256] = {};
+  driver.check(driver.device_get(&handle, device), "no CUDA device " + std::to_string(device));
+  driver.check(driver.device_name(text, sizeof text, handle), "the device's name");
+  return text;
+}
 
 std::string native_architecture(int device) {
   const Driver driver = load_driver("name the architecture instead: sm_80, sm_90a, ...");
@@ -315,8 +362,8 @@ std::string native_architecture(int device) {
 }
 
 CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
-                       const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, int device,
-                       int timed_runs) {
+                       const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, int device, int timed_runs,
+                       Timing timing) {
   const Driver driver = load_driver("--device=emulator needs no GPU");
   const Context context(driver, device);
   Device run(driver, graph, plan, modules, unit_of, tensors);
@@ -324,6 +371,10 @@ CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::ve
   run.enqueue();
   CudaResult result;
   result.outputs = run.outputs();
+  if (timing == Timing::kEachKernel) {
+    result.kernel_seconds = median_of_each(timed_runs, [&] { return run.timed_kernels(); });
+    return result;
+  }
   for (int i = 0; i < timed_runs; ++i) result.seconds.push_back(run.timed_run());
   return result;
 }

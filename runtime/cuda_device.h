@@ -13,15 +13,23 @@ namespace fusec {
 struct CudaResult {
   TensorMap outputs;
   std::vector<double> seconds;  // of each timed run of the whole plan, by the device's clock
+  // Of each of the plan's kernels, where asked for: the median over the timed runs, all its launches together.
+  std::vector<double> kernel_seconds;
 };
 
 // "sm_90a" for the device's compute capability (with the suffix from 9.0 on). Throws Error(kEnvironment) without a
 // driver or device.
 std::string native_architecture(int device);
 
+// "NVIDIA H200". Throws Error(kEnvironment) without a driver or device.
+std::string device_name(int device);
+
+enum class Timing : std::uint8_t { kWhole, kEachKernel };
+
 // One run for the outputs, then `timed_runs` more. Throws Error(kEnvironment) without a driver or device, or when a
 // launch fails.
 CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
-                       const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, int device, int timed_runs);
+                       const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, int device, int timed_runs,
+                       Timing timing = Timing::kWhole);
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -313,6 +314,19 @@ void add_costs(std::vector<KernelProfile>& profiles, const std::vector<CompiledM
     cost.occupancy = occupancy(target, profile.threads, cost.registers, cost.shared_bytes);
     profile.cost = cost;
   }
+}
+
+double counted_seconds(const KernelProfile& profile, const Target& target) {
+  const emulator::Counters& c = profile.report.counters;
+  double instructions = 0;
+  for (const std::uint64_t count : c.warp_instructions) instructions += static_cast<double>(count);
+  // Four schedulers issue an instruction each in a cycle, in which sixteen special functions are made.
+  const double issued = target.special_rate / 16 * 4;
+  const double together = static_cast<double>(target.multiprocessors) * std::max(1, profile.cost->occupancy.blocks);
+  const double waves = std::max(1.0, static_cast<double>(profile.report.grid_blocks)) / together;
+  const double filled = waves / std::ceil(waves);
+  const double busy = std::max(static_cast<double>(c.requested_bytes()) / target.bandwidth, instructions / issued);
+  return target.launch_seconds + busy / filled;
 }
 
 std::vector<emulator::Module> parse_units(const std::vector<CompiledModule>& modules) {

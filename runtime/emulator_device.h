@@ -51,6 +51,10 @@ EmulatorResult run_on_emulator(const Graph& graph, const LaunchPlan& plan, const
 void add_costs(std::vector<KernelProfile>& profiles, const std::vector<CompiledModule>& modules,
                const std::vector<emulator::Module>& parsed, const Target& target);
 
+// What the target would take for a launch with these counts: the slowest of its bytes and its instructions, with the
+// last wave of blocks as empty as it is. For comparing ways to do one thing; `profile.cost` must be there.
+double counted_seconds(const KernelProfile& profile, const Target& target);
+
 // The units' PTX, parsed.
 std::vector<emulator::Module> parse_units(const std::vector<CompiledModule>& modules);
 

@@ -67,6 +67,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->check(CLI::IsMember({"builtin", "cublaslt", "auto"}))
       ->capture_default_str();
   app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
+  app.add_option("--tuning-db", a.options.tuning_file, "measured configurations, from fusec-run --tune");
   app.add_flag("--round-intermediates", a.options.round_intermediates,
                "round fused intermediates to their dtypes, contract nothing across nodes");
   app.add_flag("--precise-math", a.options.precise_math, "exact in place of fast functions (docs/numerics.md)");

@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <thread>
 
 #include "command_line.h"
+#include "input_file.h"
 #include "ir/error.h"
 #include "output_file.h"
 #include "profile.h"
@@ -15,6 +17,7 @@
 #include "runtime/emulator_device.h"
 #include "runtime/find_wrong_node.h"
 #include "runtime/tensor_file.h"
+#include "tune.h"
 
 namespace fusec {
 namespace {
@@ -26,7 +29,7 @@ struct Arguments {
   std::string host_part = "plan";
   std::optional<std::uint64_t> random;
   std::string verify;
-  bool verify_given = false, json = false;
+  bool verify_given = false, json = false, tune = false;
   int bench = -1;
   std::uint64_t sample_blocks = 0;
   // any PTX file instead of a model
@@ -79,6 +82,9 @@ class Run {
     const Graph graph = read_model(a_.compile);
     if (a_.inputs.empty() && !a_.random)
       throw Error(ErrorKind::kUsage, Error::Parts{.what = "no inputs", .expected = "--inputs=FILE or --random[=SEED]"});
+    if (a_.tune)
+      return tune_kernels(graph,
+                          a_.inputs.empty() ? random_tensors(graph, *a_.random) : load_tensors(graph, a_.inputs));
     const TensorMap tensors = a_.inputs.empty() ? random_tensors(graph, *a_.random) : load_tensors(graph, a_.inputs);
     const TensorMap outputs = a_.device == "reference" ? run_reference(graph, tensors) : run_compiled(graph, tensors);
     bool good = findings_ == 0;
@@ -88,6 +94,54 @@ class Run {
   }
 
  private:
+  // --tune: measures, and writes what it found into the database, beside what is there.
+  int tune_kernels(const Graph& graph, const TensorMap& tensors) {
+    const std::string& file = a_.compile.options.tuning_file;
+    TuningDatabase database;
+    if (std::filesystem::exists(file)) database = read_tuning(read_text_file(file), file);
+    CompileArguments arguments = a_.compile;
+    arguments.options.tuning_file.clear();
+    const PipelineOptions options = pipeline_options(arguments, std::max(cuda_, 0));
+    std::string why;
+    nvrtc_ = Nvrtc::load(&why);
+    if (!nvrtc_) throw Error(ErrorKind::kEnvironment, why);
+    const PlannedModel planned = Pipeline(options).plan(graph);
+    const auto measure = [&](Pipeline& pipeline, const PlannedModel& model, const GeneratedModel& generated) {
+      const std::vector<CompiledModule> modules = pipeline.compile(*nvrtc_, generated);
+      return cuda_ >= 0 ? time_kernels(model, generated, modules, tensors)
+                        : count_kernels(pipeline.options().target, model, generated, modules, tensors);
+    };
+    const TuningResult result = tune(planned, options, cuda_ >= 0 ? device_name(cuda_) : "emulator", measure);
+    for (const TunedKernel& kernel : result.kernels) database.set(kernel);
+    write_output(file, write_tuning(database));
+    fmt::print(stderr, "{}", tuning_text(result));
+    if (cuda_ < 0)
+      fmt::print(stderr, "times are of the cost model, for what the emulator counted: nothing was timed\n");
+    return result.refused.empty() ? 0 : 1;
+  }
+
+  MeasuredRun time_kernels(const PlannedModel& model, const GeneratedModel& generated,
+                           const std::vector<CompiledModule>& modules, const TensorMap& tensors) const {
+    CudaResult timed = run_on_cuda(model.graph, generated.launch, modules, generated.file.unit_of, tensors, cuda_,
+                                   a_.bench > 0 ? a_.bench : 20, Timing::kEachKernel);
+    return {std::move(timed.outputs), std::move(timed.kernel_seconds)};
+  }
+
+  MeasuredRun count_kernels(const Target& target, const PlannedModel& model, const GeneratedModel& generated,
+                            const std::vector<CompiledModule>& modules, const TensorMap& tensors) const {
+    emulator::Options options;
+    options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const std::vector<emulator::Module> parsed = parse_units(modules);
+    EmulatorResult counted =
+        run_on_emulator(model.graph, generated.launch, parsed, generated.file.unit_of, target, tensors, options);
+    add_costs(counted.profiles, modules, parsed, target);
+    std::vector<double> seconds(generated.launch.kernels.size(), 0);
+    for (const KernelProfile& profile : counted.profiles)
+      for (std::size_t k = 0; k < seconds.size(); ++k)
+        if (generated.launch.kernels[k].name == profile.kernel) seconds[k] += counted_seconds(profile, target);
+    return {std::move(counted.outputs), std::move(seconds)};
+  }
+
   TensorMap run_compiled(const Graph& graph, const TensorMap& tensors) {
     PipelineOptions options = pipeline_options(a_.compile, std::max(cuda_, 0));
     // The emulator runs the PTX; of the cubin a profile tells the registers.
@@ -236,6 +290,10 @@ int run(const Arguments& a) {
   if (a.device != "reference" && a.device != "emulator" && device_number(a.device) < 0)
     throw Error(ErrorKind::kUsage,
                 Error::Parts{.what = "--device", .found = a.device, .expected = "reference, emulator or cuda[:N]"});
+  if (a.tune && (a.device == "reference" || a.compile.options.tuning_file.empty()))
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = "--tune",
+                                                .found = "no --tuning-db=FILE, or a device without kernels",
+                                                .expected = "--tune --tuning-db=FILE --device=cuda (or emulator)"});
   return Run(a).run();
 }
 
@@ -261,6 +319,10 @@ int main(int argc, char** argv) {
                    "float32 2e-5,1e-4; float16 1e-2,1e-2; bfloat16 3e-2,3e-2, those of 16 bits also for what is "
                    "computed from values of theirs; times an output's root mean square where that is over 1");
   auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");
+  app.add_flag(
+      "--tune", a.tune,
+      "measure the ways that kernels can go, and keep the fastest in the file of --tuning-db, for --tuning-db of "
+      "later compilations (cuda; on the emulator from counted figures)");
   app.add_option("--profile", a.profile, "FILE or -: what every kernel touched (emulator)");
   app.add_option("--host-part", a.host_part,
                  "plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA runtime, "

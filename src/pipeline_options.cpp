@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/target_file.h"
+#include "codegen/tuning_database.h"
 #include "input_file.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
@@ -48,6 +49,9 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   options.emit = {
       .round_intermediates = o.round_intermediates,
       .numerics = {.precise_math = o.precise_math, .allow_tf32 = o.allow_tf32, .allow_atomics = o.allow_atomics}};
+  if (!o.tuning_file.empty())
+    options.emit.tuning =
+        std::make_shared<const TuningDatabase>(read_tuning(read_text_file(o.tuning_file), o.tuning_file));
   options.max_fused_ops = o.max_fused_ops;
   options.max_args = o.max_args;
   options.no_fuse_ops = o.no_fuse_ops;

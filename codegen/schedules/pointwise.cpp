@@ -80,6 +80,24 @@ GroupShape shape_of(const Kernel& merged, const Graph& graph, const Target& targ
   return shape;
 }
 
+// The same for other numbers of threads and groups, where there are enough groups for a block on every multiprocessor.
+GroupShape choose_shape(const GroupShape& predicted, const Kernel& merged, const Graph& graph, const Target& target,
+                        Choices& choices) {
+  std::vector<GroupShape> shapes = {predicted};
+  const std::int64_t groups =
+      value_at_hint(point_count(merged.pool, merged.outputs[0].axes), graph.symbols) / predicted.width;
+  for (const int turns : {1, 2, 4})
+    for (const int threads : {128, 256, 512}) {
+      if (turns == predicted.turns && threads == predicted.threads) continue;
+      if (groups < std::int64_t{target.multiprocessors} * turns * threads) continue;
+      shapes.push_back({.width = predicted.width, .turns = turns, .threads = threads});
+    }
+  std::vector<std::string> ways;
+  for (const GroupShape& shape : shapes)
+    ways.push_back(fmt::format("{} threads with {} vectors of {} each", shape.threads, shape.turns, shape.width));
+  return shapes[choices.take(std::move(ways))];
+}
+
 // What stands before the loop over the turns' results: all vectors of all turns, on their way at once.
 using KeptWords = std::map<ExprId, std::string>;
 
@@ -335,7 +353,7 @@ Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
   return merged;
 }
 
-KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target) {
+KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
   const Kernel merged = merge_axes(kernel, graph);
   const Kernel parted = split_axes(merged, graph);
   if (auto source = transpose(merge_axes(parted, graph), graph)) {
@@ -355,7 +373,9 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   }
   KernelSource source;
   if (width > 1 && !(writes_half_bytes(merged) && width < 8))
-    source = Vectorized(merged, graph, target, shape_of(merged, graph, target, width)).emit(merged);
+    source = Vectorized(merged, graph, target,
+                        choose_shape(shape_of(merged, graph, target, width), merged, graph, target, choices))
+                 .emit(merged);
   else
     source = direct(writes_half_bytes(merged) ? kernel : merged, graph, target);
   source.name = kernel_name(graph, kernel.nodes);

@@ -10,12 +10,13 @@
 
 #include "analysis/kernel.h"
 #include "analysis/target.h"
+#include "codegen/choices.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
 // A kernel without reductions.
-KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target);
+KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices);
 
 // The kernel with neighbouring output axes merged wherever every access allows it: [i, j] of one flat tensor is [t].
 Kernel merge_axes(const Kernel& kernel, const Graph& graph);

@@ -26,21 +26,26 @@ std::optional<KernelSource> vector_times_matrix(const Kernel& kernel, const Grap
   return few_rows(shaped, *answer.product, *few, graph);
 }
 
-}  // namespace
+void choose_tiles(GemmForm& form, Choices& choices) {
+  std::vector<std::string> ways;
+  for (const GemmTiles& tiles : form.ranking) ways.push_back(name_of(tiles));
+  form.tiles = form.ranking[choices.take(std::move(ways))];
+}
 
-std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target, const EmitOptions&) {
+std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
   const FormOfKernel form = form_of(kernel);
   switch (form.form) {
     case KernelForm::kPointwise:
-      return {pointwise(kernel, graph, target)};
+      return {pointwise(kernel, graph, target, choices)};
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct: {
       const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
       if (const auto few = find_few_rows(graph, shaped, *form.product, target))
         return {few_rows(shaped, *form.product, *few, graph)};
-      if (const auto tiled = find_gemm(graph, shaped, *form.product, target)) {
+      if (auto tiled = find_gemm(graph, shaped, *form.product, target)) {
         if (const auto wide = find_warpgroup_gemm(shaped, *form.product, *tiled, target))
           return {gemm_warpgroup(shaped, *form.product, *wide, graph, target)};
+        choose_tiles(*tiled, choices);
         return {gemm(shaped, *form.product, *tiled, graph)};
       }
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
@@ -60,6 +65,16 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
       return {direct(kernel, graph, target)};
   }
   throw InternalError("a kernel of unknown form");
+}
+
+}  // namespace
+
+std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target,
+                                   const std::string& wanted) {
+  Choices choices(wanted);
+  std::vector<KernelSource> sources = sources_of(kernel, graph, target, choices);
+  for (KernelSource& source : sources) source.tuning = {.key = "", .ways = choices.ways(), .taken = choices.taken()};
+  return sources;
 }
 
 }  // namespace fusec

@@ -8,17 +8,18 @@
 //   elements                       direct
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "analysis/kernel.h"
 #include "analysis/target.h"
-#include "codegen/emit_options.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
-// One kernel, or several that run one after the other (a reduction in two steps).
+// One kernel, or several that run one after the other (a reduction in two steps). Where that can be done in several
+// ways, it is the wanted one, if it is one of them, else the one that is predicted to be best (KernelSource::tuning).
 std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target,
-                                   const EmitOptions& options);
+                                   const std::string& wanted = "");
 
 }  // namespace fusec

@@ -135,7 +135,8 @@ KernelSource copy(const Graph& graph, NodeId id, const Target& target) {
   }
   output.expr = kernel.pool.load(node.inputs.at(0), output.type.dtype, output.index);
   kernel.outputs.push_back(std::move(output));
-  return pointwise(kernel, graph, target);
+  Choices predicted;
+  return pointwise(kernel, graph, target, predicted);
 }
 
 Shape at_least_one_dimension(Shape shape) {

@@ -129,8 +129,7 @@ TEST_CASE("several products, whole rows, and what keeps them apart") {
     CHECK(form.row_product->columns == 40);
     CHECK(form.row_product->twins.size() == 1);
     CHECK(schedule(kernels[0],
-                   test::short_model(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y"), Target{},
-                   {})
+                   test::short_model(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y"), Target{})
               .at(0)
               .schedule == "row_product_mma");
   }
@@ -170,7 +169,7 @@ TEST_CASE("every kernel of the corpus is scheduled as its form says") {
         for (const Kernel& kernel : kernels_of_node(graph, n)) {
           const FormOfKernel form = form_of(kernel);
           ++seen[form.form];
-          for (const KernelSource& source : schedule(kernel, graph, Target{}, {})) {
+          for (const KernelSource& source : schedule(kernel, graph, Target{})) {
             INFO(file, ": ", graph.nodes[n].name);
             CHECK_MESSAGE(kSchedulesOf.at(form.form).contains(source.schedule), name(form.form), " as ",
                           source.schedule);

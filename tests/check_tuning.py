@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""check_tuning.py FUSEC FUSEC_RUN: `fusec-run --tune` on the emulator measures every way that a kernel can go and keeps
+the least; --tuning-db compiles as the file says, and the result is right; what is wrong with a file is told. Status 77:
+no NVRTC."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+FUSEC, RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+failures = []
+
+
+def model(name, nodes, **inputs):
+    return {"fusec": 1, "name": name, "outputs": [nodes[-1]["name"]], "nodes": nodes,
+            "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s) in inputs.items()]}
+
+
+PRODUCT = model("layer", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "gelu", "inputs": ["p"]}],
+                x=("bfloat16", [200, 128]), w=("bfloat16", [264, 128]))
+POINTWISE = model("gate", [{"name": "s", "op": "silu", "inputs": ["g"]}, {"name": "y", "op": "mul", "inputs": ["s", "u"]}],
+                  g=("float16", [1024, 2048]), u=("float16", [1024, 2048]))
+
+
+def run(*command):
+    return subprocess.run(command, text=True, capture_output=True)
+
+
+def expect(what, holds, found=""):
+    if not holds:
+        failures.append(f"{what}: {found}")
+
+
+def compiled(path, *options):
+    done = run(FUSEC, path, "--no-nvrtc", "-o", "-", *options)
+    expect("a compilation with " + " ".join(options), done.returncode == 0, done.stderr)
+    return done.stdout
+
+
+def check_model(folder, graph, arch):
+    path, database = os.path.join(folder, graph["name"] + ".json"), os.path.join(folder, f"{graph['name']}.{arch}.db")
+    with open(path, "w") as file:
+        json.dump(graph, file)
+    tuned = run(RUN, path, "--random=3", "--device=emulator", "--tune", "--tuning-db=" + database, "--arch=" + arch)
+    if tuned.returncode == 3 and "libnvrtc" in tuned.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    expect(f"{graph['name']} on {arch}", tuned.returncode == 0, tuned.stderr)
+    content = json.load(open(database))
+    expect("one kernel is tuned", len(content["kernels"]) == 1, content)
+    kernel = content["kernels"][0]
+    times = kernel["microseconds"]
+    expect("several ways were measured", len(times) > 1, times)
+    expect("the least is kept", times[kernel["choice"]] == min(times.values()), kernel)
+    expect("as the emulator's", kernel["device"] == "emulator" and kernel["arch"] == arch, kernel)
+    plain, sources = compiled(path, "--arch=" + arch), set()
+    for way in times:
+        kernel["choice"] = way
+        with open(database, "w") as file:
+            json.dump(content, file)
+        sources.add(compiled(path, "--arch=" + arch, "--tuning-db=" + database))
+        verified = run(RUN, path, "--random=5", "--device=emulator", "--verify", "--arch=" + arch, "--tuning-db=" + database)
+        expect(f"{graph['name']} on {arch}, {way}", verified.returncode == 0, verified.stderr)
+    expect("every way is a kernel of its own", len(sources) == len(times), len(sources))
+    expect("the predicted way is one of them", plain in sources)
+    kernel["choice"] = "a way of another version"
+    with open(database, "w") as file:
+        json.dump(content, file)
+    expect("an unknown way counts for nothing", compiled(path, "--arch=" + arch, "--tuning-db=" + database) == plain)
+    other = "sm_80" if arch != "sm_80" else "sm_90a"
+    kernel["choice"] = next(way for way in times)
+    expect("another architecture's counts for nothing",
+           compiled(path, "--arch=" + other, "--tuning-db=" + database) == compiled(path, "--arch=" + other))
+
+
+def check_errors(folder):
+    path, database = os.path.join(folder, "layer.json"), os.path.join(folder, "bad.db")
+    for text, wanted in [("{", "bad.db"), ('{"fusec_tuning": 2, "kernels": []}', "/fusec_tuning"),
+                         ('{"fusec_tuning": 1, "kernels": [{"arch": 3}]}', "/kernels/0/arch"),
+                         ('{"fusec_tuning": 1, "kernels": [{"arch": "sm_80"}]}', 'missing key "key"')]:
+        with open(database, "w") as file:
+            file.write(text)
+        for command in ([FUSEC, path, "--no-nvrtc", "-o", "-"], [RUN, path, "--random", "--device=emulator", "--tune"]):
+            done = run(*command, "--tuning-db=" + database)
+            expect(f"the file {text}", done.returncode == 1 and wanted in done.stderr, done.stderr)
+        expect("a wrong file stays as it is", open(database).read() == text)
+    expect("a file that is not there", run(FUSEC, path, "--tuning-db=/nowhere").returncode == 1)
+    expect("--tune without a file", run(RUN, path, "--random", "--device=emulator", "--tune").returncode == 2)
+    expect("--tune on the reference", run(RUN, path, "--random", "--tune", "--tuning-db=" + database).returncode == 2)
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    check_model(scratch, PRODUCT, "sm_80")
+    for architecture in ("sm_80", "sm_90a"):
+        check_model(scratch, POINTWISE, architecture)
+    check_errors(scratch)
+print("\n".join(failures) or "tuning: 0 failures")
+sys.exit(1 if failures else 0)
