@@ -6,6 +6,7 @@
 #include "codegen/arena_values.h"
 #include "codegen/identifiers.h"
 #include "codegen/in_place.h"
+#include "codegen/update_in_place.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -363,6 +364,7 @@ class Builder {
 }  // namespace
 
 LaunchPlan build_launch_plan(const Graph& graph, LoweredPlan lowered) {
+  update_in_place(graph, lowered);
   return Builder(graph, std::move(lowered)).build();
 }
 

@@ -71,6 +71,8 @@ struct KernelSource {
   std::array<int, 3> cluster{1, 1, 1};
   IndexExpr dynamic_shared = 0;  // bytes
   std::vector<InPlace> in_place;
+  // Copies its operand to its result, which later kernels change in places: nothing where both are one buffer.
+  bool begins_update = false;
   bool owns_rows = false;   // of rows: who reads of a row has read it before any of it is stored, itself or its team
   bool keeps_rows = false;  // of rows: registers hold what later loops over a row read again
   bool any_start = false;   // what is read along its last axis is read in vectors wherever it begins and ends

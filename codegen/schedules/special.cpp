@@ -136,7 +136,9 @@ KernelSource copy(const Graph& graph, NodeId id, const Target& target) {
   output.expr = kernel.pool.load(node.inputs.at(0), output.type.dtype, output.index);
   kernel.outputs.push_back(std::move(output));
   Choices predicted;
-  return pointwise(kernel, graph, target, predicted);
+  KernelSource source = pointwise(kernel, graph, target, predicted);
+  source.begins_update = true;
+  return source;
 }
 
 Shape at_least_one_dimension(Shape shape) {
