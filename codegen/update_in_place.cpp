@@ -21,15 +21,17 @@ class Updates {
         ++position;
       }
     for (const ValueId v : graph_.outputs) pinned_[root(v)] = true;
-    position = 0;
+    // From behind: what a later update has joined, an earlier one joins as a whole.
     bool some = false;
-    for (LoweredGroup& group : plan_.groups)
-      std::erase_if(group.steps, [&](const LoweredStep& step) {
-        const bool shared = !group.prepared && share(step, position);
-        ++position;
-        some = some || shared;
-        return shared;
-      });
+    for (std::size_t g = plan_.groups.size(); g-- > 0;) {
+      LoweredGroup& group = plan_.groups[g];
+      for (std::size_t i = group.steps.size(); i-- > 0;) {
+        --position;
+        if (group.prepared || !share(group.steps[i], position)) continue;
+        group.steps.erase(group.steps.begin() + static_cast<std::ptrdiff_t>(i));
+        some = true;
+      }
+    }
     if (some) drop_unused_kernels();
   }
 

@@ -88,6 +88,55 @@ IN_PLACE = [
 WIDTH = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
+def update(name, nodes, outputs, aliases=None, constants=(), **inputs):
+    given = {"cache": ("float32", [40, 16]), "new": ("float32", [5, 16]), "i": ("int64", [5]), **inputs}
+    return {"fusec": 1, "name": "update_" + name, "nodes": nodes, "outputs": outputs, "aliases": aliases or {},
+            "constants": list(constants),
+            "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s) in given.items()]}
+
+
+# Models with tensors that are updated in places, and their launches: a copy of what is updated only where it is needed.
+UPDATES = [
+    (update("cache", [node("c", "index_put", "cache", "new", "i")], ["c"], {"c": "cache"}), 1),
+    (update("cache_then_read", [node("c", "index_put", "cache", "new", "i"), node("y", "softmax", "c", dim=1)],
+            ["c", "y"], {"c": "cache"}), 2),
+    (update("added_twice", [node("c", "index_put", "cache", "new", "i", accumulate=True),
+                            node("d", "index_put", "c", "new", "i", accumulate=True)], ["d"], {"d": "cache"}), 2),
+    (update("between", [node("a", "cumsum", "cache", dim=0), node("c", "index_put", "a", "new", "i"),
+                        node("y", "cumsum", "c", dim=0)], ["y"]), 3),
+    (update("into_an_output", [node("a", "cumsum", "cache", dim=0), node("c", "index_put", "a", "new", "i")], ["c"]), 2),
+    (update("not_aliased", [node("c", "index_put", "cache", "new", "i")], ["c"]), 2),
+    (update("old_is_output", [node("a", "cumsum", "cache", dim=0), node("c", "index_put", "a", "new", "i")],
+            ["a", "c"]), 3),
+    (update("of_itself", [node("a", "cumsum", "cache", dim=0), node("v", "slice", "a", dim=0, start=0, end=5),
+                          node("c", "index_put", "a", "v", "i"), node("y", "cumsum", "c", dim=0)], ["y"]), None),
+    (update("weights", [node("a", "cumsum", "w", dim=0), node("c", "index_put", "a", "new", "i"),
+                        node("y", "cumsum", "c", dim=0)], ["y"], None, [weight("float32", 40, 16)]), None),
+    (update("scatter", [node("a", "cumsum", "cache", dim=0), node("c", "scatter", "a", "at", "new", dim=0),
+                        node("y", "cumsum", "c", dim=0)], ["y"], at=("int64", [5, 16])), 3),
+]
+
+
+def check_updates(fusec, fusec_run, folder):
+    failures = []
+    for described, launches in UPDATES:
+        path = os.path.join(folder, described["name"] + ".json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(described, f)
+        for strategy in ("full", "none"):
+            p = subprocess.run([fusec, path, "--emit=partition", "--no-nvrtc", "--strategy=" + strategy],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+            got = json.loads(p.stdout)["launches"]
+            if launches is not None and got != launches:
+                failures.append(f"{described['name']} {strategy}: {got} launches, not {launches}")
+            p = subprocess.run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--host-part=recorded",
+                                "--strategy=" + strategy], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            text = p.stderr.decode("utf-8", "replace").strip()
+            if p.returncode != 0 and "no libnvrtc found" not in text:
+                failures.append(f"{described['name']} {strategy}: {text[-600:]}")
+    return failures
+
+
 def check_in_place(fusec, fusec_run, folder):
     """The failures: the workspace's size, and what the emulator makes of it."""
     failures = []
@@ -129,6 +178,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="fusec_arena_") as folder:
         if args.fusec_run:
             wrong = check_in_place(args.fusec, args.fusec_run, folder)
+            wrong += check_updates(args.fusec, args.fusec_run, folder)
             failures += len(wrong)
             print("\n".join("FAILED " + w for w in wrong), end="\n" if wrong else "")
         models = sorted(glob.glob(os.path.join(HERE, "corpus", "models", f"*{args.only}*.tiny.json")))
