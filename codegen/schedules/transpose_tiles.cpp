@@ -75,7 +75,7 @@ class Planner {
     const IndexExpr position = position_of(id);
     for (const Variable v : variables_of(position))
       if (v.kind == Variable::Kind::kValue) return std::nullopt;
-    if (const auto along = step(position, tiles_.stored); !along || *along == 0 || *along == 1) return std::nullopt;
+    if (!depends(position, tiles_.stored) || step(position, tiles_.stored) == 1) return std::nullopt;
     for (std::size_t i = axes_.size() - 1; i-- > 0;)
       if (step(position, axes_[i]) == 1) return axes_[i];
     return std::nullopt;
