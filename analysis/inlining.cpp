@@ -146,10 +146,10 @@ void Inlining::decide() {
 // The value with its operands' formulas put in; operands for which that will not do become stored.
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
   Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows, kNone};
-  mine.vector_product = facts.product && !facts.contraction;
   if (facts.contraction || facts.nested) mine.origin = value;
   const auto stream = stream_of_.find(value);
   mine.streams = stream != stream_of_.end() && (facts.product || facts.nested);
+  mine.vector_product = facts.product && !facts.contraction && stream == stream_of_.end();
   bool rows_known = facts.reduces;
   for (const LoadFact& load : facts.loads) {
     const ValueId v = resolve_tuple(graph_, load.source);

@@ -166,7 +166,8 @@ class GroupLowering {
       if (unit.contraction && mine.reduces && !mine.contraction) return may_reduce_rows_of(unit, v, reads);
       if (mine.reduces != mine.contraction || unit.reduces != unit.contraction) return false;
     } else if (mine.reduces && unit.reduces && mine.rows != unit.rows) {
-      return reduces_only_row(unit, mine) && !alone_.contains(v) && may_reduce_rows_of(unit, v, reads);
+      return reduces_only_row(unit, mine) && !inlining_.products_apart() && !alone_.contains(v) &&
+             may_reduce_rows_of(unit, v, reads);
     }
     // Rows that are all of the space leave nothing to share.
     bool reads_unit = false, shares = false;
@@ -200,6 +201,7 @@ class GroupLowering {
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
     const bool products = mine.contraction || unit.contraction;
+    if (reduces_only_row(unit, mine) && (inlining_.products_apart() || alone_.contains(v))) return false;
     if (products && (inlining_.reduced_products().empty() || inlining_.products_apart() || alone_.contains(v)))
       return false;
     bool together = false;
@@ -386,11 +388,21 @@ class GroupLowering {
     return results.empty();
   }
 
+  // Does it reduce a product of one row as it makes it? As plain rows that would be made anew for each reduction.
+  bool reduces_made_rows(const Unit& unit, const Built& built) const {
+    const bool reduces_own = std::ranges::any_of(
+        unit.values, [&](ValueId v) { return inlining_.inlined(v).reduces && !inlining_.inlined(v).vector_product; });
+    return (unit.vector_product && reduces_own) || std::ranges::any_of(inlining_.reduced_products(), [&](ValueId v) {
+             return inlining_.inlined(v).vector_product && built.copies.contains(v);
+           });
+  }
+
   // Where what was joined has no form of its own, sees to it that it will not be joined next time.
   bool part_joined(const Unit& unit, const Built& built) {
     const FormOfKernel form = form_of(built.kernel);
     if (form.form == KernelForm::kRowProduct) return false;
-    const bool has_form = unit.contraction ? form.product.has_value() : form.form == KernelForm::kRows;
+    const bool has_form =
+        unit.contraction ? form.product.has_value() : form.form == KernelForm::kRows && !reduces_made_rows(unit, built);
     std::optional<ValueId> apart;
     if (!has_form && unit.values.size() > 1 && alone_.insert(unit.values.back()).second) return true;
     if (!has_form) {

@@ -162,4 +162,32 @@ return q, s
   CHECK(form_of(units[0].kernel).form == KernelForm::kRowProduct);
 }
 
+TEST_CASE("extent 1: attention of one query whose weights are an output is one kernel") {
+  const auto units = lowered(parse_graph_text(R"(model "m"
+input q: float32[2, 4, 1, 16]
+input k: float32[2, 4, 16, 7]
+input v: float32[2, 4, 7, 16]
+s: float32[2, 4, 1, 7] = matmul(q, k)
+p: float32[2, 4, 1, 7] = softmax(s, dim=-1)
+a: float32[2, 4, 1, 16] = matmul(p, v)
+return a, p
+)"));
+  REQUIRE(units.size() == 1);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kAttention);
+}
+
+TEST_CASE("extent 1: a product for each head is not made anew for each reduction of its rows") {
+  // The softmax reads the scores from memory: no schedule keeps rows of several products of one row.
+  for (const char* outputs : {"return p\n", "return p, s\n"})
+    for (const auto& unit : lowered(parse_graph_text(std::string(R"(model "m"
+input q: float32[2, 4, 1, 16]
+input k: float32[2, 4, 16, 7]
+s: float32[2, 4, 1, 7] = matmul(q, k)
+p: float32[2, 4, 1, 7] = softmax(s, dim=-1)
+)") + outputs))) {
+      const FormOfKernel form = form_of(unit.kernel);
+      CHECK((form.form == KernelForm::kRows || form.form == KernelForm::kRowProduct));
+    }
+}
+
 }  // namespace fusec::test
