@@ -3,10 +3,11 @@
 
 Convolutions of one to three dimensions, in groups, dilated, strided, padded, transposed, with what stands behind them,
 and products of awkward sizes, at random sizes that are no multiple of any tile, on the emulator for sm_80 and sm_90a:
-right, without findings and without local memory; a pipeline of tiles wherever one factor is a load and its guards depend
+right, without findings; a pipeline without local memory of tiles wherever one factor is a load and its guards depend
 on the position of the window alone. --sample: so many of the cases, by seed, else all."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
+PIPELINED = ("convolution_mma", "convolution", "gemm_mma", "gemm")
 failures = []
 
 
@@ -61,16 +62,15 @@ def cases():
         found.append((name, {"fusec": 1, "name": "layer", "inputs": inputs, "constants": constants, "nodes": nodes,
                              "outputs": [nodes[-1]["name"]]}, schedules))
 
-    pipelined = ("convolution_mma", "convolution", "gemm_mma", "gemm")
     for dtype in ("float16", "bfloat16", "float32"):
         for dims in (1, 2, 3):
             for stride, dilation, groups in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2)):
                 for i in range(3):
                     add(f"{dims}d stride {stride} dilation {dilation} groups {groups} {dtype} {i}",
-                        convolution(pick, dims, dtype, groups, stride, dilation), *pipelined)
+                        convolution(pick, dims, dtype, groups, stride, dilation), *PIPELINED)
         for i in range(2):
             add(f"transposed {dtype} {i}", transposed(pick, dtype))
-            add(f"awkward {dtype} {i}", awkward(pick, dtype), *pipelined)
+            add(f"awkward {dtype} {i}", awkward(pick, dtype), *PIPELINED)
     return found
 
 
@@ -102,7 +102,8 @@ def check(options, folder, name, entry, schedules, arch):
     with open(path("m.manifest"), encoding="utf-8") as f:
         made = [k["schedule"] for k in json.load(f)["kernels"]]
     expect(all(k["findings"] == 0 for k in kernels), f"{what}: findings on the emulator")
-    expect(all(k["resources"]["spill_bytes"] == 0 for k in kernels), f"{what}: spills")
+    spills = [m for k, m in zip(kernels, made) if k["resources"]["spill_bytes"] != 0 and m in PIPELINED]
+    expect(not spills, f"{what}: spills in {spills}")
     # Images of few elements are not worth a pipeline in float32.
     if schedules and not (entry["inputs"][0]["dtype"] == "float32" and "contraction" in made):
         expect(any(s in schedules or s.startswith("few_rows") for s in made), f"{what}: {made}: {json.dumps(entry)}")
