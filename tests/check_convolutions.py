@@ -3,7 +3,7 @@
 
 Convolutions of one to three dimensions, in groups, dilated, strided, padded, transposed, with what stands behind them,
 and products of awkward sizes, at random sizes that are no multiple of any tile, on the emulator for sm_80 and sm_90a:
-right, without findings; a pipeline without local memory of tiles wherever one factor is a load and its guards depend
+right, without findings; a pipeline of tiles, without local memory, wherever a factor is a load whose guards depend
 on the position of the window alone. --sample: so many of the cases, by seed, else all."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
