@@ -1,0 +1,169 @@
+#include "analysis/build_kernel.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "analysis/copy_expr.h"
+#include "ir/constant_data.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Beyond these a value is stored rather than copied into an expression once more.
+constexpr std::size_t kMostCopies = 24;
+constexpr std::size_t kMostExprs = 30000;
+
+class Building {
+ public:
+  Building(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining, bool round_intermediates)
+      : graph_(graph), nodes_(nodes), inlining_(inlining), round_intermediates_(round_intermediates) {}
+
+  BuiltKernel run(const KernelUnit& unit) {
+    // First the formulas as they are, each load of a value that is put in noted with the formula that replaces it.
+    ExprPool raw(graph_.symbols);
+    std::vector<IndexExpr> index;
+    std::vector<std::uint32_t> axes;
+    for (const Dim& extent : graph_.tensor(unit.space).shape) {
+      axes.push_back(raw.new_axis(extent));
+      index.push_back(IndexExpr::axis(axes.back()));
+    }
+    std::vector<ExprId> outputs;
+    for (const ValueId v : unit.values)
+      outputs.push_back(
+          raw.load(v, graph_.tensor(v).dtype, index_of(unit, v, [&](std::size_t d) { return index[d]; })));
+    std::vector<ExprId> replaced_by(raw.size(), kNoExpr);
+    BuiltKernel built;
+    std::map<ValueId, std::size_t>& copies = built.copies;
+    std::set<NodeId> members;
+    std::set<ExprId> operands;
+    std::map<ExprId, ValueId> raw_reductions;
+    std::map<ValueId, std::vector<ExprId>> beside;  // values stored on the way: where they are loaded
+    for (ExprId id = 0; id < raw.size(); ++id) {
+      replaced_by.resize(raw.size(), kNoExpr);
+      const ExprNode load = raw[id];
+      if (load.op != ExprOp::kLoad) continue;
+      const ValueId source = resolve_tuple(graph_, load.source);
+      if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
+      if (!is_put_in(inlining_, unit, source)) continue;
+      if (inlining_.beside(source)) beside[source].push_back(id);
+      const Node& node = graph_.nodes[graph_.value(source).producer];
+      members.insert(graph_.value(source).producer);
+      if (++copies[source] > kMostCopies || raw.size() > kMostExprs) {
+        built.too_often = source;
+        return built;
+      }
+      const auto first = static_cast<ExprId>(raw.size());
+      ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, load.args[0]);
+      const FormulaFacts& facts = *inlining_.facts(source);
+      std::map<ExprId, ValueId> inner_reductions;
+      if (facts.contraction)
+        note_operands(raw, first, source, operands, facts.nested ? inner_reductions : raw_reductions);
+      value = raw.convert(value, load.type);
+      // What attention made with weights of 16 bits is no finer than that, whatever reads it here.
+      if (facts.nested && facts.maximum && is_float(load.dtype) && bits(load.dtype) == 16 && !contains(unit, source))
+        value = raw.round(value, load.dtype);
+      if (operands.contains(id) && is_float(load.dtype)) {
+        value = raw.round(value, load.dtype);
+        if (raw[value].op == ExprOp::kLoad) operands.insert(value);  // a view: what it loads may be put in, too
+      }
+      replaced_by.resize(raw.size(), kNoExpr);
+      replaced_by[id] = value;
+    }
+    replaced_by.resize(raw.size(), kNoExpr);
+
+    Kernel& kernel = built.kernel;
+    kernel.exact_steps = round_intermediates_;
+    kernel.pool = ExprPool(graph_.symbols);
+    for (const NodeId n : nodes_)
+      if (members.contains(n)) kernel.nodes.push_back(n);
+    ExprCopier copier(raw, kernel.pool);
+    copier.replacement = [&](ExprId id) { return replaced_by[id]; };
+    copier.finish = [&](ExprId id, ExprId copied) {
+      const DType dtype = raw[id].dtype;
+      if (round_intermediates_) copied = kernel.pool.round(copied, dtype);
+      kernel.named.push_back({copied, raw[id].source});
+      return copied;
+    };
+    copier.drops_units = true;
+    std::vector<std::uint32_t> new_axes;
+    for (const std::uint32_t a : axes) {
+      const IndexExpr extent = raw.extent(a);
+      if (extent.is(1)) copier.axis[a] = 0;
+      new_axes.push_back(extent.is(1) ? kernel.pool.new_axis(1) : copier.copy_axis(a));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
+      output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
+      kernel.outputs.push_back(std::move(output));
+    }
+    for (const auto& [v, loads] : beside) {
+      KernelOutput output{v, graph_.tensor(v), new_axes, copier.copy(loads[0]), {}};
+      for (const IndexExpr& e : raw[loads[0]].indices) {
+        output.index.push_back(copier.copy(e));
+        for (const Variable a : variables_of(output.index.back()))
+          if (a.kind == Variable::Kind::kAxis &&
+              std::find(output.axes.begin(), output.axes.end(), a.id) == output.axes.end())
+            output.axes.push_back(a.id);
+      }
+      kernel.outputs.push_back(std::move(output));
+    }
+    for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);
+    return built;
+  }
+
+ private:
+  // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded
+  // to their declared dtype where it has 16 bits, as they would be in memory, so that tensor cores can multiply them.
+  static void note_operands(const ExprPool& raw, ExprId first, ValueId source, std::set<ExprId>& operands,
+                            std::map<ExprId, ValueId>& reductions) {
+    std::set<ExprId> inner;
+    for (auto id = static_cast<ExprId>(raw.size()); id-- > first;) {  // those that stand in others after these
+      if (raw[id].op != ExprOp::kReduce || inner.contains(id)) continue;
+      reductions.emplace(id, source);
+      for (const ExprId under : reachable(raw, std::span(raw[id].args.data(), 1))) {
+        if (raw[under].op == ExprOp::kLoad && bits(raw[under].dtype) == 16) operands.insert(under);
+        if (raw[under].op == ExprOp::kReduce) inner.insert(under);
+      }
+    }
+  }
+
+  // The index of a value at a point of the unit's space.
+  template <typename IndexAt>
+  std::vector<IndexExpr> index_of(const KernelUnit& unit, ValueId v, IndexAt index_at) const {
+    std::vector<IndexExpr> index;
+    const auto smaller = unit.smaller.find(v);
+    for (std::size_t d = 0; d < graph_.tensor(v).shape.size(); ++d) {
+      const int at = smaller == unit.smaller.end() ? static_cast<int>(d) : smaller->second[d];
+      index.push_back(at == kUnitDim ? IndexExpr(0) : index_at(static_cast<std::size_t>(at)));
+    }
+    if (unit.part) index[unit.part->dim] += unit.part->offset;
+    return index;
+  }
+
+  // What is loaded of a constant whose elements are all one number needs no memory; kNoExpr for other constants.
+  static ExprId literal_of(ExprPool& pool, const Constant& constant, const ExprNode& load) {
+    const std::optional<Scalar> number = uniform_value(constant);
+    if (!number) return kNoExpr;
+    const auto literal = [&](const Scalar& s) {
+      return is_float(load.type) ? pool.constant(load.type, s.as_double()) : pool.constant(load.type, s.integer);
+    };
+    if (load.args[0] == kNoExpr) return literal(*number);
+    return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
+  }
+
+  const Graph& graph_;
+  const std::vector<NodeId>& nodes_;
+  const Inlining& inlining_;
+  bool round_intermediates_;
+};
+
+}  // namespace
+
+BuiltKernel build_kernel(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
+                         const KernelUnit& unit, bool round_intermediates) {
+  return Building(graph, nodes, inlining, round_intermediates).run(unit);
+}
+
+}  // namespace fusec

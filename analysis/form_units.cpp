@@ -1,0 +1,260 @@
+#include "analysis/form_units.h"
+
+#include <utility>
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kMostOutputs = 8;
+
+class Forming {
+ public:
+  Forming(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining, const SharingLimits& limits)
+      : graph_(graph), nodes_(nodes), inlining_(inlining), limits_(limits) {}
+
+  std::vector<KernelUnit> run() {
+    std::map<ValueId, std::size_t> made_by;
+    for (const NodeId n : nodes_) {
+      if (!inlining_.wanted(n)) continue;
+      const Node& node = graph_.nodes[n];
+      if (!node.op->formula && node.op->special != Special::kTuple) {
+        KernelUnit unit{.kind = LoweredUnit::Kind::kSpecial, .values = {}, .node = n};
+        for (std::uint32_t i = 0; i < node.output_count; ++i) {
+          unit.values.push_back(node.first_output + i);
+          made_by[node.first_output + i] = units_.size();
+        }
+        units_.push_back(std::move(unit));
+        continue;
+      }
+      for (std::uint32_t i = 0; i < node.output_count; ++i) {
+        const ValueId v = node.first_output + i;
+        if (!inlining_.stored(v)) continue;
+        if (inlining_.alias_of(v)) {
+          made_by[v] = units_.size();
+          units_.push_back({.kind = LoweredUnit::Kind::kAlias, .values = {v}, .node = n});
+        } else if (made_in_parts(v)) {
+          form_parts(v);
+          made_by[v] = units_.size() - 1;
+        } else if (node.op->formula) {
+          made_by[v] = place(v, made_by);
+        }
+      }
+    }
+    return std::move(units_);
+  }
+
+ private:
+  // What lies between a concat and an output may have to be stored for other reasons: then that is made in parts, and
+  // the output reads it.
+  bool made_in_parts(ValueId v) const {
+    if (!inlining_.any_in_parts()) return false;
+    const std::optional<ValueId> concat = concat_below(graph_, inlining_, v);
+    return concat && inlining_.joined_in_parts(*concat);
+  }
+
+  // A unit for each operand of the concat below: the value at the operand's place.
+  void form_parts(ValueId whole) {
+    for (ConcatPart& part : parts_of(graph_, inlining_, whole)) {
+      KernelUnit unit{.values = {whole}, .space = part.operand, .smaller = {}};
+      if (inlining_.inside(part.operand) && !inlining_.stored(part.operand) && inlining_.facts(part.operand)) {
+        const Inlined& mine = inlining_.inlined(part.operand);
+        unit.reduces = mine.reduces;
+        unit.contraction = mine.contraction;
+        unit.vector_product = mine.vector_product;
+        unit.nested = mine.nested;
+        unit.joined = mine.joined;
+        unit.rows = mine.rows;
+      }
+      unit.part = std::move(part);
+      units_.push_back(std::move(unit));
+    }
+  }
+
+  // The stored values that a stored value's expression loads, and those of one unit that would be put in instead.
+  std::set<ValueId> reads_of(ValueId v, const KernelUnit* together) const {
+    std::set<ValueId> reads, seen;
+    std::vector<ValueId> stack{v};
+    while (!stack.empty()) {
+      const ValueId at = stack.back();
+      stack.pop_back();
+      const FormulaFacts* facts = inlining_.facts(at);
+      if (!facts) continue;
+      for (const LoadFact& load : facts->loads) {
+        const ValueId source = resolve_tuple(graph_, load.source);
+        const bool put_in =
+            inlining_.inside(source) && (!inlining_.stored(source) || (together && contains(*together, source)));
+        if (!put_in) {
+          reads.insert(source);
+        } else if (seen.insert(source).second) {
+          stack.push_back(source);
+        }
+      }
+    }
+    return reads;
+  }
+
+  // May `v` be made by the kernel of `unit`, reading what it makes from registers?
+  bool may_join(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    if (limits_.no_sharing || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs ||
+        unit.part)
+      return false;
+    if (!unit.on_trial.empty() || graph_.tensor(unit.space).shape != graph_.tensor(v).shape) return false;
+    const Inlined& mine = inlining_.inlined(v);
+    if (mine.nested || unit.nested) return false;
+    if (mine.contraction || unit.contraction) {
+      if (inlining_.products_apart() || limits_.alone.contains(v)) return false;
+      if (unit.contraction && mine.reduces && !mine.contraction) return may_reduce_rows_of(unit, v, reads);
+      if (mine.reduces != mine.contraction || unit.reduces != unit.contraction) return false;
+    } else if (mine.reduces && unit.reduces && mine.rows != unit.rows) {
+      return reduces_only_row(unit, mine) && !inlining_.products_apart() && !limits_.alone.contains(v) &&
+             may_reduce_rows_of(unit, v, reads);
+    }
+    // Rows that are all of the space leave nothing to share.
+    bool reads_unit = false, shares = false;
+    for (const ValueId r : reads) {
+      reads_unit = reads_unit || contains(unit, r);
+      shares = shares || unit.reads.contains(r);
+    }
+    if (!reads_unit) return shares && mine.reduces == unit.reduces;
+    // What is read of the unit is read at the same index, or is cheap enough to compute anew.
+    return reads_are_simple(v, unit, mine);
+  }
+
+  // Of a product of one row: reductions of that row are no products themselves.
+  static bool reduces_only_row(const KernelUnit& unit, const Inlined& v) {
+    return unit.vector_product && v.reduces && !v.vector_product && !v.contraction;
+  }
+
+  // Does `v` reduce rows of the unit's products, short enough to be in one block?
+  bool may_reduce_rows_of(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    return std::ranges::any_of(reads, [&](ValueId r) {
+      return contains(unit, r) && inlining_.may_reduce(inlining_.inlined(r), r, inlining_.inlined(v));
+    });
+  }
+
+  // May `v`, though of another shape or reading the unit's rows elsewhere, be made by its kernel, if that will be rows
+  // throughout?
+  bool may_try_rows(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    if (limits_.no_sharing || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs ||
+        unit.part)
+      return false;
+    if (limits_.not_rows.contains(v)) return false;
+    const Inlined& mine = inlining_.inlined(v);
+    if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
+    const bool products = mine.contraction || unit.contraction;
+    if (reduces_only_row(unit, mine) && (inlining_.products_apart() || limits_.alone.contains(v))) return false;
+    if (products && (inlining_.reduced_products().empty() || inlining_.products_apart() || limits_.alone.contains(v)))
+      return false;
+    bool together = false;
+    for (const ValueId r : reads) {
+      together = together || contains(unit, r) || unit.reads.contains(r);
+      if (contains(unit, r) && inlining_.inlined(r).cost > kCheapWindow) return false;
+    }
+    if (!together) return false;
+    return graph_.tensor(unit.space).shape == graph_.tensor(v).shape ||
+           dims_in_space(graph_, inlining_, v, unit.space) || dims_in_space(graph_, inlining_, unit.space, v);
+  }
+
+  // Where `v`, new in the unit, runs in its space; a larger value makes a larger space.
+  void find_place(KernelUnit& unit, ValueId v) const {
+    if (graph_.tensor(unit.space).shape == graph_.tensor(v).shape) return;
+    if (auto dims = dims_in_space(graph_, inlining_, v, unit.space)) {
+      unit.smaller[v] = std::move(*dims);
+      return;
+    }
+    const DimsInSpace dims = *dims_in_space(graph_, inlining_, unit.space, v);
+    for (const ValueId old : unit.values) {
+      DimsInSpace& place = unit.smaller[old];
+      if (place.empty())
+        for (std::size_t d = 0; d < graph_.tensor(old).shape.size(); ++d) place.push_back(static_cast<int>(d));
+      for (int& d : place) d = d == kUnitDim ? kUnitDim : dims[static_cast<std::size_t>(d)];
+    }
+    unit.space = v;
+  }
+
+  bool reads_are_simple(ValueId v, const KernelUnit& unit, const Inlined& mine) const {
+    std::set<ValueId> seen;
+    std::vector<std::pair<ValueId, bool>> stack{{v, true}};  // value, reached at the same index
+    while (!stack.empty()) {
+      const auto [at, same] = stack.back();
+      stack.pop_back();
+      for (const LoadFact& load : inlining_.facts(at)->loads) {
+        const ValueId source = resolve_tuple(graph_, load.source);
+        if (!inlining_.inside(source)) continue;
+        const bool still_same = same && load.identity;
+        if (contains(unit, source)) {
+          const Inlined& other = inlining_.inlined(source);
+          if (!still_same && (other.reduces || load.reused || load.times > 1 || other.cost > kCheapWindow))
+            return false;
+          if (!still_same && !mine.reduces) return false;
+        } else if (!inlining_.stored(source) && seen.insert(source).second) {
+          stack.push_back({source, still_same});
+        }
+      }
+    }
+    return true;
+  }
+
+  std::size_t place(ValueId v, const std::map<ValueId, std::size_t>& made_by) {
+    const std::set<ValueId> reads = reads_of(v, nullptr);
+    std::size_t after = 0;  // units before this one must not take it
+    for (const ValueId r : reads)
+      if (const auto it = made_by.find(r); it != made_by.end()) after = std::max(after, it->second);
+    // The last units first; far back there is little to share and much to search.
+    const std::size_t first = std::max(after, units_.size() > 8 ? units_.size() - 8 : 0);
+    for (std::size_t u = units_.size(); u-- > first;) {
+      // All else that it reads must be there before that unit runs.
+      bool ready = true;
+      for (const ValueId r : reads)
+        if (const auto it = made_by.find(r); it != made_by.end() && it->second >= u && !contains(units_[u], r))
+          ready = false;
+      if (!ready) continue;
+      const bool joins = may_join(units_[u], v, reads);
+      if (!joins && !may_try_rows(units_[u], v, reads)) continue;
+      KernelUnit& unit = units_[u];
+      if (!joins) {
+        find_place(unit, v);
+        unit.on_trial.push_back(v);
+      }
+      unit.values.push_back(v);
+      const std::set<ValueId> now = reads_of(v, &unit);
+      unit.reads.insert(now.begin(), now.end());
+      unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction ||
+                    inlining_.inlined(v).joined || reduces_only_row(unit, inlining_.inlined(v));
+      unit.contraction = unit.contraction || inlining_.inlined(v).contraction;
+      unit.vector_product = unit.vector_product || inlining_.inlined(v).vector_product;
+      if (inlining_.inlined(v).reduces) {
+        unit.reduces = true;
+        unit.rows = inlining_.inlined(v).rows;
+      }
+      return u;
+    }
+    const Inlined& mine = inlining_.inlined(v);
+    units_.push_back({.values = {v},
+                      .reduces = mine.reduces,
+                      .contraction = mine.contraction,
+                      .vector_product = mine.vector_product,
+                      .nested = mine.nested,
+                      .joined = mine.joined,
+                      .rows = mine.rows,
+                      .reads = reads,
+                      .space = v,
+                      .smaller = {}});
+    return units_.size() - 1;
+  }
+
+  const Graph& graph_;
+  const std::vector<NodeId>& nodes_;
+  const Inlining& inlining_;
+  const SharingLimits& limits_;
+  std::vector<KernelUnit> units_;
+};
+
+}  // namespace
+
+std::vector<KernelUnit> form_units(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
+                                   const SharingLimits& limits) {
+  return Forming(graph, nodes, inlining, limits).run();
+}
+
+}  // namespace fusec

@@ -1,0 +1,48 @@
+// A kernel to be: the values of a group that it stores, before their formulas are put together (analysis/form_units,
+// analysis/build_kernel). Or an op without a formula, or a view.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "analysis/concat_parts.h"
+#include "analysis/inlining.h"
+#include "analysis/lower.h"
+#include "analysis/shared_space.h"
+
+namespace fusec {
+
+struct KernelUnit {
+  LoweredUnit::Kind kind = LoweredUnit::Kind::kKernel;
+  std::vector<ValueId> values;
+  NodeId node = kNone;
+  bool reduces = false, contraction = false, vector_product = false, nested = false;
+  bool joined = false;  // several contractions, or one that is read at other indices: if its form allows
+  std::vector<bool> rows;
+  std::set<ValueId> reads;
+  ValueId space = kNone;                   // the value whose shape the kernel runs over
+  std::map<ValueId, DimsInSpace> smaller;  // values that have an element a row, or other dimensions of extent 1
+  std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
+  std::optional<ConcatPart> part;          // of the only value no more than this
+};
+
+inline bool contains(const KernelUnit& unit, ValueId v) {
+  return std::find(unit.values.begin(), unit.values.end(), v) != unit.values.end();
+}
+
+// Does the value's formula stand in the unit's expressions, rather than a load of it?
+inline bool is_put_in(const Inlining& inlining, const KernelUnit& unit, ValueId v) {
+  return inlining.inside(v) && inlining.facts(v) && (!inlining.stored(v) || contains(unit, v));
+}
+
+// What was found out about sharing kernels by building them.
+struct SharingLimits {
+  std::set<ValueId> alone;     // products that share no kernel with others
+  std::set<ValueId> not_rows;  // values with which a kernel was not rows throughout
+  bool no_sharing = false;
+};
+
+}  // namespace fusec
