@@ -16,11 +16,19 @@ struct Occupancy {
 
 Occupancy occupancy(const Work& work, const Target& target) {
   const double registers = std::min(work.registers, kMostRegisters);
-  const double resident =
+  const double threads =
       std::min<double>(target.max_threads_per_multiprocessor, target.registers_per_multiprocessor / registers);
-  const double at_a_time = std::max(1.0, std::floor(resident / work.threads));
+  double resident = threads / work.threads;
+  if (work.shared > 0) resident = std::min(resident, target.shared_bytes_per_block / work.shared);
+  const double at_a_time = std::max(1.0, std::floor(resident));
   const double share = work.blocks / target.multiprocessors;
   return {std::min(work.blocks, target.multiprocessors * at_a_time), std::ceil(share) / share};
+}
+
+// Of the unit that decides, all multiprocessors busy.
+double unit_seconds(const Work& work, const Target& target) {
+  return std::max({work.tensor / target.float16_rate, work.float32 / target.float32_rate,
+                   work.float64 / target.float64_rate, work.special / target.special_rate});
 }
 
 bool is_empty(const Graph& graph, const Kernel& kernel) {
@@ -29,11 +37,12 @@ bool is_empty(const Graph& graph, const Kernel& kernel) {
 }
 
 // Nothing for what launches nothing.
-std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit, const std::optional<FormOfKernel>& form) {
+std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit, const std::optional<FormOfKernel>& form,
+                            const Target& target) {
   if (unit.kind == LoweredUnit::Kind::kAlias) return std::nullopt;
   if (unit.kind == LoweredUnit::Kind::kSpecial) return work_of_special(graph, graph.nodes[unit.node]);
   if (is_empty(graph, unit.kernel)) return std::nullopt;
-  return work_of(graph, unit.kernel, *form);
+  return work_of(graph, unit.kernel, *form, target);
 }
 
 }  // namespace
@@ -67,13 +76,36 @@ Prediction predict(const Work& work, const Target& target) {
   Prediction p;
   p.launch = work.launches * target.launch_seconds;
   p.memory = bytes / bandwidth;
-  p.compute = running.waves * std::max({work.tensor / target.float16_rate, work.float32 / target.float32_rate,
-                                        work.float64 / target.float64_rate, work.special / target.special_rate});
+  p.compute = running.waves * unit_seconds(work, target);
+  if (work.compute_apart > 0) {
+    p.memory = std::min(p.memory, work.memory_apart);
+    p.compute = std::min(p.compute, work.compute_apart);
+  }
   p.total = p.launch + std::max(p.memory, p.compute);
   p.read = work.read;
   p.written = work.written;
   p.launches = static_cast<std::uint32_t>(work.launches);
   return p;
+}
+
+Work side_by_side(const Work& a, const Work& b, const Target& target) {
+  const Prediction of_a = predict(a, target), of_b = predict(b, target);
+  const double blocks = a.blocks + b.blocks;
+  const auto mean = [&](double of_one, double of_other) { return (of_one * a.blocks + of_other * b.blocks) / blocks; };
+  return {.read = a.read + b.read,
+          .written = a.written + b.written,
+          .tensor = a.tensor + b.tensor,
+          .float32 = a.float32 + b.float32,
+          .float64 = a.float64 + b.float64,
+          .special = a.special + b.special,
+          .blocks = blocks,
+          .threads = mean(a.threads, b.threads),
+          .on_the_way = mean(a.on_the_way, b.on_the_way),
+          .launches = std::max(a.launches, b.launches),
+          .registers = std::max(a.registers, b.registers),
+          .shared = std::max(a.shared, b.shared),
+          .memory_apart = of_a.memory + of_b.memory,
+          .compute_apart = of_a.compute + of_b.compute};
 }
 
 Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
@@ -82,9 +114,8 @@ Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, co
   for (const std::vector<std::uint32_t>& launch : launches) {
     std::optional<Work> work;
     for (const std::uint32_t u : launch) {
-      const std::optional<Work> part = work_of(graph, units[u], forms[u]);
-      if (part && work) *work += *part;
-      if (part && !work) work = part;
+      const std::optional<Work> part = work_of(graph, units[u], forms[u], target);
+      if (part) work = work ? side_by_side(*work, *part, target) : *part;
     }
     if (work) sum += predict(*work, target);
   }
@@ -105,7 +136,7 @@ Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const s
 }
 
 double predicted_us(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  return is_empty(graph, kernel) ? 0 : predict(work_of(graph, kernel, form), target).total * 1e6;
+  return is_empty(graph, kernel) ? 0 : predict(work_of(graph, kernel, form, target), target).total * 1e6;
 }
 
 }  // namespace fusec

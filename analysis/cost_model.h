@@ -41,6 +41,10 @@ struct Prediction {
 
 Prediction predict(const Work& work, const Target& target);
 
+// Both in one launch, in blocks of their own: they fill one another's last waves, and take no longer than one after the
+// other.
+Work side_by_side(const Work& a, const Work& b, const Target& target);
+
 // Of lowered units, launch by launch; views are for nothing. Operations are not counted.
 Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                    const std::vector<std::vector<std::uint32_t>>& launches, const Target& target);

@@ -66,11 +66,8 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     result.has_elements = result.has_elements || form.form == KernelForm::kElements;
     result.row_product = result.row_product || form.form == KernelForm::kRowProduct;
     if (result.launches != 1) continue;
-    const Work work = work_of(graph_, units[u].kernel, form);
-    if (result.work)
-      *result.work += work;
-    else
-      result.work = work;
+    const Work work = work_of(graph_, units[u].kernel, form, memory_.target());
+    result.work = result.work ? side_by_side(*result.work, work, memory_.target()) : work;
   }
   result.seconds = predict(graph_, units, forms, launches, memory_.target()).total;
   return result;

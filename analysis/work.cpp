@@ -6,80 +6,16 @@
 #include <map>
 #include <string>
 
+#include "analysis/gemm_form.h"
+#include "analysis/key_shares.h"
+#include "analysis/operation_work.h"
+#include "analysis/row_teams.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-// Of one evaluation: operations as counted for people, and as executed. Functions are about what the CUDA library makes
-// of them.
-struct OperationWork {
-  double flops = 0, arithmetic = 0, special = 0;
-};
-
-OperationWork work_of(const ExprNode& node) {
-  switch (node.op) {
-    case ExprOp::kConstant:
-    case ExprOp::kLoad:
-    case ExprOp::kIndex:
-    case ExprOp::kConvert:
-    case ExprOp::kRound:
-    case ExprOp::kBitcast:
-    case ExprOp::kSelect:
-    case ExprOp::kNot:
-    case ExprOp::kAnd:
-    case ExprOp::kOr:
-    case ExprOp::kEq:
-    case ExprOp::kNe:
-    case ExprOp::kLt:
-    case ExprOp::kLe:
-    case ExprOp::kGt:
-    case ExprOp::kGe:
-    case ExprOp::kIsNan:
-    case ExprOp::kIsInf:
-      return {};
-    case ExprOp::kExp2:
-      return {1, 0, 1};
-    case ExprOp::kExp:
-    case ExprOp::kLog:
-    case ExprOp::kLog2:
-    case ExprOp::kSqrt:
-    case ExprOp::kRsqrt:
-    case ExprOp::kReciprocal:
-      return {1, 2, 1};
-    case ExprOp::kSigmoid:
-      return {2, 3, 2};
-    case ExprOp::kTanh:
-      return {1, 6, 2};
-    case ExprOp::kDiv:
-    case ExprOp::kFloorDiv:
-    case ExprOp::kFloorMod:
-    case ExprOp::kFmod:
-      return {1, 8, 1};
-    case ExprOp::kFma:
-      return {2, 2, 0};
-    case ExprOp::kExpm1:
-    case ExprOp::kLog10:
-    case ExprOp::kLog1p:
-    case ExprOp::kSin:
-    case ExprOp::kCos:
-    case ExprOp::kTan:
-    case ExprOp::kAsin:
-    case ExprOp::kAcos:
-    case ExprOp::kAtan:
-    case ExprOp::kSinh:
-    case ExprOp::kCosh:
-    case ExprOp::kAsinh:
-    case ExprOp::kAcosh:
-    case ExprOp::kAtanh:
-    case ExprOp::kErf:
-    case ExprOp::kPow:
-    case ExprOp::kAtan2:
-      return {1, 24, 1};
-    default:
-      return {1, 1, 0};
-  }
-}
+constexpr double kAddresses = 24;  // registers for addresses and loop counters
 
 using Axes = std::vector<std::uint32_t>;
 
@@ -127,7 +63,7 @@ class Counter {
   void execute(ExprId id, double times, Work& work) const {
     const ExprNode& node = pool_[id];
     if (node.op == ExprOp::kReduce) times *= points(node.axes);
-    const OperationWork one = work_of(node);
+    const OperationWork one = operation_work(node);
     if (node.type == ScalarType::kFloat64) {
       work.float64 += times * (one.arithmetic + 16 * one.special);
     } else {
@@ -204,7 +140,6 @@ void Counter::count_bytes(const Graph& graph, Work& work) const {
 // Values that are alive at once when nodes are computed in the order of the pool, constants aside; beside them what
 // addresses and loop counters take.
 void Counter::count_registers(Work& work) const {
-  constexpr double kAddresses = 24;
   const std::vector<ExprId> nodes = between(roots_of(kernel_), {});
   std::vector<ExprId> last_use(pool_.size(), kNoExpr);
   for (const ExprId id : nodes)
@@ -246,13 +181,13 @@ double Counter::distinct_flops() const {
     classes[id] = at->second;
     if (!fresh) continue;
     const double times = points(depends_[id]) * (node.op == ExprOp::kReduce ? points(node.axes) : 1);
-    flops += times * work_of(node).flops;
+    flops += times * operation_work(node).flops;
   }
   return flops;
 }
 
 constexpr double kLoadBytes = 16;  // of a thread at a time
-constexpr double kTile = 64;       // rows and columns of a product's tile; queries of attention's
+constexpr double kTile = 64;       // rows and columns of a general product's tile; queries of attention's
 constexpr double kStepBytes = 64;  // of a tile's line that is loaded at a time
 
 double tiles(double extent, double tile = kTile) {
@@ -265,18 +200,54 @@ void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
   unit += 2 * pairs;
 }
 
-void count_product(Counter& count, const Kernel& kernel, const Product& product, Work& work) {
+// What a block makes of a product at a time, and what it takes for that.
+struct ProductTiles {
+  double rows = kTile, columns = kTile, threads = 256;
+  double on_the_way = 0, shared = 0;
+  double fragments = 0;  // registers of a thread for what it multiplies next
+};
+
+ProductTiles tiles_of(const GemmForm& form) {
+  const GemmTiles& t = form.tiles;
+  ProductTiles tiles{.rows = static_cast<double>(t.rows),
+                     .columns = static_cast<double>(t.columns),
+                     .threads = static_cast<double>(t.threads()),
+                     .on_the_way = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
+                     .shared = static_cast<double>(shared_bytes(form))};
+  // On tensor cores two slices of 16 along the depth, in lanes one of four with four of the lane's rows at a time.
+  for (const GemmLoop& loop : form.loops) {
+    const auto left = static_cast<double>(loop.left.size()), right = static_cast<double>(loop.right.size());
+    tiles.fragments =
+        std::max(tiles.fragments, form.tensor_cores() ? 2 * (left * t.warp_rows + right * t.warp_columns) / 4
+                                                      : left * 16 + right * t.warp_columns / 2);
+  }
+  return tiles;
+}
+
+ProductTiles tiles_of(const Product& product) {
+  ProductTiles tiles{.threads = product.tensor_dtype ? 128.0 : 256.0};
+  for (const ProductLoop& loop : product.loops)
+    tiles.on_the_way =
+        std::max(tiles.on_the_way, static_cast<double>(loop.left.size() + loop.right.size()) * kTile * kStepBytes);
+  return tiles;
+}
+
+void count_product(Counter& count, const Kernel& kernel, const Product& product, const std::optional<GemmForm>& gemm,
+                   const Target& target, Work& work) {
+  const ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
   if (product.choice) count.choose_along(product.choice->axis);
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);
-  const double row_tiles = tiles(count.points(product.rows)), column_tiles = tiles(count.points(product.columns));
+  const double row_tiles = tiles(count.points(product.rows), tile.rows);
+  const double column_tiles = tiles(count.points(product.columns), tile.columns);
   std::vector<ExprId> sums;
   for (const ProductLoop& loop : product.loops)
     for (const ProductTerm& term : loop.terms) sums.push_back(term.reduction);
   std::vector<ExprId> stops = sums;
   stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
-  // Tiles at the edges are computed whole.
-  const double padded = batches * row_tiles * kTile * column_tiles * kTile;
+  // Tiles at the edges are computed whole; factors of 8 bits faster, counted as so many of 16.
+  const double as_wide = gemm && bits(gemm->dtype) == 8 ? target.float16_rate / target.float8_rate : 1;
+  const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
   for (const ProductLoop& loop : product.loops) {
     const double depth = count.points(loop.depth);
     for (const ProductTerm& term : loop.terms)
@@ -287,12 +258,12 @@ void count_product(Counter& count, const Kernel& kernel, const Product& product,
   count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
   count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
   work.blocks = batches * row_tiles * column_tiles;
-  work.threads = product.tensor_dtype ? 128 : 256;
-  double factors = 0;
-  for (const ProductLoop& loop : product.loops)
-    factors = std::max(factors, static_cast<double>(loop.left.size() + loop.right.size()));
-  work.on_the_way = factors * kTile * kStepBytes;
-  work.registers += kTile * kTile / work.threads * static_cast<double>(sums.size());
+  work.threads = tile.threads;
+  work.on_the_way = tile.on_the_way;
+  work.shared = tile.shared;
+  // What stands behind the sums is computed when nothing is multiplied any more.
+  work.registers = std::max(work.registers, kAddresses + tile.fragments) +
+                   tile.rows * tile.columns / tile.threads * static_cast<double>(sums.size());
 }
 
 // A block makes whole rows; their sums stand in the expressions once for the columns and once for each reduction.
@@ -321,7 +292,8 @@ void count_row_product(const Counter& count, const RowProduct& form, Work& work)
   work.registers += static_cast<double>(form.rows) * layout.chunk / layout.threads;
 }
 
-void count_attention(const Counter& count, const Attention& form, Work& work) {
+void count_attention(const Graph& graph, const Counter& count, const Attention& form, const Target& target,
+                     Work& work) {
   const ExprPool& pool = form.kernel.pool;
   const Axes rows = united(united(form.batch, form.rows), form.unit);
   const double scores = count.points(rows) * count.points(form.keys);
@@ -355,29 +327,61 @@ void count_attention(const Counter& count, const Attention& form, Work& work) {
     return inside(count.depends(id)) || inside(pool[id].axes);
   });
   count.execute_all(behind, {}, 1, work);
-  work.blocks = count.points(form.batch) * row_tiles;
+  const double bytes = form.tensor_dtype ? 2 : 4;
+  const int shares = shares_of_keys(
+      form, graph, {.bytes_of_key = bytes * (count.points(form.depth) + count.points(form.columns))}, target);
+  work.blocks = count.points(form.batch) * row_tiles * shares;
   work.threads = 128;
   work.on_the_way = kTile * count.points(form.depth) * 2;
   work.registers = 64 + count.points(form.columns) * kTile / work.threads;
+  if (shares == 1) return;
+  // What the shares leave: sums of a row's columns, its greatest score and total, written and read once more.
+  const double left = 4 * count.points(rows) * shares * (count.points(form.columns) + 2);
+  work.written += left;
+  work.read += left;
+  work.launches = 2;
 }
 
-void count_rows(const Counter& count, const Kernel& kernel, Work& work) {
+// Reductions one after the other: the next one needs what the last one gives.
+int stages_of(const Counter& count, const std::vector<ExprId>& reductions) {
+  std::vector<int> stage(reductions.size(), 0);
+  for (std::size_t i = 0; i < reductions.size(); ++i) {
+    const std::vector<ExprId> below = count.between({reductions[i]}, {});
+    for (std::size_t j = 0; j < i; ++j)
+      if (std::ranges::find(below, reductions[j]) != below.end()) stage[i] = std::max(stage[i], stage[j] + 1);
+  }
+  return 1 + (stage.empty() ? 0 : *std::ranges::max_element(stage));
+}
+
+void count_rows(const Counter& count, const Kernel& kernel, const Target& target, Work& work) {
   Axes row_axes;
-  for (const ExprId id : row_reductions(kernel)) row_axes = united(std::move(row_axes), count.depends(id));
+  std::vector<ExprId> reductions = row_reductions(kernel);
+  std::ranges::sort(reductions);
+  for (const ExprId id : reductions) row_axes = united(std::move(row_axes), count.depends(id));
   count.execute_all(count.between(roots_of(kernel), {}), row_axes, 1, work);
   double length = 1;
-  for (const ExprId id : row_reductions(kernel)) length = std::max(length, count.points(kernel.pool[id].axes));
-  // Threads of a row: one for every 32 elements or so, whole warps of them; few long rows are divided among blocks.
-  constexpr double kShared = 1 << 17;
+  for (const ExprId id : reductions) length = std::max(length, count.points(kernel.pool[id].axes));
   const double rows = count.points(row_axes);
-  const bool divided = length >= kShared && count.points(kernel.outputs[0].axes) == rows;
-  const double of_row = divided ? length / 4 : std::clamp(std::exp2(std::ceil(std::log2(length / 32))), 32.0, 1024.0);
-  work.threads = std::clamp(of_row, 256.0, 1024.0);
-  work.blocks = std::max(1.0, std::ceil(rows * of_row / work.threads));
-  if (divided) work.launches = 2;
+  const bool columns = count.points(kernel.outputs[0].axes) > rows;
+  double bytes = 1;
+  for (const ExprId id : count.between(reductions, {}))
+    if (kernel.pool[id].op == ExprOp::kLoad) bytes = std::max(bytes, bits(kernel.pool[id].dtype) / 8.0);
+  constexpr double kLongest = 1e15;
+  const RowTeams teams = teams_of({.blocks = static_cast<std::int64_t>(std::clamp(rows, 1.0, kLongest)),
+                                   .length = static_cast<std::int64_t>(std::clamp(length, 1.0, kLongest)),
+                                   .stages = stages_of(count, reductions),
+                                   .columns = columns,
+                                   .bytes = bytes},
+                                  target);
+  // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
+  const double of_block = length / (teams.cluster * teams.chunks);
+  const double threads = std::clamp(std::exp2(std::ceil(std::log2(of_block / 32))), 32.0, 1024.0);
+  work.threads = std::clamp(threads, 256.0, 1024.0);
+  work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * teams.cluster * teams.chunks;
+  if (teams.chunks > 1) work.launches = 1 + stages_of(count, reductions);
   // A thread asks for all that it keeps of a row before it needs any of it.
-  work.on_the_way = kLoadBytes * work.threads * std::clamp(length / of_row / 4, 1.0, 4.0);
-  work.registers += std::min(length / of_row, 64.0);
+  work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
+  work.registers += std::min(of_block / threads, 64.0);
 }
 
 void count_elements(const Counter& count, const Kernel& kernel, double of_thread, Work& work) {
@@ -402,7 +406,7 @@ double bytes_of(const Graph& graph, ValueId v) {
 
 }  // namespace
 
-Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form) {
+Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
   Work work;
   const Kernel& shaped = form.attention     ? form.attention->kernel
                          : form.row_product ? form.row_product->kernel
@@ -414,16 +418,16 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form)
   switch (form.form) {
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct:
-      count_product(count, shaped, *form.product, work);
+      count_product(count, shaped, *form.product, find_gemm(graph, shaped, *form.product, target), target, work);
       break;
     case KernelForm::kRowProduct:
       count_row_product(count, *form.row_product, work);
       break;
     case KernelForm::kAttention:
-      count_attention(count, *form.attention, work);
+      count_attention(graph, count, *form.attention, target, work);
       break;
     case KernelForm::kRows:
-      count_rows(count, shaped, work);
+      count_rows(count, shaped, target, work);
       break;
     case KernelForm::kPointwise:
       count_elements(count, shaped, 4, work);
@@ -433,22 +437,6 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form)
       break;
   }
   return work;
-}
-
-Work& Work::operator+=(const Work& beside) {
-  read += beside.read;
-  written += beside.written;
-  tensor += beside.tensor;
-  float32 += beside.float32;
-  float64 += beside.float64;
-  special += beside.special;
-  const double both = blocks + beside.blocks;
-  on_the_way = (on_the_way * blocks + beside.on_the_way * beside.blocks) / both;
-  threads = (threads * blocks + beside.threads * beside.blocks) / both;
-  registers = std::max(registers, beside.registers);
-  launches = std::max(launches, beside.launches);
-  blocks = both;
-  return *this;
 }
 
 Work work_of_special(const Graph& graph, const Node& node) {

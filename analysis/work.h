@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/target.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -26,12 +27,13 @@ struct Work {
   double on_the_way = 4096;          // bytes that a block has asked of memory at a time
   double launches = 1;               // one after the other, where blocks leave partial results for the next kernel
   double registers = 32;             // of a thread: what is alive at once; may be more than a thread can have
-
-  // Both in one launch, in blocks of their own.
-  Work& operator+=(const Work& beside);
+  double shared = 0;                 // bytes of shared memory of a block, where they limit how many are there at a time
+  // Of several kernels in one launch: seconds of memory and of computing, were they one after the other.
+  double memory_apart = 0, compute_apart = 0;
 };
 
-Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form);
+// The target chooses the tiles of a product (analysis/gemm_form.h).
+Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target);
 
 // Of an op without a formula, or a copy: what it reads and writes.
 Work work_of_special(const Graph& graph, const Node& node);

@@ -171,8 +171,7 @@ MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
   // Tensors that both read are counted twice: as many parameters are enough in any case.
   const std::uint32_t most = plan_.max_args_side_by_side == 0 ? plan_.max_args : plan_.max_args_side_by_side;
   if (most != 0 && arguments_of(a) + arguments_of(b) > most) return {.rule = FusionRule::kTooManyArguments};
-  Work both = *of_group(a).work;
-  both += *of_group(b).work;
+  const Work both = side_by_side(*of_group(a).work, *of_group(b).work, lowering_.target());
   return predicted(predict(both, lowering_.target()).total, of_group(a).seconds + of_group(b).seconds, 0, 0);
 }
 
@@ -182,7 +181,7 @@ void MergeTrial::note_beside(GroupId a, GroupId b, GroupId kept) {
   both.kernels += other.kernels;
   both.strength = std::max(both.strength, other.strength);
   both.bytes += other.bytes;
-  *both.work += *other.work;
+  both.work = side_by_side(*both.work, *other.work, lowering_.target());
   both.seconds = predict(*both.work, lowering_.target()).total;
   of_group_[kept] = {groups_.nodes(kept).size(), std::move(both), of_group_[a].arguments + of_group_[b].arguments};
 }

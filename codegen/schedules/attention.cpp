@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/key_shares.h"
 #include "codegen/schedules/attention_emitter.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -347,28 +348,6 @@ void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
 
 namespace {
 
-// Into how many shares the keys of each row go: where few blocks would walk over long keys, and the launch more that
-// it takes to combine the shares is predicted to be worth it.
-int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTiles& tiles, const Target& target) {
-  if (!form.beside.empty()) return 1;
-  const ExprPool& pool = form.kernel.pool;
-  const auto points = [&](const std::vector<std::uint32_t>& axes) {
-    return std::max<std::int64_t>(1, value_at_hint(point_count(pool, axes), graph.symbols));
-  };
-  const std::int64_t keys = points(form.keys);
-  const std::int64_t blocks = points(form.batch) * ((points(form.rows) + tiles.rows - 1) / tiles.rows);
-  const std::int64_t shares =
-      std::min(2 * target.multiprocessors / blocks, keys / (2 * static_cast<std::int64_t>(tiles.keys)));
-  if (shares < 2) return 1;
-  // A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
-  const double bytes = static_cast<double>(blocks * keys) * (tiles.depth + tiles.columns) * tiles.element_bytes;
-  const auto seconds = [&](std::int64_t of_keys) {
-    const double of_blocks = 4 * target.bandwidth / target.multiprocessors * static_cast<double>(blocks * of_keys);
-    return bytes / std::min(target.bandwidth, of_blocks);
-  };
-  return seconds(shares) + target.launch_seconds < seconds(1) ? static_cast<int>(shares) : 1;
-}
-
 // Nothing where the target has none, or TMA cannot copy what they multiply.
 std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& graph, const Target& target, bool wide) {
   const auto tiles = warpgroup_tiles(form, target);
@@ -396,7 +375,10 @@ std::vector<KernelSource> attention(const Attention& form, const Graph& graph, c
     ExprEmitter emitter(form.kernel, writer);
     return AttentionEmitter(form, graph, tiles, writer, emitter, part, shares).emit();
   };
-  const int shares = shares_of_keys(form, graph, tiles, target);
+  const KeyTiles held{.rows = tiles.rows,
+                      .keys = tiles.keys,
+                      .bytes_of_key = static_cast<double>((tiles.depth + tiles.columns) * tiles.element_bytes)};
+  const int shares = shares_of_keys(form, graph, held, target);
   if (shares == 1) {
     if (auto source = by_warpgroups(form, graph, target, wide)) return {*std::move(source)};
     return {emit(AttentionPart::kWhole, 1)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/row_teams.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/row_emitter.h"
 #include "ir/type.h"
@@ -10,47 +11,10 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kHeldByBlock = 1 << 15;  // elements of a row that a block's registers hold
-constexpr int kLargestCluster = 8;              // that every device with clusters can launch
-
 int power_of_two_at_least(std::int64_t n, int low, int high) {
   int p = low;
   while (p < high && p < n) p *= 2;
   return p;
-}
-
-// What decides between one block to a row and several.
-struct Rows {
-  std::int64_t blocks = 1;  // with one to a row, or to 32 neighbouring ones
-  std::int64_t length = 1;  // elements of a row, or of the 32
-  int stages = 1;           // reductions one after the other
-  bool columns = false;     // and the row is stored
-  double bytes = 4;         // of an element that is read
-};
-
-// A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
-double rate(double blocks, const Target& target) {
-  return std::min(target.bandwidth, blocks * 4 * target.bandwidth / target.multiprocessors);
-}
-
-double seconds(const Rows& rows, std::int64_t blocks_of_row, int launches, bool held, const Target& target) {
-  const double reads = held ? 1 : rows.stages + (rows.columns ? 1 : 0);
-  const double bytes = rows.bytes * static_cast<double>(rows.blocks * rows.length) * (reads + (rows.columns ? 1 : 0));
-  return launches * target.launch_seconds + bytes / rate(static_cast<double>(rows.blocks * blocks_of_row), target);
-}
-
-bool has_clusters(const Target& target) {
-  return target.compute_capability >= 90 && target.compute_capability < 120;
-}
-
-// Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
-int chunks_of(const Rows& rows, double seconds_without, const Target& target) {
-  constexpr std::int64_t kShortest = 4096;  // elements of a chunk
-  const std::int64_t wanted = 8 * target.multiprocessors / rows.blocks;
-  const std::int64_t chunks = std::min(wanted, rows.length / kShortest);
-  constexpr double kWorthIt = 0.8;
-  if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, false, target) >= kWorthIt * seconds_without) return 1;
-  return static_cast<int>(chunks);
 }
 
 // Several short rows to a warp, where they begin at sectors of memory: with less than a sector of a row at a time more
@@ -130,11 +94,11 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), symbols));
   const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
   const std::vector<int> stages = stages_of(form);
-  Rows work{.blocks = rows,
-            .length = longest,
-            .stages = 1 + *std::ranges::max_element(stages),
-            .columns = !form.columns.empty(),
-            .bytes = bytes_of_elements(form)};
+  RowsToReduce work{.blocks = rows,
+                    .length = longest,
+                    .stages = 1 + *std::ranges::max_element(stages),
+                    .columns = !form.columns.empty(),
+                    .bytes = bytes_of_elements(form)};
   if (direction.along_rows > direction.along_reduction && !form.rows.empty()) {
     // More threads a row where there are few rows.
     work.blocks = (rows + kColumnRows - 1) / kColumnRows;
@@ -142,7 +106,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     const bool few = work.blocks < 2 * target.multiprocessors;
     const int parts = power_of_two_at_least(longest / 8, 1, few ? 32 : 8);
     RowLayout layout{RowTeam::kColumn, kColumnRows * parts, kColumnRows, parts};
-    layout.chunks = chunks_of(work, seconds(work, 1, 1, false, target), target);
+    layout.chunks = chunks_of_columns(work, target);
     return layout;
   }
   if (longest <= 1024 && !form.rows.empty()) {
@@ -153,20 +117,12 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     return {RowTeam::kWarp, 32 * warps, 32 * warps / lanes, lanes};
   }
   RowLayout layout;
-  double best = seconds(work, 1, 1, longest <= kHeldByBlock, target);
-  if (has_clusters(target))
-    for (int blocks = 2; blocks <= kLargestCluster; blocks *= 2) {
-      if (longest / blocks < 2048) break;
-      const double now = seconds(work, blocks, 1, longest <= blocks * kHeldByBlock, target);
-      if (now >= 0.9 * best) continue;
-      best = now;
-      layout.cluster = blocks;
-    }
-  const int chunks = chunks_of(work, best, target);
-  if (chunks > 1) {
-    layout = {.threads = 256, .parts = 256, .chunks = chunks};
+  const RowTeams teams = teams_of(work, target);
+  if (teams.chunks > 1) {
+    layout = {.threads = 256, .parts = 256, .chunks = teams.chunks};
     return layout;
   }
+  layout.cluster = teams.cluster;
   // Many elements to a thread make the reduction over threads cheap; twice as many for the longest that registers hold.
   const std::int64_t of_block = (longest + layout.cluster - 1) / layout.cluster;
   layout.threads = of_block <= 32 * 256 ? power_of_two_at_least(of_block / 32, 64, 256)

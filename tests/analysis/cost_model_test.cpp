@@ -57,7 +57,8 @@ TEST_CASE("a product is two operations for each of M N K, on the unit that multi
   const Prediction wide =
       predicted(test::short_model("x float32 1024,1024; w float32 1024,1024", "y = linear x w", "y"));
   CHECK(wide.flops == p.flops);
-  CHECK(wide.compute == Approx(2147483648.0 / 19.5e12 * 3 / (256 / 108.0)));
+  // Off the tensor cores tiles are smaller: 512 of 64 by 32.
+  CHECK(1e6 * wide.compute == Approx(1e6 * 2147483648.0 / 19.5e12 * 5 / (512 / 108.0)));
 }
 
 TEST_CASE("softmax is five operations an element, and reads its rows once") {
@@ -91,10 +92,21 @@ TEST_CASE("a row that is read several times comes from memory once") {
 }
 
 TEST_CASE("one block alone does not draw all of the bandwidth") {
-  const Prediction few = predicted(test::short_model("x float32 1,65536", "y = softmax x {\"dim\": 1}", "y"));
-  // 1024 threads with sixteen bytes on the way each, in one latency of 331 ns.
-  CHECK(few.memory == Approx(2 * 4 * 65536 / (1024 * 16 / 331e-9)));
-  CHECK(few.memory > 5 * 2 * 4 * 65536 / 1.555e12);
+  const Prediction few = predicted(test::short_model("x float32 1,16384", "y = softmax x {\"dim\": 1}", "y"));
+  // 512 threads with four times sixteen bytes on the way each, in one latency of 331 ns.
+  CHECK(1e6 * few.memory == Approx(1e6 * 2 * 4 * 16384 / (512 * 64 / 331e-9)));
+  CHECK(few.memory > 5 * 2 * 4 * 16384 / 1.555e12);
+}
+
+TEST_CASE("a longer row is divided among blocks, keys that one query looks at among others") {
+  const Prediction row = predicted(test::short_model("x float32 1,65536", "y = softmax x {\"dim\": 1}", "y"));
+  CHECK(row.launches == 3);
+  CHECK(row.memory < 3 * 2 * 4 * 65536 / 1.555e12);
+  const std::string cache = "; k float16 1,8,4096,64; v float16 1,8,4096,64";
+  const Prediction decoding =
+      predicted(test::short_model("q float16 1,8,1,64" + cache, "y = scaled_dot_product_attention q k v", "y"));
+  CHECK(decoding.launches == 2);
+  CHECK(decoding.memory < 2 * decoding.read / 1.555e12);
 }
 
 TEST_CASE("what is fused shares its launch and leaves out what stood between") {

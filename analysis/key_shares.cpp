@@ -1,0 +1,31 @@
+#include "analysis/key_shares.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/type.h"
+
+namespace fusec {
+
+int shares_of_keys(const Attention& form, const Graph& graph, const KeyTiles& tiles, const Target& target) {
+  if (!form.beside.empty()) return 1;
+  const ExprPool& pool = form.kernel.pool;
+  const auto points = [&](const std::vector<std::uint32_t>& axes) {
+    IndexExpr count = 1;
+    for (const std::uint32_t a : axes) count *= pool.extent(a);
+    return std::max<std::int64_t>(1, value_at_hint(count, graph.symbols));
+  };
+  const std::int64_t keys = points(form.keys);
+  const std::int64_t blocks = points(form.batch) * ((points(form.rows) + tiles.rows - 1) / tiles.rows);
+  const std::int64_t shares = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
+  if (shares < 2) return 1;
+  // A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
+  const double bytes = static_cast<double>(blocks * keys) * tiles.bytes_of_key;
+  const auto seconds = [&](std::int64_t of_keys) {
+    const double of_blocks = 4 * target.bandwidth / target.multiprocessors * static_cast<double>(blocks * of_keys);
+    return bytes / std::min(target.bandwidth, of_blocks);
+  };
+  return seconds(shares) + target.launch_seconds < seconds(1) ? static_cast<int>(shares) : 1;
+}
+
+}  // namespace fusec
