@@ -108,17 +108,20 @@ Work side_by_side(const Work& a, const Work& b, const Target& target) {
           .compute_apart = of_a.compute + of_b.compute};
 }
 
+std::optional<Work> work_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                   const std::vector<std::uint32_t>& launch, const Target& target) {
+  std::optional<Work> work;
+  for (const std::uint32_t u : launch)
+    if (const std::optional<Work> part = work_of(graph, units[u], forms[u], target))
+      work = work ? side_by_side(*work, *part, target) : *part;
+  return work;
+}
+
 Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                    const std::vector<std::vector<std::uint32_t>>& launches, const Target& target) {
   Prediction sum;
-  for (const std::vector<std::uint32_t>& launch : launches) {
-    std::optional<Work> work;
-    for (const std::uint32_t u : launch) {
-      const std::optional<Work> part = work_of(graph, units[u], forms[u], target);
-      if (part) work = work ? side_by_side(*work, *part, target) : *part;
-    }
-    if (work) sum += predict(*work, target);
-  }
+  for (const std::vector<std::uint32_t>& launch : launches)
+    if (const auto work = work_of_launch(graph, units, forms, launch, target)) sum += predict(*work, target);
   return sum;
 }
 

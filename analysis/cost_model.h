@@ -13,6 +13,7 @@
 // model; times of a device want measuring.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -44,6 +45,10 @@ Prediction predict(const Work& work, const Target& target);
 // Both in one launch, in blocks of their own: they fill one another's last waves, and take no longer than one after the
 // other.
 Work side_by_side(const Work& a, const Work& b, const Target& target);
+
+// Of what one launch holds; nothing for views, and for what has no elements.
+std::optional<Work> work_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                   const std::vector<std::uint32_t>& launch, const Target& target);
 
 // Of lowered units, launch by launch; views are for nothing. Operations are not counted.
 Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,

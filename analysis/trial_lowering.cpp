@@ -48,6 +48,10 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
   for (const std::vector<std::uint32_t>& launch : launches) {
     if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
     ++result.launches;
+    const std::optional<Work> work = work_of_launch(graph_, units, forms, launch, memory_.target());
+    if (work) result.seconds += predict(*work, memory_.target()).total;
+    const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u].has_value(); });
+    if (kernels) result.work = work.value_or(Work{});
     // What kernels side by side have in common counts once.
     std::set<ValueId> touched;
     for (const std::uint32_t u : launch) {
@@ -65,11 +69,8 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     result.strength = std::max(result.strength, strength(form.form));
     result.has_elements = result.has_elements || form.form == KernelForm::kElements;
     result.row_product = result.row_product || form.form == KernelForm::kRowProduct;
-    if (result.launches != 1) continue;
-    const Work work = work_of(graph_, units[u].kernel, form, memory_.target());
-    result.work = result.work ? side_by_side(*result.work, work, memory_.target()) : work;
   }
-  result.seconds = predict(graph_, units, forms, launches, memory_.target()).total;
+  if (result.launches != 1) result.work.reset();
   return result;
 }
 

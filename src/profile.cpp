@@ -53,6 +53,8 @@ std::string profile_json(const std::vector<KernelProfile>& profiles) {
     out["kernels"].push_back({{"name", p.kernel},
                               {"requested_bytes", c.requested_bytes()},
                               {"distinct_bytes", c.distinct_bytes()},
+                              {"requested_bytes_of_small", c.small_requested_bytes()},
+                              {"distinct_bytes_of_small", c.small_distinct_bytes()},
                               {"least_bytes", p.least_bytes},
                               {"sectors", c.sectors_read + c.sectors_written},
                               {"bank_conflicts", c.shared_bank_conflicts},

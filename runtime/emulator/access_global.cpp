@@ -187,7 +187,8 @@ bool resolve_together(Warp& warp, const Request& request, std::uint32_t lanes, c
   return true;
 }
 
-void count_sectors(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses) {
+// How many there are.
+std::uint64_t count_sectors(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses) {
   std::uint64_t sectors[2 * kLanes];
   std::size_t count = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -209,13 +210,21 @@ void count_sectors(Warp& warp, const Request& request, std::uint32_t lanes, cons
     counters.sectors_written += count;
     counters.bytes_written += bytes;
   }
+  return count;
+}
+
+// Lanes of one request read one buffer, but for what no kernel of ours does.
+void count_small(Warp& warp, std::uint64_t sectors, std::uint32_t lanes, const Addresses& addresses) {
+  const Region* region = warp.block->launch->find(addresses[static_cast<std::size_t>(std::countr_zero(lanes))]);
+  if (region != nullptr && region->bytes < kSmallBuffer) warp.block->counters.small_sectors_read += sectors;
 }
 
 }  // namespace
 
 void resolve_global_lanes(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses,
                           Hosts& hosts) {
-  count_sectors(warp, request, lanes, addresses);
+  const std::uint64_t sectors = count_sectors(warp, request, lanes, addresses);
+  if (request.access != Access::kWrite && lanes != 0) count_small(warp, sectors, lanes, addresses);
   Block& block = *warp.block;
   const bool strong = request.strong || request.access == Access::kAtomic, reads = request.access != Access::kWrite;
   if (strong) strong_global_access(block);

@@ -390,7 +390,10 @@ class Workers {
 void count_distinct(const std::vector<std::unique_ptr<Region>>& regions, Counters& counters) {
   for (const std::unique_ptr<Region>& region : regions) {
     if (!region->touched) continue;
-    for (std::uint8_t touched : region->sectors_read) counters.distinct_sectors_read += touched;
+    std::uint64_t read = 0;
+    for (std::uint8_t touched : region->sectors_read) read += touched;
+    counters.distinct_sectors_read += read;
+    if (region->bytes < kSmallBuffer) counters.distinct_small_sectors_read += read;
     for (std::uint8_t touched : region->sectors_written) counters.distinct_sectors_written += touched;
   }
 }

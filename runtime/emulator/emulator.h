@@ -179,10 +179,14 @@ enum class InstructionClass : std::uint8_t {
 inline constexpr std::size_t kInstructionClasses = static_cast<std::size_t>(InstructionClass::kOther) + 1;
 std::string_view name(InstructionClass instruction_class);  // "float32"
 
+inline constexpr std::uint64_t kSmallBuffer = 1 << 20;
+
 struct Counters {
   std::array<std::uint64_t, kInstructionClasses> warp_instructions{}, lane_instructions{};
   std::uint64_t sectors_read = 0, sectors_written = 0;  // requested 32-byte sectors of global memory, each access anew
   std::uint64_t distinct_sectors_read = 0, distinct_sectors_written = 0;  // each once a launch
+  // Of buffers under 1 MiB, which stay in caches: as requested, and each once.
+  std::uint64_t small_sectors_read = 0, distinct_small_sectors_read = 0;
   std::uint64_t bytes_read = 0, bytes_written = 0;                        // what the lanes asked for
   std::uint64_t global_requests = 0;                             // warp-wide loads, stores and atomics of global memory
   std::uint64_t shared_requests = 0, shared_bank_conflicts = 0;  // conflicts: passes beyond the fewest possible
@@ -191,6 +195,8 @@ struct Counters {
   std::uint64_t blocks = 0, warps = 0;
 
   std::uint64_t requested_bytes() const { return 32 * (sectors_read + sectors_written); }
+  std::uint64_t small_requested_bytes() const { return 32 * small_sectors_read; }
+  std::uint64_t small_distinct_bytes() const { return 32 * distinct_small_sectors_read; }
   std::uint64_t distinct_bytes() const { return 32 * (distinct_sectors_read + distinct_sectors_written); }
   Counters& operator+=(const Counters& other);
 };

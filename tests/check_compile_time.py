@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""check_compile_time.py FUSEC MODEL [--ms=N] [--runs=N]
+
+FUSEC takes at most N milliseconds for the model without NVRTC: CPU time of the whole process, the least of several runs,
+so that what else a machine does counts as little as can be. The promise is 50 ms; the guard is four times that, which
+a quadratic pass, or lowering the same groups again and again, does not keep within. Also: layers that repeat are lowered
+once, so that eight times the layers take no more than eight times as long. Exit 1 where it takes longer."""
+import argparse
+import copy
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+
+def cpu_ms(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def least_ms(fusec, model, scratch, runs):
+    command = [fusec, model, "--no-nvrtc", "-o", os.path.join(scratch, "out.cu")]
+    return min(cpu_ms(command) for _ in range(runs))
+
+
+def repeated(model, layers):
+    """The model's nodes, layers times, each layer reading what the last one gave in place of the first input."""
+    whole = copy.deepcopy(model)
+    first, last = model["inputs"][0]["name"], model["outputs"][0]
+    produced = {n["name"] for n in model["nodes"]} | {o for n in model["nodes"] for o in n.get("outputs", [])}
+    whole["nodes"], before = [], first
+    for layer in range(layers):
+        def now(v, layer=layer, before=before):
+            if not isinstance(v, str):
+                return v
+            return before if v == first else f"{v}.{layer}" if v in produced else v
+        for node in model["nodes"]:
+            fresh = copy.deepcopy(node)
+            fresh["name"] = f"{node['name']}.{layer}"
+            fresh["inputs"] = [now(v) for v in node["inputs"]]
+            if "outputs" in node:
+                fresh["outputs"] = [f"{o}.{layer}" for o in node["outputs"]]
+            whole["nodes"].append(fresh)
+        before = f"{last}.{layer}"
+    whole["outputs"] = [before]
+    return whole
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("model")
+    parser.add_argument("--ms", type=float, default=200)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        once = least_ms(options.fusec, options.model, scratch, options.runs)
+        print(f"{options.model}: {once:.1f} ms of CPU without NVRTC, at most {options.ms:.0f} allowed")
+        with open(options.model, encoding="utf-8") as f:
+            layers = repeated(json.load(f), 8)
+        path = os.path.join(scratch, "layers.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(layers, f)
+        eight = least_ms(options.fusec, path, scratch, options.runs)
+        print(f"eight layers: {eight:.1f} ms")
+    sys.exit(0 if once <= options.ms and eight <= 8 * max(once, 20) else 1)
+
+
+if __name__ == "__main__":
+    main()
