@@ -17,6 +17,7 @@ struct Sizes {
   double rows, columns, batch, depth;
   double terms, left, right;  // the most of a loop; sums are those of all loops
   double element_bytes;
+  double groups = 0;  // of rows, each with tiles of its own
 };
 
 // Of 16 along the depth: cycles of a multiprocessor for the products (its tensor cores make 1024 of 16-bit factors in
@@ -45,7 +46,8 @@ double computing_cycles(const GemmForm& form) {
 // A model for comparing tiles with one another.
 double predicted_cycles(const GemmForm& form, const Sizes& sizes, const Target& target) {
   const GemmTiles& t = form.tiles;
-  const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
+  const double tiles =
+      (std::ceil(sizes.rows / t.rows) + sizes.groups / 2) * std::ceil(sizes.columns / t.columns) * sizes.batch;
   const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
   const double registers = 64 + sums / t.threads();
@@ -188,7 +190,8 @@ std::string name_of(const GemmTiles& t) {
 
 namespace {
 
-constexpr int kMostSums = 128;  // of a thread, in registers
+constexpr int kMostSums = 128;     // of a thread, in registers
+constexpr int kMostGroups = 1024;  // whose ends a block keeps
 
 // Ranks the tiles for the form's factors: false where there are none.
 bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
@@ -216,7 +219,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
 }
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, const Product& product,
-                                  const Target& target, DType multiplied) {
+                                  const Target& target, const std::optional<RowGroups>& groups, DType multiplied) {
   GemmForm form{
       .dtype = multiplied, .loops = {}, .tiles = {}, .ranking = {}, .sums = static_cast<int>(term_count(product))};
   Sizes sizes{.rows = points_at_hint(pool, product.rows),
@@ -227,11 +230,15 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
               .left = 0,
               .right = 0,
               .element_bytes = static_cast<double>(form.element_bytes())};
+  const auto holds = [&](ExprId guard) {
+    return groups && says_has_matrix(pool, *groups, pool.extent(product.choice->axis), guard);
+  };
   for (const ProductLoop& loop : product.loops) {
     GemmLoop operands;
     for (const bool left : {true, false})
       for (const ExprId factor : left ? loop.left : loop.right) {
-        const FactorAxes axes{left ? product.rows : product.columns, loop.depth};
+        const FactorAxes axes{left ? product.rows : product.columns, loop.depth, holds,
+                              groups ? groups->number : kNoExpr};
         auto operand = find_gemm_operand(graph, pool, factor, axes, multiplied, operands.block);
         if (!operand) return std::nullopt;
         (left ? operands.left : operands.right).push_back(std::move(*operand));
@@ -241,6 +248,8 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
     sizes.depth += points_at_hint(pool, loop.depth);
     form.loops.push_back(std::move(operands));
   }
+  form.groups = groups;
+  if (groups) sizes.groups = points_at_hint(pool, {product.choice->axis});
   form.float_sums = pool[product.loops[0].terms[0].reduction].type == ScalarType::kFloat32;
   if (multiplied == DType::kInt8 && form.float_sums && !fits_integer_sums(pool, form, product)) return std::nullopt;
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
@@ -253,9 +262,16 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
                                   const Target& target) {
-  if (product.choice || !product.row_values.empty()) return std::nullopt;
+  std::optional<RowGroups> groups;
+  if (product.choice) {
+    groups = find_row_groups(kernel.pool, product);
+    const auto count = kernel.pool.extent(product.choice->axis).as_constant();
+    if (!groups || !product.batch.empty() || !count || *count > kMostGroups) return std::nullopt;
+  }
+  for (const ExprId value : product.row_values)
+    if (!groups || value != groups->number) return std::nullopt;
   for (const DType multiplied : multiplied_dtypes(kernel.pool, product, target))
-    if (auto form = find_gemm(graph, kernel.pool, product, target, multiplied)) return form;
+    if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied)) return form;
   return std::nullopt;
 }
 

@@ -18,6 +18,7 @@
 
 #include "analysis/gemm_operand.h"
 #include "analysis/products.h"
+#include "analysis/row_groups.h"
 #include "analysis/target.h"
 #include "ir/dtype.h"
 #include "ir/graph.h"
@@ -59,10 +60,11 @@ struct GemmForm {
   int sums = 1;                    // of each element of the space
   double cycles = 0;               // of the first of them, to compare forms with one another
   bool float_sums = true;
+  std::optional<RowGroups> groups = std::nullopt;  // of rows, each with a matrix of its own; a tile has rows of one
 
   // All factors are multiplied as they lie in memory.
   bool plain() const {
-    return std::all_of(loops.begin(), loops.end(), [](const GemmLoop& l) { return l.plain(); });
+    return !groups && std::all_of(loops.begin(), loops.end(), [](const GemmLoop& l) { return l.plain(); });
   }
   // Sums that are made apart of what they are added to, scaled or as floats.
   bool in_parts(const GemmLoop& loop) const { return loop.scaled() || (dtype == DType::kInt8 && float_sums); }

@@ -83,21 +83,34 @@ bool runs_along(const IndexExpr& position, const Axes& axes, int together, const
   return coefficient_of(at, of_group) == 1 && proves_multiple_of(at - IndexExpr::axis(member), together, bounds);
 }
 
+// Does the value depend on the axes, or sum over some of its own?
+bool varies_along(const ExprPool& pool, ExprId value, const Axes& axes, ExprId known) {
+  return std::ranges::any_of(reachable(pool, std::span(&value, 1)), [&](ExprId id) {
+    return (pool[id].op == ExprOp::kReduce && id != known) ||
+           std::ranges::any_of(pool[id].indices, [&](const IndexExpr& e) { return mentions_any(e, axes); });
+  });
+}
+
 // The load as pieces of `together` neighbours each.
 std::optional<GemmOperand> find_pieces(const Graph& graph, const ExprPool& pool, ExprId factor, const FactorAxes& axes,
                                        int together) {
   const Axes &across = axes.across, &depth = axes.depth;
   const ExprNode& n = pool[factor];
-  if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr) return std::nullopt;
+  if (n.op != ExprOp::kLoad) return std::nullopt;
+  if (n.args[0] != kNoExpr && !(axes.holds && axes.holds(n.args[0]))) return std::nullopt;
   const IndexExpr position = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
-  for (const Variable v : variables_of(position))
-    if (v.kind == Variable::Kind::kValue) return std::nullopt;
+  bool looks_up = false;
+  for (const Variable v : variables_of(position)) {
+    if (v.kind != Variable::Kind::kValue) continue;
+    if (varies_along(pool, v.id, depth, axes.known)) return std::nullopt;
+    looks_up = true;
+  }
   GemmOperand operand{.load = factor, .element_bits = bits(n.dtype)};
   operand.across = simplify(with_axes_at(position, depth, [](std::uint32_t) { return IndexExpr(0); }), pool.bounds());
   operand.depth = simplify(position - operand.across, pool.bounds());
   for (const Variable v : variables_of(operand.depth))
     if (v.kind == Variable::Kind::kAxis && std::ranges::find(depth, v.id) == depth.end()) return std::nullopt;
-  if (!mentions_any(operand.across, across)) return std::nullopt;
+  if (!looks_up && !mentions_any(operand.across, across)) return std::nullopt;
   operand.depth_stride = stride_along(operand.depth, depth, pool);
   operand.along_depth = runs_along(position, depth, together, pool);
   if (!operand.along_depth && !(runs_along(position, across, together, pool) && operand.depth_stride))

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct GemmOperand {
   ExprId load = kNoExpr;
   int element_bits = 0;      // as it lies in memory
   bool along_depth = false;  // neighbours in memory are neighbours along the depth, else across it
-  IndexExpr across, depth;   // the position is their sum: over rows or columns and the batch, over the depth's axes
+  // The position is their sum: over rows or columns and the batch (or what they look up), over the depth's axes.
+  IndexExpr across, depth;
   // Elements from one step of the depth, flattened, to the next; nothing where that is not always the same.
   std::optional<IndexExpr> depth_stride;
   // Of a factor that is computed: each element's value, what is copied for it, and how many elements are made of one
@@ -41,6 +43,9 @@ struct GemmOperand {
 struct FactorAxes {
   const std::vector<std::uint32_t>& across;
   const std::vector<std::uint32_t>& depth;
+  // Guards of loads that hold wherever a block loads at all.
+  std::function<bool(ExprId guard)> holds = nullptr;
+  ExprId known = kNoExpr;  // a value that is the same for all of a block
 };
 
 // A factor that is multiplied in the dtype. `block`: of the depth, for which its scales are the same (0: all of it).

@@ -4,6 +4,7 @@
 What the tensor-core GEMM has to show without a GPU, on a linear layer with bias and GELU in bfloat16: products by mma
 from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
 conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
+Products whose rows choose their matrices in groups are right, whatever the offsets.
 --full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. Where nvdisasm is in PATH, HMMA and
 STG.E.128 are looked for in the machine code, too."""
 import argparse, json, os, re, shutil, subprocess, sys, tempfile
@@ -18,7 +19,44 @@ def model(m, n, k):
                       {"name": "h", "op": "gelu", "inputs": ["p"]}], "outputs": ["h"]}
 
 
+def tensor(name, dtype, *shape):
+    return {"name": name, "dtype": dtype, "shape": list(shape)}
+
+
+def node(name, op, inputs, **attributes):
+    return {"name": name, "op": op, "inputs": inputs, "attrs": attributes}
+
+
+# Rows in groups, each with a matrix of its own, whose offsets --random makes come in any order and beyond the rows.
+GROUPED = {
+    "gathered_gated": (
+        [tensor("x", "bfloat16", 40, 72), tensor("t", "int64", 75), tensor("a", "bfloat16", 5, 72, 104),
+         tensor("b", "bfloat16", 5, 72, 104), tensor("o", "int32", 5)],
+        [node("p", "index_select", ["x", "t"], dim=0), node("g", "grouped_matmul", ["p", "a", "o"]),
+         node("s", "silu", ["g"]), node("u", "grouped_matmul", ["p", "b", "o"]), node("h", "mul", ["s", "u"])]),
+    "biased": (
+        [tensor("x", "float32", 75, 40), tensor("a", "float32", 3, 40, 72), tensor("o", "int64", 3),
+         tensor("b", "float32", 3, 72)],
+        [node("h", "grouped_matmul", ["x", "a", "o", "b"])]),
+    "narrow_weights": (
+        [tensor("x", "float16", 75, 40), tensor("w", "float8_e4m3fn", 4, 40, 72), tensor("s", "float16", 4, 1, 72),
+         tensor("o", "int32", 4)],
+        [node("c", "cast", ["w"], dtype="float16"), node("a", "mul", ["c", "s"]),
+         node("h", "grouped_matmul", ["x", "a", "o"])])}
+
+
 failures = []
+
+
+def check_grouped(fusec, fusec_run, folder):
+    for name, (inputs, nodes) in GROUPED.items():
+        path = os.path.join(folder, name + ".json")
+        json.dump({"fusec": 1, "name": name, "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+        source = run([fusec, path, "--emit=cu", "--no-nvrtc"])
+        expect("rows_of_tile<" in source, f"{name}: no tiles of rows with one matrix")
+        for arch in ["sm_80", "sm_90a"]:
+            for seed in ["1", "2"]:
+                run([fusec_run, path, f"--random={seed}", "--device=emulator", "--verify", "--arch=" + arch])
 
 
 def expect(holds, what):
@@ -43,6 +81,7 @@ def main():
     options = parser.parse_args()
     m, n, k = (4096, 4096, 4096) if options.full else (300, 2184, 272)
     with tempfile.TemporaryDirectory() as folder:
+        check_grouped(options.fusec, options.fusec_run, folder)
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))
         run([options.fusec, path("layer.json"), "-o", path("layer.cu")])

@@ -13,6 +13,34 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
   return {group * kHeight + in_group % height, in_group / height};
 }
 
+//@ part row_groups
+// Rows in groups, one behind the other: ends in order, whatever order they have in memory, and the tile-th tile of the
+// groups', each of which has tiles of its own; rows behind the last group are one more.
+struct RowsOfTile {
+  int group, first, end;
+};
+template <int kThreads>
+__device__ __forceinline__ void sort_ends(const int* given, int* sorted, int count) {
+  __syncthreads();
+  for (int e = threadIdx.x; e < count; e += kThreads) {
+    int before = 0;
+    for (int other = 0; other < count; ++other)
+      before += given[other] < given[e] || (given[other] == given[e] && other < e);
+    sorted[before] = given[e];
+  }
+  __syncthreads();
+}
+template <int kRows>
+__device__ __forceinline__ RowsOfTile rows_of_tile(const int* ends, int count, int rows, int tile) {
+  int first = 0;
+  for (int group = 0; group <= count; ++group) {
+    const int end = group < count ? ends[group] : rows, tiles = (end - first + kRows - 1) / kRows;
+    if (tile < tiles) return {group, first + tile * kRows, end};
+    tile -= tiles, first = end;
+  }
+  return {count, rows, rows};
+}
+
 //@ part copy_pipeline
 // 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
 // what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.

@@ -96,21 +96,28 @@ int columns_together(const Kernel& kernel, const Product& product) {
 }
 
 ColumnEights in_column_eights(const Kernel& kernel, const Product& product, const std::map<ExprId, std::string>& sums,
-                              int width) {
+                              int width, const std::map<ExprId, std::string>& known) {
   ColumnEights made;
   made.width = width;
   std::vector<ExprId> reductions;
   for (const auto& [reduction, sum] : sums) reductions.push_back(reduction);
+  for (const auto& [value, text] : known) reductions.push_back(value);
   // The axes that become one, in eights.
   const std::size_t together = width > 1 ? last_columns(kernel, product) : 0;
   const std::vector<std::uint32_t> merged(product.columns.end() - static_cast<std::ptrdiff_t>(together),
                                           product.columns.end());
   std::map<std::uint32_t, std::uint32_t> now;
   made.kernel = change_axes(
-      kernel, [&](ExprPool& pool, ExprCopier&) { return eights_of(kernel, merged, width, pool, made, now); },
+      kernel,
+      [&](ExprPool& pool, ExprCopier& copier) {
+        AxisChange change = eights_of(kernel, merged, width, pool, made, now);
+        if (product.choice) made.ones.push_back(copier.copy_axis(product.choice->axis));
+        return change;
+      },
       reductions);
   std::size_t i = 0;
   for (const auto& [reduction, sum] : sums) made.sums[reductions[i++]] = sum;
+  for (const auto& [value, text] : known) made.known[reductions[i++]] = text;
   const auto renamed = [&](const std::vector<std::uint32_t>& old) {
     std::vector<std::uint32_t> list;
     for (const std::uint32_t a : old)
@@ -120,7 +127,7 @@ ColumnEights in_column_eights(const Kernel& kernel, const Product& product, cons
   made.batch = renamed(product.batch);
   made.rows = renamed(product.rows);
   made.columns = renamed(product.columns);
-  made.ones = renamed(product.shared_rest);
+  for (const std::uint32_t a : renamed(product.shared_rest)) made.ones.push_back(a);
   return made;
 }
 

@@ -19,9 +19,10 @@ inline constexpr int kColumnsTogether = 8;
 struct ColumnEights {
   Kernel kernel;
   std::vector<std::uint32_t> batch, rows, columns;  // columns: of eights
-  std::vector<std::uint32_t> ones;                  // axes of extent 1
+  std::vector<std::uint32_t> ones;  // axes of extent 1, and that of chosen matrices, which the sums know
   std::uint32_t lane = 0;
-  std::map<ExprId, std::string> sums;  // as given, by the sums' new ids
+  std::map<ExprId, std::string> sums;   // as given, by the sums' new ids
+  std::map<ExprId, std::string> known;  // likewise of other values
   int width = kColumnsTogether;
 };
 
@@ -29,7 +30,7 @@ struct ColumnEights {
 int columns_together(const Kernel& kernel, const Product& product);
 
 ColumnEights in_column_eights(const Kernel& kernel, const Product& product, const std::map<ExprId, std::string>& sums,
-                              int width);
+                              int width, const std::map<ExprId, std::string>& known = {});
 
 // Stores the outputs' eight elements at the bound axes; of each sum, `names` is a variable with an array `v` of eight.
 void finish_eight(ExprEmitter& emitter, const Graph& graph, const ColumnEights& eights,

@@ -44,7 +44,18 @@ class GemmEmitter {
       if (i + 1 < form_.loops.size()) writer_.line("__syncthreads();");
       if (form_.loops.size() > 1) writer_.close();
     }
-    emit_epilogue({kernel_, product_, form_, sums_, block_.row0, block_.column0, block_.batch}, graph_, writer_);
+    GemmEpilogue epilogue{.kernel = kernel_,
+                          .product = product_,
+                          .form = form_,
+                          .sums = sums_,
+                          .row0 = block_.row0,
+                          .column0 = block_.column0,
+                          .batch = block_.batch};
+    if (form_.groups) {
+      epilogue.known[form_.groups->number] = fmt::format("(long long){}", block_.matrix);
+      epilogue.row_end = block_.row_end;
+    }
+    emit_epilogue(epilogue, graph_, writer_);
     KernelSource source = writer_.finish(comment(), tiles_.threads(), least_blocks());
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
@@ -55,7 +66,11 @@ class GemmEmitter {
 
  private:
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
-  IndexExpr tiles_down() const { return simplify(ceil_div(count(product_.rows), tiles_.rows), pool_.bounds()); }
+  // Each group of rows may have a tile that is not full, and so may the rows behind them.
+  IndexExpr tiles_down() const {
+    const IndexExpr groups = form_.groups ? pool_.extent(product_.choice->axis) : 0;
+    return simplify(ceil_div(count(product_.rows), tiles_.rows) + groups, pool_.bounds());
+  }
   IndexExpr tiles_across() const { return simplify(ceil_div(count(product_.columns), tiles_.columns), pool_.bounds()); }
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
@@ -93,11 +108,43 @@ class GemmEmitter {
     }
     writer_.line(
         fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", tile, kTileGroup, number, down, across));
-    writer_.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", integer(), block_.row0, tile,
-                             tiles_.rows, block_.column0, tiles_.columns));
+    if (form_.groups)
+      place_in_group(tile);
+    else
+      writer_.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", integer(), block_.row0, tile,
+                               tiles_.rows, block_.column0, tiles_.columns));
+    if (form_.groups)
+      writer_.line(fmt::format("const {} {} = {}.column * {};", integer(), block_.column0, tile, tiles_.columns));
     writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
     writer_.line(fmt::format("const int warp_row = warp / {0} * {1}, warp_column = warp % {0} * {2};",
                              tiles_.warps_across(), tiles_.warp_rows, tiles_.warp_columns));
+  }
+
+  // The block's rows are of one group: nothing is left for it to do where there are fewer tiles than there might be.
+  void place_in_group(const std::string& tile) {
+    writer_.use("row_groups");
+    const IndexExpr& matrices = pool_.extent(product_.choice->axis);
+    const std::string ends = writer_.unique("ends"), e = writer_.unique("e"), all = text(matrices);
+    block_.matrix = writer_.unique("matrix");
+    block_.row_end = writer_.unique("row_end");
+    writer_.line(fmt::format("__shared__ int {}[2][{}];", ends, all));
+    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, all, tiles_.threads()));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    emitter_.bind(form_.groups->axis, e);
+    const std::string rows = text(count(product_.rows));
+    writer_.line(fmt::format("{}[0][{}] = (int)min(max((long long)({}), 0ll), (long long){});", ends, e,
+                             emitter_.emit(form_.groups->end), rows));
+    emitter_.rewind(mark);
+    writer_.close();
+    const std::string group = writer_.unique("rows_of_tile");
+    writer_.line(fmt::format("sort_ends<{0}>({1}[0], {1}[1], {2});", tiles_.threads(), ends, all));
+    writer_.line(fmt::format("const RowsOfTile {} = rows_of_tile<{}>({}[1], {}, {}, {}.row);", group, tiles_.rows, ends,
+                             all, rows, tile));
+    writer_.line(fmt::format("if ({0}.first >= {0}.end) return;", group));
+    writer_.line(fmt::format("const {0} {1} = {2}.first, {3} = {2}.end, {4} = {2}.group;", integer(), block_.row0,
+                             group, block_.row_end, block_.matrix));
+    emitter_.bind(product_.choice->axis, block_.matrix);
+    emitter_.define(form_.groups->number, fmt::format("(long long){}", block_.matrix));
   }
 
   void declare_sums() {
@@ -148,7 +195,12 @@ class GemmEmitter {
     const std::string fetch = factors.declare_fetch(), compute = factors.declare_compute();
     const std::string steps = writer_.unique("steps");
     const int ahead = tiles_.stages - 1;
-    writer_.line(fmt::format("const int {} = {};", steps, text(ceil_div(count(loop.depth), tiles_.depth))));
+    const std::string all = text(ceil_div(count(loop.depth), tiles_.depth));
+    if (form_.groups)  // rows behind the last group have no matrix
+      writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
+                               text(pool_.extent(product_.choice->axis)), all));
+    else
+      writer_.line(fmt::format("const int {} = {};", steps, all));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", ahead));
     writer_.line(fmt::format("if (s < {}) {}({});", steps, fetch, stage("s")));
@@ -208,7 +260,9 @@ class GemmEmitter {
     writer_.line(lines.wait);
     if (computes) writer_.line(lines.compute_first);
     writer_.line("__syncthreads();");
-    writer_.line(fmt::format("{}(0, {}, {}0);", load, block_.stages, places ? "0, " : ""));
+    // A group may have no matrix, and then no tile.
+    writer_.line(fmt::format("{}{}(0, {}, {}0);", form_.groups ? fmt::format("if ({} > 0) ", lines.steps) : "", load,
+                             block_.stages, places ? "0, " : ""));
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));

@@ -17,11 +17,12 @@ class EpilogueEmitter {
         graph_(graph),
         writer_(writer),
         width_(width),
-        split_(in_column_eights(epilogue.kernel, epilogue.product, epilogue.sums, width)),
+        split_(in_column_eights(epilogue.kernel, epilogue.product, epilogue.sums, width, epilogue.known)),
         emitter_(split_.kernel, writer) {}
 
   void emit() {
     for (const std::uint32_t a : split_.ones) emitter_.bind(a, "0");
+    for (const auto& [value, text] : split_.known) emitter_.define(value, text);
     if (!split_.batch.empty()) bind_flat(emitter_, split_.batch, e_.batch, "bcdefgh");
     if (e_.parts > 0) return emit_parts();
     const int pieces = e_.form.tiles.warp_rows / 16;
@@ -126,7 +127,10 @@ class EpilogueEmitter {
       if (proves_multiple_of(points, tile, split_.kernel.pool.bounds())) return;
       inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", name, count(axes, width));
     };
-    bounds(row, split_.rows, 1, e_.form.tiles.rows);
+    if (e_.row_end.empty())
+      bounds(row, split_.rows, 1, e_.form.tiles.rows);
+    else
+      inside = fmt::format("{} < {}", row, e_.row_end);
     bounds(column, split_.columns, width_, e_.form.tiles.columns);
     if (!inside.empty()) writer_.line(fmt::format("if (!({})) continue;", inside));
     const ExprEmitter::Mark mark = emitter_.mark();

@@ -21,6 +21,8 @@ struct GemmEpilogue {
   // many, and the warp's own memory for one; `warp_column` is then made here.
   int parts = 0;
   std::string staged = {};
+  std::map<ExprId, std::string> known = {};  // values that are the same for all of the block, and their text
+  std::string row_end = {};                  // behind the block's last row; "": what the rows' number says
 };
 
 void emit_epilogue(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer);

@@ -84,6 +84,16 @@ IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, cons
 
 }  // namespace
 
+// What lies beyond the last row or column is copied from there; nothing of its products is stored.
+std::string GemmFactors::across_at(const GemmFactor& f, const std::string& place, int elements) {
+  const std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, place);
+  // Groups of rows begin anywhere.
+  const bool anywhere = f.left && form_.groups.has_value();
+  if (!anywhere && proves_multiple_of(count(across(f)), f.across, pool_.bounds())) return here;
+  return fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
+                     text(count(across(f)) - elements));
+}
+
 void GemmFactors::declare_copies() {
   writer_.use("copy_pipeline");
   writer_.use("swizzle");
@@ -106,14 +116,14 @@ void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::vector<std::uint32_t>& axes = across(f);
   const std::string at = writer_.unique(f.left ? "row" : "column"), line = line_of(c);
-  std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, operand.along_depth ? line : c.unit);
-  // What lies beyond the last row or column is copied from there; nothing of its products is stored.
-  if (!proves_multiple_of(count(axes), f.across, bounds))
-    here = fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
-                       text(count(axes) - (operand.along_depth ? 1 : c.elements)));
+  const std::string here = across_at(f, operand.along_depth ? line : c.unit, operand.along_depth ? 1 : c.elements);
   writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, here));
   bind_flat(emitter_, axes, at, f.left ? "mnopq" : "ijlst");
   const std::string half = operand.element_bits == 4 ? " / 2" : "";
+  std::vector<ExprId> looked_up;
+  for (const Variable v : variables_of(operand.across))
+    if (v.kind == Variable::Kind::kValue) looked_up.push_back(v.id);
+  emitter_.emit(looked_up);
   std::string position = emitter_.index(in_storage(operand.across, operand, bounds));
   if (operand.depth_stride)
     position += operand.along_depth ? " + " + c.unit + half
@@ -211,10 +221,7 @@ void GemmFactors::compute(const GemmFactor& f, const std::string& step, const st
   writer_.use("store_units");
   const bool whole = whole_tiles();
   if (!whole) writer_.open(fmt::format("if ({} < {})", k, text(count(loop_.depth))));
-  std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, along ? line : c.unit);
-  if (!proves_multiple_of(count(across(f)), f.across, pool_.bounds()))
-    here = fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
-                       text(count(across(f)) - (along ? 1 : c.elements)));
+  const std::string here = across_at(f, along ? line : c.unit, along ? 1 : c.elements);
   const std::string made =
       emit_piece({.kernel = emitter_.kernel(),
                   .graph = graph_,
@@ -223,6 +230,8 @@ void GemmFactors::compute(const GemmFactor& f, const std::string& step, const st
                   .axes = {across(f), loop_.depth},
                   .batch = product_.batch,
                   .ones = product_.shared_rest,
+                  .choice = product_.choice ? std::optional(product_.choice->axis) : std::nullopt,
+                  .matrix = block_.matrix,
                   .multiplied = form_.dtype,
                   .piece = c.elements,
                   .batch_number = block_.batch,
@@ -256,9 +265,7 @@ void GemmFactors::scales(const GemmFactor& f, const std::string& k0, const std::
   writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", i, f.across, form_.tiles.threads()));
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::string at = writer_.unique(f.left ? "row" : "column"), k = writer_.unique("k");
-  std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, i);
-  if (!proves_multiple_of(count(across(f)), f.across, pool_.bounds()))
-    here = fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here, text(count(across(f)) - 1));
+  const std::string here = across_at(f, i, 1);
   writer_.line(fmt::format("const {0} {1} = {2}, {3} = {4};", writer_.index_type(), at, here, k, k0));
   bind_flat(emitter_, across(f), at, f.left ? "mnopq" : "ijlst");
   bind_flat(emitter_, loop_.depth, k, "kluvw");

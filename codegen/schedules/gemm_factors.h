@@ -48,6 +48,8 @@ struct GemmBlock {
   std::string row0, column0, batch;  // batch: flattened, "" where there is none
   std::string stages;                // the address of its shared memory
   std::string each;                  // counts a thread's copies
+  // Where rows come in groups: the number of the block's, which is that of its matrix, and where the group ends.
+  std::string matrix, row_end;
 };
 
 class GemmFactors {
@@ -80,6 +82,8 @@ class GemmFactors {
   void compute(const GemmFactor& f, const std::string& step, const std::string& stage);
   void scales(const GemmFactor& f, const std::string& k0, const std::string& slot);
   std::string line_of(const GemmCopy& c) const;
+  // A place across the tile that is among the factor's rows or columns: the last of them for what lies beyond.
+  std::string across_at(const GemmFactor& f, const std::string& place, int elements);
   bool whole_tiles() const;
   IndexExpr count(const std::vector<std::uint32_t>& axes) const;
   std::string text(const IndexExpr& e);

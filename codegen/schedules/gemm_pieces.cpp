@@ -20,7 +20,7 @@ struct PieceKernel {
   Kernel kernel;
   ExprId value = kNoExpr;
   std::vector<ExprId> loads;  // what is copied
-  Axes across, depth, batch, ones;
+  Axes across, depth, batch, ones, choice;
   std::uint32_t lane = 0;
 };
 
@@ -50,6 +50,7 @@ PieceKernel in_pieces(const GemmPieces& p) {
   add(p.axes.across, made.across);
   add(p.axes.depth, made.depth);
   add(p.ones, made.ones);
+  if (p.choice) add({*p.choice}, made.choice);
   made.value = copier.copy(p.operand.value);
   for (const GemmOperand& copied : p.operand.copies) made.loads.push_back(copier.copy(copied.load));
   return made;
@@ -109,6 +110,7 @@ class PieceEmitter {
   void bind() {
     const std::string by = fmt::format(" / {}", p_.piece);
     for (const std::uint32_t a : k_.ones) emitter_.bind(a, "0");
+    for (const std::uint32_t a : k_.choice) emitter_.bind(a, p_.matrix);
     const auto loads_or_places = [&](ExprId id) {
       return !words_.contains(id) && std::ranges::find(k_.loads, id) == k_.loads.end() &&
              (pool_[id].op == ExprOp::kLoad || pool_[id].op == ExprOp::kIndex);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "analysis/gemm_operand.h"
@@ -23,6 +24,8 @@ struct GemmPieces {
   FactorAxes axes;
   const std::vector<std::uint32_t>& batch;
   const std::vector<std::uint32_t>& ones;
+  std::optional<std::uint32_t> choice;  // the axis of matrices, and the variable that is there for it
+  std::string matrix;
   DType multiplied;
   int piece;
   std::string batch_number;                            // flattened, where there is a batch

@@ -1,0 +1,60 @@
+#include "analysis/row_groups.h"
+
+namespace fusec {
+namespace {
+
+bool is_number(const ExprPool& pool, ExprId id, const IndexExpr& wanted) {
+  const ExprNode& n = pool[id];
+  if (n.op == ExprOp::kIndex) return simplify(n.indices[0] - wanted, pool.bounds()).is(0);
+  return n.op == ExprOp::kConstant && !is_float(n.type) && wanted.is(n.integer);
+}
+
+ExprId without_conversions(const ExprPool& pool, ExprId id) {
+  while (pool[id].op == ExprOp::kConvert && !is_float(pool[id].type) && !is_float(pool[pool[id].args[0]].type))
+    id = pool[id].args[0];
+  return id;
+}
+
+// The number that was clamped to be an index.
+ExprId unclamped(const ExprPool& pool, ExprId id, const IndexExpr& extent) {
+  for (;;) {
+    id = without_conversions(pool, id);
+    const ExprNode& n = pool[id];
+    const bool clamps = (n.op == ExprOp::kMax && is_number(pool, n.args[1], 0)) ||
+                        (n.op == ExprOp::kMin && is_number(pool, n.args[1], extent - 1));
+    if (!clamps) return id;
+    id = n.args[0];
+  }
+}
+
+}  // namespace
+
+std::optional<RowGroups> find_row_groups(const ExprPool& pool, const Product& product) {
+  if (!product.choice || product.rows.size() != 1) return std::nullopt;
+  const IndexExpr& matrices = pool.extent(product.choice->axis);
+  RowGroups groups{.number = unclamped(pool, product.choice->value, matrices)};
+  const ExprNode& count = pool[groups.number];
+  if (count.op != ExprOp::kReduce || count.reduction != Reduction::kSum || count.axes.size() != 1) return std::nullopt;
+  groups.axis = count.axes[0];
+  if (pool.extent(groups.axis) != matrices) return std::nullopt;
+  const ExprNode& body = pool[count.args[0]];
+  if (body.op != ExprOp::kConvert) return std::nullopt;
+  const ExprNode& compares = pool[body.args[0]];
+  if (compares.op != ExprOp::kLe && compares.op != ExprOp::kGe) return std::nullopt;
+  const bool end_first = compares.op == ExprOp::kLe;
+  groups.end = compares.args[end_first ? 0 : 1];
+  const ExprId row = without_conversions(pool, compares.args[end_first ? 1 : 0]);
+  if (!is_number(pool, row, IndexExpr::axis(product.rows[0]))) return std::nullopt;
+  const ExprNode& end = pool[without_conversions(pool, groups.end)];
+  const bool plain = end.op == ExprOp::kLoad && end.args[0] == kNoExpr && end.indices.size() == 1 &&
+                     end.indices[0] == IndexExpr::axis(groups.axis);
+  return plain ? std::optional(groups) : std::nullopt;
+}
+
+bool says_has_matrix(const ExprPool& pool, const RowGroups& groups, const IndexExpr& matrices, ExprId condition) {
+  const ExprNode& n = pool[condition];
+  return n.op == ExprOp::kLt && without_conversions(pool, n.args[0]) == groups.number &&
+         is_number(pool, n.args[1], matrices);
+}
+
+}  // namespace fusec

@@ -1,0 +1,28 @@
+// Rows that choose their matrices in groups, one behind the other: where each group ends is in memory, as a mixture of
+// experts has it.
+//
+//   expert(i) = how many e there are with offsets[e] <= i
+//
+// Offsets may come in any order and lie outside of the rows. Rows behind the last group have no matrix.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "analysis/products.h"
+
+namespace fusec {
+
+struct RowGroups {
+  ExprId number = kNoExpr;  // of a row's group
+  ExprId end = kNoExpr;     // an offset, an integer over `axis`
+  std::uint32_t axis = 0;
+};
+
+// Of a product that chooses among matrices.
+std::optional<RowGroups> find_row_groups(const ExprPool& pool, const Product& product);
+
+// Is the condition that a row's group has a matrix?
+bool says_has_matrix(const ExprPool& pool, const RowGroups& groups, const IndexExpr& matrices, ExprId condition);
+
+}  // namespace fusec
