@@ -41,32 +41,86 @@ std::optional<std::vector<WarpgroupOperand::Batch>> batch_of(const ExprPool& poo
   return batch;
 }
 
+std::optional<IndexExpr> step_along(const IndexExpr& e, std::uint32_t axis, const Bounds& bounds) {
+  const IndexExpr next = substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+    if (v.kind != Variable::Kind::kAxis || v.id != axis) return std::nullopt;
+    return IndexExpr::axis(axis) + 1;
+  });
+  IndexExpr step = simplify(next - e, bounds);
+  for (const Variable v : variables_of(step))
+    if (v.kind != Variable::Kind::kSymbol) return std::nullopt;
+  return step;
+}
+
+// The depth of a factor whose lines run along it, in stretches: one axis, of which a division tells them apart.
+std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, const IndexExpr& position,
+                                                        const Axes& depth) {
+  std::optional<std::uint32_t> axis;
+  for (const std::uint32_t a : depth) {
+    if (pool.extent(a).is(1)) continue;
+    if (axis) return std::nullopt;
+    axis = a;
+  }
+  const auto extent = axis ? pool.extent(*axis).as_constant() : std::nullopt;
+  if (!extent) return std::nullopt;
+  constexpr std::int64_t kMostLength = 1024;
+  for (std::int64_t length = WarpgroupTiles::kDepth; length < std::min(kMostLength, *extent);
+       length += WarpgroupTiles::kDepth) {
+    if (*extent % length != 0) continue;
+    Bounds bounds = pool.bounds();
+    const auto outer = static_cast<std::uint32_t>(bounds.axes.size()), inner = outer + 1;
+    bounds.axes.emplace_back(*extent / length);
+    bounds.axes.emplace_back(length);
+    const IndexExpr split = simplify(substitute(position,
+                                                [&](Variable v) -> std::optional<IndexExpr> {
+                                                  if (v.kind != Variable::Kind::kAxis || v.id != *axis)
+                                                    return std::nullopt;
+                                                  return IndexExpr::axis(outer) * length + IndexExpr::axis(inner);
+                                                }),
+                                     bounds);
+    const std::optional<IndexExpr> apart = step_along(split, outer, bounds), beside = step_along(split, inner, bounds);
+    if (apart && beside && beside->is(1) && proves_multiple_of(*apart, kAligned, bounds))
+      return WarpgroupOperand::Stretches{length, *extent / length, *apart};
+  }
+  return std::nullopt;
+}
+
 std::optional<WarpgroupOperand> operand_of(const ExprPool& pool, const GemmOperand& given, const Axes& across,
-                                           const Product& product) {
+                                           const Axes& depth, const Axes& batch_axes) {
   const std::optional<IndexExpr> stride = flat_stride(given.across, across, pool);
-  if (!stride || !given.depth_stride) return std::nullopt;
-  const IndexExpr &beside = given.along_depth ? *given.depth_stride : *stride,
-                  &apart = given.along_depth ? *stride : *given.depth_stride;
-  if (!beside.is(1) || !proves_multiple_of(apart, kAligned, pool.bounds()) || range_of(apart, pool.bounds()).min <= 0)
-    return std::nullopt;
-  auto batch = batch_of(pool, given.across, product.batch);
-  if (!batch) return std::nullopt;
+  if (!stride) return std::nullopt;
   WarpgroupOperand operand{.load = given.load,
                            .along_depth = given.along_depth,
                            .offset = at_origin(given.across + given.depth, pool.bounds()),
-                           .stride = apart,
-                           .batch = *std::move(batch)};
-  if (!proves_multiple_of(operand.offset, kAligned, pool.bounds())) return std::nullopt;
+                           .stride = *stride,
+                           .stretches = {},
+                           .batch = {}};
+  if (given.depth_stride) {
+    const bool beside = given.along_depth ? given.depth_stride->is(1) : stride->is(1);
+    if (!beside) return std::nullopt;
+    if (!given.along_depth) operand.stride = *given.depth_stride;
+  } else {
+    if (given.along_depth) operand.stretches = stretches_of(pool, given.depth, depth);
+    if (!operand.stretches) return std::nullopt;
+  }
+  auto batch = batch_of(pool, given.across, batch_axes);
+  if (!batch || batch->size() + (operand.stretches ? 1 : 0) > kMostBatch) return std::nullopt;
+  operand.batch = *std::move(batch);
+  const bool aligned = proves_multiple_of(operand.stride, kAligned, pool.bounds()) &&
+                       proves_multiple_of(operand.offset, kAligned, pool.bounds());
+  if (!aligned || range_of(operand.stride, pool.bounds()).min <= 0) return std::nullopt;
   return operand;
 }
 
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const GemmForm& form, const Product& product) {
   std::vector<WarpgroupLoop> loops;
-  for (const GemmLoop& given : form.loops) {
+  for (std::size_t i = 0; i < form.loops.size(); ++i) {
+    const GemmLoop& given = form.loops[i];
     WarpgroupLoop& loop = loops.emplace_back();
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
-        auto found = operand_of(pool, operand, left ? product.rows : product.columns, product);
+        auto found =
+            operand_of(pool, operand, left ? product.rows : product.columns, product.loops[i].depth, product.batch);
         if (!found) return std::nullopt;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
@@ -78,12 +132,24 @@ struct Sizes {
   double rows, columns, batch, depth;
 };
 
-// As gemm_form's model: cycles of a multiprocessor, whose tensor cores make 2048 multiply-adds in one by wgmma, and
-// which takes 40 bytes a cycle from the L2 cache.
-double predicted_cycles(const WarpgroupGemmForm& form, const Sizes& sizes, const Target& target) {
+Sizes sizes_of(const WarpgroupCandidate& c) {
+  const ExprPool& pool = c.kernel->pool;
+  Sizes sizes{.rows = points_at_hint(pool, c.product->rows),
+              .columns = points_at_hint(pool, c.product->columns),
+              .batch = points_at_hint(pool, c.product->batch),
+              .depth = 0};
+  for (const ProductLoop& loop : c.product->loops) sizes.depth += points_at_hint(pool, loop.depth);
+  return sizes;
+}
+
+double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
+  return std::ceil(sizes.rows / (t.kRows * t.cluster)) * std::ceil(sizes.columns / t.columns) * sizes.batch;
+}
+
+// As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds in one by
+// wgmma, and it takes 40 bytes a cycle from the L2 cache.
+double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
-  const double down = std::ceil(sizes.rows / (t.kRows * t.cluster)), across = std::ceil(sizes.columns / t.columns);
-  const double of_one = std::ceil(down * across * sizes.batch / (target.multiprocessors / t.cluster));
   const double sums = static_cast<double>(t.kRows) * t.columns * form.sums;
   double left = 0, right = 0;
   for (const WarpgroupLoop& loop : form.loops) {
@@ -91,19 +157,29 @@ double predicted_cycles(const WarpgroupGemmForm& form, const Sizes& sizes, const
     right = std::max(right, static_cast<double>(loop.right.size()));
   }
   const double copied = (t.kRows * left + t.columns * right / t.cluster) * 2;  // a step of the depth
-  const double step = std::max(sums / 2048, copied / 40);
-  return 1500 + of_one * (sizes.depth * step + 500 + sums / 64);
+  return sizes.depth * std::max(sums / 2048, copied / 40) + 500 + sums / 64;
 }
 
-// As many stages as there is room for; false where they are too few.
-bool fit(WarpgroupGemmForm& form, const Target& target) {
+// Blocks go from one product's tiles to another's with one loop over the depth each.
+bool stand_together(std::span<const WarpgroupCandidate> products) {
+  return products.size() == 1 || std::ranges::all_of(products, [](const WarpgroupCandidate& c) {
+           return c.product->loops.size() == 1 && c.product->batch.empty();
+         });
+}
+
+// As many stages as there is room for, of the same size for all; false where they are too few.
+bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   constexpr int kMostStages = 8, kLeastStages = 3, kGoodStages = 4;
+  constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};  // columns of one sum; of each of several
   for (const int least : {kGoodStages, kLeastStages})
-    for (const int staged : {32, 16}) {
-      form.tiles.staged_columns = staged;
-      for (form.tiles.stages = kMostStages; form.tiles.stages >= least; --form.tiles.stages)
-        if (shared_bytes(form) <= target.shared_bytes_per_block) return true;
-    }
+    for (const auto& [of_one, of_several] : kStaged)
+      for (int stages = kMostStages; stages >= least; --stages) {
+        for (WarpgroupGemmForm& form : forms) {
+          form.tiles.stages = stages;
+          form.tiles.staged_columns = form.sums == 1 ? of_one : of_several;
+        }
+        if (shared_bytes(forms) <= target.shared_bytes_per_block) return true;
+      }
   return false;
 }
 
@@ -121,34 +197,61 @@ std::int64_t staged_bytes(const WarpgroupGemmForm& form) {
   return 16ll * (form.tiles.staged_columns + 8) * 4 * form.sums;
 }
 
-std::int64_t shared_bytes(const WarpgroupGemmForm& form) {
-  return form.tiles.stages * (stage_bytes(form) + 16) + staged_bytes(form) * 4 * form.tiles.kConsumers;
+std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms) {
+  std::int64_t most = 0;
+  for (const WarpgroupGemmForm& form : forms) most = std::max(most, stage_bytes(form));
+  return most;
 }
 
-std::optional<WarpgroupGemmForm> find_warpgroup_gemm(const Kernel& kernel, const Product& product, const GemmForm& form,
-                                                     const Target& target) {
+std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms) {
+  std::int64_t most = 0;
+  for (const WarpgroupGemmForm& form : forms) most = std::max(most, staged_bytes(form));
+  return most;
+}
+
+std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
+  return forms[0].tiles.stages * (stage_bytes(forms) + 16) + staged_bytes(forms) * 4 * WarpgroupTiles::kConsumers;
+}
+
+std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,
+                                                    const Target& target) {
   constexpr int kMostSums = 128;  // of a thread, in registers
-  const ExprPool& pool = kernel.pool;
-  if (target.compute_capability != 90 || !target.architecture_specific || bits(form.dtype) != 16 || !form.plain())
-    return std::nullopt;
-  auto loops = loops_of(pool, form, product);
-  if (!loops) return std::nullopt;
-  Sizes sizes{.rows = points_at_hint(pool, product.rows),
-              .columns = points_at_hint(pool, product.columns),
-              .batch = points_at_hint(pool, product.batch),
-              .depth = 0};
-  for (const ProductLoop& loop : product.loops) sizes.depth += points_at_hint(pool, loop.depth);
-  std::optional<WarpgroupGemmForm> best;
-  double least = form.cycles;
+  if (target.compute_capability != 90 || !target.architecture_specific || !stand_together(products)) return {};
+  std::vector<WarpgroupGemmForm> forms;
+  std::vector<Sizes> sizes;
+  double least = 0, rows = 0;
+  for (const WarpgroupCandidate& c : products) {
+    if (bits(c.form->dtype) != 16 || !c.form->plain()) return {};
+    auto loops = loops_of(c.kernel->pool, *c.form, *c.product);
+    if (!loops) return {};
+    forms.push_back({.dtype = c.form->dtype, .loops = *std::move(loops), .tiles = {}, .sums = c.form->sums});
+    sizes.push_back(sizes_of(c));
+    least += c.form->cycles;
+    rows = std::max(rows, sizes.back().rows);
+  }
+  std::vector<WarpgroupGemmForm> best;
   for (const int columns : {256, 128, 64}) {
-    WarpgroupGemmForm tried{.dtype = form.dtype, .loops = *loops, .tiles = {.columns = columns}, .sums = form.sums};
+    double count = 0, longest = 0;
+    bool fits = true;
+    int narrowest = columns;
+    for (WarpgroupGemmForm& form : forms) {
+      form.tiles.columns = columns;
+      while (form.tiles.columns > 64 && form.tiles.columns * form.sums / 2 > kMostSums) form.tiles.columns /= 2;
+      fits = fits && form.tiles.columns * form.sums / 2 <= kMostSums;
+      narrowest = std::min(narrowest, form.tiles.columns);
+    }
     // Each block of a cluster copies pieces of 64 columns.
-    if (columns < 128 || sizes.rows <= tried.tiles.kRows || target.multiprocessors < 2) tried.tiles.cluster = 1;
-    if (columns * form.sums / 2 > kMostSums || !fit(tried, target)) continue;
-    const double cycles = predicted_cycles(tried, sizes, target);
-    if (cycles >= least) continue;
+    const int cluster = narrowest < 128 || rows <= WarpgroupTiles::kRows || target.multiprocessors < 2 ? 1 : 2;
+    for (WarpgroupGemmForm& form : forms) form.tiles.cluster = cluster;
+    fits = fits && fit(forms, target);
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+      count += cluster_tiles(forms[i].tiles, sizes[i]);
+      longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
+    }
+    const double cycles = 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest;
+    if (!fits || cycles >= least) continue;
     least = cycles;
-    best = std::move(tried);
+    best = forms;
   }
   return best;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "analysis/gemm_form.h"
@@ -17,6 +18,11 @@ struct WarpgroupOperand {
   bool along_depth = false;  // neighbours in memory are neighbours along the depth, else across it
   IndexExpr offset;          // elements from the tensor's beginning
   IndexExpr stride;          // elements between neighbours across the depth, or along it: those that are apart
+  // Where the depth lies in so many stretches of so many, a multiple of a tile's depth each (heads that were merged).
+  struct Stretches {
+    IndexExpr extent, count, stride;
+  };
+  std::optional<Stretches> stretches;
   struct Batch {
     IndexExpr position, extent, stride;  // position: over the product's batch
   };
@@ -46,11 +52,21 @@ struct WarpgroupGemmForm {
 std::int64_t stage_bytes(const WarpgroupGemmForm& form);
 // Of 16 rows of all sums of a warp.
 std::int64_t staged_bytes(const WarpgroupGemmForm& form);
+// The most of several forms that share a kernel, whose numbers of stages and blocks of a cluster are the same.
+std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms);
+std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms);
 // Of a block: tiles, staged sums, an mbarrier for full and one for empty of each stage.
-std::int64_t shared_bytes(const WarpgroupGemmForm& form);
+std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms);
 
-// Nothing where TMA cannot take a factor, the target has no wgmma, or the form at hand is predicted to be faster.
-std::optional<WarpgroupGemmForm> find_warpgroup_gemm(const Kernel& kernel, const Product& product, const GemmForm& form,
-                                                     const Target& target);
+// A product of one launch.
+struct WarpgroupCandidate {
+  const Kernel* kernel;
+  const Product* product;
+  const GemmForm* form;
+};
+
+// None where TMA cannot take a factor, the target has no wgmma, or the forms at hand are predicted to be faster.
+// Several products are one kernel's: of these, a form each.
+std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
 
 }  // namespace fusec

@@ -22,6 +22,7 @@ struct TensorBoxes {
   std::vector<std::uint32_t> box;  // a line is 128 bytes
 
   std::size_t rank() const { return extents.size(); }
+  friend bool operator==(const TensorBoxes&, const TensorBoxes&) = default;
 };
 
 struct KernelParameter {

@@ -198,6 +198,8 @@ std::string KernelWriter::workspace(const IndexExpr& bytes, std::uint32_t scratc
 
 std::string KernelWriter::tensor_map(ValueId value, TensorBoxes boxes) {
   use("tensor_map");
+  for (const Parameter& p : maps_)
+    if (p.parameter.value == value && p.parameter.boxes == boxes) return p.parameter.name;
   const std::string name = unique(wish(value) + "_map");
   maps_.push_back({{.kind = KernelParameter::Kind::kTensorMap, .name = name, .value = value, .boxes = std::move(boxes)},
                    "const __grid_constant__ TensorMap "});

@@ -154,9 +154,46 @@ class PlanLowering {
   // As one launch if that may be, else as two, and so on.
   void add_launch(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     if (launch.size() == 1) return add_unit(units[launch[0]]);
+    if (add_together(units, launch)) return;
     if (add_side_by_side(units, launch)) return;
     add_launch(units, launch.first(launch.size() / 2));
     add_launch(units, launch.subspan(launch.size() / 2));
+  }
+
+  // Products whose tiles blocks go through one after the other; false where they are none.
+  bool add_together(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
+    std::vector<const Kernel*> kernels;
+    std::vector<ValueId> tensors;  // as the parts' signatures name them
+    std::vector<NodeId> nodes;
+    std::string key = "together;";
+    for (const std::uint32_t u : launch) {
+      const Kernel& kernel = units[u].kernel;
+      if (makes_nothing(kernel)) continue;
+      const KernelSignature signature = signature_of(kernel, graph_);
+      key += signature.text;
+      for (const ValueId v : signature.tensors) {
+        auto at = std::ranges::find(tensors, v);
+        if (at == tensors.end()) at = tensors.insert(tensors.end(), v);
+        key += "p" + std::to_string(at - tensors.begin()) + ";";
+      }
+      kernels.push_back(&kernel);
+      nodes.insert(nodes.end(), kernel.nodes.begin(), kernel.nodes.end());
+    }
+    if (kernels.size() < 2) return false;
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    const auto [it, fresh] = made_.try_emplace(std::move(key));
+    if (fresh) {
+      it->second.tensors = tensors;
+      std::vector<KernelSource> sources;
+      if (auto source = schedule_together(kernels, graph_, target_)) sources.push_back(*std::move(source));
+      it->second.kernels = keep(std::move(sources));
+    }
+    if (it->second.kernels.empty()) return false;
+    for (const std::uint32_t u : launch)
+      for (const KernelOutput& output : units[u].kernel.outputs) claim(output.value);
+    launch_made(it->second, tensors, nodes);
+    return true;
   }
 
   // False where it cannot be.

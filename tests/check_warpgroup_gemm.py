@@ -92,6 +92,14 @@ def forms():
                  heads + [node("kk", "transpose", "kt", dim0=2, dim1=3), node("s", "matmul", "qt", "kk")], ["s"]), [])
     yield ("a matrix for all of a batch",
            model([tensor("x", 2, 3, 100, 136), tensor("w", 344, 136)], [node("y", "linear", "x", "w")], ["y"]), [])
+    yield ("heads that are merged",
+           model([tensor("a", 1, 3, 400, 64), tensor("w", 344, 192)],
+                 [node("t", "permute", "a", dims=[0, 2, 1, 3]), node("m", "reshape", "t", shape=[1, 400, 192]),
+                  node("y", "linear", "m", "w")], ["y"]), [" % 64, "])
+    yield ("products of one launch",
+           model([tensor("x", 400, 200), tensor("u", 520, 200), tensor("v", 136, 200), tensor("w", 136, 200)],
+                 [node("q", "linear", "x", "u"), node("k", "linear", "x", "v"), node("l", "linear", "x", "w"),
+                  node("h", "gelu", "q")], ["h", "k", "l"]), ["const int part"])
     gated = [node("a", "linear", "x", "g"), node("b", "linear", "x", "u"), node("s", "silu", "a"),
              node("h", "mul", "s", "b")]
     yield ("a gated unit", model([tensor("x", 264, 264)], gated, ["h"],

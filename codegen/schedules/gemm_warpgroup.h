@@ -7,12 +7,20 @@
 //                             empty, and finish a tile while copies of the next one are on their way
 #pragma once
 
+#include <span>
+
 #include "analysis/warpgroup_gemm_form.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
-KernelSource gemm_warpgroup(const Kernel& kernel, const Product& product, const WarpgroupGemmForm& form,
-                            const Graph& graph, const Target& target);
+struct WarpgroupPart {
+  const Kernel& kernel;
+  const Product& product;
+  const WarpgroupGemmForm& form;
+};
+
+// One product, or several that find_warpgroup_gemms found together: first all tiles of the first, then the next one's.
+KernelSource gemm_warpgroup(std::span<const WarpgroupPart> parts, const Graph& graph, const Target& target);
 
 }  // namespace fusec

@@ -1,6 +1,7 @@
 #include "codegen/schedules/schedules.h"
 
 #include "analysis/kernel_forms.h"
+#include "codegen/parameter_table.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/convolution.h"
@@ -43,8 +44,10 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       if (const auto few = find_few_rows(graph, shaped, *form.product, target))
         return {few_rows(shaped, *form.product, *few, graph)};
       if (auto tiled = find_gemm(graph, shaped, *form.product, target)) {
-        if (const auto wide = find_warpgroup_gemm(shaped, *form.product, *tiled, target))
-          return {gemm_warpgroup(shaped, *form.product, *wide, graph, target)};
+        const WarpgroupCandidate candidate{&shaped, &*form.product, &*tiled};
+        const std::vector<WarpgroupGemmForm> wide = find_warpgroup_gemms({&candidate, 1}, target);
+        const WarpgroupPart part{shaped, *form.product, wide.empty() ? WarpgroupGemmForm{} : wide[0]};
+        if (!wide.empty()) return {gemm_warpgroup({&part, 1}, graph, target)};
         choose_tiles(*tiled, choices);
         return {gemm(shaped, *form.product, *tiled, graph)};
       }
@@ -75,6 +78,37 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
   std::vector<KernelSource> sources = sources_of(kernel, graph, target, choices);
   for (KernelSource& source : sources) source.tuning = {.key = "", .ways = choices.ways(), .taken = choices.taken()};
   return sources;
+}
+
+std::optional<KernelSource> schedule_together(std::span<const Kernel* const> kernels, const Graph& graph,
+                                              const Target& target) {
+  struct Found {
+    FormOfKernel form;
+    const Kernel* shaped;
+    GemmForm tiled;
+  };
+  std::vector<Found> found;
+  found.reserve(kernels.size());
+  for (const Kernel* kernel : kernels) {
+    found.push_back({form_of(*kernel), kernel, {}});
+    Found& f = found.back();
+    if (f.form.form != KernelForm::kTensorCoreProduct) return std::nullopt;
+    if (f.form.rewritten) f.shaped = &*f.form.rewritten;
+    if (find_few_rows(graph, *f.shaped, *f.form.product, target)) return std::nullopt;
+    auto tiled = find_gemm(graph, *f.shaped, *f.form.product, target);
+    if (!tiled) return std::nullopt;
+    f.tiled = *std::move(tiled);
+  }
+  std::vector<WarpgroupCandidate> candidates;
+  for (const Found& f : found) candidates.push_back({f.shaped, &*f.form.product, &f.tiled});
+  const std::vector<WarpgroupGemmForm> wide = find_warpgroup_gemms(candidates, target);
+  if (wide.empty()) return std::nullopt;
+  std::vector<WarpgroupPart> parts;
+  for (std::size_t i = 0; i < found.size(); ++i) parts.push_back({*found[i].shaped, *found[i].form.product, wide[i]});
+  KernelSource source = gemm_warpgroup(parts, graph, target);
+  if (parameter_bytes(source.parameters) > static_cast<std::size_t>(kMaxParameterBytes) || !source.tabled.empty())
+    return std::nullopt;
+  return source;
 }
 
 }  // namespace fusec

@@ -8,6 +8,8 @@
 //   elements                       direct
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,5 +23,10 @@ namespace fusec {
 // ways, it is the wanted one, if it is one of them, else the one that is predicted to be best (KernelSource::tuning).
 std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target,
                                    const std::string& wanted = "");
+
+// Several kernels, which need nothing of one another, as one whose blocks go through the tiles of all; nothing where
+// they are no products, or not alike enough.
+std::optional<KernelSource> schedule_together(std::span<const Kernel* const> kernels, const Graph& graph,
+                                              const Target& target);
 
 }  // namespace fusec
