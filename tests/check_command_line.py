@@ -57,7 +57,7 @@ def usage_errors():
             ([MODEL, "--require-one-kernel=[1"], "JSON array"),
     ]:
         expect(" ".join(arguments), run(*arguments), 2, "", "error: .*" + message)
-    for later in ["--tuning-db=db", "--no-such-option"]:
+    for later in ["--tuning-table=db", "--no-such-option"]:
         expect(later, run(MODEL, later), 2, "", "error: unknown option " + later.split("=")[0] + " ")
 
 

@@ -112,8 +112,8 @@ TEST_CASE("convolutions: formulas") {
   CHECK(formula("conv1d", {"float32[2, 4, 8]", "float32[4, 1, 3]"}, {{"groups", std::int64_t{4}}}) ==
         "reduce sum[i3<3](mul(v0[i0, i1, i2+i3], v1[i1, 0, i3]))");
   CHECK(formula("conv_transpose1d", {"float32[1, 4, 8]", "float32[4, 3, 2]"}, {{"stride", Ints{2}}}) ==
-        "reduce sum[i3<4, i4<2](mul(select(and(lt((i2-i4)%2, 1), ge((i2-i4)//2, 0)), v0[i0, i3, (i2-i4)//2] if "
-        "and(lt((i2-i4)%2, 1), ge((i2-i4)//2, 0)), 0), v1[i3, i1, i4]))");
+        "reduce sum[i3<4, i4<2](mul(select(and(lt((i2-i4)%2, 1), ge(i2-i4, 0)), v0[i0, i3, (i2-i4)//2] if "
+        "and(lt((i2-i4)%2, 1), ge(i2-i4, 0)), 0), v1[i3, i1, i4]))");
 }
 
 TEST_CASE("attention: formulas") {

@@ -144,17 +144,17 @@ TEST_SUITE("product forms") {
   TEST_CASE("rows that choose their matrix: experts") {
     const char* gated = "g = grouped_matmul x a o; u = grouped_matmul x b o; s = silu g; h = mul s u";
     const std::vector<Case> cases = {
-        {"one", "x bfloat16 150,16; w bfloat16 5,16,24; o int32 5", "h = grouped_matmul x w o", "h", kMma},
-        {"gated", "x float16 70,24; a float16 7,24,40; b float16 7,24,40; o int32 7", gated, "h", kMma},
+        {"one", "x bfloat16 150,16; w bfloat16 5,16,24; o int32 5", "h = grouped_matmul x w o", "h", kGemm},
+        {"gated", "x float16 70,24; a float16 7,24,40; b float16 7,24,40; o int32 7", gated, "h", kGemm},
         {"gated, symbolic", "x float32 n,13; a float32 3,13,20; b float32 3,13,20; o int64 3", gated, "h", kLanes, "n"},
         {"with a bias, read in halves", "x bfloat16 70,24; w bfloat16 7,24,48; o int32 7; c bfloat16 7,48",
          "p = grouped_matmul x w o c; g = slice p {\"dim\": 1, \"end\": 24}; u = slice p {\"dim\": 1, \"start\": 24};"
          "s = silu g; h = mul s u",
-         "h", kMma},
+         "h", kGemm},
         {"of gathered rows", "t bfloat16 33,24; i int64 70; a bfloat16 7,24,40; b bfloat16 7,24,40; o int32 7",
          "x = index_select t i {\"dim\": 0}; g = grouped_matmul x a o; u = grouped_matmul x b o; s = silu g; h = mul s "
          "u",
-         "h", kMma},
+         "h", kGemm},
     };
     check_cases(cases, "sm_80", true);
   }
@@ -162,30 +162,30 @@ TEST_SUITE("product forms") {
   TEST_CASE("what stands before a product is computed where its operands are loaded") {
     const std::vector<Case> cases = {
         {"weights in int8, a scale each row", "x float16 35,48; w int8 40,48; s float16 40",
-         "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; h = linear x d", "h", kMma},
+         "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; h = linear x d", "h", kGemm},
         {"weights in int4, a scale and a zero each group",
          "x bfloat16 35,64; w int4 40,64; s bfloat16 40,4; z int8 40,4",
-         "d = dequantize w s z {\"dtype\": \"bfloat16\", \"axis\": 1, \"block\": 16}; h = linear x d", "h", kMma},
+         "d = dequantize w s z {\"dtype\": \"bfloat16\", \"axis\": 1, \"block\": 16}; h = linear x d", "h", kGemm},
         {"weights in fp8, written out", "x bfloat16 35,64; w float8_e4m3fn 40,64; s float32 40,1",
          "c = cast w {\"dtype\": \"float32\"}; m = mul c s; d = cast m {\"dtype\": \"bfloat16\"}; t = permute d "
          "{\"dims\": [1, 0]}; h = matmul x t",
-         "h", kMma},
+         "h", kGemm},
         {"weights in groups, seen as such", "x float16 35,64; w int8 40,64; s float16 40,4,1; z int8 40,4,1",
          "r = reshape w {\"shape\": [40, 4, 16]}; a = cast r {\"dtype\": \"float16\"}; b = cast z {\"dtype\": "
          "\"float16\"}; c = sub a b; m = mul c s; d = reshape m {\"shape\": [40, 64]}; h = linear x d",
-         "h", kMma},
+         "h", kGemm},
         {"both operands dequantized", "x int8 35,64; w int8 40,64; a float32 35,1; b float32 40,1",
          "c = cast x {\"dtype\": \"float32\"}; d = mul c a; e = cast w {\"dtype\": \"float32\"}; f = mul e b; h = "
          "linear d f",
-         "h", kLanes},
-        {"an activation", "x float16 35,48; w float16 40,48", "a = relu x; h = linear a w", "h", kMma},
-        {"gelu", "x float16 35,48; w float16 40,48", "a = gelu x; h = linear a w", "h", kMma},
+         "h", kGemm},
+        {"an activation", "x float16 35,48; w float16 40,48", "a = relu x; h = linear a w", "h", kGemm},
+        {"gelu", "x float16 35,48; w float16 40,48", "a = gelu x; h = linear a w", "h", kGemm},
         {"silu times", "x bfloat16 35,48; y bfloat16 35,48; w bfloat16 40,48",
-         "a = silu x; b = mul a y; h = linear b w", "h", kMma},
+         "a = silu x; b = mul a y; h = linear b w", "h", kGemm},
         {"a residual, also an output", "x float16 35,48; y float16 35,48; w float16 48,48",
-         "a = add x y; p = linear a w; h = add p a", "h", kMma},
+         "a = add x y; p = linear a w; h = add p a", "h", kGemm},
         {"scales by row and by column", "x float32 35,48; r float32 35,1; c float32 48; w float32 40,48",
-         "a = mul x r; b = mul a c; h = linear b w", "h", kLanes},
+         "a = mul x r; b = mul a c; h = linear b w", "h", kGemmLanes},
         {"heads", "x float16 2,35,48; y float16 2,30,48",
          "a = reshape x {\"shape\": [2, 35, 3, 16]}; q = permute a {\"dims\": [0, 2, 1, 3]}; b = reshape y {\"shape\": "
          "[2, 30, 3, 16]}; k = permute b {\"dims\": [0, 2, 3, 1]}; h = matmul q k",
@@ -205,10 +205,10 @@ TEST_SUITE("product forms") {
         {"a padded operand", "x float32 35,20; w float32 40,24", "c = pad x {\"pad\": [0, 4]}; h = linear c w", "h",
          kConvolution},
         {"gathered rows", "t float16 90,48; i int64 35; w float16 40,48",
-         "x = index_select t i {\"dim\": 0}; h = linear x w", "h", kMma},
+         "x = index_select t i {\"dim\": 0}; h = linear x w", "h", kGemm},
         {"two products of one dequantized weight", "x float16 35,48; y float16 35,48; w int8 40,48; s float16 40",
          "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; p = linear x d; q = linear y d; h = mul p q", "h",
-         kMma},
+         kGemm},
     };
     check_cases(cases);
   }
@@ -230,7 +230,7 @@ TEST_SUITE("product forms") {
          kFewRows},
         {"one row, weights in int8", "x float16 1,200; w int8 40,200; s float16 40",
          "d = dequantize w s {\"dtype\": \"float16\", \"axis\": 0}; h = linear x d", "h", kFewRows},
-        {"one column", "x bfloat16 70,200; w bfloat16 1,200", "p = linear x w; h = sigmoid p", "h", kRows},
+        {"one column", "x bfloat16 70,200; w bfloat16 1,200", "p = linear x w; h = sigmoid p", "h", kFewRows},
         {"a batch of rows", "q float16 6,1,64; k float16 6,50,64",
          "t = transpose k {\"dim0\": 1, \"dim1\": 2}; h = bmm q t", "h", kRows},
         {"quantized", "x int8 1,64; a int8 30,64; sa float32 30; sx float32 1",
