@@ -20,8 +20,10 @@ class SiblingMerger {
 
   void run() {
     const std::vector<GroupId> order = groups_.order();
-    for (const GroupId g : order)
-      if (groups_.alive(g) && trial_.open(g)) merge_readers_of(g);
+    // Results of one type first: products of one space share tiles, and others stand beside them better than between.
+    for (const Readers readers : {Readers::kAlike, Readers::kAll})
+      for (const GroupId g : order)
+        if (groups_.alive(g) && trial_.open(g)) merge_readers_of(g, readers);
     std::vector<GroupId> taking;
     for (const GroupId g : groups_.order()) {
       if (!trial_.open(g) || groups_.nodes(g).empty()) continue;
@@ -35,8 +37,16 @@ class SiblingMerger {
   }
 
  private:
+  enum class Readers : std::uint8_t { kAlike, kAll };
+
+  bool are_alike(NodeId a, NodeId b) const {
+    const Graph& graph = groups_.graph();
+    const Node &one = graph.nodes[a], &other = graph.nodes[b];
+    return one.op == other.op && graph.value(one.first_output).type == graph.value(other.first_output).type;
+  }
+
   // Groups that read what this one reads, as one kernel that reads it once.
-  void merge_readers_of(GroupId g) {
+  void merge_readers_of(GroupId g, Readers readers) {
     for (const NodeId n : std::vector<NodeId>(groups_.nodes(g).begin(), groups_.nodes(g).end())) {
       for (const ValueId v : groups_.graph().nodes[n].inputs) {
         if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
@@ -44,7 +54,8 @@ class SiblingMerger {
         if (users.size() < 2) continue;
         auto at = std::ranges::lower_bound(users, n);
         const std::ptrdiff_t most = trial_.in_haste() ? kMostReadersInHaste : kMostReaders;
-        for (std::ptrdiff_t i = 0; i < most && at != users.begin(); ++i) merge_with(*--at, n, g);
+        for (std::ptrdiff_t i = 0; i < most && at != users.begin(); ++i)
+          if (--at; readers == Readers::kAll || are_alike(*at, n)) merge_with(*at, n, g);
       }
     }
   }
