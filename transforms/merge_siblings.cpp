@@ -39,9 +39,11 @@ class SiblingMerger {
  private:
   enum class Readers : std::uint8_t { kAlike, kAll };
 
-  bool are_alike(NodeId a, NodeId b) const {
+  // Groups that end with the same op, of one type.
+  bool are_alike(GroupId a, GroupId b) const {
     const Graph& graph = groups_.graph();
-    const Node &one = graph.nodes[a], &other = graph.nodes[b];
+    const Node& one = graph.nodes[groups_.nodes(a).back()];
+    const Node& other = graph.nodes[groups_.nodes(b).back()];
     return one.op == other.op && graph.value(one.first_output).type == graph.value(other.first_output).type;
   }
 
@@ -55,7 +57,7 @@ class SiblingMerger {
         auto at = std::ranges::lower_bound(users, n);
         const std::ptrdiff_t most = trial_.in_haste() ? kMostReadersInHaste : kMostReaders;
         for (std::ptrdiff_t i = 0; i < most && at != users.begin(); ++i)
-          if (--at; readers == Readers::kAll || are_alike(*at, n)) merge_with(*at, n, g);
+          if (--at; readers == Readers::kAll || are_alike(groups_.group_of(*at), g)) merge_with(*at, n, g);
       }
     }
   }
