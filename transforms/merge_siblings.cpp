@@ -9,7 +9,7 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kPhase = 4;
-constexpr std::ptrdiff_t kMostReaders = 8, kMostReadersInHaste = 2;  // of a value: those further back are no siblings
+constexpr std::ptrdiff_t kMostReaders = 8, kMostReadersInHaste = 2;  // of a value: those further off are no siblings
 constexpr std::size_t kMostOpen = 4;                                 // groups that may take more in, at a time
 constexpr std::int64_t kSmallBytes = 8 << 20;                        // what takes about as long as a launch
 
@@ -54,15 +54,18 @@ class SiblingMerger {
         if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
         const auto users = groups_.uses().of(v);
         if (users.size() < 2) continue;
-        auto at = std::ranges::lower_bound(users, n);
-        const std::ptrdiff_t most = trial_.in_haste() ? kMostReadersInHaste : kMostReaders;
-        for (std::ptrdiff_t i = 0; i < most && at != users.begin(); ++i)
-          if (--at; readers == Readers::kAll || are_alike(groups_.group_of(*at), g)) merge_with(*at, n, g);
+        // Groups need not be in the order of their readers: one may hold a view that the others read.
+        const auto most = static_cast<std::ptrdiff_t>(trial_.in_haste() ? kMostReadersInHaste : kMostReaders);
+        const std::ptrdiff_t at = std::ranges::lower_bound(users, n) - users.begin();
+        const std::ptrdiff_t first = std::max<std::ptrdiff_t>(at - most, 0);
+        const std::ptrdiff_t end = std::min(at + 1 + most, std::ssize(users));
+        for (std::ptrdiff_t i = end; i-- > first;)
+          if (readers == Readers::kAll || are_alike(groups_.group_of(users[i]), g)) merge_with(users[i], n, g);
       }
     }
   }
 
-  // The group of a node before, which reads what node n of group g reads.
+  // The group of another node, if it comes before, which reads what node n of group g reads.
   void merge_with(NodeId before, NodeId n, GroupId g) {
     const GroupId other = groups_.group_of(before);
     if (!groups_.alive(g) || other == g || !groups_.is_before(other, g) || !trial_.open(other)) return;
