@@ -19,9 +19,10 @@ namespace {
 
 class GroupLowering {
  public:
-  GroupLowering(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
+  // `undecided`: nothing has been decided about the values of these nodes.
+  GroupLowering(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& undecided,
                 bool round_intermediates)
-      : graph_(graph), nodes_(nodes), round_intermediates_(round_intermediates), inlining_(graph, nodes, outputs) {}
+      : graph_(graph), nodes_(nodes), round_intermediates_(round_intermediates), inlining_(undecided) {}
 
   // Of outputs that are views: what they are views of is stored from now on, and they are that memory. False where that
   // changes nothing.
@@ -259,17 +260,18 @@ bool is_better(const std::vector<LoweredUnit>& a, const std::vector<LoweredUnit>
 
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates) {
-  GroupLowering plain(graph, nodes, outputs, round_intermediates);
+  const Inlining undecided(graph, nodes, outputs);
+  GroupLowering plain(graph, nodes, undecided, round_intermediates);
   std::vector<LoweredUnit> units = plain.run();
   if (kernel_count(units) < 2) return units;
   // A kernel may run over the shape that a view gives its results, or over that which they have before.
-  GroupLowering before_views(graph, nodes, outputs, round_intermediates);
+  GroupLowering before_views(graph, nodes, undecided, round_intermediates);
   if (before_views.store_below_views(outputs)) {
     std::vector<LoweredUnit> others = before_views.run();
     if (is_better(others, units)) units = std::move(others);
     if (kernel_count(units) < 2) return units;
   }
-  GroupLowering in_pieces(graph, nodes, outputs, round_intermediates);
+  GroupLowering in_pieces(graph, nodes, undecided, round_intermediates);
   if (in_pieces.make_pieces_apart(outputs, plain.has_repeated_products())) {
     std::vector<LoweredUnit> others = in_pieces.run();
     if (is_better(others, units)) units = std::move(others);

@@ -8,9 +8,7 @@ std::size_t Choices::take(std::vector<std::string> ways) {
   if (!ways_.empty() || ways.empty()) return 0;
   ways_ = std::move(ways);
   const auto at = std::ranges::find(ways_, wanted_);
-  const std::size_t index = at == ways_.end() ? 0 : static_cast<std::size_t>(at - ways_.begin());
-  taken_ = ways_[index];
-  return index;
+  return at == ways_.end() ? 0 : static_cast<std::size_t>(at - ways_.begin());
 }
 
 }  // namespace fusec

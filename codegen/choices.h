@@ -17,10 +17,9 @@ class Choices {
   std::size_t take(std::vector<std::string> ways);
 
   const std::vector<std::string>& ways() const { return ways_; }
-  const std::string& taken() const { return taken_; }
 
  private:
-  std::string wanted_, taken_;
+  std::string wanted_;
   std::vector<std::string> ways_;
 };
 

@@ -5,6 +5,7 @@
 //   batch * n <= 524272             32-bit indices
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -23,7 +24,7 @@ struct GuardCondition {
   std::vector<std::uint32_t> symbols;  // sorted, one at least; a single one where `multiple_of` is not 1
   std::int64_t multiple_of = 1;
   std::int64_t at_most = kNoLimit;
-  bool operator==(const GuardCondition&) const = default;
+  auto operator<=>(const GuardCondition&) const = default;
 };
 
 using Guard = std::vector<GuardCondition>;  // all hold

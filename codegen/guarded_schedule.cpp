@@ -1,6 +1,7 @@
 #include "codegen/guarded_schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 #include <string_view>
@@ -28,6 +29,7 @@ class Search {
   GuardedSources run() {
     GuardedSources result{.general = schedule(kernel_, graph_, target_, wanted_), .special = std::nullopt};
     if (symbols_.empty() || !may_stand_in(result.general)) return result;
+    made_[Guard{}] = result.general;
     std::vector<GuardCondition> sizes = limits();
     if (const auto row = row_limit(result.general, sizes)) sizes.insert(sizes.begin(), row->begin(), row->end());
     auto found = under(sizes);
@@ -115,8 +117,14 @@ class Search {
     });
   }
 
-  // Nothing where no value satisfies the guard, or the kernel cannot stand in for another one.
-  std::optional<std::vector<KernelSource>> under(const Guard& guard) const {
+  // Nothing where no value satisfies the guard, or the kernel cannot stand in for another one. Each guard is tried
+  // once.
+  const std::optional<std::vector<KernelSource>>& under(const Guard& guard) {
+    const auto [at, fresh] = made_.try_emplace(guard);
+    if (fresh) at->second = schedule_under(guard);
+    return at->second;
+  }
+  std::optional<std::vector<KernelSource>> schedule_under(const Guard& guard) const {
     const GuardedSymbols known = assume(guard, graph_.symbols);
     if (!is_possible(known)) return std::nullopt;
     Kernel kernel = kernel_;
@@ -165,7 +173,7 @@ class Search {
   }
 
   // The greatest length of rows that registers hold, where they do not hold those that the bounds allow.
-  std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) const {
+  std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) {
     const auto keeps = [](const std::vector<KernelSource>& sources) {
       return std::ranges::any_of(sources, &KernelSource::keeps_rows);
     };
@@ -182,7 +190,7 @@ class Search {
   }
 
   // The same kernels with as few and as weak conditions as they need.
-  SpecialSources least(Guard guard, std::vector<KernelSource> sources) const {
+  SpecialSources least(Guard guard, std::vector<KernelSource> sources) {
     const auto keep_if_same = [&](Guard weaker) {
       auto made = under(weaker);
       if (!made || !same(*made, sources)) return false;
@@ -211,6 +219,7 @@ class Search {
   std::set<Shape> shapes_;
   std::set<IndexExpr> row_lengths_;  // of what is reduced
   int narrowest_ = 64;
+  std::map<Guard, std::optional<std::vector<KernelSource>>> made_;  // what was tried so far
 };
 
 }  // namespace

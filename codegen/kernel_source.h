@@ -51,9 +51,8 @@ struct KernelSource {
 
   // What --tune may measure of it.
   struct Tuning {
-    std::string key;                // tuning_key; "" where nothing is measured
+    std::string key;                // as the tuning database has it; "" where nothing is measured
     std::vector<std::string> ways;  // the best first, as predicted
-    std::string taken;
   };
 
   std::string name;  // a placeholder is `@KERNEL@` in `text`; the file emitter gives kernels their final names

@@ -9,6 +9,7 @@
 
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
+#include "codegen/content_key.h"
 #include "codegen/guarded_schedule.h"
 #include "codegen/identifiers.h"
 #include "codegen/in_place.h"
@@ -124,7 +125,7 @@ class PlanLowering {
   };
   Wanted wanted_of(std::string signature) const {
     for (const Symbol& symbol : graph_.symbols) signature += fmt::format("{};", symbol.hint);
-    Wanted wanted{.key = tuning_key(signature), .way = ""};
+    Wanted wanted{.key = content_key(signature), .way = ""};
     if (const TunedKernel* const tuned = options_.tuning ? options_.tuning->find(target_.arch, wanted.key) : nullptr)
       wanted.way = tuned->choice;
     return wanted;

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "codegen/content_key.h"
 #include "ir/error.h"
 #include "ir/json_document.h"
 #include "ir/spelling.h"
@@ -82,10 +81,6 @@ const TunedKernel* TuningDatabase::find(const std::string& arch, const std::stri
 void TuningDatabase::set(TunedKernel kernel) {
   std::pair<std::string, std::string> at{kernel.arch, kernel.key};
   kernels_.insert_or_assign(std::move(at), std::move(kernel));
-}
-
-std::string tuning_key(std::string_view signature) {
-  return content_key(signature);
 }
 
 TuningDatabase read_tuning(std::string_view text, const std::string& file) {

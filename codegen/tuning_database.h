@@ -16,7 +16,7 @@ namespace fusec {
 
 struct TunedKernel {
   std::string arch;    // as NVRTC has it
-  std::string key;     // tuning_key
+  std::string key;     // content_key of its signature (codegen/kernel_signature.h) and of the symbols' hints
   std::string kernel;  // its name when it was measured; for readers
   std::string device;  // what it was measured on; for readers
   std::string choice;
@@ -34,9 +34,6 @@ class TuningDatabase {
  private:
   std::map<std::pair<std::string, std::string>, TunedKernel> kernels_;  // by arch and key
 };
-
-// `signature` is a kernel's (codegen/kernel_signature.h), with what else the ranking of its ways depends on.
-std::string tuning_key(std::string_view signature);
 
 // `file` is what messages call the text. Throws Error(kInput).
 TuningDatabase read_tuning(std::string_view text, const std::string& file);

@@ -7,13 +7,12 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_block.h"
 #include "codegen/schedules/gemm_epilogue.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
-
-constexpr int kTileGroup = 8;  // rows of tiles that blocks go through column by column
 
 // One factor's tile.
 struct Tile {
@@ -50,14 +49,15 @@ class Convolution {
     stages_ = writer_.unique("stages");
     writer_.line(fmt::format("const unsigned {} = shared_address(dynamic_shared);", stages_));
     place_block();
-    declare_sum();
+    sum_ = writer_.unique("sum");
+    declare_sum(writer_, tiles_, form_.tensor_cores(), ScalarType::kFloat32, sum_);
     for (Tile* t : {&left_, &right_})
       if (t->factor->tabled) make_table(*t);
     for (Tile* t : {&left_, &right_}) declare(*t);
     if (form_.left.tabled || form_.right.tabled) writer_.line("__syncthreads();  // the tables are there");
     main_loop();
     emit_epilogue({kernel_, product_, as_gemm(), {{reduction(), sum_}}, row0_, column0_, batch_}, graph_, writer_);
-    KernelSource source = writer_.finish(comment(), tiles_.threads(), least_blocks());
+    KernelSource source = writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), 1));
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
     source.dynamic_shared = std::max(form_.shared_bytes(), shared_bytes(as_gemm()));
@@ -75,11 +75,6 @@ class Convolution {
   int together() const { return 16 / form_.element_bytes(); }
   const std::vector<std::uint32_t>& across(const Tile& t) const { return t.left ? product_.rows : product_.columns; }
   std::int64_t steps() const { return form_.entries() / tiles_.depth; }
-
-  int least_blocks() const {
-    const int sums = tiles_.warp_rows * tiles_.warp_columns / 32;
-    return form_.tensor_cores() || sums > 64 ? 0 : 512 / tiles_.threads();
-  }
 
   Tile tile(const ConvolutionFactor& factor, bool left) {
     Tile t{.factor = &factor, .left = left};
@@ -116,42 +111,19 @@ class Convolution {
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
-    lines.push_back(fmt::format(
-        "A block makes {}x{}, each of its warps {}x{}{}; {} of k are a tile, {} tiles are in shared memory or on the "
-        "way. Where an element lies is what its column adds and what k adds, by a table.",
-        tiles_.rows, tiles_.columns, tiles_.warp_rows, tiles_.warp_columns,
-        form_.tensor_cores() ? ", on tensor cores" : "", tiles_.depth, tiles_.stages));
+    lines.push_back(tiles_comment(tiles_, form_.tensor_cores()) +
+                    " Where an element lies is what its column adds and what k adds, by a table.");
     return lines;
   }
 
   void place_block() {
-    writer_.use("tile_order");
     row0_ = writer_.unique("row0");
     column0_ = writer_.unique("column0");
-    const std::string tile = writer_.unique("tile"), down = text(tiles_down()), across = text(tiles_across());
-    std::string number = "(int)blockIdx.x";
-    if (!product_.batch.empty()) {
-      const std::string of_batch = text(tiles_down() * tiles_across());
-      batch_ = writer_.unique("batch");
-      writer_.line(fmt::format("const int {} = (int)blockIdx.x / {};", batch_, of_batch));
-      bind_flat(emitter_, product_.batch, batch_, "bcdefgh");
-      number += " % " + of_batch;
-    }
-    writer_.line(
-        fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", tile, kTileGroup, number, down, across));
+    const auto [tile, batch] = fusec::place_block(emitter_, product_, tiles_down(), tiles_across());
+    batch_ = batch;
     writer_.line(fmt::format("const int {0} = {1}.row * {2}, {3} = {1}.column * {4};", row0_, tile, tiles_.rows,
                              column0_, tiles_.columns));
-    writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
-    writer_.line(fmt::format("const int warp_row = warp / {0} * {1}, warp_column = warp % {0} * {2};",
-                             tiles_.warps_across(), tiles_.warp_rows, tiles_.warp_columns));
-  }
-
-  void declare_sum() {
-    sum_ = writer_.unique("sum");
-    if (form_.tensor_cores())
-      writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", sum_, tiles_.warp_rows / 16, tiles_.warp_columns / 8));
-    else
-      writer_.line(fmt::format("float {}[{}][{}] = {{}};", sum_, tiles_.warp_rows / 4, tiles_.warp_columns / 8));
+    place_warps(writer_, tiles_);
   }
 
   // --- gathered elements
@@ -495,26 +467,15 @@ class Convolution {
 
   void steps_in_lanes(const std::string& wait, const std::string& next_reading,
                       const std::vector<std::string>& fetch_next) {
-    writer_.use("lane_fragments");
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps()));
     writer_.line(wait);
     writer_.line("__syncthreads();  // this tile is there, and nobody needs the one before");
     for (const std::string& line : fetch_next) writer_.line(line);
-    writer_.line("#pragma unroll 1");  // other warps hide the loads; unrolled, they take all registers
-    writer_.open(fmt::format("for (int k = 0; k < {}; k += 4)", tiles_.depth));
-    const auto load = [&](const Tile& t, const std::string& across) {
-      writer_.line(fmt::format("float {}[{}][4];", t.fragments, t.left ? 4 : tiles_.warp_columns / 8));
-      writer_.line(fmt::format("load_lanes<{}, {}, {}>({}, dynamic_shared + reading + {}, {}, k, {});", t.along_depth,
-                               t.units, t.left ? 4 : 8, t.fragments, t.offset, across,
-                               t.left ? "warp_lane / 8" : "warp_lane % 8"));
-    };
-    load(right_, "warp_column");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int i = 0; i < {}; i += 4)", tiles_.warp_rows / 4));
-    load(left_, "warp_row + i * 4");
-    writer_.line(fmt::format("multiply_lanes({} + i, {}, {});", sum_, left_.fragments, right_.fragments));
-    writer_.close();
-    writer_.close();
+    std::vector<LaneTile> tiles;
+    for (const Tile* t : {&left_, &right_})
+      tiles.push_back(
+          {t->left, t->along_depth, t->units, t->fragments, fmt::format("dynamic_shared + reading + {}", t->offset)});
+    multiply_in_lanes(writer_, tiles_, tiles, std::vector<LaneTerm>{{sum_, left_.fragments, right_.fragments}});
     writer_.line(next_reading);
     writer_.close();
   }

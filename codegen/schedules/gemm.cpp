@@ -7,14 +7,13 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_block.h"
 #include "codegen/schedules/gemm_epilogue.h"
 #include "codegen/schedules/gemm_factors.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
-
-constexpr int kTileGroup = 8;  // rows of tiles that blocks go through column by column
 
 class GemmEmitter {
  public:
@@ -56,7 +55,8 @@ class GemmEmitter {
       epilogue.row_end = block_.row_end;
     }
     emit_epilogue(epilogue, graph_, writer_);
-    KernelSource source = writer_.finish(comment(), tiles_.threads(), least_blocks());
+    KernelSource source =
+        writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), sums_.size()));
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
     source.dynamic_shared = shared_bytes(form_);
@@ -78,46 +78,23 @@ class GemmEmitter {
     return fmt::format("{} + {} * {}", block_.stages, number, stage_bytes(form_));
   }
 
-  // In lanes, 16 warps of a multiprocessor hide one another's loads from shared memory: 128 registers each.
-  int least_blocks() const {
-    const auto sums = static_cast<int>(sums_.size()) * tiles_.warp_rows * tiles_.warp_columns / 32;
-    return form_.tensor_cores() || sums > 64 ? 0 : 512 / tiles_.threads();
-  }
-
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
-    lines.push_back(
-        fmt::format("A block makes {}x{}, each of its warps {}x{}, on tensor cores; {} of k are a tile, {} "
-                    "tiles are in shared memory or on the way.",
-                    tiles_.rows, tiles_.columns, tiles_.warp_rows, tiles_.warp_columns, tiles_.depth, tiles_.stages));
+    lines.push_back(tiles_comment(tiles_, form_.tensor_cores()));
     return lines;
   }
 
   void place_block() {
-    writer_.use("tile_order");
     block_.row0 = writer_.unique("row0");
     block_.column0 = writer_.unique("column0");
-    const std::string tile = writer_.unique("tile"), down = text(tiles_down()), across = text(tiles_across());
-    std::string number = "(int)blockIdx.x";
-    if (!product_.batch.empty()) {
-      const std::string of_batch = text(tiles_down() * tiles_across());
-      block_.batch = writer_.unique("batch");
-      writer_.line(fmt::format("const {} {} = (int)blockIdx.x / {};", integer(), block_.batch, of_batch));
-      bind_flat(emitter_, product_.batch, block_.batch, "bcdefgh");
-      number += " % " + of_batch;
-    }
-    writer_.line(
-        fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", tile, kTileGroup, number, down, across));
+    const auto [tile, batch] = fusec::place_block(emitter_, product_, tiles_down(), tiles_across());
+    block_.batch = batch;
     if (form_.groups)
       place_in_group(tile);
     else
       writer_.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", integer(), block_.row0, tile,
                                tiles_.rows, block_.column0, tiles_.columns));
-    if (form_.groups)
-      writer_.line(fmt::format("const {} {} = {}.column * {};", integer(), block_.column0, tile, tiles_.columns));
-    writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
-    writer_.line(fmt::format("const int warp_row = warp / {0} * {1}, warp_column = warp % {0} * {2};",
-                             tiles_.warps_across(), tiles_.warp_rows, tiles_.warp_columns));
+    place_warps(writer_, tiles_);
   }
 
   // The block's rows are of one group: nothing is left for it to do where there are fewer tiles than there might be.
@@ -143,6 +120,7 @@ class GemmEmitter {
     writer_.line(fmt::format("if ({0}.first >= {0}.end) return;", group));
     writer_.line(fmt::format("const {0} {1} = {2}.first, {3} = {2}.end, {4} = {2}.group;", integer(), block_.row0,
                              group, block_.row_end, block_.matrix));
+    writer_.line(fmt::format("const {} {} = {}.column * {};", integer(), block_.column0, tile, tiles_.columns));
     emitter_.bind(product_.choice->axis, block_.matrix);
     emitter_.define(form_.groups->number, fmt::format("(long long){}", block_.matrix));
   }
@@ -151,19 +129,11 @@ class GemmEmitter {
     for (std::size_t i = 0; i < product_.loops.size(); ++i)
       for (const ProductTerm& term : product_.loops[i].terms) {
         std::string& sum = sums_[term.reduction] = writer_.unique("sum");
-        if (!form_.tensor_cores()) {
-          writer_.line(fmt::format("float {}[{}][{}] = {{}};", sum, tiles_.warp_rows / 4, tiles_.warp_columns / 8));
-          continue;
-        }
-        declare(pool_[term.reduction].type, sum);
-        if (form_.in_parts(form_.loops[i]))
-          declare(form_.dtype == DType::kInt8 ? ScalarType::kInt32 : ScalarType::kFloat32,
-                  parts_[term.reduction] = writer_.unique("part"));
+        declare_sum(writer_, tiles_, form_.tensor_cores(), pool_[term.reduction].type, sum);
+        if (form_.tensor_cores() && form_.in_parts(form_.loops[i]))
+          declare_sum(writer_, tiles_, true, form_.dtype == DType::kInt8 ? ScalarType::kInt32 : ScalarType::kFloat32,
+                      parts_[term.reduction] = writer_.unique("part"));
       }
-  }
-  void declare(ScalarType type, const std::string& sums) {
-    writer_.line(
-        fmt::format("{} {}[{}][{}][4] = {{}};", c_type(type), sums, tiles_.warp_rows / 16, tiles_.warp_columns / 8));
   }
 
   // Fragments of one slice of a tile, into one of two buffers. Tiles that are computed are in one of two places.
@@ -314,7 +284,6 @@ class GemmEmitter {
   }
 
   void steps_in_lanes(const ProductLoop& loop, const GemmFactors& factors, const StepLines& lines) {
-    writer_.use("lane_fragments");
     const bool computes = !lines.compute_next.empty();
     if (computes) {
       writer_.line(lines.wait);
@@ -330,26 +299,17 @@ class GemmEmitter {
     }
     writer_.line(fmt::format("const unsigned char* const tile_now = dynamic_shared + {} * {};", lines.reading,
                              stage_bytes(form_)));
-    writer_.line("#pragma unroll 1");  // other warps hide the loads; unrolled, they take all registers
-    writer_.open(fmt::format("for (int k = 0; k < {}; k += 4)", tiles_.depth));
-    const auto load = [&](const GemmFactor& f, const std::string& across) {
-      std::string tile = fmt::format("tile_now{}", f.tile ? fmt::format(" + {}", f.tile) : "");
-      if (f.operand->computed()) tile = fmt::format("dynamic_shared + {} + step % 2 * {}", f.tile, f.bytes);
-      writer_.line(fmt::format("float {}[{}][4];", f.fragments, f.left ? 4 : tiles_.warp_columns / 8));
-      writer_.line(fmt::format("load_lanes<{}, {}, {}>({}, {}, {}, k, {});", f.operand->along_depth, f.units,
-                               f.left ? 4 : 8, f.fragments, tile, across, f.left ? "warp_lane / 8" : "warp_lane % 8"));
-    };
-    for (const GemmFactor& f : factors.all())
-      if (!f.left) load(f, "warp_column");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int i = 0; i < {}; i += 4)", tiles_.warp_rows / 4));
-    for (const GemmFactor& f : factors.all())
-      if (f.left) load(f, "warp_row + i * 4");
+    std::vector<LaneTile> tiles;
+    for (const GemmFactor& f : factors.all()) {
+      std::string at = fmt::format("tile_now{}", f.tile ? fmt::format(" + {}", f.tile) : "");
+      if (f.operand->computed()) at = fmt::format("dynamic_shared + {} + step % 2 * {}", f.tile, f.bytes);
+      tiles.push_back({f.left, f.operand->along_depth, f.units, f.fragments, std::move(at)});
+    }
+    std::vector<LaneTerm> terms;
     for (const ProductTerm& term : loop.terms)
-      writer_.line(fmt::format("multiply_lanes({} + i, {}, {});", sums_.at(term.reduction),
-                               factors.left(term.left).fragments, factors.right(term.right).fragments));
-    writer_.close();
-    writer_.close();
+      terms.push_back(
+          {sums_.at(term.reduction), factors.left(term.left).fragments, factors.right(term.right).fragments});
+    multiply_in_lanes(writer_, tiles_, tiles, terms);
     writer_.line(lines.next_stage);
     writer_.close();
   }

@@ -8,13 +8,13 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_block.h"
 #include "codegen/schedules/gemm_epilogue.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kTileGroup = 8;                   // rows of clusters' tiles that are gone through column by column
-constexpr int kPiece = 64, kPieceBytes = 8192;  // rows or columns that are swizzled together, and their tile
+constexpr int kPiece = 64, kPieceBytes = 8192;          // rows or columns that are swizzled together, and their tile
 constexpr int kCopierRegisters = 40, kRegisters = 232;  // of 168 that each thread begins with
 constexpr int kConsumerWarps = 4 * WarpgroupTiles::kConsumers;
 

@@ -76,7 +76,7 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
                                    const std::string& wanted) {
   Choices choices(wanted);
   std::vector<KernelSource> sources = sources_of(kernel, graph, target, choices);
-  for (KernelSource& source : sources) source.tuning = {.key = "", .ways = choices.ways(), .taken = choices.taken()};
+  for (KernelSource& source : sources) source.tuning.ways = choices.ways();
   return sources;
 }
 

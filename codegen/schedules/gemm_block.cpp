@@ -1,0 +1,77 @@
+#include "codegen/schedules/gemm_block.h"
+
+#include <fmt/format.h>
+
+#include "codegen/schedules/direct.h"
+
+namespace fusec {
+
+std::string tiles_comment(const GemmTiles& tiles, bool tensor_cores) {
+  return fmt::format(
+      "A block makes {}x{}, each of its warps {}x{}{}; {} of k are a tile, {} tiles are in shared memory or on the "
+      "way.",
+      tiles.rows, tiles.columns, tiles.warp_rows, tiles.warp_columns, tensor_cores ? ", on tensor cores" : "",
+      tiles.depth, tiles.stages);
+}
+
+BlockPlace place_block(ExprEmitter& emitter, const Product& product, const IndexExpr& down, const IndexExpr& across) {
+  KernelWriter& writer = emitter.writer();
+  const Bounds& bounds = emitter.kernel().pool.bounds();
+  const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(simplify(e, bounds)); };
+  writer.use("tile_order");
+  BlockPlace place{.tile = writer.unique("tile"), .batch = ""};
+  std::string number = "(int)blockIdx.x";
+  if (!product.batch.empty()) {
+    const std::string of_batch = text(down * across);
+    place.batch = writer.unique("batch");
+    writer.line(fmt::format("const {} {} = (int)blockIdx.x / {};", writer.index_type(), place.batch, of_batch));
+    bind_flat(emitter, product.batch, place.batch, "bcdefgh");
+    number += " % " + of_batch;
+  }
+  writer.line(fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", place.tile, kTileGroup, number,
+                          text(down), text(across)));
+  return place;
+}
+
+void place_warps(KernelWriter& writer, const GemmTiles& tiles) {
+  writer.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
+  writer.line(fmt::format("const int warp_row = warp / {0} * {1}, warp_column = warp % {0} * {2};",
+                          tiles.warps_across(), tiles.warp_rows, tiles.warp_columns));
+}
+
+void declare_sum(KernelWriter& writer, const GemmTiles& tiles, bool tensor_cores, ScalarType type,
+                 const std::string& name) {
+  writer.line(fmt::format("{} {}[{}][{}]{} = {{}};", c_type(type), name, tiles.warp_rows / (tensor_cores ? 16 : 4),
+                          tiles.warp_columns / 8, tensor_cores ? "[4]" : ""));
+}
+
+// In lanes, 16 warps of a multiprocessor hide one another's loads from shared memory: 128 registers each.
+int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums) {
+  const int of_thread = static_cast<int>(sums) * tiles.warp_rows * tiles.warp_columns / 32;
+  return tensor_cores || of_thread > 64 ? 0 : 512 / tiles.threads();
+}
+
+void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> factors,
+                       std::span<const LaneTerm> terms) {
+  writer.use("lane_fragments");
+  writer.line("#pragma unroll 1");  // other warps hide the loads; unrolled, they take all registers
+  writer.open(fmt::format("for (int k = 0; k < {}; k += 4)", tiles.depth));
+  const auto load = [&](bool left, const char* across, const char* part) {
+    for (const LaneTile& f : factors) {
+      if (f.left != left) continue;
+      writer.line(fmt::format("float {}[{}][4];", f.fragments, left ? 4 : tiles.warp_columns / 8));
+      writer.line(fmt::format("load_lanes<{}, {}, {}>({}, {}, {}, k, {});", f.along_depth, f.units, left ? 4 : 8,
+                              f.fragments, f.at, across, part));
+    }
+  };
+  load(false, "warp_column", "warp_lane % 8");
+  writer.line("#pragma unroll");
+  writer.open(fmt::format("for (int i = 0; i < {}; i += 4)", tiles.warp_rows / 4));
+  load(true, "warp_row + i * 4", "warp_lane / 8");
+  for (const LaneTerm& term : terms)
+    writer.line(fmt::format("multiply_lanes({} + i, {}, {});", term.sum, term.left, term.right));
+  writer.close();
+  writer.close();
+}
+
+}  // namespace fusec

@@ -1,0 +1,47 @@
+// What a block of a pipelined product declares and does, however its tiles are filled (gemm, convolution).
+//
+//   const TilePlace tile = tile_in_order<8>((int)blockIdx.x, 4, 3);   where it stands among the product's tiles
+//   float sum[2][8][4] = {};                                           its warps' sums
+//   for (int k = 0; k < 16; k += 4) ...                                float32: a step along the depth, in lanes
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "analysis/gemm_form.h"
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+inline constexpr int kTileGroup = 8;  // rows of tiles that blocks go through column by column
+
+// "A block makes 128x64, ...": for the kernel's comment.
+std::string tiles_comment(const GemmTiles& tiles, bool tensor_cores);
+
+struct BlockPlace {
+  std::string tile;   // .row and .column of so many down and across
+  std::string batch;  // flattened, its axes bound; "" where there is none
+};
+BlockPlace place_block(ExprEmitter& emitter, const Product& product, const IndexExpr& down, const IndexExpr& across);
+void place_warps(KernelWriter& writer, const GemmTiles& tiles);
+
+// A warp's sums, as mma spreads them or as lanes that are 4 by 8 have them.
+void declare_sum(KernelWriter& writer, const GemmTiles& tiles, bool tensor_cores, ScalarType type,
+                 const std::string& name);
+
+// Of a multiprocessor, to limit registers by; 0 for no limit. `sums`: of each element of the space.
+int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums);
+
+// A factor's tile, as lanes read it, and one product of two of them.
+struct LaneTile {
+  bool left, along_depth;
+  int units;
+  std::string fragments, at;
+};
+struct LaneTerm {
+  std::string sum, left, right;  // factors' fragments
+};
+void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> factors,
+                       std::span<const LaneTerm> terms);
+
+}  // namespace fusec
