@@ -64,6 +64,8 @@ struct PatternAttribute {
     bool divides = false;
   };
   std::vector<Factor> factors;
+  // "[g, -1, extent(w, 1)]" of a replacement: a list that is not literal alone; names that were not met are 1
+  std::vector<PatternAttribute> elements;
 };
 
 struct PatternTerm;

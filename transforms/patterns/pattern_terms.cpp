@@ -376,12 +376,7 @@ void PatternTermReader::attribute_value(PatternAttribute& a) {
     else
       a.allowed.emplace_back(cursor_.number());
   } else if (cursor_.take('[')) {
-    std::vector<std::int64_t> list;
-    while (!cursor_.take(']')) {
-      if (!list.empty()) cursor_.demand(',');
-      list.push_back(cursor_.whole_number());
-    }
-    a.allowed.emplace_back(std::move(list));
+    list(a);
   } else if (cursor_.take_word("true")) {
     a.allowed.emplace_back(true);
   } else if (cursor_.take_word("false")) {
@@ -404,6 +399,27 @@ void PatternTermReader::name_value(PatternAttribute& a) {
   } else {
     a.bound = replacing_ ? known_name(word, token) : given_name(word, token);
   }
+}
+
+// Of whole numbers, and in a replacement of what the match found.
+void PatternTermReader::list(PatternAttribute& a) {
+  std::vector<std::int64_t> literal;
+  for (bool first = true; !cursor_.take(']'); first = false) {
+    if (!first) cursor_.demand(',');
+    PatternAttribute element;
+    if (!replacing_ || !cursor_.is_word()) {
+      literal.push_back(cursor_.whole_number());
+      element.allowed.emplace_back(literal.back());
+    } else if (cursor_.is_sign('(', 1)) {
+      function_value(element);
+    } else {
+      name_value(element);
+    }
+    a.elements.push_back(std::move(element));
+  }
+  if (literal.size() < a.elements.size()) return;
+  a.elements.clear();
+  a.allowed.emplace_back(std::move(literal));
 }
 
 // "1/a", "a*b/c"

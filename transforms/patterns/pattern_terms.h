@@ -59,6 +59,7 @@ class PatternTermReader {
   PatternAttribute attribute(const OpDef* op);
   void attribute_value(PatternAttribute& a);
   void name_value(PatternAttribute& a);
+  void list(PatternAttribute& a);
   void factors(PatternAttribute& a);
   void function_value(PatternAttribute& a);
 

@@ -207,6 +207,7 @@ class Replacing {
 
   std::optional<AttributeValue> attribute(const PatternAttribute& a) const {
     if (!a.allowed.empty()) return a.allowed[0];
+    if (!a.elements.empty()) return list(a);
     if (!a.factors.empty()) return product(a);
     if (a.bound != kNoName) {
       if (match_.attributes[a.bound]) return match_.attributes[a.bound];
@@ -233,6 +234,20 @@ class Replacing {
       return std::vector<Dim>(dims.end() - static_cast<std::ptrdiff_t>(count), dims.end());
     }
     throw InternalError("a replacement calls an unknown function: " + a.function);
+  }
+
+  AttributeValue list(const PatternAttribute& a) const {
+    std::vector<Dim> dims;
+    for (const PatternAttribute& element : a.elements) {
+      const AttributeValue found = attribute(element).value_or(std::int64_t{1});
+      if (const auto* whole = std::get_if<std::int64_t>(&found))
+        dims.emplace_back(*whole);
+      else if (const auto* dim = std::get_if<Dim>(&found))
+        dims.push_back(*dim);
+      else
+        throw NoReplacement{fmt::format("an element of {} is no extent", a.name)};
+    }
+    return dims;
   }
 
   AttributeValue product(const PatternAttribute& a) const {
