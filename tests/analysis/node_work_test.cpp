@@ -28,6 +28,13 @@ TEST_CASE("a product is a multiplication and an addition for every place of its 
         2 * 3 * 5 * 7 * 2);
   CHECK(flops_of("input i: float32[2, 3, 8, 8]\nconstant k: float32[4, 3, 3, 3]\n"
                  "y: float32[2, 4, 6, 6] = conv2d(i, k)\nreturn y\n") == 2 * (2 * 4 * 6 * 6) * (3 * 3 * 3));
+  // An element of the input meets each weight once, whatever the stride.
+  CHECK(flops_of("input i: float32[2, 3, 8, 8]\nconstant k: float32[3, 4, 2, 2]\n"
+                 "y: float32[2, 4, 16, 16] = conv_transpose2d(i, k, stride=[2, 2])\nreturn y\n") ==
+        2 * (2 * 3 * 8 * 8) * (4 * 2 * 2));
+  // Which matrix a row takes is index arithmetic.
+  CHECK(flops_of("input a: float16[32, 16]\ninput o: int32[4]\nconstant k: float16[4, 16, 8]\n"
+                 "y: float16[32, 8] = grouped_matmul(a, k, o)\nreturn y\n") == 2 * 32 * 16 * 8);
 }
 
 TEST_CASE("element by element, sums, and what only moves") {
