@@ -39,20 +39,6 @@ GroupGraph::GroupGraph(const Graph& graph, const FusionPlan& plan)
   first_ = count > 0 ? 0 : kNone;
 }
 
-template <typename F>
-void GroupGraph::for_each_producer(GroupId g, F f) const {
-  for (const NodeId n : members_[g]) {
-    for (const ValueId v : graph_.nodes[n].inputs) {
-      if (v == kNone || graph_.value(v).kind != Value::Kind::kResult) continue;
-      const NodeId from = graph_.value(v).producer;
-      const GroupId producer = group_of_[from];
-      if (producer == g) continue;
-      if (recomputed_by_[from] != 0 && std::ranges::binary_search(members_[g], from)) continue;
-      f(producer);
-    }
-  }
-}
-
 std::vector<GroupId> GroupGraph::order() const {
   std::vector<GroupId> order;
   order.reserve(size());
@@ -62,6 +48,12 @@ std::vector<GroupId> GroupGraph::order() const {
 
 std::vector<GroupId> GroupGraph::producers(GroupId g) const {
   std::vector<GroupId> found;
+  find_producers(g, found);
+  return found;
+}
+
+void GroupGraph::find_producers(GroupId g, std::vector<GroupId>& found) const {
+  found.clear();
   ++seen_now_;
   for_each_producer(g, [&](GroupId producer) {
     if (seen_[producer] == seen_now_) return;
@@ -69,7 +61,6 @@ std::vector<GroupId> GroupGraph::producers(GroupId g) const {
     found.push_back(producer);
   });
   std::ranges::sort(found, [&](GroupId a, GroupId b) { return is_before(b, a); });
-  return found;
 }
 
 std::vector<GroupId> GroupGraph::consumers(GroupId g) const {
@@ -104,9 +95,7 @@ std::vector<NodeId> GroupGraph::nodes_of(std::span<const GroupId> groups) const 
 }
 
 bool GroupGraph::reads_any_marked(GroupId g) const {
-  bool any = false;
-  for_each_producer(g, [&](GroupId producer) { any = any || marked_[producer] == now_; });
-  return any;
+  return any_producer(g, [&](GroupId producer) { return marked_[producer] == now_; });
 }
 
 // Marks the groups to be joined and everything between the first and the last of them that some of them leads to; false

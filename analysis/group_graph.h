@@ -8,6 +8,7 @@
 // what stands between the first and the last of those it joins, and is refused where that is more than a limit.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -36,6 +37,15 @@ class GroupGraph {
   // that run first first.
   std::vector<GroupId> producers(GroupId g) const;
   std::vector<GroupId> consumers(GroupId g) const;
+  // The same into a list that the caller keeps, which spares a graph of many groups the heap.
+  void find_producers(GroupId g, std::vector<GroupId>& found) const;
+  // Is the answer yes for some group whose results this one reads? Some are asked for more than once.
+  template <typename Predicate>
+  bool any_producer(GroupId g, Predicate predicate) const {
+    bool any = false;
+    for_each_producer(g, [&](GroupId producer) { any = any || predicate(producer); });
+    return any;
+  }
 
   // Results of these nodes (in order) that a graph output or a node of another group needs.
   std::vector<ValueId> outputs_of(std::span<const NodeId> nodes) const;
@@ -55,7 +65,16 @@ class GroupGraph {
   bool reads_any_marked(GroupId g) const;
   bool mark_between(std::span<const GroupId> sorted);
   template <typename F>
-  void for_each_producer(GroupId g, F f) const;
+  void for_each_producer(GroupId g, F f) const {
+    for (const NodeId n : members_[g]) {
+      for (const ValueId v : graph_.nodes[n].inputs) {
+        const NodeId from = v == kNone ? kNone : graph_.value(v).producer;
+        if (from == kNone || group_of_[from] == g) continue;
+        if (recomputed_by_[from] != 0 && std::ranges::binary_search(members_[g], from)) continue;
+        f(group_of_[from]);
+      }
+    }
+  }
 
   const Graph& graph_;
   const Uses uses_;

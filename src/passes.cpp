@@ -97,19 +97,19 @@ void annotate_nodes(CompilationState& state) {
 void fuse_nodes(CompilationState& state) {
   const PipelineOptions& options = state.options;
   PlannedModel& planned = *state.planned;
-  const FuseOptions limits{.strategy = options.strategy,
-                           .max_fused_ops = options.max_fused_ops,
-                           .max_args = argument_limit(options, planned.graph),
-                           .max_args_side_by_side = argument_limit_side_by_side(options, planned.graph),
-                           .named = options.strategy != Strategy::kFull,
-                           .claims = planned.claims};
+  FuseOptions limits{.strategy = options.strategy,
+                     .max_fused_ops = options.max_fused_ops,
+                     .max_args = argument_limit(options, planned.graph),
+                     .max_args_side_by_side = argument_limit_side_by_side(options, planned.graph),
+                     .named = options.strategy != Strategy::kFull,
+                     .claims = std::move(planned.claims)};
   if (!options.plan_text.empty())
     planned.plan = read_plan(options.plan_text, "plan", planned.graph, planned.kinds, limits);
   else if (!options.plan_file.empty())
     planned.plan =
         read_plan(read_text_file(options.plan_file), options.plan_file, planned.graph, planned.kinds, limits);
   else
-    planned.plan = fuse(planned.graph, planned.kinds, limits);
+    planned.plan = fuse(planned.graph, planned.kinds, std::move(limits));
 }
 
 // A plan that was given is taken as it is.

@@ -72,8 +72,9 @@ LargeVector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const 
 }
 
 // Groups that hold a claim are known by it; inner nodes of a claim were never asked about.
-void note_claims(const std::vector<PatternClaim>& claims, FusionPlan& plan) {
-  plan.claims = claims;
+void note_claims(FusionPlan& plan, std::vector<PatternClaim> given) {
+  plan.claims = std::move(given);
+  const std::vector<PatternClaim>& claims = plan.claims;
   for (std::uint32_t c = 0; c < claims.size(); ++c) {
     const NodeId last = claims[c].nodes.back();
     FusionGroup& group = plan.groups[plan.group_of[last]];
@@ -99,7 +100,7 @@ void require_op(const Graph& graph, const std::string& op) {
 
 }  // namespace
 
-FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const FuseOptions& options) {
+FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, FuseOptions options) {
   FusionPlan plan{.strategy = options.strategy,
                   .max_fused_ops = options.max_fused_ops,
                   .max_args = options.max_args,
@@ -121,7 +122,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const Fuse
     const Partition result = partition(fusion.forward, post, limits);
     collect_groups(fusion, result, kinds, plan);
     plan.decisions = decisions_of_nodes(fusion, post, result);
-    note_claims(options.claims, plan);
+    note_claims(plan, std::move(options.claims));
     note_prepared(graph, plan);
   }
   if (options.named) name_groups(graph, plan);

@@ -19,7 +19,7 @@ struct FuseOptions {
 };
 
 // Under `none` every node is alone; under `tvm` and `full` the three phases of transforms/partition decide.
-FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, const FuseOptions& options);
+FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, FuseOptions options);
 
 // Notes on the graph that these ops and nodes stay alone (--no-fuse, --no-fuse-node). To be called before any
 // rewriting. Throws Error(kInput) for a name that no node has.

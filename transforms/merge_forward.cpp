@@ -48,7 +48,7 @@ class ForwardMerger {
   }
 
   bool reads_product(GroupId g) const {
-    return std::ranges::any_of(groups_.producers(g), [&](GroupId producer) { return is_complex(producer); });
+    return groups_.any_producer(g, [&](GroupId producer) { return is_complex(producer); });
   }
 
   // Attention is one kernel of three groups of which no two are: scores, their softmax, and the product with values.
@@ -75,9 +75,11 @@ class ForwardMerger {
     return false;
   }
 
+  bool is_product_group(GroupId g) const { return plan_.groups[g].pattern == OpPattern::kOutEwiseFusable; }
+
   // A product whose results nobody else needs: behind it they need not be stored.
   bool is_product_for(GroupId producer, GroupId g) const {
-    if (plan_.groups[producer].pattern != OpPattern::kOutEwiseFusable) return false;
+    if (!is_product_group(producer)) return false;
     const std::vector<ValueId> outputs = groups_.outputs_of(groups_.nodes(producer));
     return groups_.consumers(producer) == std::vector<GroupId>{g} &&
            std::ranges::none_of(outputs, [&](ValueId v) { return groups_.is_output(v); });
@@ -106,7 +108,10 @@ class ForwardMerger {
     int questions = 0;
     for (bool again = true; again && questions < kMostQuestions;) {
       again = false;
-      for (const GroupId producer : groups_.producers(g)) {
+      if (only_products && !groups_.any_producer(g, [&](GroupId producer) { return is_product_group(producer); }))
+        break;
+      groups_.find_producers(g, producers_);
+      for (const GroupId producer : producers_) {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
         if (only_products && !is_product_for(producer, g)) continue;
@@ -157,6 +162,7 @@ class ForwardMerger {
   std::span<const OpPattern> kinds_;
   GroupGraph groups_;
   MergeTrial trial_;
+  std::vector<GroupId> producers_;  // of the group that is looked at
 };
 
 }  // namespace

@@ -20,10 +20,12 @@ class SiblingMerger {
 
   void run() {
     const std::vector<GroupId> order = groups_.order();
+    has_siblings_.assign(groups_.size(), 0);
     // Results of one type first: products of one space share tiles, and others stand beside them better than between.
-    for (const Readers readers : {Readers::kAlike, Readers::kAll})
-      for (const GroupId g : order)
-        if (groups_.alive(g) && trial_.open(g)) merge_readers_of(g, readers);
+    for (const GroupId g : order)
+      if (groups_.alive(g) && trial_.open(g)) merge_readers_of(g, Readers::kAlike);
+    for (const GroupId g : order)
+      if (has_siblings_[g] != 0 && groups_.alive(g) && trial_.open(g)) merge_readers_of(g, Readers::kAll);
     std::vector<GroupId> taking;
     for (const GroupId g : groups_.order()) {
       if (!trial_.open(g) || groups_.nodes(g).empty()) continue;
@@ -49,18 +51,23 @@ class SiblingMerger {
 
   // Groups that read what this one reads, as one kernel that reads it once.
   void merge_readers_of(GroupId g, Readers readers) {
-    for (const NodeId n : std::vector<NodeId>(groups_.nodes(g).begin(), groups_.nodes(g).end())) {
+    nodes_.assign(groups_.nodes(g).begin(), groups_.nodes(g).end());  // as they are now: g may take others in
+    for (const NodeId n : nodes_) {
       for (const ValueId v : groups_.graph().nodes[n].inputs) {
-        if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
+        if (v == kNone) continue;
         const auto users = groups_.uses().of(v);
-        if (users.size() < 2) continue;
+        if (users.size() < 2 || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
         // Groups need not be in the order of their readers: one may hold a view that the others read.
         const auto most = static_cast<std::ptrdiff_t>(trial_.in_haste() ? kMostReadersInHaste : kMostReaders);
         const std::ptrdiff_t at = std::ranges::lower_bound(users, n) - users.begin();
         const std::ptrdiff_t first = std::max<std::ptrdiff_t>(at - most, 0);
         const std::ptrdiff_t end = std::min(at + 1 + most, std::ssize(users));
-        for (std::ptrdiff_t i = end; i-- > first;)
-          if (readers == Readers::kAll || are_alike(groups_.group_of(users[i]), g)) merge_with(users[i], n, g);
+        for (std::ptrdiff_t i = end; i-- > first;) {
+          const GroupId other = groups_.group_of(users[i]);
+          if (other == g) continue;
+          has_siblings_[g] = 1;
+          if (readers == Readers::kAll || are_alike(other, g)) merge_with(users[i], n, g);
+        }
       }
     }
   }
@@ -128,6 +135,7 @@ class SiblingMerger {
                              .joined_us = answer.joined_us,
                              .apart_us = answer.apart_us};
     joined_.push_back(g);
+    has_siblings_[g] |= has_siblings_[earlier];
     changed_ = true;
     return true;
   }
@@ -137,7 +145,9 @@ class SiblingMerger {
   GroupGraph groups_;
   MergeTrial trial_;
   bool changed_ = false;
-  std::vector<GroupId> joined_;  // groups that took others in
+  std::vector<std::uint8_t> has_siblings_;  // by group: does another read what it reads, as far as was looked at?
+  std::vector<NodeId> nodes_;               // of the group that is looked at
+  std::vector<GroupId> joined_;             // groups that took others in
 };
 
 }  // namespace

@@ -61,13 +61,14 @@ bool MergeTrial::open(GroupId g) {
 MergeTrial::OfGroup& MergeTrial::known_of(GroupId g) {
   OfGroup& known = of_group_[g];
   const std::span<const NodeId> nodes = groups_.nodes(g);
-  if (known.nodes != nodes.size()) known = {nodes.size(), lowered(nodes)};
+  if (known.nodes != nodes.size())
+    known = {.nodes = static_cast<std::uint32_t>(nodes.size()), .result = &lowered(nodes)};
   return known;
 }
 
-std::size_t MergeTrial::arguments_of(GroupId g) {
+std::uint32_t MergeTrial::arguments_of(GroupId g) {
   OfGroup& known = known_of(g);
-  if (known.arguments == 0) known.arguments = argument_count(groups_.nodes(g));
+  if (known.arguments == 0) known.arguments = static_cast<std::uint32_t>(argument_count(groups_.nodes(g)));
   return known.arguments;
 }
 
@@ -112,7 +113,7 @@ FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
 
 MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
   if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return {.rule = limit};
-  const TrialResult together = lowered(groups_.nodes_of(parts));
+  const TrialResult& together = lowered(groups_.nodes_of(parts));
   if (const FusionRule rule = compare(together, parts); rule != FusionRule::kJoined) return {.rule = rule};
   std::int64_t bytes_apart = 0;
   double apart = 0;
@@ -148,7 +149,7 @@ MergeAnswer MergeTrial::ask_again(GroupId producer, std::span<const GroupId> rea
   for (const GroupId reader : readers) {
     const GroupId both[] = {producer, reader};
     if (const FusionRule limit = within_limits(both); limit != FusionRule::kJoined) return {.rule = limit};
-    const TrialResult together = lowering_.of(groups_.nodes_of(both), groups_.outputs_of(groups_.nodes(reader)));
+    const TrialResult& together = lowering_.of(groups_.nodes_of(both), groups_.outputs_of(groups_.nodes(reader)));
     if (together.kernels > 1 && together.kernels > of_group(reader).kernels) return {.rule = FusionRule::kNotOneKernel};
     if (const FusionRule rule = compare(together, both); rule != FusionRule::kJoined) return {.rule = rule};
     bytes_apart += bytes(reader);
@@ -170,20 +171,23 @@ MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
     return {.rule = FusionRule::kTooManyNodes};
   // Tensors that both read are counted twice: as many parameters are enough in any case.
   const std::uint32_t most = plan_.max_args_side_by_side == 0 ? plan_.max_args : plan_.max_args_side_by_side;
-  if (most != 0 && arguments_of(a) + arguments_of(b) > most) return {.rule = FusionRule::kTooManyArguments};
+  if (most != 0 && std::uint64_t{arguments_of(a)} + arguments_of(b) > most)
+    return {.rule = FusionRule::kTooManyArguments};
   const Work both = side_by_side(*of_group(a).work, *of_group(b).work, lowering_.target());
   return predicted(predict(both, lowering_.target()).total, of_group(a).seconds + of_group(b).seconds, 0, 0);
 }
 
 void MergeTrial::note_beside(GroupId a, GroupId b, GroupId kept) {
-  TrialResult both = of_group_[a].result;
-  const TrialResult& other = of_group_[b].result;
+  TrialResult both = *of_group_[a].result;
+  const TrialResult& other = *of_group_[b].result;
   both.kernels += other.kernels;
   both.strength = std::max(both.strength, other.strength);
   both.bytes += other.bytes;
   both.work = side_by_side(*both.work, *other.work, lowering_.target());
   both.seconds = predict(*both.work, lowering_.target()).total;
-  of_group_[kept] = {groups_.nodes(kept).size(), std::move(both), of_group_[a].arguments + of_group_[b].arguments};
+  of_group_[kept] = {.nodes = static_cast<std::uint32_t>(groups_.nodes(kept).size()),
+                     .arguments = of_group_[a].arguments + of_group_[b].arguments,
+                     .result = &beside_.emplace_back(std::move(both))};
 }
 
 std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {

@@ -10,6 +10,7 @@
 // a kind of question that was answered no again and again is put no more, so that the time a node does not grow.
 #pragma once
 
+#include <deque>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -61,13 +62,13 @@ class MergeTrial {
   static constexpr std::size_t kMostNodesWithCare = 20'000;
   const TrialResult& lowered(std::span<const NodeId> nodes) { return lowering_.of(nodes, groups_.outputs_of(nodes)); }
   struct OfGroup {
-    std::size_t nodes = 0;  // of the group when this was found out
-    TrialResult result;
-    std::size_t arguments = 0;  // 0: not counted
+    std::uint32_t nodes = 0;      // of the group when this was found out
+    std::uint32_t arguments = 0;  // 0: not counted
+    const TrialResult* result = nullptr;
   };
   OfGroup& known_of(GroupId g);
-  const TrialResult& of_group(GroupId g) { return known_of(g).result; }
-  std::size_t arguments_of(GroupId g);
+  const TrialResult& of_group(GroupId g) { return *known_of(g).result; }
+  std::uint32_t arguments_of(GroupId g);
   FusionRule compare(const TrialResult& together, std::span<const GroupId> parts);
   std::size_t argument_count(std::span<const NodeId> nodes) const;
   FusionRule within_limits(std::span<const GroupId> groups) const;
@@ -77,7 +78,8 @@ class MergeTrial {
   const FusionPlan& plan_;
   TrialLowering lowering_;
   bool row_products_ = false;
-  std::vector<OfGroup> of_group_;
+  LargeVector<OfGroup> of_group_;
+  std::deque<TrialResult> beside_;  // of groups that stand side by side
   std::vector<std::uint8_t> open_;  // of a group: 0 not known yet, 1 no, 2 yes
   struct Record {
     std::uint32_t yes = 0, no = 0;
