@@ -2,6 +2,7 @@
 """check_rows.py FUSEC_RUN FUSEC [--sample=N] [--seed=N]: kernels of rows (softmax, norms, sums, and what fuses with them)
 over lengths of rows, dtypes and targets: executed on the emulator and verified, without findings, bank conflicts, spilled
 registers or local memory; memory is read once wherever registers hold a row, by 16 bytes at a time where rows allow it.
+Short rows that begin within sectors go through shared memory: every byte once, in accesses of 16 bytes but for ends.
 Where few rows are so long that blocks have to share them, several launches; keys of attention likewise. Status 77: no NVRTC."""
 import argparse
 import json
@@ -75,6 +76,56 @@ DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16
             (1, 1, 70, 6000, 32, "float16", True), (2, 2, 1, 700, 64, "float32", False)]
 
 
+# Many short rows that begin within sectors.
+SHORT = {5: 1000, 6: 640, 33: 512, 36: 512, 63: 300, 100: 256, 127: 1111, 201: 130, 255: 160}
+SHORT_LONGER = {301: 128, 420: 100, 511: 96}  # where vectors stand beside them
+
+
+def any_short(seed):
+    """Something of short rows: results, findings, bank conflicts and spilled registers alone count."""
+    chance = random.Random(seed)
+    columns = chance.choice([2, 3, 5, 6, 7, 9, 10, 12, 15, 17, 20, 24, 31, 33, 36, 44, 49, 63, 77, 90, 99, 100, 101, 127, 129,
+                             150, 200, 201, 255, 257, 301, 333, 420, 511])
+    rows = chance.choice([64, 65, 77, 130] + ([200, 333, 1000] if columns < 150 else []))
+    dtype = chance.choice(["float32", "bfloat16", "float16"] * 3 + ["float8_e4m3fn", "int32", "int8"])
+    shape = chance.choice([[rows], [2, rows // 2 + 1], [3, 5, rows // 15 + 1], ["n"]]) + [columns]
+    symbols = {"n": {"min": 1, "max": chance.choice([4096, 1 << 33]), "hint": rows}} if shape[0] == "n" else {}
+    inputs, nodes, outputs, x = {"x": (dtype, shape)}, [], ["y"], "x"
+    if dtype not in BYTES:
+        nodes, x, dtype = [{"name": "c", "op": "cast", "inputs": ["x"], "attrs": {"dtype": "float32"}}], "c", "float32"
+    if chance.random() < 0.4:
+        inputs["r"] = (dtype, shape)
+        nodes.append({"name": "s", "op": "add", "inputs": [x, "r"]})
+        x, outputs = "s", outputs + ["s"] * chance.randint(0, 1)
+    last, attrs = len(shape) - 1, {"normalized_shape": [columns]}
+    kind = chance.choice(["softmax", "log_softmax", "layer_norm", "rms_norm", "argmax", "sum", "var", "scaled", "over_greatest",
+                          "float8_e4m3fn", "int8"])
+    if kind in ("softmax", "log_softmax", "argmax"):
+        nodes.append({"name": "y", "op": kind, "inputs": [x], "attrs": {"dim": last}})
+    elif kind in ("sum", "var"):
+        nodes.append({"name": "y", "op": kind, "inputs": [x], "attrs": {"dim": [last]}})
+    elif kind == "layer_norm":
+        inputs |= {"w": (dtype, [columns]), "b": (dtype, [columns])}
+        nodes.append({"name": "y", "op": kind, "inputs": [x, "w", "b"], "attrs": attrs})
+    elif kind == "scaled":
+        inputs["q"] = (dtype, shape[:-1] + [1])
+        nodes += [{"name": "m", "op": "mul", "inputs": [x, "q"]},
+                  {"name": "y", "op": "softmax", "inputs": ["m"], "attrs": {"dim": last}}]
+    else:
+        inputs["w"] = (dtype, [columns])
+        nodes.append({"name": "y" if kind == "rms_norm" else "v", "op": "rms_norm", "inputs": [x, "w"], "attrs": attrs})
+    if kind == "over_greatest":
+        nodes += [{"name": "a", "op": "abs", "inputs": ["v"]},
+                  {"name": "m", "op": "amax", "inputs": ["a"], "attrs": {"dim": [last], "keepdim": True}},
+                  {"name": "y", "op": "div", "inputs": ["v", "m"]}]
+        outputs.append("m")
+    if kind in ("float8_e4m3fn", "int8"):
+        nodes += [{"name": "z", "op": "mul", "inputs": ["v", 20.0]},
+                  {"name": "y", "op": "cast", "inputs": ["z"], "attrs": {"dtype": kind}}]
+    given = ["--symbol=n=" + str(chance.choice([1, 15, 64, 65, 333]))] if symbols else []
+    return inputs, nodes, outputs, symbols, given
+
+
 def attention(heads, key_heads, queries, keys, size, dtype, causal):
     attrs = {"is_causal": causal, **({"enable_gqa": True} if heads != key_heads else {})}
     shapes = {"q": [1, heads, queries, size], "k": [1, key_heads, keys, size], "v": [1, key_heads, keys, size]}
@@ -89,6 +140,11 @@ def cases():
             found += [(form, rows, columns, dtype, arch) for columns, rows in LENGTHS.items() for form in ROW_FORMS]
         found += [(form, rows, columns, dtype, arch) for form, rows, columns in LONG for dtype in ("float32", "bfloat16")]
         found += [(attention, shape, arch) for shape in DECODING]
+        for dtype in BYTES:
+            found += [(form, rows, columns, dtype, arch) for columns, rows in SHORT.items() for form in ROW_FORMS]
+            found += [(form, rows, columns, dtype, arch) for columns, rows in SHORT_LONGER.items()
+                      for form in (layer_norm, rms_norm)]
+    found += [(any_short, seed, ARCHITECTURES[seed % 2]) for seed in range(100)]
     return found
 
 
@@ -119,8 +175,24 @@ def held_in_registers(kernels, case, others):
     return ""
 
 
-def narrow_accesses(fusec, path, arch, scratch):
-    """Accesses of global memory that are not 16 bytes wide."""
+def is_short(case):
+    _, rows, columns, _, _ = case
+    return SHORT.get(columns) == rows or SHORT_LONGER.get(columns) == rows
+
+
+def moved_once(kernels, case, others):
+    """Every byte of the rows once; a block of 8 rows and more reads the vectors beside them."""
+    _, rows, columns, dtype, _ = case
+    big = (2 + len([s for s in others.values() if len(s) == 2])) * rows * columns * BYTES[dtype]
+    small = sum((rows / 8 + 1) * (s[0] * BYTES[dtype] + 96) for s in others.values() if len(s) == 1)
+    ends = 64 * (2 + len(others))
+    if len(kernels) != 1 or max(kernels[0]["requested_bytes"], 32 * kernels[0]["sectors"]) > big + small + ends:
+        return f"{kernels[0]['requested_bytes']} bytes in {kernels[0]['sectors']} sectors, {big} needed and {small} beside"
+    return ""
+
+
+def narrow_accesses(fusec, path, arch, scratch, allowed=0):
+    """Accesses of global memory that are not 16 bytes wide: no more than so many."""
     ptx = os.path.join(scratch, "model.ptx")
     done = run([fusec, path, "--arch=" + arch, "--emit=ptx=" + ptx, "-o", os.path.join(scratch, "model.cu")])
     if done.returncode != 0:
@@ -128,12 +200,16 @@ def narrow_accesses(fusec, path, arch, scratch):
     with open(ptx, encoding="utf-8") as f:
         accesses = re.findall(r"\b(?:ld|st)\.global[.\w:]*", f.read())
     narrow = [a for a in accesses if not re.search(r"\.v4\.[ubf]32$|\.v2\.[ubf]64$", a)]
-    return f"{narrow[0]} among {len(accesses)} accesses" if narrow or not accesses else ""
+    return f"{narrow[0]} among {len(accesses)} accesses" if len(narrow) > allowed or len(narrow) == len(accesses) else ""
 
 
 def what_is_wrong(programs, scratch, case):
     form, arch = case[0], case[-1]
-    if form is attention:
+    outputs, symbols, given = ["y"], {}, []
+    if form is any_short:
+        tensors, nodes, outputs, symbols, given = any_short(case[1])
+        inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in tensors.items()]
+    elif form is attention:
         nodes, inputs = attention(*case[1])
     else:
         rows, columns, dtype = case[1:-1]
@@ -141,9 +217,9 @@ def what_is_wrong(programs, scratch, case):
         inputs = [{"name": n, "dtype": dtype, "shape": s} for n, s in {"x": [rows, columns], **others}.items()]
     path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
     with open(path, "w", encoding="utf-8") as f:
-        json.dump({"fusec": 1, "name": "rows", "inputs": inputs, "nodes": nodes, "outputs": ["y"]}, f)
+        json.dump({"fusec": 1, "name": "rows", "symbols": symbols, "inputs": inputs, "nodes": nodes, "outputs": outputs}, f)
     done = run([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
-                "--profile=" + report, "--json"])
+                "--profile=" + report, "--json"] + given)
     if done.returncode != 0:
         return done.stdout
     with open(report, encoding="utf-8") as f:
@@ -155,6 +231,10 @@ def what_is_wrong(programs, scratch, case):
             return "local memory is used"
     if form not in ROW_FORMS or columns > HELD:
         return ""
+    if is_short(case):
+        # Ends of each tensor's rows, and what stands beside them.
+        ends = len(inputs) + 1 + sum(-(-s[0] // 32) for s in others.values() if len(s) == 1)
+        return moved_once(kernels, case, others) or narrow_accesses(programs.fusec, path, arch, scratch, ends)
     wrong = held_in_registers(kernels, case, others)
     if not wrong and columns * BYTES[dtype] % 16 == 0:
         wrong = narrow_accesses(programs.fusec, path, arch, scratch)

@@ -233,6 +233,119 @@ __device__ __forceinline__ void forget_words(Words<kCount>& words) {
   for (int i = 0; i < kCount; ++i) asm("" : "+r"(words.w[i]));
 }
 
+//@ part row_tiles : words
+// Elements that follow one another in memory, from a multiple of 16 bytes on, into shared memory as values of four
+// bytes each, and back. An access of 16 bytes is several pieces of four values there; threads whose pieces would be in
+// the same banks take them in different orders.
+template <int kPieces>
+__device__ __forceinline__ int first_piece() { return kPieces == 1 ? 0 : threadIdx.x / (8 / kPieces) % kPieces; }
+// Word i of these becomes word i ^ by.
+template <int kPieces>
+__device__ __forceinline__ Words<4> exchanged(Words<4> words, int by) {
+#pragma unroll
+  for (int bit = 1; bit < kPieces; bit *= 2) {
+    constexpr int kWords = 4 / kPieces;  // of a piece
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (!(i / kWords & bit)) {
+        const int j = i + bit * kWords;
+        const unsigned a = words.w[i], b = words.w[j];
+        words.w[i] = by & bit ? b : a, words.w[j] = by & bit ? a : b;
+      }
+  }
+  return words;
+}
+template <class Stored>
+__device__ __forceinline__ unsigned bits_of(Stored element) {
+  if constexpr (sizeof(Stored) == 4)
+    return *(const unsigned*)&element;
+  else
+    return (unsigned)element;
+}
+template <int kThreads, int kMost, class T, class Stored, class Widen>
+__device__ __forceinline__ void elements_to_tile(T* tile, const Stored* from, int count, Widen widen) {
+#pragma unroll
+  for (int turn = 0; turn < (kMost + kThreads - 1) / kThreads; ++turn)
+    if (const int i = turn * kThreads + threadIdx.x; i < count) tile[i] = widen(bits_of(from[i]));
+}
+// `count` of at most kMost elements; what is left of the tile becomes 0.
+template <int kThreads, int kMost, class T, class Stored, class Widen>
+__device__ __forceinline__ void rows_to_tile(T* tile, const Stored* rows, int count, Widen widen) {
+  constexpr int kEach = 16 / sizeof(Stored), kPieces = kEach / 4;
+  constexpr int kTurns = (kMost / kEach + kThreads - 1) / kThreads;
+  struct alignas(16) Values {
+    T v[4];
+  };
+  Words<4> words[kTurns];  // all on their way at once
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int at = (turn * kThreads + threadIdx.x) * kEach;
+    if (at + kEach <= count) words[turn] = load_words<4>(rows + at);
+  }
+  const int first = first_piece<kPieces>();
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int at = (turn * kThreads + threadIdx.x) * kEach;
+    if (at + kEach <= count) {
+      const Words<4> ordered = exchanged<kPieces>(words[turn], first);
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) {
+        Values four;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) four.v[e] = widen(element<8 * sizeof(Stored)>(ordered, 4 * piece + e));
+        *(Values*)(tile + at + 4 * (piece ^ first)) = four;
+      }
+    } else if (at >= count && at < kMost) {
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) *(Values*)(tile + at + 4 * (piece ^ first)) = Values{};
+    }
+  }
+  if (count % kEach == 0 || threadIdx.x >= kEach) return;
+  const int at = count / kEach * kEach + threadIdx.x;
+  tile[at] = at < count ? widen(bits_of(rows[at])) : T{};
+}
+// Four values as words of elements, each by itself.
+template <class Narrow>
+struct OneByOne {
+  Narrow narrow;
+  template <class T>
+  __device__ __forceinline__ auto operator()(const T (&values)[4]) const {
+    using Stored = decltype(narrow(values[0]));
+    Words<sizeof(Stored)> words = {};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) put_element<8 * sizeof(Stored)>(words, e, bits_of(narrow(values[e])));
+    return words;
+  }
+};
+template <int kThreads, int kMost, class T, class Stored, class Narrow, class Four>
+__device__ __forceinline__ void tile_to_rows(Stored* rows, const T* tile, int count, Narrow narrow, Four four_words) {
+  constexpr int kEach = 16 / sizeof(Stored), kPieces = kEach / 4;
+  const int first = first_piece<kPieces>();
+#pragma unroll
+  for (int turn = 0; turn < (kMost / kEach + kThreads - 1) / kThreads; ++turn) {
+    const int at = (turn * kThreads + threadIdx.x) * kEach;
+    if (at + kEach > count) continue;
+    Words<4> words;
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      struct alignas(16) Values {
+        T v[4];
+      };
+      const Values four = *(const Values*)(tile + at + 4 * (piece ^ first));
+      const auto of_piece = four_words(four.v);
+#pragma unroll
+      for (int i = 0; i < 4 / kPieces; ++i) words.w[4 / kPieces * piece + i] = of_piece.w[i];
+    }
+    store_words<4>(rows + at, exchanged<kPieces>(words, first));
+  }
+  if (count % kEach == 0) return;
+  if (const int at = count / kEach * kEach + threadIdx.x; at < count) rows[at] = (Stored)narrow(tile[at]);
+}
+template <int kThreads, int kMost, class T, class Stored, class Narrow>
+__device__ __forceinline__ void tile_to_rows(Stored* rows, const T* tile, int count, Narrow narrow) {
+  tile_to_rows<kThreads, kMost>(rows, tile, count, narrow, OneByOne<Narrow>{narrow});
+}
+
 //@ part stream_words : words
 // The same for what is touched once and is too much for the cache to keep.
 template <int kCount>

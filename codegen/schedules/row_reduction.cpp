@@ -10,6 +10,8 @@
 #include "codegen/schedules/row_form.h"
 #include "codegen/schedules/row_layout.h"
 #include "codegen/schedules/row_vectors.h"
+#include "codegen/schedules/short_row_emitter.h"
+#include "codegen/schedules/short_rows.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -36,6 +38,11 @@ std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph
   if (!form) return {};
   const Direction direction = direction_of(*form, graph);
   const ExprPool& pool = form->kernel.pool;
+  if (const std::vector<ShortRows> ways = short_rows(*form, graph, target); !direction.product && !ways.empty()) {
+    const IndexExpr threads = point_count(pool, form->rows) * ways[0].lanes();
+    const bool wide = needs_wide_index(form->kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+    return {emit_short_rows(*form, graph, ways[0], wide, kernel)};
+  }
   if (form->columns.empty()) {
     std::int64_t longest = 0;
     for (const ExprId r : form->reductions)
