@@ -157,6 +157,10 @@ std::int64_t shared_bytes(const GemmForm& form) {
   return std::max(tile_bytes(form), staged_bytes(form) * form.tiles.threads() / 32);
 }
 
+std::int64_t whole_rows_bytes(const GemmForm& form) {
+  return std::int64_t{form.tiles.rows} * (form.tiles.columns + 8) * 4 * form.sums;
+}
+
 std::vector<GemmTiles> gemm_tile_table(DType multiplied) {
   if (bits(multiplied) == 32)
     return {
@@ -190,11 +194,25 @@ std::string name_of(const GemmTiles& t) {
 
 namespace {
 
+// Those of whole rows: fewer rows to a block, so that there are blocks for all multiprocessors.
+std::vector<GemmTiles> whole_row_table(DType multiplied) {
+  std::vector<GemmTiles> table = gemm_tile_table(multiplied);
+  const int depth = table[0].depth, stages = table[0].stages, narrow = bits(multiplied) == 32 ? 16 : 32;
+  for (const int columns : {128, int{kWidestRow}})
+    for (const int rows : {64, 32, 16}) {
+      const bool known =
+          std::ranges::any_of(table, [&](const GemmTiles& t) { return t.rows == rows && t.columns == columns; });
+      const int warp_rows = std::min(rows, rows == 64 ? 32 : narrow), warp_columns = rows == 64 ? 64 : 32;
+      if (!known) table.push_back({rows, columns, warp_rows, warp_columns, depth, stages});
+    }
+  return table;
+}
+
 constexpr int kMostSums = 128;     // of a thread, in registers
 constexpr int kMostGroups = 1024;  // whose ends a block keeps
 
 // Ranks the tiles for the form's factors: false where there are none.
-bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
+bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool whole_rows) {
   // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   std::int64_t block = 0;
@@ -203,8 +221,10 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
   const double sums = sizes.terms * (block != 0 ? 2 : 1);
   GemmForm tried = form;
   std::vector<std::pair<double, GemmTiles>> ranked;
-  for (GemmTiles& t = tried.tiles; const GemmTiles& row : gemm_tile_table(form.dtype)) {
+  for (GemmTiles& t = tried.tiles;
+       const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype)) {
     t = row;
+    if (whole_rows && (t.columns < sizes.columns || whole_rows_bytes(tried) > most_shared)) continue;
     if (t.warp_rows * t.warp_columns / 32 * sums > kMostSums || block % t.depth != 0) continue;
     while (t.stages > 2 && tile_bytes(tried) > most_shared) --t.stages;
     if (t.stages < 3) continue;
@@ -219,7 +239,8 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target) {
 }
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, const Product& product,
-                                  const Target& target, const std::optional<RowGroups>& groups, DType multiplied) {
+                                  const Target& target, const std::optional<RowGroups>& groups, DType multiplied,
+                                  bool whole_rows) {
   GemmForm form{
       .dtype = multiplied, .loops = {}, .tiles = {}, .ranking = {}, .sums = static_cast<int>(term_count(product))};
   Sizes sizes{.rows = points_at_hint(pool, product.rows),
@@ -254,14 +275,14 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (multiplied == DType::kInt8 && form.float_sums && !fits_integer_sums(pool, form, product)) return std::nullopt;
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
-  if (!rank_tiles(form, sizes, target)) return std::nullopt;
+  if (!rank_tiles(form, sizes, target, whole_rows)) return std::nullopt;
   return form;
 }
 
 }  // namespace
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
-                                  const Target& target) {
+                                  const Target& target, bool whole_rows) {
   std::optional<RowGroups> groups;
   if (product.choice) {
     groups = find_row_groups(kernel.pool, product);
@@ -271,7 +292,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
   for (const ExprId value : product.row_values)
     if (!groups || value != groups->number) return std::nullopt;
   for (const DType multiplied : multiplied_dtypes(kernel.pool, product, target))
-    if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied)) return form;
+    if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied, whole_rows)) return form;
   return std::nullopt;
 }
 

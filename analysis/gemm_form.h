@@ -85,8 +85,13 @@ std::int64_t staged_bytes(const GemmForm& form);
 // Of a block: tiles, and behind them in time, all warps' sums in parts of 16 rows at least.
 std::int64_t shared_bytes(const GemmForm& form);
 
+// Of a block whose sums stand in shared memory all at once: rows have a gap of eight.
+std::int64_t whole_rows_bytes(const GemmForm& form);
+
+// `whole_rows`: a tile is as wide as the product, for rows that are reduced by the block that makes them
+// (analysis/row_product).
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
-                                  const Target& target);
+                                  const Target& target, bool whole_rows = false);
 
 // The product of the axes' extents at the symbols' hints.
 double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
@@ -95,5 +100,7 @@ std::string name_of(const GemmTiles& tiles);
 
 // The tiles that are looked among, largest first. Lines along the depth have 64 bytes, or 128.
 std::vector<GemmTiles> gemm_tile_table(DType multiplied);
+// The widest tile of whole rows has so many columns.
+inline constexpr std::int64_t kWidestRow = 256;
 
 }  // namespace fusec

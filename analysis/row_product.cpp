@@ -1,6 +1,8 @@
 #include "analysis/row_product.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "analysis/copy_expr.h"
@@ -14,6 +16,7 @@ using Axes = std::vector<std::uint32_t>;
 constexpr std::int64_t kMostBytes = 96 * 1024;  // of shared memory, on every target
 // Of an A100: how much all its multiprocessors take from the second-level cache and from memory in a second.
 constexpr double kCacheRate = 3e12, kMemoryRate = 1.5e12, kLaunch = 3e-6;
+constexpr double kBlockRate = 56e9;  // what one of them takes from the cache in a second
 constexpr std::int64_t kMultiprocessors = 108;
 
 bool contains(const Axes& axes, std::uint32_t axis) {
@@ -224,7 +227,32 @@ class FindRowProduct {
     const auto blocks = [&](int of) { return static_cast<double>((rows + of - 1) / of); };
     const double more = (blocks(form_.rows) - blocks(64)) * read / kCacheRate;
     const double stored = static_cast<double>(rows * form_.columns * bits(form_.kernel.outputs[0].type.dtype)) / 8;
-    return more <= 2 * stored / kMemoryRate + kLaunch;
+    const double apart = 2 * stored / kMemoryRate + kLaunch;
+    return more <= apart || (may_be_pipelined() && pipelined_is_worth_it(static_cast<double>(rows), apart));
+  }
+
+  // Tiles of whole rows, beside square ones whose results go through memory: what a block reads, times how many of them
+  // a multiprocessor has.
+  bool pipelined_is_worth_it(double rows, double apart) const {
+    double whole = std::numeric_limits<double>::infinity();
+    const double columns = static_cast<double>(form_.columns);
+    for (const double of : {16, 32, 64}) whole = std::min(whole, seconds_of_tiles(std::ceil(rows / of), of + columns));
+    return whole <= seconds_of_tiles(std::ceil(rows / 64) * std::ceil(columns / 64), 128) + apart;
+  }
+  double seconds_of_tiles(double tiles, double lines) const {
+    double bytes = 0;
+    for (const ProductLoop& loop : form_.product.loops)
+      bytes += static_cast<double>(at_hint(loop.depth)) * lines * (form_.product.tensor_dtype ? 2 : 4);
+    return std::ceil(tiles / kMultiprocessors) * bytes / kBlockRate;
+  }
+  bool may_be_pipelined() const {
+    const auto lies_there = [&](ExprId factor) {
+      while (pool()[factor].op == ExprOp::kConvert) factor = pool()[factor].args[0];
+      return pool()[factor].op == ExprOp::kLoad;
+    };
+    return form_.columns <= kWidestRow && std::ranges::all_of(form_.product.loops, [&](const ProductLoop& loop) {
+             return std::ranges::all_of(loop.left, lies_there) && std::ranges::all_of(loop.right, lies_there);
+           });
   }
 
   const Kernel& given_;
@@ -253,6 +281,14 @@ RowProductTiles tiles_of(const RowProduct& form) {
   tiles.bytes = static_cast<std::int64_t>(term_count(form.product)) * form.rows * tiles.row_stride * size +
                 (tensor_cores ? lines * (tiles.depth + 8) * 2 : lines * (tiles.depth + 1) * size);
   return tiles;
+}
+
+std::optional<GemmForm> find_pipelined_rows(const Graph& graph, const RowProduct& form, const Target& target) {
+  if (form.columns > kWidestRow) return std::nullopt;
+  auto found = find_gemm(graph, form.kernel, form.product, target, true);
+  // Rows of integers are reduced from int32, which whole rows in shared memory are not.
+  if (found && (!found->float_sums || found->groups)) return std::nullopt;
+  return found;
 }
 
 std::optional<RowProduct> find_row_product(const Kernel& kernel) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/gemm_form.h"
 #include "analysis/products.h"
 
 namespace fusec {
@@ -26,7 +27,11 @@ struct RowProduct {
 // Nothing where rows do not fit a block, or where a kernel of their own for the reductions is predicted to be faster.
 std::optional<RowProduct> find_row_product(const Kernel& kernel);
 
-// How a block is laid out; sizes in elements. Its rows lie in shared memory, and the tiles behind them.
+// The same in a pipeline, a block's tile as wide as a row; nothing where rows are wider than tiles are, or factors are
+// not copied as they lie.
+std::optional<GemmForm> find_pipelined_rows(const Graph& graph, const RowProduct& form, const Target& target);
+
+// How a block is laid out otherwise; sizes in elements. Its rows lie in shared memory, and the tiles behind them.
 struct RowProductTiles {
   int threads = 256;
   int chunk = 0;       // columns that are multiplied at a time

@@ -316,29 +316,35 @@ void count_product(Counter& count, const Kernel& kernel, const Product& product,
 }
 
 // A block makes whole rows; their sums stand in the expressions once for the columns and once for each reduction.
-void count_row_product(const Counter& count, const RowProduct& form, Work& work) {
+void count_row_product(const Graph& graph, const Counter& count, const RowProduct& form, const Target& target,
+                       Work& work) {
   const Product& product = form.product;
+  const std::optional<GemmForm> pipelined = find_pipelined_rows(graph, form, target);
   const RowProductTiles layout = tiles_of(form);
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);
-  const double row_tiles = tiles(count.points(product.rows), form.rows);
+  const double of_block = pipelined ? pipelined->tiles.rows : form.rows;
+  const double chunk = pipelined ? pipelined->tiles.columns : layout.chunk;
+  const double row_tiles = tiles(count.points(product.rows), of_block);
   std::vector<ExprId> stops;
   for (const ProductLoop& loop : product.loops)
     for (const ProductTerm& term : loop.terms) stops.push_back(term.reduction);
   for (const auto& [twin, sum] : form.twins) stops.push_back(twin);
-  const double columns = tiles(count.points(product.columns), layout.chunk) * layout.chunk;
+  const double columns = tiles(count.points(product.columns), chunk) * chunk;
   for (const ProductLoop& loop : product.loops) {
     for (const ProductTerm& term : loop.terms)
-      multiply(batches * row_tiles * form.rows * columns * count.points(loop.depth), product.tensor_dtype.has_value(),
+      multiply(batches * row_tiles * of_block * columns * count.points(loop.depth), product.tensor_dtype.has_value(),
                form.kernel.pool[term.reduction].type, work);
-    count.execute_all(count.between(loop.left, stops), {}, columns / layout.chunk, work);
+    count.execute_all(count.between(loop.left, stops), {}, columns / chunk, work);
     count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
   }
   count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
   work.blocks = batches * row_tiles;
-  work.threads = layout.threads;
-  work.on_the_way = (form.rows + layout.chunk) * kStepBytes;
-  work.registers += static_cast<double>(form.rows) * layout.chunk / layout.threads;
+  work.threads = pipelined ? pipelined->tiles.threads() : layout.threads;
+  work.on_the_way = pipelined ? static_cast<double>(stage_bytes(*pipelined) * (pipelined->tiles.stages - 1))
+                              : (of_block + chunk) * kStepBytes;
+  if (pipelined) work.shared = static_cast<double>(std::max(tile_bytes(*pipelined), whole_rows_bytes(*pipelined)));
+  work.registers += of_block * chunk / work.threads;
 }
 
 void count_attention(const Graph& graph, const Counter& count, const Attention& form, const Target& target,
@@ -470,7 +476,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
       count_product(count, shaped, *form.product, find_gemm(graph, shaped, *form.product, target), target, work);
       break;
     case KernelForm::kRowProduct:
-      count_row_product(count, *form.row_product, work);
+      count_row_product(graph, count, *form.row_product, target, work);
       break;
     case KernelForm::kAttention:
       count_attention(graph, count, *form.attention, target, work);

@@ -163,6 +163,33 @@ __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum
     }
 }
 
+//@ part whole_lane_rows
+// The piece-th 16 of a warp's rows to where all rows of the block stand, a row as it is; lanes as above.
+template <bool kRowsApart, bool kColumnsApart, int kStride, int kRows, int kColumns>
+__device__ __forceinline__ void store_whole_lane_rows(float* rows, const float (&sum)[kRows][kColumns], int piece,
+                                                      int lane) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      const int row = kRowsApart ? lane / 8 + 4 * i : lane / 8 * 4 + i;
+      const int column = kColumnsApart ? lane % 8 + 8 * j : lane % 8 * 4 + j / 4 * 32 + j % 4;
+      rows[row * kStride + column] = sum[4 * piece + i][j];
+    }
+}
+
+//@ part whole_rows : neighbours
+// 16 of a warp's rows from fragments to where all rows of the block stand.
+template <int kStride, int kEights>
+__device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)[kEights][4], int lane) {
+#pragma unroll
+  for (int j = 0; j < kEights; ++j) {
+    float* at = rows + lane / 4 * kStride + 8 * j + lane % 4 * 2;
+    *(Neighbours<float, 2>*)at = {sum[j][0], sum[j][1]};
+    *(Neighbours<float, 2>*)(at + 8 * kStride) = {sum[j][2], sum[j][3]};
+  }
+}
+
 //@ part staged_sums : neighbours
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory, of each eight columns the first four in a row's first half.

@@ -10,6 +10,7 @@
 #include "codegen/schedules/gemm_block.h"
 #include "codegen/schedules/gemm_epilogue.h"
 #include "codegen/schedules/gemm_factors.h"
+#include "codegen/schedules/row_epilogue.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -17,11 +18,12 @@ namespace {
 
 class GemmEmitter {
  public:
-  GemmEmitter(const Kernel& kernel, const Product& product, const GemmForm& form, const Graph& graph,
-              KernelWriter& writer)
+  GemmEmitter(const Kernel& kernel, const Product& product, const GemmForm& form, const RowProduct* rows,
+              const Graph& graph, KernelWriter& writer)
       : kernel_(kernel),
         product_(product),
         form_(form),
+        rows_(rows),
         tiles_(form.tiles),
         pool_(kernel.pool),
         graph_(graph),
@@ -43,6 +45,18 @@ class GemmEmitter {
       if (i + 1 < form_.loops.size()) writer_.line("__syncthreads();");
       if (form_.loops.size() > 1) writer_.close();
     }
+    rows_ ? reduce_rows() : finish_tile();
+    KernelSource source =
+        writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), sums_.size()));
+    source.name = kernel_name(graph_, kernel_.nodes);
+    source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
+    source.dynamic_shared = rows_ ? std::max(tile_bytes(form_), whole_rows_bytes(form_)) : shared_bytes(form_);
+    source.schedule = fmt::format("{}{}", rows_ ? "row_product" : "gemm", form_.tensor_cores() ? "_mma" : "");
+    return source;
+  }
+
+ private:
+  void finish_tile() {
     GemmEpilogue epilogue{.kernel = kernel_,
                           .product = product_,
                           .form = form_,
@@ -55,16 +69,33 @@ class GemmEmitter {
       epilogue.row_end = block_.row_end;
     }
     emit_epilogue(epilogue, graph_, writer_);
-    KernelSource source =
-        writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), sums_.size()));
-    source.name = kernel_name(graph_, kernel_.nodes);
-    source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
-    source.dynamic_shared = shared_bytes(form_);
-    source.schedule = form_.tensor_cores() ? "gemm_mma" : "gemm";
-    return source;
   }
 
- private:
+  // Sums of whole rows, all of them at once, to warps that take a row each.
+  void reduce_rows() {
+    const int stride = tiles_.columns + 8;
+    writer_.use(form_.tensor_cores() ? "whole_rows" : "whole_lane_rows");
+    writer_.line("__syncthreads();  // the tiles' memory is free");
+    std::map<ExprId, std::string> rows;
+    for (const auto& [reduction, sum] : sums_) {
+      const std::size_t before = rows.size() * static_cast<std::size_t>(tiles_.rows * stride);
+      std::string& whole = rows[reduction] = writer_.unique("whole_rows");
+      writer_.line(fmt::format("float* const {} = (float*)dynamic_shared{};", whole,
+                               before == 0 ? "" : fmt::format(" + {}", before)));
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", tiles_.warp_rows / 16));
+      const std::string at = fmt::format("{} + (warp_row + i * 16) * {} + warp_column", whole, stride);
+      if (form_.tensor_cores())
+        writer_.line(fmt::format("  store_whole_rows<{}>({}, {}[i], warp_lane);", stride, at, sum));
+      else
+        writer_.line(fmt::format("  store_whole_lane_rows<{}, {}, {}>({}, {}, i, warp_lane);",
+                                 form_.loops[0].left[0].along_depth, form_.loops[0].right[0].along_depth, stride, at,
+                                 sum));
+    }
+    writer_.line("__syncthreads();");
+    emit_row_epilogue({*rows_, rows, block_.row0, tiles_.rows, stride, tiles_.threads()}, writer_, emitter_);
+  }
+
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
   // Each group of rows may have a tile that is not full, and so may the rows behind them.
   IndexExpr tiles_down() const {
@@ -80,7 +111,8 @@ class GemmEmitter {
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
-    lines.push_back(tiles_comment(tiles_, form_.tensor_cores()));
+    lines.push_back(tiles_comment(tiles_, form_.tensor_cores()) +
+                    (rows_ ? " Its tile has whole rows: behind the sums, a warp takes a row." : ""));
     return lines;
   }
 
@@ -317,6 +349,7 @@ class GemmEmitter {
   const Kernel& kernel_;
   const Product& product_;
   const GemmForm& form_;
+  const RowProduct* rows_;
   const GemmTiles& tiles_;
   const ExprPool& pool_;
   const Graph& graph_;
@@ -330,7 +363,13 @@ class GemmEmitter {
 
 KernelSource gemm(const Kernel& kernel, const Product& product, const GemmForm& form, const Graph& graph) {
   KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
-  return GemmEmitter(kernel, product, form, graph, writer).emit();
+  return GemmEmitter(kernel, product, form, nullptr, graph, writer).emit();
+}
+
+KernelSource gemm_of_rows(const RowProduct& rows, const GemmForm& form, const Graph& graph) {
+  const Kernel& kernel = rows.kernel;
+  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
+  return GemmEmitter(kernel, rows.product, form, &rows, graph, writer).emit();
 }
 
 }  // namespace fusec

@@ -5,14 +5,19 @@
 //   for each tile along the depth      copies of the third tile from here start; fragments are loaded one slice of 16
 //                                      ahead of the products
 //   at the end                         sums go through shared memory, a warp for itself, to lanes that have eight
-//                                      neighbours of a row: what stands behind the product reads and writes 16 bytes
+//                                      neighbours of a row: what stands behind the product reads and writes 16 bytes;
+//                                      or, of a tile as wide as the product whose rows are reduced as wholes, to warps
+//                                      that take a row each (row_epilogue)
 #pragma once
 
 #include "analysis/gemm_form.h"
+#include "analysis/row_product.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
 KernelSource gemm(const Kernel& kernel, const Product& product, const GemmForm& form, const Graph& graph);
+// `form` as find_pipelined_rows gives it.
+KernelSource gemm_of_rows(const RowProduct& rows, const GemmForm& form, const Graph& graph);
 
 }  // namespace fusec

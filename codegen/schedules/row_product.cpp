@@ -6,6 +6,7 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/row_epilogue.h"
 #include "codegen/schedules/tile_load.h"
 #include "ir/type.h"
 
@@ -28,7 +29,7 @@ class RowProductEmitter {
     declare_shared();
     place_block();
     multiply_chunks();
-    reduce_rows();
+    emit_row_epilogue({form_, rows_, row0_, form_.rows, tiles_.row_stride, tiles_.threads}, writer_, emitter_);
     KernelSource source = writer_.finish(comment(), tiles_.threads);
     source.name = kernel_name(graph_, form_.kernel.nodes);
     source.grid[0] = simplify(row_tiles() * count(product_.batch), pool_.bounds());
@@ -202,86 +203,6 @@ class RowProductEmitter {
     writer_.close();
   }
 
-  // --- the rows
-
-  void reduce_rows() {
-    line_ = writer_.unique("line");
-    const std::string row = writer_.unique("row");
-    writer_.open(fmt::format("for (int {0} = warp; {0} < {1}; {0} += {2})", line_, form_.rows, tiles_.threads / 32));
-    writer_.line(fmt::format("const {} {} = {} + {};", integer(), row, row0_, line_));
-    writer_.line(fmt::format("if ({} >= {}) break;", row, text(count(product_.rows))));
-    bind_flat(emitter_, product_.rows, row, "mnopq");
-    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
-    define_sums("0");  // so that nothing of the product is computed again ahead of the loops
-    emitter_.emit_independent(roots_of(form_.kernel));
-    store_row();
-    writer_.close();
-  }
-
-  // The sums at one column of the row in the text from here on.
-  void define_sums(const std::string& column) {
-    const auto at = [&](ExprId sum) {
-      return fmt::format("{}[{} * {} + {}]", rows_.at(sum), line_, tiles_.row_stride, column);
-    };
-    for (const auto& [reduction, rows] : rows_) emitter_.define(reduction, at(reduction));
-    for (const auto& [sum, twin] : form_.twins) emitter_.define(sum, at(twin));
-  }
-
-  std::string open_lanes(const std::vector<std::uint32_t>& axes, std::string_view wish) {
-    const std::string k = writer_.unique(wish);
-    writer_.open(fmt::format("for ({0} {1} = warp_lane; {1} < {2}; {1} += 32)", integer(), k, text(count(axes))));
-    bind_flat(emitter_, axes, k, "cdefghuvw");
-    return k;
-  }
-
-  bool reduce(const std::vector<ExprId>& reductions) {
-    std::vector<ExprEmitter::Accumulator> accumulators;
-    for (const ExprId r : reductions) {
-      accumulators.push_back(emitter_.accumulator(r));
-      const ExprEmitter::Accumulator& a = accumulators.back();
-      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
-    }
-    const ExprEmitter::Mark outside = emitter_.mark();
-    const std::vector<std::uint32_t>& axes = pool_[reductions[0]].axes;
-    const std::string k = open_lanes(axes, "k");
-    if (axes == form_.reduced) define_sums(k);
-    emitter_.accumulate(accumulators);
-    emitter_.rewind(outside);
-    writer_.close();
-    for (const ExprEmitter::Accumulator& a : accumulators) {
-      writer_.use("combine");
-      writer_.use("warp_reduce");
-      if (a.extreme) writer_.use("extreme_lanes");
-      writer_.line(fmt::format("{0} = warp_reduce({0}, {1});", a.name, a.combine));
-      emitter_.define(a.reduction, emitter_.result(a));
-    }
-    return true;
-  }
-
-  void store_row() {
-    const ExprEmitter::Mark mark = emitter_.mark();
-    const std::string column = open_lanes(product_.columns, "column");
-    define_sums(column);
-    const std::vector<std::string> values = emitter_.emit(roots_of(form_.kernel));
-    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i) {
-      const KernelOutput& output = form_.kernel.outputs[i];
-      // An output that lacks columns is stored where these are 0.
-      std::string condition;
-      for (const std::uint32_t a : product_.columns) {
-        const bool runs = std::ranges::any_of(output.index, [&](const IndexExpr& e) {
-          return mentions(e, {Variable::Kind::kAxis, a});
-        });
-        if (!runs && !pool_.extent(a).is(1))
-          condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", emitter_.index(IndexExpr::axis(a)));
-      }
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-      const std::string store = store_text(writer_, output, emitter_.index(at), values[i]);
-      writer_.line(condition.empty() ? store : fmt::format("if ({}) {}", condition, store));
-    }
-    emitter_.rewind(mark);
-    writer_.close();
-  }
-
   const RowProduct& form_;
   const Product& product_;
   const ExprPool& pool_;
@@ -292,7 +213,7 @@ class RowProductEmitter {
   TileLoader loads_;
   std::map<ExprId, std::string> rows_, sums_;  // of each sum: whole rows in shared memory, a chunk's in registers
   std::vector<std::string> left_tiles_, right_tiles_;
-  std::string row0_, column0_, line_;
+  std::string row0_, column0_;
 };
 
 }  // namespace

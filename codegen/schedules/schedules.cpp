@@ -57,6 +57,10 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       return {contraction(shaped, *form.product, graph)};
     }
     case KernelForm::kRowProduct:
+      if (auto tiled = find_pipelined_rows(graph, *form.row_product, target)) {
+        choose_tiles(*tiled, choices);
+        return {gemm_of_rows(*form.row_product, *tiled, graph)};
+      }
       return {row_product(*form.row_product, graph)};
     case KernelForm::kAttention:
       return attention(*form.attention, graph, target);
