@@ -44,6 +44,7 @@ class AttentionEmitter {
  private:
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
   IndexExpr row_tiles() const { return simplify(ceil_div(count(form_.rows), tiles_.rows), pool_.bounds()); }
+  bool whole_rows() const { return proves_multiple_of(count(form_.rows), tiles_.rows, pool_.bounds()); }
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::string type() const { return c_type(pool_[form_.product].type); }
@@ -138,11 +139,14 @@ class AttentionEmitter {
   bool stores_together(const std::vector<std::size_t>& stored, int width) const;
   std::vector<std::size_t> stored_rows() const;
   void store_neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
-  // The stored values of neighbouring columns, in braces.
-  std::string neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
+  // The values of neighbouring columns; two of 16 bits as a word.
+  std::vector<std::string> neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
+  std::string packed_pair(const std::string& r, const std::string& m, const std::string& first);
   // 16 bytes at a time, by way of the queries' place in shared memory: may the output be stored so?
   bool stores_staged(const std::vector<std::size_t>& stored) const;
   void store_staged();
+  void stage_pairs(const std::string& mine);
+  void stage_matrices(const std::string& mine);
   void store_eights(const std::string& mine);
   void store(const std::vector<std::size_t>& which);
   // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.

@@ -131,10 +131,7 @@ bool AttentionEmitter::stores_staged(const std::vector<std::size_t>& stored) con
 // Pairs of columns go to the place of the warp's own queries; from there lanes take eight columns each.
 void AttentionEmitter::store_staged() {
   const KernelOutput& output = form_.kernel.outputs[0];
-  const std::string storage = storage_type(output.type.dtype), rows = text(count(form_.rows));
-  const std::string mine = writer_.unique("my_result"), r = writer_.unique("r"), m = writer_.unique("m");
-  const ExprEmitter::Mark outside = emitter_.mark();
-  writer_.use("neighbours");
+  const std::string storage = storage_type(output.type.dtype), mine = writer_.unique("my_result");
   writer_.use("line_copies");
   writer_.use(output.type.dtype);
   if (tiles_.warpgroups) {
@@ -146,28 +143,67 @@ void AttentionEmitter::store_staged() {
     writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
                              tiles_.warp_rows() * tiles_.value_stride));
   }
+  if (tiles_.warpgroups && !holds_loads_outside({output.expr}))
+    stage_matrices(mine);
+  else
+    stage_pairs(mine);
+  writer_.line("__syncwarp();");
+  store_eights(mine);
+}
+
+// What is beyond the result's rows and columns has a place there as well, and can be computed where nothing is loaded.
+void AttentionEmitter::stage_pairs(const std::string& mine) {
+  const KernelOutput& output = form_.kernel.outputs[0];
+  const std::string r = writer_.unique("r"), m = writer_.unique("m");
+  const bool loads = holds_loads_outside({output.expr});
+  const ExprEmitter::Mark outside = emitter_.mark();
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
   const std::string row_name = writer_.unique("row");
   writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
-  writer_.line(fmt::format("if ({} >= {}) continue;", row_name, rows));
+  if (loads && !whole_rows()) writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
   define_row(r);
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 2)", m, tiles_.my_columns()));
   const std::string column_name = writer_.unique("column");
   writer_.line(fmt::format("const int {} = {};", column_name, column(m)));
-  const bool whole = tiles_.columns == form_.column_count();
-  if (!whole) writer_.open(fmt::format("if ({} < {})", column_name, form_.column_count()));
-  const std::string pair = neighbours(2, r, m, column_name);
-  writer_.line(fmt::format("*(Neighbours<{}, 2>*)({} + (warp_lane / 4 + {} * 8) * {} + {}) = {};", storage, mine, r,
-                           tiles_.value_stride, column_name, pair));
-  if (!whole) writer_.close();
+  const bool guarded = loads && tiles_.columns != form_.column_count();
+  if (guarded) writer_.open(fmt::format("if ({} < {})", column_name, form_.column_count()));
+  const std::string pair = packed_pair(r, m, column_name);
+  writer_.line(fmt::format("*(unsigned*)({} + (warp_lane / 4 + {} * 8) * {} + {}) = {};", mine, r, tiles_.value_stride,
+                           column_name, pair));
+  if (guarded) writer_.close();
   writer_.close();
   emitter_.rewind(outside);
   writer_.close();
-  writer_.line("__syncwarp();");
-  store_eights(mine);
+}
+
+// The same, four eights by eights at a time.
+void AttentionEmitter::stage_matrices(const std::string& mine) {
+  writer_.use("store_matrices");
+  const std::string rows = writer_.unique("result_rows"), word = writer_.unique("word"), m = writer_.unique("m");
+  const std::string r = writer_.unique("r"), w = writer_.unique("w"), at = writer_.unique("at");
+  const std::string row_name = writer_.unique("row"), column_name = writer_.unique("column");
+  writer_.line(fmt::format("const unsigned {} = shared_address({} + warp_lane % 16 * {} + warp_lane / 16 * 8);", rows,
+                           mine, tiles_.value_stride));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 4)", m, tiles_.my_columns()));
+  writer_.line(fmt::format("unsigned {}[4];", word));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < 4; ++{0})", w));
+  writer_.line(fmt::format("const int {0} = {1} % 2, {2} = {3} + {1} / 2 * 2;", r, w, at, m));
+  const ExprEmitter::Mark outside = emitter_.mark();
+  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
+  writer_.line(fmt::format("const int {} = {};", column_name, column(at)));
+  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  define_row(r);
+  const std::string pair = packed_pair(r, at, column_name);
+  writer_.line(fmt::format("{}[{}] = {};", word, w, pair));
+  emitter_.rewind(outside);
+  writer_.close();
+  writer_.line(fmt::format("store_matrices({} + {} * 8, {});", rows, m, word));
+  writer_.close();
 }
 
 void AttentionEmitter::store_eights(const std::string& mine) {
@@ -182,7 +218,7 @@ void AttentionEmitter::store_eights(const std::string& mine) {
   writer_.open(
       fmt::format("for (int {0} = {1}.line; {0} < {2}; {0} += Result::kHigh)", line, lines, tiles_.warp_rows()));
   writer_.line(fmt::format("const {} {} = warp_row + {};", integer(), row_name, line));
-  writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
+  if (!whole_rows()) writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
   writer_.line("#pragma unroll");
   writer_.open(
@@ -195,31 +231,45 @@ void AttentionEmitter::store_eights(const std::string& mine) {
   writer_.close();
 }
 
-std::string AttentionEmitter::neighbours(int width, const std::string& r, const std::string& m,
-                                         const std::string& first) {
-  const KernelOutput& output = form_.kernel.outputs[0];
-  std::string values;
+std::vector<std::string> AttentionEmitter::neighbours(int width, const std::string& r, const std::string& m,
+                                                      const std::string& first) {
+  std::vector<std::string> values;
   for (int i = 0; i < width; ++i) {
     const ExprEmitter::Mark mark = emitter_.mark();
     emitter_.bind(form_.columns[0], i == 0 ? first : fmt::format("({} + {})", first, i));
     emitter_.define(form_.result,
                     fmt::format("({} * {}[{}])", sum(r, i == 0 ? m : fmt::format("({} + {})", m, i)), row_scale_, r));
-    values += (i ? ", " : "") + narrow(output.type.dtype, emitter_.emit(output.expr));
+    values.push_back(emitter_.emit(form_.kernel.outputs[0].expr));
     emitter_.rewind(mark);
   }
-  writer_.use("neighbours");
-  writer_.use(output.type.dtype);
-  return fmt::format("{{{}}}", values);
+  return values;
+}
+
+std::string AttentionEmitter::packed_pair(const std::string& r, const std::string& m, const std::string& first) {
+  const KernelOutput& output = form_.kernel.outputs[0];
+  const std::vector<std::string> pair = neighbours(2, r, m, first);
+  const DType dtype = output.type.dtype;
+  if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {
+    writer_.use("pack_pair");
+    return fmt::format("{}({}, {})", dtype == DType::kBFloat16 ? "pack_bf16" : "pack_fp16", pair[0], pair[1]);
+  }
+  writer_.use(dtype);
+  return fmt::format("((unsigned)(unsigned short){} | (unsigned)(unsigned short){} << 16)", narrow(dtype, pair[0]),
+                     narrow(dtype, pair[1]));
 }
 
 void AttentionEmitter::store_neighbours(int width, const std::string& r, const std::string& m,
                                         const std::string& first) {
   const KernelOutput& output = form_.kernel.outputs[0];
   const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-  const std::string values = neighbours(width, r, m, first);
+  std::string values;
+  for (const std::string& value : neighbours(width, r, m, first))
+    values += (values.empty() ? "" : ", ") + narrow(output.type.dtype, value);
+  writer_.use("neighbours");
+  writer_.use(output.type.dtype);
   const ExprEmitter::Mark mark = emitter_.mark();
   emitter_.bind(form_.columns[0], first);
-  writer_.line(fmt::format("*(Neighbours<{}, {}>*)({} + {}) = {};", storage_type(output.type.dtype), width,
+  writer_.line(fmt::format("*(Neighbours<{}, {}>*)({} + {}) = {{{}}};", storage_type(output.type.dtype), width,
                            writer_.output(output.value), emitter_.index(position), values));
   emitter_.rewind(mark);
 }

@@ -4,8 +4,11 @@
 // products.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/schedules/attention_emitter.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/wgmma_chain.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -14,6 +17,10 @@ namespace {
 constexpr int kCopierRegisters = 24, kRegisters = 240;  // of 168 that each thread begins with
 constexpr int kPieceBytes = 8192;                       // of 64 lines of 128 bytes
 constexpr int kConsumerWarps = 8;
+
+std::string plus(const std::string& at, int more) {
+  return more ? fmt::format("{} + {}", at, more) : at;
+}
 
 }  // namespace
 
@@ -116,7 +123,6 @@ void AttentionEmitter::copy_box(std::size_t factor, const std::string& to, const
 // All lanes of the warp wait, one copies.
 void AttentionEmitter::copy_tiles() {
   const std::string first = writer_.unique("first"), to = writer_.unique("to"), there = writer_.unique("there");
-  const auto plus = [](const std::string& at, int bytes) { return bytes ? fmt::format("{} + {}", at, bytes) : at; };
   writer_.open("if (warp_lane == 0)");
   writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.depth_pieces() * kPieceBytes));
   for (int group = 0; group < 2; ++group)
@@ -203,43 +209,35 @@ void AttentionEmitter::attend_tiles() {
   writer_.close();
 }
 
+// Descriptors count in 16 bytes, of which 16 of the depth are two; 64 are a piece.
 void AttentionEmitter::multiply_keys_by_warpgroup() {
-  const std::string multiply =
-      fmt::format("multiply_warpgroup_{}", *form_.tensor_dtype == DType::kBFloat16 ? "bf16" : "fp16");
-  writer_.use(fmt::format("{}_{}", multiply, tiles_.keys));
   const std::string keys = writer_.unique("key_tile");
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", keys, keys_at(tile_)));
-  // Descriptors count in 16 bytes, of which 16 of the depth are two; 64 are a piece.
-  const auto factors = [&](const char* e) {
-    return fmt::format("{0}[0], {1} + {3} / 4 * {4} + {3} % 4 * 2, {2} + {3} / 4 * {5} + {3} % 4 * 2", score_, query_,
-                       keys, e, kPieceBytes / 16, tiles_.keys * kBoxLineBytes / 16);
-  };
-  writer_.line(fmt::format("{}<false, false, false>({});", multiply, factors("0")));
-  if (tiles_.depth > 16) {
-    writer_.line("#pragma unroll");
-    writer_.line(
-        fmt::format("for (int e = 1; e < {}; ++e) {}<false, false>({});", tiles_.depth / 16, multiply, factors("e")));
-  }
+  WgmmaChain chain{.dtype = *form_.tensor_dtype, .sums = score_ + "[0]", .eights = tiles_.keys / 8, .fresh = true};
+  for (int e = 0; e < tiles_.depth / 16; ++e)
+    chain.steps.push_back({plus(query_, e / 4 * (kPieceBytes / 16) + e % 4 * 2),
+                           plus(keys, e / 4 * (tiles_.keys * kBoxLineBytes / 16) + e % 4 * 2)});
+  write_chain(chain, writer_);
   writer_.line("commit_products();");
 }
 
 void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
-  const std::string multiply =
-      fmt::format("multiply_weights_{}", *form_.tensor_dtype == DType::kBFloat16 ? "bf16" : "fp16");
-  const int columns = tiles_.columns % 128 == 0 ? 128 : 64, parts = tiles_.columns / columns;
-  writer_.use(fmt::format("{}_{}", multiply, columns));
+  constexpr int kMostEights = 32;  // of one product
   const std::string values = writer_.unique("value_tile");
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int k = 0; k < {}; ++k)", tiles_.keys / 16));
-  for (int i = 0; i < parts; ++i) {
-    const std::string sum =
-        parts == 1 ? sum_ + "[0]" : fmt::format("(float (&)[{}][4]){}[0][{}]", columns / 8, sum_, i * columns / 8);
-    const std::string part = i == 0 ? "" : fmt::format(" + {}", i * columns / 64 * kPieceBytes / 16);
-    writer_.line(fmt::format("{}({}, {}[k], {} + k / 4 * {} + k % 4 * 128{});", multiply, sum, weight_, values,
-                             tiles_.column_pieces() * kPieceBytes / 16, part));
+  for (int first = 0; first < tiles_.columns / 8; first += kMostEights) {
+    WgmmaChain chain{.dtype = *form_.tensor_dtype,
+                     .sums = sum_ + "[0]",
+                     .first_eight = first,
+                     .eights = std::min(kMostEights, tiles_.columns / 8 - first),
+                     .right_across = true,
+                     .left_in_registers = true};
+    for (int k = 0; k < tiles_.keys / 16; ++k)
+      chain.steps.push_back(
+          {fmt::format("{}[{}]", weight_, k),
+           plus(values, (k / 4 * tiles_.column_pieces() + first / 8) * (kPieceBytes / 16) + k % 4 * 128)});
+    write_chain(chain, writer_);
   }
-  writer_.close();
 }
 
 void AttentionEmitter::pack_weights() {
