@@ -45,6 +45,7 @@ class AttentionEmitter {
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
   IndexExpr row_tiles() const { return simplify(ceil_div(count(form_.rows), tiles_.rows), pool_.bounds()); }
   bool whole_rows() const { return proves_multiple_of(count(form_.rows), tiles_.rows, pool_.bounds()); }
+  bool whole_keys() const { return proves_multiple_of(count(form_.keys), tiles_.keys, pool_.bounds()); }
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::string type() const { return c_type(pool_[form_.product].type); }
@@ -92,14 +93,24 @@ class AttentionEmitter {
   double exponent_scale() const { return form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1); }
   std::string mma();
   void multiply_keys();
-  // Loops over a thread's rows and the keys of each: `row` and `key` are variables, their axes bound.
-  void each_score(const std::function<void(const std::string& row, const std::string& key, const std::string& at,
-                                           const std::string& r)>& body);
+  // Loops over a thread's rows and the keys of each, `together` at a time: row and key are variables, their axes bound.
+  struct ScorePlace {
+    std::string row, key;
+    std::string at;    // the (first) score
+    std::string r, n;  // which of the thread's rows and keys
+  };
+  using ScoreBody = std::function<void(const ScorePlace& place)>;
+  void each_score(const ScoreBody& body, int together = 1);
   bool holds_loads(const std::vector<ExprId>& roots) const;
   // Where it loads, an expression is made only for rows and keys that are there.
-  void open_guard(bool guarded, const std::string& row, const std::string& key);
+  // True where that had to be asked for.
+  bool open_guard(bool guarded, const std::string& row, const std::string& key);
   // Leaves of the score that are made for every row and key; the product's own loads are none.
-  bool score_loads() const;
+  std::vector<ExprId> score_loads() const;
+  // Of these, such as have neighbouring keys side by side in memory.
+  std::vector<ExprId> pair_loads() const;
+  void change_scores();
+  void change_pairs(const std::vector<ExprId>& pairs);
   void mask_scores();
   std::string last_limit(const std::string& row);  // behind the last key that a row sees
   void keep_keys_of_lanes();

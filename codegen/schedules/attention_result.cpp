@@ -296,15 +296,15 @@ void AttentionEmitter::store_beside() {
   declare_scores();
   multiply_keys();
   mask_scores();
-  each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string& r) {
-    open_guard(true, row, key);
-    define_row(r);
+  each_score([&](const ScorePlace& place) {
+    const bool guarded = open_guard(true, place.row, place.key);
+    define_row(place.r);
     emitter_.define(form_.whole_score,
-                    form_.score_scale == 1 ? at : fmt::format("({} * {})", at, number(form_.score_scale)));
+                    form_.score_scale == 1 ? place.at : fmt::format("({} * {})", place.at, number(form_.score_scale)));
     emitter_.define(form_.exponential,
-                    fmt::format("weight_of({}, {}[{}], {})", at, greatest_, r, number(exponent_scale())));
+                    fmt::format("weight_of({}, {}[{}], {})", place.at, greatest_, place.r, number(exponent_scale())));
     store(form_.beside);
-    writer_.close();
+    if (guarded) writer_.close();
   });
   writer_.close();
 }

@@ -5,6 +5,7 @@
 
 #include "codegen/schedules/attention_emitter.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -52,8 +53,7 @@ void AttentionEmitter::multiply_keys() {
   writer_.close();
 }
 
-void AttentionEmitter::each_score(const std::function<void(const std::string& row, const std::string& key,
-                                                           const std::string& at, const std::string& r)>& body) {
+void AttentionEmitter::each_score(const ScoreBody& body, int together) {
   const std::string r = writer_.unique("r"), n = writer_.unique("n");
   const ExprEmitter::Mark outside = emitter_.mark();
   writer_.line("#pragma unroll");
@@ -62,10 +62,11 @@ void AttentionEmitter::each_score(const std::function<void(const std::string& ro
   writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", n, tiles_.my_keys()));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", n, tiles_.my_keys(),
+                           together == 1 ? "++" + n : fmt::format("{} += {}", n, together)));
   const std::string key_name = writer_.unique("key");
   writer_.line(fmt::format("const {} {} = {};", integer(), key_name, key(n)));
-  body(row_name, key_name, score(r, n), r);
+  body({.row = row_name, .key = key_name, .at = score(r, n), .r = r, .n = n});
   emitter_.rewind(outside);
   writer_.close();
   writer_.close();
@@ -75,41 +76,103 @@ bool AttentionEmitter::holds_loads(const std::vector<ExprId>& roots) const {
   return std::ranges::any_of(reachable(pool_, roots), [&](ExprId id) { return pool_[id].op == ExprOp::kLoad; });
 }
 
-void AttentionEmitter::open_guard(bool guarded, const std::string& row, const std::string& key) {
-  if (guarded)
-    writer_.open(fmt::format("if ({} < {} && {} < {})", row, text(count(form_.rows)), key, text(count(form_.keys))));
+bool AttentionEmitter::open_guard(bool guarded, const std::string& row, const std::string& key) {
+  std::string there;
+  if (guarded && !whole_rows()) there = fmt::format("{} < {}", row, text(count(form_.rows)));
+  if (guarded && !whole_keys())
+    there += fmt::format("{}{} < {}", there.empty() ? "" : " && ", key, text(count(form_.keys)));
+  if (!there.empty()) writer_.open(fmt::format("if ({})", there));
   bind_flat(emitter_, form_.keys, key, "klst");
+  return !there.empty();
 }
 
-bool AttentionEmitter::score_loads() const {
+std::vector<ExprId> AttentionEmitter::score_loads() const {
+  std::vector<ExprId> loads;
   std::vector<std::uint8_t> seen(pool_.size(), 0);
   std::vector<ExprId> stack{form_.score};
   while (!stack.empty()) {
     const ExprId id = stack.back();
     stack.pop_back();
     if (id == form_.product || std::exchange(seen[id], 1)) continue;
-    if (pool_[id].op == ExprOp::kLoad) return true;
+    if (pool_[id].op == ExprOp::kLoad) loads.push_back(id);
     for (const ExprId a : pool_[id].args)
       if (a != kNoExpr) stack.push_back(a);
   }
-  return false;
+  return loads;
+}
+
+std::vector<ExprId> AttentionEmitter::pair_loads() const {
+  std::vector<ExprId> pairs;
+  if (!tiles_.tensor_cores || form_.keys.size() != 1 || !proves_multiple_of(count(form_.keys), 2, pool_.bounds()))
+    return pairs;
+  const Variable key{Variable::Kind::kAxis, form_.keys[0]};
+  for (const ExprId id : score_loads()) {
+    const ExprNode& n = pool_[id];
+    if (std::ranges::any_of(variables_of(emitter_.position(id)),
+                            [](const Variable& v) { return v.kind == Variable::Kind::kValue; }))
+      continue;
+    const bool word = bits(n.dtype) == 8 || bits(n.dtype) == 16 || n.dtype == DType::kFloat32;
+    if (word && n.args[0] == kNoExpr && coefficient_of(emitter_.position(id), key) == 1 &&
+        proves_multiple_of(emitter_.position(id) - IndexExpr::axis(form_.keys[0]), 2, pool_.bounds()))
+      pairs.push_back(id);
+  }
+  return pairs;
+}
+
+void AttentionEmitter::change_scores() {
+  const bool loads = !score_loads().empty();
+  if (const std::vector<ExprId> pairs = pair_loads(); !pairs.empty()) return change_pairs(pairs);
+  each_score([&](const ScorePlace& place) {
+    const bool guarded = open_guard(loads, place.row, place.key);
+    emitter_.define(form_.product, place.at);
+    const std::string value = emitter_.emit(form_.score);
+    writer_.line(fmt::format("{} = {};", place.at, value));
+    if (guarded) writer_.close();
+  });
+}
+
+// A lane's keys come in neighbouring twos, of which one access loads what the masks have.
+void AttentionEmitter::change_pairs(const std::vector<ExprId>& pairs) {
+  const std::uint32_t axis = form_.keys[0];
+  const std::string second = writer_.unique("i"), next = writer_.unique("key");
+  each_score(
+      [&](const ScorePlace& place) {
+        const bool guarded = open_guard(true, place.row, place.key);
+        std::vector<std::string> words;
+        for (const ExprId id : pairs) {
+          const ExprNode& n = pool_[id];
+          words.push_back(writer_.unique(writer_.wish(n.source) + "_pair"));
+          const char* word = bits(n.dtype) == 8 ? "unsigned short" : bits(n.dtype) == 16 ? "unsigned" : "float2";
+          writer_.line(fmt::format("const {0} {1} = *(const {0}*)({2} + {3});", word, words.back(),
+                                   writer_.input(n.source), emitter_.index(emitter_.position(id))));
+        }
+        writer_.line("#pragma unroll");
+        writer_.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", second));
+        writer_.line(fmt::format("const {} {} = {} + {};", integer(), next, place.key, second));
+        emitter_.bind(axis, next);
+        for (std::size_t i = 0; i < pairs.size(); ++i) {
+          const DType dtype = pool_[pairs[i]].dtype;
+          emitter_.define(pairs[i], dtype == DType::kFloat32
+                                        ? fmt::format("({0} ? {1}.y : {1}.x)", second, words[i])
+                                        : value_of_bits(dtype,
+                                                        fmt::format("({} >> {} * {} & {:#x}u)", words[i], second,
+                                                                    bits(dtype), (1u << bits(dtype)) - 1),
+                                                        writer_));
+        }
+        const std::string at = score(place.r, fmt::format("({} + {})", place.n, second));
+        emitter_.define(form_.product, at);
+        const std::string value = emitter_.emit(form_.score);
+        writer_.line(fmt::format("{} = {};", at, value));
+        writer_.close();
+        if (guarded) writer_.close();
+      },
+      2);
 }
 
 void AttentionEmitter::mask_scores() {
-  if (form_.score != form_.product) {
-    each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string&) {
-      const bool guarded = score_loads();
-      open_guard(guarded, row, key);
-      emitter_.define(form_.product, at);
-      const std::string value = emitter_.emit(form_.score);
-      writer_.line(fmt::format("{} = {};", at, value));
-      if (guarded) writer_.close();
-    });
-  }
-  const IndexExpr keys = count(form_.keys);
-  const bool whole = proves_multiple_of(keys, tiles_.keys, pool_.bounds());
+  if (form_.score != form_.product) change_scores();
   std::string some_masked;
-  if (form_.last_key || !whole) some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_rows_to_);
+  if (form_.last_key || !whole_keys()) some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_rows_to_);
   if (form_.first_key)
     some_masked += fmt::format("{}{} < {}", some_masked.empty() ? "" : " || ", key0_, all_rows_from_);
   if (some_masked.empty()) return;
@@ -127,10 +190,10 @@ std::string AttentionEmitter::last_limit(const std::string& row) {
 }
 
 void AttentionEmitter::keep_keys_of_lanes() {
-  each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string&) {
-    std::string masked = fmt::format("{} >= {}", key, last_limit(row));
-    if (form_.first_key) masked += fmt::format(" || {} < {}", key, limit_at(*form_.first_key, row));
-    writer_.line(fmt::format("if ({}) {} = {};", masked, at, bottom()));
+  each_score([&](const ScorePlace& place) {
+    std::string masked = fmt::format("{} >= {}", place.key, last_limit(place.row));
+    if (form_.first_key) masked += fmt::format(" || {} < {}", place.key, limit_at(*form_.first_key, place.row));
+    writer_.line(fmt::format("if ({}) {} = {};", masked, place.at, bottom()));
   });
 }
 
@@ -160,10 +223,9 @@ void AttentionEmitter::step_weights() {
   if (form_.key_steps.empty()) return;
   std::vector<ExprId> operands;
   for (const WeightStep& step : form_.key_steps) operands.push_back(step.operand);
-  each_score([&](const std::string& row, const std::string& key, const std::string& at, const std::string&) {
-    const bool guarded = holds_loads(operands);
-    open_guard(guarded, row, key);
-    writer_.line(fmt::format("{} = {};", at, apply(form_.key_steps, at)));
+  each_score([&](const ScorePlace& place) {
+    const bool guarded = open_guard(holds_loads(operands), place.row, place.key);
+    writer_.line(fmt::format("{} = {};", place.at, apply(form_.key_steps, place.at)));
     if (guarded) writer_.close();
   });
 }

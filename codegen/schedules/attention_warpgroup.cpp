@@ -222,7 +222,7 @@ void AttentionEmitter::multiply_keys_by_warpgroup() {
 }
 
 void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
-  constexpr int kMostEights = 32;  // of one product
+  constexpr int kMostEights = 16;  // of one product: ptxas takes longer for wider ones
   const std::string values = writer_.unique("value_tile");
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
   for (int first = 0; first < tiles_.columns / 8; first += kMostEights) {

@@ -121,12 +121,6 @@ __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Elements that are stored by one access.
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Neighbours {
-  T v[kCount];
-};
-
 // Two 16-bit elements in a word, the first in the low half.
 __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
   unsigned word;
@@ -333,13 +327,12 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
 #pragma unroll
   for (int r_3 = 0; r_3 < 2; ++r_3) {
     const int row_3 = my_row + r_3 * 8;
-    if (row_3 >= 12) continue;
 #pragma unroll
     for (int m = 0; m < 4; m += 2) {
       const int column = my_column + m / 2 * 8 + m % 2;
       const float mixed = from_fp16(to_fp16((sum[r_3 / 2][m / 2][2 * (r_3 % 2) + m % 2] * row_scale[r_3])));
       const float mixed_2 = from_fp16(to_fp16((sum[r_3 / 2][(m + 1) / 2][2 * (r_3 % 2) + (m + 1) % 2] * row_scale[r_3])));
-      *(Neighbours<fp16, 2>*)(my_result + (warp_lane / 4 + r_3 * 8) * 24 + column) = {to_fp16(mixed), to_fp16(mixed_2)};
+      *(unsigned*)(my_result + (warp_lane / 4 + r_3 * 8) * 24 + column) = pack_fp16(mixed, mixed_2);
     }
   }
   __syncwarp();

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""check_nvrtc_time.py FUSEC [--ms=N] [--runs=N] [--only=NAME,...] [--table]
+
+NVRTC takes at most 400 ms for the largest kernel of every family, cubin included: CPU time of FUSEC with NVRTC less that
+without, the least of some runs. CPU time grows where other work shares the processor's cores and caches, so the guard
+is 500 ms: a kernel that needs as much on a machine of its own is found all the same. --table prints all
+figures without judging. Exit 1 where a kernel takes longer, 77 where NVRTC is missing."""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from check_compile_time import cpu_ms
+
+
+def tensor(name, dtype, *shape):
+    return {"name": name, "dtype": dtype, "shape": list(shape)}
+
+
+def model(inputs, nodes):
+    return {"fusec": 1, "name": "largest", "inputs": inputs, "nodes": nodes, "outputs": [nodes[-1]["name"]]}
+
+
+def attention(queries, keys, head, causal=False, mask="", key_heads=16):
+    inputs = [tensor("q", "bfloat16", 1, 16, queries, head), tensor("k", "bfloat16", 1, key_heads, keys, head),
+              tensor("v", "bfloat16", 1, key_heads, keys, head)]
+    if mask:
+        inputs.append(tensor("m", mask, 1, 1, queries, keys))
+    return model(inputs, [{"name": "y", "op": "scaled_dot_product_attention", "inputs": [t["name"] for t in inputs],
+                           "attrs": {"is_causal": causal, "enable_gqa": key_heads != 16}}])
+
+
+def linear_gelu(m, n, k, dtype="bfloat16"):
+    return model([tensor("x", dtype, m, k), tensor("w", dtype, n, k), tensor("b", dtype, n)],
+                 [{"name": "p", "op": "linear", "inputs": ["x", "w", "b"]}, {"name": "y", "op": "gelu", "inputs": ["p"]}])
+
+
+def convolution(dtype):
+    return model([tensor("x", dtype, 8, 128, 28, 28), tensor("w", dtype, 256, 128, 3, 3), tensor("b", dtype, 256)],
+                 [{"name": "p", "op": "conv2d", "inputs": ["x", "w", "b"],
+                   "attrs": {"stride": [1, 1], "padding": [1, 1]}}, {"name": "y", "op": "relu", "inputs": ["p"]}])
+
+
+def softmax(columns, dtype):
+    return model([tensor("x", dtype, 512, columns)],
+                 [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": -1}}])
+
+
+# name: model, targets
+LARGEST = {
+    "attention, head 64, causal": (attention(1024, 1024, 64, causal=True), ("sm_80", "sm_90a")),
+    "attention, head 128": (attention(1024, 1024, 128), ("sm_80", "sm_90a")),
+    "attention, head 128, odd sizes": (attention(1000, 999, 128, causal=True), ("sm_80", "sm_90a")),
+    "attention, head 128, boolean mask": (attention(1024, 1024, 128, mask="bool"), ("sm_80", "sm_90a")),
+    "attention, head 256": (attention(1024, 1024, 256), ("sm_80", "sm_90a")),
+    "attention, head 256, added mask": (attention(1024, 1024, 256, mask="bfloat16"), ("sm_80", "sm_90a")),
+    "attention, decoding": (attention(1, 4096, 128, key_heads=4), ("sm_80", "sm_90a")),
+    "gemm, bias and gelu": (linear_gelu(4096, 4096, 4096), ("sm_80", "sm_90a")),
+    "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),
+    "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),
+    "convolution": (convolution("float16"), ("sm_80", "sm_90a")),
+    "softmax of long rows": (softmax(16384, "float32"), ("sm_80",)),
+}
+PROMISED_MS = 400
+
+
+def nvrtc_ms(fusec, path, target, scratch, runs, limit):
+    command = [fusec, path, f"--arch={target}", "--no-cache", "--jobs=1", "-o", os.path.join(scratch, "out.cu")]
+    without = min(cpu_ms([*command, "--no-nvrtc"]) for _ in range(2))
+    least = float("inf")
+    for _ in range(runs):
+        least = min(least, cpu_ms(command) - without)
+        if least <= limit:
+            break
+    return least
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("--ms", type=float, default=1.25 * PROMISED_MS)
+    parser.add_argument("--runs", type=int, default=6)
+    parser.add_argument("--only", default="", help="names of kernels, with / between them")
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    slow = []
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, "model.json")
+        for name, (graph, targets) in LARGEST.items():
+            if options.only and name not in options.only.split("/"):
+                continue
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(graph, f)
+            told = subprocess.run([options.fusec, path, "--no-cache", "-o", os.path.join(scratch, "out.cu")], text=True,
+                                  capture_output=True, check=True) if name == next(iter(LARGEST)) else None
+            if told and "not proven to compile" in told.stderr:
+                print("NVRTC is missing")
+                sys.exit(77)
+            for target in targets:
+                took = nvrtc_ms(options.fusec, path, target, scratch, options.runs, 0 if options.table else options.ms)
+                print(f"{name}, {target}: {took:.0f} ms of CPU, promised {PROMISED_MS}, at most {options.ms:.0f} allowed",
+                      flush=True)
+                if took > options.ms:
+                    slow.append(name)
+    sys.exit(1 if slow and not options.table else 0)
+
+
+if __name__ == "__main__":
+    main()
