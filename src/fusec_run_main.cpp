@@ -217,7 +217,15 @@ class Run {
     }
     fmt::print(stderr, "output {}\n", describe(*difference));
     if (planned_) tell_wrong_node(tensors, tolerance);
+    if (planned_ && quantizes(graph) && !pipeline_->options().emit.round_intermediates)
+      fmt::print(stderr,
+                 "hint: values are quantized on the way, and kernels round fewer intermediates than the reference: one "
+                 "code more or less may be the whole difference, which --round-intermediates tells\n");
     return false;
+  }
+
+  static bool quantizes(const Graph& graph) {
+    return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->name.starts_with("quantize"); });
   }
 
   static std::string describe(const Difference& difference) {

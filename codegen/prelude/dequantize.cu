@@ -33,11 +33,15 @@ __device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* c
 }
 
 //@ part store_units : swizzle words
+// Neighbours of a line from its byte-th on: whole units of 16 bytes, or a half of one.
 template <int kUnits, int kCount>
-__device__ __forceinline__ void store_units(unsigned char* tile, int line, int unit, const Words<kCount>& words) {
+__device__ __forceinline__ void store_units(unsigned char* tile, int line, int byte, const Words<kCount>& words) {
+  static_assert(kCount == 2 || kCount % 4 == 0);
+  if constexpr (kCount == 2)
+    *(uint2*)(tile + swizzled<kUnits>(line, byte / 16) + byte % 16) = make_uint2(words.w[0], words.w[1]);
 #pragma unroll
   for (int i = 0; i < kCount / 4; ++i)
-    *(uint4*)(tile + swizzled<kUnits>(line, unit + i)) =
+    *(uint4*)(tile + swizzled<kUnits>(line, byte / 16 + i)) =
         make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
 }
 

@@ -217,7 +217,8 @@ void GemmFactors::compute(const GemmFactor& f, const std::string& step, const st
   const bool along = f.operand->along_depth;
   const std::string k = fmt::format("{} * {} + {}", step, form_.tiles.depth, along ? c.unit : line);
   const std::string to = fmt::format("dynamic_shared + {} + {} % 2 * {}", f.tile, step, f.bytes);
-  const std::string place = fmt::format("{}, {} / {}", line, c.unit, 16 / form_.element_bytes());
+  const std::string bytes = form_.element_bytes() == 1 ? "" : fmt::format(" * {}", form_.element_bytes());
+  const std::string place = fmt::format("{}, {}{}", line, c.unit, bytes);
   writer_.use("store_units");
   const bool whole = whole_tiles();
   if (!whole) writer_.open(fmt::format("if ({} < {})", k, text(count(loop_.depth))));

@@ -362,6 +362,23 @@ NearMiss missed_by_condition(const SearchedGraph& untaken, const FusionPattern& 
   return miss;
 }
 
+// The graph with nothing kept out of fusion, to see what would match then; nothing where nothing is.
+std::optional<Graph> without_kept(const Graph& graph) {
+  if (std::ranges::all_of(graph.nodes, &Node::fuse)) return std::nullopt;
+  Graph open = graph;
+  for (Node& node : open.nodes) node.fuse = true;
+  return open;
+}
+
+// A match but for nodes that the user keeps out of fusion.
+NearMiss missed_by_wish(const Graph& graph, const SearchedGraph& open, const FusionPattern& pattern, NodeId root) {
+  const auto match = match_pattern(open, pattern, root);
+  if (!match) return {};
+  const auto kept = std::ranges::find_if(match->nodes, [&](NodeId n) { return !graph.nodes[n].fuse; });
+  if (kept == match->nodes.end()) return {};
+  return {match->nodes, true, true, fmt::format("{} is kept out of fusion", in_quotes(graph.nodes[*kept].name))};
+}
+
 // Of each root those that only a condition keeps away, or else the few that came nearest as well.
 std::vector<NotClaimed> nearest(std::vector<FoundMiss> found) {
   constexpr std::size_t kMostPartial = 3;
@@ -413,6 +430,8 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
     for (const NodeId n : claim.nodes) claim_of[n] = &claim;
   std::vector<FoundMiss> found;
   const SearchedGraph untaken(graph);
+  const std::optional<Graph> without = without_kept(graph);
+  const std::optional<SearchedGraph> open = without ? std::optional<SearchedGraph>(*without) : std::nullopt;
   const auto is_asked = [&](NodeId n) { return std::ranges::find(nodes, n) != nodes.end(); };
   // Each pattern finds the graph as it found it: with the nodes taken that earlier ones have claimed.
   for (const auto& pattern : patterns) {
@@ -427,6 +446,8 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
       } else if (const auto match = match_pattern(claiming.searched(), *pattern, roots[i], &miss)) {
         miss = {match->nodes, true, true,
                 claims_nodes(*pattern) ? claiming.why_not(*match) : why_no_rewrite(graph, *match)};
+      } else if (open) {
+        if (NearMiss wish = missed_by_wish(graph, *open, *pattern, roots[i]); !wish.why.empty()) miss = std::move(wish);
       }
       if (miss.why.empty() || std::ranges::none_of(miss.nodes, is_asked)) continue;
       // What another pattern has is missed only where more would have been had, or by a detail.

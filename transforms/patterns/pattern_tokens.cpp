@@ -41,6 +41,13 @@ std::size_t number_length(std::string_view rest) {
   return n;
 }
 
+// In bytes of UTF-8.
+std::size_t first_character_length(std::string_view text) {
+  std::size_t length = 1;
+  while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) ++length;
+  return length;
+}
+
 }  // namespace
 
 std::string place_in_text(std::string_view text, std::size_t offset) {
@@ -88,7 +95,7 @@ std::vector<PatternToken> pattern_tokens(std::string_view text, const std::strin
       tokens.push_back({Kind::kSign, rest.substr(0, 1), at});
       ++at;
     } else {
-      fail("a character that belongs to no word", in_quotes(rest.substr(0, 1)));
+      fail("a character that belongs to no word", in_quotes(rest.substr(0, first_character_length(rest))));
     }
   }
   tokens.push_back({Kind::kEnd, {}, at});

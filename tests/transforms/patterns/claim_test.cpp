@@ -92,6 +92,15 @@ TEST_CASE("a condition that does not hold is told") {
   CHECK(why_not(bf16, kGlu, "h") == "dtype(up, float16, float32) does not hold");
 }
 
+TEST_CASE("that a node is kept out of fusion is told") {
+  CanonicalGraph c = canonical(kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nreturn h\n");
+  c.graph.nodes[c.graph.find_node("a")].fuse = false;
+  CHECK(claims_of(c, kGlu) == "");
+  const auto misses = near_misses(c.graph, list_of(kGlu), {}, {c.graph.find_node("h")});
+  REQUIRE(misses.size() == 1);
+  CHECK(misses[0].why == "\"a\" is kept out of fusion");
+}
+
 TEST_CASE("a claim that would close a circle is not made") {
   const std::string circle = kInputs +
                              "a: float16[4, 8] = silu(g)\ns: float16[4, 8] = softmax(a, dim=1)\n"
