@@ -129,7 +129,25 @@ class FindRowProduct {
     ProductAnswer answer = find_product(alone, true);
     if (!answer.product || answer.kernel || !answer.product->row_values.empty()) return false;
     form_.product = std::move(*answer.product);
+    leave_columns_to_rows();
     return term_count(form_.product) <= 2;
+  }
+
+  // Outer axes of the right factor alone ([3, 1, m, k] times [2, k, n]) are of the batch, where rows run over the rest.
+  void leave_columns_to_rows() {
+    Axes& columns = form_.product.columns;
+    for (const ExprId id : around_) {
+      const Axes& axes = pool()[id].axes;
+      if (axes.size() >= columns.size()) continue;
+      const auto inner = columns.end() - static_cast<std::ptrdiff_t>(axes.size());
+      const bool same = std::equal(axes.begin(), axes.end(), inner, [&](std::uint32_t a, std::uint32_t c) {
+        return pool().extent(a) == pool().extent(c);
+      });
+      if (!same) continue;
+      form_.product.batch.insert(form_.product.batch.end(), columns.begin(), inner);
+      columns.erase(columns.begin(), inner);
+      return;
+    }
   }
 
   bool is_at_columns(ExprId sum) const {
