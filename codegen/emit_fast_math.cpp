@@ -4,10 +4,13 @@
 //   e / total        e * reciprocal_fast(total), where the total is that of such exponentials: it is at least 1
 //   a / b            divide_fast, where either is itself inexact: a transcendental function, a sum of many
 //   a / sqrt(b)      a * rsqrtf(b), or by the root's reciprocal, likewise: a root is no denormal number
+//   sum / 4095       a * high + a * low, the two floats that 1 / 4095 is: rounded as IEEE has it
 //
 // Divisions of exact operands stay IEEE's: what is rounded to an integer or to few bits behind them would otherwise
 // land on the other side. So do all forms over several operations where no bit may depend on what is fused.
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "codegen/emit_expr.h"
 
@@ -63,6 +66,25 @@ bool ExprEmitter::is_exp_below_maximum(const ExprNode& n) const {
   return shift.op == ExprOp::kReduce && shift.reduction == Reduction::kMax;
 }
 
+// By a whole number: `high` is the greatest float below its reciprocal, `low` what is missing to 48 bits. The quotient
+// of a float and a whole number below 2^20 is farther from the middle of two floats than that is from the reciprocal.
+std::optional<ExprEmitter::Text> ExprEmitter::exact_mean(const ExprNode& n) {
+  const ExprNode& count = pool_[n.args[1]];
+  if (count.op != ExprOp::kConstant || count.real != std::floor(count.real)) return std::nullopt;
+  if (count.real < 3 || count.real >= 1 << 20 || std::exp2(std::floor(std::log2(count.real))) == count.real)
+    return std::nullopt;
+  const double reciprocal = 1 / count.real;
+  float high = static_cast<float>(reciprocal);
+  if (high > reciprocal) high = std::nextafter(high, 0.0f);
+  const double low = std::fma(-count.real, static_cast<double>(high), 1.0) / count.real;
+  ExprNode part = count;
+  part.real = high;
+  const std::string high_text = constant_text(part);
+  part.real = static_cast<float>(low);
+  writer_.use("exact_mean");
+  return Text{fmt::format("exact_mean({}, {}, {})", loose(n, 0), high_text, constant_text(part)), true};
+}
+
 std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
   const ExprNode& divisor = pool_[n.args[1]];
   if (divisor.op == ExprOp::kSqrt && inexact(divisor.args[0])) {
@@ -77,7 +99,7 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
   }
   if (!inexact(n.args[0]) && !inexact(n.args[1])) return std::nullopt;
   // A mean: that of equal values had better be their value, lest a norm divide what is left by next to nothing.
-  if (is_sum(pool_[n.args[0]]) && !inexact(n.args[1])) return std::nullopt;
+  if (is_sum(pool_[n.args[0]]) && !inexact(n.args[1])) return exact_mean(n);
   if (is_number(pool_[n.args[0]], 1)) {
     writer_.use("reciprocal_fast");
     return Text{fmt::format("reciprocal_fast({})", loose(n, 1)), true};

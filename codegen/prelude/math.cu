@@ -21,6 +21,12 @@ __device__ __forceinline__ float reciprocal_fast(float x) {
   return y;
 }
 
+//@ part exact_mean
+// sum / n, rounded as IEEE has it where that is not next to the least floats: high + low is 1 / n, both positive.
+__device__ __forceinline__ float exact_mean(float sum, float high, float low) {
+  return __fmaf_rn(sum, high, __fmul_rn(sum, low));
+}
+
 //@ part divide_fast
 // a / b over all of float's range.
 __device__ __forceinline__ float divide_fast(float a, float b) {

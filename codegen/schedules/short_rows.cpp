@@ -188,7 +188,7 @@ bool place_tiles(ShortRows& way, int threads, int narrowest_bits) {
 
 // Few lanes a row and large blocks, where there are enough rows to leave some warps of them for every multiprocessor.
 int demerits(const ShortRows& way, std::int64_t rows, const Target& target) {
-  constexpr int kFewTurns = 10, kWantedThreads = 128;
+  constexpr int kFewTurns = 10, kWantedThreads = 64;
   const std::int64_t warps = rows * way.lanes() / kWarp, blocks = rows / way.rows;
   int worse = std::max(0, kFewTurns - way.turns);
   if (way.lanes_of_piece == kWarp) worse += 2 * kFewTurns;

@@ -52,6 +52,11 @@ struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
 
+// sum / n, rounded as IEEE has it where that is not next to the least floats: high + low is 1 / n, both positive.
+__device__ __forceinline__ float exact_mean(float sum, float high, float low) {
+  return __fmaf_rn(sum, high, __fmul_rn(sum, low));
+}
+
 // A value from the lane `mask` away.
 template <class T>
 __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
@@ -157,7 +162,7 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
     }
   }
   row_sum = warp_reduce(row_sum, Sum{});
-  const float t = row_sum / 48.0f;
+  const float t = exact_mean(row_sum, 0.020833332f, 1.2417635e-09f);
   float row_sum_2 = 0.0f;
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
@@ -171,7 +176,7 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
     }
   }
   row_sum_2 = warp_reduce(row_sum_2, Sum{});
-  const float t_2 = rsqrtf((row_sum_2 / 48.0f) + 1e-06f);
+  const float t_2 = rsqrtf(exact_mean(row_sum_2, 0.020833332f, 1.2417635e-09f) + 1e-06f);
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 1; ++turn_3) {
     const int j = lane + turn_3 * 32;

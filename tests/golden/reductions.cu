@@ -90,6 +90,11 @@ struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
 
+// sum / n, rounded as IEEE has it where that is not next to the least floats: high + low is 1 / n, both positive.
+__device__ __forceinline__ float exact_mean(float sum, float high, float low) {
+  return __fmaf_rn(sum, high, __fmul_rn(sum, low));
+}
+
 // The first greatest (or least) element and its position; NaN counts as extreme.
 template <class T>
 struct Extreme {
@@ -288,7 +293,7 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const
   }
   row_sum = block_reduce<64, 0>(row_sum, Sum{});
   if (lane == 0) {
-    everything[0] = row_sum / 750.0f;
+    everything[0] = exact_mean(row_sum, 0.0013333333f, 1.4280279e-11f);
   }
 }
 

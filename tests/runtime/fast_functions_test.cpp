@@ -153,6 +153,33 @@ TEST_SUITE("fast functions") {
     for (const char* function : {"expf(", "logf(", "erff("}) CHECK(exact.find(function) != std::string::npos);
   }
 
+  TEST_CASE("means are IEEE's quotients") {
+    const auto nvrtc = nvrtc_or_skip();
+    if (!nvrtc) return;
+    for (const int count : {3, 33, 100, 4095}) {
+      const std::string rows = "4096," + std::to_string(count);
+      const Graph graph = short_model("x float32 " + rows, "y = mean x {\"dim\": [1]}", "y");
+      const std::string text = lower_plan(graph, plain_plan(graph, true), Target{}, {}).kernels[0].text;
+      CHECK(text.find("exact_mean(") != std::string::npos);
+      // One element of a row is anything, the others are 0: its sum is exact.
+      HostTensor x(DType::kFloat32, {4096, count});
+      std::mt19937 random(5);
+      for (std::int64_t r = 0; r < 4096; ++r) {
+        const float value = std::ldexp(1.0f + static_cast<float>(random() % (1u << 23)) / (1 << 23),
+                                       static_cast<int>(random() % 200) - 90);
+        x.set_raw(r * count + r % count, std::bit_cast<std::uint32_t>(r % 2 ? value : -value));
+      }
+      x.set_raw(0, 0x7f800000u);
+      const HostTensor y = run_on_emulator(*nvrtc, graph, plain_plan(graph, true), {{"x", x}}).at("y");
+      std::int64_t wrong = 0;
+      for (std::int64_t r = 0; r < 4096; ++r) {
+        const float want = static_cast<float>(x.real(r * count + r % count)) / static_cast<float>(count);
+        wrong += static_cast<float>(y.real(r)) != want;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+
   TEST_CASE("quotients of exact values stay IEEE's, others take the fast form") {
     const auto text = [](const char* nodes) {
       const Graph graph = short_model("x float32 8,64; s float32 8,1", nodes, "y");
