@@ -3,8 +3,8 @@
 # not there yet.
 #
 # Debian packages come from apt (as root, or through sudo). NVRTC, NVIDIA's run-time compiler, is taken from an
-# installed CUDA toolkit, else a pinned wheel is unpacked into .deps/nvrtc of this folder; nothing else of the machine
-# is touched. Says what it does; when all is there it does nothing and takes under a second.
+# installed CUDA toolkit, else a pinned wheel is unpacked into .deps/nvrtc of this folder, as is for tests the disassembler
+# nvdisasm; nothing else of the machine is touched. Says what it does; when all is there it does nothing and takes under a second.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -66,16 +66,22 @@ find_nvrtc() {
     sed -n 's/.*libnvrtc\.so\.1[23] .*=> //p' | head -n 1
 }
 
+# download_wheel LIST FOLDER: the wheel that the list pins.
+download_wheel() {
+  need "${for_wheel[@]}"
+  local certificate=
+  [ ! -e "$kept_bundle" ] || certificate=$kept_bundle
+  python3 -m venv "$2/venv"
+  "$2/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: \
+    --require-hashes -r "$1" -d "$2" ${certificate:+--cert "$certificate"} </dev/null || return 1
+}
+
 # Unpacks the pinned wheel's libraries into .deps/nvrtc/lib; a half-done attempt leaves nothing there.
 fetch_nvrtc() {
-  need "${for_wheel[@]}"
-  local work=.deps/nvrtc.partial certificate=
-  [ ! -e "$kept_bundle" ] || certificate=$kept_bundle
+  local work=.deps/nvrtc.partial
   rm -rf "$work" && mkdir -p "$work/lib"
   say "no CUDA toolkit found: fetching the NVRTC wheel pinned in scripts/nvrtc.txt (90 MB) into .deps/nvrtc"
-  python3 -m venv "$work/venv"
-  "$work/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: \
-    --require-hashes -r scripts/nvrtc.txt -d "$work" ${certificate:+--cert "$certificate"} </dev/null || return 1
+  download_wheel scripts/nvrtc.txt "$work" || return 1
   python3 - "$work" <<'PYTHON'
 import glob, os, shutil, sys, zipfile
 work = sys.argv[1]
@@ -87,6 +93,24 @@ with zipfile.ZipFile(glob.glob(work + "/*.whl")[0]) as wheel:
                 shutil.copyfileobj(source, target)
 PYTHON
   rm -rf .deps/nvrtc && mkdir -p .deps/nvrtc && mv "$work/lib" .deps/nvrtc/lib && rm -rf "$work"
+}
+
+# NVIDIA's disassembler, with which tests read the machine code: into .deps/nvdisasm, the same way.
+fetch_nvdisasm() {
+  local work=.deps/nvdisasm.partial
+  rm -rf "$work" && mkdir -p "$work"
+  say "fetching the disassembler's wheel pinned in scripts/nvdisasm.txt (5 MB) into .deps/nvdisasm"
+  download_wheel scripts/nvdisasm.txt "$work" || return 1
+  python3 - "$work" <<'PYTHON'
+import glob, os, sys, zipfile
+work = sys.argv[1]
+with zipfile.ZipFile(glob.glob(work + "/*.whl")[0]) as wheel:
+    name = next(n for n in wheel.namelist() if n.endswith("/bin/nvdisasm"))
+    with open(work + "/nvdisasm", "wb") as target:
+        target.write(wheel.read(name))
+os.chmod(work + "/nvdisasm", 0o755)
+PYTHON
+  rm -rf .deps/nvdisasm && mkdir -p .deps/nvdisasm && mv "$work/nvdisasm" .deps/nvdisasm/nvdisasm && rm -rf "$work"
 }
 
 # What the full set of checks would also use; each is skipped by name where it is missing.
@@ -117,5 +141,8 @@ case "${1:-}" in
 esac
 [ -n "$(find_nvrtc)" ] || fetch_nvrtc || fail "the NVRTC wheel could not be fetched; set FUSEC_NVRTC to a libnvrtc.so.13"
 say "NVRTC: $(find_nvrtc)"
+if [ "$1" != programs ] && ! command -v nvdisasm >/dev/null && [ ! -x .deps/nvdisasm/nvdisasm ]; then
+  fetch_nvdisasm || say "skipped here, no nvdisasm could be fetched: reading machine code in tests"
+fi
 [ "$1" = programs ] || say_what_is_skipped
 say "all that is needed is there"

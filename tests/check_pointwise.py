@@ -5,14 +5,14 @@ instructions an element; several loads on their way before the first is needed. 
 verified, large ones on some blocks. Where nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed),
 the same is read from the SASS. Status 77: no NVRTC."""
 import argparse
-import glob
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+
+import sass
 
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8}
 FLOAT_SASS = re.compile(r"^(FADD|FMUL|FFMA|FSEL|FSETP|FMNMX|MUFU)")
@@ -41,20 +41,8 @@ ODD = [(name, body, dtype, dtype, shape, floats, 1)
        for dtype in ["float32", "bfloat16"] for shape in [[100003], [64, 4095], [129, 33]]]
 
 
-def disassembler():
-    found = shutil.which("nvdisasm")
-    if found:
-        return found
-    for folder in sys.path:
-        for path in glob.glob(os.path.join(folder, "nvidia", "*", "bin", "nvdisasm")):
-            if os.access(path, os.X_OK):
-                return path
-    return None
-
-
-def sass_faults(code, case):
+def sass_faults(ops, case):
     name, (inputs, _), dtype, result, _, floats, flight = case
-    ops = [m.group(1) for m in re.finditer(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?\s*([A-Z][A-Z0-9_.]+)", code)]
     faults = [f"{op} in the SASS" for op in ops if op.split(".")[0] in ("CALL", "LDL", "STL", "FCHK")]
     loads = [op for op in ops if op.startswith("LDG")]
     faults += [f"{op}: not 128 bits" for op in loads if ".128" not in op]
@@ -115,12 +103,8 @@ def check(case, arch, whole, options, folder):
     arguments = (len(inputs) + 4) * (-(-elements * BITS[dtype] // 128) // 32 + 64)
     if instructions["load_store"] > accesses + arguments:
         faults.append(f"{instructions['load_store']} loads and stores, {accesses} of 16 bytes are enough")
-    nvdisasm = disassembler()
-    if nvdisasm and not whole:
-        cubin = os.path.join(folder, "model.cubin")
-        subprocess.run([options.fusec, model, "--arch=" + arch, "-o", cubin], check=True, stderr=subprocess.PIPE)
-        code = subprocess.run([nvdisasm, "-c", cubin], text=True, stdout=subprocess.PIPE, check=True).stdout
-        faults += sass_faults(code, case)
+    if sass.disassembler() and not whole:
+        faults += sass_faults(sass.operations(options.fusec, model, arch, folder), case)
     return faults
 
 
@@ -141,7 +125,7 @@ def main():
             for fault in faults:
                 print(f"{case[0]} {case[2]} {case[4]} {arch}: {fault}")
     print(f"{len(cases) - failed} of {len(cases)} pointwise kernels as they should be, "
-          f"SASS {'read' if disassembler() else 'not read: no nvdisasm'}")
+          f"SASS {'read' if sass.disassembler() else 'not read: no nvdisasm'}")
     sys.exit(1 if failed else 0)
 
 

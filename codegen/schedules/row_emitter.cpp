@@ -64,7 +64,9 @@ class RowEmitter {
     } else {
       for (const std::vector<ExprId>& together : by_axes(form_)) leave_partials(together);
     }
-    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads, 0, layout_.cluster);
+    // Left alone, ptxas spills registers of what shares a row for more blocks than these.
+    const int blocks = layout_.chunks > 1 ? 1024 / layout_.threads : 0;
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads, blocks, layout_.cluster);
     source.grid[0] =
         simplify(ceil_div(rows, layout_.rows) * (layout_.cluster * (chunked() ? layout_.chunks : 1)), pool.bounds());
     source.name = kernel_name(graph_, original.nodes);

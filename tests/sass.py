@@ -1,0 +1,24 @@
+"""Machine code as NVIDIA's disassembler shows it: from PATH, from .deps (scripts/setup.sh), or from the Python package
+nvidia-cuda-nvdisasm."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def disassembler():
+    candidates = [shutil.which("nvdisasm"), os.path.join(ROOT, ".deps", "nvdisasm", "nvdisasm")]
+    candidates += [path for folder in sys.path for path in glob.glob(os.path.join(folder, "nvidia", "*", "bin", "nvdisasm"))]
+    return next((path for path in candidates if path and os.access(path, os.X_OK)), None)
+
+
+def operations(fusec, model, arch, folder):
+    """The instructions of a model's kernels as ptxas makes them when it optimizes: "LDG.E.128", "FFMA", ..."""
+    cubin = os.path.join(folder, "model.cubin")
+    subprocess.run([fusec, model, "--arch=" + arch, "-o", cubin], check=True, stderr=subprocess.PIPE)
+    code = subprocess.run([disassembler(), "-c", cubin], text=True, stdout=subprocess.PIPE, check=True).stdout
+    return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?\s*([A-Z][A-Z0-9_.]+)", code)
