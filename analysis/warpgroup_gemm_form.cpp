@@ -7,8 +7,12 @@ namespace fusec {
 namespace {
 
 using Axes = std::vector<std::uint32_t>;
-constexpr int kAligned = 8;  // elements of 16 bytes, of which TMA's strides are multiples
 constexpr std::size_t kMostBatch = 2;
+
+// Elements of a factor: those of 16 bytes, of which TMA's strides are multiples, and of a tile along the depth.
+struct Elements {
+  int aligned, depth;
+};
 
 IndexExpr at_origin(const IndexExpr& e, const Bounds& bounds) {
   return simplify(substitute(e,
@@ -21,7 +25,7 @@ IndexExpr at_origin(const IndexExpr& e, const Bounds& bounds) {
 
 // The batch's dimensions: those whose steps are the same as of one flattened are one.
 std::optional<std::vector<WarpgroupOperand::Batch>> batch_of(const ExprPool& pool, const IndexExpr& position,
-                                                             const Axes& axes) {
+                                                             const Axes& axes, int aligned) {
   std::vector<WarpgroupOperand::Batch> batch;
   for (std::size_t i = axes.size(); i-- > 0;) {
     const IndexExpr& extent = pool.extent(axes[i]);
@@ -29,7 +33,7 @@ std::optional<std::vector<WarpgroupOperand::Batch>> batch_of(const ExprPool& poo
     const std::optional<IndexExpr> stride = flat_stride(position, {axes[i]}, pool);
     if (!stride) return std::nullopt;
     if (stride->is(0)) continue;
-    if (!proves_multiple_of(*stride, kAligned, pool.bounds())) return std::nullopt;
+    if (!proves_multiple_of(*stride, aligned, pool.bounds())) return std::nullopt;
     if (!batch.empty() && simplify(batch.back().stride * batch.back().extent, pool.bounds()) == *stride) {
       batch.back().position += IndexExpr::axis(axes[i]) * batch.back().extent;
       batch.back().extent = simplify(batch.back().extent * extent, pool.bounds());
@@ -54,7 +58,7 @@ std::optional<IndexExpr> step_along(const IndexExpr& e, std::uint32_t axis, cons
 
 // The depth of a factor whose lines run along it, in stretches: one axis, of which a division tells them apart.
 std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, const IndexExpr& position,
-                                                        const Axes& depth) {
+                                                        const Axes& depth, const Elements& elements) {
   std::optional<std::uint32_t> axis;
   for (const std::uint32_t a : depth) {
     if (pool.extent(a).is(1)) continue;
@@ -64,8 +68,7 @@ std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, co
   const auto extent = axis ? pool.extent(*axis).as_constant() : std::nullopt;
   if (!extent) return std::nullopt;
   constexpr std::int64_t kMostLength = 1024;
-  for (std::int64_t length = WarpgroupTiles::kDepth; length < std::min(kMostLength, *extent);
-       length += WarpgroupTiles::kDepth) {
+  for (std::int64_t length = elements.depth; length < std::min(kMostLength, *extent); length += elements.depth) {
     if (*extent % length != 0) continue;
     Bounds bounds = pool.bounds();
     const auto outer = static_cast<std::uint32_t>(bounds.axes.size()), inner = outer + 1;
@@ -79,14 +82,14 @@ std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, co
                                                 }),
                                      bounds);
     const std::optional<IndexExpr> apart = step_along(split, outer, bounds), beside = step_along(split, inner, bounds);
-    if (apart && beside && beside->is(1) && proves_multiple_of(*apart, kAligned, bounds))
+    if (apart && beside && beside->is(1) && proves_multiple_of(*apart, elements.aligned, bounds))
       return WarpgroupOperand::Stretches{length, *extent / length, *apart};
   }
   return std::nullopt;
 }
 
 std::optional<WarpgroupOperand> operand_of(const ExprPool& pool, const GemmOperand& given, const Axes& across,
-                                           const Axes& depth, const Axes& batch_axes) {
+                                           const Axes& depth, const Axes& batch_axes, const Elements& elements) {
   const std::optional<IndexExpr> stride = flat_stride(given.across, across, pool);
   if (!stride) return std::nullopt;
   WarpgroupOperand operand{.load = given.load,
@@ -94,33 +97,49 @@ std::optional<WarpgroupOperand> operand_of(const ExprPool& pool, const GemmOpera
                            .offset = at_origin(given.across + given.depth, pool.bounds()),
                            .stride = *stride,
                            .stretches = {},
-                           .batch = {}};
+                           .batch = {},
+                           .scales = given.scales};
   if (given.depth_stride) {
     const bool beside = given.along_depth ? given.depth_stride->is(1) : stride->is(1);
     if (!beside) return std::nullopt;
     if (!given.along_depth) operand.stride = *given.depth_stride;
   } else {
-    if (given.along_depth) operand.stretches = stretches_of(pool, given.depth, depth);
+    if (given.along_depth) operand.stretches = stretches_of(pool, given.depth, depth, elements);
     if (!operand.stretches) return std::nullopt;
   }
-  auto batch = batch_of(pool, given.across, batch_axes);
+  auto batch = batch_of(pool, given.across, batch_axes, elements.aligned);
   if (!batch || batch->size() + (operand.stretches ? 1 : 0) > kMostBatch) return std::nullopt;
   operand.batch = *std::move(batch);
-  const bool aligned = proves_multiple_of(operand.stride, kAligned, pool.bounds()) &&
-                       proves_multiple_of(operand.offset, kAligned, pool.bounds());
+  const bool aligned = proves_multiple_of(operand.stride, elements.aligned, pool.bounds()) &&
+                       proves_multiple_of(operand.offset, elements.aligned, pool.bounds());
   if (!aligned || range_of(operand.stride, pool.bounds()).min <= 0) return std::nullopt;
   return operand;
 }
 
+// wgmma keeps 14 bits of what it sums of float8, and drops the others. Over long depths that would be seen, so that
+// what is summed of so much of it is added in float32; 0 where all of it is short.
+std::int64_t float8_depth(const ExprPool& pool, const Axes& depth) {
+  constexpr std::int64_t kShort = 1024, kAdded = 512;
+  IndexExpr count = 1;
+  for (const std::uint32_t a : depth) count *= pool.extent(a);
+  return range_of(count, pool.bounds()).max <= kShort ? 0 : kAdded;
+}
+
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const GemmForm& form, const Product& product) {
   std::vector<WarpgroupLoop> loops;
+  const Elements elements{.aligned = 16 / form.element_bytes(),
+                          .depth = WarpgroupTiles::kLineBytes / form.element_bytes()};
   for (std::size_t i = 0; i < form.loops.size(); ++i) {
     const GemmLoop& given = form.loops[i];
+    const Axes& depth = product.loops[i].depth;
     WarpgroupLoop& loop = loops.emplace_back();
+    loop.block = given.scaled() ? given.block : 0;
+    if (loop.block % elements.depth != 0) return std::nullopt;
+    if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.added_after = float8_depth(pool, depth);
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
-        auto found =
-            operand_of(pool, operand, left ? product.rows : product.columns, product.loops[i].depth, product.batch);
+        if (operand.computed()) return std::nullopt;
+        auto found = operand_of(pool, operand, left ? product.rows : product.columns, depth, product.batch, elements);
         if (!found) return std::nullopt;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
@@ -146,8 +165,8 @@ double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
   return std::ceil(sizes.rows / (t.kRows * t.cluster)) * std::ceil(sizes.columns / t.columns) * sizes.batch;
 }
 
-// As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds in one by
-// wgmma, and it takes 40 bytes a cycle from the L2 cache.
+// As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
+// one by wgmma, and it takes 40 bytes a cycle from the L2 cache.
 double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
   const double sums = static_cast<double>(t.kRows) * t.columns * form.sums;
@@ -156,15 +175,24 @@ double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
     left = std::max(left, static_cast<double>(loop.left.size()));
     right = std::max(right, static_cast<double>(loop.right.size()));
   }
-  const double copied = (t.kRows * left + t.columns * right / t.cluster) * 2;  // a step of the depth
-  return sizes.depth * std::max(sums / 2048, copied / 40) + 500 + sums / 64;
+  const double bytes = form.element_bytes();
+  const double copied = (t.kRows * left + t.columns * right / t.cluster) * bytes;  // a step of the depth
+  return sizes.depth * std::max(sums * bytes / 4096, copied / 40) + 500 + sums / 64;
 }
 
 // Blocks go from one product's tiles to another's with one loop over the depth each.
 bool stand_together(std::span<const WarpgroupCandidate> products) {
-  return products.size() == 1 || std::ranges::all_of(products, [](const WarpgroupCandidate& c) {
-           return c.product->loops.size() == 1 && c.product->batch.empty();
+  return products.size() == 1 || std::ranges::all_of(products, [&](const WarpgroupCandidate& c) {
+           return c.product->loops.size() == 1 && c.product->batch.empty() &&
+                  c.form->dtype == products[0].form->dtype &&
+                  !(c.form->loops[0].scaled() && c.form->loops[0].block != 0);
          });
+}
+
+// A thread's registers for a column of sums: half of one, twice where parts of the depth are added to them.
+double registers_of_column(const WarpgroupGemmForm& form) {
+  const bool in_parts = std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.in_parts(); });
+  return form.sums * (in_parts ? 1.0 : 0.5);
 }
 
 // As many stages as there is room for, of the same size for all; false where they are too few.
@@ -185,12 +213,29 @@ bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
 
 }  // namespace
 
+bool WarpgroupLoop::scaled() const {
+  const auto is = [](const WarpgroupOperand& o) { return !o.scales.empty(); };
+  return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
+}
+
+bool WarpgroupGemmForm::scales_in_stages() const {
+  return std::ranges::any_of(loops, [](const WarpgroupLoop& loop) { return loop.block != 0; });
+}
+
 std::int64_t stage_bytes(const WarpgroupGemmForm& form) {
-  std::size_t most = 0;
-  for (const WarpgroupLoop& loop : form.loops)
-    most = std::max(most, loop.left.size() * static_cast<std::size_t>(form.tiles.kRows) +
-                              loop.right.size() * static_cast<std::size_t>(form.tiles.columns));
-  return static_cast<std::int64_t>(most) * form.tiles.kDepth * 2;
+  constexpr std::int64_t kSwizzled = 1024;  // tiles repeat so
+  std::int64_t most = 0;
+  for (const WarpgroupLoop& loop : form.loops) {
+    std::int64_t tiles = 0, scales = 0;
+    for (const bool left : {true, false})
+      for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
+        const int across = left ? WarpgroupTiles::kRows : form.tiles.columns;
+        tiles += std::int64_t{across} * WarpgroupTiles::kLineBytes;
+        if (loop.block != 0 && !operand.scales.empty()) scales += std::int64_t{across} * 4;
+      }
+    most = std::max(most, tiles + (scales + kSwizzled - 1) / kSwizzled * kSwizzled);
+  }
+  return most;
 }
 
 std::int64_t staged_bytes(const WarpgroupGemmForm& form) {
@@ -221,10 +266,16 @@ std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCan
   std::vector<Sizes> sizes;
   double least = 0, rows = 0;
   for (const WarpgroupCandidate& c : products) {
-    if (bits(c.form->dtype) != 16 || !c.form->plain()) return {};
+    const int bits_multiplied = bits(c.form->dtype);
+    if ((bits_multiplied != 16 && bits_multiplied != 8) || c.form->groups) return {};
+    if (bits_multiplied == 16 && !c.form->plain()) return {};
     auto loops = loops_of(c.kernel->pool, *c.form, *c.product);
     if (!loops) return {};
-    forms.push_back({.dtype = c.form->dtype, .loops = *std::move(loops), .tiles = {}, .sums = c.form->sums});
+    forms.push_back({.dtype = c.form->dtype,
+                     .loops = *std::move(loops),
+                     .tiles = {},
+                     .sums = c.form->sums,
+                     .float_sums = c.form->float_sums});
     sizes.push_back(sizes_of(c));
     least += c.form->cycles;
     rows = std::max(rows, sizes.back().rows);
@@ -236,8 +287,9 @@ std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCan
     int narrowest = columns;
     for (WarpgroupGemmForm& form : forms) {
       form.tiles.columns = columns;
-      while (form.tiles.columns > 64 && form.tiles.columns * form.sums / 2 > kMostSums) form.tiles.columns /= 2;
-      fits = fits && form.tiles.columns * form.sums / 2 <= kMostSums;
+      const double each = registers_of_column(form);
+      while (form.tiles.columns > 64 && form.tiles.columns * each > kMostSums) form.tiles.columns /= 2;
+      fits = fits && form.tiles.columns * each <= kMostSums;
       narrowest = std::min(narrowest, form.tiles.columns);
     }
     // Each block of a cluster copies pieces of 64 columns.

@@ -26,16 +26,24 @@ struct WarpgroupOperand {
   struct Batch {
     IndexExpr position, extent, stride;  // position: over the product's batch
   };
-  std::vector<Batch> batch;  // innermost first; axes that the factor does not have are left out
+  std::vector<Batch> batch;    // innermost first; axes that the factor does not have are left out
+  std::vector<ExprId> scales;  // as GemmOperand has them
 };
 
 struct WarpgroupLoop {
   std::vector<WarpgroupOperand> left, right;  // as the product's loop has them
+  std::int64_t block = 0;                     // of the depth, for which factors' scales are the same; 0: all of it
+  std::int64_t added_after = 0;               // so much of the depth a float8's sums are added up apart; 0: all of it
+
+  bool scaled() const;
+  // Are sums of parts of the depth added to those that are kept?
+  bool in_parts() const { return block != 0 || added_after != 0; }
 };
 
 // What a block makes: 128 rows, 64 of them by each of two warpgroups, which another one's copies feed.
 struct WarpgroupTiles {
-  static constexpr int kRows = 128, kDepth = 64, kConsumers = 2, kThreads = 384;
+  static constexpr int kRows = 128, kConsumers = 2, kThreads = 384;
+  static constexpr int kLineBytes = 128;  // of the depth, where a factor's lines run along it
   int columns = 256;
   int stages = 4;   // tiles along the depth that are in shared memory or on the way there
   int cluster = 2;  // blocks that make tiles below one another, and copy halves of the right factors for each other
@@ -43,12 +51,19 @@ struct WarpgroupTiles {
 };
 
 struct WarpgroupGemmForm {
-  DType dtype = DType::kBFloat16;
+  DType dtype = DType::kBFloat16;  // what is multiplied, as of a GemmForm
   std::vector<WarpgroupLoop> loops;
   WarpgroupTiles tiles;
   int sums = 1;
+  bool float_sums = true;
+
+  int element_bytes() const { return bits(dtype) / 8; }
+  int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
+  // Scales that differ along the depth come with the tiles.
+  bool scales_in_stages() const;
 };
 
+// Of what lies in a stage: the tiles, and behind them the scales of blocks of the depth.
 std::int64_t stage_bytes(const WarpgroupGemmForm& form);
 // Of 16 rows of all sums of a warp.
 std::int64_t staged_bytes(const WarpgroupGemmForm& form);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "codegen/warpgroup_products.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -45,10 +46,12 @@ std::vector<Part> split(std::string_view file) {
 }
 
 const std::vector<Part>& all_parts() {
+  static const std::vector<WarpgroupProduct> made = warpgroup_products();
   static const std::vector<Part> parts = [] {
     std::vector<Part> list;
     for (const std::string_view file : prelude_files())
       for (Part& part : split(file)) list.push_back(std::move(part));
+    for (const WarpgroupProduct& product : made) list.push_back({product.part, {}, product.text});
     return list;
   }();
   return parts;

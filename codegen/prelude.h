@@ -1,5 +1,6 @@
 // The device functions that emitted kernels call, as text. They are real .cu files (codegen/prelude/), embedded by the
-// build, in parts: "//@ part NAME : NEEDED NEEDED". A file of kernels holds the parts it uses and what those need.
+// build, in parts: "//@ part NAME : NEEDED NEEDED", but for those of codegen/warpgroup_products. A file of kernels
+// holds the parts it uses and what those need.
 #pragma once
 
 #include <set>

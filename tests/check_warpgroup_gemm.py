@@ -5,10 +5,11 @@ What the GEMM of sm_90a has to show without a GPU. A linear layer with bias and 
 into both blocks of a cluster where both multiply it, from a producer that gives registers to consumers; 16-byte stores;
 no bank conflict, no spill; bytes asked of global memory within 1.1 times what its tiles need; NVRTC within 400 ms of
 CPU. Then every transposition, batches, dual products with a gated unit, results in several tensors and sizes that are
-symbols, on a device of few multiprocessors, so that small products take this form and blocks make tile after tile: sizes
-that are no multiple of any tile, right results and no finding on the emulator, what the compiled host part launches.
---full: the layer at 4096 x 4096 x 4096 on a sample of its blocks. --sample: N of the forms, evenly spread. Where nvdisasm is in PATH, HGMMA, UTMALDG and
-STG.E.128 are looked for in the machine code, too."""
+symbols, factors of float8 and int8 with scales of tensors, rows and blocks of the depth, on a device of few
+multiprocessors, so that small products take this form and blocks make tile after tile: sizes that are no multiple of
+any tile, right results and no finding on the emulator, what the compiled host part launches.
+--full: the layer at 4096 x 4096 x 4096 on a sample of its blocks. --sample: N of the forms, evenly spread. Where nvdisasm is in PATH, HGMMA, QGMMA, IGMMA,
+UTMALDG and STG.E.128 are looked for in the machine code, too."""
 import argparse, json, os, re, resource, shutil, subprocess, sys, tempfile
 
 import json_schema
@@ -125,16 +126,95 @@ def forms():
                  symbols={"tokens": {"min": 0, "max": 4096, "hint": 331}}, constants=[tensor("w", 344, 264)]), [])
 
 
+def dequantized(x, w, x_scale, w_scale, block=None, m=328, n=344, k=400):
+    """Codes times scales, multiplied. Scales: of a tensor, of rows, or of so much of the depth of a row each. Those of
+    the weight that are fewer than its rows hold for 128 rows each."""
+    nodes = []
+
+    def widened(name, scale, rows):
+        attributes = {"dtype": "float32"}
+        scales = name + "s"
+        if len(scale) == 2:
+            attributes.update(axis=1, block=block)
+            if scale[0] < rows:
+                nodes.extend([node(name + "t", "reshape", scales, shape=[scale[0], 1, scale[1]]),
+                              node(name + "e", "expand", name + "t", shape=[scale[0], 128, scale[1]]),
+                              node(name + "r", "reshape", name + "e", shape=[rows, scale[1]])])
+                scales = name + "r"
+        elif scale != [1]:
+            attributes["axis"] = 0
+        nodes.append(node(name + "f", "dequantize", name, scales, **attributes))
+
+    widened("x", x_scale, m)
+    widened("w", w_scale, n)
+    nodes += [node("p", "linear", "xf", "wf"), node("y", "cast", "p", dtype="bfloat16")]
+    return model([tensor("x", m, k, dtype=x), tensor("xs", *x_scale, dtype="float32")], nodes, ["y"],
+                 constants=[tensor("w", n, k, dtype=w), tensor("ws", *w_scale, dtype="float32")])
+
+
+def forms_in_8_bits():
+    e4m3, e5m2 = "float8_e4m3fn", "float8_e5m2"
+
+    def fp8_linear(m, n, k, x_scales, w_scales):
+        return model([tensor("x", m, k, dtype=e4m3), tensor("xs", x_scales, dtype="float32")],
+                     [node("p", "fp8_linear", "x", "w", "xs", "ws", "bias", out_dtype="bfloat16"),
+                      node("h", "gelu", "p")], ["h"],
+                     constants=[tensor("w", n, k, dtype=e4m3), tensor("ws", w_scales, dtype="float32"),
+                                tensor("bias", n)])
+
+    yield ("fp8, scales of tensors", fp8_linear(328, 344, 208, 1, 1), ["multiply_warpgroup_e4m3_e4m3("])
+    yield ("fp8, scales of rows", fp8_linear(328, 344, 208, 328, 344), ["multiply_warpgroup_e4m3_e4m3("])
+    yield ("fp8, scales of rows, odd columns", fp8_linear(321, 341, 208, 321, 341), [])
+    yield ("fp8, a long depth", fp8_linear(200, 328, 1232, 1, 328), ["add_warpgroup_parts<false, false>"])
+    for x, w, name in ((e4m3, e5m2, "e4m3_e5m2"), (e5m2, e4m3, "e5m2_e4m3"), (e5m2, e5m2, "e5m2_e5m2")):
+        yield (name, dequantized(x, w, [1], [1]), [f"multiply_warpgroup_{name}("])
+    yield ("fp8, dequantized by rows", dequantized(e4m3, e4m3, [328], [344]), ["row_scale", "column_scale"])
+    yield ("fp8, dequantized by rows, a long depth", dequantized(e4m3, e4m3, [328], [344], k=1232),
+           ["row_scale", "add_warpgroup_parts<false, false>"])
+    yield ("fp8, blocks of 128 by 128",
+           dequantized(e4m3, e4m3, [328, 4], [3, 4], 128, k=512, n=384),
+           ["add_warpgroup_parts<true, true>"])
+    yield ("fp8, blocks of 256 of the weight", dequantized(e4m3, e4m3, [1], [344, 3], 256, k=768),
+           ["step % 2 == 1"])
+    yield ("int8, blocks of 128", dequantized("int8", "int8", [328, 3], [344, 3], 128, k=384),
+           ["add_warpgroup_parts<true, true>"])
+    yield ("int8, dequantized by rows", dequantized("int8", "int8", [328], [344]), ["multiply_warpgroup_s8("])
+    yield ("int8, dequantized by tensors", dequantized("int8", "int8", [1], [1]), ["multiply_warpgroup_s8("])
+    yield ("int8, integer sums",
+           model([tensor("x", 328, 400, dtype="int8"), tensor("xs", 1, dtype="float32")],
+                 [node("y", "static_quant_linear", "x", "w", "ws", "xs", out_dtype="bfloat16")], ["y"],
+                 constants=[tensor("w", 344, 400, dtype="int8"), tensor("ws", 344, dtype="float32")]),
+           ["multiply_warpgroup_s8("])
+    yield ("fp8, a gated unit",
+           model([tensor("x", 264, 272, dtype=e4m3), tensor("xs", 1, dtype="float32")],
+                 [node("a", "fp8_linear", "x", "g", "xs", "gs", out_dtype="bfloat16"),
+                  node("b", "fp8_linear", "x", "u", "xs", "us", out_dtype="bfloat16"), node("s", "silu", "a"),
+                  node("h", "mul", "s", "b")], ["h"],
+                 constants=[tensor(n, 344, 272, dtype=e4m3) for n in "gu"] +
+                 [tensor(n + "s", 344, dtype="float32") for n in "gu"]), ["makes 128x128"])
+    yield ("fp8, batched",
+           model([tensor("x", 3, 200, 144, dtype=e4m3), tensor("w", 3, 344, 144, dtype=e4m3)],
+                 [node("xf", "cast", "x", dtype="float32"), node("wf", "cast", "w", dtype="float32"),
+                  node("t", "transpose", "wf", dim0=1, dim1=2), node("y", "matmul", "xf", "t")], ["y"]), [])
+    yield ("fp8, rows that are a symbol",
+           model([tensor("x", "tokens", 528, dtype=e4m3), tensor("xs", "tokens", dtype="float32")],
+                 [node("h", "fp8_linear", "x", "w", "xs", "ws", out_dtype="bfloat16")], ["h"],
+                 symbols={"tokens": {"min": 0, "max": 4096, "hint": 331}},
+                 constants=[tensor("w", 344, 528, dtype=e4m3), tensor("ws", 1, dtype="float32")]), [])
+
+
 def check_forms(options, path, few):
-    chosen = list(forms())
+    chosen = list(forms()) + list(forms_in_8_bits())
     for name, graph, wanted in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
+        if options.only not in name:
+            continue
         json.dump(graph, open(path("form.json"), "w"))
         run([options.fusec, path("form.json"), f"--emit=cu={path('form.cu')}", "--no-nvrtc",
              f"--emit=manifest={path('manifest.json')}"] + few)
         source, manifest = open(path("form.cu")).read(), json.load(open(path("manifest.json")))
         expect([k["schedule"] for k in manifest["kernels"]] == ["gemm_wgmma"], f"{name}: no gemm_wgmma alone")
         expect(not json_schema.problems(manifest, SCHEMA), f"{name}: a manifest that its schema does not know")
-        for text in ["multiply_warpgroup"] + wanted:
+        for text in ["multiply_warpgroup_"] + wanted:
             expect(text in source, f"{name}: no {text} in the source")
         out = run([options.fusec_run, path("form.json"), "--random", "--device=emulator", "--host-part=recorded",
                    "--verify", "--json", "--profile=-"] + few)
@@ -144,9 +224,26 @@ def check_forms(options, path, few):
         expect(len(profile) == 1, f"{name}: {len(profile)} kernels")
         for kernel in profile:
             expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
-            if "eights" not in name:  # such rows are stored one element a lane
+            if "eights" not in name and "odd" not in name:  # such rows are stored one element a lane
                 expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
             expect(kernel["resources"]["spill_bytes"] == 0, f"{name}: spills")
+
+
+def check_machine_code(options, path, target):
+    """Products of 8 bits, side by side: nothing waits between those of a stage, nothing spills."""
+    disassembler = shutil.which("nvdisasm")
+    for name, graph, _ in forms_in_8_bits() if disassembler else []:
+        wanted = {"fp8, blocks of 128 by 128": "QGMMA.64x128x32.F32.E4M3.E4M3", "fp8, a long depth": "QGMMA.64x128x32.F32",
+                  "e5m2_e4m3": "QGMMA.64x128x32.F32.E5M2.E4M3", "int8, dequantized by rows": "IGMMA.64x128x32.S8.S8"}
+        if name not in wanted:
+            continue
+        json.dump(graph, open(path("form.json"), "w"))
+        run([options.fusec, path("form.json"), "-o", path("form.cubin")] + target)
+        code = run([disassembler, path("form.cubin")])
+        expect(wanted[name] in code and "UTMALDG" in code, f"{name}: no {wanted[name]}, fed by TMA, in the machine code")
+        expect("STL" not in code and "LDL" not in code, f"{name}: local memory in the machine code")
+        products = re.findall(r"GMMA\.64|WARPGROUP\.DEPBAR", code)
+        expect(products[:4] == ["GMMA.64"] * 4, f"{name}: products that wait for one another")
 
 
 def check_layer(options, path, target):
@@ -203,6 +300,7 @@ def main():
     parser.add_argument("fusec_run")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--only", default="", help="the forms whose name holds this")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = lambda name: os.path.join(folder, name)
@@ -211,6 +309,7 @@ def main():
         check_layer(options, path, [ARCH] if options.full else few)
         if not options.full:
             check_forms(options, path, few)
+            check_machine_code(options, path, few)
 
 
 main()

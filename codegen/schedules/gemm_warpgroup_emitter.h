@@ -1,0 +1,149 @@
+// How the kernel of products by warpgroups is written, part by part (codegen/schedules/gemm_warpgroup.h says what it
+// does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_copy.cpp has tiles and scales
+// brought, gemm_warpgroup_multiply.cpp multiplies what is there.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_warpgroup.h"
+
+namespace fusec {
+
+class WarpgroupEmitter {
+ public:
+  WarpgroupEmitter(std::span<const WarpgroupPart> parts, const Graph& graph, const Target& target,
+                   KernelWriter& writer);
+  KernelSource emit();
+
+ private:
+  static constexpr int kPiece = 64, kPieceBytes = 8192;  // rows or columns that are swizzled together, and their tile
+  static constexpr int kCopierRegisters = 40, kRegisters = 232;  // of 168 that each thread begins with
+  static constexpr int kConsumerWarps = 4 * WarpgroupTiles::kConsumers, kScalingWarps = 3;
+
+  // One factor's tiles in a stage.
+  struct Factor {
+    const WarpgroupOperand* operand = nullptr;
+    bool left = false;
+    int across = 0;  // of a tile
+    int offset = 0;  // of the tile in its stage, bytes
+    int scales = 0;  // likewise of its scales, where they differ along the depth
+    std::string map;
+
+    int pieces() const { return across / kPiece; }
+    bool scaled() const { return !operand->scales.empty(); }
+  };
+  struct Loop {
+    const WarpgroupLoop* form = nullptr;
+    std::vector<Factor> factors;  // left ones first
+    std::size_t left_count = 0;
+    std::string depth;
+    int bytes = 0;  // that are copied
+
+    const Factor& left(std::size_t i) const { return factors[i]; }
+    const Factor& right(std::size_t i) const { return factors[left_count + i]; }
+  };
+  // A product with what is made of it.
+  struct Part {
+    Part(const WarpgroupPart& given, KernelWriter& writer);
+    const Kernel& kernel;
+    const Product& product;
+    const WarpgroupGemmForm& form;
+    ExprEmitter emitter;
+    std::vector<Loop> loops;
+    std::string down, across;  // clusters' tiles
+    IndexExpr tiles;
+
+    std::string text(const IndexExpr& e) const { return emitter.index_text().tight(simplify(e, kernel.pool.bounds())); }
+    IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(kernel.pool, axes); }
+    const std::vector<std::uint32_t>& axes(bool left) const { return left ? product.rows : product.columns; }
+  };
+  // The registers of one sum, and of what wgmma adds up where that is not the sum itself.
+  struct Sum {
+    std::string name, accumulated;
+  };
+
+  // --- gemm_warpgroup.cpp
+  std::vector<std::string> comment() const;
+  void prepare(Part& part);
+  Loop loop_of(const Part& part, std::size_t number);
+  TensorBoxes boxes_of(const Factor& f, const Part& part, const std::vector<std::uint32_t>& depth_axes) const;
+  bool shared_by_cluster(const Factor& f) const { return !f.left && tiles_.cluster > 1; }
+  int pieces_copied(const Factor& f) const { return shared_by_cluster(f) ? f.pieces() / tiles_.cluster : f.pieces(); }
+  bool scales_in_stages() const { return parts_[0]->form.scales_in_stages(); }  // of one product alone
+  void declare_barriers();
+  void open_tiles();
+  std::string open_part(const std::string& tile);
+  std::string depth_of(std::size_t loop) const;
+  void next_stage();
+
+  // What differs from part to part, by number.
+  template <class F>
+  std::string of_part(F value) const;
+  // Lines that differ from part to part.
+  template <class F>
+  void for_part(F write);
+
+  // --- gemm_warpgroup_copy.cpp
+  void copy_tiles();
+  void copy(Part& part, const Factor& f, const std::string& k, const std::string& into, const std::string& ready);
+  void scale_tiles();
+  void scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k);
+
+  // --- gemm_warpgroup_multiply.cpp
+  void multiply_tiles();
+  bool multiplied_alike() const;
+  std::vector<Sum> declare_sums(const Part& part);
+  void multiply_tile(Part& part, std::vector<Sum>& sums, bool of_all);
+  void multiply_loop(const Part& part, std::size_t number, std::span<const Sum> sums, bool of_all);
+  void multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums);
+  std::string multiply_function(const Part& part, const Factor& left, const Factor& right) const;
+  void add_parts(const Part& part, std::size_t number, std::span<const Sum> sums);
+  void scale_sums(Part& part, std::size_t number, std::span<const Sum> sums);
+  void scale_sum(Part& part, const Factor& left, const Factor& right, const Sum& sum, const std::string& unscaled);
+  void finish(const Part& part, const std::vector<Sum>& sums);
+  std::string release(const std::string& stage, const std::string& where) const;
+
+  const WarpgroupTiles& tiles_;  // of the first part: rows, stages and cluster are those of all
+  const Graph& graph_;
+  const Target& target_;
+  KernelWriter& writer_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<IndexExpr> ends_;  // of each part's tiles among all
+  std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
+  std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
+};
+
+template <class F>
+std::string WarpgroupEmitter::of_part(F value) const {
+  const std::string last = value(parts_.size() - 1);
+  bool alike = true;
+  std::string text;
+  for (std::size_t p = 0; p + 1 < parts_.size(); ++p) {
+    const std::string own = value(p);
+    alike = alike && own == last;
+    text += part_ + " == " + std::to_string(p) + " ? " + own + " : ";
+  }
+  return alike ? last : "(" + text + last + ")";
+}
+
+template <class F>
+void WarpgroupEmitter::for_part(F write) {
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const bool last = p + 1 == parts_.size();
+    if (parts_.size() > 1 && p == 0) writer_.open("if (" + part_ + " == 0)");
+    if (p > 0) {
+      writer_.close(last ? "} else {" : "} else if (" + part_ + " == " + std::to_string(p) + ") {");
+      writer_.reopen();
+    }
+    write(*parts_[p]);
+  }
+  if (parts_.size() > 1) writer_.close();
+}
+
+}  // namespace fusec

@@ -1,0 +1,276 @@
+// What the warpgroups do that multiply: products of the tiles of a stage, sums of parts of the depth, and what stands
+// behind the product.
+//
+//   sums alone                          wgmma adds to them
+//   scales that hold for all the depth  wgmma's sums, times scales, are the sums
+//   parts of the depth (scaled apart,   wgmma's sums of a part are added to the sums when its last stage is through,
+//   or long ones of float8)             and the first product of the next part forgets them
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/schedules/gemm_epilogue.h"
+#include "codegen/schedules/gemm_warpgroup_emitter.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Stages of a part of the depth; 0 where all of it is one.
+std::int64_t stages_of_part(const WarpgroupLoop& loop, int depth) {
+  return (loop.block != 0 ? loop.block : loop.added_after) / depth;
+}
+
+}  // namespace
+
+void WarpgroupEmitter::multiply_tiles() {
+  writer_.line("const int warp_row = (warp - 4) * 16;");
+  open_tiles();
+  if (parts_.size() > 1 && multiplied_alike()) {
+    std::vector<Sum> sums = declare_sums(*parts_[0]);
+    multiply_tile(*parts_[0], sums, true);
+    for_part([&](Part& part) { finish(part, sums); });
+  } else {
+    for_part([&](Part& part) {
+      std::vector<Sum> sums = declare_sums(part);
+      multiply_tile(part, sums, false);
+      finish(part, sums);
+    });
+  }
+  writer_.close();
+}
+
+// One loop is all parts', whose tiles lie alike and are multiplied alike; only what stands behind them differs.
+bool WarpgroupEmitter::multiplied_alike() const {
+  const Part& first = *parts_[0];
+  return std::ranges::all_of(parts_, [&](const auto& part) {
+    const Loop &a = part->loops[0], &b = first.loops[0];
+    const auto factor_alike = [&](const Factor& f, const Factor& g) {
+      return f.left == g.left && f.across == g.across && f.operand->along_depth == g.operand->along_depth &&
+             part->kernel.pool[f.operand->load].dtype == first.kernel.pool[g.operand->load].dtype;
+    };
+    const auto term_alike = [](const ProductTerm& s, const ProductTerm& t) {
+      return s.left == t.left && s.right == t.right;
+    };
+    return part->form.float_sums == first.form.float_sums && !a.form->scaled() &&
+           a.form->added_after == b.form->added_after && std::ranges::equal(a.factors, b.factors, factor_alike) &&
+           std::ranges::equal(part->product.loops[0].terms, first.product.loops[0].terms, term_alike);
+  });
+}
+
+std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_sums(const Part& part) {
+  std::vector<Sum> sums;
+  const bool integers = part.form.dtype == DType::kInt8;
+  const auto declare = [&](const char* wish, bool integer) {
+    const std::string name = writer_.unique(wish);
+    writer_.line(fmt::format("{} {}[{}][4] = {{}};", integer ? "int" : "float", name, part.form.tiles.columns / 8));
+    return name;
+  };
+  for (std::size_t i = 0; i < part.form.loops.size(); ++i) {
+    const WarpgroupLoop& loop = part.form.loops[i];
+    const bool apart = loop.scaled() || loop.in_parts() || (integers && part.form.float_sums);
+    for (std::size_t t = 0; t < part.product.loops[i].terms.size(); ++t) {
+      Sum& sum = sums.emplace_back();
+      sum.name = declare("sum", integers && !part.form.float_sums);
+      sum.accumulated = apart ? declare("part", integers) : sum.name;
+      writer_.line(fmt::format("hold({});", sum.accumulated));
+    }
+  }
+  return sums;
+}
+
+void WarpgroupEmitter::multiply_tile(Part& part, std::vector<Sum>& sums, bool of_all) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < part.loops.size(); ++i) {
+    if (part.loops.size() > 1) writer_.open("");
+    const std::span<const Sum> own = std::span(sums).subspan(next, part.product.loops[i].terms.size());
+    multiply_loop(part, i, own, of_all);
+    for (const Sum& sum : own) writer_.line(fmt::format("hold({});", sum.accumulated));
+    scale_sums(part, i, own);
+    next += own.size();
+    if (part.loops.size() > 1) writer_.close();
+  }
+}
+
+void WarpgroupEmitter::finish(const Part& part, const std::vector<Sum>& sums) {
+  std::map<ExprId, std::string> of_reduction;
+  std::size_t next = 0;
+  for (const ProductLoop& loop : part.product.loops)
+    for (const ProductTerm& term : loop.terms) of_reduction[term.reduction] = sums[next++].name;
+  const std::string staged = writer_.unique("staged");
+  const char* const type = part.form.float_sums ? "float" : "int";
+  writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + {2} + (warp - 4) * {3});", type, staged,
+                           staged_offset_, staged_bytes_));
+  const WarpgroupTiles& tiles = part.form.tiles;
+  GemmForm pieces{.dtype = part.form.dtype, .loops = {}, .tiles = {}, .sums = part.form.sums};
+  pieces.tiles.rows = tiles.kRows;
+  pieces.tiles.columns = tiles.columns;
+  pieces.tiles.warp_rows = 16;
+  pieces.tiles.warp_columns = tiles.staged_columns;
+  emit_epilogue({part.kernel, part.product, pieces, std::move(of_reduction), row0_, column0_, batch_,
+                 tiles.columns / tiles.staged_columns, staged},
+                graph_, writer_);
+}
+
+// Products of one stage are under way while the next one is waited for; a stage is empty when its products are done.
+void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::span<const Sum> sums, bool of_all) {
+  const std::string steps = writer_.unique("steps"), before = writer_.unique("before");
+  const Loop& loop = part.loops[number];
+  const std::int64_t stages = stages_of_part(*loop.form, part.form.depth());
+  const int depth = part.form.depth();
+  writer_.line(
+      fmt::format("const int {} = ({} + {}) / {};", steps, of_all ? depth_of(number) : loop.depth, depth - 1, depth));
+  if (stages != 1) writer_.line(fmt::format("int {} = 0;", before));
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps));
+  writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {});", full_, stage_, phase_));
+  writer_.line("fence_products();");
+  multiply_stage(part, number, sums);
+  writer_.line("commit_products();");
+  if (stages == 1) {
+    add_parts(part, number, sums);
+    writer_.line(release(stage_, ""));
+    next_stage();
+    writer_.close();
+    return;
+  }
+  writer_.line("wait_for_products<1>();");
+  writer_.line(release(before, "step > 0"));
+  if (stages > 1) {
+    writer_.open(fmt::format("if (step % {} == {} || step + 1 == {})", stages, stages - 1, steps));
+    add_parts(part, number, sums);
+    writer_.close();
+  }
+  writer_.line(fmt::format("{} = {};", before, stage_));
+  next_stage();
+  writer_.close();
+  writer_.line("wait_for_products<0>();");
+  writer_.line(release(before, steps + " > 0"));
+}
+
+std::string WarpgroupEmitter::multiply_function(const Part& part, const Factor& left, const Factor& right) const {
+  const auto float8 = [&](const Factor& f) {
+    return part.kernel.pool[f.operand->load].dtype == DType::kFloat8E5M2 ? "e5m2" : "e4m3";
+  };
+  const std::string name = part.form.dtype == DType::kBFloat16  ? "bf16"
+                           : part.form.dtype == DType::kFloat16 ? "fp16"
+                           : part.form.dtype == DType::kInt8    ? "s8"
+                                                                : fmt::format("{}_{}", float8(left), float8(right));
+  writer_.use(fmt::format("multiply_warpgroup_{}_{}", name, part.form.tiles.columns));
+  if (part.form.element_bytes() == 1) return "multiply_warpgroup_" + name;
+  return fmt::format("multiply_warpgroup_{}<{}, {}>", name, !left.operand->along_depth, !right.operand->along_depth);
+}
+
+void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums) {
+  const Loop& loop = part.loops[number];
+  for (std::size_t i = 0; i < loop.factors.size(); ++i) {
+    const Factor& f = loop.factors[i];
+    const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kPieceBytes) : "";
+    writer_.line(fmt::format("const unsigned long long {}_{} = swizzled_tile({} + {} * {}{}{});",
+                             f.left ? "left" : "right", i, tiles_at_, stage_, stage_bytes_,
+                             f.offset > 0 ? fmt::format(" + {}", f.offset) : "", own));
+  }
+  const std::int64_t stages = stages_of_part(*loop.form, part.form.depth());
+  std::string adds;
+  if (part.form.element_bytes() == 1)
+    adds = stages == 0 ? ", true" : stages == 1 ? ", slice > 0" : fmt::format(", slice > 0 || step % {} > 0", stages);
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", WarpgroupTiles::kLineBytes / 32));
+  const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
+    // A slice is 32 bytes of a line, or 16 lines; descriptors count in 16 bytes.
+    const auto along = [](const Factor& f) { return f.operand->along_depth ? 2 : 128; };
+    writer_.line(fmt::format("{}({}, left_{} + slice * {}, right_{} + slice * {}{});", multiply_function(part, a, b),
+                             sums[t].accumulated, terms[t].left, along(a), loop.left_count + terms[t].right, along(b),
+                             adds));
+  }
+  writer_.close();
+}
+
+// What was summed of a part of the depth, to the sums.
+void WarpgroupEmitter::add_parts(const Part& part, std::size_t number, std::span<const Sum> sums) {
+  const Loop& loop = part.loops[number];
+  writer_.use("add_warpgroup_parts");
+  writer_.line("wait_for_products<0>();");
+  const bool scaled = loop.form->block != 0;
+  const auto scales = [&](const Factor& f) -> std::string {
+    if (!scaled || !f.scaled()) return "nullptr";
+    return fmt::format("(const float*)(dynamic_tiles + {} * {} + {}){}", stage_, stage_bytes_, f.scales,
+                       f.left ? " + warp_row" : "");
+  };
+  const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
+    writer_.line(fmt::format("hold({});", sums[t].accumulated));
+    writer_.line(fmt::format("add_warpgroup_parts<{}, {}>({}, {}, {}, {}, warp_lane);", scaled && a.scaled(),
+                             scaled && b.scaled(), sums[t].name, sums[t].accumulated, scales(a), scales(b)));
+  }
+  if (scaled) writer_.line("__syncwarp();  // all lanes have their scales");
+}
+
+// Scales that hold for the whole depth, and integers that become floats.
+void WarpgroupEmitter::scale_sums(Part& part, std::size_t number, std::span<const Sum> sums) {
+  const Loop& loop = part.loops[number];
+  if (loop.form->block != 0) return;
+  const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
+    const std::string& unscaled = loop.form->added_after != 0 ? sums[t].name : sums[t].accumulated;
+    if (a.scaled() || b.scaled()) {
+      scale_sum(part, a, b, sums[t], unscaled);
+    } else if (unscaled != sums[t].name) {
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e / 4][e % 4] = (float){}[e / 4][e % 4];",
+                               part.form.tiles.columns / 2, sums[t].name, unscaled));
+    }
+  }
+}
+
+void WarpgroupEmitter::scale_sum(Part& part, const Factor& left, const Factor& right, const Sum& sum,
+                                 const std::string& unscaled) {
+  const ExprEmitter::Mark tile = part.emitter.mark();
+  if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+  // Two of rows, or of columns, which are the last of their kind where the tile goes beyond them.
+  const auto scales = [&](const Factor& f, const std::string& first, const std::string& step) -> std::string {
+    if (!f.scaled()) return "";
+    const std::string scale = writer_.unique(f.left ? "row_scale" : "column_scale");
+    const std::string at = writer_.unique(f.left ? "row" : "column");
+    writer_.line(fmt::format("float {}[2];", scale));
+    writer_.line("#pragma unroll");
+    writer_.open("for (int i = 0; i < 2; ++i)");
+    const ExprEmitter::Mark mark = part.emitter.mark();
+    writer_.line(fmt::format("const {} {} = min({} + {} + i{}, {});", writer_.index_type(), at,
+                             f.left ? row0_ : column0_, first, step, part.text(part.count(part.axes(f.left)) - 1)));
+    bind_flat(part.emitter, part.axes(f.left), at, f.left ? "mnopq" : "ijlst");
+    std::string value;
+    for (const std::string& text : part.emitter.emit(f.operand->scales))
+      value += (value.empty() ? "(" : " * (") + text + ")";
+    writer_.line(fmt::format("{}[i] = {};", scale, value));
+    part.emitter.rewind(mark);
+    writer_.close();
+    return scale;
+  };
+  const std::string rows = scales(left, "warp_row + warp_lane / 4", " * 8");
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int j = 0; j < {}; ++j)", part.form.tiles.columns / 8));
+  const std::string columns = scales(right, "8 * j + warp_lane % 4 * 2", "");
+  writer_.line("#pragma unroll");
+  std::string value = fmt::format("(float){}[j][i]", unscaled);
+  if (!rows.empty()) value += fmt::format(" * {}[i / 2]", rows);
+  if (!columns.empty()) value += fmt::format(" * {}[i % 2]", columns);
+  writer_.line(fmt::format("for (int i = 0; i < 4; ++i) {}[j][i] = {};", sum.name, value));
+  writer_.close();
+  part.emitter.rewind(tile);
+}
+
+// A warp is through with a stage, of which it tells all that copy into it.
+std::string WarpgroupEmitter::release(const std::string& stage, const std::string& where) const {
+  const std::string when = where.empty() ? "" : where + " && ";
+  if (tiles_.cluster == 1) return fmt::format("if ({}warp_lane == 0) arrive({} + 8 * {});", when, empty_, stage);
+  return fmt::format("if ({}warp_lane < {}) arrive_in_cluster(in_block({} + 8 * {}, warp_lane));", when, tiles_.cluster,
+                     empty_, stage);
+}
+
+}  // namespace fusec
