@@ -1,5 +1,7 @@
 #include "analysis/warpgroup_gemm_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -211,6 +213,38 @@ bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   return false;
 }
 
+std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
+  const int bits_multiplied = bits(c.form->dtype);
+  if ((bits_multiplied != 16 && bits_multiplied != 8) || c.form->groups) return std::nullopt;
+  if (bits_multiplied == 16 && !c.form->plain()) return std::nullopt;
+  auto loops = loops_of(c.kernel->pool, *c.form, *c.product);
+  if (!loops) return std::nullopt;
+  return WarpgroupGemmForm{.dtype = c.form->dtype,
+                           .loops = *std::move(loops),
+                           .tiles = {},
+                           .sums = c.form->sums,
+                           .float_sums = c.form->float_sums};
+}
+
+// Tiles of so many columns, or fewer where registers do not hold their sums; false where that cannot be.
+bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, int columns, int cluster,
+         const Target& target) {
+  constexpr int kMostSums = 128, kLeastColumns = 64;  // of a thread, in registers
+  double rows = 0;
+  for (const Sizes& s : sizes) rows = std::max(rows, s.rows);
+  if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
+  for (WarpgroupGemmForm& form : forms) {
+    form.tiles.columns = columns;
+    form.tiles.cluster = cluster;
+    const double each = registers_of_column(form);
+    while (form.tiles.columns > kLeastColumns && form.tiles.columns * each > kMostSums) form.tiles.columns /= 2;
+    if (form.tiles.columns * each > kMostSums) return false;
+    // Each block of a cluster copies pieces of 64 columns.
+    if (form.tiles.columns < 64 * cluster) return false;
+  }
+  return fit(forms, target);
+}
+
 }  // namespace
 
 bool WarpgroupLoop::scaled() const {
@@ -258,54 +292,48 @@ std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
   return forms[0].tiles.stages * (stage_bytes(forms) + 16) + staged_bytes(forms) * 4 * WarpgroupTiles::kConsumers;
 }
 
-std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,
-                                                    const Target& target) {
-  constexpr int kMostSums = 128;  // of a thread, in registers
+std::string name_of(const WarpgroupTiles& t) {
+  return fmt::format("{}x{} by warpgroups, {} stages, {}", t.kRows, t.columns, t.stages,
+                     t.cluster == 1 ? "single blocks" : fmt::format("{} blocks of a cluster", t.cluster));
+}
+
+std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target) {
   if (target.compute_capability != 90 || !target.architecture_specific || !stand_together(products)) return {};
   std::vector<WarpgroupGemmForm> forms;
   std::vector<Sizes> sizes;
-  double least = 0, rows = 0;
   for (const WarpgroupCandidate& c : products) {
-    const int bits_multiplied = bits(c.form->dtype);
-    if ((bits_multiplied != 16 && bits_multiplied != 8) || c.form->groups) return {};
-    if (bits_multiplied == 16 && !c.form->plain()) return {};
-    auto loops = loops_of(c.kernel->pool, *c.form, *c.product);
-    if (!loops) return {};
-    forms.push_back({.dtype = c.form->dtype,
-                     .loops = *std::move(loops),
-                     .tiles = {},
-                     .sums = c.form->sums,
-                     .float_sums = c.form->float_sums});
+    auto form = form_of(c);
+    if (!form) return {};
+    forms.push_back(*std::move(form));
     sizes.push_back(sizes_of(c));
-    least += c.form->cycles;
-    rows = std::max(rows, sizes.back().rows);
   }
-  std::vector<WarpgroupGemmForm> best;
-  for (const int columns : {256, 128, 64}) {
-    double count = 0, longest = 0;
-    bool fits = true;
-    int narrowest = columns;
-    for (WarpgroupGemmForm& form : forms) {
-      form.tiles.columns = columns;
-      const double each = registers_of_column(form);
-      while (form.tiles.columns > 64 && form.tiles.columns * each > kMostSums) form.tiles.columns /= 2;
-      fits = fits && form.tiles.columns * each <= kMostSums;
-      narrowest = std::min(narrowest, form.tiles.columns);
+  std::vector<WarpgroupGemms> ranking;
+  for (const int columns : {256, 128, 64})
+    for (const int cluster : {2, 1}) {
+      if (!cut(forms, sizes, columns, cluster, target)) continue;
+      const auto same = [&](const WarpgroupGemms& other) {
+        return std::ranges::equal(
+            other.forms, forms, {}, [](const auto& f) { return name_of(f.tiles); },
+            [](const auto& f) { return name_of(f.tiles); });
+      };
+      if (std::ranges::any_of(ranking, same)) continue;
+      double count = 0, longest = 0;
+      for (std::size_t i = 0; i < forms.size(); ++i) {
+        count += cluster_tiles(forms[i].tiles, sizes[i]);
+        longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
+      }
+      ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
     }
-    // Each block of a cluster copies pieces of 64 columns.
-    const int cluster = narrowest < 128 || rows <= WarpgroupTiles::kRows || target.multiprocessors < 2 ? 1 : 2;
-    for (WarpgroupGemmForm& form : forms) form.tiles.cluster = cluster;
-    fits = fits && fit(forms, target);
-    for (std::size_t i = 0; i < forms.size(); ++i) {
-      count += cluster_tiles(forms[i].tiles, sizes[i]);
-      longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
-    }
-    const double cycles = 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest;
-    if (!fits || cycles >= least) continue;
-    least = cycles;
-    best = forms;
-  }
-  return best;
+  std::ranges::stable_sort(ranking, {}, &WarpgroupGemms::cycles);
+  return ranking;
+}
+
+std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,
+                                                    const Target& target) {
+  const std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms(products, target);
+  double at_hand = 0;
+  for (const WarpgroupCandidate& c : products) at_hand += c.form->cycles;
+  return ranking.empty() || ranking[0].cycles >= at_hand ? std::vector<WarpgroupGemmForm>{} : ranking[0].forms;
 }
 
 }  // namespace fusec

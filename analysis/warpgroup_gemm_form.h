@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "analysis/gemm_form.h"
@@ -80,8 +81,18 @@ struct WarpgroupCandidate {
   const GemmForm* form;
 };
 
-// None where TMA cannot take a factor, the target has no wgmma, or the forms at hand are predicted to be faster.
 // Several products are one kernel's: of these, a form each.
+struct WarpgroupGemms {
+  std::vector<WarpgroupGemmForm> forms;
+  double cycles = 0;  // predicted
+};
+
+// The ways to cut them into tiles, the best first; none where TMA cannot take a factor or the target has no wgmma.
+std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
+// The best way; none as well where the forms at hand are predicted to be faster.
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
+
+// "128x256 by warpgroups, 4 stages, 2 blocks of a cluster".
+std::string name_of(const WarpgroupTiles& tiles);
 
 }  // namespace fusec

@@ -27,10 +27,25 @@ std::optional<KernelSource> vector_times_matrix(const Kernel& kernel, const Grap
   return few_rows(shaped, *answer.product, *few, graph);
 }
 
-void choose_tiles(GemmForm& form, Choices& choices) {
+// Ways of warpgroups that are predicted to be the fastest come first, then those of warps, then the other ones.
+KernelSource tiled_product(const Kernel& kernel, const Product& product, GemmForm& form, const Graph& graph,
+                           const Target& target, Choices& choices) {
+  const WarpgroupCandidate candidate{&kernel, &product, &form};
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
+  const auto first = static_cast<std::size_t>(
+      std::ranges::count_if(wide, [&](const WarpgroupGemms& gemms) { return gemms.cycles < form.cycles; }));
+  const std::size_t of_warps = form.ranking.size();
   std::vector<std::string> ways;
+  for (std::size_t i = 0; i < first; ++i) ways.push_back(name_of(wide[i].forms[0].tiles));
   for (const GemmTiles& tiles : form.ranking) ways.push_back(name_of(tiles));
-  form.tiles = form.ranking[choices.take(std::move(ways))];
+  for (std::size_t i = first; i < wide.size(); ++i) ways.push_back(name_of(wide[i].forms[0].tiles));
+  const std::size_t way = choices.take(std::move(ways));
+  if (way < first || way >= first + of_warps) {
+    const WarpgroupPart part{kernel, product, wide[way < first ? way : way - of_warps].forms[0]};
+    return gemm_warpgroup({&part, 1}, graph, target);
+  }
+  form.tiles = form.ranking[way - first];
+  return gemm(kernel, product, form, graph);
 }
 
 std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
@@ -43,14 +58,8 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
       if (const auto few = find_few_rows(graph, shaped, *form.product, target))
         return {few_rows(shaped, *form.product, *few, graph)};
-      if (auto tiled = find_gemm(graph, shaped, *form.product, target)) {
-        const WarpgroupCandidate candidate{&shaped, &*form.product, &*tiled};
-        const std::vector<WarpgroupGemmForm> wide = find_warpgroup_gemms({&candidate, 1}, target);
-        const WarpgroupPart part{shaped, *form.product, wide.empty() ? WarpgroupGemmForm{} : wide[0]};
-        if (!wide.empty()) return {gemm_warpgroup({&part, 1}, graph, target)};
-        choose_tiles(*tiled, choices);
-        return {gemm(shaped, *form.product, *tiled, graph)};
-      }
+      if (auto tiled = find_gemm(graph, shaped, *form.product, target))
+        return {tiled_product(shaped, *form.product, *tiled, graph, target, choices)};
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
         if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
           return {convolution(shaped, *form.product, *gathered, graph)};
