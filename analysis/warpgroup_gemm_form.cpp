@@ -201,16 +201,47 @@ double registers_of_column(const WarpgroupGemmForm& form) {
 bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   constexpr int kMostStages = 8, kLeastStages = 3, kGoodStages = 4;
   constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};  // columns of one sum; of each of several
-  for (const int least : {kGoodStages, kLeastStages})
+  for (const auto& [least, boxes] : {std::pair{kGoodStages, true}, {kGoodStages, false}, {kLeastStages, false}})
     for (const auto& [of_one, of_several] : kStaged)
       for (int stages = kMostStages; stages >= least; --stages) {
         for (WarpgroupGemmForm& form : forms) {
           form.tiles.stages = stages;
           form.tiles.staged_columns = form.sums == 1 ? of_one : of_several;
+          form.tiles.stores_boxes = boxes;
         }
         if (shared_bytes(forms) <= target.shared_bytes_per_block) return true;
       }
   return false;
+}
+
+// Boxes are made of eights of columns in 16 or 32 bits.
+std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput& output, const Product& product) {
+  const int element = bits(output.type.dtype);
+  if (element != 16 && element != 32) return std::nullopt;
+  const int aligned = 128 / element;
+  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+  if (std::ranges::any_of(variables_of(position), [](Variable v) { return v.kind == Variable::Kind::kValue; }))
+    return std::nullopt;
+  const std::optional<IndexExpr> columns = flat_stride(position, product.columns, pool);
+  const std::optional<IndexExpr> rows = flat_stride(position, product.rows, pool);
+  if (!rows || !columns || !columns->is(1)) return std::nullopt;
+  auto batch = batch_of(pool, position, product.batch, aligned);
+  if (!batch) return std::nullopt;
+  WarpgroupStore store{.offset = at_origin(position, pool.bounds()), .stride = *rows, .batch = *std::move(batch)};
+  const bool fits = proves_multiple_of(store.stride, aligned, pool.bounds()) &&
+                    proves_multiple_of(store.offset, aligned, pool.bounds()) &&
+                    range_of(store.stride, pool.bounds()).min > 0;
+  return fits ? std::optional(std::move(store)) : std::nullopt;
+}
+
+std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const Product& product) {
+  std::vector<std::optional<WarpgroupStore>> stores;
+  IndexExpr columns = 1;
+  for (const std::uint32_t a : product.columns) columns *= kernel.pool.extent(a);
+  const bool eights = proves_multiple_of(simplify(columns, kernel.pool.bounds()), 8, kernel.pool.bounds());
+  for (const KernelOutput& output : kernel.outputs)
+    stores.push_back(eights ? store_of(kernel.pool, output, product) : std::nullopt);
+  return stores;
 }
 
 std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
@@ -223,7 +254,8 @@ std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
                            .loops = *std::move(loops),
                            .tiles = {},
                            .sums = c.form->sums,
-                           .float_sums = c.form->float_sums};
+                           .float_sums = c.form->float_sums,
+                           .stores = stores_of(*c.kernel, *c.product)};
 }
 
 // Tiles of so many columns, or fewer where registers do not hold their sums; false where that cannot be.
@@ -246,6 +278,19 @@ bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, in
 }
 
 }  // namespace
+
+std::int64_t box_bytes(const WarpgroupGemmForm& form) {
+  constexpr std::int64_t kBox = 16 * 128;
+  return form.tiles.stores_boxes
+             ? kBox * std::ranges::count_if(form.stores, [](const auto& s) { return s.has_value(); })
+             : 0;
+}
+
+std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms) {
+  std::int64_t most = 0;
+  for (const WarpgroupGemmForm& form : forms) most = std::max(most, box_bytes(form));
+  return most;
+}
 
 bool WarpgroupLoop::scaled() const {
   const auto is = [](const WarpgroupOperand& o) { return !o.scales.empty(); };
@@ -289,7 +334,8 @@ std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms) {
 }
 
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
-  return forms[0].tiles.stages * (stage_bytes(forms) + 16) + staged_bytes(forms) * 4 * WarpgroupTiles::kConsumers;
+  return forms[0].tiles.stages * (stage_bytes(forms) + 16) +
+         (box_bytes(forms) + staged_bytes(forms)) * 4 * WarpgroupTiles::kConsumers;
 }
 
 std::string name_of(const WarpgroupTiles& t) {

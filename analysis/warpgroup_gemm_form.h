@@ -41,6 +41,12 @@ struct WarpgroupLoop {
   bool in_parts() const { return block != 0 || added_after != 0; }
 };
 
+// An output that TMA may store: as a factor, over the product's rows, columns that are neighbours, and batch.
+struct WarpgroupStore {
+  IndexExpr offset, stride;
+  std::vector<WarpgroupOperand::Batch> batch;
+};
+
 // What a block makes: 128 rows, 64 of them by each of two warpgroups, which another one's copies feed.
 struct WarpgroupTiles {
   static constexpr int kRows = 128, kConsumers = 2, kThreads = 384;
@@ -48,7 +54,8 @@ struct WarpgroupTiles {
   int columns = 256;
   int stages = 4;   // tiles along the depth that are in shared memory or on the way there
   int cluster = 2;  // blocks that make tiles below one another, and copy halves of the right factors for each other
-  int staged_columns = 32;  // of a warp's sums on their way to what stands behind the product
+  int staged_columns = 32;    // of a warp's sums on their way to what stands behind the product
+  bool stores_boxes = false;  // finished rows go to memory by TMA, where an output lies so
 };
 
 struct WarpgroupGemmForm {
@@ -57,6 +64,7 @@ struct WarpgroupGemmForm {
   WarpgroupTiles tiles;
   int sums = 1;
   bool float_sums = true;
+  std::vector<std::optional<WarpgroupStore>> stores;  // of each output of the kernel
 
   int element_bytes() const { return bits(dtype) / 8; }
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
@@ -68,10 +76,13 @@ struct WarpgroupGemmForm {
 std::int64_t stage_bytes(const WarpgroupGemmForm& form);
 // Of 16 rows of all sums of a warp.
 std::int64_t staged_bytes(const WarpgroupGemmForm& form);
+// Of 16 lines of 128 bytes of each output that a warp has TMA store.
+std::int64_t box_bytes(const WarpgroupGemmForm& form);
 // The most of several forms that share a kernel, whose numbers of stages and blocks of a cluster are the same.
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms);
-// Of a block: tiles, staged sums, an mbarrier for full and one for empty of each stage.
+std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms);
+// Of a block: tiles, boxes of outputs, staged sums, an mbarrier for full and one for empty of each stage.
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms);
 
 // A product of one launch.

@@ -13,7 +13,9 @@ namespace {
 std::uint32_t parameter_of(const KernelSource& source, ValueId value, bool written) {
   for (std::uint32_t i = 0; i < source.parameters.size(); ++i) {
     const KernelParameter& p = source.parameters[i];
-    if (p.kind == KernelParameter::Kind::kTensor && p.value == value && p.written == written) return i;
+    const bool is =
+        p.kind == KernelParameter::Kind::kTensor || (written && p.kind == KernelParameter::Kind::kTensorMap);
+    if (is && p.value == value && p.written == written) return i;
   }
   return kNone;
 }

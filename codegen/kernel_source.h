@@ -35,7 +35,7 @@ struct KernelParameter {
   Kind kind = Kind::kTensor;
   std::string name;           // as in the source
   ValueId value = kNone;      // kTensor
-  bool written = false;       // kTensor: an output
+  bool written = false;       // kTensor, kTensorMap: an output
   bool address_only = false;  // kTensor: the pointer is passed on, what it points to is not touched
   IndexExpr size;             // kSize, kWorkspace
   int bits = 32;              // kSize

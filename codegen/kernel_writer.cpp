@@ -196,12 +196,17 @@ std::string KernelWriter::workspace(const IndexExpr& bytes, std::uint32_t scratc
   return name;
 }
 
-std::string KernelWriter::tensor_map(ValueId value, TensorBoxes boxes) {
+std::string KernelWriter::tensor_map(ValueId value, TensorBoxes boxes, bool written) {
   use("tensor_map");
   for (const Parameter& p : maps_)
-    if (p.parameter.value == value && p.parameter.boxes == boxes) return p.parameter.name;
+    if (p.parameter.value == value && p.parameter.boxes == boxes && p.parameter.written == written)
+      return p.parameter.name;
   const std::string name = unique(wish(value) + "_map");
-  maps_.push_back({{.kind = KernelParameter::Kind::kTensorMap, .name = name, .value = value, .boxes = std::move(boxes)},
+  maps_.push_back({{.kind = KernelParameter::Kind::kTensorMap,
+                    .name = name,
+                    .value = value,
+                    .written = written,
+                    .boxes = std::move(boxes)},
                    "const __grid_constant__ TensorMap "});
   return name;
 }
@@ -257,6 +262,13 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
   std::vector<Parameter> listed;
   for (auto* list : {&maps_, &inputs_, &outputs_, &workspaces_, &sizes_})
     listed.insert(listed.end(), list->begin(), list->end());
+  // What TMA alone stores needs no pointer.
+  std::erase_if(listed, [&](const Parameter& p) {
+    return p.parameter.kind == KernelParameter::Kind::kTensor && p.parameter.written &&
+           std::ranges::any_of(maps_, [&](const Parameter& map) {
+             return map.parameter.written && map.parameter.value == p.parameter.value;
+           });
+  });
   const std::string prologue = shorten(listed, source);
   std::size_t column = 9;
   bool first = true;

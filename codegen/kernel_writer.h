@@ -38,8 +38,8 @@ class KernelWriter {
   // Scratch memory; `type_and_name` is "float partial".
   std::string workspace(const IndexExpr& bytes, std::uint32_t scratch, std::string_view type_and_name);
 
-  // The tensor as TMA sees it.
-  std::string tensor_map(ValueId value, TensorBoxes boxes);
+  // The tensor as TMA sees it, from which it is read or to which it is written.
+  std::string tensor_map(ValueId value, TensorBoxes boxes, bool written = false);
 
   void line(std::string_view text);
   void open(std::string_view text);  // "for (...)": adds " {" and indents

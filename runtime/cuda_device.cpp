@@ -287,11 +287,12 @@ class Device {
     const std::vector<std::uint64_t> extents(boxes.extents.begin(), boxes.extents.end());
     const std::vector<std::uint64_t> strides(boxes.strides.begin(), boxes.strides.end());
     const std::vector<unsigned> steps(boxes.box.size(), 1);
+    const int type = boxes.element_bytes / 2;  // 8, 16 or 32 bits without a sign are 0, 1 and 2
     DeviceTensorMap map;
-    driver_.check(driver_.encode_tiled(&map, boxes.element_bytes == 1 ? 0 : 1, static_cast<unsigned>(extents.size()),
-                                       at, extents.data(), strides.data(), boxes.box.data(), steps.data(),
-                                       kNoInterleave, kSwizzle128, kPromote128, kFillZeros),
-                  "the description of a tensor for TMA");
+    driver_.check(
+        driver_.encode_tiled(&map, type, static_cast<unsigned>(extents.size()), at, extents.data(), strides.data(),
+                             boxes.box.data(), steps.data(), kNoInterleave, kSwizzle128, kPromote128, kFillZeros),
+        "the description of a tensor for TMA");
     return map;
   }
 

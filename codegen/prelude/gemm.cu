@@ -192,23 +192,26 @@ __device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)
 
 //@ part staged_sums : neighbours
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory, of each eight columns the first four in a row's first half.
-template <int kWidth>
+// shared memory, of each eight columns the first four in a row's first half; or in order, for lanes that have one each.
+template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ int staged_place(int row, int column) {
+  if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <class Sum, int kEights>
+template <bool kHalves = true, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
-    Sum* at = staged + staged_place<8 * kEights>(lane / 4, 8 * j + lane % 4 * 2);
+    Sum* at = staged + staged_place<8 * kEights, kHalves>(lane / 4, 8 * j + lane % 4 * 2);
     *(Neighbours<Sum, 2>*)at = {sum[j][0], sum[j][1]};
-    *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights>(8, 0)) = {sum[j][2], sum[j][3]};
+    *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights, kHalves>(8, 0)) = {sum[j][2], sum[j][3]};
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
-template <int kWidth>
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks. Of single elements, of
+// which 16 lie in a row, so that lanes have two rows: those that are two apart are.
+template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ int staged_row(int item) {
+  if constexpr (!kHalves) return kWidth == 16 ? item / 64 * 4 + item / 32 % 2 + item % 32 / 16 * 2 : item / kWidth;
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
   return item / (kWidth / 8);
 }

@@ -113,6 +113,43 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
       : "memory");
 }
 
+//@ part store_box : tensor_map words
+// Units of 16 bytes of a line of a box of 128 bytes, which change places from line to line.
+template <int kWords>
+__device__ __forceinline__ void store_in_box(unsigned box, int line, int unit, const Words<kWords>& words) {
+#pragma unroll
+  for (int i = 0; i < kWords; i += 4)
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "r"(box + line * 128 + ((unit + i / 4) ^ line % 8) * 16), "r"(words.w[i]), "r"(words.w[i + 1]),
+                   "r"(words.w[i + 2]), "r"(words.w[i + 3])
+                 : "memory");
+}
+// By each lane that has written to a box, before one copies it.
+__device__ __forceinline__ void fence_boxes() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+// Copies a box to the tensor, by one thread; what is outside is left out. Coordinates: innermost first.
+__device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, int i, int j) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+               :
+               : "l"(&map), "r"(i), "r"(j), "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, int i, int j, int k) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
+               :
+               : "l"(&map), "r"(i), "r"(j), "r"(k), "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, int i, int j, int k, int l) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];"
+               :
+               : "l"(&map), "r"(i), "r"(j), "r"(k), "r"(l), "r"(from)
+               : "memory");
+}
+__device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
+// Until the thread's boxes have been read, and may be written again.
+__device__ __forceinline__ void wait_for_stored_boxes() { asm volatile("cp.async.bulk.wait_group.read 0;" : : : "memory"); }
+
 //@ part warpgroup
 // Registers that one warpgroup has no use for go to others: each thread has so many from here on.
 template <int kRegisters>

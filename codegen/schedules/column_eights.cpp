@@ -132,7 +132,7 @@ ColumnEights in_column_eights(const Kernel& kernel, const Product& product, cons
 }
 
 void finish_eight(ExprEmitter& emitter, const Graph& graph, const ColumnEights& eights,
-                  const std::map<ExprId, std::string>& names) {
+                  const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere) {
   KernelWriter& writer = emitter.writer();
   const std::vector<ExprId> roots = roots_of(eights.kernel);
   // So that nothing of the product is computed again ahead of the lanes.
@@ -141,8 +141,12 @@ void finish_eight(ExprEmitter& emitter, const Graph& graph, const ColumnEights& 
   const std::string lane = writer.unique("e");
   loads.declare(operands_behind(eights), lane);
   std::vector<VectorStore> stores;
-  for (const KernelOutput& output : eights.kernel.outputs)
-    stores.push_back(VectorStore::plan(emitter, output, eights.lane, eights.width));
+  for (std::size_t i = 0; i < eights.kernel.outputs.size(); ++i) {
+    const KernelOutput& output = eights.kernel.outputs[i];
+    stores.push_back(i < elsewhere.size() && !elsewhere[i].empty()
+                         ? VectorStore::elsewhere(emitter, output, eights.width, elsewhere[i])
+                         : VectorStore::plan(emitter, output, eights.lane, eights.width));
+  }
   emitter.emit_independent(roots);
   writer.line("#pragma unroll");
   writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, eights.width));

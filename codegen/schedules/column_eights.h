@@ -33,8 +33,9 @@ ColumnEights in_column_eights(const Kernel& kernel, const Product& product, cons
                               int width, const std::map<ExprId, std::string>& known = {});
 
 // Stores the outputs' eight elements at the bound axes; of each sum, `names` is a variable with an array `v` of eight.
+// `elsewhere`: of each output, a call that lacks the words it stores ("": they are stored to memory).
 void finish_eight(ExprEmitter& emitter, const Graph& graph, const ColumnEights& eights,
-                  const std::map<ExprId, std::string>& names);
+                  const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere = {});
 
 // The same of one element, whose sums were defined.
 void finish_one(ExprEmitter& emitter, const ColumnEights& eights);

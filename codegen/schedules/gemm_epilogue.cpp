@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/column_eights.h"
 #include "codegen/schedules/direct.h"
@@ -53,19 +55,81 @@ class EpilogueEmitter {
     writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, e_.parts));
     writer_.line(fmt::format("const int warp_column = {} * {};", part, e_.form.tiles.warp_columns));
+    part_ = part;
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", e_.parts));
     writer_.open(fmt::format("if (i == {})", part));
     std::size_t which = 0;
     for (const auto& [reduction, sum] : split_.sums)
-      writer_.line(fmt::format("stage_sums({}, (const {} (&)[{}][4]){}[i * {}], warp_lane);", staged_at(which++, 1),
-                               sum_type(), eights, sum, eights));
+      writer_.line(fmt::format("{}({}, (const {} (&)[{}][4]){}[i * {}], warp_lane);", stage_function(),
+                               staged_at(which++, 1), sum_type(), eights, sum, eights));
     writer_.close();
     writer_.close();
+    wait_for_boxes();
     writer_.line("__syncwarp();");
     finish_rows("0", 1);
+    store_boxes();
     writer_.line("__syncwarp();");
     writer_.close();
+  }
+
+  // --- boxes that TMA stores
+  bool boxed() const {
+    return std::ranges::any_of(e_.boxes, [](const StoredBoxes& b) { return !b.map.empty(); });
+  }
+  int element_bytes(std::size_t output) const { return bits(e_.kernel.outputs[output].type.dtype) / 8; }
+  int parts_of_box(std::size_t output) const { return 128 / (e_.form.tiles.warp_columns * element_bytes(output)); }
+
+  // Lines that are at another part for each kind of boxes: those of most parts come last.
+  template <class F>
+  void for_boxes(const char* of_part, F write) {
+    std::map<int, std::vector<std::size_t>> outputs;
+    for (std::size_t i = 0; i < e_.boxes.size(); ++i)
+      if (!e_.boxes[i].map.empty()) outputs[parts_of_box(i)].push_back(i);
+    for (const auto& [parts, list] : outputs) {
+      if (parts > 1)
+        writer_.open(
+            fmt::format("if ({} % {} == {})", part_, parts, std::string_view(of_part) == "first" ? 0 : parts - 1));
+      write(parts, list);
+      if (parts > 1) writer_.close();
+    }
+  }
+
+  // Until TMA has read what was stored before.
+  void wait_for_boxes() {
+    for_boxes("first", [&](int, const std::vector<std::size_t>&) {
+      writer_.line("if (warp_lane == 0) wait_for_stored_boxes();");
+    });
+  }
+
+  void store_boxes() {
+    for_boxes("last", [&](int parts, const std::vector<std::size_t>& outputs) {
+      writer_.use("store_box");
+      writer_.line("fence_boxes();");
+      writer_.line("__syncwarp();");
+      writer_.open("if (warp_lane == 0)");
+      const std::string column =
+          parts > 1 ? fmt::format("({} + 1 - {}) * {}", part_, parts, e_.form.tiles.warp_columns) : "warp_column";
+      for (const std::size_t i : outputs)
+        writer_.line(fmt::format("store_box({}, {}, {} + {}, {} + warp_row{});", e_.boxes[i].map, e_.boxes[i].lines,
+                                 e_.column0, column, e_.row0, e_.boxes[i].batch));
+      writer_.line("commit_boxes();");
+      writer_.close();
+    });
+  }
+
+  // Calls that lack the words of an eight.
+  std::vector<std::string> into_boxes(const std::string& line, const std::string& place) const {
+    std::vector<std::string> calls;
+    for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
+      std::string& call = calls.emplace_back();
+      if (e_.boxes[i].map.empty()) continue;
+      const int parts = parts_of_box(i), unit = 16 / element_bytes(i);
+      const std::string column =
+          parts > 1 ? fmt::format("({} % {} * {} + {})", part_, parts, e_.form.tiles.warp_columns, place) : place;
+      call = fmt::format("store_in_box({}, {}, {} / {}, ", e_.boxes[i].lines, line, column, unit);
+    }
+    return calls;
   }
 
   int piece_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
@@ -83,6 +147,10 @@ class EpilogueEmitter {
                     : fmt::format("{} + {}", staged_, sum * static_cast<std::size_t>(together * piece_floats()));
   }
 
+  // Where lanes have one element each, sums lie in order; but those of lanes' products, which are staged as eights.
+  bool in_order() const { return width_ == 1 && e_.form.tensor_cores(); }
+  std::string stage_function() const { return in_order() ? "stage_sums<false>" : "stage_sums"; }
+
   void stage(const std::string& piece, int together) {
     writer_.use(e_.form.tensor_cores() ? "staged_sums" : "staged_lane_sums");
     if (together > 1) writer_.line("#pragma unroll");
@@ -93,7 +161,7 @@ class EpilogueEmitter {
       const std::string to =
           staged_at(which++, together) + (together > 1 ? fmt::format(" + i * {}", piece_floats()) : "");
       if (e_.form.tensor_cores())
-        writer_.line(fmt::format("stage_sums({}, {}[{}], warp_lane);", to, sum, number));
+        writer_.line(fmt::format("{}({}, {}[{}], warp_lane);", stage_function(), to, sum, number));
       else
         writer_.line(fmt::format("stage_lane_sums<{}, {}>({}, {}, {}, warp_lane);",
                                  e_.form.loops[0].left[0].along_depth, e_.form.loops[0].right[0].along_depth, to, sum,
@@ -107,11 +175,15 @@ class EpilogueEmitter {
     const std::string item = writer_.unique("item"), line = writer_.unique("line"), place = writer_.unique("place");
     writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", item, 16 * together * groups));
-    if (width_ > 1)
+    if (boxed())  // eight lanes' sums are in different banks, and so are their units of boxes
+      writer_.line(fmt::format("const int {0} = {1} / {2} * 8 + {1} % 8, {3} = ({1} / 8 % {4} ^ {0} / 4 % 2) * 8;",
+                               line, item, 8 * groups, place, groups));
+    else if (width_ > 1)
       writer_.line(fmt::format("const int {0} = staged_row<{1}>({2}), {3} = {2} % {4} * {5};", line, wide, item, place,
                                groups, width_));
     else
-      writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, item, groups, place));
+      writer_.line(
+          fmt::format("const int {0} = staged_row<{1}, false>({2}), {3} = {2} % {1};", line, wide, item, place));
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
     const std::string of_piece = e_.parts > 0 ? "" : fmt::format("{} * 16 + ", piece);
     writer_.line(
@@ -156,14 +228,14 @@ class EpilogueEmitter {
       writer_.line(fmt::format("const EightSums<{}> {} = eight_staged<{}>({}, {}, {});", sum_type(), name,
                                e_.form.tiles.warp_columns, staged_at(number++, together), line, place));
     }
-    fusec::finish_eight(emitter_, graph_, split_, eights);
+    fusec::finish_eight(emitter_, graph_, split_, eights, into_boxes(line, place));
   }
 
   void finish_one(const std::string& line, const std::string& place, int together) {
     std::size_t number = 0;
     for (const auto& [reduction, sum] : split_.sums)
-      emitter_.define(reduction, fmt::format("({})[staged_place<{}>({}, {})]", staged_at(number++, together),
-                                             e_.form.tiles.warp_columns, line, place));
+      emitter_.define(reduction, fmt::format("({})[staged_place<{}, {}>({}, {})]", staged_at(number++, together),
+                                             e_.form.tiles.warp_columns, !in_order(), line, place));
     fusec::finish_one(emitter_, split_);
   }
 
@@ -173,7 +245,7 @@ class EpilogueEmitter {
   int width_;
   ColumnEights split_;
   ExprEmitter emitter_;
-  std::string staged_;
+  std::string staged_, part_;
 };
 
 }  // namespace

@@ -11,6 +11,14 @@
 
 namespace fusec {
 
+// An output whose finished rows go to memory by TMA: from a warp's 16 lines of 128 bytes in shared memory, swizzled,
+// which it copies whenever they are full.
+struct StoredBoxes {
+  std::string map;    // "": it is stored to memory by the lanes
+  std::string lines;  // their address
+  std::string batch;  // coordinates behind the row's, ", b"
+};
+
 struct GemmEpilogue {
   const Kernel& kernel;
   const Product& product;
@@ -23,6 +31,7 @@ struct GemmEpilogue {
   std::string staged = {};
   std::map<ExprId, std::string> known = {};  // values that are the same for all of the block, and their text
   std::string row_end = {};                  // behind the block's last row; "": what the rows' number says
+  std::vector<StoredBoxes> boxes = {};       // with parts: of each output, or none
 };
 
 void emit_epilogue(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer);

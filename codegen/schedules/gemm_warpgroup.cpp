@@ -24,6 +24,7 @@ WarpgroupEmitter::WarpgroupEmitter(std::span<const WarpgroupPart> parts, const G
   }
   stage_bytes_ = stage_bytes(forms);
   staged_bytes_ = staged_bytes(forms);
+  box_bytes_ = box_bytes(forms);
   shared_bytes_ = shared_bytes(forms);
 }
 
@@ -157,7 +158,7 @@ void WarpgroupEmitter::declare_barriers() {
   stage_ = writer_.unique("stage");
   phase_ = writer_.unique("phase");
   if (tiles_.cluster > 1) rank_ = writer_.unique("rank");
-  staged_offset_ = stage_bytes_ * tiles_.stages;
+  staged_offset_ = stage_bytes_ * tiles_.stages + box_bytes_ * kConsumerWarps;  // boxes are swizzled as tiles are
   const std::int64_t barriers = staged_offset_ + staged_bytes_ * kConsumerWarps;
   writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
   if (tiles_.cluster > 1) writer_.line(fmt::format("const int {} = cluster_rank();", rank_));

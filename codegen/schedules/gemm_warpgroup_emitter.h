@@ -11,6 +11,7 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_epilogue.h"
 #include "codegen/schedules/gemm_warpgroup.h"
 
 namespace fusec {
@@ -106,7 +107,8 @@ class WarpgroupEmitter {
   void add_parts(const Part& part, std::size_t number, std::span<const Sum> sums);
   void scale_sums(Part& part, std::size_t number, std::span<const Sum> sums);
   void scale_sum(Part& part, const Factor& left, const Factor& right, const Sum& sum, const std::string& unscaled);
-  void finish(const Part& part, const std::vector<Sum>& sums);
+  void finish(Part& part, const std::vector<Sum>& sums);
+  std::vector<StoredBoxes> boxes_of_outputs(Part& part);
   std::string release(const std::string& stage, const std::string& where) const;
 
   const WarpgroupTiles& tiles_;  // of the first part: rows, stages and cluster are those of all
@@ -115,7 +117,7 @@ class WarpgroupEmitter {
   KernelWriter& writer_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<IndexExpr> ends_;  // of each part's tiles among all
-  std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
+  std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
   std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
 };
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <map>
 
-#include "codegen/schedules/gemm_epilogue.h"
 #include "codegen/schedules/gemm_warpgroup_emitter.h"
 #include "ir/type.h"
 
@@ -39,6 +38,7 @@ void WarpgroupEmitter::multiply_tiles() {
     });
   }
   writer_.close();
+  if (box_bytes_ > 0) writer_.line("if (warp_lane == 0) wait_for_stored_boxes();");
 }
 
 // One loop is all parts', whose tiles lie alike and are multiplied alike; only what stands behind them differs.
@@ -93,7 +93,7 @@ void WarpgroupEmitter::multiply_tile(Part& part, std::vector<Sum>& sums, bool of
   }
 }
 
-void WarpgroupEmitter::finish(const Part& part, const std::vector<Sum>& sums) {
+void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
   std::map<ExprId, std::string> of_reduction;
   std::size_t next = 0;
   for (const ProductLoop& loop : part.product.loops)
@@ -108,9 +108,53 @@ void WarpgroupEmitter::finish(const Part& part, const std::vector<Sum>& sums) {
   pieces.tiles.columns = tiles.columns;
   pieces.tiles.warp_rows = 16;
   pieces.tiles.warp_columns = tiles.staged_columns;
-  emit_epilogue({part.kernel, part.product, pieces, std::move(of_reduction), row0_, column0_, batch_,
-                 tiles.columns / tiles.staged_columns, staged},
+  const ExprEmitter::Mark mark = part.emitter.mark();
+  emit_epilogue({.kernel = part.kernel,
+                 .product = part.product,
+                 .form = pieces,
+                 .sums = std::move(of_reduction),
+                 .row0 = row0_,
+                 .column0 = column0_,
+                 .batch = batch_,
+                 .parts = tiles.columns / tiles.staged_columns,
+                 .staged = staged,
+                 .boxes = boxes_of_outputs(part)},
                 graph_, writer_);
+  part.emitter.rewind(mark);
+}
+
+std::vector<StoredBoxes> WarpgroupEmitter::boxes_of_outputs(Part& part) {
+  constexpr int kLine = 128, kLines = 16;
+  if (!part.form.tiles.stores_boxes) return {};
+  std::vector<StoredBoxes> all;
+  const Bounds& bounds = part.kernel.pool.bounds();
+  const auto extent = [&](const IndexExpr& e) { return range_of(e, bounds).min > 0 ? simplify(e, bounds) : max(e, 1); };
+  int before = 0;
+  for (std::size_t i = 0; i < part.form.stores.size(); ++i) {
+    StoredBoxes& stored = all.emplace_back();
+    if (!part.form.stores[i]) continue;
+    const WarpgroupStore& store = *part.form.stores[i];
+    const KernelOutput& output = part.kernel.outputs[i];
+    const int element = bits(output.type.dtype) / 8;
+    TensorBoxes boxes{.element_bytes = element,
+                      .offset = store.offset,
+                      .extents = {extent(part.count(part.product.columns)), extent(part.count(part.product.rows))},
+                      .strides = {store.stride},
+                      .box = {static_cast<std::uint32_t>(kLine / element), kLines}};
+    if (i == 0 && !store.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+    for (const WarpgroupOperand::Batch& batch : store.batch) {
+      boxes.extents.push_back(extent(batch.extent));
+      boxes.strides.push_back(batch.stride);
+      boxes.box.push_back(1);
+      stored.batch += ", " + part.emitter.index(simplify(batch.position, bounds));
+    }
+    stored.map = writer_.tensor_map(output.value, std::move(boxes), true);
+    stored.lines = writer_.unique("lines");
+    writer_.line(fmt::format("const unsigned {} = {} + {} + (warp - 4) * {};", stored.lines, tiles_at_,
+                             stage_bytes_ * tiles_.stages + before, box_bytes_));
+    before += kLine * kLines;
+  }
+  return all;
 }
 
 // Products of one stage are under way while the next one is waited for; a stage is empty when its products are done.

@@ -276,16 +276,31 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
     return store;
   }
   KernelWriter& writer = emitter.writer();
-  store.stream_ = stream && word_count(output.type.dtype, width) % 4 == 0;
-  writer.use(store.stream_ ? "stream_words" : "words");
-  store.words_ = writer.unique(writer.wish(output.value) + (store.packs() ? "_v" : "_w"));
-  store.start_ = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
-                         emitter.index_text(), bounds);
-  if (store.packs())
-    writer.line(fmt::format("float {}[{}];", store.words_, width));
-  else
-    writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output.type.dtype, width), store.words_));
+  const bool streams = stream && word_count(output.type.dtype, width) % 4 == 0;
+  writer.use(streams ? "stream_words" : "words");
+  const std::string start = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
+                                    emitter.index_text(), bounds);
+  store.store_ = fmt::format("{}({}, ", streams ? "stream_words_out" : "store_words", start);
+  store.declare(writer);
   return store;
+}
+
+VectorStore VectorStore::elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string store) {
+  VectorStore made;
+  made.output_ = &output;
+  made.width_ = width;
+  made.store_ = std::move(store);
+  emitter.writer().use("words");
+  made.declare(emitter.writer());
+  return made;
+}
+
+void VectorStore::declare(KernelWriter& writer) {
+  words_ = writer.unique(writer.wish(output_->value) + (packs() ? "_v" : "_w"));
+  if (packs())
+    writer.line(fmt::format("float {}[{}];", words_, width_));
+  else
+    writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output_->type.dtype, width_), words_));
 }
 
 bool VectorStore::packs() const {
@@ -314,7 +329,7 @@ void VectorStore::finish(ExprEmitter& emitter) {
     writer.use("packed_words");
     words = fmt::format("{}_words({})", storage_type(output_->type.dtype), words_);
   }
-  writer.line(fmt::format("{}({}, {});", stream_ ? "stream_words_out" : "store_words", start_, words));
+  writer.line(store_ + words + ");");
 }
 
 }  // namespace fusec

@@ -72,17 +72,19 @@ class VectorStore {
   // `stream`: past the caches.
   static VectorStore plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width,
                           bool stream = false);
+  // The same for words that go elsewhere: `store` is a call that lacks them, "store_in_box(box, line, unit, ".
+  static VectorStore elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string store);
   void put(ExprEmitter& emitter, const std::string& lane, const std::string& value);  // inside the lane loop
   void finish(ExprEmitter& emitter);                                                  // after it
 
  private:
+  void declare(KernelWriter& writer);
   bool packs() const;  // two elements by one conversion, when all lanes have their values
 
   const KernelOutput* output_ = nullptr;
   int width_ = 1;
-  bool stream_ = false;
   std::string words_;  // "" where stored one by one; where elements are packed, the values
-  std::string start_;  // position of the first element
+  std::string store_;  // a call that lacks the words
 };
 
 }  // namespace fusec

@@ -188,6 +188,13 @@ struct Box {
     const std::int64_t at = start[0] + static_cast<std::int64_t>(column);
     return at >= 0 && static_cast<std::uint64_t>(at) < map.extents[0];
   }
+  // The part of a row that lies in the tensor, one stretch of columns: its first, and the one behind its last.
+  std::pair<std::uint32_t, std::uint32_t> stretch() const {
+    std::uint32_t first = 0, last = map.box[0];
+    while (first < last && !inside(first)) ++first;
+    while (last > first && !inside(last - 1)) --last;
+    return {first, last};
+  }
 };
 
 // The NaN that a tensor map fills with, an element's bytes.
@@ -204,10 +211,7 @@ void load_box(const BulkCopy& copy, const Box& box, std::uint64_t target, std::u
   for (std::uint64_t r = 0; r < box.rows(); ++r) {
     const std::optional<std::uint64_t> address = box.row_address(r);
     for (std::uint32_t column = 0; column < box.map.box[0]; ++column) fill_element(box.map, &row[column * size]);
-    // The part of the row that lies in the tensor is one stretch.
-    std::uint32_t first = 0, last = box.map.box[0];
-    while (first < last && !box.inside(first)) ++first;
-    while (last > first && !box.inside(last - 1)) --last;
+    const auto [first, last] = box.stretch();
     if (address && last > first) {
       const std::uint64_t from = *address + static_cast<std::uint64_t>(box.start[0] + first) * size;
       if (counted) count_traffic(copy.warp, from, (last - first) * size, true);
@@ -227,19 +231,20 @@ void load_box(const BulkCopy& copy, const Box& box, std::uint64_t target, std::u
 
 void store_box(const BulkCopy& copy, const Box& box, std::uint64_t source) {
   const std::uint32_t row_bytes = box.row_bytes(), size = box.map.element_bytes;
+  const auto [first, last] = box.stretch();
   std::vector<std::byte> row(row_bytes);
   for (std::uint64_t r = 0; r < box.rows(); ++r) {
-    for (std::uint32_t at = 0; at < row_bytes; at += 16) {
-      const std::uint64_t place = swizzled(source + r * row_bytes + at, box.map.swizzle);
-      if (!copy.load_shared(place, &row[at], std::min(16u, row_bytes - at))) return;
-    }
     const std::optional<std::uint64_t> address = box.row_address(r);
-    for (std::uint32_t column = 0; address && column < box.map.box[0]; ++column) {
-      if (!box.inside(column)) continue;
-      const std::uint64_t to = *address + static_cast<std::uint64_t>(box.start[0] + column) * size;
-      copy.store_global(to, &row[column * size], size);
+    if (!address || first == last) continue;  // what lies outside of the tensor need not be there
+    for (std::uint32_t at = first * size, piece = 0; at < last * size; at += piece) {
+      piece = at % 16 == 0 && at + 16 <= last * size ? 16 : size;
+      const std::uint64_t place = swizzled(source + r * row_bytes + at / 16 * 16, box.map.swizzle) + at % 16;
+      if (!copy.load_shared(place, &row[at], piece)) return;
     }
-    if (address) count_traffic(copy.warp, *address, row_bytes, false);
+    const std::uint64_t to = *address + static_cast<std::uint64_t>(box.start[0] + first) * size;
+    for (std::uint32_t column = first; column < last; ++column)
+      copy.store_global(to + std::uint64_t{column - first} * size, &row[column * size], size);
+    count_traffic(copy.warp, to, std::uint64_t{last - first} * size, false);
   }
 }
 

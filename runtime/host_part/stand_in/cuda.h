@@ -9,7 +9,11 @@
 typedef unsigned cuuint32_t;
 typedef unsigned long long cuuint64_t;
 enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1 };
-enum CUtensorMapDataType { CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0, CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1 };
+enum CUtensorMapDataType {
+  CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
+  CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+  CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2
+};
 enum CUtensorMapInterleave { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
 enum CUtensorMapSwizzle { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
 enum CUtensorMapL2promotion { CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
@@ -27,8 +31,8 @@ inline CUresult fusec_encode_tiled(CUtensorMap* map, CUtensorMapDataType type, c
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || swizzle != CU_TENSOR_MAP_SWIZZLE_128B ||
       fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return CUDA_ERROR_INVALID_VALUE;
-  return CUresult(fusec_runtime->tensor_map(fusec_runtime->recorder, map, type == CU_TENSOR_MAP_DATA_TYPE_UINT8 ? 1 : 2,
-                                            rank, address, extents, strides, box));
+  return CUresult(fusec_runtime->tensor_map(fusec_runtime->recorder, map, 1 << int(type), rank, address, extents,
+                                            strides, box));
 }
 
 enum { cudaEnableDefault = 0 };
