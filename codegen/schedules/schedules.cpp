@@ -27,6 +27,12 @@ std::optional<KernelSource> vector_times_matrix(const Kernel& kernel, const Grap
   return few_rows(shaped, *answer.product, *few, graph);
 }
 
+void choose_tiles(GemmForm& form, Choices& choices) {
+  std::vector<std::string> ways;
+  for (const GemmTiles& tiles : form.ranking) ways.push_back(name_of(tiles));
+  form.tiles = form.ranking[choices.take(std::move(ways))];
+}
+
 // Ways of warpgroups that are predicted to be the fastest come first, then those of warps, then the other ones.
 KernelSource tiled_product(const Kernel& kernel, const Product& product, GemmForm& form, const Graph& graph,
                            const Target& target, Choices& choices) {

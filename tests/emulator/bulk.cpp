@@ -158,6 +158,22 @@ TEST_CASE("reductions through a tensor map, of the map's element type") {
   }
 }
 
+TEST_CASE("of a stored box, what lies outside of the tensor need not have been written") {
+  // Lanes write two rows of the box's four, from row 5 or 6 of the tensor's eight on.
+  const auto stored = [](const std::string& row) {
+    return run_with_map(kStart +
+                            "setp.lt.u32 %p2, %t, 16;\n@%p2 st.shared.u32 [%r3], %t;\nfence.proxy.async;\nbar.sync "
+                            "0;\nmov.b64 %rd5, map;\ncvta.param.u64 %rd5, %rd5;\n@%p1 "
+                            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd5, {0, " +
+                            row + "}], [%r1];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;\n",
+                        Type::kU32, 4, std::vector<std::uint32_t>(64, 100));
+  };
+  const RunResult last = stored("6");
+  clean(last);
+  for (std::uint32_t i = 0; i < 64; ++i) CHECK(last.out[i] == (i < 48 ? 100 : i - 48));
+  finds(FindingKind::kUnwrittenRead, stored("5"));
+}
+
 TEST_CASE("a tensor map made by the kernel") {
   // An 8 x 8 tensor of 32-bit words in `in`, read by a box of 8 x 4 from row 2 on.
   const auto body = [](const std::string& replace) {
