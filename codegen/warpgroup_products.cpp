@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace fusec {
@@ -24,11 +25,12 @@ constexpr int kColumns[] = {64, 128, 256};
 
 // "%0,%1,%2", in quotes, line after line.
 std::string register_names(int count) {
-  constexpr int kLine = 32;
+  constexpr int kLine = 24;
   std::string text;
   for (int first = 0; first < count; first += kLine) {
     text += "      \"";
-    for (int i = first; i < first + kLine; ++i) text += fmt::format("%{}{}", i, i + 1 < count ? "," : "");
+    for (int i = first; i < std::min(first + kLine, count); ++i)
+      text += fmt::format("%{}{}", i, i + 1 < count ? "," : "");
     text += first + kLine < count ? "\"\n" : "";
   }
   return text;
@@ -45,29 +47,41 @@ std::string register_operands(int eights, bool integers) {
   return text;
 }
 
+// The slices of a stage, 32 bytes of a line or so many lines each, in one statement: its list of registers is what
+// compilers spend their time on.
 std::string text_of(const Types& types, int columns) {
+  constexpr int kSlices = 4;
   const bool turns = types.bits == 16, integers = types.of_sums_and_factors.starts_with("s32");
-  const int depth = 256 / types.bits, sums = columns / 2, add = turns ? sums + 4 : sums + 2;
-  std::string text = fmt::format("// d += a * b ({}: d = a * b) for 64 rows of a and {} columns of b, {} deep.{}\n",
-                                 turns ? "!kAdd" : "!add", columns, depth,
-                                 turns ? " Across: a factor's lines run across the depth." : "");
-  if (turns) text += "template <bool kLeftAcross, bool kRightAcross, bool kAdd = true>\n";
+  const int depth = 256 / types.bits, sums = columns / 2, add = sums + 2 * kSlices;
+  std::string text =
+      fmt::format("// d += a * b (!add: d = a * b) for 64 rows of a and {} columns of b, {} deep.{}\n", columns,
+                  kSlices * depth, turns ? " Across: a factor's lines run across the depth." : "");
+  if (turns) text += "template <bool kLeftAcross, bool kRightAcross>\n";
   text += fmt::format(
       "__device__ __forceinline__ void multiply_warpgroup_{}({} (&d)[{}][4], unsigned long long a,\n"
-      "                                                      unsigned long long b{}) {{\n",
-      types.name, integers ? "int" : "float", columns / 8, turns ? "" : ", bool add");
+      "                                                      unsigned long long b, bool add = true) {{\n",
+      types.name, integers ? "int" : "float", columns / 8);
+  if (turns) text += "  constexpr int kLeft = kLeftAcross ? 128 : 2, kRight = kRightAcross ? 128 : 2;\n";
   text += fmt::format(
-      "  asm volatile(\n      \"{{\\n.reg .pred add;\\nsetp.ne.b32 add, %{}, 0;\\n\"\n"
-      "      \"wgmma.mma_async.sync.aligned.m64n{}k{}.{} {{\"\n",
-      add, columns, depth, types.of_sums_and_factors);
-  text += register_names(sums) + "}, \"\n";
-  const std::string scales = integers ? "" : ", 1, 1",
-                    turned = turns ? fmt::format(", %{}, %{}", sums + 2, sums + 3) : "";
-  text += fmt::format("      \"%{}, %{}, add{}{};\\n}}\"\n", sums, sums + 1, scales, turned);
-  text += fmt::format("      : {}\n", register_operands(columns / 8, integers));
-  text += turns ? "      : \"l\"(a), \"l\"(b), \"n\"(kLeftAcross ? 1 : 0), \"n\"(kRightAcross ? 1 : 0), \"n\"(kAdd ? 1 "
-                  ": 0));\n}"
-                : "      : \"l\"(a), \"l\"(b), \"r\"((int)add));\n}";
+      "  asm volatile(\n      \"{{\\n.reg .pred first, add;\\nsetp.ne.b32 first, %{}, 0;\\nsetp.eq.b32 add, 0, "
+      "0;\\n\"\n",
+      add);
+  const std::string scales = integers ? "" : ", 1, 1";
+  const std::string turned = turns ? fmt::format(", %{}, %{}", add + 1, add + 2) : "";
+  std::string slices;
+  for (int s = 0; s < kSlices; ++s) {
+    text += fmt::format("      \"wgmma.mma_async.sync.aligned.m64n{}k{}.{} {{\"\n", columns, depth,
+                        types.of_sums_and_factors);
+    text += register_names(sums) + "}, \"\n";
+    text += fmt::format("      \"%{}, %{}, {}{}{};\\n{}\"\n", sums + 2 * s, sums + 2 * s + 1, s == 0 ? "first" : "add",
+                        scales, turned, s + 1 == kSlices ? "}" : "");
+    slices += s == 0  ? "\"l\"(a), \"l\"(b)"
+              : turns ? fmt::format(", \"l\"(a + {0} * kLeft), \"l\"(b + {0} * kRight)", s)
+                      : fmt::format(", \"l\"(a + {0}), \"l\"(b + {0})", 2 * s);
+  }
+  text +=
+      fmt::format("      : {}\n      : {},\n        \"r\"((int)add)", register_operands(columns / 8, integers), slices);
+  text += turns ? ", \"n\"(kLeftAcross ? 1 : 0), \"n\"(kRightAcross ? 1 : 0));\n}" : ");\n}";
   return text;
 }
 

@@ -3,7 +3,7 @@
 // of the sums, so that no template can stand for all of them: their text is made here.
 //
 //   bf16 fp16                          a factor's lines run along the depth or, by a template's argument, across it
-//   e4m3_e4m3 e4m3_e5m2 ... s8         along the depth; an argument says whether d is added to
+//   e4m3_e4m3 e4m3_e5m2 ... s8         along the depth
 #pragma once
 
 #include <string>

@@ -216,21 +216,12 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
                              f.offset > 0 ? fmt::format(" + {}", f.offset) : "", own));
   }
   const std::int64_t stages = stages_of_part(*loop.form, part.form.depth());
-  std::string adds;
-  if (part.form.element_bytes() == 1)
-    adds = stages == 0 ? ", true" : stages == 1 ? ", slice > 0" : fmt::format(", slice > 0 || step % {} > 0", stages);
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", WarpgroupTiles::kLineBytes / 32));
+  const std::string adds = stages == 0 ? "" : stages == 1 ? ", false" : fmt::format(", step % {} > 0", stages);
   const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
-  for (std::size_t t = 0; t < terms.size(); ++t) {
-    const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
-    // A slice is 32 bytes of a line, or 16 lines; descriptors count in 16 bytes.
-    const auto along = [](const Factor& f) { return f.operand->along_depth ? 2 : 128; };
-    writer_.line(fmt::format("{}({}, left_{} + slice * {}, right_{} + slice * {}{});", multiply_function(part, a, b),
-                             sums[t].accumulated, terms[t].left, along(a), loop.left_count + terms[t].right, along(b),
-                             adds));
-  }
-  writer_.close();
+  for (std::size_t t = 0; t < terms.size(); ++t)
+    writer_.line(fmt::format("{}({}, left_{}, right_{}{});",
+                             multiply_function(part, loop.left(terms[t].left), loop.right(terms[t].right)),
+                             sums[t].accumulated, terms[t].left, loop.left_count + terms[t].right, adds));
 }
 
 // What was summed of a part of the depth, to the sums.
