@@ -297,10 +297,11 @@ void count_product(Counter& count, const Kernel& kernel, const Product& product,
   // Tiles at the edges are computed whole; factors of 8 bits faster, counted as so many of 16.
   const double as_wide = gemm && bits(gemm->dtype) == 8 ? target.float16_rate / target.float8_rate : 1;
   const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
+  const bool on_tensor_cores = gemm ? gemm->tensor_cores() : product.tensor_dtype.has_value();
   for (const ProductLoop& loop : product.loops) {
     const double depth = count.points(loop.depth);
     for (const ProductTerm& term : loop.terms)
-      multiply(padded * depth, product.tensor_dtype.has_value(), kernel.pool[term.reduction].type, work);
+      multiply(padded * depth, on_tensor_cores, kernel.pool[term.reduction].type, work);
     count.execute_all(count.between(loop.left, stops), {}, column_tiles, work);
     count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
   }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """check_costs.py FUSEC [--graphs=N] [--models=N] [--seed=N] [--arch=NAME]
 
-Cost reports (--emit=report) of random graphs of all sizes and of the corpus' full-size models (N of them, evenly
-spread; all where --models is absent): their parts agree with one another, and what is predicted of `full` is never
+Cost reports (--emit=report) of random graphs of all sizes, of products of all sizes with a norm or softmax behind them
+(a tenth as many, 20 at least), and of the corpus' full-size models (N of them, evenly spread; all where --models is
+absent): their parts agree with one another, and what is predicted of `full` is never
 above what is predicted of `tvm` and `none`. Targets of one's own change what is predicted as they should. Prints each
 failure and, last, what the strategies' totals sum up to; exit 0 only without failures."""
-import argparse, glob, json, os, subprocess, sys, tempfile
+import argparse, glob, json, os, random, subprocess, sys, tempfile
 
 import check_merges
 import json_schema
@@ -99,6 +100,24 @@ def corpus(count):
     return paths if not count else paths[::max(1, len(paths) // count)][:count]
 
 
+def product_and_rows(seed):
+    """What claims as one kernel where rows fit a block, and should not where few blocks would have all the work."""
+    rng = random.Random(seed)
+    dtype = rng.choice(("float16", "bfloat16", "float32"))
+    m, k, n = (rng.choice(sizes) for sizes in ((1, 2, 7, 16, 33, 64, 256, 1000, 4096), (32, 64, 100, 512, 1024, 4096),
+                                               (24, 64, 100, 128, 256, 512, 768, 1024)))
+    last = {"inputs": ["sum"], "name": "y"}
+    last |= rng.choice(({"op": "rms_norm", "attrs": {"normalized_shape": [n], "eps": 1e-5}},
+                        {"op": "layer_norm", "attrs": {"normalized_shape": [n]}},
+                        {"op": "softmax", "attrs": {"dim": 1}}))
+    return {"fusec": 1, "name": f"rows_{seed}",
+            "inputs": [{"name": "x", "dtype": dtype, "shape": [m, k]}, {"name": "r", "dtype": dtype, "shape": [m, n]}],
+            "constants": [{"name": "w", "dtype": dtype, "shape": [n, k]}],
+            "nodes": [{"name": "p", "op": "linear", "inputs": ["x", "w"]},
+                      {"name": "sum", "op": "add", "inputs": ["p", "r"]}, last],
+            "outputs": ["y"]}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
@@ -126,9 +145,10 @@ def main():
 
         for path in corpus(args.models):
             check(path)
-        for seed in range(args.seed, args.seed + args.graphs):
-            model = check_merges.Maker(seed, SIZES).make()
-            path = os.path.join(folder, f"random_{seed}.json")
+        models = [check_merges.Maker(seed, SIZES).make() for seed in range(args.seed, args.seed + args.graphs)]
+        models += [product_and_rows(seed) for seed in range(args.seed, args.seed + max(20, args.graphs // 10))]
+        for i, model in enumerate(models):
+            path = os.path.join(folder, f"random_{i}_{model['name']}.json")
             with open(path, "w", encoding="utf-8") as f:
                 json.dump(model, f)
             check(path)

@@ -103,12 +103,12 @@ class Claiming {
     if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);
     // A product stays one.
     for (const NodeId n : match.nodes) {
-      if (graph_.nodes[n].op->family != "matrix" && graph_.nodes[n].op->family != "quantized") continue;
+      if (!is_product(n)) continue;
       const Node& node = graph_.nodes[n];
       if (lowering_.of(std::span(&n, 1), std::span(&node.first_output, 1)).strength > lowered.strength)
         return fmt::format("with {} in it, the kernel would have a worse form", in_quotes(node.name));
     }
-    return "";
+    return lowered.row_product ? why_apart(match.nodes, lowered.seconds) : "";
   }
 
   const SearchedGraph& searched() const { return searched_; }
@@ -116,6 +116,35 @@ class Claiming {
   const std::vector<std::uint32_t>& claim_of() const { return claim_of_; }
 
  private:
+  bool is_product(NodeId n) const {
+    const std::string& family = graph_.nodes[n].op->family;
+    return family == "matrix" || family == "quantized";
+  }
+
+  // A product whose rows are reduced has few blocks, where its rows are few or long: two kernels may take less time.
+  std::string why_apart(const std::vector<NodeId>& nodes, double together) {
+    std::vector<NodeId> product, behind;
+    for (const NodeId n : nodes) {
+      const Node& node = graph_.nodes[n];
+      const bool reads_behind = std::ranges::any_of(node.inputs, [&](ValueId v) {
+        return v != kNone && std::ranges::binary_search(behind, graph_.value(v).producer);
+      });
+      constexpr int kRows = 1;
+      const bool reduces = !is_product(n) && seconds_and_strength({n}).second == kRows;
+      (reads_behind || reduces ? behind : product).push_back(n);
+    }
+    if (product.empty() || behind.empty()) return "";
+    const double apart = seconds_and_strength(product).first + seconds_and_strength(behind).first;
+    if (together <= apart) return "";
+    return fmt::format("one kernel is predicted to take {:.1f} us, the product and the reduction of its rows {:.1f} us",
+                       together * 1e6, apart * 1e6);
+  }
+  std::pair<double, int> seconds_and_strength(const std::vector<NodeId>& nodes) {
+    const TrialResult& lowered =
+        lowering_.of(nodes, needed_of(searched_.graph, searched_.uses, searched_.is_output, nodes));
+    return {lowered.seconds, lowered.strength};
+  }
+
   std::set<ValueId> inputs_of(const std::vector<NodeId>& nodes) const {
     std::set<ValueId> inputs;
     for (const NodeId n : nodes)
