@@ -21,6 +21,9 @@ PRODUCT = model("layer", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {
                 x=("bfloat16", [200, 128]), w=("bfloat16", [264, 128]))
 POINTWISE = model("gate", [{"name": "s", "op": "silu", "inputs": ["g"]}, {"name": "y", "op": "mul", "inputs": ["s", "u"]}],
                   g=("float16", [1024, 2048]), u=("float16", [1024, 2048]))
+ROWS = [model(f"norm{columns}", [{"name": "y", "op": "rms_norm", "inputs": ["x", "w"], "attrs": {"normalized_shape": [columns]}}],
+              x=("bfloat16", [rows, columns]), w=("bfloat16", [columns]))
+        for rows, columns in [(300, 33), (64, 512), (10, 4096)]]
 
 
 def run(*command):
@@ -94,6 +97,9 @@ with tempfile.TemporaryDirectory() as scratch:
     check_model(scratch, PRODUCT, "sm_80")
     for architecture in ("sm_80", "sm_90a"):
         check_model(scratch, POINTWISE, architecture)
+    check_model(scratch, ROWS[0], "sm_80")
+    check_model(scratch, ROWS[1], "sm_80")
+    check_model(scratch, ROWS[2], "sm_90a")
     check_errors(scratch)
 print("\n".join(failures) or "tuning: 0 failures")
 sys.exit(1 if failures else 0)

@@ -1,5 +1,7 @@
 #include "codegen/schedules/row_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -86,6 +88,8 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
   return direction;
 }
 
+namespace {
+
 RowLayout choose_layout(const RowForm& form, const Direction& direction, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const std::vector<Symbol>& symbols = pool.bounds().symbols;
@@ -133,6 +137,55 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     while (layout.threads < 1024 && most > 64 * std::int64_t{layout.threads} * layout.cluster) layout.threads *= 2;
   layout.parts = layout.threads * layout.cluster;
   return layout;
+}
+
+RowLayout of_warps(int warps, int lanes) {
+  return {RowTeam::kWarp, 32 * warps, 32 * warps / lanes, lanes};
+}
+
+RowLayout of_block(int threads, int cluster) {
+  return {.team = RowTeam::kBlock, .threads = threads, .parts = threads * cluster, .cluster = cluster};
+}
+
+}  // namespace
+
+std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Target& target) {
+  const RowLayout predicted = choose_layout(form, direction, target);
+  std::vector<RowLayout> layouts = {predicted};
+  const auto add = [&](const RowLayout& layout) {
+    if (std::ranges::find(layouts, layout) == layouts.end()) layouts.push_back(layout);
+  };
+  if (predicted.chunks > 1) {
+    for (const int chunks : {predicted.chunks / 2, predicted.chunks * 2}) {
+      RowLayout other = predicted;
+      other.chunks = chunks;
+      if (chunks > 1) add(other);
+    }
+  } else if (predicted.team == RowTeam::kColumn) {
+    for (const int parts : {predicted.parts / 2, predicted.parts * 2})
+      if (parts >= 1 && parts <= 32) add({RowTeam::kColumn, kColumnRows * parts, kColumnRows, parts});
+  } else if (predicted.team == RowTeam::kWarp) {
+    for (int lanes = std::min(predicted.parts, 8); lanes <= 32; lanes *= 2)
+      for (const int warps : {2, 4, 8})
+        if (lanes >= predicted.parts) add(of_warps(warps, lanes));
+    add(of_block(64, 1));
+    add(of_block(128, 1));
+  } else {
+    for (const int threads : {predicted.threads / 2, predicted.threads * 2, predicted.threads * 4})
+      if (threads >= 64 && threads <= 1024) add(of_block(threads, predicted.cluster));
+    if (target.compute_capability >= 90 && target.compute_capability < 120)
+      for (const int cluster : {predicted.cluster / 2, predicted.cluster * 2})
+        if (cluster >= 1 && cluster <= 8) add(of_block(predicted.threads, cluster));
+  }
+  return layouts;
+}
+
+std::string name_of(const RowLayout& layout) {
+  if (layout.chunks > 1) return fmt::format("{} threads of {} blocks a row", layout.threads, layout.chunks);
+  if (layout.team == RowTeam::kColumn) return fmt::format("{} threads a row, rows side by side", layout.parts);
+  if (layout.team == RowTeam::kWarp) return fmt::format("{} rows a block, {} threads each", layout.rows, layout.parts);
+  if (layout.cluster == 1) return fmt::format("{} threads a row", layout.threads);
+  return fmt::format("{} threads of each of {} clustered blocks a row", layout.threads, layout.cluster);
 }
 
 }  // namespace fusec

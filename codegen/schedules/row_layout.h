@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "analysis/target.h"
 #include "codegen/schedules/row_form.h"
@@ -24,6 +26,7 @@ struct RowLayout {
   int parts = 256;    // threads of a row that reduce it together
   int cluster = 1;    // blocks of a row that do so through one another's shared memory
   int chunks = 1;     // blocks, or clusters, of a row that leave partial results
+  friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };
 
 inline constexpr int kColumnRows = 32;  // of a block whose team is kColumn
@@ -37,6 +40,9 @@ struct Direction {
 
 Direction direction_of(const RowForm& form, const Graph& graph);
 
-RowLayout choose_layout(const RowForm& form, const Direction& direction, const Target& target);
+// The layouts that may be worth a measurement, the one that is predicted to be best first.
+std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Target& target);
+
+std::string name_of(const RowLayout& layout);
 
 }  // namespace fusec

@@ -7,12 +7,14 @@
 
 #include "analysis/kernel.h"
 #include "analysis/target.h"
+#include "codegen/choices.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
 // A kernel of the form `rows`. Empty where single threads do better (small windows). Several kernels where few rows are
 // so long that many blocks have to share each: they leave partial results, which the next kernel combines.
-std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target);
+std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target,
+                                        Choices& choices);
 
 }  // namespace fusec

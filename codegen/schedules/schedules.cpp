@@ -81,7 +81,7 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       return attention(*form.attention, graph, target);
     case KernelForm::kRows:
       if (auto vector = vector_times_matrix(kernel, graph, target)) return {std::move(*vector)};
-      if (auto sources = row_reduction(kernel, graph, target); !sources.empty()) return sources;
+      if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
       [[fallthrough]];
     case KernelForm::kElements:
       return {direct(kernel, graph, target)};

@@ -223,7 +223,7 @@ std::vector<ShortRows> short_rows(const RowForm& form, const Graph& graph, const
 }
 
 std::string name_of(const ShortRows& way) {
-  return fmt::format("{} rows a block, {} lanes each", way.rows, way.lanes());
+  return fmt::format("{} rows through shared memory, {} threads each", way.rows, way.lanes());
 }
 
 }  // namespace fusec
