@@ -75,6 +75,7 @@ def check_model(folder, graph, arch):
     kernel["choice"] = next(way for way in times)
     expect("another architecture's counts for nothing",
            compiled(path, "--arch=" + other, "--tuning-db=" + database) == compiled(path, "--arch=" + other))
+    return set(times)
 
 
 def check_errors(folder):
@@ -94,7 +95,10 @@ def check_errors(folder):
 
 
 with tempfile.TemporaryDirectory() as scratch:
-    check_model(scratch, PRODUCT, "sm_80")
+    of_warps = check_model(scratch, PRODUCT, "sm_80")
+    ways = check_model(scratch, PRODUCT, "sm_90a")
+    expect("warpgroups' tiles are ways beside those of warps",
+           of_warps < ways and all("by warpgroups" in way for way in ways - of_warps), ways)
     for architecture in ("sm_80", "sm_90a"):
         check_model(scratch, POINTWISE, architecture)
     check_model(scratch, ROWS[0], "sm_80")
