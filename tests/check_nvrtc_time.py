@@ -37,6 +37,25 @@ def linear_gelu(m, n, k, dtype="bfloat16"):
                  [{"name": "p", "op": "linear", "inputs": ["x", "w", "b"]}, {"name": "y", "op": "gelu", "inputs": ["p"]}])
 
 
+def products_of_one_launch():
+    sizes = {"u": 4096, "v": 1024, "w": 1024}
+    return {"fusec": 1, "name": "largest", "outputs": ["h", "k", "l"],
+            "inputs": [tensor("x", "bfloat16", 4096, 4096)] +
+                      [tensor(name, "bfloat16", columns, 4096) for name, columns in sizes.items()],
+            "nodes": [{"name": "p", "op": "linear", "inputs": ["x", "u"]}, {"name": "h", "op": "gelu", "inputs": ["p"]},
+                      {"name": "q", "op": "linear", "inputs": ["x", "v"]}, {"name": "k", "op": "silu", "inputs": ["q"]},
+                      {"name": "l", "op": "linear", "inputs": ["x", "w"]}]}
+
+
+def float8_in_blocks(m, n, k):
+    return model([tensor("x", "float8_e4m3fn", m, k), tensor("w", "float8_e4m3fn", n, k),
+                   tensor("xs", "float32", m, k // 128), tensor("ws", "float32", n, k // 128)],
+                  [{"name": name + "f", "op": "dequantize", "inputs": [name, name + "s"],
+                    "attrs": {"dtype": "float32", "axis": 1, "block": 128}} for name in "xw"] +
+                  [{"name": "p", "op": "linear", "inputs": ["xf", "wf"]},
+                   {"name": "y", "op": "cast", "inputs": ["p"], "attrs": {"dtype": "bfloat16"}}])
+
+
 def convolution(dtype):
     return model([tensor("x", dtype, 8, 128, 28, 28), tensor("w", dtype, 256, 128, 3, 3), tensor("b", dtype, 256)],
                  [{"name": "p", "op": "conv2d", "inputs": ["x", "w", "b"],
@@ -58,6 +77,8 @@ LARGEST = {
     "attention, head 256, added mask": (attention(1024, 1024, 256, mask="bfloat16"), ("sm_80", "sm_90a")),
     "attention, decoding": (attention(1, 4096, 128, key_heads=4), ("sm_80", "sm_90a")),
     "gemm, bias and gelu": (linear_gelu(4096, 4096, 4096), ("sm_80", "sm_90a")),
+    "gemm, products of one launch": (products_of_one_launch(), ("sm_80", "sm_90a")),
+    "gemm, float8 with scales of blocks": (float8_in_blocks(4096, 4096, 4096), ("sm_90a",)),
     "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),
     "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),
     "convolution": (convolution("float16"), ("sm_80", "sm_90a")),
