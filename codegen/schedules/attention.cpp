@@ -161,7 +161,7 @@ void AttentionEmitter::load_queries() {
     lines->copy(emitter_, row0_);
     lines->clear_rest(writer_);
   } else {
-    loads_.load(load);
+    load_tile(load);
   }
   if (!tiles_.tensor_cores) return;
   writer_.use("load_pieces");
@@ -298,18 +298,25 @@ void AttentionEmitter::plan_copies() {
     value_lines_->declare(emitter_);
 }
 
+void AttentionEmitter::load_tile(const TileLoad& load) {
+  if (loads_.vector_width(load) == 1)
+    if (const auto pieces = TilePieces::plan(emitter_, graph_, load))
+      return pieces->load(emitter_, graph_, load, tiles_.threads);
+  loads_.load(load);
+}
+
 void AttentionEmitter::load_keys(const std::string& first) {
   if (key_lines_)
     key_lines_->copy(emitter_, first);
   else
-    loads_.load(key_load(first));
+    load_tile(key_load(first));
 }
 
 void AttentionEmitter::load_values() {
   if (value_lines_)
     value_lines_->copy(emitter_, key0_);
   else
-    loads_.load(value_load());
+    load_tile(value_load());
 }
 
 TileLoad AttentionEmitter::key_load(const std::string& first) const {

@@ -17,6 +17,7 @@
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/line_copy.h"
 #include "codegen/schedules/tile_load.h"
+#include "codegen/schedules/tile_pieces.h"
 
 namespace fusec {
 
@@ -63,6 +64,8 @@ class AttentionEmitter {
   std::string column(const std::string& m) const;
   void load_queries();
   void plan_copies();
+  // Computed elements eight at a time where that pays.
+  void load_tile(const TileLoad& load);
   void load_keys(const std::string& first);
   void load_values();
   void declare_state();

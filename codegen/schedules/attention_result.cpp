@@ -291,7 +291,7 @@ void AttentionEmitter::store_beside() {
   if (loads_.copies(key_load(key0_))) writer_.line("wait_for_copies();");
   writer_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), key0_, keys, tiles_.keys));
   writer_.line("__syncthreads();");
-  loads_.load(key_load(key0_));
+  load_tile(key_load(key0_));
   synchronize(key_load(key0_), "keys are there");
   declare_scores();
   multiply_keys();

@@ -133,6 +133,75 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   return word;
 }
 
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+// Values as 16-bit elements of words, two by one conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
 // 2^x; results below 2^-126 are 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
@@ -221,15 +290,20 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   const int warp_row = row0 + warp * 16;
   const int my_row = warp_row + warp_lane / 4;  // and 8 further down
   const int my_column = warp_lane % 4 * 2;
-  for (int e = threadIdx.x; e < 1024; e += 128) {
-    const int line = e / 16, place = e % 16;
+  for (int p = threadIdx.x; p < 128; p += 128) {
+    const int line = p / 2, eight = p % 2;
     const int at = row0 + line;
-    unsigned short one = 0;
+    Words<4> made = {};
     if (at < 12) {
-      const float turned = from_fp16(to_fp16(from_fp16(q[at * 16 + batch * 192 + place]) * 0.5f));
-      one = to_fp16(turned);
+      const Words<4> q_w = load_words<4>(q + (eight * 8 + at * 16 + batch * 192));
+      float values[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e) {
+        values[e] = from_fp16(element<16>(q_w, e)) * 0.5f;
+      }
+      made = fp16_words(values);
     }
-    key_tile[line * 24 + place] = one;
+    store_words(key_tile + line * 24 + eight * 8, made);
   }
   const int lane_row = warp_lane / 16 * 8 + warp_lane % 8, lane_place = warp_lane / 8 % 2 * 8;
   const unsigned query_rows = shared_address(key_tile + (warp * 16 + lane_row) * 24 + lane_place);

@@ -1,0 +1,108 @@
+#include "codegen/schedules/tile_pieces.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/copy_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kPiece = 8;  // 16-bit elements of 16 bytes
+
+bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t axis) {
+  return std::ranges::find(axes, axis) != axes.end();
+}
+
+}  // namespace
+
+std::optional<TilePieces> TilePieces::plan(ExprEmitter& emitter, const Graph& graph, const TileLoad& load) {
+  const Kernel& kernel = emitter.kernel();
+  const ExprPool& from = kernel.pool;
+  if (!load.narrowed || load.stride % kPiece != 0 || load.places % kPiece != 0 || !load.place0.empty() ||
+      load.along_places.size() != 1 || !proves_multiple_of(from.extent(load.along_places[0]), kPiece, from.bounds()))
+    return std::nullopt;
+  if (std::ranges::any_of(reachable(from, std::span(&load.factor, 1)),
+                          [&](ExprId id) { return from[id].op == ExprOp::kReduce; }))
+    return std::nullopt;
+  TilePieces made;
+  made.kernel_.pool = ExprPool(from.bounds().symbols);
+  made.kernel_.exact_steps = kernel.exact_steps;
+  made.kernel_.numerics = kernel.numerics;
+  ExprPool& to = made.kernel_.pool;
+  ExprCopier copier(from, to);
+  const std::uint32_t split = load.along_places[0];
+  made.places_.push_back(to.new_axis(simplify(floor_div(from.extent(split), kPiece), from.bounds())));
+  made.lane_ = to.new_axis(kPiece);
+  copier.axis[split] = IndexExpr::axis(made.places_[0]) * kPiece + IndexExpr::axis(made.lane_);
+  for (const std::uint32_t a : load.along_lines) {
+    made.lines_.push_back(to.new_axis(from.extent(a)));
+    copier.axis[a] = IndexExpr::axis(made.lines_.back());
+  }
+  for (const std::uint32_t a : emitter.axes_of(load.factor)) {
+    if (a == split || contains(load.along_lines, a)) continue;
+    made.others_.emplace_back(a, to.new_axis(from.extent(a)));
+    copier.axis[a] = IndexExpr::axis(made.others_.back().second);
+  }
+  made.value_ = copier.copy(load.factor);
+  if (to[made.value_].op == ExprOp::kRound && to[made.value_].dtype == *load.narrowed)
+    made.value_ = to[made.value_].args[0];
+  ExprEmitter trial(made.kernel_, emitter.writer());
+  for (const std::uint32_t a : trial.axes_of(made.value_)) trial.bind(a, "0");
+  if (VectorLoads(trial, graph, made.lane_, kPiece).vector_loads({made.value_}).empty()) return std::nullopt;
+  return made;
+}
+
+void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& load, int threads,
+                      const Place& place) const {
+  KernelWriter& writer = outer.writer();
+  ExprEmitter emitter(kernel_, writer);
+  const ExprPool& pool = kernel_.pool;
+  const int pieces = load.places / kPiece;
+  const std::string p = writer.unique("p"), line = writer.unique("line"), eight = writer.unique("eight");
+  const std::string at = writer.unique("at"), made = writer.unique("made"), lane = writer.unique("e");
+  writer.use("words");
+  for (const auto& [given, mine] : others_) emitter.bind(mine, outer.index(IndexExpr::axis(given)));
+  writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, load.lines * pieces, threads));
+  writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, pieces, eight));
+  writer.line(
+      fmt::format("const {} {} = {}{};", writer.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));
+  const auto count = [&](const std::vector<std::uint32_t>& axes) {
+    return simplify(point_count(pool, axes), pool.bounds());
+  };
+  const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(e); };
+  std::string there = fmt::format("{} < {}", at, text(count(lines_)));
+  if (!count(places_).is(pieces)) there += fmt::format(" && {} < {}", eight, text(count(places_)));
+  writer.line(fmt::format("Words<{}> {} = {{}};", kPiece / 2, made));
+  writer.open(fmt::format("if ({})", there));
+  bind_flat(emitter, lines_, at, "mnopq");
+  bind_flat(emitter, places_, eight, "kluvw");
+  VectorLoads loads(emitter, graph, lane_, kPiece);
+  loads.declare({value_}, lane);
+  emitter.emit_independent({value_});
+  const bool packs = pool[value_].type == ScalarType::kFloat32;
+  const std::string values = writer.unique("values");
+  if (packs) writer.line(fmt::format("float {}[{}];", values, kPiece));
+  writer.line("#pragma unroll");
+  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, kPiece));
+  emitter.bind(lane_, lane);
+  const std::string value = emitter.emit(value_);
+  writer.line(packs ? fmt::format("{}[{}] = {};", values, lane, value)
+                    : put_text(*load.narrowed, made, lane, value, writer));
+  writer.close();
+  if (packs) {
+    writer.use("packed_words");
+    writer.line(fmt::format("{} = {}_words({});", made, *load.narrowed == DType::kBFloat16 ? "bf16" : "fp16", values));
+  }
+  writer.close();
+  const std::string target =
+      place ? place(line, eight) : fmt::format("{} + {} * {} + {} * {}", load.tile, line, load.stride, eight, kPiece);
+  writer.line(fmt::format("store_words({}, {});", target, made));
+  writer.close();
+}
+
+}  // namespace fusec
