@@ -4,6 +4,10 @@
 // Until all threads of a warpgroup are here; `number` is 1 or more, 0 is the block's.
 __device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
 
+//@ part fence_tiles
+// What this thread has stored in shared memory is there for wgmma, once the readers have been told.
+__device__ __forceinline__ void fence_tiles() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+
 //@ part store_matrices
 // Four 8x8 matrices of 16-bit elements to shared memory, from fragments as mma leaves its sums, two to a word: lanes 0 to
 // 7 have the addresses of the rows of the first matrix, 8 to 15 those of the second, and so on.

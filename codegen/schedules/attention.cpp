@@ -145,17 +145,21 @@ std::string AttentionEmitter::column(const std::string& m) const {
                              : fmt::format("{} + {} * 8", my_column_, m);
 }
 
+TileLoad AttentionEmitter::query_load() const {
+  return {.tile = query_tile_,
+          .stride = tiles_.query_stride,
+          .lines = tiles_.rows,
+          .places = tiles_.depth,
+          .factor = form_.query,
+          .along_lines = form_.rows,
+          .along_places = form_.depth,
+          .line0 = row0_,
+          .async = tiles_.tensor_cores,
+          .narrowed = form_.tensor_dtype};
+}
+
 void AttentionEmitter::load_queries() {
-  const TileLoad load{.tile = query_tile_,
-                      .stride = tiles_.query_stride,
-                      .lines = tiles_.rows,
-                      .places = tiles_.depth,
-                      .factor = form_.query,
-                      .along_lines = form_.rows,
-                      .along_places = form_.depth,
-                      .line0 = row0_,
-                      .async = tiles_.tensor_cores,
-                      .narrowed = form_.tensor_dtype};
+  const TileLoad load = query_load();
   if (auto lines = LineCopy::plan(loads_, emitter_, load, tiles_.threads)) {
     lines->declare(emitter_);
     lines->copy(emitter_, row0_);
@@ -355,21 +359,32 @@ void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
 
 namespace {
 
-// Nothing where the target has none, or TMA cannot copy what they multiply.
+// Nothing where the target has none, or TMA cannot copy what they multiply; queries and keys may be computed.
 std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& graph, const Target& target, bool wide) {
+  constexpr int kMostComputed = 128;  // places of a line: what computes has its registers from the sums
   const auto tiles = warpgroup_tiles(form, target);
   if (!tiles) return std::nullopt;
-  std::vector<AttentionBoxes> boxes;
+  KernelWriter writer(graph, wide);
+  ExprEmitter emitter(form.kernel, writer);
+  std::vector<AttentionFactor> factors;
   for (const auto& [factor, lines, places] : {std::tuple{form.query, &form.rows, &form.depth},
                                               {form.key, &form.keys, &form.depth},
                                               {form.value, &form.keys, &form.columns}}) {
-    auto box = boxes_of(form, graph, factor, *lines, *places);
-    if (!box) return std::nullopt;
-    boxes.push_back(*std::move(box));
+    AttentionFactor made{.boxes = boxes_of(form, graph, factor, *lines, *places), .pieces = std::nullopt};
+    if (!made.boxes && factors.size() < 2 && std::max(tiles->depth, tiles->columns) <= kMostComputed)
+      made.pieces = TilePieces::plan(emitter, graph,
+                                     {.stride = tiles->depth,
+                                      .lines = tiles->keys,
+                                      .places = tiles->depth,
+                                      .factor = factor,
+                                      .along_lines = *lines,
+                                      .along_places = *places,
+                                      .line0 = "0",
+                                      .narrowed = form.tensor_dtype});
+    if (!made.boxes && !made.pieces) return std::nullopt;
+    factors.push_back(std::move(made));
   }
-  KernelWriter writer(graph, wide);
-  ExprEmitter emitter(form.kernel, writer);
-  return AttentionEmitter(form, graph, *tiles, writer, emitter).emit_warpgroups(std::move(boxes));
+  return AttentionEmitter(form, graph, *tiles, writer, emitter).emit_warpgroups(std::move(factors));
 }
 
 }  // namespace

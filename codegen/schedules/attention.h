@@ -5,7 +5,7 @@
 //   values out = sum / total
 //
 // Where query, key and value are of one 16-bit format, both products run on tensor cores (a warp has 16 or 32 rows, the
-// weights go from one product to the next in registers; on sm_90a, where TMA can copy all three and there are rows
+// weights go from one product to the next in registers; on sm_90a, where TMA can copy values and there are rows
 // enough, warpgroups have 64: attention_warpgroup.cpp); else with fused multiply-adds (eight lanes share their rows).
 // What stands before the products (rope, scales, grouped heads) is computed while a tile is loaded, what stands between
 // them (masks, caps, biases) on the scores in registers, what stands after on the result.

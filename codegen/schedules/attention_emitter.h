@@ -25,9 +25,14 @@ namespace fusec {
 // it.
 enum class AttentionPart : std::uint8_t { kWhole, kShare, kCombine };
 
+// How warpgroups get a tile of queries, keys or values: boxes that TMA copies, or elements that are computed.
+struct AttentionFactor {
+  std::optional<AttentionBoxes> boxes;
+  std::optional<TilePieces> pieces;
+};
+
 class AttentionEmitter {
  public:
-  // Boxes are of queries, keys and values, where warpgroups multiply them.
   AttentionEmitter(const Attention& form, const Graph& graph, const AttentionTiles& tiles, KernelWriter& writer,
                    ExprEmitter& emitter, AttentionPart part = AttentionPart::kWhole, int shares = 1)
       : part_(part),
@@ -40,7 +45,7 @@ class AttentionEmitter {
         tiles_(tiles),
         loads_(emitter, writer, tiles_.threads) {}
   KernelSource emit();
-  KernelSource emit_warpgroups(std::vector<AttentionBoxes> boxes);
+  KernelSource emit_warpgroups(std::vector<AttentionFactor> factors);
 
  private:
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
@@ -86,6 +91,7 @@ class AttentionEmitter {
   void declare_limits();
   std::string open_seen();
   void declare_scores();
+  TileLoad query_load() const;
   TileLoad key_load(const std::string& first) const;
   TileLoad value_load() const;
   // What was loaded is there for all threads, and what all of them were done with may be overwritten.
@@ -126,7 +132,10 @@ class AttentionEmitter {
   void add_values();
 
   // --- by warpgroups (attention_warpgroup.cpp)
-  void declare_boxes(std::vector<AttentionBoxes> boxes);
+  void declare_boxes();
+  bool computes() const { return factors_[0].pieces || factors_[1].pieces; }
+  void compute_tile(std::size_t factor, const TileLoad& load, const std::string& at, int group_bytes,
+                    const std::string& there);
   void declare_barriers();
   // Barriers, tiles and waiting, of the stage that a tile has.
   std::string of_stage(const std::string& barriers, const std::string& tile) const;
@@ -182,7 +191,7 @@ class AttentionEmitter {
   std::string keys_from_, keys_to_, warp_keys_to_;                // the keys that some of a tile's rows see
   std::string all_rows_from_, all_rows_to_;                       // the keys that all of a warp's rows see
   std::string row0_, key0_, my_row_, my_column_;                  // places
-  std::vector<AttentionBoxes> boxes_;                             // of queries, keys, values
+  std::vector<AttentionFactor> factors_;                          // queries, keys, values
   std::vector<std::string> maps_;
   std::string tiles_at_, barriers_, keys_there_, keys_used_, values_there_, values_used_, tile_count_, tile_, weight_;
   std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers

@@ -14,8 +14,10 @@
 namespace fusec {
 namespace {
 
-constexpr int kCopierRegisters = 24, kRegisters = 240;  // of 168 that each thread begins with
-constexpr int kPieceBytes = 8192;                       // of 64 lines of 128 bytes
+constexpr int kCopierRegisters = 24, kRegisters = 240;           // of 168 that each thread begins with
+constexpr int kComputingRegisters = 72, kRegistersBeside = 216;  // where the copiers compute; as many in all
+constexpr int kCopierThreads = 128;
+constexpr int kPieceBytes = 8192;  // of 64 lines of 128 bytes
 constexpr int kConsumerWarps = 8;
 
 std::string plus(const std::string& at, int more) {
@@ -24,21 +26,22 @@ std::string plus(const std::string& at, int more) {
 
 }  // namespace
 
-KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionBoxes> boxes) {
+KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionFactor> factors) {
   for (const char* part : {"dynamic_tiles", "mbarrier", "warpgroup", "warpgroup_barrier", "load_box", "load_matrices"})
     writer_.use(part);
-  declare_boxes(std::move(boxes));
+  factors_ = std::move(factors);
+  declare_boxes();
   place_block();
   declare_limits();
   declare_barriers();
   writer_.open("if (warp < 4)");
-  writer_.line(fmt::format("give_registers_back<{}>();", kCopierRegisters));
-  writer_.open("if (warp == 0)");
+  writer_.line(fmt::format("give_registers_back<{}>();", computes() ? kComputingRegisters : kCopierRegisters));
+  if (!computes()) writer_.open("if (warp == 0)");
   copy_tiles();
-  writer_.close();
+  if (!computes()) writer_.close();
   writer_.close("} else {");
   writer_.reopen();
-  writer_.line(fmt::format("take_registers<{}>();", kRegisters));
+  writer_.line(fmt::format("take_registers<{}>();", computes() ? kRegistersBeside : kRegisters));
   attend_tiles();
   finish_rows();
   store_rows();
@@ -51,14 +54,16 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionBoxes> boxes
   return source;
 }
 
-void AttentionEmitter::declare_boxes(std::vector<AttentionBoxes> boxes) {
-  boxes_ = std::move(boxes);
+void AttentionEmitter::declare_boxes() {
   const int lines[] = {64, tiles_.keys, 64};
-  for (std::size_t i = 0; i < boxes_.size(); ++i) {
-    boxes_[i].boxes.box.assign(boxes_[i].boxes.rank(), 1);
-    boxes_[i].boxes.box[0] = kBoxPlaces;
-    boxes_[i].boxes.box[1] = static_cast<std::uint32_t>(lines[i]);
-    maps_.push_back(writer_.tensor_map(boxes_[i].source, boxes_[i].boxes));
+  for (std::size_t i = 0; i < factors_.size(); ++i) {
+    maps_.emplace_back();
+    if (!factors_[i].boxes) continue;
+    AttentionBoxes& made = *factors_[i].boxes;
+    made.boxes.box.assign(made.boxes.rank(), 1);
+    made.boxes.box[0] = kBoxPlaces;
+    made.boxes.box[1] = static_cast<std::uint32_t>(lines[i]);
+    maps_.back() = writer_.tensor_map(made.source, made.boxes);
   }
 }
 
@@ -116,35 +121,69 @@ std::string AttentionEmitter::values_at(const std::string& tile) const {
 void AttentionEmitter::copy_box(std::size_t factor, const std::string& to, const std::string& there, int place,
                                 const std::string& line) {
   std::string coordinates = fmt::format("{}, {}", place, line);
-  for (const IndexExpr& position : boxes_[factor].batch) coordinates += ", " + emitter_.index(position);
+  for (const IndexExpr& position : factors_[factor].boxes->batch) coordinates += ", " + emitter_.index(position);
   writer_.line(fmt::format("load_box({}, {}, {}, {});", to, maps_[factor], there, coordinates));
 }
 
-// All lanes of the warp wait, one copies.
+// Computed by the warps that else have nothing to do, in the places to which TMA would swizzle it: of groups of 64
+// lines, where they lie `group_bytes` apart, pieces of 64 places.
+void AttentionEmitter::compute_tile(std::size_t factor, const TileLoad& load, const std::string& at, int group_bytes,
+                                    const std::string& there) {
+  writer_.use("fence_tiles");
+  const int piece = (group_bytes ? 64 : load.lines) * kBoxLineBytes;
+  factors_[factor].pieces->load(
+      emitter_, graph_, load, kCopierThreads, [&](const std::string& line, const std::string& eight) {
+        const std::string of_group =
+            group_bytes ? fmt::format("{0} / 64 * {1} + {0} % 64 * {2}", line, group_bytes, kBoxLineBytes)
+                        : fmt::format("{} * {}", line, kBoxLineBytes);
+        return fmt::format("dynamic_tiles + {}{} + {} / 8 * {} + ({} ^ {}) % 8 * 16", at, of_group, eight, piece, eight,
+                           line);
+      });
+  writer_.line("fence_tiles();");
+  writer_.line("sync_warpgroup(3);");
+  writer_.line(fmt::format("if (threadIdx.x == 0) arrive({});", there));
+}
+
+// All lanes of a warp wait, one copies.
 void AttentionEmitter::copy_tiles() {
   const std::string first = writer_.unique("first"), to = writer_.unique("to"), there = writer_.unique("there");
-  writer_.open("if (warp_lane == 0)");
-  writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.depth_pieces() * kPieceBytes));
-  for (int group = 0; group < 2; ++group)
-    for (int p = 0; p < tiles_.depth_pieces(); ++p)
-      copy_box(0, plus(tiles_at_, group * tiles_.query_bytes() + p * kPieceBytes), barriers_, p * kBoxPlaces,
-               plus(row0_, 64 * group));
-  writer_.close();
+  const char* one = computes() ? "if (threadIdx.x == 0)" : "if (warp_lane == 0)";
+  if (factors_[0].pieces) {
+    compute_tile(0, query_load(), "", tiles_.query_bytes(), barriers_);
+  } else {
+    writer_.open(one);
+    writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.depth_pieces() * kPieceBytes));
+    for (int group = 0; group < 2; ++group)
+      for (int p = 0; p < tiles_.depth_pieces(); ++p)
+        copy_box(0, plus(tiles_at_, group * tiles_.query_bytes() + p * kPieceBytes), barriers_, p * kBoxPlaces,
+                 plus(row0_, 64 * group));
+    writer_.close();
+  }
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
   writer_.line(fmt::format("const int {} = {} + {} * {};", first, keys_from_, tile_, tiles_.keys));
   const auto copy = [&](const std::string& used, const std::string& ready, int bytes, const std::string& at,
                         const auto& boxes) {
+    if (computes()) writer_.open("if (warp == 0)");
     writer_.line(wait_for(used, tile_, 1));
-    writer_.open("if (warp_lane == 0)");
+    writer_.open(one);
     writer_.line(fmt::format("const unsigned {} = {}, {} = {};", to, at, there, of_stage(ready, tile_)));
     writer_.line(fmt::format("arrive_expecting({}, {});", there, bytes));
     boxes();
     writer_.close();
+    if (computes()) writer_.close();
   };
-  copy(keys_used_, keys_there_, tiles_.key_bytes(), keys_at(tile_), [&] {
-    for (int p = 0; p < tiles_.depth_pieces(); ++p)
-      copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxPlaces, first);
-  });
+  if (factors_[1].pieces) {
+    writer_.line(wait_for(keys_used_, tile_, 1));
+    compute_tile(
+        1, key_load(first),
+        fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes(), tile_, tiles_.stages, tiles_.key_bytes()), 0,
+        of_stage(keys_there_, tile_));
+  } else {
+    copy(keys_used_, keys_there_, tiles_.key_bytes(), keys_at(tile_), [&] {
+      for (int p = 0; p < tiles_.depth_pieces(); ++p)
+        copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxPlaces, first);
+    });
+  }
   copy(values_used_, values_there_, tiles_.value_bytes(), values_at(tile_), [&] {
     for (int half = 0; half < tiles_.keys / 64; ++half)
       for (int p = 0; p < tiles_.column_pieces(); ++p)

@@ -67,7 +67,7 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
   const std::string at = writer.unique("at"), made = writer.unique("made"), lane = writer.unique("e");
   writer.use("words");
   for (const auto& [given, mine] : others_) emitter.bind(mine, outer.index(IndexExpr::axis(given)));
-  writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, load.lines * pieces, threads));
+  writer.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, load.lines * pieces, threads));
   writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, pieces, eight));
   writer.line(
       fmt::format("const {} {} = {}{};", writer.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));

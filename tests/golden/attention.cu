@@ -290,7 +290,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   const int warp_row = row0 + warp * 16;
   const int my_row = warp_row + warp_lane / 4;  // and 8 further down
   const int my_column = warp_lane % 4 * 2;
-  for (int p = threadIdx.x; p < 128; p += 128) {
+  for (unsigned p = threadIdx.x; p < 128; p += 128) {
     const int line = p / 2, eight = p % 2;
     const int at = row0 + line;
     Words<4> made = {};

@@ -268,6 +268,27 @@ TEST_SUITE("attention forms") {
     check_large({{"odd heads", operands("float16", 1, 140, 90, 72, 24), written_out("s = mul p 0.2")}});
   }
 
+  TEST_CASE("large tiles whose queries and keys are computed, eight places at a time") {
+    const std::string in = operands("bfloat16", 1, 140, 140, 64, 64) + "; c bfloat16 140,64; s bfloat16 140,64";
+    const std::string attend = "y = scaled_dot_product_attention a b v {\"is_causal\": true}";
+    const Case rope{"rope", in, "a = rope q c s; b = rope k c s; " + attend};
+    check_large({rope});
+    Case by_warpgroups = rope;
+    by_warpgroups.schedule = "attention_wgmma";
+    Target target = target_for("sm_90a");
+    target.multiprocessors = 2;
+    check_case(by_warpgroups, target);
+    check_case({"rope on keys", in, "b = rope k c s; y = scaled_dot_product_attention q b v", "y", "attention_wgmma"},
+               target);
+  }
+
+  TEST_CASE("masks are read two keys at a time") {
+    const std::string masked = "y = scaled_dot_product_attention q k v m";
+    for (const char* mask : {"; m float16 130,70", "; m bool 130,70", "; m float16 1,70"})
+      check_large({{"mask", operands("float16", 1, 130, 70, 64, 64) + mask, masked}});
+    check_large({{"whole tiles", operands("bfloat16", 1, 128, 128, 64, 64) + "; m bfloat16 128,128", masked}});
+  }
+
   TEST_CASE("what is no attention is cut in several kernels that compute the same") {
     const std::string in = operands("float16", 2, 20, 20, 8, 8);
     check_case({"another use of the scores", in, written_out("s = mul p 0.2") + "; z = exp p", "y z", kCut}, "sm_80");
