@@ -1,0 +1,84 @@
+// Short rows through shared memory: every element has one thread, and the lanes of a warp, side by side, different
+// banks.
+#include "codegen/schedules/short_rows.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <vector>
+
+#include "analysis/lower.h"
+#include "support/short_model.h"
+
+using namespace fusec;
+using fusec::test::short_model;
+
+namespace {
+
+std::vector<ShortRows> ways_of(int rows, int columns, const std::string& dtype, const std::string& nodes) {
+  const std::string shape = std::to_string(rows) + "," + std::to_string(columns);
+  const Graph graph =
+      short_model("x " + dtype + " " + shape + "; w " + dtype + " " + std::to_string(columns), nodes, "y");
+  std::vector<NodeId> all;
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) all.push_back(n);
+  for (LoweredUnit& unit : lower_group(graph, all, graph.outputs)) {
+    if (unit.kind != LoweredUnit::Kind::kKernel) continue;
+    const auto form = row_form(unit.kernel, graph);
+    REQUIRE(form);
+    return short_rows(*form, graph, Target{});
+  }
+  return {};
+}
+
+// The elements of a row that a lane of it has, in turns; -1 where it has none.
+std::vector<int> elements_of(const ShortRows& way, int lane) {
+  const int in_piece = lane % way.lanes_of_piece, begin = lane / way.lanes_of_piece * way.piece + in_piece * way.step;
+  const bool last = in_piece == way.lanes_of_piece - 1;
+  const int end = way.stride > 1 || last ? way.piece * (lane / way.lanes_of_piece + 1) : begin + way.step;
+  std::vector<int> elements;
+  for (int turn = 0; turn < way.turns; ++turn) {
+    const int element = begin + turn * way.stride;
+    elements.push_back(element < end ? element : -1);
+  }
+  return elements;
+}
+
+void check_way(const ShortRows& way) {
+  std::vector<int> times(static_cast<std::size_t>(way.length), 0);
+  for (int lane = 0; lane < way.lanes(); ++lane)
+    for (const int element : elements_of(way, lane))
+      if (element >= 0) ++times[static_cast<std::size_t>(element)];
+  for (const int t : times) REQUIRE(t == 1);
+  for (int turn = 0; turn < way.turns; ++turn) {
+    std::multiset<int> banks;
+    for (int thread = 0; thread < 32; ++thread) {
+      const int element = elements_of(way, thread % way.lanes())[static_cast<std::size_t>(turn)];
+      if (element >= 0) banks.insert((thread / way.lanes() * way.length + element) % 32);
+    }
+    REQUIRE(std::set<int>(banks.begin(), banks.end()).size() == banks.size());
+  }
+  CHECK(way.threads() % 32 == 0);
+  CHECK(way.elements * 4 <= 48 * 1024);
+}
+
+}  // namespace
+
+TEST_CASE("short rows: every element once, and no bank conflicts") {
+  for (int columns = 2; columns <= 320; ++columns) {
+    const std::vector<ShortRows> ways = ways_of(4096, columns, "float32", "y = softmax x {\"dim\": 1}");
+    CHECK_MESSAGE((columns % 8 == 0 ? ways.empty() : columns % 2 == 0 || !ways.empty()), columns,
+                  " columns: ", ways.size(), " ways");
+    for (const ShortRows& way : ways) check_way(way);
+  }
+}
+
+TEST_CASE("short rows: not few of them, not longer ones, not others' loads") {
+  const char* const softmax = "y = softmax x {\"dim\": 1}";
+  CHECK(!ways_of(64, 33, "bfloat16", softmax).empty());
+  CHECK(ways_of(32, 33, "bfloat16", softmax).empty());
+  CHECK(ways_of(4096, 1001, "bfloat16", softmax).empty());
+  CHECK(ways_of(4096, 64, "bfloat16", softmax).empty());  // they begin at sectors
+  CHECK(ways_of(4096, 33, "float64", softmax).empty());
+  CHECK(!ways_of(4096, 33, "float16", "s = mul x w; y = softmax s {\"dim\": 1}").empty());
+  CHECK(ways_of(4096, 33, "float16", "t = flip x {\"dims\": [1]}; s = add x t; y = softmax s {\"dim\": 1}").empty());
+}
