@@ -214,10 +214,10 @@ bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   return false;
 }
 
-// Boxes are made of eights of columns in 16 or 32 bits.
+// Boxes are made of eights of columns.
 std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput& output, const Product& product) {
   const int element = bits(output.type.dtype);
-  if (element != 16 && element != 32) return std::nullopt;
+  if (element != 8 && element != 16 && element != 32) return std::nullopt;
   const int aligned = 128 / element;
   const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
   if (std::ranges::any_of(variables_of(position), [](Variable v) { return v.kind == Variable::Kind::kValue; }))
@@ -227,7 +227,10 @@ std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput&
   if (!rows || !columns || !columns->is(1)) return std::nullopt;
   auto batch = batch_of(pool, position, product.batch, aligned);
   if (!batch) return std::nullopt;
-  WarpgroupStore store{.offset = at_origin(position, pool.bounds()), .stride = *rows, .batch = *std::move(batch)};
+  WarpgroupStore store{.element_bytes = element / 8,
+                       .offset = at_origin(position, pool.bounds()),
+                       .stride = *rows,
+                       .batch = *std::move(batch)};
   const bool fits = proves_multiple_of(store.stride, aligned, pool.bounds()) &&
                     proves_multiple_of(store.offset, aligned, pool.bounds()) &&
                     range_of(store.stride, pool.bounds()).min > 0;
@@ -280,10 +283,10 @@ bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, in
 }  // namespace
 
 std::int64_t box_bytes(const WarpgroupGemmForm& form) {
-  constexpr std::int64_t kBox = 16 * 128;
-  return form.tiles.stores_boxes
-             ? kBox * std::ranges::count_if(form.stores, [](const auto& s) { return s.has_value(); })
-             : 0;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < form.stores.size(); ++i)
+    if (form.stores_boxes_of(i)) bytes += WarpgroupStore::kLines * WarpgroupStore::kLine;
+  return bytes;
 }
 
 std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms) {

@@ -43,6 +43,8 @@ struct WarpgroupLoop {
 
 // An output that TMA may store: as a factor, over the product's rows, columns that are neighbours, and batch.
 struct WarpgroupStore {
+  static constexpr int kLine = 128, kLines = 16;  // bytes of a box's line; the rows of a warp
+  int element_bytes = 2;
   IndexExpr offset, stride;
   std::vector<WarpgroupOperand::Batch> batch;
 };
@@ -68,6 +70,11 @@ struct WarpgroupGemmForm {
 
   int element_bytes() const { return bits(dtype) / 8; }
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
+  // Does TMA store the output? Tiles have whole lines of boxes.
+  bool stores_boxes_of(std::size_t output) const {
+    return tiles.stores_boxes && stores[output] &&
+           tiles.columns * stores[output]->element_bytes >= WarpgroupStore::kLine;
+  }
   // Scales that differ along the depth come with the tiles.
   bool scales_in_stages() const;
 };

@@ -121,10 +121,17 @@ def forms():
     yield ("float32 results", model([tensor("x", 264, 264)],
                                     [node("p", "linear", "x", "w"), node("f", "cast", "p", dtype="float32")], ["f"],
                                     constants=[tensor("w", 344, 264)]), ["store_box("])
-    yield ("rows of two kinds", model([tensor("x", 264, 264)],
-                                      [node("p", "linear", "x", "w"), node("f", "cast", "p", dtype="float32"),
-                                       node("e", "cast", "p", dtype="float8_e4m3fn"), node("r", "relu", "p")],
-                                      ["f", "e", "r"], constants=[tensor("w", 344, 264)]), ["store_box(", "store_words("])
+    for columns in (344, 336):  # 344 bytes are no multiple of 16
+        yield (f"results of 32, 8 and 16 bits, {columns} columns",
+               model([tensor("x", 264, 264)],
+                     [node("p", "linear", "x", "w"), node("f", "cast", "p", dtype="float32"),
+                      node("e", "cast", "p", dtype="float8_e4m3fn"), node("r", "relu", "p")],
+                     ["e", "f", "r"], constants=[tensor("w", columns, 264)]),
+               ["store_box("] + (["store_words("] if columns == 344 else []))
+    yield ("a batch's results of two dtypes",
+           model([tensor("x", 3, 200, 136), tensor("w", 3, 136, 344)],
+                 [node("y", "matmul", "x", "w"), node("z", "cast", "y", dtype="float8_e5m2"),
+                  node("t", "tanh", "y")], ["z", "t"]), ["store_box(", "store_words("])
     yield ("pieces of a concat",
            model([tensor("x", 264, 264)],
                  [node("p", "linear", "x", "v"), node("q", "linear", "x", "w"), node("r", "relu", "q"),

@@ -114,16 +114,23 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
 }
 
 //@ part store_box : tensor_map words
-// Units of 16 bytes of a line of a box of 128 bytes, which change places from line to line.
+// Words of a box's line of 128 bytes, whose units of 16 bytes change places from line to line.
 template <int kWords>
-__device__ __forceinline__ void store_in_box(unsigned box, int line, int unit, const Words<kWords>& words) {
-#pragma unroll
-  for (int i = 0; i < kWords; i += 4)
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+__device__ __forceinline__ void store_in_box(unsigned box, int line, int byte, const Words<kWords>& words) {
+  const unsigned turned = line % 8 * 16;
+  if constexpr (kWords == 2)
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};"
                  :
-                 : "r"(box + line * 128 + ((unit + i / 4) ^ line % 8) * 16), "r"(words.w[i]), "r"(words.w[i + 1]),
-                   "r"(words.w[i + 2]), "r"(words.w[i + 3])
+                 : "r"(box + line * 128 + (byte ^ turned)), "r"(words.w[0]), "r"(words.w[1])
                  : "memory");
+  else
+#pragma unroll
+    for (int i = 0; i < kWords; i += 4)
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
+                   :
+                   : "r"(box + line * 128 + ((byte + 4 * i) ^ turned)), "r"(words.w[i]), "r"(words.w[i + 1]),
+                     "r"(words.w[i + 2]), "r"(words.w[i + 3])
+                   : "memory");
 }
 // By each lane that has written to a box, before one copies it.
 __device__ __forceinline__ void fence_boxes() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }

@@ -124,10 +124,10 @@ class EpilogueEmitter {
     for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
       std::string& call = calls.emplace_back();
       if (e_.boxes[i].map.empty()) continue;
-      const int parts = parts_of_box(i), unit = 16 / element_bytes(i);
+      const int parts = parts_of_box(i);
       const std::string column =
           parts > 1 ? fmt::format("({} % {} * {} + {})", part_, parts, e_.form.tiles.warp_columns, place) : place;
-      call = fmt::format("store_in_box({}, {}, {} / {}, ", e_.boxes[i].lines, line, column, unit);
+      call = fmt::format("store_in_box({}, {}, {} * {}, ", e_.boxes[i].lines, line, column, element_bytes(i));
     }
     return calls;
   }

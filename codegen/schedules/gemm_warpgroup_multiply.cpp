@@ -124,24 +124,26 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
 }
 
 std::vector<StoredBoxes> WarpgroupEmitter::boxes_of_outputs(Part& part) {
-  constexpr int kLine = 128, kLines = 16;
+  constexpr int kLine = WarpgroupStore::kLine, kLines = WarpgroupStore::kLines;
   if (!part.form.tiles.stores_boxes) return {};
   std::vector<StoredBoxes> all;
   const Bounds& bounds = part.kernel.pool.bounds();
   const auto extent = [&](const IndexExpr& e) { return range_of(e, bounds).min > 0 ? simplify(e, bounds) : max(e, 1); };
   int before = 0;
+  bool bound = false;
   for (std::size_t i = 0; i < part.form.stores.size(); ++i) {
     StoredBoxes& stored = all.emplace_back();
-    if (!part.form.stores[i]) continue;
+    if (!part.form.stores_boxes_of(i)) continue;
     const WarpgroupStore& store = *part.form.stores[i];
     const KernelOutput& output = part.kernel.outputs[i];
-    const int element = bits(output.type.dtype) / 8;
+    const int element = store.element_bytes;
     TensorBoxes boxes{.element_bytes = element,
                       .offset = store.offset,
                       .extents = {extent(part.count(part.product.columns)), extent(part.count(part.product.rows))},
                       .strides = {store.stride},
                       .box = {static_cast<std::uint32_t>(kLine / element), kLines}};
-    if (i == 0 && !store.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+    if (!bound && !store.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+    bound = bound || !store.batch.empty();
     for (const WarpgroupOperand::Batch& batch : store.batch) {
       boxes.extents.push_back(extent(batch.extent));
       boxes.strides.push_back(batch.stride);
