@@ -5,36 +5,6 @@
 namespace fusec {
 namespace {
 
-// The nodes that outputs need, by depth from them.
-std::vector<NodeId> structural_order(const Graph& graph) {
-  std::vector<NodeId> order;
-  std::vector<std::uint8_t> visited(graph.nodes.size(), 0);
-  struct Frame {
-    NodeId node;
-    std::uint32_t next_operand;
-  };
-  std::vector<Frame> stack;
-  const auto visit = [&](ValueId v) {
-    if (v == kNone || graph.value(v).producer == kNone || visited[graph.value(v).producer]) return;
-    visited[graph.value(v).producer] = 1;
-    stack.push_back({graph.value(v).producer, 0});
-  };
-  for (const ValueId output : graph.outputs) {
-    visit(output);
-    while (!stack.empty()) {
-      const NodeId n = stack.back().node;
-      const auto& operands = graph.nodes[n].inputs;
-      if (stack.back().next_operand < operands.size()) {
-        visit(operands[stack.back().next_operand++]);
-      } else {
-        order.push_back(n);
-        stack.pop_back();
-      }
-    }
-  }
-  return order;
-}
-
 bool is_as_it_was(const std::vector<NodeId>& order, const Graph& graph) {
   if (order.size() != graph.nodes.size()) return false;
   for (NodeId n = 0; n < order.size(); ++n)
@@ -72,9 +42,37 @@ void inherit(const CanonicalGraph& canonical, std::vector<NodeId>& fates) {
 
 }  // namespace
 
-void remove_dead(CanonicalGraph& canonical) {
+std::vector<NodeId> needed_nodes(const Graph& graph) {
+  std::vector<NodeId> order;
+  std::vector<std::uint8_t> visited(graph.nodes.size(), 0);
+  struct Frame {
+    NodeId node;
+    std::uint32_t next_operand;
+  };
+  std::vector<Frame> stack;
+  const auto visit = [&](ValueId v) {
+    if (v == kNone || graph.value(v).producer == kNone || visited[graph.value(v).producer]) return;
+    visited[graph.value(v).producer] = 1;
+    stack.push_back({graph.value(v).producer, 0});
+  };
+  for (const ValueId output : graph.outputs) {
+    visit(output);
+    while (!stack.empty()) {
+      const NodeId n = stack.back().node;
+      const auto& operands = graph.nodes[n].inputs;
+      if (stack.back().next_operand < operands.size()) {
+        visit(operands[stack.back().next_operand++]);
+      } else {
+        order.push_back(n);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+void keep_nodes(CanonicalGraph& canonical, const std::vector<NodeId>& order) {
   Graph& graph = canonical.graph;
-  const std::vector<NodeId> order = structural_order(graph);
   const std::vector<bool> read = read_values(graph, order);
   std::vector<bool> kept(graph.constants.size());
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = !graph.constants[i].data || read[graph.constants[i].value];
@@ -84,6 +82,10 @@ void remove_dead(CanonicalGraph& canonical) {
   inherit(canonical, fates);
   graph.rearrange(order, kept);
   note_fates(canonical, fates);
+}
+
+void remove_dead(CanonicalGraph& canonical) {
+  keep_nodes(canonical, needed_nodes(canonical.graph));
 }
 
 }  // namespace fusec

@@ -435,12 +435,15 @@ class Matcher {
     std::ranges::sort(whole.nodes);
     whole.nodes.erase(std::unique(whole.nodes.begin(), whole.nodes.end()), whole.nodes.end());
     const PatternCheckContext context{searched_, whole, seen_};
-    for (const PatternCondition& condition : pattern_.conditions) {
-      if (const std::string why = unmet(condition, context); !why.empty()) {
-        note([&] { return why; }, true);
-        return false;
+    // What asks how a value was made, over many nodes, is asked last, unless somebody wants to know why not.
+    for (const bool far : {false, true})
+      for (const PatternCondition& condition : pattern_.conditions) {
+        if (far != (!miss_ && looks_unseen(condition))) continue;
+        if (const std::string why = unmet(condition, context); !why.empty()) {
+          note([&] { return why; }, true);
+          return false;
+        }
       }
-    }
     if (!is_closed(whole)) return false;
     if (pattern_.check) {
       if (const std::string why = pattern_.check(context); !why.empty()) {

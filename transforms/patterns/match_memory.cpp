@@ -178,6 +178,10 @@ bool MatchMemory::note_seen(NodeId root, RememberedMatch& remembered) {
     if (itself && *it == root) return false;
     remembered.seen_.push_back(
         {.node = itself ? *it : root - *it, .looks = looks, .itself = itself, .free = is_free(*it)});
+    if (itself)
+      remembered.far_.push_back(*it);
+    else
+      remembered.reach_ = std::max(remembered.reach_, root - *it);
   }
   return true;
 }

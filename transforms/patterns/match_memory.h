@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -56,6 +57,9 @@ class NodeLooks {
 class RememberedMatch {
  public:
   bool matched() const { return matched_; }
+  // The nodes that the search looked at: how far before the root at most, but for those that stand for themselves.
+  NodeId reach() const { return reach_; }
+  std::span<const NodeId> far() const { return far_; }
   // What the caller made of the match; the same for all that are taken from here.
   std::optional<bool> accepted;
 
@@ -73,7 +77,8 @@ class RememberedMatch {
   };
   std::vector<Seen> seen_;
   bool matched_ = false;
-  std::vector<NodeId> nodes_;
+  NodeId reach_ = 0;
+  std::vector<NodeId> nodes_, far_;
   std::vector<Place> values_;
   std::vector<std::optional<AttributeValue>> attributes_;
 };

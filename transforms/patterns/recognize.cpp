@@ -7,6 +7,7 @@
 #include "transforms/patterns/match_memory.h"
 #include "transforms/patterns/pattern_roots.h"
 #include "transforms/patterns/replacement.h"
+#include "transforms/patterns/settled_roots.h"
 #include "transforms/remove_dead.h"
 #include "transforms/simplify_algebra.h"
 
@@ -38,42 +39,92 @@ std::vector<NodeId> replaced_nodes(const SearchedGraph& searched, const PatternM
   return replaced;
 }
 
-// What was matched and replaced at this root. Whether a match can be replaced is known where one like it could not.
-std::optional<PatternMatch> replaced_at(NodeId root, MatchMemory& memory, Graph& graph) {
-  RememberedMatch* remembered = memory.find(root);
-  if (remembered && (!remembered->matched() || remembered->accepted == false)) return std::nullopt;
-  std::optional<PatternMatch> match = remembered ? memory.match(*remembered, root) : memory.search(root, remembered);
-  if (!match) return std::nullopt;
-  const bool replaced = replace_match(graph, *match).empty();
-  if (remembered) remembered->accepted = replaced;
-  return replaced ? std::move(match) : std::nullopt;
+// A chain's nodes may be read by what comes later: the order of the nodes, which changes, tells.
+bool holds_chain(const PatternTerm& term) {
+  return term.kind == PatternTerm::Kind::kChain || std::ranges::any_of(term.operands, holds_chain);
 }
+
+// The patterns that rewrite, with what is known of them from one round to the next.
+struct Rewriting {
+  explicit Rewriting(const PatternList& all) : settled(all.size()) {
+    for (const auto& pattern : all)
+      if (pattern->becomes == Becomes::kRewrite) patterns.push_back({pattern.get(), !holds_chain(pattern->match)});
+  }
+  struct Pattern {
+    const FusionPattern* pattern;
+    bool may_settle;
+  };
+  std::vector<Pattern> patterns;
+  SettledRoots settled;
+};
+
+// One pattern's searches of a round.
+class Round {
+ public:
+  Round(Graph& graph, const SearchedGraph& searched, NodeLooks& looks, Rewriting& rewriting, std::size_t number)
+      : graph_(graph),
+        settled_(rewriting.settled),
+        number_(number),
+        may_settle_(rewriting.patterns[number].may_settle),
+        memory_(searched, looks, *rewriting.patterns[number].pattern) {}
+
+  // What was matched and replaced at this root. Whether a match can be replaced is known where one like it could not.
+  std::optional<PatternMatch> replaced_at(NodeId root) {
+    if (may_settle_ && settled_.is_settled(number_, root)) return std::nullopt;
+    RememberedMatch* remembered = memory_.find(root);
+    if (remembered && remembered->accepted == false) return std::nullopt;
+    std::optional<PatternMatch> match;
+    if (!remembered)
+      match = memory_.search(root, remembered);
+    else if (remembered->matched())
+      match = memory_.match(*remembered, root);
+    if (!match) {
+      if (may_settle_ && remembered) settled_.note(number_, root, remembered->reach(), remembered->far());
+      return std::nullopt;
+    }
+    settled_.touch_operands(graph_, graph_.nodes[root]);
+    const bool replaced = replace_match(graph_, *match).empty();
+    if (remembered) remembered->accepted = replaced;
+    if (!replaced) return std::nullopt;
+    settled_.touch_operands(graph_, graph_.nodes[root]);
+    return match;
+  }
+
+ private:
+  Graph& graph_;
+  SettledRoots& settled_;
+  const std::size_t number_;
+  const bool may_settle_;
+  MatchMemory memory_;
+};
 
 // One search of the whole graph; matches of a round share no node. Works in place, on nodes that remove_dead brings
 // into order afterwards.
-bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPattern*>& patterns) {
+bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
   Graph& graph = canonical.graph;
   const PatternRoots roots(graph);
   std::optional<SearchedGraph> searched;  // made when some pattern's ops are all there
   std::optional<NodeLooks> looks;
   bool changed = false;
-  for (const FusionPattern* pattern : patterns) {
-    const std::vector<NodeId> nodes = roots.of(*pattern);
+  rewriting.settled.begin_round(graph.nodes.size());
+  for (std::size_t p = 0; p < rewriting.patterns.size(); ++p) {
+    const std::vector<NodeId> nodes = roots.of(*rewriting.patterns[p].pattern);
     if (nodes.empty()) continue;
     if (!searched) {
       searched.emplace(graph);
       looks.emplace(*searched);
       canonical.heirs.assign(graph.nodes.size(), kNone);
     }
-    MatchMemory memory(*searched, *looks, *pattern);
+    Round round(graph, *searched, *looks, rewriting, p);
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       if (graph.nodes[*it].output_count != 1) continue;
-      const std::optional<PatternMatch> match = replaced_at(*it, memory, graph);
+      const std::optional<PatternMatch> match = round.replaced_at(*it);
       if (!match) continue;
       changed = true;
       looks->forget(*it);
       for (const NodeId n : replaced_nodes(*searched, *match)) {
         searched->taken[n] = true;
+        rewriting.settled.touch(n);
         if (n != match->root) canonical.heirs[n] = match->root;
       }
     }
@@ -84,9 +135,7 @@ bool rewrite_round(CanonicalGraph& canonical, const std::vector<const FusionPatt
 }  // namespace
 
 void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns) {
-  std::vector<const FusionPattern*> rewriting;
-  for (const auto& pattern : patterns)
-    if (pattern->becomes == Becomes::kRewrite) rewriting.push_back(pattern.get());
+  Rewriting rewriting(patterns);
   bool changed = false;
   for (int round = 0; round < kMostRounds; ++round) {
     const std::size_t nodes = canonical.graph.nodes.size();
@@ -96,7 +145,9 @@ void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns) 
     changed = changed || again;
     canonical.heirs.resize(canonical.graph.nodes.size(), kNone);
     canonical.stands_for.resize(canonical.graph.nodes.size());
-    remove_dead(canonical);
+    const std::vector<NodeId> order = needed_nodes(canonical.graph);
+    if (again) rewriting.settled.end_round(canonical.graph, order);
+    keep_nodes(canonical, order);
     if (!again) break;
   }
   // What stands between composite ops now may be known, or nothing.
