@@ -18,14 +18,14 @@ PlannedModel planned_as(const Graph& file, Strategy strategy, PipelineOptions op
 std::vector<Prediction> unfused_beside(const Graph& file, const std::vector<Prediction>& alone,
                                        const PlannedModel& planned) {
   std::vector<Prediction> beside(planned.plan.groups.size());
-  const std::vector<std::vector<std::string>>& origins = planned.report.stands_for;
+  const Origins& origins = planned.report.stands_for;
   for (NodeId n = 0; n < planned.graph.nodes.size(); ++n) {
     Prediction& group = beside[planned.plan.group_of[n]];
     if (origins.empty()) {
       group += alone[n];
       continue;
     }
-    for (const std::string& origin : origins[n])
+    for (const std::string_view origin : origins[n])
       if (const NodeId node = file.find_node(origin); node != kNone) group += alone[node];
   }
   return beside;

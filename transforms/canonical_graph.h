@@ -10,22 +10,23 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "transforms/origins.h"
 
 namespace fusec {
 
 // Every node of the file stands in exactly one of the three lists.
 struct CanonicalGraph {
   Graph graph;
-  std::vector<std::vector<std::string>> stands_for;  // by node of `graph`: the file's nodes whose work it does
-  std::vector<std::string> dropped;                  // those that no output needs
-  std::vector<std::string> folded;                   // those whose values are constants, known now
+  Origins stands_for;                // by node of `graph`: the file's nodes whose work it does
+  std::vector<std::string> dropped;  // those that no output needs
+  std::vector<std::string> folded;   // those whose values are constants, known now
   // Of a node that went, or that was looked through (a permute before a permute): the node that does its work as well,
   // should nobody read it any more.
   std::vector<NodeId> heirs;  // by node, kNone for none; or empty
 };
 
 // Of the graph that the file gives: each node stands for itself.
-std::vector<std::vector<std::string>> as_given(const Graph& graph);
+Origins as_given(const Graph& graph);
 
 // What a pass made of a node: a node of the new graph that does its work, or one of these.
 inline constexpr NodeId kDropped = kNone;

@@ -103,7 +103,7 @@ class Writer {
       for (const NodeId n : group.nodes) {
         if (context_.nodes.stands_for.empty()) add(graph_.nodes[n].name);
         if (!context_.nodes.stands_for.empty())
-          for (const std::string& origin : context_.nodes.stands_for[n]) add(origin);
+          for (const std::string_view origin : context_.nodes.stands_for[n]) add(std::string(origin));
       }
     });
     text_ += fmt::format(", \"codegen\": \"{}\",\n   {}, \"roofline\": {},\n   {}}}", name(group.code), work(fused),

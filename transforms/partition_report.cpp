@@ -131,9 +131,9 @@ class Writer {
       }
     };
     if (std::ranges::none_of(plan_.groups, &FusionGroup::prepared)) return names;
-    for_each_name(false, [&](const std::string& name) { known.insert(name); });
-    for_each_name(true, [&](const std::string& name) {
-      if (known.insert(name).second) names.push_back(name);
+    for_each_name(false, [&](std::string_view name) { known.insert(name); });
+    for_each_name(true, [&](std::string_view name) {
+      if (known.insert(name).second) names.emplace_back(name);
     });
     return names;
   }
@@ -148,7 +148,7 @@ class Writer {
     text_.append(key).append(": [");
     first_ = true;
   }
-  void add(const std::string& item) {
+  void add(std::string_view item) {
     if (!first_) text_ += ", ";
     first_ = false;
     text_ += json_string(item);
@@ -164,7 +164,7 @@ class Writer {
     begin_list(", \"nodes\"");
     for (const NodeId n : plan_.groups[g].nodes) {
       const bool is_recomputed = std::ranges::binary_search(recomputed, n);
-      const auto write = [&](const std::string& name) {
+      const auto write = [&](std::string_view name) {
         const auto shared = shared_.find(name);
         if (shared != shared_.end()) {
           if (std::ranges::find(here, name) != here.end()) return;
@@ -179,15 +179,15 @@ class Writer {
     }
     text_ += "]";
     begin_list(", \"duplicated\"");
-    for (const std::string_view name : again) add(std::string(name));
+    for (const std::string_view name : again) add(name);
     text_ += "]";
   }
 
   // Names of the file's nodes whose work several nodes do (pieces of one split).
   void find_shared() {
     std::unordered_set<std::string_view> seen;
-    for (const std::vector<std::string>& origins : context_.stands_for)
-      for (const std::string& origin : origins)
+    for (const Origins::Names origins : context_.stands_for)
+      for (const std::string_view origin : origins)
         if (!seen.insert(origin).second) shared_.emplace(origin, kNone);
   }
 

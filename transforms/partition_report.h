@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/fusion_plan.h"
+#include "transforms/origins.h"
 
 namespace fusec {
 
@@ -14,7 +15,7 @@ namespace fusec {
 struct PartitionReportContext {
   std::string arch;
   // For each node of the graph, the file's nodes whose values it computes now; empty: the graph is the file's.
-  std::vector<std::vector<std::string>> stands_for;
+  Origins stands_for;
   std::vector<std::string> dropped, folded;  // nodes of the file that nothing computes
   // What code generation found: stream operations of each group (empty: one a group, none for views), of the whole
   // launch (copies of outputs included), and the distinct kernels.

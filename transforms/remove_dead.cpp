@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/large_vector.h"
+
 namespace fusec {
 namespace {
 
@@ -40,31 +42,55 @@ void inherit(const CanonicalGraph& canonical, std::vector<NodeId>& fates) {
   }
 }
 
+// Who makes each value, side by side: values themselves are large, and a walk over a large graph would wait for each.
+LargeVector<NodeId> producers_of_values(const Graph& graph) {
+  LargeVector<NodeId> producers(graph.value_count(), kNone);
+  for (NodeId n = 0; n < graph.nodes.size(); ++n)
+    for (std::uint32_t o = 0; o < graph.nodes[n].output_count; ++o) producers[graph.nodes[n].first_output + o] = n;
+  return producers;
+}
+
 }  // namespace
 
 std::vector<NodeId> needed_nodes(const Graph& graph) {
+  const LargeVector<NodeId> producers = producers_of_values(graph);
   std::vector<NodeId> order;
+  order.reserve(graph.nodes.size());
   std::vector<std::uint8_t> visited(graph.nodes.size(), 0);
+  // What makes the first operands is noted when a node is met: on the way back, nodes that were met a million nodes
+  // before need not be fetched again.
+  constexpr std::uint32_t kNoted = 5;
+  constexpr NodeId kAhead = 12;
   struct Frame {
     NodeId node;
-    std::uint32_t next_operand;
+    std::uint32_t next_operand, operands;
+    NodeId producers[kNoted];
   };
   std::vector<Frame> stack;
-  const auto visit = [&](ValueId v) {
-    if (v == kNone || graph.value(v).producer == kNone || visited[graph.value(v).producer]) return;
-    visited[graph.value(v).producer] = 1;
-    stack.push_back({graph.value(v).producer, 0});
+  const auto visit = [&](NodeId n) {
+    if (n == kNone || visited[n]) return;
+    visited[n] = 1;
+    // Mostly what is met next stands before it, each a wait in a large graph; ask for those to come.
+    if (n >= kAhead) __builtin_prefetch(&graph.nodes[n - kAhead].inputs);
+    const auto& inputs = graph.nodes[n].inputs;
+    Frame& frame = stack.emplace_back(Frame{.node = n, .next_operand = 0, .operands = inputs.size(), .producers = {}});
+    for (std::uint32_t i = 0; i < std::min(kNoted, inputs.size()); ++i)
+      frame.producers[i] = inputs[i] == kNone ? kNone : producers[inputs[i]];
   };
   for (const ValueId output : graph.outputs) {
-    visit(output);
+    visit(producers[output]);
     while (!stack.empty()) {
-      const NodeId n = stack.back().node;
-      const auto& operands = graph.nodes[n].inputs;
-      if (stack.back().next_operand < operands.size()) {
-        visit(operands[stack.back().next_operand++]);
-      } else {
-        order.push_back(n);
+      Frame& frame = stack.back();
+      if (frame.next_operand == frame.operands) {
+        order.push_back(frame.node);
         stack.pop_back();
+        continue;
+      }
+      const std::uint32_t i = frame.next_operand++;
+      if (i < kNoted) {
+        visit(frame.producers[i]);
+      } else if (const ValueId v = graph.nodes[frame.node].inputs[i]; v != kNone) {
+        visit(producers[v]);
       }
     }
   }
@@ -73,10 +99,16 @@ std::vector<NodeId> needed_nodes(const Graph& graph) {
 
 void keep_nodes(CanonicalGraph& canonical, const std::vector<NodeId>& order) {
   Graph& graph = canonical.graph;
-  const std::vector<bool> read = read_values(graph, order);
-  std::vector<bool> kept(graph.constants.size());
-  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = !graph.constants[i].data || read[graph.constants[i].value];
-  if (is_as_it_was(order, graph) && std::ranges::all_of(kept, [](bool k) { return k; })) return;
+  std::vector<bool> kept(graph.constants.size(), true);
+  bool all = true;
+  if (std::ranges::any_of(graph.constants, [](const Constant& constant) { return constant.data != nullptr; })) {
+    const std::vector<bool> read = read_values(graph, order);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      kept[i] = !graph.constants[i].data || read[graph.constants[i].value];
+      all = all && kept[i];
+    }
+  }
+  if (all && is_as_it_was(order, graph)) return;
   std::vector<NodeId> fates(graph.nodes.size(), kDropped);
   for (NodeId n = 0; n < order.size(); ++n) fates[order[n]] = n;
   inherit(canonical, fates);

@@ -219,7 +219,7 @@ class Sinking {
       if (canonical_.heirs[n] == kNone)
         canonical_.heirs[n] = added;
       else
-        canonical_.stands_for[added] = canonical_.stands_for[n];
+        canonical_.stands_for.copy(n, added);
       inherit(node.inputs[0], added);
     }
   }

@@ -5,9 +5,9 @@
 //   g, u = chunk(a, 2)            ->     u = slice(x, 2, 4)
 //   v = select(b, 1)                     v = select(x, 5)
 //
-// A select of a dimension that a reshape split in two is such a slice, too. Only pieces along one dimension go together,
-// and only where positions are known, by numbers or by symbols. A split that no other piece is cut from, or cut for,
-// stays as it is.
+// A select of a dimension that a reshape split in two is such a slice, too. Only pieces along one dimension go
+// together, and only where positions are known, by numbers or by symbols. A split that no other piece is cut from, or
+// cut for, stays as it is.
 #pragma once
 
 #include "transforms/canonical_graph.h"
