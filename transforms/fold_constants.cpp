@@ -1,6 +1,7 @@
 #include "transforms/fold_constants.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -42,7 +43,7 @@ bool may_be_evaluated(const Node& node) {
 class Folding {
  public:
   Folding(const Graph& graph, bool exact_only)
-      : graph_(graph), exact_only_(exact_only), known_(graph.value_count()), written_(graph.value_count()) {
+      : graph_(graph), exact_only_(exact_only), place_(graph.value_count(), kNone), written_(graph.value_count()) {
     for (const Alias& alias : graph.aliases) written_[alias.output] = true;
     for (const Constant& constant : graph.constants)
       if (constant.data) data_bytes_ += bytes_of(constant.value);
@@ -55,10 +56,10 @@ class Folding {
     return folded;
   }
 
-  const HostTensor& value(ValueId v) const { return *known_[v].tensor; }
+  const HostTensor& value(ValueId v) const { return *find(v)->tensor; }
 
   // The value that is this very tensor and from which it came through identities.
-  ValueId origin(ValueId v) const { return known_[v].same == kNone ? v : known_[v].same; }
+  ValueId origin(ValueId v) const { return !find(v) || find(v)->same == kNone ? v : find(v)->same; }
 
  private:
   std::int64_t bytes_of(ValueId v) const {
@@ -67,16 +68,21 @@ class Folding {
     return packed_bytes(type.dtype, std::min(kBeyondAll, element_count(type.shape)->constant_term()));
   }
 
+  const Known* find(ValueId v) const { return place_[v] == kNone ? nullptr : &known_[place_[v]]; }
+  const Known& keep(ValueId v, Known known) {
+    place_[v] = static_cast<std::uint32_t>(known_.size());
+    return known_.emplace_back(std::move(known));
+  }
+
   // Reads the data of constants only when something is made of them.
   const Known* known(ValueId v) {
-    if (known_[v].tensor) return &known_[v];
+    if (const Known* found = find(v)) return found;
     const Constant* constant = graph_.constant_of(v);
     if (!constant || !constant->data) return nullptr;
     const TensorType& type = graph_.tensor(v);
     auto tensor = std::make_shared<HostTensor>(type.dtype, concrete_shape(type.shape, {}));
     tensor->bytes = constant_bytes(*constant->data, type.dtype);
-    known_[v] = {std::move(tensor), bytes_of(v)};
-    return &known_[v];
+    return &keep(v, {std::move(tensor), bytes_of(v)});
   }
 
   bool is_known(ValueId v) const {
@@ -88,7 +94,7 @@ class Folding {
       case Value::Kind::kConstant:
         return graph_.constant_of(v)->data != nullptr;
       default:
-        return known_[v].tensor != nullptr;
+        return place_[v] != kNone;
     }
   }
 
@@ -121,22 +127,23 @@ class Folding {
     made_ += made;
     for (std::uint32_t o = 0; o < node.output_count; ++o) {
       const ValueId same = operand_like(node, (*results)[o]);
-      known_[node.first_output + o] = {std::make_shared<HostTensor>(std::move((*results)[o])), data_bytes, same};
+      keep(node.first_output + o, {std::make_shared<HostTensor>(std::move((*results)[o])), data_bytes, same});
     }
     return true;
   }
 
   ValueId operand_like(const Node& node, const HostTensor& result) const {
     for (const ValueId v : node.inputs)
-      if (v != kNone && known_[v].tensor && *known_[v].tensor == result) return origin(v);
+      if (const Known* known = v == kNone ? nullptr : find(v); known && *known->tensor == result) return origin(v);
     return kNone;
   }
 
-  std::int64_t known_data_bytes(ValueId v) const { return graph_.constant_of(v) ? bytes_of(v) : known_[v].data_bytes; }
+  std::int64_t known_data_bytes(ValueId v) const { return graph_.constant_of(v) ? bytes_of(v) : find(v)->data_bytes; }
 
   const Graph& graph_;
   bool exact_only_;
-  std::vector<Known> known_;
+  LargeVector<std::uint32_t> place_;  // by value: in known_
+  std::deque<Known> known_;
   std::vector<bool> written_;  // into an input's buffer
   std::int64_t data_bytes_ = 0, made_ = 0;
   std::int64_t steps_left_ = kMostStepsOfModel;

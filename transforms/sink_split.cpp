@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <optional>
 
 #include "ir/infer.h"
@@ -23,6 +26,19 @@ bool is_split(const Node& node) {
 }
 bool is_piece(const Node& node) {
   return is_split(node) || node.op->name == "slice" || node.op->name == "select";
+}
+
+// Most models of many nodes have none. Ops are few, and names take longer to compare than to remember.
+bool has_pieces(const Graph& graph) {
+  constexpr std::size_t kPlaces = 64;
+  std::array<const OpDef*, kPlaces> others{};
+  for (const Node& node : graph.nodes) {
+    const OpDef*& other = others[std::bit_cast<std::uintptr_t>(node.op) / alignof(OpDef) % kPlaces];
+    if (node.op == other) continue;
+    if (is_piece(node)) return true;
+    other = node.op;
+  }
+  return false;
 }
 
 class Sinking {
@@ -282,7 +298,7 @@ class Sinking {
 }  // namespace
 
 void sink_split(CanonicalGraph& canonical) {
-  if (Sinking(canonical).run())
+  if (has_pieces(canonical.graph) && Sinking(canonical).run())
     remove_dead(canonical);
   else
     canonical.heirs.clear();

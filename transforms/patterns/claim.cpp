@@ -48,7 +48,8 @@ class Claiming {
 
   void run(const FusionPattern& pattern, const std::vector<NodeId>& roots) {
     MatchMemory memory(searched_, looks_, pattern);
-    for (auto it = roots.rbegin(); it != roots.rend(); ++it)
+    roots_left_ = roots.size();
+    for (auto it = roots.rbegin(); it != roots.rend(); ++it, --roots_left_)
       if (!searched_.taken[*it]) try_at(*it, memory);
   }
 
@@ -57,23 +58,25 @@ class Claiming {
   void try_at(NodeId root, MatchMemory& memory) {
     if (RememberedMatch* remembered = memory.find(root)) {
       if (!remembered->matched() || remembered->accepted == false) return;
-      const PatternMatch match = memory.match(*remembered, root);
+      PatternMatch match = memory.match(*remembered, root);
       const bool accepted = remembered->accepted ? circle_outside(match).empty() : why_not(match).empty();
-      if (accepted) add(match);
+      if (accepted) add(std::move(match));
       return;
     }
     RememberedMatch* remembered = nullptr;
-    const std::optional<PatternMatch> match = memory.search(root, remembered);
+    std::optional<PatternMatch> match = memory.search(root, remembered);
     if (!match) return;
     const bool accepted = why_not(*match).empty();
     if (remembered && accepted) remembered->accepted = true;
     if (remembered && !accepted && circle_outside(*match).empty() && !lowering_.is_spent())
       remembered->accepted = false;
-    if (accepted) add(*match);
+    if (accepted) add(std::move(*match));
   }
 
   void take_back(PatternClaim made) {
     const auto number = static_cast<std::uint32_t>(claims_.size());
+    // Where one claim follows another, all that may come at once: a million of them are moved else, again and again.
+    if (claims_.size() == claims_.capacity()) claims_.reserve(2 * claims_.size() + roots_left_ + 1);
     const PatternClaim& claim = claims_.emplace_back(std::move(made));
     for (const NodeId n : claim.nodes) {
       searched_.taken[n] = true;
@@ -226,9 +229,9 @@ class Claiming {
     return "";
   }
 
-  void add(const PatternMatch& match) {
+  void add(PatternMatch match) {
     const FusionPattern& pattern = *match.pattern;
-    PatternClaim claim{.pattern = pattern.name, .nodes = match.nodes, .code = pattern.code};
+    PatternClaim claim{.pattern = pattern.name, .code = pattern.code};
     for (const auto& [attribute, number] : pattern.group_attributes) {
       if (match.attributes[number])
         claim.attributes.emplace_back(attribute, text_of(*match.attributes[number]));
@@ -238,14 +241,18 @@ class Claiming {
     if (pattern.attributes_getter)
       for (auto& attribute : pattern.attributes_getter({searched_, match}))
         claim.attributes.push_back(std::move(attribute));
+    std::vector<std::pair<std::uint32_t, NodeId>> parts;
     for (std::uint32_t i = 0; i < pattern.names.size(); ++i) {
       const ValueId v = match.values[i];
       const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
       if (producer == kNone || !std::ranges::binary_search(match.nodes, producer)) continue;
       const std::string& part = pattern.names[i];
-      if (!part.starts_with('_') && part.find('\'') == std::string::npos) claim.parts.emplace_back(part, producer);
+      if (!part.starts_with('_') && part.find('\'') == std::string::npos) parts.emplace_back(i, producer);
     }
+    claim.parts.reserve(parts.size());
+    for (const auto& [name, producer] : parts) claim.parts.emplace_back(pattern.names[name], producer);
     if (pattern.bind_constants) claim.bound_constants = constants_of(match.nodes);
+    claim.nodes = std::move(match.nodes);
     take_back(std::move(claim));
   }
 
@@ -266,6 +273,7 @@ class Claiming {
   std::vector<std::uint32_t> claim_of_;  // by node
   std::vector<NodeId> open_end_;         // by node: itself, or a later one if a claim spans it and the next
   std::vector<PatternClaim> claims_;
+  std::size_t roots_left_ = 0;  // of the pattern that has its turn
 };
 
 // The nodes in an order in which each claim's stand side by side: of what is ready, always what ended first before.

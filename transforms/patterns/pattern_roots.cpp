@@ -1,6 +1,7 @@
 #include "transforms/patterns/pattern_roots.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 #include "transforms/algebraic_rules.h"
@@ -18,10 +19,19 @@ void collect_roots(const PatternTerm& term, std::vector<const PatternTerm*>& roo
   }
 }
 
-bool may_be_looked_through(const Node& node) {
-  if (node.output_count != 1 || node.inputs.empty() || node.inputs[0] == kNone) return false;
-  return node.op->name == "cast" || node.op->name == "expand" || node.op->name == "identity" ||
-         (node.op->view && node.op->special == Special::kNone);
+bool is_transparent_op(const OpDef& op) {
+  return op.name == "cast" || op.name == "expand" || op.name == "identity" || (op.view && op.special == Special::kNone);
+}
+bool has_one_result_of_one(const Node& node) {
+  return node.output_count == 1 && !node.inputs.empty() && node.inputs[0] != kNone;
+}
+
+bool is_elementwise(const OpDef& op) {
+  return op.family == "unary" || op.family == "binary" || op.family == "ternary" || op.view || op.name == "expand" ||
+         op.name == "quantize" || op.name == "dequantize";
+}
+bool may_be_in_chain(const OpDef& op) {
+  return op.special == Special::kNone && !op.custom && (is_elementwise(op) || op.family == "gated");
 }
 
 }  // namespace
@@ -34,31 +44,39 @@ bool means_op(std::string_view word, const OpDef& op) {
 
 bool is_chain_node(const Node& node) {
   const OpDef& op = *node.op;
-  if (node.output_count != 1 || op.special != Special::kNone || op.custom) return false;
-  if (op.family == "unary" || op.family == "binary" || op.family == "ternary" || op.view) return true;
-  if (op.family == "gated") return node.inputs.size() == 2 && node.inputs[1] != kNone;
-  return op.name == "expand" || op.name == "quantize" || op.name == "dequantize";
+  if (node.output_count != 1 || !may_be_in_chain(op)) return false;
+  if (op.family == "gated" && !op.view) return node.inputs.size() == 2 && node.inputs[1] != kNone;
+  return true;
 }
 
-PatternRoots::PatternRoots(const Graph& graph) : graph_(graph) {
-  std::unordered_map<const OpDef*, std::size_t> place;
+PatternRoots::PatternRoots(const Graph& graph) : graph_(graph), op_of_(graph.nodes.size()), begin_(1, 0) {
+  std::unordered_map<const OpDef*, std::uint32_t> place;
+  std::vector<std::size_t> count;
   const OpDef* last = nullptr;
-  std::vector<NodeId>* list = nullptr;
+  std::uint32_t number = 0;
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
     const OpDef* op = graph.nodes[n].op;
     if (op != last) {
-      const auto [it, fresh] = place.try_emplace(op, by_op_.size());
-      if (fresh) by_op_.push_back({op, {}});
-      list = &by_op_[it->second].second;
+      const auto [it, fresh] = place.try_emplace(op, static_cast<std::uint32_t>(ops_.size()));
+      if (fresh) {
+        ops_.push_back(op);
+        count.push_back(0);
+      }
+      number = it->second;
       last = op;
     }
-    list->push_back(n);
+    op_of_[n] = number;
+    ++count[number];
   }
+  for (const std::size_t nodes : count) begin_.push_back(begin_.back() + nodes);
+  nodes_.resize(graph.nodes.size());
+  std::vector<std::size_t> next(begin_.begin(), begin_.end() - 1);
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) nodes_[next[op_of_[n]]++] = n;
 }
 
 bool PatternRoots::has(std::string_view word) const {
   const auto [it, fresh] = has_.try_emplace(word, false);
-  if (fresh) it->second = std::ranges::any_of(by_op_, [&](const auto& entry) { return means_op(word, *entry.first); });
+  if (fresh) it->second = std::ranges::any_of(ops_, [&](const OpDef* op) { return means_op(word, *op); });
   return it->second;
 }
 
@@ -71,8 +89,8 @@ bool PatternRoots::may_be_met(const PatternTerm& term) const {
 
 std::uint64_t PatternRoots::bits_of(std::string_view word) const {
   std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < by_op_.size(); ++i)
-    if (means_op(word, *by_op_[i].first)) bits |= std::uint64_t{1} << (i % 64);
+  for (std::size_t i = 0; i < ops_.size(); ++i)
+    if (means_op(word, *ops_[i])) bits |= std::uint64_t{1} << (i % 64);
   return bits;
 }
 
@@ -111,11 +129,10 @@ bool PatternRoots::is_possible(const Needed& needed, const Near& found) {
 void PatternRoots::find_near() const {
   if (!near_.empty()) return;
   const std::size_t count = graph_.nodes.size();
-  std::vector<std::uint64_t> own(count);
-  for (std::size_t i = 0; i < by_op_.size(); ++i)
-    for (const NodeId n : by_op_[i].second) own[n] = std::uint64_t{1} << (i % 64);
+  std::vector<std::uint8_t> views(ops_.size());
+  for (std::size_t i = 0; i < ops_.size(); ++i) views[i] = is_transparent_op(*ops_[i]) ? 1 : 0;
   // What makes a value, seen through transparent nodes: ops, and those of their operands.
-  std::vector<Near> behind(count);
+  LargeVector<Near> behind(count);
   near_.resize(count);
   for (NodeId n = 0; n < count; ++n) {
     const Node& node = graph_.nodes[n];
@@ -125,8 +142,8 @@ void PatternRoots::find_near() const {
       near_[n].near |= behind[producer].near;
       near_[n].far |= behind[producer].far;
     }
-    behind[n] = {.near = own[n], .far = near_[n].near};
-    if (may_be_looked_through(node)) {
+    behind[n] = {.near = std::uint64_t{1} << (op_of_[n] % 64), .far = near_[n].near};
+    if (views[op_of_[n]] != 0 && has_one_result_of_one(node)) {
       behind[n].near |= near_[n].near;
       behind[n].far |= near_[n].far;
     }
@@ -143,20 +160,25 @@ void PatternRoots::add_chains(const PatternTerm& chain, std::vector<NodeId>& fou
     if (begin->kind != Kind::kNode) continue;
     const Needed near = needed(*begin, 0);
     if (!near.nothing()) find_near();
-    for (const auto& [op, nodes] : by_op_)
-      if (means_op(begin->op, *op))
-        for (const NodeId n : nodes)
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      if (means_op(begin->op, *ops_[i]))
+        for (const NodeId n : nodes_of(i))
           if (near.nothing() || is_possible(near, near_[n])) steps[n] = 0;
   }
+  std::vector<std::uint8_t> may_be_in(ops_.size());
+  for (std::size_t i = 0; i < ops_.size(); ++i) may_be_in[i] = may_be_in_chain(*ops_[i]) ? 1 : 0;
   for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
+    if (steps[n] == 0 || may_be_in[op_of_[n]] == 0) continue;
     const Node& node = graph_.nodes[n];
-    if (steps[n] == 0 || !is_chain_node(node)) continue;
     for (const ValueId v : node.inputs) {
       const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
       if (producer != kNone && steps[producer] < kLongestChain)
         steps[n] = std::min<std::uint8_t>(steps[n], steps[producer] + 1);
     }
-    if (steps[n] != kFar) found.push_back(n);
+    if (steps[n] != kFar && is_chain_node(node))
+      found.push_back(n);
+    else
+      steps[n] = kFar;
   }
 }
 
@@ -165,22 +187,23 @@ std::vector<NodeId> PatternRoots::of(const FusionPattern& pattern) const {
   std::vector<const PatternTerm*> roots;
   collect_roots(pattern.match, roots);
   std::vector<NodeId> found;
-  for (const auto& [op, nodes] : by_op_) {
+  for (std::size_t i = 0; i < ops_.size(); ++i) {
     Needed any{.any = true};
     bool free = false, some = false;
     for (const PatternTerm* root : roots) {
-      if (root->kind != Kind::kNode || !means_op(root->op, *op)) continue;
+      if (root->kind != Kind::kNode || !means_op(root->op, *ops_[i])) continue;
       some = true;
       any.parts.push_back(needed(*root, 0));
       free = free || any.parts.back().nothing();
     }
     if (!some) continue;
     if (!free) find_near();
-    for (const NodeId n : nodes)
+    for (const NodeId n : nodes_of(i))
       if (free || is_possible(any, near_[n])) found.push_back(n);
   }
   for (const PatternTerm* root : roots)
     if (root->kind == Kind::kChain) add_chains(*root, found);
+  if (std::ranges::is_sorted(found, std::less_equal<>())) return found;  // each is there once
   std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

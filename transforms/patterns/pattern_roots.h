@@ -8,11 +8,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
+#include "ir/large_vector.h"
 #include "transforms/patterns/pattern.h"
 
 namespace fusec {
@@ -57,9 +58,15 @@ class PatternRoots {
   void add_chains(const PatternTerm& chain, std::vector<NodeId>& found) const;
 
   const Graph& graph_;
-  std::vector<std::pair<const OpDef*, std::vector<NodeId>>> by_op_;  // in order of first node
-  mutable std::unordered_map<std::string_view, bool> has_;           // by a pattern's word
-  mutable std::vector<Near> near_;                                   // made when the first pattern asks
+  std::span<const NodeId> nodes_of(std::size_t op) const {
+    return {nodes_.data() + begin_[op], nodes_.data() + begin_[op + 1]};
+  }
+  std::vector<const OpDef*> ops_;     // in order of first node
+  LargeVector<std::uint32_t> op_of_;  // by node: in ops_
+  LargeVector<NodeId> nodes_;         // by op; those of ops_[i] begin at begin_[i]
+  std::vector<std::size_t> begin_;
+  mutable std::unordered_map<std::string_view, bool> has_;  // by a pattern's word
+  mutable LargeVector<Near> near_;                          // made when the first pattern asks
 };
 
 }  // namespace fusec
