@@ -1,6 +1,7 @@
 #include "analysis/group_graph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -13,9 +14,9 @@ constexpr std::uint32_t kFarthestPlaces = 4096;  // counted with those that are 
 
 }  // namespace
 
-GroupGraph::GroupGraph(const Graph& graph, const FusionPlan& plan)
+GroupGraph::GroupGraph(const Graph& graph, const FusionPlan& plan, std::shared_ptr<const Uses> uses)
     : graph_(graph),
-      uses_(uses_of(graph)),
+      uses_(uses ? std::move(uses) : std::make_shared<const Uses>(uses_of(graph))),
       is_output_(graph.value_count(), 0),
       alive_(plan.groups.size(), 1),
       group_of_(plan.group_of.begin(), plan.group_of.end()),
@@ -70,7 +71,7 @@ std::vector<GroupId> GroupGraph::consumers(GroupId g) const {
     if (group_of_[n] != g) continue;
     const Node& node = graph_.nodes[n];
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
-      for (const NodeId user : uses_.of(v)) {
+      for (const NodeId user : uses_->of(v)) {
         const GroupId consumer = group_of_[user];
         if (consumer == g || seen_[consumer] == seen_now_) continue;
         seen_[consumer] = seen_now_;
@@ -83,7 +84,7 @@ std::vector<GroupId> GroupGraph::consumers(GroupId g) const {
 }
 
 std::vector<ValueId> GroupGraph::outputs_of(std::span<const NodeId> nodes) const {
-  return needed_of(graph_, uses_, is_output_, nodes);
+  return needed_of(graph_, *uses_, is_output_, nodes);
 }
 
 std::vector<NodeId> GroupGraph::nodes_of(std::span<const GroupId> groups) const {

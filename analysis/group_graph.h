@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,10 +20,10 @@ namespace fusec {
 
 class GroupGraph {
  public:
-  GroupGraph(const Graph& graph, const FusionPlan& plan);
+  GroupGraph(const Graph& graph, const FusionPlan& plan, std::shared_ptr<const Uses> uses = nullptr);
 
   const Graph& graph() const { return graph_; }
-  const Uses& uses() const { return uses_; }
+  const Uses& uses() const { return *uses_; }
   std::size_t size() const { return members_.size(); }  // of ids: a group that became part of another keeps its own
   bool alive(GroupId g) const { return alive_[g] != 0; }
   GroupId group_of(NodeId n) const { return group_of_[n]; }  // the first that computes it
@@ -77,7 +78,7 @@ class GroupGraph {
   }
 
   const Graph& graph_;
-  const Uses uses_;
+  const std::shared_ptr<const Uses> uses_;
   std::vector<std::uint8_t> is_output_, alive_;
   LargeVector<GroupId> group_of_;
   LargeVector<ShortList<NodeId, 4>> members_;

@@ -21,13 +21,7 @@ std::size_t TrialMemory::KeyHash::operator()(const std::vector<std::uint64_t>& k
 }
 
 TrialLowering::TrialLowering(const Graph& graph, TrialMemory& memory, std::int64_t budget)
-    : graph_(graph),
-      memory_(memory),
-      budget_(budget),
-      search_(++memory.searches_),
-      external_(graph.value_count(), 0),
-      external_stamp_(graph.value_count(), 0),
-      bytes_(graph) {}
+    : graph_(graph), memory_(memory), budget_(budget), search_(++memory.searches_), bytes_(graph) {}
 
 const TrialResult& TrialLowering::of(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
   static const TrialResult kUnknown{.known = false};
@@ -77,6 +71,10 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
 // Nodes as op, attributes and types, with operands as places in the list, or as numbers in order of first use; what
 // else lowering looks at (numbers, dimensions, constants that may be literals, what a tuple holds) by itself.
 void TrialLowering::write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+  if (external_.empty()) {
+    external_.resize(graph_.value_count(), 0);
+    external_stamp_.resize(graph_.value_count(), 0);
+  }
   key_.clear();
   ++now_;
   externals_ = 0;

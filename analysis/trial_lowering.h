@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -35,6 +36,12 @@ class TrialMemory {
   explicit TrialMemory(Target target = known_targets().front()) : target_(std::move(target)) {}
   const Target& target() const { return target_; }
 
+  // Who reads what, where the graph changes no more: the passes that ask share it. Otherwise each finds out for itself.
+  void keep_uses(const Graph& graph) { uses_ = std::make_shared<const Uses>(uses_of(graph)); }
+  std::shared_ptr<const Uses> uses(const Graph& graph) const {
+    return uses_ ? uses_ : std::make_shared<const Uses>(uses_of(graph));
+  }
+
  private:
   friend class TrialLowering;
   struct KeyHash {
@@ -43,6 +50,7 @@ class TrialMemory {
   Target target_;
   std::unordered_map<std::vector<std::uint64_t>, TrialResult, KeyHash> tried_;
   std::uint64_t searches_ = 0;
+  std::shared_ptr<const Uses> uses_;
 };
 
 class TrialLowering {
@@ -67,7 +75,7 @@ class TrialLowering {
   std::int64_t budget_;
   std::uint64_t search_;  // that this is: ids of values mean nothing to others
   std::vector<std::uint64_t> key_;
-  std::vector<std::uint32_t> external_;  // of a value: its number in the key being written
+  std::vector<std::uint32_t> external_;  // of a value: its number in the key being written; made with the first key
   std::vector<std::uint32_t> external_stamp_;
   std::uint32_t now_ = 0, externals_ = 0;
   ValueBytes bytes_;

@@ -94,6 +94,11 @@ void annotate_nodes(CompilationState& state) {
   state.planned->kinds = annotate(state.planned->graph, pattern_source(state.options.strategy));
 }
 
+// A plan that was given is taken as it is.
+bool plan_is_given(const PipelineOptions& options) {
+  return !options.plan_text.empty() || !options.plan_file.empty();
+}
+
 void fuse_nodes(CompilationState& state) {
   const PipelineOptions& options = state.options;
   PlannedModel& planned = *state.planned;
@@ -110,11 +115,7 @@ void fuse_nodes(CompilationState& state) {
         read_plan(read_text_file(options.plan_file), options.plan_file, planned.graph, planned.kinds, limits);
   else
     planned.plan = fuse(planned.graph, planned.kinds, std::move(limits));
-}
-
-// A plan that was given is taken as it is.
-bool plan_is_given(const PipelineOptions& options) {
-  return !options.plan_text.empty() || !options.plan_file.empty();
+  if (options.strategy == Strategy::kFull && !plan_is_given(options)) state.trials.keep_uses(planned.graph);
 }
 
 template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&, TrialMemory&)>

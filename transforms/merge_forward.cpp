@@ -14,7 +14,7 @@ constexpr std::size_t kMostReaders = 16;  // of a value that are looked at
 class ForwardMerger {
  public:
   ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, memory) {}
+      : plan_(plan), kinds_(kinds), groups_(graph, plan, memory.uses(graph)), trial_(groups_, kinds, plan, memory) {}
 
   // From the last group to the first, so that what is taken in is looked at with what it took in itself. First what
   // stands on products: it is better computed once, behind the product that it reads, than in every tile of the next.

@@ -16,7 +16,7 @@ constexpr std::int64_t kSmallBytes = 8 << 20;                        // what tak
 class SiblingMerger {
  public:
   SiblingMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, memory) {}
+      : plan_(plan), kinds_(kinds), groups_(graph, plan, memory.uses(graph)), trial_(groups_, kinds, plan, memory) {}
 
   void run() {
     const std::vector<GroupId> order = groups_.order();

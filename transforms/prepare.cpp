@@ -142,10 +142,11 @@ class Marking {
 class GroupPreparation {
  public:
   GroupPreparation(const Graph& graph, FusionPlan& plan)
-      : graph_(graph), plan_(plan), constant_(find_constant_nodes(graph)), uses_(uses_of(graph)), memory_(graph) {}
+      : graph_(graph), plan_(plan), constant_(find_constant_nodes(graph)), memory_(graph) {}
 
   void run() {
     if (std::ranges::find(constant_, 1) == constant_.end()) return;
+    uses_ = uses_of(graph_);
     for (NodeId n = 0; n < constant_.size(); ++n)
       if (constant_[n]) memory_.note_sources(n);
     ready_.resize(plan_.groups.size(), 0);
@@ -207,7 +208,7 @@ class GroupPreparation {
   const Graph& graph_;
   FusionPlan& plan_;
   const std::vector<std::uint8_t> constant_;
-  const Uses uses_;
+  Uses uses_;
   PreparedMemory memory_;
   std::vector<std::uint8_t> ready_;  // by group: prepared, or nothing but views of what is ready
 };

@@ -14,7 +14,7 @@ constexpr std::size_t kMostNodes = 16;   // of a group that is computed again
 class Recomputation {
  public:
   Recomputation(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan), trial_(groups_, kinds, plan, memory) {}
+      : plan_(plan), kinds_(kinds), groups_(graph, plan, memory.uses(graph)), trial_(groups_, kinds, plan, memory) {}
 
   void run() {
     if (!plan_.recomputed.empty()) return;

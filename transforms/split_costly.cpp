@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 
 #include "analysis/trial_lowering.h"
 #include "transforms/merge_groups.h"
@@ -14,14 +15,7 @@ constexpr double kRounding = 1 + 1e-9;
 class Splitting {
  public:
   Splitting(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
-      : graph_(graph),
-        kinds_(kinds),
-        plan_(plan),
-        uses_(uses_of(graph)),
-        is_output_(graph.value_count(), 0),
-        lowering_(graph, memory, kMostNodesTried) {
-    for (const ValueId v : graph.outputs) is_output_[v] = 1;
-  }
+      : graph_(graph), kinds_(kinds), plan_(plan), memory_(memory), lowering_(graph, memory, kMostNodesTried) {}
 
   void run() {
     LargeVector<FusionGroup> groups;
@@ -67,7 +61,12 @@ class Splitting {
   }
 
   const TrialResult& lowered(std::span<const NodeId> nodes) {
-    return lowering_.of(nodes, needed_of(graph_, uses_, is_output_, nodes));
+    if (!uses_) {
+      uses_ = memory_.uses(graph_);
+      is_output_.resize(graph_.value_count(), 0);
+      for (const ValueId v : graph_.outputs) is_output_[v] = 1;
+    }
+    return lowering_.of(nodes, needed_of(graph_, *uses_, is_output_, nodes));
   }
 
   bool is_costly(const FusionGroup& group) {
@@ -92,7 +91,8 @@ class Splitting {
   const Graph& graph_;
   std::span<const OpPattern> kinds_;
   FusionPlan& plan_;
-  const Uses uses_;
+  TrialMemory& memory_;
+  std::shared_ptr<const Uses> uses_;  // made with is_output_ when the first group is looked at
   std::vector<std::uint8_t> is_output_;
   TrialLowering lowering_;
 };
