@@ -96,8 +96,15 @@ void MergeTrial::note(std::uint64_t kind, bool joined) {
 
 // Parts between which no data flows are counted each for itself.
 FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
-  std::size_t count = 0;
-  for (const GroupId g : groups) count += groups_.nodes(g).size();
+  std::size_t count = 0, most_arguments = 0;
+  for (const GroupId g : groups) {
+    count += groups_.nodes(g).size();
+    for (const NodeId n : groups_.nodes(g))
+      most_arguments += groups_.graph().nodes[n].inputs.size() + groups_.graph().nodes[n].output_count;
+  }
+  // Most are known to be within the limits before anything is counted that is read or given twice.
+  if (count <= plan_.max_fused_ops && (plan_.max_args == 0 || most_arguments <= plan_.max_args))
+    return FusionRule::kJoined;
   const std::vector<NodeId> nodes =
       count > plan_.max_fused_ops || plan_.max_args != 0 ? groups_.nodes_of(groups) : std::vector<NodeId>{};
   if (count > plan_.max_fused_ops && largest_part(groups_.graph(), nodes) > plan_.max_fused_ops)
