@@ -151,7 +151,7 @@ void AttentionEmitter::store_staged() {
   store_eights(mine);
 }
 
-// What is beyond the result's rows and columns has a place there as well, and can be computed where nothing is loaded.
+// What is beyond the result's columns has a place there as well, and can be computed where nothing is loaded.
 void AttentionEmitter::stage_pairs(const std::string& mine) {
   const KernelOutput& output = form_.kernel.outputs[0];
   const std::string r = writer_.unique("r"), m = writer_.unique("m");
@@ -161,7 +161,7 @@ void AttentionEmitter::stage_pairs(const std::string& mine) {
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
   const std::string row_name = writer_.unique("row");
   writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
-  if (loads && !whole_rows()) writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
+  if (!whole_rows()) writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
   define_row(r);
   writer_.line("#pragma unroll");
@@ -185,6 +185,7 @@ void AttentionEmitter::stage_matrices(const std::string& mine) {
   const std::string rows = writer_.unique("result_rows"), word = writer_.unique("word"), m = writer_.unique("m");
   const std::string r = writer_.unique("r"), w = writer_.unique("w"), at = writer_.unique("at");
   const std::string row_name = writer_.unique("row"), column_name = writer_.unique("column");
+  if (!whole_rows()) writer_.open(fmt::format("if (warp_row < {})", text(count(form_.rows))));
   writer_.line(fmt::format("const unsigned {} = shared_address({} + warp_lane % 16 * {} + warp_lane / 16 * 8);", rows,
                            mine, tiles_.value_stride));
   writer_.line("#pragma unroll");
@@ -204,6 +205,7 @@ void AttentionEmitter::stage_matrices(const std::string& mine) {
   writer_.close();
   writer_.line(fmt::format("store_matrices({} + {} * 8, {});", rows, m, word));
   writer_.close();
+  if (!whole_rows()) writer_.close();
 }
 
 void AttentionEmitter::store_eights(const std::string& mine) {

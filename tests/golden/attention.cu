@@ -401,6 +401,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
 #pragma unroll
   for (int r_3 = 0; r_3 < 2; ++r_3) {
     const int row_3 = my_row + r_3 * 8;
+    if (row_3 >= 12) continue;
 #pragma unroll
     for (int m = 0; m < 4; m += 2) {
       const int column = my_column + m / 2 * 8 + m % 2;
