@@ -1,10 +1,12 @@
 // Matrix products by warpgroups, for sm_90a (analysis/warpgroup_gemm_form.h): blocks stay and make tile after tile.
 //
-//   warp 0                    waits until a stage is empty and has TMA copy the next tiles of both factors into it;
-//   what
-//                             both blocks of a cluster multiply, each copies half of, for both
-//   two warpgroups            multiply what is there (wgmma), 64 rows each, tell both blocks' copiers that a stage is
-//                             empty, and finish a tile while copies of the next one are on their way
+//   warp 0            waits until a stage is empty and has TMA copy the next tiles of both factors into it; what both
+//                     blocks of a cluster multiply, each copies half of, for both
+//   warps 1 to 3      bring the scales of a stage's rows and columns, where they differ along the depth
+//   two warpgroups    multiply what is there (wgmma), 64 rows each, tell both blocks' copiers that a stage is empty,
+//                     and finish a tile while copies of the next one are on their way: each warp has TMA store its 16
+//                     rows from swizzled lines in shared memory, where outputs lie in aligned rows, else 16 bytes a
+//                     lane
 #pragma once
 
 #include <span>
