@@ -17,15 +17,16 @@ struct Sizes {
   double rows, columns, batch, depth;
   double terms, left, right;  // the most of a loop; sums are those of all loops
   double element_bytes;
+  bool tensor_cores;
   double groups = 0;  // of rows, each with tiles of its own
 };
 
 // Of 16 along the depth: cycles of a multiprocessor for the products (its tensor cores make 1024 of 16-bit factors in
-// one, its lanes 64), and for what warps read of shared memory, 128 bytes a cycle.
+// one and half as many of tf32, its lanes 64), and for what warps read of shared memory, 128 bytes a cycle.
 double product_cycles(const GemmTiles& t, const Sizes& sizes) {
   const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
-  if (sizes.element_bytes <= 2)
+  if (sizes.tensor_cores)
     return std::max(
         sums * 16 / 2048 * sizes.element_bytes,
         0.9 * warps * (t.warp_rows * sizes.left + t.warp_columns * sizes.right) * 16 * sizes.element_bytes / 128);
@@ -161,8 +162,8 @@ std::int64_t whole_rows_bytes(const GemmForm& form) {
   return std::int64_t{form.tiles.rows} * (form.tiles.columns + 8) * 4 * form.sums;
 }
 
-std::vector<GemmTiles> gemm_tile_table(DType multiplied) {
-  if (bits(multiplied) == 32)
+std::vector<GemmTiles> gemm_tile_table(DType multiplied, bool tf32) {
+  if (bits(multiplied) == 32 && !tf32)
     return {
         {.rows = 128, .columns = 128, .warp_rows = 32, .warp_columns = 64, .depth = 16, .stages = 3},
         {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 64, .depth = 16, .stages = 3},
@@ -222,7 +223,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
   GemmForm tried = form;
   std::vector<std::pair<double, GemmTiles>> ranked;
   for (GemmTiles& t = tried.tiles;
-       const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype)) {
+       const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype, form.tf32)) {
     t = row;
     if (whole_rows && (t.columns < sizes.columns || whole_rows_bytes(tried) > most_shared)) continue;
     if (t.warp_rows * t.warp_columns / 32 * sums > kMostSums || block % t.depth != 0) continue;
@@ -240,9 +241,13 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, const Product& product,
                                   const Target& target, const std::optional<RowGroups>& groups, DType multiplied,
-                                  bool whole_rows) {
-  GemmForm form{
-      .dtype = multiplied, .loops = {}, .tiles = {}, .ranking = {}, .sums = static_cast<int>(term_count(product))};
+                                  bool tf32, bool whole_rows) {
+  GemmForm form{.dtype = multiplied,
+                .tf32 = tf32,
+                .loops = {},
+                .tiles = {},
+                .ranking = {},
+                .sums = static_cast<int>(term_count(product))};
   Sizes sizes{.rows = points_at_hint(pool, product.rows),
               .columns = points_at_hint(pool, product.columns),
               .batch = points_at_hint(pool, product.batch),
@@ -250,7 +255,8 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
               .terms = static_cast<double>(term_count(product)),
               .left = 0,
               .right = 0,
-              .element_bytes = static_cast<double>(form.element_bytes())};
+              .element_bytes = static_cast<double>(form.element_bytes()),
+              .tensor_cores = form.tensor_cores()};
   const auto holds = [&](ExprId guard) {
     return groups && says_has_matrix(pool, *groups, pool.extent(product.choice->axis), guard);
   };
@@ -273,6 +279,8 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (groups) sizes.groups = points_at_hint(pool, {product.choice->axis});
   form.float_sums = pool[product.loops[0].terms[0].reduction].type == ScalarType::kFloat32;
   if (multiplied == DType::kInt8 && form.float_sums && !fits_integer_sums(pool, form, product)) return std::nullopt;
+  // Whole words go from memory to the tensor cores; what is computed on its way, by lanes.
+  if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
   if (!rank_tiles(form, sizes, target, whole_rows)) return std::nullopt;
@@ -292,7 +300,10 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
   for (const ExprId value : product.row_values)
     if (!groups || value != groups->number) return std::nullopt;
   for (const DType multiplied : multiplied_dtypes(kernel.pool, product, target))
-    if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied, whole_rows)) return form;
+    for (const bool tf32 : {true, false}) {
+      if (tf32 && (multiplied != DType::kFloat32 || whole_rows || !kernel.numerics.allow_tf32)) continue;
+      if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied, tf32, whole_rows)) return form;
+    }
   return std::nullopt;
 }
 

@@ -52,8 +52,9 @@ struct GemmTiles {
 
 struct GemmForm {
   // What is multiplied: float16, bfloat16, int8 (sums are int32) or, from sm_89, float8 of either kind (e4m3 stands for
-  // both) on tensor cores, float32 in lanes.
+  // both) on tensor cores, float32 in lanes or, where that is allowed, on tensor cores as tf32.
   DType dtype = DType::kFloat16;
+  bool tf32 = false;
   std::vector<GemmLoop> loops;
   GemmTiles tiles;                 // the first of:
   std::vector<GemmTiles> ranking;  // those that fit, the best first, as predicted
@@ -69,7 +70,7 @@ struct GemmForm {
   // Sums that are made apart of what they are added to, scaled or as floats.
   bool in_parts(const GemmLoop& loop) const { return loop.scaled() || (dtype == DType::kInt8 && float_sums); }
 
-  bool tensor_cores() const { return bits(dtype) <= 16; }
+  bool tensor_cores() const { return tf32 || bits(dtype) <= 16; }
   int element_bytes() const { return bits(dtype) / 8; }
 };
 
@@ -99,7 +100,7 @@ double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& ax
 std::string name_of(const GemmTiles& tiles);
 
 // The tiles that are looked among, largest first. Lines along the depth have 64 bytes, or 128.
-std::vector<GemmTiles> gemm_tile_table(DType multiplied);
+std::vector<GemmTiles> gemm_tile_table(DType multiplied, bool tf32 = false);
 // The widest tile of whole rows has so many columns.
 inline constexpr std::int64_t kWidestRow = 256;
 

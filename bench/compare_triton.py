@@ -17,25 +17,13 @@ Demands, exit 1 where one is not met: ours needs no more bytes, sectors and bank
 geometric mean no more instructions. Exits with 77 where Triton or NumPy is missing."""
 import argparse
 import concurrent.futures
-import json
 import math
 import os
-import re
-import struct
-import subprocess
 import sys
 import tempfile
 
-try:
-    import numpy
-    import triton
-    import triton.language as tl
-    from triton.backends.compiler import GPUTarget
-    from triton.backends.nvidia.compiler import get_ptxas
-    from triton.compiler import ASTSource
-except ImportError as missing:
-    print(f"compare_triton: {missing}")
-    sys.exit(77)
+from triton_peers import (LETTERS, ROOT, compiled, numpy, our_run, ptx_run, read_output, read_tensors, stored, tl, triton,
+                          write_tensors)
 
 try:
     import torch
@@ -44,7 +32,6 @@ try:
 except ImportError:
     inductor_kernels = None
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHAPES = [(512, 512), (256, 1024), (128, 4096), (128, 4095), (512, 33), (32, 16384)]
 SAMPLE = [(128, 4096), (128, 4095)]
 EPSILON = 1e-5
@@ -125,114 +112,18 @@ WORKLOADS = {
 }
 
 
-def stored(values, dtype):
-    """The bytes of float32 values in a dtype, and what they hold then."""
-    values = values.astype(numpy.float32)
-    if dtype == "float32":
-        return values.tobytes(), values.astype(numpy.float64)
-    bits = values.view(numpy.uint32)
-    halves = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
-    return halves.tobytes(), (halves.astype(numpy.uint32) << 16).view(numpy.float32).astype(numpy.float64)
-
-
-def write_tensors(path, tensors):
-    """tensors: name -> (dtype, shape, bytes)"""
-    names, header, at = {"float32": "F32", "bfloat16": "BF16"}, {}, 0
-    for name, (dtype, shape, data) in tensors.items():
-        header[name] = {"dtype": names[dtype], "shape": list(shape), "data_offsets": [at, at + len(data)]}
-        at += len(data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + b"".join(data for _, _, data in tensors.values()))
-
-
-def read_output(path, name):
-    with open(path, "rb") as f:
-        everything = f.read()
-    length = struct.unpack("<Q", everything[:8])[0]
-    tensor = json.loads(everything[8:8 + length])[name]
-    first, last = (8 + length + offset for offset in tensor["data_offsets"])
-    data = everything[first:last]
-    if tensor["dtype"] == "BF16":
-        return (numpy.frombuffer(data, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
-    return numpy.frombuffer(data, numpy.float32)
-
-
-def read_tensors(path):
-    """As write_tensors takes them."""
-    names = {"F32": "float32", "BF16": "bfloat16"}
-    with open(path, "rb") as f:
-        everything = f.read()
-    length = struct.unpack("<Q", everything[:8])[0]
-    header = json.loads(everything[8:8 + length])
-    return {name: (names[t["dtype"]], t["shape"], everything[slice(*(8 + length + o for o in t["data_offsets"]))])
-            for name, t in header.items() if name != "__metadata__"}
-
-
-def run(command, may_find=""):
-    """`may_find`: a kind of finding that does not stop us where the emulator reports nothing else."""
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    found = [line for line in (done.stdout + done.stderr).splitlines() if "(ptx line" in line]
-    if done.returncode != 0 and not (may_find and found and all(may_find in line for line in found)):
-        sys.exit(f"compare_triton: {' '.join(command)}\n{done.stderr}")
-    return done
-
-
-def counted(profile_path):
-    """Sums over the kernels of a profile, and what of each class was executed."""
-    with open(profile_path, encoding="utf-8") as f:
-        kernels = json.load(f)["kernels"]
-    classes = {}
-    for kernel in kernels:
-        for name, count in kernel["instructions"].items():
-            classes[name] = classes.get(name, 0) + count
-    figures = {key: sum(k[key] for k in kernels)
-               for key in ("requested_bytes", "distinct_bytes", "sectors", "bank_conflicts", "barriers")}
-    figures["executed"] = sum(count for name, count in classes.items() if name != "move")
-    figures["classes"] = {name: count for name, count in classes.items() if count and name != "move"}
-    return figures
-
-
-def assembled(ptx, folder):
-    """Registers of the greediest kernel, and bytes of machine code of all. By the newest assembler that Triton
-    brings, that for Blackwell: it knows the PTX versions of Triton and of NVRTC; a toolkit's may be older."""
-    ptxas = get_ptxas(100).path
-    cubin = os.path.join(folder, "assembled.cubin")
-    target = re.search(r"^\.target\s+(\S+?)(,|\s|$)", open(ptx, encoding="utf-8").read(), re.M).group(1)
-    done = run([ptxas, "-v", f"-arch={target}", ptx, "-o", cubin])
-    registers = [int(count) for count in re.findall(r"Used (\d+) registers", done.stderr + done.stdout)]
-    sections = run(["readelf", "-SW", cubin]).stdout
-    code = [int(line.split("]")[1].split()[4], 16) for line in sections.splitlines() if "] .text." in line]
-    return {"registers": max(registers, default=0), "code_bytes": sum(code)}
-
-
 def warps_to_try(by_rows, columns):
     block = triton.next_power_of_2(columns)
     by_256 = max(block // 256, 1)
     return sorted({min(by_256, 4), min(by_256, 8), min(max(block // 512, 1), 16)}) if by_rows else [4, 8]
 
 
-def ptx_run(ptx, kernel, grid, threads, shared, arguments, inputs, result, folder, fusec_run, blocks=0):
-    """A peer's kernel on the emulator: `arguments` in fusec-run's words; scratch pointers that Triton appends are null.
-    Some blocks alone, if so many are asked for: then the executed instructions of all, were they like these."""
-    path, output, profile = (os.path.join(folder, name) for name in ("peer.ptx", "peer.out", "peer.json"))
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(ptx)
-    parameters = len(re.findall(r"^\s*\.param", ptx.split(".entry")[1].split("{")[0], re.M))
-    arguments = [f"--arg={a}" for a in arguments] + ["--arg=null"] * (parameters - len(arguments))
-    for stale in (output, profile):
-        if os.path.exists(stale):
-            os.remove(stale)
-    # Triton's reductions of several values write equal words from several threads.
-    run([fusec_run, f"--ptx={path}", f"--kernel={kernel}", f"--grid={','.join(map(str, grid))}", f"--block={threads},1,1",
-         f"--shared={shared}", *arguments, f"--inputs={inputs}", f"--outputs={output}", f"--profile={profile}", "--json",
-         *([f"--sample-blocks={blocks}"] if blocks else [])], may_find="shared_race")
-    if blocks:
-        with open(profile, encoding="utf-8") as f:
-            sample = json.load(f)["kernels"][0].get("sample", {"blocks": 1, "of": 1})
-        return counted(profile)["executed"] * sample["of"] / sample["blocks"]
-    return counted(profile) | assembled(path, folder) | {"output": read_output(output, result)}
+def peer_run(blocks, *arguments):
+    """A peer's kernel on the emulator. Some blocks alone, if so many are asked for: then the executed instructions of all,
+    were they like these. Triton's reductions of several values write equal words from several threads."""
+    sample = [f"--sample-blocks={blocks}"] if blocks else []
+    figures = ptx_run(*arguments, may_find="shared_race", options=sample)
+    return figures["executed"] * figures["blocks"] if blocks else figures
 
 
 def best_of(runs):
@@ -250,15 +141,12 @@ def triton_run(workload, shape, dtype, arch, warps, inputs, folder, fusec_run):
     constants = {"n": columns, "BLOCK": triton.next_power_of_2(columns)} if by_rows else {"n": rows * columns, "BLOCK": 1024}
     if workload.endswith("norm"):
         constants["eps"] = EPSILON
-    letter = {"float32": "*fp32", "bfloat16": "*bf16"}[dtype]
-    signature = {name: letter for name in [*wide, *narrow, "y"]} | {name: "constexpr" for name in constants}
-    source = ASTSource(fn=kernel, signature=signature, constexprs=constants,
-                       attrs={(i,): [["tt.divisibility", 16]] for i, t in enumerate(signature.values()) if t[0] == "*"})
-    made = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": warps})
+    signature = {name: "*" + LETTERS[dtype] for name in [*wide, *narrow, "y"]}
+    made = compiled(kernel, signature, constants, arch, warps)
     grid = rows if by_rows else -(-rows * columns // 1024)
     arguments = [f"in:{name}" for name in [*wide, *narrow]] + [f"out:y:{dtype}:{rows}x{columns}"]
-    return lambda blocks: ptx_run(made.asm["ptx"], workload, (grid, 1, 1), 32 * warps, made.metadata.shared, arguments, inputs,
-                                  "y", folder, fusec_run, blocks)
+    return lambda blocks: peer_run(blocks, made.asm["ptx"], workload, (grid, 1, 1), 32 * warps, made.metadata.shared,
+                                   arguments, inputs, "y", folder, fusec_run)
 
 
 def torch_function(workload, columns):
@@ -280,8 +168,8 @@ def inductor_run(workload, shape, dtype, arch, inputs, folder, fusec_run):
         made = next(a for a in launch.arguments if not isinstance(a, int) and a not in tensors)
         given_now = os.path.join(folder, f"inductor{number}.safetensors")
         write_tensors(given_now, tensors)
-        best = best_of([lambda blocks, c=c: ptx_run(c.ptx, launch.kernel, c.grid, c.threads, c.shared, arguments, given_now,
-                                                    made, folder, fusec_run, blocks) for c in launch.configurations])
+        best = best_of([lambda blocks, c=c: peer_run(blocks, c.ptx, launch.kernel, c.grid, c.threads, c.shared, arguments,
+                                                     given_now, made, folder, fusec_run) for c in launch.configurations])
         tensors |= read_tensors(os.path.join(folder, "peer.out"))
         classes = {name: total.get("classes", {}).get(name, 0) + count for name, count in best["classes"].items()}
         total = {key: total.get(key, 0) + value for key, value in best.items() if key not in ("classes", "output")}
@@ -289,21 +177,13 @@ def inductor_run(workload, shape, dtype, arch, inputs, folder, fusec_run):
     return total | {"output": read_output(os.path.join(folder, "peer.out"), result)}
 
 
-def our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run):
+def model_of(workload, shape, dtype):
     _, wide, narrow, _, op, _ = WORKLOADS[workload]
     rows, columns = shape
-    model = {"fusec": 1, "name": workload,
-             "inputs": [{"name": n, "dtype": dtype, "shape": [rows, columns]} for n in wide]
-             + [{"name": n, "dtype": dtype, "shape": [columns]} for n in narrow],
-             "nodes": [{"name": "y", "inputs": [*wide, *narrow]} | op(columns)], "outputs": ["y"]}
-    path, ptx, output, profile = (os.path.join(folder, n) for n in ("model.json", "ours.ptx", "ours.out", "ours.json"))
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(model, f)
-    target = f"--arch={'sm_90a' if arch == 90 else f'sm_{arch}'}"
-    run([fusec, path, target, "-o", ptx])
-    run([fusec_run, path, target, "--device=emulator", f"--inputs={inputs}", f"--outputs={output}", f"--profile={profile}",
-         "--json"])
-    return counted(profile) | assembled(ptx, folder) | {"output": read_output(output, "y")}
+    return {"fusec": 1, "name": workload,
+            "inputs": [{"name": n, "dtype": dtype, "shape": [rows, columns]} for n in wide]
+            + [{"name": n, "dtype": dtype, "shape": [columns]} for n in narrow],
+            "nodes": [{"name": "y", "inputs": [*wide, *narrow]} | op(columns)], "outputs": ["y"]}
 
 
 def check_output(who, output, want, dtype):
@@ -334,7 +214,7 @@ def compare_in(folder, workload, shape, dtype, arch, fusec, fusec_run):
                                 for warps in warps_to_try(by_rows, shape[1])])}
     if inductor_kernels:
         peers["Inductor"] = inductor_run(workload, shape, dtype, arch, inputs, folder, fusec_run)
-    ours = our_run(workload, shape, dtype, arch, inputs, folder, fusec, fusec_run)
+    ours = our_run(model_of(workload, shape, dtype), "y", arch, inputs, folder, fusec, fusec_run)
     where = f"{workload} {shape[0]}x{shape[1]} {dtype} sm_{arch}"
     for peer, theirs in peers.items():
         check_output(f"{peer}'s {where}", theirs["output"], want, dtype)

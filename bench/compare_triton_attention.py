@@ -15,15 +15,13 @@ code. Moves are left out.
 Demand, exit 1 where it is not met: ours executes no more instructions a multiply-add, and has no bank conflicts,
 at every shape. Exits with 77 where Triton or NumPy is missing."""
 import argparse
-import json
 import os
-import re
 import sys
 import tempfile
 
-from compare_triton import GPUTarget, ASTSource, assembled, counted, numpy, read_output, run, stored, tl, triton, write_tensors
+from triton_peers import (LETTERS, ROOT, SHARED_BYTES, compiled, numpy, our_run, ptx_run, stored, target_name, tl, triton,
+                          write_tensors)
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DTYPE = "bfloat16"
 # name: heads, heads of keys, queries, keys, head size, causal
 SHAPES = {
@@ -39,7 +37,6 @@ SHAPES = {
 SAMPLE = ["head 64", "head 128"]
 BLOCKS = 2      # of a sample, where all blocks have as much to do
 ODD_BLOCKS = 8  # where some have less
-SHARED_BYTES = {80: 163 * 1024, 90: 227 * 1024}
 # rows and keys of a tile, warps, stages
 CONFIGURATIONS = [(128, 128, 8, 2), (128, 64, 8, 2), (128, 64, 4, 2), (128, 64, 4, 3), (64, 64, 4, 3), (64, 32, 4, 2)]
 
@@ -120,14 +117,6 @@ def whole(figures, shape):
     return figures["executed"] * figures["blocks"] * 2048 / needed(shape)
 
 
-def of_profile(profile):
-    figures = counted(profile)
-    with open(profile, encoding="utf-8") as f:
-        kernel, = json.load(f)["kernels"]
-    sample = kernel.get("sample", {"blocks": 1, "of": 1})
-    return figures | {"blocks": sample["of"] / sample["blocks"]}
-
-
 def sampled(shape):
     queries, keys, causal = shape[2], shape[3], shape[5]
     whole_tiles = queries % 128 == 0 and keys % 128 == 0
@@ -139,39 +128,21 @@ def triton_run(shape, arch, configuration, inputs, folder, fusec_run):
     rows_of_tile, keys_of_tile, warps, stages = configuration
     constants = {"queries": queries, "keys": keys, "group": heads // key_heads, "scale": head**-0.5 * 1.4426950408889634,
                  "CAUSAL": causal, "ROWS": rows_of_tile, "KEYS": keys_of_tile, "HEAD": head}
-    signature = {name: "*bf16" for name in "qkvy"} | {name: "constexpr" for name in constants}
-    source = ASTSource(fn=attention, signature=signature, constexprs=constants,
-                       attrs={(i,): [["tt.divisibility", 16]] for i in range(4)})
-    made = triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": warps, "num_stages": stages})
+    made = compiled(attention, {name: "*" + LETTERS[DTYPE] for name in "qkvy"}, constants, arch, warps, stages)
     if made.metadata.shared > SHARED_BYTES[arch]:
         return None
-    ptx, output, profile = (os.path.join(folder, name) for name in ("triton.ptx", "triton.out", "triton.json"))
-    with open(ptx, "w", encoding="utf-8") as f:
-        f.write(made.asm["ptx"])
-    parameters = len(re.findall(r"^\s*\.param", made.asm["ptx"].split(".entry")[1].split("{")[0], re.M))
-    arguments = [f"--arg=in:{name}" for name in "qkv"] + [f"--arg=out:y:{DTYPE}:{heads}x{queries}x{head}"]
-    arguments += ["--arg=null"] * (parameters - len(arguments))  # scratch pointers that Triton appends
-    run([fusec_run, f"--ptx={ptx}", "--kernel=attention", f"--grid={-(-queries // rows_of_tile)},{heads},1",
-         f"--block={32 * warps},1,1", f"--shared={made.metadata.shared}", *arguments, f"--inputs={inputs}",
-         f"--outputs={output}", f"--profile={profile}", "--json", *sampled(shape)])
-    return of_profile(profile) | assembled(ptx, folder) | {"output": read_output(output, "y"), "how": configuration}
+    arguments = [f"in:{name}" for name in "qkv"] + [f"out:y:{DTYPE}:{heads}x{queries}x{head}"]
+    return ptx_run(made.asm["ptx"], "attention", (-(-queries // rows_of_tile), heads, 1), 32 * warps, made.metadata.shared,
+                   arguments, inputs, "y", folder, fusec_run, options=sampled(shape)) | {"how": configuration}
 
 
-def our_run(shape, arch, inputs, folder, fusec, fusec_run):
+def model_of(shape):
     heads, key_heads, queries, keys, head, causal = shape
     shapes = {"q": [1, heads, queries, head], "k": [1, key_heads, keys, head], "v": [1, key_heads, keys, head]}
-    model = {"fusec": 1, "name": "attention",
-             "inputs": [{"name": n, "dtype": DTYPE, "shape": s} for n, s in shapes.items()],
-             "nodes": [{"name": "y", "op": "scaled_dot_product_attention", "inputs": ["q", "k", "v"],
-                        "attrs": {"is_causal": causal, "enable_gqa": heads != key_heads}}], "outputs": ["y"]}
-    path, ptx, output, profile = (os.path.join(folder, n) for n in ("model.json", "ours.ptx", "ours.out", "ours.json"))
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(model, f)
-    target = f"--arch={'sm_90a' if arch == 90 else f'sm_{arch}'}"
-    run([fusec, path, target, "-o", ptx])
-    run([fusec_run, path, target, "--device=emulator", f"--inputs={inputs}", f"--outputs={output}",
-         f"--profile={profile}", "--json", *sampled(shape)])
-    return of_profile(profile) | assembled(ptx, folder) | {"output": read_output(output, "y")}
+    return {"fusec": 1, "name": "attention",
+            "inputs": [{"name": n, "dtype": DTYPE, "shape": s} for n, s in shapes.items()],
+            "nodes": [{"name": "y", "op": "scaled_dot_product_attention", "inputs": ["q", "k", "v"],
+                       "attrs": {"is_causal": causal, "enable_gqa": heads != key_heads}}], "outputs": ["y"]}
 
 
 def float64_attention(shape, q, k, v):
@@ -199,7 +170,7 @@ def compare(name, arch, folder, fusec, fusec_run):
     write_tensors(inputs, tensors)
     tried = (triton_run(shape, arch, c, inputs, folder, fusec_run) for c in CONFIGURATIONS)
     theirs = min((t for t in tried if t), key=lambda figures: whole(figures, shape))
-    ours = our_run(shape, arch, inputs, folder, fusec, fusec_run)
+    ours = our_run(model_of(shape), "y", arch, inputs, folder, fusec, fusec_run, sampled(shape))
     if causal:
         want = float64_attention(shape, *values).ravel()
         for who, figures in (("our", ours), ("Triton's", theirs)):
@@ -228,7 +199,7 @@ def main():
                 shape, ours, theirs = compare(name, arch, folder, fusec, fusec_run)
                 mine, other = whole(ours, shape), whole(theirs, shape)
                 moved = ours["requested_bytes"] * ours["blocks"] / (theirs["requested_bytes"] * theirs["blocks"])
-                where = f"{name}, sm_{arch}{'a' if arch == 90 else ''}"
+                where = f"{name}, {target_name(arch)}"
                 cells = [where, f"{mine:.2f}", f"{other:.2f}", f"{mine / other:.3f}", f"{moved:.2f}"]
                 cells += [f"{ours[key]} / {theirs[key]}" for key in ("bank_conflicts", "registers", "code_bytes")]
                 lines.append("| " + " | ".join([*cells, str(theirs["how"])]) + " |")

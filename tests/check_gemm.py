@@ -4,7 +4,8 @@
 What the tensor-core GEMM has to show without a GPU, on a linear layer with bias and GELU in bfloat16: products by mma
 from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
 conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
-Products whose rows choose their matrices in groups are right, whatever the offsets.
+Products whose rows choose their matrices in groups are right, whatever the offsets. Those of float32 are in one pass of
+tf32 under --allow-tf32 and nowhere else.
 --full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. Where nvdisasm is in PATH, HMMA and
 STG.E.128 are looked for in the machine code, too."""
 import argparse, json, os, re, shutil, subprocess, sys, tempfile
@@ -45,6 +46,13 @@ GROUPED = {
          node("h", "grouped_matmul", ["x", "a", "o"])])}
 
 
+# Products that may be one pass of tf32: factors along the depth and across it, sizes that are multiples of no tile.
+TF32 = (
+    [tensor("x", "float32", 200, 136), tensor("z", "float32", 136, 200), tensor("w", "float32", 264, 136),
+     tensor("v", "float32", 136, 260), tensor("b", "float32", 264), tensor("g", "float32", 2, 136, 64)],
+    [node("p", "linear", ["x", "w", "b"]), node("y", "gelu", ["p"]), node("q", "matmul", ["x", "v"]),
+     node("t", "transpose", ["z"], dim0=0, dim1=1), node("r", "matmul", ["t", "v"]), node("o", "matmul", ["x", "g"])])
+
 failures = []
 
 
@@ -57,6 +65,25 @@ def check_grouped(fusec, fusec_run, folder):
         for arch in ["sm_80", "sm_90a"]:
             for seed in ["1", "2"]:
                 run([fusec_run, path, f"--random={seed}", "--device=emulator", "--verify", "--arch=" + arch])
+
+
+def check_tf32(fusec, fusec_run, folder):
+    inputs, nodes = TF32
+    path, ptx = os.path.join(folder, "tf32.json"), os.path.join(folder, "tf32.ptx")
+    json.dump({"fusec": 1, "name": "tf32", "inputs": inputs, "nodes": nodes, "outputs": ["y", "q", "r", "o"]},
+              open(path, "w"))
+    for arch in ["sm_80", "sm_90a"]:
+        for allowed in [[], ["--allow-tf32"]]:
+            run([fusec, path, "-o", ptx, "--arch=" + arch, *allowed])
+            used = open(ptx).read().count("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32") > 0
+            expect(used == bool(allowed), f"tf32 on {arch} with {allowed}: {used}")
+        for verified, allowed in [("1e-5,1e-5", []), ("2e-3,1e-2", ["--allow-tf32"])]:
+            profile = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--verify=" + verified,
+                                      "--arch=" + arch, "--json", "--profile=-", *allowed]))
+            if allowed:
+                for kernel in profile["kernels"]:
+                    expect(kernel["tensor_multiply_adds"] > 0, f"{kernel['name']} on {arch}: not on tensor cores")
+                    expect(kernel["bank_conflicts"] == 0, f"{kernel['name']} on {arch}: bank conflicts")
 
 
 def expect(holds, what):
@@ -82,6 +109,7 @@ def main():
     m, n, k = (4096, 4096, 4096) if options.full else (300, 2184, 272)
     with tempfile.TemporaryDirectory() as folder:
         check_grouped(options.fusec, options.fusec_run, folder)
+        check_tf32(options.fusec, options.fusec_run, folder)
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))
         run([options.fusec, path("layer.json"), "-o", path("layer.cu")])

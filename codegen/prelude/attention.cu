@@ -24,10 +24,11 @@ __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(row));
 }
+template <int kOffset = 0>
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(row));
+               : "r"(row), "n"(kOffset));
 }
 
 //@ part load_pieces : load_matrices

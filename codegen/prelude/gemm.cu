@@ -52,6 +52,37 @@ __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, boo
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
+// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
+// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from);
+}
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount],
+                                           const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from, there);
+}
+template <int kTo, int kFrom, int kCount, int kAt = 0>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kCount, kAt + 1>(to, from);
+}
+template <int kTo, int kFrom, int kAt = 0, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from, const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16, %4;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kAt + 1>(to, from, there);
+}
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
 template <int kNewest>
 __device__ __forceinline__ void wait_for_groups() {
@@ -70,22 +101,96 @@ __device__ __forceinline__ unsigned swizzled(int line, int unit) {
 //@ part tile_fragments : load_matrices swizzle
 // 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
 // A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
-// one's in (0, 0), (0, 8), (8, 0), (8, 8).
+// one's in (0, 0), (0, 8), (8, 0), (8, 8). Which of them is the lane's:
+template <bool kLeft, bool kAlongDepth, int kUnits>
+__device__ __forceinline__ unsigned fragment_place(int across, int depth, int lane) {
+  const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
+  const int lane_across = across + (kLeft ? first : second), lane_depth = depth + (kLeft ? second : first);
+  return kAlongDepth ? swizzled<kUnits>(lane_across + lane % 8, lane_depth / 8)
+                     : swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8);
+}
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
 __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
                                                int lane) {
-  const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
-  const int lane_across = across + (kLeft ? first : second), lane_depth = kLeft ? second : first;
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
-    if constexpr (kAlongDepth) {
-      const unsigned in_piece = swizzled<kUnits>(lane_across + lane % 8, (depth + lane_depth) / 8);
-      load_matrices(pieces[i], tile + i * 256 * kUnits + in_piece);
-    } else {
-      const unsigned in_slice = swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8 + 2 * i);
-      load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits + in_slice);
+    if constexpr (kAlongDepth)
+      load_matrices(pieces[i], tile + i * 256 * kUnits + fragment_place<kLeft, true, kUnits>(across, depth, lane));
+    else
+      load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits +
+                                              fragment_place<kLeft, false, kUnits>(across + 16 * i, 0, lane));
+  }
+}
+
+//@ part placed_fragments : tile_fragments load_pieces
+// The same in a loop over tiles, from addresses that are known before it: pieces along the depth lie one behind the other,
+// and so do slices of lines that run across, with the swizzle of the first.
+template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces, int kSlices>
+struct FragmentPlaces {
+  unsigned at[kAlongDepth ? kSlices : kPieces];
+
+  __device__ __forceinline__ FragmentPlaces(unsigned tile, int across, int lane) {
+#pragma unroll
+    for (int i = 0; i < (kAlongDepth ? kSlices : kPieces); ++i) {
+      at[i] = tile + fragment_place<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
+                                                                kAlongDepth ? 16 * i : 0, lane);
+      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
     }
   }
+  template <int kSlice = 0>
+  __device__ __forceinline__ void load(unsigned (&pieces)[kPieces][4], unsigned stage, int slice) const {
+    if constexpr (kAlongDepth) {
+      load_pieces<256 * kUnits>(pieces, at[slice] + stage);
+    } else if (slice == kSlice) {
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) load_matrices_transposed<256 * kUnits * kSlice>(pieces[i], at[i] + stage);
+    } else if constexpr (kSlice + 1 < kSlices) {
+      load<kSlice + 1>(pieces, stage, slice);
+    }
+  }
+};
+
+//@ part tf32_fragments : tile_fragments
+// Tiles of float32 whose lines run across: units change places so that four lines' neighbouring two are in different
+// banks, since lanes read words of four lines.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled_in_pairs(int line, int unit) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return 16 * (line * kUnits + (unit ^ (line % 4 / kLinesABank * 2 % kTurns)));
+}
+// Pieces of 16 across and 8 along the depth: the halves of two of them lie anywhere, the others behind these.
+template <bool kLeft, int kUnits, int kPieces, int kSlices>
+struct WordPlaces {
+  unsigned at[4];
+
+  __device__ __forceinline__ WordPlaces(unsigned tile, int across, int lane) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int column = across + 8 * i + lane / 4;
+      at[i] = tile + swizzled_in_pairs<kUnits>(lane % 4, column / 4) + column % 4 * 4;
+      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
+    }
+  }
+  __device__ __forceinline__ void load(unsigned (&pieces)[kPieces][4], unsigned stage, int slice) const {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int later = 0; later < 2; ++later) {
+          const unsigned from = at[i % 2 * 2 + half] + stage + (i / 2 * 128 + (slice * 8 + later * 4) * 16 * kUnits);
+          unsigned& word = pieces[i][kLeft ? half + 2 * later : 2 * half + later];
+          asm volatile("ld.shared.u32 %0, [%1];" : "=r"(word) : "r"(from));
+        }
+  }
+};
+// Eleven bits of mantissa, to the nearest.
+template <int kPieces>
+__device__ __forceinline__ void round_to_tf32(unsigned (&pieces)[kPieces][4]) {
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(pieces[i][k]) : "f"(__uint_as_float(pieces[i][k])));
 }
 
 //@ part multiply_fragments
@@ -151,7 +256,7 @@ __device__ __forceinline__ void multiply_lanes(float (*sum)[kColumns], const flo
 
 //@ part staged_lane_sums : staged_sums
 // The same from a warp of 4 by 8 lanes: the piece-th 16 of its rows. Apart: a lane's rows, or columns, are apart.
-template <bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
+template <bool kHalves, bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
 __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum)[kRows][kColumns], int piece, int lane) {
 #pragma unroll
   for (int i = 0; i < 4; ++i)
@@ -159,7 +264,7 @@ __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum
     for (int j = 0; j < kColumns; ++j) {
       const int row = kRowsApart ? lane / 8 + 4 * i : lane / 8 * 4 + i;
       const int column = kColumnsApart ? lane % 8 + 8 * j : lane % 8 * 4 + j / 4 * 32 + j % 4;
-      staged[staged_place<8 * kColumns>(row, column)] = sum[4 * piece + i][j];
+      staged[staged_place<8 * kColumns, kHalves>(row, column)] = sum[4 * piece + i][j];
     }
 }
 
@@ -192,13 +297,14 @@ __device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)
 
 //@ part staged_sums : neighbours
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory, of each eight columns the first four in a row's first half; or in order, for lanes that have one each.
+// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
 template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ int staged_place(int row, int column) {
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <bool kHalves = true, class Sum, int kEights>
+template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
@@ -207,11 +313,9 @@ __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights
     *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights, kHalves>(8, 0)) = {sum[j][2], sum[j][3]};
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks. Of single elements, of
-// which 16 lie in a row, so that lanes have two rows: those that are two apart are.
-template <int kWidth, bool kHalves = true>
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+template <int kWidth>
 __device__ __forceinline__ int staged_row(int item) {
-  if constexpr (!kHalves) return kWidth == 16 ? item / 64 * 4 + item / 32 % 2 + item % 32 / 16 * 2 : item / kWidth;
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
   return item / (kWidth / 8);
 }

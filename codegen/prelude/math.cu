@@ -97,5 +97,7 @@ __device__ __forceinline__ float one_plus_erf(float z) {
   p = fmaf(p, t, -9.1836082935333252e-01f);
   p = fmaf(p, t, -1.6279118061065674f);
   const float tail = exp2_fast(__fmul_rn(p, t));
-  return z < 0.0f ? tail : __fadd_rn(2.0f, -tail);
+  float sign;  // tail where z is negative, 2 - tail elsewhere: no branch
+  asm("lop3.b32 %0, %1, 0x80000000, 0xbf800000, 0x6a;" : "=f"(sign) : "f"(z));
+  return fmaf(sign, tail, __fsub_rn(1.0f, sign));
 }

@@ -105,10 +105,6 @@ class GemmEmitter {
   IndexExpr tiles_across() const { return simplify(ceil_div(count(product_.columns), tiles_.columns), pool_.bounds()); }
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
-  std::string stage(std::string_view number) const {
-    return fmt::format("{} + {} * {}", block_.stages, number, stage_bytes(form_));
-  }
-
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
     lines.push_back(tiles_comment(tiles_, form_.tensor_cores()) +
@@ -170,22 +166,26 @@ class GemmEmitter {
 
   // Fragments of one slice of a tile, into one of two buffers. Tiles that are computed are in one of two places.
   std::string declare_load(const GemmFactors& factors) {
-    writer_.use("tile_fragments");
+    writer_.use("placed_fragments");
+    const int slices = tiles_.depth * form_.element_bytes() / 32;
     std::string names;
-    for (const GemmFactor& f : factors.all())
-      names += fmt::format("{}{}[2][{}][4]", names.empty() ? "" : ", ", f.fragments,
-                           (f.left ? tiles_.warp_rows : tiles_.warp_columns) / 16);
-    writer_.line(fmt::format("unsigned {};", names));
-    const std::string load = writer_.unique("load");
-    writer_.open(fmt::format("const auto {} = [&](int buffer, unsigned stage, {}int depth)", load,
-                             factors.computes() ? "int place, " : ""));
     for (const GemmFactor& f : factors.all()) {
-      std::string tile = fmt::format("stage{}", f.tile ? fmt::format(" + {}", f.tile) : "");
-      if (f.operand->computed()) tile = fmt::format("{} + {} + place * {}", block_.stages, f.tile, f.bytes);
-      writer_.line(fmt::format("load_fragments<{}, {}, {}>({}[buffer], {}, {}, depth, warp_lane);", f.left,
-                               f.operand->along_depth, f.units, f.fragments, tile,
+      const int pieces = (f.left ? tiles_.warp_rows : tiles_.warp_columns) / 16;
+      names += fmt::format("{}{}[2][{}][4]", names.empty() ? "" : ", ", f.fragments, pieces);
+      const std::string type = form_.tf32 && !f.operand->along_depth
+                                   ? fmt::format("WordPlaces<{}, {}, {}, {}>", f.left, f.units, pieces, slices)
+                                   : fmt::format("FragmentPlaces<{}, {}, {}, {}, {}>", f.left, f.operand->along_depth,
+                                                 f.units, pieces, slices);
+      writer_.line(fmt::format("const {} {}({} + {}, {}, warp_lane);", type, f.places, block_.stages, f.tile,
                                f.left ? "warp_row" : "warp_column"));
     }
+    writer_.line(fmt::format("unsigned {};", names));
+    const std::string load = writer_.unique("load");
+    writer_.open(fmt::format("const auto {} = [&](int buffer, unsigned stage, {}int slice)", load,
+                             factors.computes() ? "int place, " : ""));
+    for (const GemmFactor& f : factors.all())
+      writer_.line(fmt::format("{}.load({}[buffer], {}, slice);", f.places, f.fragments,
+                               f.operand->computed() ? fmt::format("place * {}", f.bytes) : "stage"));
     writer_.close("};");
     return load;
   }
@@ -198,6 +198,7 @@ class GemmEmitter {
     const std::string steps = writer_.unique("steps");
     const int ahead = tiles_.stages - 1;
     const std::string all = text(ceil_div(count(loop.depth), tiles_.depth));
+    const std::int64_t least_steps = range_of(ceil_div(count(loop.depth), tiles_.depth), pool_.bounds()).min;
     if (form_.groups)  // rows behind the last group have no matrix
       writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
                                text(pool_.extent(product_.choice->axis)), all));
@@ -205,23 +206,25 @@ class GemmEmitter {
       writer_.line(fmt::format("const int {} = {};", steps, all));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", ahead));
-    writer_.line(fmt::format("if (s < {}) {}({});", steps, fetch, stage("s")));
+    writer_.line(fmt::format("if (s < {}) {}(s * {});", steps, fetch, stage_bytes(form_)));
     writer_.line("commit_copies();");
     writer_.close();
     const std::string reading = writer_.unique("reading"), writing = writer_.unique("writing");
-    writer_.line(fmt::format("int {} = 0, {} = {};", reading, writing, ahead));
-    StepLines lines{.steps = steps,
-                    .reading = reading,
-                    .next_stage = fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", reading, ahead),
-                    .wait = fmt::format("wait_for_groups<{}>();", ahead - 1),
-                    .fetch_next = {fmt::format("if (step + {} < {}) {}({});", ahead, steps, fetch, stage(writing)),
-                                   "commit_copies();", fmt::format("{0} = {0} == {1} ? 0 : {0} + 1;", writing, ahead)},
-                    .compute_first = "",
-                    .compute_next = ""};
+    const std::int64_t of_stage = stage_bytes(form_), last = ahead * of_stage;
+    writer_.line(fmt::format("unsigned {} = 0, {} = {};  // where stages begin", reading, writing, last));
+    const std::string next = fmt::format("{0} == {1} ? 0 : {0} + {2}", reading, last, of_stage);
+    StepLines lines{
+        .steps = steps,
+        .reading = reading,
+        .next_stage = fmt::format("{} = {}, {} = {};", writing, reading, reading, next),
+        .wait = fmt::format("wait_for_groups<{}>();", ahead - 1),
+        .fetch_next = {fmt::format("if (step + {} < {}) {}({});", ahead, steps, fetch, writing), "commit_copies();"},
+        .all_stages = !form_.groups && least_steps >= tiles_.stages && compute.empty(),
+        .compute_first = "",
+        .compute_next = ""};
     if (!compute.empty()) {
       lines.compute_first = fmt::format("if ({} > 0) {}(0, 0);", steps, compute);
-      lines.compute_next = fmt::format("if (step + 1 < {0}) {1}(step + 1, ({2} == {3} ? 0 : {2} + 1) * {4});", steps,
-                                       compute, reading, ahead, stage_bytes(form_));
+      lines.compute_next = fmt::format("if (step + 1 < {}) {}(step + 1, {});", steps, compute, next);
     }
     if (form_.tensor_cores())
       steps_on_tensor_cores(loop, operands, factors, lines);
@@ -234,6 +237,7 @@ class GemmEmitter {
     std::string steps, reading;  // reading: the stage that is read
     std::string next_stage, wait;
     std::vector<std::string> fetch_next;
+    bool all_stages;                          // are written in any case
     std::string compute_first, compute_next;  // tiles of what has been copied; "" where there are none
   };
 
@@ -241,6 +245,8 @@ class GemmEmitter {
     switch (form_.dtype) {
       case DType::kInt8:
         return "mma_s8";
+      case DType::kFloat32:
+        return "mma_tf32";
       case DType::kFloat8E4M3FN: {
         const auto kind = [&](const GemmFactor& f) {
           return pool_[f.operand->load].dtype == DType::kFloat8E5M2 ? "e5m2" : "e4m3";
@@ -264,7 +270,7 @@ class GemmEmitter {
     writer_.line("__syncthreads();");
     // A group may have no matrix, and then no tile.
     writer_.line(fmt::format("{}{}(0, {}, {}0);", form_.groups ? fmt::format("if ({} > 0) ", lines.steps) : "", load,
-                             block_.stages, places ? "0, " : ""));
+                             "0", places ? "0, " : ""));
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));
@@ -274,12 +280,17 @@ class GemmEmitter {
     writer_.line(lines.next_stage);
     writer_.close();
     const std::string place = places ? fmt::format("(step + (slice == {})) % 2, ", slices - 1) : "";
-    writer_.line(fmt::format("if (slice < {} || step + 1 < {}) {}((slice + 1) % 2, {}, {}(slice + 1) % {} * 16);",
-                             slices - 1, lines.steps, load, stage(lines.reading), place, slices));
+    // Behind the last tile, what an earlier one has left is loaded and not multiplied.
+    const std::string there =
+        lines.all_stages ? "" : fmt::format("if (slice < {} || step + 1 < {}) ", slices - 1, lines.steps);
+    writer_.line(
+        fmt::format("{}{}((slice + 1) % 2, {}, {}(slice + 1) % {});", there, load, lines.reading, place, slices));
     writer_.open("if (slice == 0)");
     for (const std::string& line : lines.fetch_next) writer_.line(line);
     writer_.close();
     writer_.use("multiply_fragments");
+    if (form_.tf32)
+      for (const GemmFactor& f : factors.all()) writer_.line(fmt::format("round_to_tf32({}[slice % 2]);", f.fragments));
     for (const ProductTerm& term : loop.terms) {
       const GemmFactor &left = factors.left(term.left), &right = factors.right(term.right);
       const std::string mma = mma_function(left, right);
@@ -329,8 +340,7 @@ class GemmEmitter {
       writer_.line(lines.wait);
       writer_.line(lines.compute_next);
     }
-    writer_.line(fmt::format("const unsigned char* const tile_now = dynamic_shared + {} * {};", lines.reading,
-                             stage_bytes(form_)));
+    writer_.line(fmt::format("const unsigned char* const tile_now = dynamic_shared + {};", lines.reading));
     std::vector<LaneTile> tiles;
     for (const GemmFactor& f : factors.all()) {
       std::string at = fmt::format("tile_now{}", f.tile ? fmt::format(" + {}", f.tile) : "");

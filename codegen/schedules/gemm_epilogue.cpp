@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/column_eights.h"
@@ -61,7 +62,7 @@ class EpilogueEmitter {
     writer_.open(fmt::format("if (i == {})", part));
     std::size_t which = 0;
     for (const auto& [reduction, sum] : split_.sums)
-      writer_.line(fmt::format("{}({}, (const {} (&)[{}][4]){}[i * {}], warp_lane);", stage_function(),
+      writer_.line(fmt::format("stage_sums<{}>({}, (const {} (&)[{}][4]){}[i * {}], warp_lane);", width_ > 1,
                                staged_at(which++, 1), sum_type(), eights, sum, eights));
     writer_.close();
     writer_.close();
@@ -147,10 +148,6 @@ class EpilogueEmitter {
                     : fmt::format("{} + {}", staged_, sum * static_cast<std::size_t>(together * piece_floats()));
   }
 
-  // Where lanes have one element each, sums lie in order; but those of lanes' products, which are staged as eights.
-  bool in_order() const { return width_ == 1 && e_.form.tensor_cores(); }
-  std::string stage_function() const { return in_order() ? "stage_sums<false>" : "stage_sums"; }
-
   void stage(const std::string& piece, int together) {
     writer_.use(e_.form.tensor_cores() ? "staged_sums" : "staged_lane_sums");
     if (together > 1) writer_.line("#pragma unroll");
@@ -161,63 +158,83 @@ class EpilogueEmitter {
       const std::string to =
           staged_at(which++, together) + (together > 1 ? fmt::format(" + i * {}", piece_floats()) : "");
       if (e_.form.tensor_cores())
-        writer_.line(fmt::format("{}({}, {}[{}], warp_lane);", stage_function(), to, sum, number));
+        writer_.line(fmt::format("stage_sums<{}>({}, {}[{}], warp_lane);", width_ > 1, to, sum, number));
       else
-        writer_.line(fmt::format("stage_lane_sums<{}, {}>({}, {}, {}, warp_lane);",
+        writer_.line(fmt::format("stage_lane_sums<{}, {}, {}>({}, {}, {}, warp_lane);", width_ > 1,
                                  e_.form.loops[0].left[0].along_depth, e_.form.loops[0].right[0].along_depth, to, sum,
                                  number));
     }
     if (together > 1) writer_.close();
   }
 
+  // A lane has the same columns of several rows, so that what is read by columns alone is read once.
   void finish_rows(const std::string& piece, int together) {
     const int wide = e_.form.tiles.warp_columns, groups = wide / width_;
-    const std::string item = writer_.unique("item"), line = writer_.unique("line"), place = writer_.unique("place");
-    writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", item, 16 * together * groups));
-    if (boxed())  // eight lanes' sums are in different banks, and so are their units of boxes
-      writer_.line(fmt::format("const int {0} = {1} / {2} * 8 + {1} % 8, {3} = ({1} / 8 % {4} ^ {0} / 4 % 2) * 8;",
-                               line, item, 8 * groups, place, groups));
-    else if (width_ > 1)
-      writer_.line(fmt::format("const int {0} = staged_row<{1}>({2}), {3} = {2} % {4} * {5};", line, wide, item, place,
-                               groups, width_));
+    const std::string line = writer_.unique("line"), place = writer_.unique("place");
+    const std::string column = writer_.unique("column");
+    const bool over_places = groups > 32;  // one column a lane
+    if (over_places)
+      writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", place, wide));
     else
-      writer_.line(
-          fmt::format("const int {0} = staged_row<{1}, false>({2}), {3} = {2} % {1};", line, wide, item, place));
-    const std::string row = writer_.unique("row"), column = writer_.unique("column");
-    const std::string of_piece = e_.parts > 0 ? "" : fmt::format("{} * 16 + ", piece);
-    writer_.line(
-        fmt::format("const {} {} = {} + warp_row + {}{};", writer_.index_type(), row, e_.row0, of_piece, line));
+      writer_.open("");
+    std::string of_lane = "0";
+    if (boxed()) {  // of at most four eights: eight lanes' sums are in different banks, and so are their units of boxes
+      of_lane = fmt::format("warp_lane / {} * 8 + warp_lane % 8", 8 * groups);
+      writer_.line(fmt::format("const int {} = (warp_lane / 8 % {} ^ warp_lane / 4 % 2) * 8;", place, groups));
+    } else if (!over_places) {
+      of_lane = width_ > 1 ? fmt::format("staged_row<{}>(warp_lane)", wide) : fmt::format("warp_lane / {}", groups);
+      writer_.line(fmt::format("const int {} = warp_lane % {}{};", place, groups, width_ > 1 ? " * 8" : ""));
+    }
     writer_.line(fmt::format("const {} {} = {} + warp_column + {};", writer_.index_type(), column, e_.column0, place));
-    const auto count = [&](const std::vector<std::uint32_t>& axes, int width) {
-      return emitter_.index_text().tight(
-          simplify(point_count(split_.kernel.pool, axes) * width, split_.kernel.pool.bounds()));
-    };
-    std::string inside;
-    const auto bounds = [&](const std::string& name, const std::vector<std::uint32_t>& axes, int width, int tile) {
-      const IndexExpr points = simplify(point_count(split_.kernel.pool, axes) * width, split_.kernel.pool.bounds());
-      if (proves_multiple_of(points, tile, split_.kernel.pool.bounds())) return;
-      inside += fmt::format("{}{} < {}", inside.empty() ? "" : " && ", name, count(axes, width));
-    };
-    if (e_.row_end.empty())
-      bounds(row, split_.rows, 1, e_.form.tiles.rows);
-    else
-      inside = fmt::format("{} < {}", row, e_.row_end);
-    bounds(column, split_.columns, width_, e_.form.tiles.columns);
-    if (!inside.empty()) writer_.line(fmt::format("if (!({})) continue;", inside));
+    const std::optional<std::string> columns = limit(split_.columns, width_, e_.form.tiles.columns);
+    if (columns) writer_.open(fmt::format("if ({} < {})", column, *columns));
     const ExprEmitter::Mark mark = emitter_.mark();
-    bind_flat(emitter_, split_.rows, row, "mnopq");
     if (width_ > 1) {
       const std::string eight = writer_.unique("eight");
       writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), eight, column, width_));
       bind_flat(emitter_, split_.columns, eight, "ijlst");
-      finish_eight(line, place, together);
     } else {
       bind_flat(emitter_, split_.columns, column, "ijlst");
-      finish_one(line, place, together);
     }
+    open_lines(line, of_lane, piece, together, over_places ? 1 : 32 / groups);
+    if (width_ > 1)
+      finish_eight(line, place, together);
+    else
+      finish_one(line, place, together);
     emitter_.rewind(mark);
     writer_.close();
+    if (columns) writer_.close();
+    writer_.close();
+  }
+
+  // Of the rows or columns, where a tile may go beyond them.
+  std::optional<std::string> limit(const std::vector<std::uint32_t>& axes, int width, int tile) {
+    const IndexExpr points = simplify(point_count(split_.kernel.pool, axes) * width, split_.kernel.pool.bounds());
+    if (proves_multiple_of(points, tile, split_.kernel.pool.bounds())) return std::nullopt;
+    return emitter_.index_text().tight(points);
+  }
+
+  void open_lines(const std::string& line, const std::string& of_lane, const std::string& piece, int together,
+                  int step) {
+    const std::string row = writer_.unique("row"), first = writer_.unique("first_row");
+    const std::string of_piece = e_.parts > 0 ? "" : fmt::format(" + {} * 16", piece);
+    writer_.line(fmt::format("const {} {} = {} + warp_row{};", writer_.index_type(), first, e_.row0, of_piece));
+    std::optional<std::string> end;
+    if (!e_.row_end.empty())
+      end = e_.row_end;
+    else
+      end = limit(split_.rows, 1, e_.form.tiles.rows);
+    std::string lines = std::to_string(16 * together);
+    if (end) {
+      const std::string name = writer_.unique("lines");
+      const std::string type = writer_.index_type();
+      writer_.line(fmt::format("const {0} {1} = min(({0}){2}, ({0})({3}) - {4});", type, name, lines, *end, first));
+      lines = name;
+    }
+    writer_.line(width_ > 1 ? "#pragma unroll 1" : "#pragma unroll 4");
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", line, of_lane, lines, step));
+    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, first, line));
+    bind_flat(emitter_, split_.rows, row, "mnopq");
   }
 
   void finish_eight(const std::string& line, const std::string& place, int together) {
@@ -234,8 +251,8 @@ class EpilogueEmitter {
   void finish_one(const std::string& line, const std::string& place, int together) {
     std::size_t number = 0;
     for (const auto& [reduction, sum] : split_.sums)
-      emitter_.define(reduction, fmt::format("({})[staged_place<{}, {}>({}, {})]", staged_at(number++, together),
-                                             e_.form.tiles.warp_columns, !in_order(), line, place));
+      emitter_.define(reduction, fmt::format("({})[staged_place<{}, false>({}, {})]", staged_at(number++, together),
+                                             e_.form.tiles.warp_columns, line, place));
     fusec::finish_one(emitter_, split_);
   }
 

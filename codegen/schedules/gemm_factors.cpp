@@ -51,11 +51,18 @@ GemmFactor GemmFactors::place(const GemmOperand& operand, bool left, std::int64_
     c.unit = writer_.unique(name + "_unit");
     c.line = writer_.unique(name + "_line");
     staged += std::int64_t{line} * lines * copied.element_bits / 8;
+    // Units change places every eight lines: passes of so many find theirs where the first one has.
+    c.in_pairs = form_.tf32 && !operand.along_depth;
+    c.placed = !operand.computed() && (c.copies == 1 || c.pass % 8 == 0);
+    c.apart = elements_apart(f, c);
+    const bool some_rows = c.apart && copied.along_depth && clamped(f);
+    if (c.placed && copied.depth_stride && (some_rows || !whole_tiles())) c.there = writer_.unique(name + "_there");
     f.copies.push_back(std::move(c));
   };
   if (!operand.computed()) add(operand);
   for (const GemmOperand& copied : operand.copies) add(copied);
   f.fragments = writer_.unique(left ? "left" : "right");
+  f.places = writer_.unique(f.fragments + "_places");
   return f;
 }
 
@@ -84,19 +91,45 @@ IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, cons
 
 }  // namespace
 
+bool GemmFactors::clamped(const GemmFactor& f) const {
+  // Groups of rows begin anywhere.
+  const bool anywhere = f.left && form_.groups.has_value();
+  return anywhere || !proves_multiple_of(count(across(f)), f.across, pool_.bounds());
+}
+
 // What lies beyond the last row or column is copied from there; nothing of its products is stored.
 std::string GemmFactors::across_at(const GemmFactor& f, const std::string& place, int elements) {
   const std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, place);
-  // Groups of rows begin anywhere.
-  const bool anywhere = f.left && form_.groups.has_value();
-  if (!anywhere && proves_multiple_of(count(across(f)), f.across, pool_.bounds())) return here;
+  if (!clamped(f)) return here;
   return fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
                      text(count(across(f)) - elements));
+}
+
+namespace {
+
+const char* swizzle_of(const GemmCopy& c) {
+  return c.in_pairs ? "swizzled_in_pairs" : "swizzled";
+}
+
+}  // namespace
+
+std::optional<std::int64_t> GemmFactors::elements_apart(const GemmFactor& f, const GemmCopy& c) const {
+  const GemmOperand& operand = *c.operand;
+  if (!c.placed || !operand.depth_stride) return std::nullopt;
+  if (std::ranges::any_of(variables_of(operand.across), [](Variable v) { return v.kind == Variable::Kind::kValue; }))
+    return std::nullopt;  // rows that are looked up
+  const std::optional<IndexExpr> stride =
+      operand.along_depth ? flat_stride(operand.across, across(f), pool_) : operand.depth_stride;
+  const auto line = stride ? simplify(*stride, pool_.bounds()).as_constant() : std::nullopt;
+  constexpr std::int64_t kMostBytes = 1 << 23;  // of an offset in an instruction
+  if (!line || std::abs(*line) * c.lines * operand.element_bits / 8 >= kMostBytes) return std::nullopt;
+  return *line * c.pass;
 }
 
 void GemmFactors::declare_copies() {
   writer_.use("copy_pipeline");
   writer_.use("swizzle");
+  if (form_.tf32) writer_.use("tf32_fragments");
   for (const GemmFactor& f : factors_)
     for (const GemmCopy& c : f.copies) declare_copy(f, c);
 }
@@ -107,16 +140,25 @@ void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
   const Bounds& bounds = pool_.bounds();
   writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", c.unit, c.units, c.elements,
                            c.line, c.units));
-  if (!f.operand->computed() && (c.copies == 1 || c.pass % 8 == 0))
-    writer_.line(fmt::format("const unsigned {} = {}swizzled<{}>({}, {} / {});", c.to,
-                             c.offset ? fmt::format("{} + ", c.offset) : "", f.units, c.line, c.unit, c.elements));
-  writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, c.copies));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
+  if (c.placed) {
+    writer_.line(fmt::format("unsigned {} = {} + {}{}<{}>({}, {} / {});", c.to, block_.stages,
+                             c.offset ? fmt::format("{} + ", c.offset) : "", swizzle_of(c), f.units, c.line, c.unit,
+                             c.elements));
+    writer_.line(fmt::format("asm(\"\" : \"+r\"({}));  // or else it is computed anew in the loop", c.to));
+  }
+  const bool several = !c.apart;
+  writer_.line(several ? fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, c.copies)
+                       : fmt::format("const {}* {};", storage_type(load.dtype), c.from));
+  if (several) writer_.line("#pragma unroll");
+  writer_.open(several ? fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies) : "");
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::vector<std::uint32_t>& axes = across(f);
-  const std::string at = writer_.unique(f.left ? "row" : "column"), line = line_of(c);
-  const std::string here = across_at(f, operand.along_depth ? line : c.unit, operand.along_depth ? 1 : c.elements);
+  const std::string at = writer_.unique(f.left ? "row" : "column"), line = several ? line_of(c) : c.line;
+  // Rows that are a step apart need no place of their own where there are none: nothing is copied of them.
+  const std::string here =
+      operand.along_depth && c.apart
+          ? fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, line)
+          : across_at(f, operand.along_depth ? line : c.unit, operand.along_depth ? 1 : c.elements);
   writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, here));
   bind_flat(emitter_, axes, at, f.left ? "mnopq" : "ijlst");
   const std::string half = operand.element_bits == 4 ? " / 2" : "";
@@ -129,9 +171,22 @@ void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
     position += operand.along_depth ? " + " + c.unit + half
                                     : fmt::format(" + ({}) * {}{}", line, writer_.wide() ? "(long long)" : "",
                                                   text(in_storage(*operand.depth_stride, operand, bounds)));
-  writer_.line(fmt::format("{}[{}] = {} + ({});", c.from, block_.each, writer_.input(load.source), position));
+  writer_.line(fmt::format("{} = {} + ({});", several ? fmt::format("{}[{}]", c.from, block_.each) : c.from,
+                           writer_.input(load.source), position));
   emitter_.rewind(mark);
   writer_.close();
+  if (!c.there.empty()) declare_there(f, c);
+}
+
+void GemmFactors::declare_there(const GemmFactor& f, const GemmCopy& c) {
+  std::string bytes = "16";
+  if (c.apart && c.operand->along_depth && clamped(f))
+    bytes =
+        fmt::format("{} + {} < {} ? 16 : 0", f.left ? block_.row0 : block_.column0, line_of(c), text(count(across(f))));
+  writer_.line(fmt::format("int {}[{}];", c.there, c.copies));
+  writer_.line("#pragma unroll");
+  writer_.line(
+      fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}[{0}] = {3};", block_.each, c.copies, c.there, bytes));
 }
 
 std::string GemmFactors::declare_fetch() {
@@ -152,8 +207,39 @@ std::string GemmFactors::declare_fetch() {
 
 void GemmFactors::copy(const GemmFactor& f, const GemmCopy& c, const std::string& into, const std::string& next) {
   const GemmOperand& operand = *c.operand;
-  const bool strides = operand.depth_stride.has_value(), some = c.lines < c.pass;
+  const bool some = c.lines < c.pass;
   if (some) writer_.open(fmt::format("if (threadIdx.x < {})", c.threads()));
+  if (c.placed && operand.depth_stride)
+    copy_lines(c, into, next);
+  else
+    copy_each(f, c, into, next);
+  if (some) writer_.close();
+}
+
+void GemmFactors::copy_lines(const GemmCopy& c, const std::string& into, const std::string& next) {
+  const GemmOperand& operand = *c.operand;
+  const std::string each = fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies);
+  if (!whole_tiles()) {
+    const std::string all = text(count(loop_.depth));
+    writer_.line("#pragma unroll");
+    writer_.line(each);
+    writer_.line(fmt::format("  if ({} + {} >= {}) {}[{}] = 0;", next, operand.along_depth ? c.unit : line_of(c), all,
+                             c.there, block_.each));
+  }
+  std::string steps = std::to_string(16 * c.pass * c.units);
+  if (c.apart) steps += fmt::format(", {}", *c.apart * operand.element_bits / 8);
+  if (c.apart && c.there.empty()) steps += fmt::format(", {}", c.copies);
+  writer_.line(
+      fmt::format("copy_lines<{}>({} + {}, {}{});", steps, c.to, into, c.from, c.there.empty() ? "" : ", " + c.there));
+  const std::string step = text(in_storage(*operand.depth_stride * form_.tiles.depth, operand, pool_.bounds()));
+  if (!c.apart) writer_.line("#pragma unroll");
+  writer_.line(c.apart ? fmt::format("{} += {};", c.from, step)
+                       : fmt::format("{} {}[{}] += {};", each, c.from, block_.each, step));
+}
+
+void GemmFactors::copy_each(const GemmFactor& f, const GemmCopy& c, const std::string& into, const std::string& next) {
+  const GemmOperand& operand = *c.operand;
+  const bool strides = operand.depth_stride.has_value();
   const ExprEmitter::Mark mark = emitter_.mark();
   std::string jump;
   if (!strides) {
@@ -169,14 +255,13 @@ void GemmFactors::copy(const GemmFactor& f, const GemmCopy& c, const std::string
   const std::string from = fmt::format("{}[{}]{}", c.from, block_.each, jump);
   if (f.operand->computed()) {
     writer_.use("copy_pieces");
-    writer_.line(fmt::format("copy_piece<{}, {}>({} + {}, {}, {}, {});", c.bytes(), c.threads(), into, c.offset, from,
-                             block_.each, whole_tiles() ? "true" : there));
+    writer_.line(fmt::format("copy_piece<{}, {}>({} + {} + {}, {}, {}, {});", c.bytes(), c.threads(), block_.stages,
+                             into, c.offset, from, block_.each, whole_tiles() ? "true" : there));
   } else {
-    // Units change places every eight lines: passes of so many find theirs where the first one has.
-    const std::string to = c.copies == 1     ? c.to
-                           : c.pass % 8 == 0 ? fmt::format("{} + {} * {}", c.to, block_.each, 16 * c.pass * c.units)
-                                             : fmt::format("{} + swizzled<{}>({}, {} / {})", c.offset, f.units,
-                                                           line_of(c), c.unit, c.elements);
+    const std::string to = !c.placed       ? fmt::format("{} + {} + {}<{}>({}, {} / {})", block_.stages, c.offset,
+                                                         swizzle_of(c), f.units, line_of(c), c.unit, c.elements)
+                           : c.copies == 1 ? c.to
+                                           : fmt::format("{} + {} * {}", c.to, block_.each, 16 * c.pass * c.units);
     writer_.line(fmt::format("copy_16_bytes({} + {}, {}{});", into, to, from, whole_tiles() ? "" : ", " + there));
   }
   if (strides)
@@ -184,7 +269,6 @@ void GemmFactors::copy(const GemmFactor& f, const GemmCopy& c, const std::string
                              text(in_storage(*operand.depth_stride * form_.tiles.depth, operand, pool_.bounds()))));
   writer_.close();
   emitter_.rewind(mark);
-  if (some) writer_.close();
 }
 
 std::string GemmFactors::declare_compute() {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct GemmCopy {
   int pass = 0;    // lines that the block copies at a time
   int copies = 0;  // of a thread
   std::string to, from, unit, line;
+  std::string there;      // how many bytes of each copy are there; "" where all are
+  bool in_pairs = false;  // how its units change places: prelude part tf32_fragments
+  bool placed = false;    // each copy's place in the tile is so many bytes behind the one before
+  // Where all of a thread's copies come from places that are so many elements apart: `from` is the first.
+  std::optional<std::int64_t> apart = std::nullopt;
 
   int bytes() const { return elements * operand->element_bits / 8; }
   int threads() const { return units * std::min(lines, pass); }  // that copy
@@ -40,7 +46,7 @@ struct GemmFactor {
   std::int64_t bytes = 0;  // of the tile
   std::int64_t scales = 0;
   std::vector<GemmCopy> copies;
-  std::string fragments;
+  std::string fragments, places;  // places: where a lane finds them
 };
 
 // Names of what the block knows.
@@ -64,7 +70,8 @@ class GemmFactors {
 
   // Where this thread's copies come from and go to.
   void declare_copies();
-  // `fetch(stage)` starts the copies of the next tile; its name.
+  // `fetch(stage)` starts the copies of the next tile into the stage that begins so many bytes behind the first; its
+  // name.
   std::string declare_fetch();
   // `compute(step, stage)` makes the tiles of a step from a stage that is there, and its scales, if a block of the
   // depth begins with it. "" where there is nothing to compute.
@@ -77,8 +84,13 @@ class GemmFactors {
 
  private:
   GemmFactor place(const GemmOperand& operand, bool left, std::int64_t& staged, std::int64_t& beside);
+  std::optional<std::int64_t> elements_apart(const GemmFactor& f, const GemmCopy& c) const;
+  bool clamped(const GemmFactor& f) const;
   void declare_copy(const GemmFactor& f, const GemmCopy& c);
   void copy(const GemmFactor& f, const GemmCopy& c, const std::string& into, const std::string& next);
+  void copy_lines(const GemmCopy& c, const std::string& into, const std::string& next);
+  void copy_each(const GemmFactor& f, const GemmCopy& c, const std::string& into, const std::string& next);
+  void declare_there(const GemmFactor& f, const GemmCopy& c);
   void compute(const GemmFactor& f, const std::string& step, const std::string& stage);
   void scales(const GemmFactor& f, const std::string& k0, const std::string& slot);
   std::string line_of(const GemmCopy& c) const;

@@ -188,7 +188,7 @@ struct Options {
   // Numerics (docs/numerics.md).
   bool round_intermediates = false;  // fused intermediates are rounded to their dtypes, nothing contracts across nodes
   bool precise_math = false;         // CUDA's own functions and IEEE division in place of the fast forms
-  bool allow_tf32 = false;           // float32 products in one pass of tf32; no kernel has such a form yet
+  bool allow_tf32 = false;           // float32 products in one pass of tf32 (docs/numerics.md)
   bool allow_atomics = false;        // float atomics: results may differ; no kernel has such a form yet
   bool report = false;          // Compilation::report is filled in, for which the model is planned under each strategy
   bool ptx = false;             // compile with NVRTC: Kernel::ptx and ::cubin are filled in

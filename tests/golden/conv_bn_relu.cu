@@ -22,6 +22,37 @@ __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, boo
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
+// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
+// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from);
+}
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount],
+                                           const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from, there);
+}
+template <int kTo, int kFrom, int kCount, int kAt = 0>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kCount, kAt + 1>(to, from);
+}
+template <int kTo, int kFrom, int kAt = 0, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from, const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16, %4;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kAt + 1>(to, from, there);
+}
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
 template <int kNewest>
 __device__ __forceinline__ void wait_for_groups() {
@@ -99,10 +130,11 @@ __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(row));
 }
+template <int kOffset = 0>
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(row));
+               : "r"(row), "n"(kOffset));
 }
 
 // NaN if either is, as PyTorch's maximum and minimum.
@@ -130,13 +162,14 @@ struct alignas(sizeof(T) * kCount) Neighbours {
 };
 
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory, of each eight columns the first four in a row's first half; or in order, for lanes that have one each.
+// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
 template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ int staged_place(int row, int column) {
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <bool kHalves = true, class Sum, int kEights>
+template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
@@ -145,11 +178,9 @@ __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights
     *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights, kHalves>(8, 0)) = {sum[j][2], sum[j][3]};
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks. Of single elements, of
-// which 16 lie in a row, so that lanes have two rows: those that are two apart are.
-template <int kWidth, bool kHalves = true>
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+template <int kWidth>
 __device__ __forceinline__ int staged_row(int item) {
-  if constexpr (!kHalves) return kWidth == 16 ? item / 64 * 4 + item / 32 % 2 + item % 32 / 16 * 2 : item / kWidth;
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
   return item / (kWidth / 8);
 }
@@ -165,7 +196,7 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
 }
 
 // The same from a warp of 4 by 8 lanes: the piece-th 16 of its rows. Apart: a lane's rows, or columns, are apart.
-template <bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
+template <bool kHalves, bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
 __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum)[kRows][kColumns], int piece, int lane) {
 #pragma unroll
   for (int i = 0; i < 4; ++i)
@@ -173,7 +204,7 @@ __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum
     for (int j = 0; j < kColumns; ++j) {
       const int row = kRowsApart ? lane / 8 + 4 * i : lane / 8 * 4 + i;
       const int column = kColumnsApart ? lane % 8 + 8 * j : lane % 8 * 4 + j / 4 * 32 + j % 4;
-      staged[staged_place<8 * kColumns>(row, column)] = sum[4 * piece + i][j];
+      staged[staged_place<8 * kColumns, kHalves>(row, column)] = sum[4 * piece + i][j];
     }
 }
 
@@ -293,23 +324,28 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
   float* const staged = (float*)dynamic_shared + warp * 640;
 #pragma unroll
   for (int piece = 0; piece < 1; piece += 1) {
-    stage_lane_sums<true, true>(staged, sum, piece, warp_lane);
+    stage_lane_sums<false, true, true>(staged, sum, piece, warp_lane);
     __syncwarp();
-#pragma unroll 1
-    for (int item = warp_lane; item < 512; item += 32) {
-      const int line = staged_row<32, false>(item), place = item % 32;
-      const int row_2 = row0 + warp_row + piece * 16 + line;
+     {
+      const int place = warp_lane % 32;
       const int column_2 = column0 + warp_column + place;
-      if (!(row_2 < 8 && column_2 < 50)) continue;
-      const int l_3 = column_2 % 5;
-      const int rest_5 = column_2 / 5;
-      const int j_2 = rest_5 % 5;
-      const int rest_6 = rest_5 / 5;
-      const float variance_root_v = variance_root[row_2];
-      const float variance = variance_root_v * variance_root_v;
-      const float t = (((staged)[staged_place<32, true>(line, place)]) - mean[row_2]) * (rsqrtf(variance + 0.5f) * weight[row_2]);
-      const float normed = t + bias[row_2];
-      active[rest_6 * 200 + row_2 * 25 + j_2 * 5 + l_3] = nan_max(normed, 0.0f);
+      if (column_2 < 50) {
+        const int l_3 = column_2 % 5;
+        const int rest_5 = column_2 / 5;
+        const int j_2 = rest_5 % 5;
+        const int rest_6 = rest_5 / 5;
+        const int first_row = row0 + warp_row + piece * 16;
+        const int lines = min((int)16, (int)(8) - first_row);
+#pragma unroll 4
+        for (int line = warp_lane / 32; line < lines; line += 1) {
+          const int row_2 = first_row + line;
+          const float variance_root_v = variance_root[row_2];
+          const float variance = variance_root_v * variance_root_v;
+          const float t = (((staged)[staged_place<32, false>(line, place)]) - mean[row_2]) * (rsqrtf(variance + 0.5f) * weight[row_2]);
+          const float normed = t + bias[row_2];
+          active[rest_6 * 200 + row_2 * 25 + j_2 * 5 + l_3] = nan_max(normed, 0.0f);
+        }
+      }
     }
     __syncwarp();
   }

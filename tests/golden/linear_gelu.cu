@@ -20,6 +20,37 @@ __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, boo
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
+// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
+// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from);
+}
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount],
+                                           const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from, there);
+}
+template <int kTo, int kFrom, int kCount, int kAt = 0>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kCount, kAt + 1>(to, from);
+}
+template <int kTo, int kFrom, int kAt = 0, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from, const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16, %4;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kAt + 1>(to, from, there);
+}
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
 template <int kNewest>
 __device__ __forceinline__ void wait_for_groups() {
@@ -49,10 +80,11 @@ __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(row));
 }
+template <int kOffset = 0>
 __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(row));
+               : "r"(row), "n"(kOffset));
 }
 
 __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -151,6 +183,80 @@ __device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kC
   return words;
 }
 
+// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
+// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled(int line, int unit) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
+}
+
+// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
+// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
+// one's in (0, 0), (0, 8), (8, 0), (8, 8). Which of them is the lane's:
+template <bool kLeft, bool kAlongDepth, int kUnits>
+__device__ __forceinline__ unsigned fragment_place(int across, int depth, int lane) {
+  const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
+  const int lane_across = across + (kLeft ? first : second), lane_depth = depth + (kLeft ? second : first);
+  return kAlongDepth ? swizzled<kUnits>(lane_across + lane % 8, lane_depth / 8)
+                     : swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8);
+}
+template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
+__device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
+                                               int lane) {
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    if constexpr (kAlongDepth)
+      load_matrices(pieces[i], tile + i * 256 * kUnits + fragment_place<kLeft, true, kUnits>(across, depth, lane));
+    else
+      load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits +
+                                              fragment_place<kLeft, false, kUnits>(across + 16 * i, 0, lane));
+  }
+}
+
+// The same kCount times, their rows kStep bytes apart.
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
+}
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
+}
+
+// The same in a loop over tiles, from addresses that are known before it: pieces along the depth lie one behind the other,
+// and so do slices of lines that run across, with the swizzle of the first.
+template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces, int kSlices>
+struct FragmentPlaces {
+  unsigned at[kAlongDepth ? kSlices : kPieces];
+
+  __device__ __forceinline__ FragmentPlaces(unsigned tile, int across, int lane) {
+#pragma unroll
+    for (int i = 0; i < (kAlongDepth ? kSlices : kPieces); ++i) {
+      at[i] = tile + fragment_place<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
+                                                                kAlongDepth ? 16 * i : 0, lane);
+      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
+    }
+  }
+  template <int kSlice = 0>
+  __device__ __forceinline__ void load(unsigned (&pieces)[kPieces][4], unsigned stage, int slice) const {
+    if constexpr (kAlongDepth) {
+      load_pieces<256 * kUnits>(pieces, at[slice] + stage);
+    } else if (slice == kSlice) {
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) load_matrices_transposed<256 * kUnits * kSlice>(pieces[i], at[i] + stage);
+    } else if constexpr (kSlice + 1 < kSlices) {
+      load<kSlice + 1>(pieces, stage, slice);
+    }
+  }
+};
+
 // 2^x; results below 2^-126 are 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
@@ -176,13 +282,14 @@ struct alignas(sizeof(T) * kCount) Neighbours {
 };
 
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory, of each eight columns the first four in a row's first half; or in order, for lanes that have one each.
+// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
 template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ int staged_place(int row, int column) {
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-template <bool kHalves = true, class Sum, int kEights>
+template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j) {
@@ -191,11 +298,9 @@ __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights
     *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights, kHalves>(8, 0)) = {sum[j][2], sum[j][3]};
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks. Of single elements, of
-// which 16 lie in a row, so that lanes have two rows: those that are two apart are.
-template <int kWidth, bool kHalves = true>
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+template <int kWidth>
 __device__ __forceinline__ int staged_row(int item) {
-  if constexpr (!kHalves) return kWidth == 16 ? item / 64 * 4 + item / 32 % 2 + item % 32 / 16 * 2 : item / kWidth;
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
   return item / (kWidth / 8);
 }
@@ -208,34 +313,6 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
   const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
   const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
   return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
-}
-
-// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
-// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
-template <int kUnits>
-__device__ __forceinline__ unsigned swizzled(int line, int unit) {
-  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
-  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
-}
-
-// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
-// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
-// one's in (0, 0), (0, 8), (8, 0), (8, 8).
-template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
-__device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
-                                               int lane) {
-  const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
-  const int lane_across = across + (kLeft ? first : second), lane_depth = kLeft ? second : first;
-#pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    if constexpr (kAlongDepth) {
-      const unsigned in_piece = swizzled<kUnits>(lane_across + lane % 8, (depth + lane_depth) / 8);
-      load_matrices(pieces[i], tile + i * 256 * kUnits + in_piece);
-    } else {
-      const unsigned in_slice = swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8 + 2 * i);
-      load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits + in_slice);
-    }
-  }
 }
 
 // Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
@@ -268,61 +345,62 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
   const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 16;
   float sum[1][2][4] = {};
   const int x_unit = threadIdx.x % 8 * 8, x_line = threadIdx.x / 8;
-  const unsigned x_to = swizzled<8>(x_line, x_unit / 8);
-  const fp16* x_from[2];
-#pragma unroll
-  for (int each = 0; each < 2; ++each) {
-    const int row = min((row0 + x_line + each * 8), 19);
-    x_from[each] = x + (row * 64 + x_unit);
+  unsigned x_to = stages + swizzled<8>(x_line, x_unit / 8);
+  asm("" : "+r"(x_to));  // or else it is computed anew in the loop
+  const fp16* x_from;
+   {
+    const int row = row0 + x_line;
+    x_from = x + (row * 64 + x_unit);
   }
+  int x_there[2];
+#pragma unroll
+  for (int each = 0; each < 2; ++each) x_there[each] = row0 + x_line + each * 8 < 20 ? 16 : 0;
   const int weight_unit = threadIdx.x % 8 * 8, weight_line = threadIdx.x / 8;
-  const unsigned weight_to = 2048 + swizzled<8>(weight_line, weight_unit / 8);
-  const fp16* weight_from[4];
-#pragma unroll
-  for (int each = 0; each < 4; ++each) {
-    const int column = min((column0 + weight_line + each * 8), 23);
-    weight_from[each] = weight + (column * 64 + weight_unit);
+  unsigned weight_to = stages + 2048 + swizzled<8>(weight_line, weight_unit / 8);
+  asm("" : "+r"(weight_to));  // or else it is computed anew in the loop
+  const fp16* weight_from;
+   {
+    const int column = column0 + weight_line;
+    weight_from = weight + (column * 64 + weight_unit);
   }
+  int weight_there[4];
+#pragma unroll
+  for (int each = 0; each < 4; ++each) weight_there[each] = column0 + weight_line + each * 8 < 24 ? 16 : 0;
   const auto fetch = [&](unsigned stage) {
-#pragma unroll
-    for (int each = 0; each < 2; ++each) {
-      copy_16_bytes(stage + x_to + each * 1024, x_from[each]);
-      x_from[each] += 64;
-    }
-#pragma unroll
-    for (int each = 0; each < 4; ++each) {
-      copy_16_bytes(stage + weight_to + each * 1024, weight_from[each]);
-      weight_from[each] += 64;
-    }
+    copy_lines<1024, 1024>(x_to + stage, x_from, x_there);
+    x_from += 64;
+    copy_lines<1024, 1024>(weight_to + stage, weight_from, weight_there);
+    weight_from += 64;
   };
   const int steps = 1;
 #pragma unroll
   for (int s = 0; s < 3; ++s) {
-    if (s < steps) fetch(stages + s * 6144);
+    if (s < steps) fetch(s * 6144);
     commit_copies();
   }
-  int reading = 0, writing = 3;
+  unsigned reading = 0, writing = 18432;  // where stages begin
+  const FragmentPlaces<true, true, 8, 1, 4> left_places(stages + 0, warp_row, warp_lane);
+  const FragmentPlaces<false, true, 8, 1, 4> right_places(stages + 2048, warp_column, warp_lane);
   unsigned left[2][1][4], right[2][1][4];
-  const auto load = [&](int buffer, unsigned stage, int depth) {
-    load_fragments<true, true, 8>(left[buffer], stage, warp_row, depth, warp_lane);
-    load_fragments<false, true, 8>(right[buffer], stage + 2048, warp_column, depth, warp_lane);
+  const auto load_2 = [&](int buffer, unsigned stage, int slice) {
+    left_places.load(left[buffer], stage, slice);
+    right_places.load(right[buffer], stage, slice);
   };
   wait_for_groups<2>();
   __syncthreads();
-  load(0, stages, 0);
+  load_2(0, 0, 0);
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
     for (int slice = 0; slice < 4; ++slice) {
       if (slice == 3) {
         wait_for_groups<2>();  // the next tile is there, and nobody needs the one before this
         __syncthreads();
-        reading = reading == 3 ? 0 : reading + 1;
+        writing = reading, reading = reading == 18432 ? 0 : reading + 6144;
       }
-      if (slice < 3 || step + 1 < steps) load((slice + 1) % 2, stages + reading * 6144, (slice + 1) % 4 * 16);
+      if (slice < 3 || step + 1 < steps) load_2((slice + 1) % 2, reading, (slice + 1) % 4);
       if (slice == 0) {
-        if (step + 3 < steps) fetch(stages + writing * 6144);
+        if (step + 3 < steps) fetch(writing);
         commit_copies();
-        writing = writing == 3 ? 0 : writing + 1;
       }
       multiply_fragments<mma_fp16>(sum, left[slice % 2], right[slice % 2]);
     }
@@ -331,25 +409,30 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
   float* const staged = (float*)dynamic_shared + warp * 384;
 #pragma unroll
   for (int piece = 0; piece < 1; piece += 1) {
-    stage_sums(staged, sum[piece], warp_lane);
+    stage_sums<true>(staged, sum[piece], warp_lane);
     __syncwarp();
-#pragma unroll 1
-    for (int item = warp_lane; item < 32; item += 32) {
-      const int line = staged_row<16>(item), place = item % 2 * 8;
-      const int row_2 = row0 + warp_row + piece * 16 + line;
+     {
+      const int place = warp_lane % 2 * 8;
       const int column_2 = column0 + warp_column + place;
-      if (!(row_2 < 20 && column_2 < 24)) continue;
-      const int eight = column_2 / 8;
-      const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
-      const Words<4> bias_w = load_words<4>(bias + (eight * 8));
-      float y_v[8];
+      if (column_2 < 24) {
+        const int eight = column_2 / 8;
+        const int first_row = row0 + warp_row + piece * 16;
+        const int lines = min((int)16, (int)(20) - first_row);
+#pragma unroll 1
+        for (int line = staged_row<16>(warp_lane); line < lines; line += 16) {
+          const int row_2 = first_row + line;
+          const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
+          const Words<4> bias_w = load_words<4>(bias + (eight * 8));
+          float y_v[8];
 #pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        const float hidden = sum_v.v[e] + from_fp16(element<16>(bias_w, e));
-        const float scaled = hidden * 0.125f;
-        y_v[e] = scaled * sigmoid(scaled * (((scaled * scaled) * 0.071354814f) + 1.5957692f));
+          for (int e = 0; e < 8; ++e) {
+            const float hidden = sum_v.v[e] + from_fp16(element<16>(bias_w, e));
+            const float scaled = hidden * 0.125f;
+            y_v[e] = scaled * sigmoid(scaled * (((scaled * scaled) * 0.071354814f) + 1.5957692f));
+          }
+          store_words(y + (eight * 8 + row_2 * 24), fp16_words(y_v));
+        }
       }
-      store_words(y + (eight * 8 + row_2 * 24), fp16_words(y_v));
     }
     __syncwarp();
   }
