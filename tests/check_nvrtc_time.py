@@ -3,7 +3,7 @@
 
 NVRTC takes at most 400 ms for the largest kernel of every family, cubin included: CPU time of FUSEC with NVRTC less that
 without, the least of some runs. CPU time grows where other work shares the processor's cores and caches, so the guard
-is 500 ms: a kernel that needs as much on a machine of its own is found all the same. --table prints all
+is 600 ms (1.5 times; 557 were seen at a load of 17 on two cores where 409 were at 12). --table prints all
 figures without judging. Exit 1 where a kernel takes longer, 77 where NVRTC is missing."""
 import argparse
 import json
@@ -101,7 +101,7 @@ def nvrtc_ms(fusec, path, target, scratch, runs, limit):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
-    parser.add_argument("--ms", type=float, default=1.25 * PROMISED_MS)
+    parser.add_argument("--ms", type=float, default=1.5 * PROMISED_MS)
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--only", default="", help="names of kernels, with / between them")
     parser.add_argument("--table", action="store_true")
