@@ -209,10 +209,12 @@ def model_of(shape):
     nodes = [{"name": "p", "op": "linear" if shape.transposed else "matmul", "inputs": ["x", "w"]}]
     inputs = [{"name": n, "dtype": shape.dtype, "shape": shapes[n]} for n in "xw"]
     inputs.append({"name": "bias", "dtype": shape.result, "shape": [shape.n]})
+    constants = []
     if shape.dtype != shape.result:
-        nodes[0]["attrs"] = {"out_dtype": shape.result}
+        nodes[0] = {"name": "p", "op": "fp8_linear", "inputs": ["x", "w", "one", "one"], "attrs": {"out_dtype": shape.result}}
+        constants.append({"name": "one", "dtype": "float32", "shape": [1], "data": [1.0]})
     nodes += [{"name": "s", "op": "add", "inputs": ["p", "bias"]}, {"name": "y", "op": "gelu", "inputs": ["s"]}]
-    return {"fusec": 1, "name": "product", "inputs": inputs, "nodes": nodes, "outputs": ["y"]}
+    return {"fusec": 1, "name": "product", "inputs": inputs, "constants": constants, "nodes": nodes, "outputs": ["y"]}
 
 
 def check_output(who, figures, shape, x, w, bias):
@@ -236,8 +238,8 @@ def compare(name, arch, folder, fusec, fusec_run):
         tensors[n] = (dtype, s, data)
         values.append(held)
     inputs = os.path.join(folder, "inputs.safetensors")
-    # Triton's descriptors have a batch always.
     write_tensors(inputs, tensors)
+    # Triton's descriptors have a batch always.
     batched_inputs = os.path.join(folder, "batched.safetensors")
     write_tensors(batched_inputs, {n: (d, [shape.batch, *s[-2:]] if n != "bias" else s, data) for n, (d, s, data) in tensors.items()})
     tried = []
