@@ -109,6 +109,7 @@ class Forming {
       return reduces_only_row(unit, mine) && !inlining_.products_apart() && !limits_.alone.contains(v) &&
              may_reduce_rows_of(unit, v, reads);
     }
+    if (is_mixed(unit, mine) && (inlining_.products_apart() || limits_.alone.contains(v))) return false;
     // Rows that are all of the space leave nothing to share.
     bool reads_unit = false, shares = false;
     for (const ValueId r : reads) {
@@ -118,6 +119,11 @@ class Forming {
     if (!reads_unit) return shares && mine.reduces == unit.reduces;
     // What is read of the unit is read at the same index, or is cheap enough to compute anew.
     return reads_are_simple(v, unit, mine);
+  }
+
+  // Products of one row, or one column, and other reductions.
+  static bool is_mixed(const KernelUnit& unit, const Inlined& v) {
+    return unit.reduces && v.reduces && unit.vector_product != v.vector_product;
   }
 
   // Of a product of one row: reductions of that row are no products themselves.
@@ -142,7 +148,7 @@ class Forming {
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
     const bool products = mine.contraction || unit.contraction;
-    if (reduces_only_row(unit, mine) && (inlining_.products_apart() || limits_.alone.contains(v))) return false;
+    if (is_mixed(unit, mine) && (inlining_.products_apart() || limits_.alone.contains(v))) return false;
     if (products && (inlining_.reduced_products().empty() || inlining_.products_apart() || limits_.alone.contains(v)))
       return false;
     bool together = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "analysis/target.h"
 
@@ -118,7 +119,9 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
   const auto is_light = [&](std::uint32_t u) { return forms[u] && runs_side_by_side(forms[u]->form); };
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t u) { return std::pair(level[u], is_light(u)); });
+  // Views stand behind what they are views of: they need memory of their own where that is a result as well.
+  std::ranges::stable_sort(order, {},
+                           [&](std::uint32_t u) { return std::tuple(level[u], !is_kernel(units[u]), is_light(u)); });
   // Of a value and a level: the launch of the product that makes it, or a part of it.
   std::map<std::pair<ValueId, std::uint32_t>, std::size_t> product_of;
   for (const std::uint32_t u : order) {

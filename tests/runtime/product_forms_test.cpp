@@ -279,6 +279,15 @@ TEST_SUITE("product forms") {
     check_cases(cases);
   }
 
+  TEST_CASE("a result of kernels side by side and a view of it are results both") {
+    check_cases({{"view", "x bfloat16 5; y bfloat16 7,5", "s = sigmoid x; a = silu y; r = reshape s {\"shape\": [5]}",
+                  "a r s", "side_by_side copy"},
+                 {"rows", "x float32 5,64; y float32 5,64",
+                  "s = softmax x {\"dim\": 1}; n = rms_norm y {\"normalized_shape\": [64]}; r = reshape s {\"shape\": "
+                  "[320]}",
+                  "n r s", "side_by_side copy"}});
+  }
+
   TEST_CASE("products of unequal widths that read the same run side by side") {
     const std::vector<Case> cases = {
         {"grouped heads", "x bfloat16 70,48; a bfloat16 96,48; b bfloat16 24,48; c bfloat16 24,48",
