@@ -226,7 +226,8 @@ class Forming {
       const std::set<ValueId> now = reads_of(v, &unit);
       unit.reads.insert(now.begin(), now.end());
       unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction ||
-                    inlining_.inlined(v).joined || reduces_only_row(unit, inlining_.inlined(v));
+                    inlining_.inlined(v).joined || reduces_only_row(unit, inlining_.inlined(v)) ||
+                    is_mixed(unit, inlining_.inlined(v));
       unit.contraction = unit.contraction || inlining_.inlined(v).contraction;
       unit.vector_product = unit.vector_product || inlining_.inlined(v).vector_product;
       if (inlining_.inlined(v).reduces) {

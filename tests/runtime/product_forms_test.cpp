@@ -288,6 +288,13 @@ TEST_SUITE("product forms") {
                   "n r s", "side_by_side copy"}});
   }
 
+  TEST_CASE("a product of one column and reductions of the same rows") {
+    check_cases({{"reduction first", "x float32 8,7,32; w float32 1,32",
+                  "m = amin x {\"dim\": [2], \"keepdim\": true}; p = linear x w", "p m", "side_by_side"},
+                 {"product first", "x float32 8,7,32; w float32 1,32",
+                  "p = linear x w; m = sum x {\"dim\": [2], \"keepdim\": true}", "p m", "side_by_side"}});
+  }
+
   TEST_CASE("products of unequal widths that read the same run side by side") {
     const std::vector<Case> cases = {
         {"grouped heads", "x bfloat16 70,48; a bfloat16 96,48; b bfloat16 24,48; c bfloat16 24,48",
