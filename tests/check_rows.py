@@ -64,6 +64,35 @@ def over_its_norm(rows, columns):
 ROW_FORMS = [softmax, layer_norm, rms_norm, residual_rms_norm, log_softmax_written_out]
 LENGTHS = {33: 700, 64: 5001, 128: 1333, 256: 770, 512: 60, 768: 300, 1001: 40, 1024: 64, 2047: 33, 2048: 20,
            4095: 7, 4096: 140, 8192: 12, 16384: 5, 30000: 3}
+
+
+def padded(op, rows, columns, before, behind, **attrs):
+    return rows, columns, [{"name": "p", "op": "pad", "inputs": ["x"], "attrs": {"pad": [before, behind]}},
+                           {"name": "y", "op": op, "inputs": ["p"], "attrs": {"dim": [1] if attrs else 1, **attrs}}]
+
+
+def cut_from_two(op, rows, columns, start, end, **attrs):
+    return rows, columns, [{"name": "t", "op": "concat", "inputs": ["x", "x"], "attrs": {"dim": 1}},
+                           {"name": "c", "op": "slice", "inputs": ["t"], "attrs": {"dim": 1, "start": start, "end": end}},
+                           {"name": "y", "op": op, "inputs": ["c"], "attrs": attrs or {"dim": 1}}]
+
+
+def repeated(op, rows, columns, start, end):
+    return rows, columns, [{"name": "e", "op": "unsqueeze", "inputs": ["x"], "attrs": {"dim": 2}},
+                           {"name": "t", "op": "expand", "inputs": ["e"], "attrs": {"shape": [rows, columns, 8]}},
+                           {"name": "f", "op": "reshape", "inputs": ["t"], "attrs": {"shape": [rows, 8 * columns]}},
+                           {"name": "c", "op": "slice", "inputs": ["f"], "attrs": {"dim": 1, "start": start, "end": end}},
+                           {"name": "s", "op": "slice", "inputs": ["z"], "attrs": {"dim": 1, "start": start, "end": end}},
+                           {"name": "a", "op": "add", "inputs": ["c", "s"]},
+                           {"name": "y", "op": op, "inputs": ["a"], "attrs": {"dim": 1}}]
+
+
+# Rows of which memory has a part, or several: where in the row an element is decides whether and where it is read.
+GUARDED = [padded("amax", 1, 512, 1, 2, keepdim=True), padded("softmax", 1, 513, 1, 2),
+           padded("softmax", 1, 512, 0, 1), padded("softmax", 7, 301, 3, 0), padded("sum", 1, 20000, 1, 2, keepdim=True),
+           cut_from_two("log_softmax", 1, 65, 1, 130), cut_from_two("softmax", 5, 301, 3, 500),
+           cut_from_two("layer_norm", 1, 1000, 8, 1983, normalized_shape=[1975], eps=1e-5),
+           repeated("softmax", 1, 40, 8, 267), repeated("softmax", 3, 40, 8, 267)]
 # Few long rows, and everything at once.
 LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200000), (softmax, 1, 1000003),
         (reduction("sum", dim=[1]), 3, 100003), (reduction("sum"), 1024, 1025), (reduction("var"), 700, 1000),
@@ -126,6 +155,14 @@ def any_short(seed):
     return inputs, nodes, outputs, symbols, given
 
 
+def guarded(number):
+    rows, columns, nodes = GUARDED[number]
+    inputs = [{"name": "x", "dtype": "float16", "shape": [rows, columns]}]
+    if nodes[0]["op"] == "unsqueeze":
+        inputs.append({"name": "z", "dtype": "float16", "shape": [rows, 8 * columns]})
+    return nodes, inputs
+
+
 def attention(heads, key_heads, queries, keys, size, dtype, causal):
     attrs = {"is_causal": causal, **({"enable_gqa": True} if heads != key_heads else {})}
     shapes = {"q": [1, heads, queries, size], "k": [1, key_heads, keys, size], "v": [1, key_heads, keys, size]}
@@ -144,6 +181,7 @@ def cases():
             found += [(form, rows, columns, dtype, arch) for columns, rows in SHORT.items() for form in ROW_FORMS]
             found += [(form, rows, columns, dtype, arch) for columns, rows in SHORT_LONGER.items()
                       for form in (layer_norm, rms_norm)]
+    found += [(guarded, number, arch) for number in range(len(GUARDED)) for arch in ARCHITECTURES]
     found += [(any_short, seed, ARCHITECTURES[seed % 2]) for seed in range(100)]
     return found
 
@@ -211,6 +249,8 @@ def what_is_wrong(programs, scratch, case):
         inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in tensors.items()]
     elif form is attention:
         nodes, inputs = attention(*case[1])
+    elif form is guarded:
+        nodes, inputs = guarded(case[1])
     else:
         rows, columns, dtype = case[1:-1]
         nodes, others = form(rows, columns)
@@ -250,8 +290,9 @@ def main():
     programs = parser.parse_args()
     chosen = cases()
     if programs.sample:
+        always = [case for case in chosen if case[0] is guarded]
         random.Random(programs.seed).shuffle(chosen)
-        chosen = chosen[:programs.sample]
+        chosen = always + chosen[:programs.sample]
     failures = 0
     with tempfile.TemporaryDirectory() as scratch:
         for case in chosen:

@@ -64,6 +64,40 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
   return most == starts.end() ? std::nullopt : std::optional(most->first);
 }
 
+bool mentions(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
+  return std::ranges::any_of(variables_of(e), [&](const Variable v) {
+    return v.kind == Variable::Kind::kAxis && std::ranges::find(axes, v.id) != axes.end();
+  });
+}
+
+// Is one of the axes divided, or divided with remainder, on the way to this index?
+bool divides(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
+  for (const IndexTerm& term : e.terms())
+    for (const IndexAtomPtr& factor : term.factors)
+      if (factor->kind != IndexAtom::Kind::kVariable && (mentions(factor->a, axes) || mentions(factor->b, axes)))
+        return true;
+  return false;
+}
+
+// Vectors of memory reach over both ends of a row, and a row's ends count as lanes of vector 0: the extents of the two
+// axes say nothing about which element of the row this is. So nothing may be proved from them: no guard (it would be
+// dropped as always true, and its load read what is not there), no other value of the place in the row, no division.
+bool asks_for_place(const RowForm& form, const Graph& graph, const std::vector<std::uint32_t>& axes) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto divided_in = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
+    return divides(simplify(flat_index(shape, indices), pool.bounds()), axes);
+  };
+  std::vector<ExprId> roots = roots_of(form.kernel);
+  roots.insert(roots.end(), form.reductions.begin(), form.reductions.end());
+  for (const ExprId id : reachable(pool, roots)) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kIndex && mentions(n.indices[0], axes)) return true;
+    if (n.op == ExprOp::kLoad && divided_in(graph.tensor(n.source).shape, n.indices)) return true;
+  }
+  return std::ranges::any_of(form.kernel.outputs,
+                             [&](const KernelOutput& o) { return divided_in(o.type.shape, o.index); });
+}
+
 // The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
 std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, RowSplit& split) {
   constexpr std::int64_t kShortest = 128;  // elements of a row: with fewer, ends are too much of it
@@ -72,6 +106,9 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
   if (reduced.size() != 1 || form.columns.size() > 1) return std::nullopt;
   const IndexExpr length = old.extent(reduced[0]);
   if (!form.columns.empty() && old.extent(form.columns[0]) != length) return std::nullopt;
+  std::vector<std::uint32_t> along = reduced;
+  along.insert(along.end(), form.columns.begin(), form.columns.end());
+  if (asks_for_place(form, graph, along)) return std::nullopt;
   std::vector<ExprId> bodies;
   for (const ExprId r : form.reductions) {
     const ExprNode& n = old[r];
