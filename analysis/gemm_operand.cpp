@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "analysis/kernel.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -169,6 +170,7 @@ std::optional<GemmOperand> find_computed(const Graph& graph, const ExprPool& poo
 }  // namespace
 
 std::optional<IndexExpr> flat_stride(const IndexExpr& position, const Axes& axes, const ExprPool& pool) {
+  if (looks_up_along(position, axes, pool)) return std::nullopt;
   return stride_along(position, axes, pool);
 }
 

@@ -53,7 +53,7 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
                                              const FactorAxes& axes, DType multiplied, std::int64_t& block);
 
 // What one step of the axes, flattened, adds to a position, where that is the same everywhere; nothing, too, where they
-// make no step.
+// make no step, or loaded values that the position is made of depend on them.
 std::optional<IndexExpr> flat_stride(const IndexExpr& position, const std::vector<std::uint32_t>& axes,
                                      const ExprPool& pool);
 

@@ -37,6 +37,17 @@ std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool) {
   return depends;
 }
 
+bool looks_up_along(const IndexExpr& position, const std::vector<std::uint32_t>& axes, const ExprPool& pool) {
+  std::vector<ExprId> values;
+  for (const Variable v : variables_of(position))
+    if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+  if (values.empty()) return false;
+  const auto depends = dependences(pool);
+  return std::ranges::any_of(values, [&](ExprId id) {
+    return std::ranges::any_of(axes, [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); });
+  });
+}
+
 std::vector<ValueId> inputs_of(const Kernel& kernel) {
   std::vector<ValueId> inputs;
   std::vector<std::uint8_t> seen;

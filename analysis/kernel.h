@@ -45,6 +45,10 @@ std::vector<ExprId> roots_of(const Kernel& kernel);
 // The axes on which each value of the pool depends, sorted, by node.
 std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool);
 
+// Do loaded values that the position is made of (rows that are looked up) depend on some of the axes? The position then
+// does, too, wherever the axes stand in it.
+bool looks_up_along(const IndexExpr& position, const std::vector<std::uint32_t>& axes, const ExprPool& pool);
+
 // The tensors a kernel loads, each once, in order of first load (by walking the outputs in order).
 std::vector<ValueId> inputs_of(const Kernel& kernel);
 

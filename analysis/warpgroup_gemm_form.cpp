@@ -92,6 +92,9 @@ std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, co
 
 std::optional<WarpgroupOperand> operand_of(const ExprPool& pool, const GemmOperand& given, const Axes& across,
                                            const Axes& depth, const Axes& batch_axes, const Elements& elements) {
+  // The host makes tensor maps: it knows no loaded values.
+  if (std::ranges::any_of(variables_of(given.across), [](Variable v) { return v.kind == Variable::Kind::kValue; }))
+    return std::nullopt;
   const std::optional<IndexExpr> stride = flat_stride(given.across, across, pool);
   if (!stride) return std::nullopt;
   WarpgroupOperand operand{.load = given.load,

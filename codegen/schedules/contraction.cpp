@@ -187,7 +187,7 @@ class Contraction {
     const Variable v{Variable::Kind::kAxis, axis};
     const IndexExpr position = emitter_.position(factor);
     const auto coefficient = coefficient_of(position, v);
-    if (!coefficient || *coefficient != 1) return false;
+    if (!coefficient || *coefficient != 1 || looks_up_along(position, {axis}, pool_)) return false;
     const IndexExpr rest = position - IndexExpr::axis(axis);
     return proves_multiple_of(rest, 8, pool_.bounds()) && proves_multiple_of(pool_.extent(axis), 8, pool_.bounds());
   }

@@ -17,7 +17,7 @@ int TileLoader::vector_width(const TileLoad& load) const {
   if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || !unchanged || load.along_places.size() != 1) return 1;
   const std::uint32_t axis = load.along_places[0];
   const IndexExpr position = emitter_.position(load.factor);
-  if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1) return 1;
+  if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1 || looks_up_along(position, {axis}, pool_)) return 1;
   const IndexExpr rest = position - IndexExpr::axis(axis);
   int width = 128 / bits(n.dtype);
   const auto fits = [&] {
@@ -39,6 +39,11 @@ bool TileLoader::runs_along_lines(const TileLoad& load) const {
 void TileLoader::bind(const TileLoad& load, const std::string& line, const std::string& place) {
   bind_flat(emitter_, load.along_lines, line, "mnopq");
   bind_flat(emitter_, load.along_places, place, "kluvw");
+}
+
+bool TileLoader::looks_up(const TileLoad& load) const {
+  return std::ranges::any_of(variables_of(emitter_.position(load.factor)),
+                             [](Variable v) { return v.kind == Variable::Kind::kValue; });
 }
 
 std::string TileLoader::element(const TileLoad& load) {
@@ -87,14 +92,23 @@ void TileLoader::load(const TileLoad& load) {
     const int words = width * bits(n.dtype) / 32;
     const std::string type = words == 4 ? "uint4" : words == 2 ? "uint2" : "unsigned";
     const std::string zero = words == 4 ? "make_uint4(0, 0, 0, 0)" : words == 2 ? "make_uint2(0, 0)" : "0";
+    // Where a line lies may itself have to be looked up: only for lines that are there.
+    const bool guarded = looks_up(load);
     if (load.async) {
       writer_.use("copy_async");
+      if (guarded) writer_.open(fmt::format("if ({})", inside));
       const ExprEmitter::Mark mark = emitter_.mark();
       bind(load, at, along);
       emitter_.emit_independent({load.factor});
       writer_.line(fmt::format("copy_async<{}>({}, {} + {}, {});", words * 4, target.substr(1), writer_.input(n.source),
-                               emitter_.index(emitter_.position(load.factor)), inside));
+                               emitter_.index(emitter_.position(load.factor)), guarded ? "true" : inside));
       emitter_.rewind(mark);
+      if (guarded) {
+        writer_.close("} else {");
+        writer_.reopen();
+        writer_.line(fmt::format("*({}*){}) = {};", type, target, zero));
+        writer_.close();
+      }
       writer_.close();
       return;
     }

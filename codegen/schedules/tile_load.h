@@ -35,6 +35,7 @@ class TileLoader {
   int vector_width(const TileLoad& load) const;
 
  private:
+  bool looks_up(const TileLoad& load) const;  // is its place made of loaded values?
   bool runs_along_lines(const TileLoad& load) const;
   void bind(const TileLoad& load, const std::string& line, const std::string& place);
   std::string element(const TileLoad& load);

@@ -282,6 +282,48 @@ TEST_SUITE("attention forms") {
                target);
   }
 
+  TEST_CASE("queries, keys and values whose lines are looked up") {
+    const std::string op = "scaled_dot_product_attention", select = "index_select c i {\"dim\": 2}";
+    const std::vector<Case> cases = {
+        {"index_select of keys and values", "q float16 1,2,9,64; c float16 1,2,50,64; i int64 21",
+         "k = " + select + "; y = " + op + " q k k"},
+        {"index_select, more than one tile", "q bfloat16 1,2,70,64; c bfloat16 1,2,50,64; i int64 150",
+         "k = " + select + "; y = " + op + " q k k"},
+        {"index_select, float32", "q float32 1,2,9,24; c float32 1,2,50,24; i int64 41",
+         "k = " + select + "; y = " + op + " q k k", "y", kLanes},
+        {"index_select of heads", "q float16 1,3,9,64; c float16 1,5,20,64; i int64 3",
+         "k = index_select c i {\"dim\": 1}; y = " + op + " q k k"},
+        {"index_select, then rope",
+         "q float16 1,2,21,64; c float16 1,2,50,64; i int64 21; d float16 21,64; s float16 21,64",
+         "g = " + select + "; k = rope g d s; y = " + op + " q k g"},
+        {"embedding", "x float16 100,64; i int64 2,20", "e = embedding x i; y = " + op + " e e e"},
+        {"gather along lines", "x bfloat16 1,16,64; i int64 1,4,64",
+         "g = gather x i {\"dim\": 1}; y = " + op + " g g g"},
+        {"gather along lines, float32, causal", "x float32 1,5,24; i int64 1,4,24",
+         "g = gather x i {\"dim\": 1}; y = " + op + " g g g {\"is_causal\": true}", "y", kLanes},
+        {"gather along places", "x bfloat16 1,16,64; i int64 1,16,64",
+         "g = gather x i {\"dim\": 2}; y = " + op + " g g g"},
+        {"gather of keys alone", "q float16 1,9,64; x float16 1,16,64; i int64 1,20,64; v float16 1,20,64",
+         "g = gather x i {\"dim\": 1}; y = " + op + " q g v"},
+    };
+    for (const Case& c : cases)
+      for (const char* arch : {"sm_80", "sm_90a"}) check_case(c, arch);
+  }
+
+  TEST_CASE("large tiles whose lines are looked up") {
+    const std::string q = "q float16 2,140,64; ", op = "y = scaled_dot_product_attention ";
+    check_large({
+        {"keys and values by row", q + "x float16 2,50,64; i int64 90",
+         "k = index_select x i {\"dim\": 1}; " + op + "q k k"},
+        {"an embedding", "x float16 100,64; i int64 2,140", "e = embedding x i; " + op + "e e e"},
+        {"keys by element", q + "x float16 2,16,64; i int64 2,70,64; v float16 2,70,64",
+         "k = gather x i {\"dim\": 1}; " + op + "q k v"},
+        {"queries by row, then scaled",
+         "x float16 2,50,64; i int64 140; k float16 2,70,64; v float16 2,70,64; g float16 64",
+         "s = index_select x i {\"dim\": 1}; r = mul s g; " + op + "r k v"},
+    });
+  }
+
   TEST_CASE("masks are read two keys at a time") {
     const std::string masked = "y = scaled_dot_product_attention q k v m";
     for (const char* mask : {"; m float16 130,70", "; m bool 130,70", "; m float16 1,70"})
