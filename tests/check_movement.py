@@ -154,6 +154,22 @@ def any_movement(seed):
     return Case(f"any {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
 
 
+def joined_and_permuted(seed):
+    """Operands of one column beside wider ones, joined, padded and permuted: where they are there depends on axes along
+    which they do not run. Results alone count."""
+    chance = random.Random(seed)
+    a, b, c = chance.choice([4, 31, 64]), chance.choice([5, 31, 62]), chance.choice([1, 3, 7])
+    dtype = chance.choice(["float32", "float16", "float64", "int8"])
+    inputs = {"x": (dtype, [a, b, 1]), "z": (dtype, [a, b, c])}
+    parts = chance.choice([["x", "z"], ["z", "x"], ["x", "z", "x"]])
+    nodes, last = [node("j", "concat", *parts, dim=2)], "j"
+    if chance.random() < 0.5:
+        nodes.append(node("p", "pad", last, pad=chance.choice([[0, 0, 0, 2], [1, 0], [0, 1, 2, 1]])))
+        last = "p"
+    nodes.append(node("y", "permute", last, dims=chance.choice([[2, 1, 0], [1, 2, 0], [1, 0, 2], [0, 2, 1]])))
+    return Case(f"joined and permuted {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
+
+
 def element_count(shape):
     size = 1
     for extent in shape:
@@ -164,7 +180,8 @@ def element_count(shape):
 def cases():
     counted = transposes() + around() + rows_and_parts() + symbolic()
     return ([(case, arch) for arch in ARCHITECTURES for case in counted]
-            + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)])
+            + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
+            + [(joined_and_permuted(seed), ARCHITECTURES[seed % 2]) for seed in range(40)])
 
 
 def run(command):

@@ -22,7 +22,11 @@ bool holds_load(const ExprPool& pool, ExprId root) {
 class Planner {
  public:
   Planner(const Kernel& kernel, const Graph& graph)
-      : kernel_(kernel), graph_(graph), pool_(kernel.pool), axes_(kernel.outputs[0].axes) {}
+      : kernel_(kernel),
+        graph_(graph),
+        pool_(kernel.pool),
+        axes_(kernel.outputs[0].axes),
+        dependences_(dependences(kernel.pool)) {}
 
   std::optional<TransposeTiles> run() {
     if (axes_.size() < 2 || writes_half_bytes(kernel_)) return std::nullopt;
@@ -73,6 +77,10 @@ class Planner {
     if (n.op != ExprOp::kLoad || bits(n.dtype) < 8) return std::nullopt;
     if (n.args[0] != kNoExpr && holds_load(pool_, n.args[0])) return std::nullopt;
     const IndexExpr position = position_of(id);
+    // Whether an element is there must be known where it is read, for all elements that take it.
+    if (n.args[0] != kNoExpr)
+      for (const std::uint32_t a : dependences_[n.args[0]])
+        if (!depends(position, a)) return std::nullopt;
     for (const Variable v : variables_of(position))
       if (v.kind == Variable::Kind::kValue) return std::nullopt;
     if (!depends(position, tiles_.stored) || step(position, tiles_.stored) == 1) return std::nullopt;
@@ -298,6 +306,7 @@ class Planner {
   const Graph& graph_;
   const ExprPool& pool_;
   const std::vector<std::uint32_t>& axes_;
+  const std::vector<std::vector<std::uint32_t>> dependences_;
   TransposeTiles tiles_{.stored = 0, .tiled = {}, .items = {}, .loads = {}};
   int widest_ = 8, narrowest_ = 64;
 };
