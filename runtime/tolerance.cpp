@@ -62,19 +62,27 @@ Tolerance Tolerances::of(const std::string& value, DType dtype) const {
 Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given) {
   Tolerances result{.given = given, .by_value = {}};
   std::vector<Tolerance> passed(graph.value_count(), {0, 0});  // by value: what its way leads through
+  std::vector<bool> single(graph.value_count(), false);        // by value: its way leads through float32
   std::vector<bool> is_step(graph.value_count(), false);       // by value: integers of which a neighbour is as good
   for (const Node& node : graph.nodes) {
     Tolerance before{0, 0};
-    for (const ValueId v : node.inputs)
-      if (v != kNone) before = wider(before, passed[v]);
+    bool through_single = false;
+    for (const ValueId v : node.inputs) {
+      if (v == kNone) continue;
+      before = wider(before, passed[v]);
+      through_single = through_single || single[v];
+    }
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
       passed[v] = before;
       if (graph.type(v).is_tuple) continue;
       const DType dtype = graph.tensor(v).dtype;
       if (is_half(dtype)) passed[v] = wider(before, default_tolerance(dtype));
+      single[v] = through_single || dtype == DType::kFloat32;
       is_step[v] = is_integer(dtype) && (rounds_halves(graph, node, before) || moves_steps(graph, node, is_step));
       if (is_step[v]) result.by_value.emplace(graph.value(v).name, Tolerance{0, 1});
-      if (is_float(dtype)) result.by_value.emplace(graph.value(v).name, wider(passed[v], default_tolerance(dtype)));
+      if (!is_float(dtype)) continue;
+      const Tolerance own = default_tolerance(single[v] && dtype == DType::kFloat64 ? DType::kFloat32 : dtype);
+      result.by_value.emplace(graph.value(v).name, wider(passed[v], own));
     }
   }
   return result;
