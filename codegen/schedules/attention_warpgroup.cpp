@@ -30,6 +30,7 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionFactor> fact
   for (const char* part : {"dynamic_tiles", "mbarrier", "warpgroup", "warpgroup_barrier", "load_box", "load_matrices"})
     writer_.use(part);
   factors_ = std::move(factors);
+  writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
   declare_boxes();
   place_block();
   declare_limits();
@@ -46,6 +47,7 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionFactor> fact
   finish_rows();
   store_rows();
   writer_.close();
+  writer_.line("#endif");
   KernelSource source = writer_.finish(comment(), tiles_.threads, 1);
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] = simplify(row_tiles() * count(form_.batch), pool_.bounds());
