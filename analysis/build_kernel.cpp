@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "analysis/copy_expr.h"
@@ -18,7 +19,9 @@ constexpr std::size_t kMostExprs = 30000;
 class Building {
  public:
   Building(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining, bool round_intermediates)
-      : graph_(graph), nodes_(nodes), inlining_(inlining), round_intermediates_(round_intermediates) {}
+      : graph_(graph), nodes_(nodes), inlining_(inlining), round_intermediates_(round_intermediates) {
+    find_quantized();
+  }
 
   BuiltKernel run(const KernelUnit& unit) {
     // First the formulas as they are, each load of a value that is put in noted with the formula that replaces it.
@@ -82,7 +85,7 @@ class Building {
     copier.replacement = [&](ExprId id) { return replaced_by[id]; };
     copier.finish = [&](ExprId id, ExprId copied) {
       const DType dtype = raw[id].dtype;
-      if (round_intermediates_) copied = kernel.pool.round(copied, dtype);
+      if (round_intermediates_ || quantized_.contains(raw[id].source)) copied = kernel.pool.round(copied, dtype);
       kernel.named.push_back({copied, raw[id].source});
       return copied;
     };
@@ -153,10 +156,30 @@ class Building {
     return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
   }
 
+  // Of what is quantized here, the 16-bit values on the way: unrounded, one code in some hundred would be another than
+  // the graph says, and what is multiplied by it a whole step off.
+  void find_quantized() {
+    std::set<ValueId> before;
+    for (const NodeId n : std::views::reverse(nodes_)) {
+      const Node& node = graph_.nodes[n];
+      bool leads = node.op->name == "quantize";
+      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+        leads = leads || before.contains(v);
+      if (!leads) continue;
+      for (const ValueId v : node.inputs)
+        if (v != kNone && inlining_.inside(v)) before.insert(v);
+    }
+    for (const ValueId v : before)
+      if (!graph_.type(v).is_tuple &&
+          (graph_.tensor(v).dtype == DType::kFloat16 || graph_.tensor(v).dtype == DType::kBFloat16))
+        quantized_.insert(v);
+  }
+
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
   const Inlining& inlining_;
   bool round_intermediates_;
+  std::set<ValueId> quantized_;
 };
 
 }  // namespace
