@@ -83,14 +83,12 @@ class EpilogueEmitter {
 
   // Lines that are at another part for each kind of boxes: those of most parts come last.
   template <class F>
-  void for_boxes(const char* of_part, F write) {
+  void for_boxes(bool at_last_part, F write) {
     std::map<int, std::vector<std::size_t>> outputs;
     for (std::size_t i = 0; i < e_.boxes.size(); ++i)
       if (!e_.boxes[i].map.empty()) outputs[parts_of_box(i)].push_back(i);
     for (const auto& [parts, list] : outputs) {
-      if (parts > 1)
-        writer_.open(
-            fmt::format("if ({} % {} == {})", part_, parts, std::string_view(of_part) == "first" ? 0 : parts - 1));
+      if (parts > 1) writer_.open(fmt::format("if ({} % {} == {})", part_, parts, at_last_part ? parts - 1 : 0));
       write(parts, list);
       if (parts > 1) writer_.close();
     }
@@ -98,13 +96,13 @@ class EpilogueEmitter {
 
   // Until TMA has read what was stored before.
   void wait_for_boxes() {
-    for_boxes("first", [&](int, const std::vector<std::size_t>&) {
+    for_boxes(false, [&](int, const std::vector<std::size_t>&) {
       writer_.line("if (warp_lane == 0) wait_for_stored_boxes();");
     });
   }
 
   void store_boxes() {
-    for_boxes("last", [&](int parts, const std::vector<std::size_t>& outputs) {
+    for_boxes(true, [&](int parts, const std::vector<std::size_t>& outputs) {
       writer_.use("store_box");
       writer_.line("fence_boxes();");
       writer_.line("__syncwarp();");

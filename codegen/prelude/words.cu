@@ -1,0 +1,305 @@
+// Words of memory: elements packed in them, rows and lines that go through shared memory in them.
+
+//@ part words
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+//@ part packed_words : words pack_pair
+// Values as 16-bit elements of words, two by one conversion.
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_bf16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kCount]) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) words.w[i] = pack_fp16(values[2 * i], values[2 * i + 1]);
+  return words;
+}
+
+//@ part words_beside : words
+// Whole words that begin `bytes` behind a multiple of 16 bytes, the same for all threads of a warp: by accesses as wide
+// as that allows.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words_behind(const unsigned* from, int bytes) {
+  static_assert(kCount % 4 == 0);
+  if (bytes == 0) return load_words<kCount>(from);
+  Words<kCount> words;
+  if (bytes == 8) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)(from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+    return words;
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const uint2 two = *(const uint2*)(from + i + 1);
+    words.w[i] = from[i], words.w[i + 1] = two.x, words.w[i + 2] = two.y, words.w[i + 3] = from[i + 3];
+  }
+  return words;
+}
+// Consecutive elements of 16 or 32 bits, the first of them at any multiple of its own size: so many elements behind a
+// multiple of 16 bytes, the same for all threads of a warp. Nothing beyond the last is touched.
+template <int kBits, int kCount>
+__device__ __forceinline__ Words<kCount> load_words_beside(const void* first, int elements) {
+  const int bytes = elements * (kBits / 8) & 15;
+  if constexpr (kBits == 32) return load_words_behind<kCount>((const unsigned*)first, bytes);
+  if (!(bytes & 2)) return load_words_behind<kCount>((const unsigned*)first, bytes);
+  const unsigned short* const halves = (const unsigned short*)first;
+  Words<kCount> words = load_words_behind<kCount>((const unsigned*)(halves - 1), bytes - 2);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i)
+    words.w[i] = __byte_perm(words.w[i], i + 1 < kCount ? words.w[i + 1] : halves[2 * kCount - 1], 0x5432u);
+  return words;
+}
+
+//@ part forget_words : words
+// What was computed of the words is not kept in registers beside them, but computed once more.
+template <int kCount>
+__device__ __forceinline__ void forget_words(Words<kCount>& words) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) asm("" : "+r"(words.w[i]));
+}
+
+//@ part row_tiles : words
+// Elements that follow one another in memory, from a multiple of 16 bytes on, into shared memory as values of four
+// bytes each, and back. An access of 16 bytes is several pieces of four values there; threads whose pieces would be in
+// the same banks take them in different orders.
+template <int kPieces>
+__device__ __forceinline__ int first_piece() { return kPieces == 1 ? 0 : threadIdx.x / (8 / kPieces) % kPieces; }
+// Word i of these becomes word i ^ by.
+template <int kPieces>
+__device__ __forceinline__ Words<4> exchanged(Words<4> words, int by) {
+#pragma unroll
+  for (int bit = 1; bit < kPieces; bit *= 2) {
+    constexpr int kWords = 4 / kPieces;  // of a piece
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (!(i / kWords & bit)) {
+        const int j = i + bit * kWords;
+        const unsigned a = words.w[i], b = words.w[j];
+        words.w[i] = by & bit ? b : a, words.w[j] = by & bit ? a : b;
+      }
+  }
+  return words;
+}
+template <class Stored>
+__device__ __forceinline__ unsigned bits_of(Stored element) {
+  if constexpr (sizeof(Stored) == 4)
+    return *(const unsigned*)&element;
+  else
+    return (unsigned)element;
+}
+template <int kThreads, int kMost, class T, class Stored, class Widen>
+__device__ __forceinline__ void elements_to_tile(T* tile, const Stored* from, int count, Widen widen) {
+#pragma unroll
+  for (int turn = 0; turn < (kMost + kThreads - 1) / kThreads; ++turn)
+    if (const int i = turn * kThreads + threadIdx.x; i < count) tile[i] = widen(bits_of(from[i]));
+}
+// `count` of at most kMost elements; what is left of the tile becomes 0.
+template <int kThreads, int kMost, class T, class Stored, class Widen>
+__device__ __forceinline__ void rows_to_tile(T* tile, const Stored* rows, int count, Widen widen) {
+  constexpr int kEach = 16 / sizeof(Stored), kPieces = kEach / 4;
+  constexpr int kTurns = (kMost / kEach + kThreads - 1) / kThreads;
+  struct alignas(16) Values {
+    T v[4];
+  };
+  Words<4> words[kTurns];  // all on their way at once
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int at = (turn * kThreads + threadIdx.x) * kEach;
+    if (at + kEach <= count) words[turn] = load_words<4>(rows + at);
+  }
+  const int first = first_piece<kPieces>();
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const int at = (turn * kThreads + threadIdx.x) * kEach;
+    if (at + kEach <= count) {
+      const Words<4> ordered = exchanged<kPieces>(words[turn], first);
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) {
+        Values four;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) four.v[e] = widen(element<8 * sizeof(Stored)>(ordered, 4 * piece + e));
+        *(Values*)(tile + at + 4 * (piece ^ first)) = four;
+      }
+    } else if (at >= count && at < kMost) {
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) *(Values*)(tile + at + 4 * (piece ^ first)) = Values{};
+    }
+  }
+  if (count % kEach == 0 || threadIdx.x >= kEach) return;
+  const int at = count / kEach * kEach + threadIdx.x;
+  tile[at] = at < count ? widen(bits_of(rows[at])) : T{};
+}
+// Four values as words of elements, each by itself.
+template <class Narrow>
+struct OneByOne {
+  Narrow narrow;
+  template <class T>
+  __device__ __forceinline__ auto operator()(const T (&values)[4]) const {
+    using Stored = decltype(narrow(values[0]));
+    Words<sizeof(Stored)> words = {};
+#pragma unroll
+    for (int e = 0; e < 4; ++e) put_element<8 * sizeof(Stored)>(words, e, bits_of(narrow(values[e])));
+    return words;
+  }
+};
+template <int kThreads, int kMost, class T, class Stored, class Narrow, class Four>
+__device__ __forceinline__ void tile_to_rows(Stored* rows, const T* tile, int count, Narrow narrow, Four four_words) {
+  constexpr int kEach = 16 / sizeof(Stored), kPieces = kEach / 4;
+  const int first = first_piece<kPieces>();
+#pragma unroll
+  for (int turn = 0; turn < (kMost / kEach + kThreads - 1) / kThreads; ++turn) {
+    const int at = (turn * kThreads + threadIdx.x) * kEach;
+    if (at + kEach > count) continue;
+    Words<4> words;
+#pragma unroll
+    for (int piece = 0; piece < kPieces; ++piece) {
+      struct alignas(16) Values {
+        T v[4];
+      };
+      const Values four = *(const Values*)(tile + at + 4 * (piece ^ first));
+      const auto of_piece = four_words(four.v);
+#pragma unroll
+      for (int i = 0; i < 4 / kPieces; ++i) words.w[4 / kPieces * piece + i] = of_piece.w[i];
+    }
+    store_words<4>(rows + at, exchanged<kPieces>(words, first));
+  }
+  if (count % kEach == 0) return;
+  if (const int at = count / kEach * kEach + threadIdx.x; at < count) rows[at] = (Stored)narrow(tile[at]);
+}
+template <int kThreads, int kMost, class T, class Stored, class Narrow>
+__device__ __forceinline__ void tile_to_rows(Stored* rows, const T* tile, int count, Narrow narrow) {
+  tile_to_rows<kThreads, kMost>(rows, tile, count, narrow, OneByOne<Narrow>{narrow});
+}
+
+//@ part stream_words : words
+// The same for what is touched once and is too much for the cache to keep.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> stream_words(const void* from) {
+  static_assert(kCount % 4 == 0);
+  Words<kCount> words;
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const uint4 four = __ldcs((const uint4*)((const unsigned*)from + i));
+    words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void stream_words_out(void* to, const Words<kCount>& words) {
+  static_assert(kCount % 4 == 0);
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4)
+    __stcs((uint4*)((unsigned*)to + i), make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]));
+}
+
+//@ part transposed_lines : words
+// One element, in the low bits of a word, or in two words.
+template <int kBits>
+__device__ __forceinline__ auto load_element(const void* from) {
+  if constexpr (kBits == 64)
+    return load_words<2>(from);
+  else if constexpr (kBits == 32)
+    return Words<1>{{*(const unsigned*)from}};
+  else if constexpr (kBits == 16)
+    return Words<1>{{*(const unsigned short*)from}};
+  else
+    return Words<1>{{*(const unsigned char*)from}};
+}
+// Neighbouring lines as they lie in memory, kCount elements of each: word i of the tile gets their elements i, the
+// first line's in its low bits. Elements of 64 bits are one line, whose halves are `plane` words apart.
+template <int kBits, int kCount, int kWords, int kLines>
+__device__ __forceinline__ void put_lines(unsigned* tile, int plane, const Words<kWords> (&lines)[kLines]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (kBits == 64) {
+      tile[i] = lines[0].w[2 * i], tile[plane + i] = lines[0].w[2 * i + 1];
+    } else if constexpr (kLines == 1) {
+      tile[i] = element<kBits>(lines[0], i);
+    } else if constexpr (kLines == 2) {
+      tile[i] = kBits == 16 ? __byte_perm(lines[0].w[i / 2], lines[1].w[i / 2], i % 2 ? 0x7632u : 0x5410u)
+                            : element<kBits>(lines[0], i) | element<kBits>(lines[1], i) << 16;
+    } else {
+      static_assert(kBits == 8 && kLines == 4);
+      const unsigned bytes = (unsigned)(i % 4) | (unsigned)(i % 4 + 4) << 4;
+      const unsigned low = __byte_perm(lines[0].w[i / 4], lines[1].w[i / 4], bytes);
+      tile[i] = __byte_perm(low, __byte_perm(lines[2].w[i / 4], lines[3].w[i / 4], bytes), 0x5410u);
+    }
+  }
+}
+// Words of the tile that are `pitch` apart.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> take_words(const unsigned* tile, int pitch) {
+  Words<kCount> words;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words.w[i] = tile[i * pitch];
+  return words;
+}
+
+//@ part words64 : words
+template <int kCount>
+__device__ __forceinline__ unsigned long long element64(const Words<kCount>& words, int e) {
+  return (unsigned long long)words.w[2 * e + 1] << 32 | words.w[2 * e];
+}
+template <int kCount>
+__device__ __forceinline__ void put_element64(Words<kCount>& words, int e, unsigned long long bits) {
+  words.w[2 * e] = (unsigned)bits, words.w[2 * e + 1] = (unsigned)(bits >> 32);
+}
