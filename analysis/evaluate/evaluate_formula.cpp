@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 
+#include "analysis/evaluate/compiled_index.h"
 #include "analysis/evaluate/scalar_functions.h"
 #include "analysis/kernel.h"
 #include "ir/error.h"
@@ -15,23 +16,6 @@ namespace {
 constexpr std::size_t kLanes = 256;
 constexpr std::int64_t kLargestTable = std::int64_t{1} << 24;  // elements
 using Lanes = std::vector<Lane>;
-
-// An index expression with the symbols' values put in, flattened so that lanes can be computed without walking
-// pointers.
-struct CompiledIndex {
-  struct Factor {
-    enum class Kind : std::uint8_t { kOutputAxis, kLoopAxis, kValue, kFloorDiv, kMod, kMin, kMax };
-    Kind kind;
-    std::uint32_t id;  // axis, expression, or position in `atoms` of the two operands
-  };
-  struct Term {
-    std::int64_t coefficient;
-    std::vector<Factor> factors;
-  };
-  std::int64_t constant = 0;
-  std::vector<Term> terms;
-  std::vector<CompiledIndex> atoms;
-};
 
 class Evaluation {
  public:
@@ -273,91 +257,10 @@ class Evaluation {
     }
   }
 
-  CompiledIndex compile(const IndexExpr& e) const {
-    CompiledIndex c;
-    c.constant = e.constant_term();
-    for (const IndexTerm& term : e.terms()) {
-      CompiledIndex::Term t{term.coefficient, {}};
-      for (const IndexAtomPtr& factor : term.factors) {
-        using Kind = CompiledIndex::Factor::Kind;
-        if (factor->kind == IndexAtom::Kind::kVariable) {
-          const Variable v = factor->variable;
-          if (v.kind == Variable::Kind::kValue)
-            t.factors.push_back({Kind::kValue, v.id});
-          else if (is_output_[v.id] >= 0)
-            t.factors.push_back({Kind::kOutputAxis, static_cast<std::uint32_t>(is_output_[v.id])});
-          else
-            t.factors.push_back({Kind::kLoopAxis, v.id});
-          continue;
-        }
-        const auto first = static_cast<std::uint32_t>(c.atoms.size());
-        c.atoms.push_back(compile(factor->a));
-        c.atoms.push_back(compile(factor->b));
-        const Kind kind = factor->kind == IndexAtom::Kind::kFloorDiv ? Kind::kFloorDiv
-                          : factor->kind == IndexAtom::Kind::kMod    ? Kind::kMod
-                          : factor->kind == IndexAtom::Kind::kMin    ? Kind::kMin
-                                                                     : Kind::kMax;
-        t.factors.push_back({kind, first});
-      }
-      c.terms.push_back(std::move(t));
-    }
-    return c;
-  }
+  CompiledIndex compile(const IndexExpr& e) const { return compile_index(e, is_output_); }
 
   void evaluate_index(const CompiledIndex& c, std::vector<std::int64_t>& out) const {
-    using Kind = CompiledIndex::Factor::Kind;
-    std::int64_t constant = c.constant;
-    out.assign(count_, 0);
-    std::vector<std::int64_t> product, left, right;
-    for (const CompiledIndex::Term& term : c.terms) {
-      std::int64_t scale = term.coefficient;
-      bool varies = false;
-      auto times = [&](auto value_of) {
-        if (!varies) {
-          product.resize(count_);
-          for (std::size_t i = 0; i < count_; ++i) product[i] = value_of(i);
-          varies = true;
-        } else {
-          for (std::size_t i = 0; i < count_; ++i) product[i] *= value_of(i);
-        }
-      };
-      for (const CompiledIndex::Factor& f : term.factors) {
-        switch (f.kind) {
-          case Kind::kLoopAxis:
-            scale *= axis_value_[f.id];
-            break;
-          case Kind::kOutputAxis:
-            times([&](std::size_t i) { return output_lanes_[f.id][i]; });
-            break;
-          case Kind::kValue:
-            times([&](std::size_t i) { return lanes_[f.id][i].whole; });
-            break;
-          case Kind::kFloorDiv:
-          case Kind::kMod:
-          case Kind::kMin:
-          case Kind::kMax: {
-            evaluate_index(c.atoms[f.id], left);
-            evaluate_index(c.atoms[f.id + 1], right);
-            times([&](std::size_t i) {
-              const std::int64_t a = left[i], b = right[i];
-              if (f.kind == Kind::kMin) return std::min(a, b);
-              if (f.kind == Kind::kMax) return std::max(a, b);
-              if (b == 0) throw InternalError("an index is divided by zero");
-              const std::int64_t q = a / b, r = a % b;
-              const bool down = r != 0 && (r < 0) != (b < 0);
-              return f.kind == Kind::kFloorDiv ? (down ? q - 1 : q) : (down ? r + b : r);
-            });
-            break;
-          }
-        }
-      }
-      if (!varies) {
-        constant += scale;
-      } else {
-        for (std::size_t i = 0; i < count_; ++i) out[i] += scale * product[i];
-      }
-    }
-    for (std::size_t i = 0; i < count_; ++i) out[i] += constant;
+    fusec::evaluate_index(c, {count_, output_lanes_, axis_value_, lanes_}, out);
   }
 
   void load(ExprId id) {
