@@ -11,11 +11,11 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kMostTaps = 31;     // bits of a word; the last one is for what is beyond the depth
-constexpr std::int64_t kMostDepth = 6144;  // of a table in shared memory
-constexpr int kMostLines = 8;              // of a thread, whose places and taps it keeps in registers
-constexpr double kFewColumns = 32;         // fewer leave most of a tile empty
-constexpr double kGatherInstructions = 8;  // of an element
+constexpr std::int64_t kMostTaps = 31;       // bits of a word; the last one is for what is beyond the depth
+constexpr std::int64_t kMostEntries = 6144;  // of a table in shared memory
+constexpr int kMostLines = 8;                // of a thread, whose places and taps it keeps in registers
+constexpr double kFewColumns = 32;           // fewer leave most of a tile empty
+constexpr double kGatherInstructions = 8;    // of an element, or of a piece
 
 bool contains(const Axes& axes, std::uint32_t axis) {
   return std::ranges::find(axes, axis) != axes.end();
@@ -138,12 +138,26 @@ std::optional<ConvolutionFactor> find_factor(const Graph& graph, const ExprPool&
   return found;
 }
 
+// Do 16 bytes lie along the last axis of the depth wherever a piece of it begins, all of them there or none?
+bool lies_in_pieces(const ExprPool& pool, const ConvolutionFactor& f, const Axes& depth, int together) {
+  const Variable last{Variable::Kind::kAxis, depth.back()};
+  for (const ConvolutionTaps& t : f.taps)
+    if (contains(t.axes, last.id)) return false;
+  const IndexExpr rest = simplify(f.depth - IndexExpr::axis(last.id), pool.bounds());
+  return !mentions(rest, last) && proves_multiple_of(pool.extent(last.id), together, pool.bounds()) &&
+         proves_multiple_of(rest, together, pool.bounds()) && proves_multiple_of(f.across, together, pool.bounds());
+}
+
 // Chooses how the factor's tiles are filled.
 void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across, const Axes& depth, DType dtype) {
   const int together = 128 / bits(dtype);
   IndexExpr flat = 0;
   for (const std::uint32_t a : depth) flat = flat * pool.extent(a) + IndexExpr::axis(a);
   f.tabled = !f.taps.empty() || !simplify(flat - f.depth, pool.bounds()).is(0);
+  if (f.tabled && lies_in_pieces(pool, f, depth, together)) {
+    f.fill = ConvolutionFill::kPieces;
+    return;
+  }
   if (f.tabled) {
     // Where neighbours across the depth are strided, fewer sectors of memory hold those along it.
     const bool strided = coefficient_of(f.across, {Variable::Kind::kAxis, across.back()}) != 1;
@@ -162,6 +176,8 @@ bool shares_out(const ConvolutionForm& form, const ConvolutionFactor& f, int acr
   switch (f.fill) {
     case ConvolutionFill::kCopies:
       return true;
+    case ConvolutionFill::kPieces:
+      return across * depth / (16 / form.element_bytes()) <= kMostLines * threads;
     case ConvolutionFill::kStrips:
       return threads % depth == 0 && across % (threads / depth) == 0 &&
              (!f.tabled || across / (threads / depth) <= kMostLines);
@@ -186,9 +202,11 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   const double multiply = form.tensor_cores()
                               ? std::max(sums * 16 / 1024, 0.9 * warps * (t.warp_rows + t.warp_columns) * 32 / 128)
                               : sums * 16 / 128 + warps * fragments;
-  const double one_by_one = (form.left.fill == ConvolutionFill::kCopies ? 0 : t.rows) +
-                            (form.right.fill == ConvolutionFill::kCopies ? 0 : t.columns);
-  const double gather = one_by_one * 16 * kGatherInstructions / 128;
+  const auto gathered = [&](const ConvolutionFactor& f, double lines) {
+    return f.fill == ConvolutionFill::kCopies ? 0 : lines / form.entry_elements(f);
+  };
+  const double gather =
+      (gathered(form.left, t.rows) + gathered(form.right, t.columns)) * 16 * kGatherInstructions / 128;
   const double registers = 80 + sums / t.threads();
   const double resident =
       std::max(1.0, std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
@@ -200,6 +218,54 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   const double ends = 2000 + sums / 64 + static_cast<double>(form.depth) / 8;
   return of_one * static_cast<double>(form.depth) / 16 * (multiply + gather) / busy +
          std::ceil(of_one / at_a_time) * ends;
+}
+
+// As it is, and with each axis of several elements last: where channels lie in memory is not known yet.
+std::vector<Axes> orders_of(const ExprPool& pool, const Axes& depth) {
+  std::vector<Axes> orders{depth};
+  for (std::size_t i = 0; i + 1 < depth.size(); ++i) {
+    if (pool.extent(depth[i]).is(1)) continue;
+    orders.push_back(depth);
+    std::rotate(orders.back().begin() + static_cast<std::ptrdiff_t>(i),
+                orders.back().begin() + static_cast<std::ptrdiff_t>(i) + 1, orders.back().end());
+  }
+  return orders;
+}
+
+// With the depth's axes in this order.
+std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool& pool, const Product& product,
+                                             const Axes& axes, const Target& target) {
+  const ProductLoop& loop = product.loops[0];
+  const auto depth = count_of(pool, axes).as_constant();
+  if (!depth) return std::nullopt;
+  ConvolutionForm form{.dtype = product.tensor_dtype.value_or(DType::kFloat32), .axes = axes, .depth = *depth};
+  for (const bool left : {true, false}) {
+    auto factor =
+        find_factor(graph, pool, left ? loop.left[0] : loop.right[0], left ? product.rows : product.columns, axes);
+    if (!factor || pool[factor->load].dtype != form.dtype) return std::nullopt;
+    choose_fill(pool, *factor, left ? product.rows : product.columns, axes, form.dtype);
+    if (factor->tabled && *depth > kMostEntries * form.entry_elements(*factor)) return std::nullopt;
+    (left ? form.left : form.right) = std::move(*factor);
+  }
+  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
+  const double batch = at_hint(pool, product.batch);
+  if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
+  // Other products may stand in the same launch (analysis/side_by_side).
+  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
+  std::optional<GemmTiles> best;
+  for (const GemmTiles& tiles : convolution_tile_table(form.dtype)) {
+    form.tiles = tiles;
+    form.tiles.stages = 3;
+    if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;
+    if (form.shared_bytes() > most_shared || gathers_often(form, rows, columns)) continue;
+    const double cycles = predicted_cycles(form, rows, columns, batch, target);
+    if (best && cycles >= form.cycles) continue;
+    form.cycles = cycles;
+    best = form.tiles;
+  }
+  if (!best) return std::nullopt;
+  form.tiles = *best;
+  return form;
 }
 
 }  // namespace
@@ -223,36 +289,11 @@ std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel
   if (product.choice || !product.row_values.empty() || term_count(product) != 1) return std::nullopt;
   const ProductLoop& loop = product.loops[0];
   if (pool[loop.terms[0].reduction].type != ScalarType::kFloat32) return std::nullopt;
-  const auto depth = count_of(pool, loop.depth).as_constant();
-  if (!depth || *depth > kMostDepth) return std::nullopt;
-  ConvolutionForm form{.dtype = product.tensor_dtype.value_or(DType::kFloat32), .depth = *depth};
-  for (const bool left : {true, false}) {
-    auto factor = find_factor(graph, pool, left ? loop.left[0] : loop.right[0], left ? product.rows : product.columns,
-                              loop.depth);
-    if (!factor || pool[factor->load].dtype != form.dtype) return std::nullopt;
-    choose_fill(pool, *factor, left ? product.rows : product.columns, loop.depth, form.dtype);
-    (left ? form.left : form.right) = std::move(*factor);
-  }
-  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
-  const double batch = at_hint(pool, product.batch);
-  if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
-  // Other products may stand in the same launch (analysis/side_by_side).
-  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
-  std::optional<GemmTiles> best;
-  double least = 0;
-  for (const GemmTiles& tiles : convolution_tile_table(form.dtype)) {
-    form.tiles = tiles;
-    form.tiles.stages = 3;
-    if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;
-    if (form.shared_bytes() > most_shared || gathers_often(form, rows, columns)) continue;
-    const double cycles = predicted_cycles(form, rows, columns, batch, target);
-    if (best && cycles >= least) continue;
-    least = cycles;
-    best = form.tiles;
-  }
-  if (!best) return std::nullopt;
-  form.tiles = *best;
-  return form;
+  std::optional<ConvolutionForm> best;
+  for (const Axes& axes : orders_of(pool, loop.depth))
+    if (auto form = find_in_order(graph, pool, product, axes, target); form && (!best || form->cycles < best->cycles))
+      best = std::move(form);
+  return best;
 }
 
 }  // namespace fusec

@@ -8,7 +8,8 @@
 //
 // What the depth adds is a table that a block makes once; which taps are outside, each thread knows of its own column
 // as the bits of a word: those of u and those of v. So an element costs a few instructions and no division, and tiles
-// of the next steps can be on their way while this one is multiplied.
+// of the next steps can be on their way while this one is multiplied. Where channels lie last in memory, the depth is
+// taken as (u, v, c), and what costs these instructions is 16 bytes of them.
 #pragma once
 
 #include <optional>
@@ -31,6 +32,7 @@ struct ConvolutionTaps {
 // How a factor's tile is filled.
 enum class ConvolutionFill : std::uint8_t {
   kCopies,    // 16 bytes at a time, along the depth
+  kPieces,    // likewise, each piece where a table says: channels that lie last in memory
   kStrips,    // element by element, neighbours along the depth by neighbouring threads
   kGathered,  // element by element, neighbours across it by neighbouring threads
 };
@@ -41,7 +43,7 @@ struct ConvolutionFactor {
   std::vector<ConvolutionTaps> taps;
   IndexExpr across, depth;  // the position is their sum: over rows or columns and the batch, over the depth's axes
 
-  bool one_by_one() const { return fill != ConvolutionFill::kCopies; }
+  bool one_by_one() const { return fill == ConvolutionFill::kStrips || fill == ConvolutionFill::kGathered; }
   bool gathered() const { return fill == ConvolutionFill::kGathered; }
   bool tabled = false;  // where its elements lie along the depth is not simply one behind the other
 };
@@ -50,15 +52,23 @@ struct ConvolutionForm {
   DType dtype = DType::kFloat16;  // float16 or bfloat16 on tensor cores, float32 in lanes
   ConvolutionFactor left, right;
   GemmTiles tiles;
+  std::vector<std::uint32_t> axes;  // of the depth, in the order in which tiles go along it
   std::int64_t depth = 0;
+  double cycles = 0;  // predicted of the busiest multiprocessor, to compare forms with one another
 
   bool tensor_cores() const { return bits(dtype) == 16; }
   int element_bytes() const { return bits(dtype) / 8; }
   std::int64_t stage_bytes() const { return std::int64_t{tiles.rows + tiles.columns} * tiles.depth * element_bytes(); }
-  // Of the depth in whole tiles: entries of a table.
+  bool in_pieces() const { return left.fill == ConvolutionFill::kPieces || right.fill == ConvolutionFill::kPieces; }
+  // Of the depth in whole tiles: elements of which a table tells.
   std::int64_t entries() const { return (depth + tiles.depth - 1) / tiles.depth * tiles.depth; }
-  std::int64_t table_bytes() const { return 8 * entries() * (int{left.tabled} + int{right.tabled}); }
-  std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(); }
+  int entry_elements(const ConvolutionFactor& f) const {
+    return f.fill == ConvolutionFill::kPieces ? 16 / element_bytes() : 1;
+  }
+  std::int64_t table_bytes(const ConvolutionFactor& f) const {
+    return f.tabled ? 8 * entries() / entry_elements(f) : 0;
+  }
+  std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(left) + table_bytes(right); }
 };
 
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """check_convolutions.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
 
-Convolutions of one to three dimensions, in groups, dilated, strided, padded, transposed, with what stands behind them,
-and products of awkward sizes, at random sizes that are no multiple of any tile, on the emulator for sm_80 and sm_90a:
-right, without findings; a pipeline of tiles, without local memory, wherever a factor is a load whose guards depend
-on the position of the window alone. --sample: so many of the cases, by seed, else all."""
+Convolutions of one to three dimensions, in groups, dilated, strided, padded, transposed, channels first or last, with
+what stands behind them, and products of awkward sizes, at random sizes that are no multiple of any tile, on the
+emulator for sm_80 and sm_90a: right, without findings; a pipeline of tiles, without local memory, wherever a factor is
+a load whose guards depend on the position of the window alone. --sample: so many of the cases, by seed, else all."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 PIPELINED = ("convolution_mma", "convolution", "gemm_mma", "gemm")
@@ -36,6 +36,17 @@ def convolution(pick, dims, dtype, groups=1, stride=1, dilation=1):
     elif tail:
         nodes.append(node("y", tail, "p"))
     return inputs, constants, nodes
+
+
+def channels_last(made, dims):
+    """The same with the image, the weights and the result as they lie with channels last."""
+    inputs, constants, nodes = made
+    first, last = [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
+    inputs = [dict(inputs[0], shape=[inputs[0]["shape"][d] for d in last])]
+    constants = [dict(constants[0], shape=[constants[0]["shape"][d] for d in last])] + constants[1:]
+    product = dict(nodes[0], inputs=["image", "weights", "b"])
+    return inputs, constants, [node("image", "permute", "x", dims=first), node("weights", "permute", "w", dims=first),
+                               product, *nodes[1:], node("end", "permute", nodes[-1]["name"], dims=last)]
 
 
 def transposed(pick, dtype):
@@ -71,6 +82,11 @@ def cases():
         for i in range(2):
             add(f"transposed {dtype} {i}", transposed(pick, dtype))
             add(f"awkward {dtype} {i}", awkward(pick, dtype), *PIPELINED)
+    for dtype in ("float16", "bfloat16", "float32"):
+        for dims in (1, 2, 3):
+            for stride, dilation, groups in ((1, 1, 1), (2, 2, 2)):
+                add(f"{dims}d channels last, stride {stride} dilation {dilation} groups {groups} {dtype}",
+                    channels_last(convolution(pick, dims, dtype, groups, stride, dilation), dims), *PIPELINED)
     return found
 
 

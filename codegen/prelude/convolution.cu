@@ -8,6 +8,14 @@ struct DepthStep {
   unsigned taps;
 };
 
+//@ part copy_pieces : gathered
+// 16 bytes along the depth of one line; zeros where the tap is outside.
+template <class Element>
+__device__ __forceinline__ void copy_piece(unsigned to, const Element* from, DepthStep step, unsigned outside) {
+  const bool there = !(step.taps & outside);
+  copy_16_bytes(to, from + (there ? step.add : 0), there);
+}
+
 //@ part gather_16_bits : gathered
 // Eight along the depth of one line, as they are on their way: each element once it is stored.
 struct EightOnTheWay {

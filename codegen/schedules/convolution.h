@@ -1,8 +1,10 @@
-// Products whose factors are gathered element by element (analysis/convolution_form.h): convolutions as matrix
+// Products whose factors are gathered by a table (analysis/convolution_form.h): convolutions as matrix
 // products, and products of awkward sizes. The pipeline, the fragments and the end are those of codegen/schedules/gemm.
 //
 //   before the loop      a table of what each step of the depth adds to a position; each thread has one line of the
 //                        gathered tile, and the bits of the taps that are inside there
+//   channels last        16 bytes at a time are copied asynchronously, a few lines by a thread; zeros where a tap is
+//                        outside (convolution_tiles)
 //   16-bit elements      are loaded a step ahead into registers, and stored to the tile in eights
 //   float32              are copied asynchronously, each for itself
 #pragma once

@@ -1,0 +1,389 @@
+#include "codegen/schedules/convolution_tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_block.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+ConvolutionTiles::ConvolutionTiles(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
+                                   KernelWriter& writer, ExprEmitter& emitter)
+    : product_(product),
+      form_(form),
+      tiles_(form.tiles),
+      pool_(kernel.pool),
+      writer_(writer),
+      emitter_(emitter),
+      left_(tile(form.left, true)),
+      right_(tile(form.right, false)) {}
+
+void ConvolutionTiles::place(const std::string& row0, const std::string& column0, const std::string& stages) {
+  row0_ = row0;
+  column0_ = column0;
+  stages_ = stages;
+}
+
+IndexExpr ConvolutionTiles::count(const std::vector<std::uint32_t>& axes) const {
+  return point_count(pool_, axes);
+}
+
+std::string ConvolutionTiles::text(const IndexExpr& e) {
+  return emitter_.index_text().tight(simplify(e, pool_.bounds()));
+}
+
+const std::vector<std::uint32_t>& ConvolutionTiles::across(const ConvolutionTile& t) const {
+  return t.left ? product_.rows : product_.columns;
+}
+
+void ConvolutionTiles::declare() {
+  for (const ConvolutionTile* t : {&left_, &right_})
+    if (t->factor->tabled) make_table(*t);
+  for (const ConvolutionTile* t : {&left_, &right_}) declare(*t);
+  if (form_.left.tabled || form_.right.tabled) writer_.line("__syncthreads();  // the tables are there");
+}
+
+ConvolutionTile ConvolutionTiles::tile(const ConvolutionFactor& factor, bool left) {
+  ConvolutionTile t{.factor = &factor, .left = left};
+  t.along_depth = form_.tensor_cores() || !factor.gathered();
+  t.across = left ? tiles_.rows : tiles_.columns;
+  t.units = (t.along_depth ? tiles_.depth : t.across) / together();
+  t.offset = left ? 0 : std::int64_t{form_.element_bytes()} * tiles_.rows * tiles_.depth;
+  const std::string name = writer_.wish(pool_[factor.load].source);
+  for (auto [member, wish] : {std::pair{&t.table, "_steps"},
+                              {&t.from, "_from"},
+                              {&t.outside, "_outside"},
+                              {&t.line, "_line"},
+                              {&t.part, "_part"},
+                              {&t.to, "_to"},
+                              {&t.waiting, "_waiting"}})
+    *member = writer_.unique(name + wish);
+  t.fragments = writer_.unique(left ? "left" : "right");
+  return t;
+}
+
+// --- gathered elements
+
+void ConvolutionTiles::make_table(const ConvolutionTile& t) {
+  writer_.use("gathered");
+  const std::int64_t at = form_.stage_bytes() * tiles_.stages + (t.left ? 0 : form_.table_bytes(form_.left));
+  const int each = form_.entry_elements(*t.factor);
+  const std::string k = writer_.unique("k"), add = writer_.unique("add"), taps = writer_.unique("taps");
+  writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_shared + {});", t.table, at));
+  writer_.open(
+      fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", k, form_.entries() / each, tiles_.threads()));
+  writer_.line(fmt::format("int {} = 0;", add));
+  writer_.line(fmt::format("unsigned {} = 1u << 31;", taps));
+  const std::string element = each == 1 ? k : writer_.unique("element");
+  if (each != 1) writer_.line(fmt::format("const int {} = {} * {};", element, k, each));
+  writer_.open(fmt::format("if ({} < {})", element, form_.depth));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind_flat(emitter_, form_.axes, element, "kluvw");
+  writer_.line(fmt::format("{} = {};", add, emitter_.index(t.factor->depth)));
+  std::string bits;
+  for (const ConvolutionTaps& group : t.factor->taps) {
+    IndexExpr bit = 0;
+    for (const std::uint32_t a : group.axes) bit = bit * pool_.extent(a) + IndexExpr::axis(a);
+    bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
+                        emitter_.index(simplify(bit + group.first_bit, pool_.bounds())));
+  }
+  writer_.line(fmt::format("{} = {};", taps, bits.empty() ? "0" : bits));
+  emitter_.rewind(mark);
+  writer_.close();
+  writer_.line(fmt::format("{}[{}] = {{{}, {}}};", t.table, k, add, taps));
+  writer_.close();
+}
+
+void ConvolutionTiles::declare(const ConvolutionTile& t) {
+  switch (t.factor->fill) {
+    case ConvolutionFill::kCopies:
+      return declare_copy(t);
+    case ConvolutionFill::kPieces:
+      return declare_pieces(t);
+    case ConvolutionFill::kStrips:
+      return declare_strips(t);
+    case ConvolutionFill::kGathered:
+      return declare_gather(t);
+  }
+}
+
+// This thread's line: where it begins, and which taps are outside.
+void ConvolutionTiles::declare_gather(const ConvolutionTile& t) {
+  const ExprNode& load = pool_[t.factor->load];
+  writer_.line(
+      fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.line, t.across, t.part, t.across));
+  writer_.line(fmt::format("const {}* {} = {};", storage_type(load.dtype), t.from, writer_.input(load.source)));
+  writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
+  find_line(t, t.line, t.from, t.outside);
+  writer_.use(form_.tensor_cores() ? "gather_16_bits" : "gather_32_bits");
+  if (!form_.tensor_cores()) return;
+  writer_.line(fmt::format("EightOnTheWay {}[{}];", t.waiting, units_of_thread(t)));
+}
+
+// Where a line of the tile begins, and its taps outside; both stay as they are where there is no such row or column.
+void ConvolutionTiles::find_line(const ConvolutionTile& t, const std::string& line, const std::string& from,
+                                 const std::string& outside) {
+  const std::string at = writer_.unique(t.left ? "row" : "column");
+  writer_.line(fmt::format("const int {} = {} + {};", at, t.left ? row0_ : column0_, line));
+  writer_.open(fmt::format("if ({} < {})", at, text(count(across(t)))));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind_flat(emitter_, across(t), at, t.left ? "mnopq" : "ijlst");
+  writer_.line(fmt::format("{} += {};", from, emitter_.index(t.factor->across)));
+  writer_.line(fmt::format("{} = 1u << 31;", outside));
+  for (const ConvolutionTaps& group : t.factor->taps) find_outside(group, outside);
+  emitter_.rewind(mark);
+  writer_.close();
+}
+
+void ConvolutionTiles::find_outside(const ConvolutionTaps& group, const std::string& outside) {
+  const std::string tap = writer_.unique("tap");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tap, text(count(group.axes))));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  if (!group.axes.empty()) bind_flat(emitter_, group.axes, tap, "kluvw");
+  std::string holds;
+  for (const std::string& guard : emitter_.emit(group.guards))
+    holds += fmt::format("{}({})", holds.empty() ? "" : " && ", guard);
+  writer_.line(fmt::format("if (!({})) {} |= 1u << ({} + {});", holds, outside, group.first_bit, tap));
+  emitter_.rewind(mark);
+  writer_.close();
+}
+
+// Of 16-bit elements: eights of its line that a thread gathers; of float32: elements.
+int ConvolutionTiles::units_of_thread(const ConvolutionTile& t) const {
+  const int of_line = form_.tensor_cores() ? t.units : tiles_.depth;
+  return of_line / (tiles_.threads() / t.across);
+}
+
+void ConvolutionTiles::gather_to_registers(const ConvolutionTile& t, const std::string& step) {
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
+  writer_.line(fmt::format("  {}[i] = gather_eight({}, {} + ({} * {} + {} * {} + i) * 8, {});", t.waiting, t.from,
+                           t.table, step, t.units, t.part, units_of_thread(t), t.outside));
+}
+
+void ConvolutionTiles::store_gathered(const ConvolutionTile& t, const std::string& into) {
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
+  writer_.line(fmt::format("  store_eight(dynamic_shared + {} + {} + swizzled<{}>({}, {} * {} + i), {}[i]);", into,
+                           t.offset, t.units, t.line, t.part, units_of_thread(t), t.waiting));
+}
+
+// Neighbouring threads have neighbouring columns: what they copy at a time goes to different banks.
+void ConvolutionTiles::gather_asynchronously(const ConvolutionTile& t, const std::string& into,
+                                             const std::string& step) {
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
+  writer_.line(fmt::format("const int k = {} + i * {};", t.part, tiles_.threads() / t.across));
+  writer_.line(fmt::format("gather_one({} + {} + {} + swizzled<{}>(k, {} / 4) + {} % 4 * 4, {}, {}[{} * {} + k], {});",
+                           stages_, into, t.offset, t.units, t.line, t.line, t.from, t.table, step, tiles_.depth,
+                           t.outside));
+  writer_.close();
+}
+
+// --- what is copied as it lies
+
+int ConvolutionTiles::copies(const ConvolutionTile& t) const {
+  return std::max(1, t.across / pass(t));
+}
+
+bool ConvolutionTiles::fills(const ConvolutionTile& t) const {
+  return proves_multiple_of(count(across(t)), t.across, pool_.bounds());
+}
+
+// The flattened row or column of a tile's line, or the last one for what lies beyond; binds its axes.
+void ConvolutionTiles::bind_line(const ConvolutionTile& t, const std::string& line) {
+  const std::string at = writer_.unique(t.left ? "row" : "column");
+  std::string here = fmt::format("{} + {}", t.left ? row0_ : column0_, line);
+  if (!fills(t)) here = fmt::format("min({}, {})", here, text(count(across(t)) - 1));
+  writer_.line(fmt::format("const int {} = {};", at, here));
+  bind_flat(emitter_, across(t), at, t.left ? "mnopq" : "ijlst");
+}
+
+std::string ConvolutionTiles::is_there(const ConvolutionTile& t, const std::string& line) {
+  return fills(t) ? "" : fmt::format("{} + {} < {}", t.left ? row0_ : column0_, line, text(count(across(t))));
+}
+
+void ConvolutionTiles::declare_copy(const ConvolutionTile& t) {
+  const ExprNode& load = pool_[t.factor->load];
+  writer_.line(
+      fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, t.units, t.line, t.units));
+  writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), t.from, copies(t)));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind_line(t, fmt::format("{} + i * {}", t.line, pass(t)));
+  writer_.line(fmt::format("{}[i] = {} + ({} + {} * {});", t.from, writer_.input(load.source),
+                           emitter_.index(t.factor->across), t.part, together()));
+  emitter_.rewind(mark);
+  writer_.close();
+}
+
+void ConvolutionTiles::copy(const ConvolutionTile& t, const std::string& into, const std::string& step) {
+  const bool some = t.across < pass(t);
+  if (some) writer_.open(fmt::format("if (threadIdx.x < {})", t.across * t.units));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
+  const std::string line = fmt::format("{} + i * {}", t.line, pass(t));
+  std::string there = is_there(t, line);
+  if (form_.depth % tiles_.depth != 0)
+    there += fmt::format("{}{} * {} + {} * {} < {}", there.empty() ? "" : " && ", step, tiles_.depth, t.part,
+                         together(), form_.depth);
+  writer_.line(fmt::format("copy_16_bytes({} + {} + {} + swizzled<{}>({}, {}), {}[i]{});", stages_, into, t.offset,
+                           t.units, line, t.part, t.from, there.empty() ? "" : ", " + there));
+  writer_.line(fmt::format("{}[i] += {};", t.from, tiles_.depth));
+  writer_.close();
+  if (some) writer_.close();
+}
+
+// --- pieces of 16 bytes along the depth, by a table
+
+void ConvolutionTiles::declare_pieces(const ConvolutionTile& t) {
+  const std::string type = storage_type(pool_[t.factor->load].dtype);
+  writer_.use("copy_pieces");
+  writer_.line(
+      fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, t.units, t.line, t.units));
+  writer_.line(fmt::format("const {}* {}[{}];", type, t.from, copies(t)));
+  writer_.line(fmt::format("unsigned {}[{}];", t.outside, copies(t)));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
+  writer_.line(fmt::format("{}[i] = {}, {}[i] = ~0u;", t.from, writer_.input(pool_[t.factor->load].source), t.outside));
+  find_line(t, fmt::format("{} + i * {}", t.line, pass(t)), t.from + "[i]", t.outside + "[i]");
+  writer_.close();
+}
+
+void ConvolutionTiles::copy_pieces(const ConvolutionTile& t, const std::string& into, const std::string& step) {
+  const bool some = t.across < pass(t);
+  if (some) writer_.open(fmt::format("if (threadIdx.x < {})", t.across * t.units));
+  const std::string here = writer_.unique("here");
+  writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, step, t.units, t.part));
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
+  writer_.line(fmt::format("  copy_piece({} + {} + {} + swizzled<{}>({} + i * {}, {}), {}[i], {}, {}[i]);", stages_,
+                           into, t.offset, t.units, t.line, pass(t), t.part, t.from, here, t.outside));
+  if (some) writer_.close();
+}
+
+// --- strips: neighbouring threads take neighbours along the depth
+
+std::string ConvolutionTiles::strip_line(const ConvolutionTile& t) const {
+  return fmt::format("{} + i * {}", t.line, tiles_.threads() / tiles_.depth);
+}
+
+void ConvolutionTiles::declare_strips(const ConvolutionTile& t) {
+  const ExprNode& load = pool_[t.factor->load];
+  writer_.line(fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, tiles_.depth, t.line,
+                           tiles_.depth));
+  writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), t.from, lines_of_thread(t)));
+  if (t.factor->tabled) return declare_tabled_strips(t);
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind_line(t, strip_line(t));
+  writer_.line(fmt::format("{}[i] = {} + ({} + {});", t.from, writer_.input(load.source),
+                           emitter_.index(t.factor->across), t.part));
+  emitter_.rewind(mark);
+  writer_.close();
+  if (form_.tensor_cores())
+    writer_.line(fmt::format("unsigned short {}[{}];", t.waiting, lines_of_thread(t)));
+  else
+    writer_.use("copy_one");
+}
+
+void ConvolutionTiles::declare_tabled_strips(const ConvolutionTile& t) {
+  writer_.use("gather_32_bits");
+  writer_.line(fmt::format("unsigned {}[{}];", t.outside, lines_of_thread(t)));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  writer_.line(fmt::format("{}[i] = {}, {}[i] = ~0u;", t.from, writer_.input(pool_[t.factor->load].source), t.outside));
+  find_line(t, strip_line(t), t.from + "[i]", t.outside + "[i]");
+  writer_.close();
+}
+
+// Opens a loop over the thread's elements of a tile; what must hold for the element to be there.
+std::string ConvolutionTiles::open_strips(const ConvolutionTile& t, const std::string& step) {
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  std::string there = is_there(t, strip_line(t));
+  if (form_.depth % tiles_.depth != 0)
+    there += fmt::format("{}{} * {} + {} < {}", there.empty() ? "" : " && ", step, tiles_.depth, t.part, form_.depth);
+  return there.empty() ? "true" : there;
+}
+
+std::string ConvolutionTiles::strip_place(const ConvolutionTile& t) const {
+  return fmt::format("{} + swizzled<{}>({}, {} / {}) + {} % {} * {}", t.offset, t.units, strip_line(t), t.part,
+                     together(), t.part, together(), form_.element_bytes());
+}
+
+void ConvolutionTiles::strips_to_registers(const ConvolutionTile& t, const std::string& step) {
+  const std::string there = open_strips(t, step);
+  writer_.line(fmt::format("{}[i] = 0;", t.waiting));
+  writer_.line(fmt::format("if ({}) {}[i] = {}[i][{} * {}];", there, t.waiting, t.from, step, tiles_.depth));
+  writer_.close();
+}
+
+void ConvolutionTiles::store_strips(const ConvolutionTile& t, const std::string& into) {
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  writer_.line(fmt::format("  *(unsigned short*)(dynamic_shared + {} + {}) = {}[i];", into, strip_place(t), t.waiting));
+}
+
+void ConvolutionTiles::strips_asynchronously(const ConvolutionTile& t, const std::string& into,
+                                             const std::string& step) {
+  if (t.factor->tabled) {
+    const std::string here = writer_.unique("here");
+    writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, step, tiles_.depth, t.part));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+    writer_.line(fmt::format("  gather_one({} + {} + {}, {}[i], {}, {}[i]);", stages_, into, strip_place(t), t.from,
+                             here, t.outside));
+    return;
+  }
+  const std::string there = open_strips(t, step);
+  writer_.line(fmt::format("const bool there = {};", there));
+  writer_.line(fmt::format("copy_one({} + {} + {}, {}[i] + (there ? {} * {} : 0), there);", stages_, into,
+                           strip_place(t), t.from, step, tiles_.depth));
+  writer_.close();
+}
+
+// By way of registers, a step ahead.
+bool ConvolutionTiles::waits(const ConvolutionTile& t) const {
+  return form_.tensor_cores() && t.factor->one_by_one();
+}
+
+void ConvolutionTiles::to_registers(const ConvolutionTile& t, const std::string& step) {
+  t.factor->gathered() ? gather_to_registers(t, step) : strips_to_registers(t, step);
+}
+
+void ConvolutionTiles::fill(const ConvolutionTile& t) {
+  const bool gathered = t.factor->gathered();
+  if (t.factor->fill == ConvolutionFill::kCopies)
+    copy(t, "into", "step");
+  else if (t.factor->fill == ConvolutionFill::kPieces)
+    copy_pieces(t, "into", "step");
+  else if (form_.tensor_cores())
+    gathered ? store_gathered(t, "into") : store_strips(t, "into");
+  else
+    gathered ? gather_asynchronously(t, "into", "step") : strips_asynchronously(t, "into", "step");
+}
+
+std::string ConvolutionTiles::declare_fetch() {
+  const std::string fetch = writer_.unique("fetch");
+  for (const ConvolutionTile* t : {&left_, &right_})
+    if (waits(*t)) to_registers(*t, "0");
+  writer_.open(fmt::format("const auto {} = [&](int step, int into)", fetch));
+  for (const ConvolutionTile* t : {&left_, &right_}) fill(*t);
+  if (waits(left_) || waits(right_)) {
+    writer_.open(fmt::format("if (step + 1 < {})", steps()));
+    for (const ConvolutionTile* t : {&left_, &right_})
+      if (waits(*t)) to_registers(*t, "(step + 1)");
+    writer_.close();
+  }
+  writer_.close("};");
+  return fetch;
+}
+
+}  // namespace fusec
