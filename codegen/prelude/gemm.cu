@@ -329,3 +329,46 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
   const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
   return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }
+
+//@ part staged_part : staged_sums
+// kEights of the columns of each sum, those of the part-th of kParts parts, each sum kApart behind the one before:
+// registers are known by name alone, so that the part is found by halves.
+template <bool kHalves, int kEights, int kApart, int kFirst, int kParts, class Staged, class... Sums>
+__device__ __forceinline__ void stage_part(int part, int lane, Staged* staged, const Sums&... sums) {
+  if constexpr (kParts == 1) {
+    ((stage_sums<kHalves>(staged, (const Staged (&)[kEights][4])sums[kFirst * kEights], lane), staged += kApart), ...);
+  } else {
+    constexpr int kHalf = kParts / 2;
+    if (part < kFirst + kHalf)
+      stage_part<kHalves, kEights, kApart, kFirst, kHalf>(part, lane, staged, sums...);
+    else
+      stage_part<kHalves, kEights, kApart, kFirst + kHalf, kParts - kHalf>(part, lane, staged, sums...);
+  }
+}
+
+//@ part staged_lane : staged_sums
+// A value that is not computed anew in the loop behind it.
+__device__ __forceinline__ unsigned kept(unsigned value) {
+  asm("" : "+r"(value));
+  return value;
+}
+// An eight of staged sums, by the address of its first.
+__device__ __forceinline__ void load_staged(float (&four)[4], unsigned at) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(four[0]), "=f"(four[1]), "=f"(four[2]), "=f"(four[3])
+               : "r"(at)
+               : "memory");
+}
+__device__ __forceinline__ void load_staged(int (&four)[4], unsigned at) {
+  asm volatile("ld.shared.v4.s32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(four[0]), "=r"(four[1]), "=r"(four[2]), "=r"(four[3])
+               : "r"(at)
+               : "memory");
+}
+template <class Sum, int kWidth>
+__device__ __forceinline__ EightSums<Sum> eight_staged_at(unsigned at) {
+  Sum a[4], b[4];
+  load_staged(a, at);
+  load_staged(b, at + staged_place<kWidth>(0, 4) * 4);
+  return {a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]};
+}

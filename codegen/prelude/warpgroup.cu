@@ -114,22 +114,20 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
 }
 
 //@ part store_box : tensor_map words
-// Words of a box's line of 128 bytes, whose units of 16 bytes change places from line to line.
+// Where a byte of a box's line of 128 bytes is: units of 16 bytes change places from line to line.
+__device__ __forceinline__ unsigned place_in_box(unsigned box, unsigned line, unsigned byte) {
+  return box + line * 128 + (byte ^ line % 8 * 16);
+}
 template <int kWords>
-__device__ __forceinline__ void store_in_box(unsigned box, int line, int byte, const Words<kWords>& words) {
-  const unsigned turned = line % 8 * 16;
+__device__ __forceinline__ void store_in_box(unsigned place, const Words<kWords>& words) {
   if constexpr (kWords == 2)
-    asm volatile("st.shared.v2.b32 [%0], {%1, %2};"
-                 :
-                 : "r"(box + line * 128 + (byte ^ turned)), "r"(words.w[0]), "r"(words.w[1])
-                 : "memory");
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(place), "r"(words.w[0]), "r"(words.w[1]) : "memory");
   else
 #pragma unroll
     for (int i = 0; i < kWords; i += 4)
       asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};"
                    :
-                   : "r"(box + line * 128 + ((byte + 4 * i) ^ turned)), "r"(words.w[i]), "r"(words.w[i + 1]),
-                     "r"(words.w[i + 2]), "r"(words.w[i + 3])
+                   : "r"(place ^ 4 * i), "r"(words.w[i]), "r"(words.w[i + 1]), "r"(words.w[i + 2]), "r"(words.w[i + 3])
                    : "memory");
 }
 // By each lane that has written to a box, before one copies it.

@@ -54,6 +54,17 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+//@ part fp16_element : words
+// Half a word as it is: no shift moves it to where it is converted.
+template <int kCount>
+__device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
+  unsigned short low, high;
+  asm("mov.b32 {%0, %1}, %2;" : "=h"(low), "=h"(high) : "r"(words.w[e / 2]));
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(e % 2 == 0 ? low : high));
+  return x;
+}
+
 //@ part packed_words : words pack_pair
 // Values as 16-bit elements of words, two by one conversion.
 template <int kCount>

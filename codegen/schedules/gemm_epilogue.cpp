@@ -49,23 +49,19 @@ class EpilogueEmitter {
 
   // The registers of a part are known by name only: each of them waits for its turn.
   void emit_parts() {
-    writer_.use("staged_sums");
+    writer_.use("staged_part");
     staged_ = e_.staged;
     const int eights = e_.form.tiles.warp_columns / 8;
     const std::string part = writer_.unique("part");
+    if (boxed()) place_lane();
     writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, e_.parts));
     writer_.line(fmt::format("const int warp_column = {} * {};", part, e_.form.tiles.warp_columns));
     part_ = part;
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", e_.parts));
-    writer_.open(fmt::format("if (i == {})", part));
-    std::size_t which = 0;
-    for (const auto& [reduction, sum] : split_.sums)
-      writer_.line(fmt::format("stage_sums<{}>({}, (const {} (&)[{}][4]){}[i * {}], warp_lane);", width_ > 1,
-                               staged_at(which++, 1), sum_type(), eights, sum, eights));
-    writer_.close();
-    writer_.close();
+    std::string sums;
+    for (const auto& [reduction, sum] : split_.sums) sums += ", " + sum;
+    writer_.line(fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}{});", width_ > 1, eights, piece_floats(),
+                             e_.parts, part, staged_, sums));
     wait_for_boxes();
     writer_.line("__syncwarp();");
     finish_rows("0", 1);
@@ -94,6 +90,27 @@ class EpilogueEmitter {
     }
   }
 
+  // Where a lane reads and writes is known before the loop over parts. Of at most four eights, eight lanes' sums are in
+  // different banks, and so are their units of boxes.
+  void place_lane() {
+    writer_.use("store_box");
+    writer_.use("staged_lane");
+    const int wide = e_.form.tiles.warp_columns, groups = wide / width_;
+    lane_line_ = writer_.unique("lane_line"), lane_place_ = writer_.unique("lane_place");
+    writer_.line(fmt::format("const int {} = warp_lane / {} * 8 + warp_lane % 8;", lane_line_, 8 * groups));
+    writer_.line(fmt::format("const int {} = (warp_lane / 8 % {} ^ warp_lane / 4 % 2) * 8;", lane_place_, groups));
+    lane_sums_ = writer_.unique("lane_sums");
+    writer_.line(fmt::format("const unsigned {} = kept(shared_address({} + staged_place<{}>({}, {})));", lane_sums_,
+                             staged_, wide, lane_line_, lane_place_));
+    for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
+      std::string& box = lane_boxes_.emplace_back();
+      if (e_.boxes[i].map.empty()) continue;
+      box = writer_.unique("lane_box");
+      writer_.line(fmt::format("const unsigned {} = kept(place_in_box({}, {}, {} * {}));", box, e_.boxes[i].lines,
+                               lane_line_, lane_place_, element_bytes(i)));
+    }
+  }
+
   // Until TMA has read what was stored before.
   void wait_for_boxes() {
     for_boxes(false, [&](int, const std::vector<std::size_t>&) {
@@ -117,16 +134,16 @@ class EpilogueEmitter {
     });
   }
 
-  // Calls that lack the words of an eight.
-  std::vector<std::string> into_boxes(const std::string& line, const std::string& place) const {
+  // Calls that lack the words of an eight. `later`: how many lines behind the lane's first, " + later", or "".
+  std::vector<std::string> into_boxes(const std::string& later) const {
     std::vector<std::string> calls;
     for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
       std::string& call = calls.emplace_back();
       if (e_.boxes[i].map.empty()) continue;
-      const int parts = parts_of_box(i);
-      const std::string column =
-          parts > 1 ? fmt::format("({} % {} * {} + {})", part_, parts, e_.form.tiles.warp_columns, place) : place;
-      call = fmt::format("store_in_box({}, {}, {} * {}, ", e_.boxes[i].lines, line, column, element_bytes(i));
+      std::string at = later.empty() ? lane_boxes_[i] : fmt::format("({}{} * 128)", lane_boxes_[i], later);
+      if (const int parts = parts_of_box(i); parts > 1)
+        at += fmt::format(" ^ {} % {} * {}", part_, parts, e_.form.tiles.warp_columns * element_bytes(i));
+      call = fmt::format("store_in_box({}, ", at);
     }
     return calls;
   }
@@ -176,9 +193,9 @@ class EpilogueEmitter {
     else
       writer_.open("");
     std::string of_lane = "0";
-    if (boxed()) {  // of at most four eights: eight lanes' sums are in different banks, and so are their units of boxes
-      of_lane = fmt::format("warp_lane / {} * 8 + warp_lane % 8", 8 * groups);
-      writer_.line(fmt::format("const int {} = (warp_lane / 8 % {} ^ warp_lane / 4 % 2) * 8;", place, groups));
+    if (boxed()) {
+      of_lane = lane_line_;
+      writer_.line(fmt::format("const int {} = {};", place, lane_place_));
     } else if (!over_places) {
       of_lane = width_ > 1 ? fmt::format("staged_row<{}>(warp_lane)", wide) : fmt::format("warp_lane / {}", groups);
       writer_.line(fmt::format("const int {} = warp_lane % {}{};", place, groups, width_ > 1 ? " * 8" : ""));
@@ -189,13 +206,16 @@ class EpilogueEmitter {
     const ExprEmitter::Mark mark = emitter_.mark();
     if (width_ > 1) {
       const std::string eight = writer_.unique("eight");
-      writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), eight, column, width_));
+      writer_.line(
+          fmt::format("const {0} {1} = (unsigned {0}){2} / {3};", writer_.index_type(), eight, column, width_));
       bind_flat(emitter_, split_.columns, eight, "ijlst");
     } else {
       bind_flat(emitter_, split_.columns, column, "ijlst");
     }
     open_lines(line, of_lane, piece, together, over_places ? 1 : 32 / groups);
-    if (width_ > 1)
+    if (boxed())
+      finish_eight_in_boxes(line, 32 / groups);
+    else if (width_ > 1)
       finish_eight(line, place, together);
     else
       finish_one(line, place, together);
@@ -229,8 +249,13 @@ class EpilogueEmitter {
       writer_.line(fmt::format("const {0} {1} = min(({0}){2}, ({0})({3}) - {4});", type, name, lines, *end, first));
       lines = name;
     }
-    writer_.line(width_ > 1 ? "#pragma unroll 1" : "#pragma unroll 4");
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", line, of_lane, lines, step));
+    if (step >= 16 * together) {  // one line a lane
+      writer_.open(end ? fmt::format("if (const int {0} = {1}; {0} < {2})", line, of_lane, lines) : "");
+      if (!end) writer_.line(fmt::format("const int {} = {};", line, of_lane));
+    } else {
+      writer_.line(width_ > 1 ? "#pragma unroll 1" : "#pragma unroll 4");
+      writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", line, of_lane, lines, step));
+    }
     writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, first, line));
     bind_flat(emitter_, split_.rows, row, "mnopq");
   }
@@ -243,7 +268,23 @@ class EpilogueEmitter {
       writer_.line(fmt::format("const EightSums<{}> {} = eight_staged<{}>({}, {}, {});", sum_type(), name,
                                e_.form.tiles.warp_columns, staged_at(number++, together), line, place));
     }
-    fusec::finish_eight(emitter_, graph_, split_, eights, into_boxes(line, place));
+    fusec::finish_eight(emitter_, graph_, split_, eights, {});
+  }
+
+  void finish_eight_in_boxes(const std::string& line, int step) {
+    const std::string later = step < 16 ? fmt::format(" + ({} - {})", line, lane_line_) : "";
+    const int row_bytes = (e_.form.tiles.warp_columns + 8) * 4;
+    std::map<ExprId, std::string> eights;
+    int before = 0;
+    for (const auto& [reduction, sum] : split_.sums) {
+      std::string& name = eights[reduction] = writer_.unique(sum + "_v");
+      writer_.line(fmt::format("const EightSums<{0}> {1} = eight_staged_at<{0}, {2}>({3}{4}{5});", sum_type(), name,
+                               e_.form.tiles.warp_columns, lane_sums_,
+                               later.empty() ? "" : fmt::format("{} * {}", later, row_bytes),
+                               before == 0 ? "" : fmt::format(" + {}", before)));
+      before += piece_floats() * 4;
+    }
+    fusec::finish_eight(emitter_, graph_, split_, eights, into_boxes(later));
   }
 
   void finish_one(const std::string& line, const std::string& place, int together) {
@@ -261,6 +302,8 @@ class EpilogueEmitter {
   ColumnEights split_;
   ExprEmitter emitter_;
   std::string staged_, part_;
+  std::string lane_line_, lane_place_, lane_sums_;  // of the lane, with boxes
+  std::vector<std::string> lane_boxes_;             // where it writes to each output's, or ""
 };
 
 }  // namespace

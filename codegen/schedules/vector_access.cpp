@@ -11,6 +11,10 @@ namespace fusec {
 std::string element_text(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer) {
   const bool wide = bits(dtype) == 64;
   writer.use(wide ? "words64" : "words");
+  if (dtype == DType::kFloat16) {
+    writer.use("fp16_element");
+    return fmt::format("fp16_element({}, {})", words, lane);
+  }
   return value_of_bits(dtype,
                        wide ? fmt::format("element64({}, {})", words, lane)
                             : fmt::format("element<{}>({}, {})", bits(dtype), words, lane),

@@ -36,6 +36,69 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
+// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+template <int kCount>
+struct Words {
+  unsigned w[kCount];
+};
+template <int kCount>
+__device__ __forceinline__ Words<kCount> load_words(const void* from) {
+  Words<kCount> words;
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const uint4 four = *(const uint4*)((const unsigned*)from + i);
+      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
+    }
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const uint2 two = *(const uint2*)((const unsigned*)from + i);
+      words.w[i] = two.x, words.w[i + 1] = two.y;
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
+  }
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
+  if constexpr (kCount % 4 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4)
+      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
+  } else if constexpr (kCount % 2 == 0) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
+  }
+}
+// Element e of kBits bits, and putting one into words that begin as 0.
+template <int kBits, int kCount>
+__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
+  if constexpr (kBits == 32) return words.w[e];
+  constexpr int kEach = 32 / kBits;
+  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
+}
+template <int kBits, int kCount>
+__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
+  constexpr int kEach = 32 / kBits;
+  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+// Half a word as it is: no shift moves it to where it is converted.
+template <int kCount>
+__device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
+  unsigned short low, high;
+  asm("mov.b32 {%0, %1}, %2;" : "=h"(low), "=h"(high) : "r"(words.w[e / 2]));
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(e % 2 == 0 ? low : high));
+  return x;
+}
+
 // Of a row of a slab, scores of keys before `first` and from `end` on become -inf; both count from the lane's first.
 template <class T, int kKeys>
 __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T first, T end) {
@@ -132,59 +195,6 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   unsigned word;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
   return word;
-}
-
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
-template <int kCount>
-struct Words {
-  unsigned w[kCount];
-};
-template <int kCount>
-__device__ __forceinline__ Words<kCount> load_words(const void* from) {
-  Words<kCount> words;
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      const uint4 four = *(const uint4*)((const unsigned*)from + i);
-      words.w[i] = four.x, words.w[i + 1] = four.y, words.w[i + 2] = four.z, words.w[i + 3] = four.w;
-    }
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) {
-      const uint2 two = *(const uint2*)((const unsigned*)from + i);
-      words.w[i] = two.x, words.w[i + 1] = two.y;
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) words.w[i] = ((const unsigned*)from)[i];
-  }
-  return words;
-}
-template <int kCount>
-__device__ __forceinline__ void store_words(void* to, const Words<kCount>& words) {
-  if constexpr (kCount % 4 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 4)
-      *(uint4*)((unsigned*)to + i) = make_uint4(words.w[i], words.w[i + 1], words.w[i + 2], words.w[i + 3]);
-  } else if constexpr (kCount % 2 == 0) {
-#pragma unroll
-    for (int i = 0; i < kCount; i += 2) *(uint2*)((unsigned*)to + i) = make_uint2(words.w[i], words.w[i + 1]);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
-  }
-}
-// Element e of kBits bits, and putting one into words that begin as 0.
-template <int kBits, int kCount>
-__device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
-  if constexpr (kBits == 32) return words.w[e];
-  constexpr int kEach = 32 / kBits;
-  return (words.w[e / kEach] >> (kBits * (e % kEach))) & ((1u << (kBits & 31)) - 1u);
-}
-template <int kBits, int kCount>
-__device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
-  constexpr int kEach = 32 / kBits;
-  words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
 // Values as 16-bit elements of words, two by one conversion.
@@ -300,7 +310,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
       float values[8];
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
-        values[e] = from_fp16(element<16>(q_w, e)) * 0.5f;
+        values[e] = fp16_element(q_w, e) * 0.5f;
       }
       made = fp16_words(values);
     }

@@ -72,36 +72,6 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
-// of the first matrix, 8 to 15 those of the second, and so on.
-__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
-__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(row));
-}
-template <int kOffset = 0>
-__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(row), "n"(kOffset));
-}
-
-__device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-template <auto kMma, class Sum, int kRows, int kColumns>
-__device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
-                                                   const unsigned (&b)[kColumns][4]) {
-#pragma unroll
-  for (int i = 0; i < kRows; ++i)
-#pragma unroll
-    for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
-}
-
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
 struct Words {
@@ -153,6 +123,46 @@ template <int kBits, int kCount>
 __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigned bits) {
   constexpr int kEach = 32 / kBits;
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
+}
+
+// Half a word as it is: no shift moves it to where it is converted.
+template <int kCount>
+__device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
+  unsigned short low, high;
+  asm("mov.b32 {%0, %1}, %2;" : "=h"(low), "=h"(high) : "r"(words.w[e / 2]));
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(e % 2 == 0 ? low : high));
+  return x;
+}
+
+// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
+// of the first matrix, 8 to 15 those of the second, and so on.
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+template <int kOffset = 0>
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row), "n"(kOffset));
+}
+
+__device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+template <auto kMma, class Sum, int kRows, int kColumns>
+__device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                                   const unsigned (&b)[kColumns][4]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
 // Two 16-bit elements in a word, the first in the low half.
@@ -415,18 +425,17 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
       const int place = warp_lane % 2 * 8;
       const int column_2 = column0 + warp_column + place;
       if (column_2 < 24) {
-        const int eight = column_2 / 8;
+        const int eight = (unsigned int)column_2 / 8;
         const int first_row = row0 + warp_row + piece * 16;
         const int lines = min((int)16, (int)(20) - first_row);
-#pragma unroll 1
-        for (int line = staged_row<16>(warp_lane); line < lines; line += 16) {
+        if (const int line = staged_row<16>(warp_lane); line < lines) {
           const int row_2 = first_row + line;
           const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
           const Words<4> bias_w = load_words<4>(bias + (eight * 8));
           float y_v[8];
 #pragma unroll
           for (int e = 0; e < 8; ++e) {
-            const float hidden = sum_v.v[e] + from_fp16(element<16>(bias_w, e));
+            const float hidden = sum_v.v[e] + fp16_element(bias_w, e);
             const float scaled = hidden * 0.125f;
             y_v[e] = scaled * sigmoid(scaled * (((scaled * scaled) * 0.071354814f) + 1.5957692f));
           }

@@ -91,7 +91,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // kept = relu(x)
 // writes kept: float32[n, 3]
 extern "C" __global__ void __launch_bounds__(128)
-symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept, const int n) {
+symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept_2, const int n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
@@ -101,10 +101,10 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept,
     for (int e = 0; e < 4; ++e) {
       put_element<32>(kept_w, e, __float_as_uint(nan_max(__uint_as_float(element<32>(x_w, e)), 0.0f)));
     }
-    store_words(kept + (t * 4), kept_w);
+    store_words(kept_2 + (t * 4), kept_w);
   } else {
     for (int e_2 = 0; t * 4 + e_2 < (n * 3); ++e_2) {
-      kept[t * 4 + e_2] = nan_max(x[t * 4 + e_2], 0.0f);
+      kept_2[t * 4 + e_2] = nan_max(x[t * 4 + e_2], 0.0f);
     }
   }
 }
@@ -113,11 +113,11 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept,
 // y = exp(kept)
 // writes y: float32[n, 3]
 extern "C" __global__ void __launch_bounds__(128)
-symbolic_workspace_1_exp_v(const float* __restrict__ kept, float* __restrict__ y, const int n) {
+symbolic_workspace_1_exp_v(const float* __restrict__ kept_2, float* __restrict__ y, const int n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
-    const Words<4> kept_w = load_words<4>(kept + (t * 4));
+    const Words<4> kept_w = load_words<4>(kept_2 + (t * 4));
     Words<4> y_w = {};
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -126,7 +126,7 @@ symbolic_workspace_1_exp_v(const float* __restrict__ kept, float* __restrict__ y
     store_words(y + (t * 4), y_w);
   } else {
     for (int e_2 = 0; t * 4 + e_2 < (n * 3); ++e_2) {
-      y[t * 4 + e_2] = expf(kept[t * 4 + e_2]);
+      y[t * 4 + e_2] = expf(kept_2[t * 4 + e_2]);
     }
   }
 }
