@@ -301,6 +301,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
   fetch(1, 6144);
   commit_copies();
   int reading = 0, writing = 12288;
+#pragma unroll 1
   for (int step = 0; step < 2; ++step) {
     wait_for_groups<1>();
     __syncthreads();  // this tile is there, and nobody needs the one before
