@@ -318,13 +318,39 @@ class Recognizer {
     Axes seen;
     for (std::size_t d = 0; d < output.index.size(); ++d) {
       if (output.type.shape[d].is(1)) continue;
-      const auto v = output.index[d].as_variable();
-      if (!v || v->kind != Variable::Kind::kAxis || found_.kernel.pool.extent(v->id) != output.type.shape[d])
-        return false;
-      if (contains(seen, v->id) || contains(found_.columns, v->id)) return false;
-      seen.push_back(v->id);
+      const auto digits = digits_of(output.index[d]);
+      if (!digits || count_of(found_.kernel.pool, *digits) != output.type.shape[d]) return false;
+      for (const std::uint32_t a : *digits) {
+        if (contains(seen, a) || contains(found_.columns, a)) return false;
+        seen.push_back(a);
+      }
     }
     return true;
+  }
+
+  // The axes that number the values of an index, each once, as digits number a number's: a, or head * group + member.
+  std::optional<Axes> digits_of(const IndexExpr& index) const {
+    if (index.constant_term() != 0) return std::nullopt;
+    const std::vector<Variable> variables = variables_of(index);
+    Axes axes;
+    for (std::size_t digit = 0; digit < index.terms().size(); ++digit) {
+      const IndexExpr weight = count_of(found_.kernel.pool, axes);
+      const auto next = std::ranges::find_if(variables, [&](const Variable& v) {
+        const auto one = [&](Variable w) { return w == v ? std::optional<IndexExpr>(1) : std::nullopt; };
+        const auto none = [&](Variable w) { return w == v ? std::optional<IndexExpr>(0) : std::nullopt; };
+        return v.kind == Variable::Kind::kAxis && !contains(axes, v.id) &&
+               substitute(index, one) - substitute(index, none) == weight;
+      });
+      if (next == variables.end()) return std::nullopt;
+      axes.push_back(next->id);
+    }
+    IndexExpr made = 0, weight = 1;
+    for (const std::uint32_t a : axes) {
+      made += IndexExpr::axis(a) * weight;
+      weight *= found_.kernel.pool.extent(a);
+    }
+    if (made != index) return std::nullopt;
+    return axes;
   }
 
   // Otherwise than through a score or a reduction of a row.

@@ -8,7 +8,6 @@
 namespace fusec {
 
 int shares_of_keys(const Attention& form, const Graph& graph, const KeyTiles& tiles, const Target& target) {
-  if (!form.beside.empty()) return 1;
   const ExprPool& pool = form.kernel.pool;
   const auto points = [&](const std::vector<std::uint32_t>& axes) {
     IndexExpr count = 1;

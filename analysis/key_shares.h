@@ -1,5 +1,6 @@
 // Where few rows look at many keys (decoding), several blocks share the keys of a row, and a second kernel combines
-// what they leave. Into how many shares the keys go is decided here, for the schedule and for what is predicted of it.
+// what they leave; where weights are stored as well, its blocks share the keys, too. Into how many shares the keys go is
+// decided here, for the schedule and for what is predicted of it.
 #pragma once
 
 #include <cstdint>

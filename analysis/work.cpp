@@ -353,7 +353,9 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   const ExprPool& pool = form.kernel.pool;
   const Axes rows = united(united(form.batch, form.rows), form.unit);
   const double scores = count.points(rows) * count.points(form.keys);
-  multiply(scores * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
+  // What is stored beside the result is made of scores that are computed once more.
+  const double passes = form.beside.empty() ? 1 : 2;
+  multiply(passes * scores * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
   multiply(scores * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
   // The two sums and the multiplications below them are what has just been counted; the softmax is what follows, not
   // what the formulas say.

@@ -14,9 +14,10 @@
 namespace fusec {
 
 KernelSource AttentionEmitter::emit() {
-  if (part_ != AttentionPart::kCombine) declare_shared();
+  const bool multiplies = part_ != AttentionPart::kCombine || !form_.beside.empty();
+  if (multiplies) declare_shared();
   place_block();
-  if (part_ != AttentionPart::kCombine) load_queries();
+  if (multiplies) load_queries();
   declare_state();
   if (part_ == AttentionPart::kCombine)
     combine_shares();
@@ -26,14 +27,16 @@ KernelSource AttentionEmitter::emit() {
     leave_state();
   } else {
     finish_rows();
+    if (shares_keys()) writer_.open(fmt::format("if ({} == 0)", share_));
     store_rows();
+    if (shares_keys()) writer_.close();
+    if (!form_.beside.empty()) store_beside();
   }
-  if (!form_.beside.empty()) store_beside();
   KernelSource source = writer_.finish(comment(), tiles_.threads);
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] =
-      simplify(row_tiles() * count(form_.batch) * (part_ == AttentionPart::kShare ? shares_ : 1), pool_.bounds());
-  source.dynamic_shared = tiles_.dynamic() && part_ != AttentionPart::kCombine ? tiles_.bytes() : 0;
+      simplify(row_tiles() * count(form_.batch) * (shares_keys() ? shares_ : 1), pool_.bounds());
+  source.dynamic_shared = tiles_.dynamic() && multiplies ? tiles_.bytes() : 0;
   source.schedule = tiles_.tensor_cores ? "attention_mma" : "attention";
   return source;
 }
@@ -85,7 +88,7 @@ void AttentionEmitter::place_block() {
   const std::string tile = writer_.unique("tile");
   row0_ = writer_.unique("row0");
   const std::string across = text(row_tiles());
-  if (part_ == AttentionPart::kShare) {
+  if (shares_keys()) {
     share_ = writer_.unique("share");
     writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of the keys", share_, shares_));
     writer_.line(fmt::format("const {} {} = blockIdx.x / {};", integer(), tile, shares_));

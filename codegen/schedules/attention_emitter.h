@@ -76,6 +76,10 @@ class AttentionEmitter {
   void declare_state();
 
   // --- keys that several blocks share
+  // Has this kernel a block for each share? Of those that combine, where they store what is made of single keys.
+  bool shares_keys() const {
+    return part_ == AttentionPart::kShare || (part_ == AttentionPart::kCombine && !form_.beside.empty());
+  }
   // The block's own keys, from `first` to `end`, of those of its rows.
   void narrow_keys(std::string& first, std::string& end);
   // A pointer to what share `share` has of the row `row`: its sums, its greatest score, its total.

@@ -288,10 +288,12 @@ void AttentionEmitter::store(const std::vector<std::size_t>& which) {
 }
 
 void AttentionEmitter::store_beside() {
-  const std::string keys = text(count(form_.keys));
+  if (part_ == AttentionPart::kCombine) declare_limits();
+  std::string first = "0", end = text(count(form_.keys));
+  if (shares_keys()) narrow_keys(first, end);
   key0_ = writer_.unique("key0");
   if (loads_.copies(key_load(key0_))) writer_.line("wait_for_copies();");
-  writer_.open(fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), key0_, keys, tiles_.keys));
+  writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
   writer_.line("__syncthreads();");
   load_tile(key_load(key0_));
   synchronize(key_load(key0_), "keys are there");

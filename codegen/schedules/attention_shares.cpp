@@ -67,6 +67,8 @@ void AttentionEmitter::combine_shares() {
   // A row's lanes add up their totals later on: one of them has this.
   writer_.line(fmt::format("{0}[{1}] = {0}[{1}] * {2} + ({3} == 0 ? {4}[{5}] * {6} : {7});", total_, r, before,
                            my_column_, from, tiles_.columns + 1, more, number(0)));
+  // One of the row's blocks stores what comes of the sums.
+  if (shares_keys()) writer_.line(fmt::format("if ({} > 0) continue;", share_));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2} = {2} * {3} + {4}[{5}] * {6};", m,
                            tiles_.my_columns(), sum(r, m), before, from, column(m), more));

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""check_wirings.py FUSEC FUSEC_RUN [--count=N] [--seed=N] [--only=TEXT] [--arch=sm_80,sm_90a] [--keep=DIR]
+
+Softmax, norms and attention as front ends decompose them, wired in random ways: grouped heads, decoding, masks of all
+kinds, rope before, soft caps, weights that are needed elsewhere, residuals before and codes behind. Each is one group
+of one launch (two where the keys of few rows, or few long rows, are divided among blocks), and its numbers are the
+reference's. Status 77: no NVRTC."""
+import argparse, json, os, random, subprocess, sys, tempfile
+
+
+class Model:
+    """Nodes and inputs under names of their own."""
+
+    def __init__(self, name):
+        self.name, self.inputs, self.nodes, self.outputs, self.symbols = name, [], [], [], {}
+
+    def input(self, name, dtype, *shape):
+        self.inputs.append({"name": name, "dtype": dtype, "shape": list(shape)})
+        return name
+
+    def __call__(self, op, *inputs, **attrs):
+        name = f"{op}_{len(self.nodes)}"
+        self.nodes.append({"name": name, "op": op, "inputs": list(inputs), **({"attrs": attrs} if attrs else {})})
+        return name
+
+    def json(self):
+        return {"fusec": 1, "name": self.name, "symbols": self.symbols, "inputs": self.inputs, "nodes": self.nodes,
+                "outputs": self.outputs}
+
+
+def softmax(m, x, way):
+    if way == "op":
+        return m("softmax", x, dim=-1)
+    greatest = m("amax", x, dim=[-1], keepdim=True)
+    e = m("exp", m("sub", x, greatest))
+    return m("div", e, m("sum", e, dim=[-1], keepdim=True))
+
+
+def rope(m, x, name, dtype, length, depth):
+    cos, sin = m.input(name + "_cos", dtype, length, depth), m.input(name + "_sin", dtype, length, depth)
+    half = depth // 2
+    low = m("slice", x, dim=-1, start=0, end=half)
+    high = m("slice", x, dim=-1, start=half, end=depth)
+    turned = m("concat", m("neg", high), low, dim=-1)
+    return m("add", m("mul", x, cos), m("mul", turned, sin))
+
+
+def attention(rng, number):
+    """A model and the launches that it may have."""
+    dtype = rng.choice(["float16", "bfloat16", "float32"])
+    kv_heads, group = rng.choice([1, 2, 3]), rng.choice([1, 1, 2, 4])
+    heads, batch = kv_heads * group, rng.choice([1, 2])
+    depth = rng.choice([16, 24, 40, 64, 80, 128, 256])
+    value_depth = depth if rng.random() < 0.8 else rng.choice([16, 48, 128])
+    queries = rng.choice([1, 1, 7, 33, 64, 130])
+    keys = queries if rng.random() < 0.4 and queries > 1 else rng.choice([5, 65, 128, 200, 2049 if queries == 1 else 96])
+    m = Model(f"attention_{number}")
+    query_length, key_length = queries, keys
+    if rng.random() < 0.2:
+        m.symbols = {"t": {"min": 1, "max": 4096, "hint": keys}}
+        key_length = "t"
+    q = m.input("q", dtype, batch, heads, query_length, depth)
+    k = m.input("k", dtype, batch, kv_heads, key_length, depth)
+    v = m.input("v", dtype, batch, kv_heads, key_length, value_depth)
+    if rng.random() < 0.25:
+        q = rope(m, q, "q", dtype, query_length, depth)
+        k = rope(m, k, "k", dtype, key_length, depth)
+    if group > 1:
+        way = rng.choice(["expand", "repeat_interleave"])
+        grouped = []
+        for x, d in ((k, depth), (v, value_depth)):
+            if way == "expand":
+                wide = m("expand", m("unsqueeze", x, dim=2), shape=[batch, kv_heads, group, key_length, d])
+                grouped.append(m("reshape", wide, shape=[batch, heads, key_length, d]))
+            else:
+                grouped.append(m("repeat_interleave", x, repeats=group, dim=1))
+        k, v = grouped
+    scale = round(depth ** -0.5, 4)
+    if rng.random() < 0.3:
+        q = m("mul", q, scale)
+        s = m("matmul", q, m("transpose", k, dim0=-2, dim1=-1))
+    else:
+        s = m("mul", m("matmul", q, m("transpose", k, dim0=-2, dim1=-1)), scale)
+    upcast = dtype != "float32" and rng.random() < 0.5
+    if upcast:
+        s = m("cast", s, dtype="float32")
+    if rng.random() < 0.2:
+        s = m("mul", m("tanh", m("div", s, 30.0)), 30.0)
+    mask = rng.choice(["none", "additive", "where", "causal", "window", "alibi"])
+    score_dtype = "float32" if upcast else dtype
+    if mask == "additive":
+        s = m("add", s, m.input("mask", score_dtype, *rng.choice([(batch, 1, query_length, key_length),
+                                                                  (query_length, key_length)])))
+    elif mask == "where":
+        keep = m.input("mask", "bool", *rng.choice([(batch, 1, query_length, key_length), (1, 1, 1, key_length)]))
+        s = m("where", keep, s, -30000.0)
+    elif mask != "none":
+        rows = m("unsqueeze", m("arange", start=0, end=query_length, step=1, dtype="int64"), dim=1)
+        columns = m("arange", start=0, end=key_length, step=1, dtype="int64")
+        if mask == "alibi":
+            away = m("cast", m("sub", columns, rows), dtype=score_dtype)
+            slopes = m.input("slopes", score_dtype, heads, 1, 1)
+            s = m("add", s, m("mul", away, slopes))
+        else:
+            seen = m("le", columns, rows)
+            if mask == "window":
+                seen = m("logical_and", seen, m("gt", columns, m("sub", rows, 16)))
+            s = m("where", seen, s, -30000.0)
+    p = softmax(m, s, rng.choice(["op", "op", "primitives"]))
+    used = rng.choice(["no", "no", "output", "output", "dropout", "cast", "both"])
+    if upcast:
+        p32, p = p, m("cast", p, dtype=dtype)
+    if used in ("dropout", "both"):
+        dropped = m("mul", p, m.input("keep", dtype, batch, heads, query_length, key_length))
+        o = m("matmul", dropped, v)
+        if used == "both":
+            m.outputs.append(p)
+        else:
+            m.outputs.append(rng.choice([p, dropped]))
+    else:
+        o = m("matmul", p, v)
+        if used == "output":
+            m.outputs.append(p)
+        elif used == "cast":
+            m.outputs.append(p32 if upcast else m("cast", p, dtype="float32" if dtype != "float32" else "float16"))
+    if rng.random() < 0.5:
+        o = m("reshape", m("transpose", o, dim0=1, dim1=2), shape=[batch, query_length, heads * value_depth])
+    m.outputs.insert(0, o)
+    return m, 2 if keys > 1000 else 1
+
+
+def rms(m, x, weight, dtype):
+    wide = m("cast", x, dtype="float32")
+    mean = m("mean", m("mul", wide, wide), dim=[-1], keepdim=True)
+    y = m("mul", wide, m("rsqrt", m("add", mean, 1e-6)))
+    return m("mul", m("cast", y, dtype=dtype), weight)
+
+
+def layer_norm(m, x, weight, dtype):
+    wide = m("cast", x, dtype="float32")
+    centred = m("sub", wide, m("mean", wide, dim=[-1], keepdim=True))
+    variance = m("mean", m("mul", centred, centred), dim=[-1], keepdim=True)
+    y = m("mul", centred, m("rsqrt", m("add", variance, 1e-5)))
+    return m("cast", m("mul", y, weight), dtype=dtype)
+
+
+def quantize(m, x, symmetric):
+    wide = m("cast", x, dtype="float32")
+    if symmetric:
+        scale = m("div", m("clamp", m("amax", m("abs", wide), dim=[-1], keepdim=True), min=1e-5), 127.0)
+        codes = m("clamp", m("round", m("div", wide, scale)), min=-128, max=127)
+        return [m("cast", codes, dtype="int8"), scale]
+    low, high = m("amin", wide, dim=[-1], keepdim=True), m("amax", wide, dim=[-1], keepdim=True)
+    scale = m("div", m("clamp", m("sub", high, low), min=1e-5), 255.0)
+    codes = m("clamp", m("round", m("div", m("sub", wide, low), scale)), min=0, max=255)
+    return [m("cast", codes, dtype="uint8"), scale, low]
+
+
+def rows(rng, number):
+    dtype = rng.choice(["float16", "bfloat16", "float32"])
+    long = rng.random() < 0.25
+    count = rng.choice([1, 2, 3]) if long else rng.choice([1, 2, 5, 64, 300])
+    length = rng.choice([70001, 100003, 131072, 200000]) if long else rng.choice([1, 3, 33, 128, 1001, 4096, 9999, 40000])
+    if not long and count * length > 600000:
+        count = 7
+    m = Model(f"rows_{number}")
+    x = m.input("x", dtype, count, length)
+    if rng.random() < 0.5:
+        x = m("add", x, m.input("r", dtype, count, length))
+        if rng.random() < 0.7:
+            m.outputs.append(x)
+    if rng.random() < 0.3:
+        x = m(rng.choice(["silu", "gelu", "tanh"]), x)
+    way = rng.choice(["rms", "layer_norm", "softmax", "log_softmax", "none"])
+    if way == "rms":
+        x = rms(m, x, m.input("w", dtype, length), dtype)
+    elif way == "layer_norm":
+        x = layer_norm(m, x, m.input("w", "float32", length), dtype)
+    elif way == "softmax":
+        x = softmax(m, x, "primitives")
+        if rng.random() < 0.5:
+            x = m("mul", x, m.input("keep", dtype, count, length))
+    elif way == "log_softmax":
+        shifted = m("sub", x, m("amax", x, dim=[-1], keepdim=True))
+        x = m("sub", shifted, m("log", m("sum", m("exp", shifted), dim=[-1], keepdim=True)))
+        if rng.random() < 0.5:
+            loss = m("neg", m("gather", x, m.input("target", "int64", count, 1), dim=-1))
+            m.outputs.append(loss)
+    behind = rng.choice(["no", "quantize", "quantize", "asymmetric", "sum"])
+    if way == "none" and behind == "no":
+        behind = "quantize"
+    if behind in ("quantize", "asymmetric"):
+        if rng.random() < 0.3:
+            m.outputs.append(x)
+        m.outputs += quantize(m, x, behind == "quantize")
+    elif behind == "sum":
+        m.outputs += [x, m("sum", x, dim=[-1])]
+    else:
+        m.outputs.append(x)
+    return m, 4 if long else 1
+
+
+FAMILIES = {"attention": attention, "rows": rows}
+
+
+def run(command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **more)
+    text = done.stderr.decode("utf-8", "replace")
+    if done.returncode == 3 and "no libnvrtc found" in text:
+        print("skipped: " + text.strip())
+        sys.exit(77)
+    return done.returncode, done.stdout.decode("utf-8", "replace"), text
+
+
+def problem(args, path, model, most, arch):
+    symbols = [f"--symbol={s}={e['hint']}" for s, e in model.symbols.items()]
+    status, out, text = run([args.fusec, path, "--emit=partition", "--no-nvrtc", f"--arch={arch}"])
+    if status != 0:
+        return "fusec: " + text.strip()[-500:]
+    plan = json.loads(out)
+    wrong = []
+    if plan["launches"] > most or len(plan["groups"]) > 1:
+        wrong.append(f"{plan['launches']} launches of {len(plan['groups'])} groups: "
+                     + ", ".join(g["name"] for g in plan["groups"]))
+    status, out, text = run([args.fusec_run, path, "--device=emulator", "--verify", "--random=3", f"--arch={arch}",
+                             *symbols])
+    if status != 0:
+        wrong.append((text + out).strip()[-500:])
+    return "; ".join(wrong) or None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--arch", default="sm_80,sm_90a")
+    parser.add_argument("--keep", default="")
+    args = parser.parse_args()
+    failures = checked = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for number in range(args.seed, args.seed + args.count):
+            rng = random.Random(number)
+            family = list(FAMILIES)[number % len(FAMILIES)]
+            if args.only and args.only not in family:
+                continue
+            model, most = FAMILIES[family](rng, number)
+            path = os.path.join(args.keep or scratch, f"{model.name}.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(model.json(), f)
+            for arch in args.arch.split(","):
+                checked += 1
+                why = problem(args, path, model, most, arch)
+                if why:
+                    failures += 1
+                    print(f"FAILED {model.name} ({arch}): {why}", flush=True)
+    print(f"{checked} models, {failures} failures")
+    sys.exit(0 if checked and not failures else 1)
+
+
+if __name__ == "__main__":
+    main()
