@@ -41,9 +41,32 @@ struct Search {
     return inner;
   }
 
+  // What is made of inner values element by element, for somebody else: weights that are dropped out, or converted.
+  void add_derived(const std::vector<NodeId>& nodes, AttentionStream& stream) const {
+    for (const NodeId n : nodes)
+      for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
+        const ValueId v = graph.nodes[n].first_output + i;
+        const FormulaFacts* facts = values.facts(v);
+        if (!facts || facts->reduces || v == stream.result || stream.inner.contains(v) || values.apart(v)) continue;
+        ValueId made_of = kNone;
+        bool elsewhere = false;
+        for (const LoadFact& load : facts->loads) {
+          const ValueId operand = resolve_tuple(graph, load.source);
+          if (!stream.inner.contains(operand)) continue;
+          const auto further = stream.derived.find(operand);
+          made_of = further == stream.derived.end() ? operand : further->second;
+          elsewhere = elsewhere || !load.identity;
+        }
+        if (made_of == kNone || elsewhere) continue;
+        stream.inner.insert(v);
+        stream.derived[v] = made_of;
+      }
+  }
+
   // A stream that ends with `result`. What others need of it is read by nothing else of the group.
   std::optional<AttentionStream> stream(const std::vector<NodeId>& nodes, ValueId result, ValueId weight) const {
-    AttentionStream stream{result, back_to_product(weight), {}};
+    AttentionStream stream{result, back_to_product(weight), {}, {}};
+    add_derived(nodes, stream);
     for (const ValueId v : stream.inner)
       if (values.needed(v)) stream.beside.insert(v);
     if (stream.beside.empty()) return stream;
@@ -79,7 +102,7 @@ std::vector<AttentionStream> attention_streams(const Graph& graph, const std::ve
         if (stage == Stage::kMaximum && load.in_reduction) weight = operand;
       }
       if (facts->product && facts->nested) {
-        if (facts->maximum) streams.push_back({v, {}, {}});
+        if (facts->maximum) streams.push_back({v, {}, {}, {}});
       } else if (facts->product) {
         if (weight != kNone)
           if (auto stream = search.stream(nodes, v, weight)) streams.push_back(std::move(*stream));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -17,8 +18,10 @@ namespace fusec {
 
 struct AttentionStream {
   ValueId result = kNone;
-  std::set<ValueId> inner;   // from the first product to what is multiplied with the values
+  std::set<ValueId> inner;   // from the first product to what is multiplied with the values, and what is made of these
   std::set<ValueId> beside;  // those of them that are stored all the same, by the kernel: weights that are an output
+  // Of those that the result does not read, the one that it does read of which they are made, element by element.
+  std::map<ValueId, ValueId> derived;
 };
 
 // Of the values of a group: null where one has no formula; whether it is stored in any case; whether others need it.

@@ -51,6 +51,8 @@ class Building {
       if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
       if (!is_put_in(inlining_, unit, source)) continue;
       if (inlining_.beside(source)) beside[source].push_back(id);
+      for (const ValueId v : inlining_.beside_made_of(source))
+        if (load.args[0] == kNoExpr && !beside.contains(v)) raw.load(v, graph_.tensor(v).dtype, load.indices);
       const Node& node = graph_.nodes[graph_.value(source).producer];
       members.insert(graph_.value(source).producer);
       if (++copies[source] > kMostCopies || raw.size() > kMostExprs) {

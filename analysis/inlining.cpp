@@ -14,7 +14,6 @@ constexpr int kCheapOperand = 8;  // of a reduction's operand that is used again
 // does of such operations, its bandwidth, and the time of a launch.
 constexpr double kTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunch = 3e-6;
 constexpr std::int64_t kLongestProductRow = 1024;  // that a block may hold
-constexpr std::int64_t kLongRow = 1 << 16, kFewRows = 32;
 
 }  // namespace
 
@@ -105,6 +104,15 @@ void Inlining::find_streams() {
       stored_.erase(v);
     }
   }
+}
+
+std::vector<ValueId> Inlining::beside_made_of(ValueId v) const {
+  std::vector<ValueId> made;
+  const auto stream = stream_of_.find(v);
+  if (stream == stream_of_.end()) return made;
+  for (const auto& [derived, of] : streams_[stream->second].derived)
+    if (of == v && beside(derived)) made.push_back(derived);
+  return made;
 }
 
 // Is `v` an inner value of the attention to which the consumer belongs, too?
@@ -237,7 +245,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
         (products_apart_ || load.in_reduction || !load.along[d] || load.along[d]->empty()))
       return false;
   const std::vector<bool> rows = mapped_rows(operand, load, v, shape);
-  return (!rows_known || rows == consumer.rows) && enough_rows(rows, shape);
+  return !rows_known || rows == consumer.rows;
 }
 
 // Is computing the operand in every tile no dearer than storing and reading it would be?
@@ -253,16 +261,6 @@ bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, Value
   const double times = consumer.facts.contraction ? std::ceil(others / kTile) - 1 : others - 1;
   const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
   return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunch;
-}
-
-bool Inlining::enough_rows(const std::vector<bool>& rows, const Shape& shape) const {
-  IndexExpr row_count = 1, columns = 1;
-  for (std::size_t d = 0; d < shape.size(); ++d) (rows[d] ? row_count : columns) *= shape[d];
-  return are_enough_rows(value_at_hint(row_count, graph_.symbols), value_at_hint(columns, graph_.symbols));
-}
-
-bool are_enough_rows(std::int64_t rows, std::int64_t columns) {
-  return columns <= kLongRow || rows >= kFewRows;
 }
 
 ValueId resolve_tuple(const Graph& graph, ValueId value) {

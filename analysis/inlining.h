@@ -38,9 +38,6 @@ struct Inlined {
 // operations (a function is 8).
 inline constexpr int kCheapWindow = 64;
 
-// A team of threads makes all columns of a row: few long rows would leave most of a device idle.
-bool are_enough_rows(std::int64_t rows, std::int64_t columns);
-
 class Inlining {
  public:
   Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs);
@@ -55,6 +52,8 @@ class Inlining {
   const std::vector<AttentionStream>& streams() const { return streams_; }
   // Is the value stored beside, by the kernel of a stream that holds it?
   bool beside(ValueId v) const { return beside_.contains(v); }
+  // Those stored beside that are made of `v` element by element and stand nowhere in the result.
+  std::vector<ValueId> beside_made_of(ValueId v) const;
   // The kernel in which this result stands is no attention: next time the result is stored, then nothing streams to it.
   void stream_less(ValueId result) { ++refused_[result]; }
   // May rows of the product `v` be reduced where they are, by a consumer that is no product itself?
@@ -97,7 +96,6 @@ class Inlining {
   bool cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
                      const Shape& shape) const;
   bool streams_into(ValueId v, ValueId consumer) const;
-  bool enough_rows(const std::vector<bool>& rows, const Shape& shape) const;
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;

@@ -120,11 +120,7 @@ bool is_rows_throughout(const Kernel& kernel) {
     along = without_units_of(along);
     if (along != all && along != *rows) return false;
   }
-  std::int64_t row_count = 1, columns = 1;
-  for (const std::uint32_t a : all)
-    (std::ranges::binary_search(*rows, a) ? row_count : columns) *=
-        value_at_hint(pool.extent(a), pool.bounds().symbols);
-  return are_enough_rows(row_count, columns);
+  return true;
 }
 
 }  // namespace fusec

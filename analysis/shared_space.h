@@ -18,8 +18,8 @@ inline constexpr int kUnitDim = -1;
 using DimsInSpace = std::vector<int>;
 std::optional<DimsInSpace> dims_in_space(const Graph& graph, const Inlining& inlining, ValueId rows, ValueId space);
 
-// Whether the kernel is rows throughout: every reduction depends on the same output axes and on nothing else, every
-// output runs along all of these and along all of the others or none, and the rows are enough to fill a device.
+// Whether the kernel is rows throughout: every reduction depends on the same output axes and on nothing else, and every
+// output runs along all of these and along all of the others or none.
 bool is_rows_throughout(const Kernel& kernel);
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -100,6 +101,8 @@ class PlanLowering {
   // A kernel as the first of its signature made it, to stand beside others.
   struct Part {
     KernelSource source;  // whose body is empty where it cannot
+    std::optional<KernelSource> special;
+    Guard guard;  // of the special form
     std::vector<ValueId> tensors;
   };
 
@@ -143,10 +146,16 @@ class PlanLowering {
       // stand alone.
       Target plain = target_;
       plain.architecture_specific = false;
-      std::vector<KernelSource> sources = schedule(kernel, graph_, plain, wanted_of(signature.text).way);
-      if (sources.size() == 1 && can_be_part(sources[0])) {
+      GuardedSources made = schedule_with_guard(kernel, graph_, plain, wanted_of(signature.text).way);
+      const auto usable = [&](std::vector<KernelSource>& sources) {
+        if (sources.size() != 1 || !can_be_part(sources[0])) return false;
         sources[0].in_place = find_in_place(kernel, graph_, sources[0]);
-        it->second.source = std::move(sources[0]);
+        return true;
+      };
+      if (usable(made.general)) it->second.source = std::move(made.general[0]);
+      if (made.special && usable(made.special->sources)) {
+        it->second.special = std::move(made.special->sources[0]);
+        it->second.guard = std::move(made.special->guard);
       }
     }
     return it->second;
@@ -197,9 +206,10 @@ class PlanLowering {
     return true;
   }
 
-  // False where it cannot be.
+  // False where it cannot be. Where parts have special forms, they have one launch, under the guards of all.
   bool add_side_by_side(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
-    std::vector<KernelPart> parts;
+    std::vector<KernelPart> parts, special;
+    Guard guard;
     std::vector<NodeId> nodes;
     std::string key;
     std::map<ValueId, std::size_t> tensor_number;  // in the order in which the parts' parameters name them
@@ -209,12 +219,12 @@ class PlanLowering {
       const KernelSignature signature = signature_of(kernel, graph_);
       const Part& part = part_of(kernel, signature);
       if (part.source.body.empty()) return false;
-      parts.push_back({&part.source, part.source.parameters});
       key += signature.text;
-      for (KernelParameter& p : parts.back().parameters) {
+      parts.push_back(with_tensors(part.source, part.tensors, signature.tensors));
+      special.push_back(with_tensors(part.special ? *part.special : part.source, part.tensors, signature.tensors));
+      for (const GuardCondition& condition : part.guard) add_condition(guard, condition);
+      for (const KernelParameter& p : parts.back().parameters) {
         if (p.kind != KernelParameter::Kind::kTensor) continue;
-        const auto at = std::ranges::find(part.tensors, p.value);
-        p.value = signature.tensors[static_cast<std::size_t>(at - part.tensors.begin())];
         const auto number = tensor_number.try_emplace(p.value, tensor_number.size()).first->second;
         key += "p" + std::to_string(number) + ";";
       }
@@ -232,15 +242,39 @@ class PlanLowering {
         made_.erase(it);
         return false;
       }
-      it->second.tensors = tensors;
-      std::vector<KernelSource> sources;
-      sources.push_back(std::move(*source));
-      it->second.kernels = keep(std::move(sources));
+      Made& made = it->second;
+      made.tensors = tensors;
+      made.kernels = keep_one(std::move(*source));
+      if (!guard.empty() && is_possible(assume(guard, graph_.symbols)))
+        if (auto better = side_by_side(special, kernel_name(graph_, nodes))) {
+          made.special = keep_one(std::move(*better));
+          made.guard = std::move(guard);
+          note_guard(plan_.kernels[made.special.front()], made.guard);
+        }
     }
     for (const std::uint32_t u : launch)
       for (const KernelOutput& output : units[u].kernel.outputs) claim(output.value);
     launch_made(it->second, tensors, nodes);
     return true;
+  }
+
+  static void add_condition(Guard& guard, const GuardCondition& condition) {
+    const auto same = std::ranges::find(guard, condition.symbols, &GuardCondition::symbols);
+    if (same == guard.end()) return guard.push_back(condition);
+    same->multiple_of = std::lcm(same->multiple_of, condition.multiple_of);
+    same->at_most = std::min(same->at_most, condition.at_most);
+  }
+
+  // A part whose parameters have `now` where those of its source have `then`.
+  static KernelPart with_tensors(const KernelSource& source, const std::vector<ValueId>& then,
+                                 const std::vector<ValueId>& now) {
+    KernelPart part{&source, source.parameters};
+    for (KernelParameter& p : part.parameters) {
+      if (p.kind != KernelParameter::Kind::kTensor) continue;
+      const auto at = std::ranges::find(then, p.value);
+      p.value = now[static_cast<std::size_t>(at - then.begin())];
+    }
+    return part;
   }
 
   void launch_made(const Made& made, const std::vector<ValueId>& tensors, const std::vector<NodeId>& nodes) {
@@ -344,6 +378,12 @@ class PlanLowering {
     }
     if (nothing_in(node.first_output)) return;
     launch(keep(special(graph_, id, target_)), {}, {id});
+  }
+
+  std::vector<std::uint32_t> keep_one(KernelSource source) {
+    std::vector<KernelSource> sources;
+    sources.push_back(std::move(source));
+    return keep(std::move(sources));
   }
 
   std::vector<std::uint32_t> keep(std::vector<KernelSource> sources) {

@@ -67,6 +67,18 @@ CASES = [
            [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n")], [node("y", "add", "x", "w")],
            aliases={"y": "x"}),
      "n % 4", [((3, 64), 1), ((3, 61), 0)], "wide"),
+    # Kernels side by side: the launch takes their special forms where the guards of all hold.
+    (model("side_by_side", {"b": {"max": 64}, "n": UP_TO_4096, "m": UP_TO_4096},
+           [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n"), tensor("u", "float16", "b", "m"),
+            tensor("v", "float16", "m")],
+           [node("y", "add", "x", "w"), node("z", "mul", "u", "v")], outputs=("y", "z")),
+     "m % 8", [((3, 64, 48), 1), ((3, 64, 45), 0), ((3, 62, 48), 0), ((3, 61, 47), 0), ((64, 4, 8), 1)], "wide"),
+    (model("side_by_side_rows", {"b": {"max": 100}, "n": UP_TO_4096},
+           [tensor("x", "float32", "b", "n"), tensor("g", "float32", "n"), tensor("u", "float16", "b", 33),
+            tensor("p", "bfloat16", "b", "2*n"), tensor("q", "bfloat16", "2*n")],
+           [node("y", "add", "x", "g"), node("z", "softmax", "u", dim=1), node("r", "mul", "p", "q")],
+           outputs=("y", "z", "r")),
+     "n % 4", [((3, 64), 1), ((3, 66), 0), ((3, 61), 0)], "wide"),
 ]
 
 
