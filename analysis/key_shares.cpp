@@ -7,7 +7,7 @@
 
 namespace fusec {
 
-int shares_of_keys(const Attention& form, const Graph& graph, const KeyTiles& tiles, const Target& target) {
+int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTiles& tiles, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const auto points = [&](const std::vector<std::uint32_t>& axes) {
     IndexExpr count = 1;
@@ -19,7 +19,9 @@ int shares_of_keys(const Attention& form, const Graph& graph, const KeyTiles& ti
   const std::int64_t shares = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
   if (shares < 2) return 1;
   // A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
-  const double bytes = static_cast<double>(blocks * keys) * tiles.bytes_of_key;
+  // What is stored beside the result takes a second walk over the keys.
+  const double of_key = (form.beside.empty() ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
+  const double bytes = static_cast<double>(blocks * keys) * of_key;
   const auto seconds = [&](std::int64_t of_keys) {
     const double of_blocks = 4 * target.bandwidth / target.multiprocessors * static_cast<double>(blocks * of_keys);
     return bytes / std::min(target.bandwidth, of_blocks);

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "analysis/attention_tiles.h"
 #include "analysis/gemm_form.h"
 #include "analysis/key_shares.h"
 #include "analysis/operation_work.h"
@@ -236,7 +237,7 @@ double Counter::distinct_flops() const {
 }
 
 constexpr double kLoadBytes = 16;  // of a thread at a time
-constexpr double kTile = 64;       // rows and columns of a general product's tile; queries of attention's
+constexpr double kTile = 64;       // rows and columns of a general product's tile
 constexpr double kStepBytes = 64;  // of a tile's line that is loaded at a time
 
 double tiles(double extent, double tile = kTile) {
@@ -365,7 +366,8 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
   work.float32 += 6 * scores;  // scaled; greatest, less the greatest, total; the function itself is two more
   work.special += scores;
-  const double row_tiles = tiles(count.points(form.rows));
+  const AttentionTiles tile = attention_tiles(form, target);
+  const double row_tiles = tiles(count.points(form.rows), tile.rows);
   count.execute_all(count.between({form.query}, counted), {}, 1, work);
   count.execute_all(count.between({form.key}, counted), {}, row_tiles, work);
   count.execute_all(count.between({form.value}, counted), {}, row_tiles, work);
@@ -385,13 +387,11 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
     return inside(count.depends(id)) || inside(pool[id].axes);
   });
   count.execute_all(behind, {}, 1, work);
-  const double bytes = form.tensor_dtype ? 2 : 4;
-  const int shares = shares_of_keys(
-      form, graph, {.bytes_of_key = bytes * (count.points(form.depth) + count.points(form.columns))}, target);
+  const int shares = shares_of_keys(form, graph, tile, target);
   work.blocks = count.points(form.batch) * row_tiles * shares;
-  work.threads = 128;
-  work.on_the_way = kTile * count.points(form.depth) * 2;
-  work.registers = 64 + count.points(form.columns) * kTile / work.threads;
+  work.threads = tile.threads;
+  work.on_the_way = static_cast<double>(tile.keys) * tile.depth * tile.element_bytes;
+  work.registers = 64 + static_cast<double>(tile.columns) * tile.rows / tile.threads;
   if (shares == 1) return;
   // What the shares leave: sums of a row's columns, its greatest score and total, written and read once more.
   const double left = 4 * count.points(rows) * shares * (count.points(form.columns) + 2);

@@ -98,7 +98,7 @@ def attention(rng, number):
         rows = m("unsqueeze", m("arange", start=0, end=query_length, step=1, dtype="int64"), dim=1)
         columns = m("arange", start=0, end=key_length, step=1, dtype="int64")
         if mask == "alibi":
-            away = m("cast", m("sub", columns, rows), dtype=score_dtype)
+            away = m("mul", m("cast", m("sub", columns, rows), dtype=score_dtype), 0.01)
             slopes = m.input("slopes", score_dtype, heads, 1, 1)
             s = m("add", s, m("mul", away, slopes))
         else:
@@ -126,7 +126,7 @@ def attention(rng, number):
     if rng.random() < 0.5:
         o = m("reshape", m("transpose", o, dim0=1, dim1=2), shape=[batch, query_length, heads * value_depth])
     m.outputs.insert(0, o)
-    return m, 2 if keys > 1000 else 1
+    return m, dict.fromkeys(("sm_80", "sm_90a"), 2 if keys > 150 else 1)
 
 
 def rms(m, x, weight, dtype):
@@ -158,7 +158,7 @@ def quantize(m, x, symmetric):
 
 def rows(rng, number):
     dtype = rng.choice(["float16", "bfloat16", "float32"])
-    long = rng.random() < 0.25
+    long = rng.random() < 0.2
     count = rng.choice([1, 2, 3]) if long else rng.choice([1, 2, 5, 64, 300])
     length = rng.choice([70001, 100003, 131072, 200000]) if long else rng.choice([1, 3, 33, 128, 1001, 4096, 9999, 40000])
     if not long and count * length > 600000:
@@ -181,23 +181,25 @@ def rows(rng, number):
         if rng.random() < 0.5:
             x = m("mul", x, m.input("keep", dtype, count, length))
     elif way == "log_softmax":
+        x = x if dtype == "float32" else m("cast", x, dtype="float32")
         shifted = m("sub", x, m("amax", x, dim=[-1], keepdim=True))
         x = m("sub", shifted, m("log", m("sum", m("exp", shifted), dim=[-1], keepdim=True)))
         if rng.random() < 0.5:
             loss = m("neg", m("gather", x, m.input("target", "int64", count, 1), dim=-1))
             m.outputs.append(loss)
+        x = x if dtype == "float32" else m("cast", x, dtype=dtype)
     behind = rng.choice(["no", "quantize", "quantize", "asymmetric", "sum"])
     if way == "none" and behind == "no":
         behind = "quantize"
     if behind in ("quantize", "asymmetric"):
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and m.nodes:
             m.outputs.append(x)
         m.outputs += quantize(m, x, behind == "quantize")
     elif behind == "sum":
         m.outputs += [x, m("sum", x, dim=[-1])]
     else:
         m.outputs.append(x)
-    return m, 4 if long else 1
+    return m, {"sm_80": 5 if count * length > 60000 else 1, "sm_90a": 1}
 
 
 FAMILIES = {"attention": attention, "rows": rows}
@@ -252,7 +254,7 @@ def main():
                 json.dump(model.json(), f)
             for arch in args.arch.split(","):
                 checked += 1
-                why = problem(args, path, model, most, arch)
+                why = problem(args, path, model, most[arch], arch)
                 if why:
                     failures += 1
                     print(f"FAILED {model.name} ({arch}): {why}", flush=True)

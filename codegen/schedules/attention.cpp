@@ -34,8 +34,7 @@ KernelSource AttentionEmitter::emit() {
   }
   KernelSource source = writer_.finish(comment(), tiles_.threads);
   source.name = kernel_name(graph_, form_.kernel.nodes);
-  source.grid[0] =
-      simplify(row_tiles() * count(form_.batch) * (shares_keys() ? shares_ : 1), pool_.bounds());
+  source.grid[0] = simplify(row_tiles() * count(form_.batch) * (shares_keys() ? shares_ : 1), pool_.bounds());
   source.dynamic_shared = tiles_.dynamic() && multiplies ? tiles_.bytes() : 0;
   source.schedule = tiles_.tensor_cores ? "attention_mma" : "attention";
   return source;
@@ -400,10 +399,7 @@ std::vector<KernelSource> attention(const Attention& form, const Graph& graph, c
     ExprEmitter emitter(form.kernel, writer);
     return AttentionEmitter(form, graph, tiles, writer, emitter, part, shares).emit();
   };
-  const KeyTiles held{.rows = tiles.rows,
-                      .keys = tiles.keys,
-                      .bytes_of_key = static_cast<double>((tiles.depth + tiles.columns) * tiles.element_bytes)};
-  const int shares = shares_of_keys(form, graph, held, target);
+  const int shares = shares_of_keys(form, graph, tiles, target);
   if (shares == 1) {
     if (auto source = by_warpgroups(form, graph, target, wide)) return {*std::move(source)};
     return {emit(AttentionPart::kWhole, 1)};

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "analysis/attention_tiles.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/attention_boxes.h"
-#include "codegen/schedules/attention_tiles.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/line_copy.h"
 #include "codegen/schedules/tile_load.h"

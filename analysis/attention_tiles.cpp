@@ -1,4 +1,4 @@
-#include "codegen/schedules/attention_tiles.h"
+#include "analysis/attention_tiles.h"
 
 #include <algorithm>
 
@@ -48,7 +48,17 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   return large.bytes() <= target.shared_bytes_per_block ? large : t;
 }
 
-AttentionTiles in_lanes(const Attention& form) {
+// Rows of a thread, 16 threads side by side: as many as leave a block for every multiprocessor, and no more than there
+// are.
+int rows_of_thread(const Attention& form, const Target& target) {
+  const std::int64_t rows = points(form, form.rows), batches = points(form, form.batch);
+  int mine = 4;
+  while (mine > 1 && (rows <= 8 * mine || batches * ((rows + 16 * mine - 1) / (16 * mine)) < target.multiprocessors))
+    mine /= 2;
+  return mine;
+}
+
+AttentionTiles in_lanes(const Attention& form, const Target& target) {
   AttentionTiles t;
   t.element_bytes = form.kernel.pool[form.product].type == ScalarType::kFloat64 ? 8 : 4;
   t.depth = rounded_up(form.depth_count(), 4);
@@ -57,7 +67,9 @@ AttentionTiles in_lanes(const Attention& form) {
   t.query_stride = t.key_stride = padded(t.depth, 16 / t.element_bytes);
   t.value_stride = t.columns;
   // The largest tile that leaves room for a second block; a thread's sums stay in registers.
-  for (const auto& [my_rows, keys] : {std::pair{4, 32}, {2, 32}, {4, 16}, {2, 16}, {1, 16}, {1, 8}}) {
+  const int most_rows = rows_of_thread(form, target);
+  for (const auto& [my_rows, keys] : {std::pair{4, 32}, {2, 32}, {4, 16}, {2, 16}, {1, 32}, {1, 16}, {1, 8}}) {
+    if (my_rows > most_rows) continue;
     t.my_rows = my_rows;
     t.rows = 16 * my_rows;
     t.keys = keys;
@@ -101,7 +113,7 @@ std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Targe
 }
 
 AttentionTiles attention_tiles(const Attention& form, const Target& target) {
-  return form.tensor_dtype ? on_tensor_cores(form, target) : in_lanes(form);
+  return form.tensor_dtype ? on_tensor_cores(form, target) : in_lanes(form, target);
 }
 
 }  // namespace fusec
