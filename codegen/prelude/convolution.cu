@@ -8,10 +8,10 @@ struct DepthStep {
   unsigned taps;
 };
 
-//@ part copy_pieces : gathered
+//@ part copy_channels : gathered
 // 16 bytes along the depth of one line; zeros where the tap is outside.
 template <class Element>
-__device__ __forceinline__ void copy_piece(unsigned to, const Element* from, DepthStep step, unsigned outside) {
+__device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, unsigned outside) {
   const bool there = !(step.taps & outside);
   copy_16_bytes(to, from + (there ? step.add : 0), there);
 }

@@ -243,7 +243,7 @@ void ConvolutionTiles::copy(const ConvolutionTile& t, const std::string& into, c
 
 void ConvolutionTiles::declare_pieces(const ConvolutionTile& t) {
   const std::string type = storage_type(pool_[t.factor->load].dtype);
-  writer_.use("copy_pieces");
+  writer_.use("copy_channels");
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, t.units, t.line, t.units));
   writer_.line(fmt::format("const {}* {}[{}];", type, t.from, copies(t)));
@@ -262,7 +262,7 @@ void ConvolutionTiles::copy_pieces(const ConvolutionTile& t, const std::string& 
   writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, step, t.units, t.part));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
-  writer_.line(fmt::format("  copy_piece({} + {} + {} + swizzled<{}>({} + i * {}, {}), {}[i], {}, {}[i]);", stages_,
+  writer_.line(fmt::format("  copy_channels({} + {} + {} + swizzled<{}>({} + i * {}, {}), {}[i], {}, {}[i]);", stages_,
                            into, t.offset, t.units, t.line, pass(t), t.part, t.from, here, t.outside));
   if (some) writer_.close();
 }
