@@ -158,13 +158,13 @@ class Building {
     return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
   }
 
-  // Of what is quantized here, the 16-bit values on the way: unrounded, one code in some hundred would be another than
-  // the graph says, and what is multiplied by it a whole step off.
+  // Of what is quantized here, or rounded to whole numbers, the 16-bit values on the way: unrounded, one code in some
+  // hundred would be another than the graph says, and what is multiplied by it a whole step off.
   void find_quantized() {
     std::set<ValueId> before;
     for (const NodeId n : std::views::reverse(nodes_)) {
       const Node& node = graph_.nodes[n];
-      bool leads = node.op->name == "quantize";
+      bool leads = node.op->name == "quantize" || node.op->name == "round";
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
         leads = leads || before.contains(v);
       if (!leads) continue;

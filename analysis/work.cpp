@@ -84,6 +84,7 @@ class Counter {
   void count_bytes(const Graph& graph, Work& work) const;
   void count_registers(Work& work) const;
   double distinct_flops() const;
+  std::vector<ExprId> distinct(const std::vector<ExprId>& nodes) const;
 
  private:
   double share_that_holds(ExprId condition) const;
@@ -209,12 +210,12 @@ std::vector<std::uint8_t> Counter::arithmetic() const {
   return wanted;
 }
 
-double Counter::distinct_flops() const {
+// The first of those that are equal but for the names of axes of one extent.
+std::vector<ExprId> Counter::distinct(const std::vector<ExprId>& nodes) const {
   std::map<std::string, std::uint32_t> known;
   std::vector<std::uint32_t> classes(pool_.size(), 0);
-  const std::vector<std::uint8_t> counts = arithmetic();
-  double flops = 0;
-  for (const ExprId id : between(roots_of(kernel_), {})) {
+  std::vector<ExprId> found;
+  for (const ExprId id : nodes) {
     const ExprNode& node = pool_[id];
     std::string text = std::to_string(static_cast<int>(node.op)) + "." + std::to_string(static_cast<int>(node.type)) +
                        "." + std::to_string(static_cast<int>(node.dtype)) + "." +
@@ -226,7 +227,16 @@ double Counter::distinct_flops() const {
     for (const std::uint32_t axis : node.axes) text += "a" + std::to_string(extents_[axis]) + ",";
     const auto [at, fresh] = known.try_emplace(std::move(text), static_cast<std::uint32_t>(known.size()));
     classes[id] = at->second;
-    if (!fresh) continue;
+    if (fresh) found.push_back(id);
+  }
+  return found;
+}
+
+double Counter::distinct_flops() const {
+  const std::vector<std::uint8_t> counts = arithmetic();
+  double flops = 0;
+  for (const ExprId id : distinct(between(roots_of(kernel_), {}))) {
+    const ExprNode& node = pool_[id];
     if (!counts[id]) continue;
     double times = points(depends_[id]);
     if (node.op == ExprOp::kReduce) times *= points(node.axes);
@@ -416,7 +426,6 @@ void count_rows(const Counter& count, const Kernel& kernel, const Target& target
   std::vector<ExprId> reductions = row_reductions(kernel);
   std::ranges::sort(reductions);
   for (const ExprId id : reductions) row_axes = united(std::move(row_axes), count.depends(id));
-  count.execute_all(count.between(roots_of(kernel), {}), row_axes, 1, work);
   double length = 1;
   for (const ExprId id : reductions) length = std::max(length, count.points(kernel.pool[id].axes));
   const double rows = count.points(row_axes);
@@ -431,6 +440,11 @@ void count_rows(const Counter& count, const Kernel& kernel, const Target& target
                                    .columns = columns,
                                    .bytes = bytes},
                                   target);
+  // Rows that registers hold are computed once, not anew by each reduction.
+  std::vector<ExprId> computed = count.between(roots_of(kernel), {});
+  if (teams.chunks == 1 && reductions.size() > 1 && length <= static_cast<double>(teams.cluster * kHeldByBlock))
+    computed = count.distinct(computed);
+  count.execute_all(computed, row_axes, 1, work);
   // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
   const double of_block = length / (teams.cluster * teams.chunks);
   const double threads = std::clamp(std::exp2(std::ceil(std::log2(of_block / 32))), 32.0, 1024.0);
