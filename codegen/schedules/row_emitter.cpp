@@ -49,6 +49,7 @@ class RowEmitter {
     if (layout_.chunks > 1) return;
     RowRegisters plan = plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads);
     keeps_rows_ = !plan.slots.empty();
+    kept_words_ = plan.words;
     kept_.keep(std::move(plan));
   }
 
@@ -64,9 +65,8 @@ class RowEmitter {
     } else {
       for (const std::vector<ExprId>& together : by_axes(form_)) leave_partials(together);
     }
-    // Left alone, ptxas spills registers of what shares a row for more blocks than these.
-    const int blocks = layout_.chunks > 1 ? 1024 / layout_.threads : 0;
-    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads, blocks, layout_.cluster);
+    KernelSource source =
+        writer_.finish(kernel_comment(graph_, original), layout_.threads, blocks_at_once(), layout_.cluster);
     source.grid[0] =
         simplify(ceil_div(rows, layout_.rows) * (layout_.cluster * (chunked() ? layout_.chunks : 1)), pool.bounds());
     source.name = kernel_name(graph_, original.nodes);
@@ -81,6 +81,18 @@ class RowEmitter {
 
  private:
   using Outputs = std::vector<const KernelOutput*>;
+
+  // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
+  // these.
+  int blocks_at_once() const {
+    constexpr int kRegistersOfQuarter = 16384, kComputing = 48, kBeside = 16, kWide = 16, kFewest = 64;
+    if (layout_.chunks > 1) return 1024 / layout_.threads;
+    if (!keeps_rows_) return 0;
+    const int computing = kComputing + (split_.start ? kBeside : 0) + (writer_.wide() ? kWide : 0);
+    const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
+    const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
+    return std::max(1, 32 * warps / layout_.threads);
+  }
 
   // Does a block take one chunk of its row? Not where what is left to do is to combine the partial results.
   bool chunked() const { return layout_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
@@ -245,6 +257,7 @@ class RowEmitter {
     const std::uint32_t lane_axis = loop.axes.back();
     VectorLoads loads(emitter_, graph_, lane_axis, loop.width);
     loads.beside = split_.start.has_value();
+    loads.steps = true;
     const std::string e = writer_.unique("e");
     loads.declare(kept_.loads_of(loop.roots), e,
                   [this](ExprId id, const auto& fill) { return kept_.words_of(id, fill); });
@@ -268,8 +281,17 @@ class RowEmitter {
     const bool keeps = kept_.turns_of(loop.axes) > 0;
     if (keeps) kept_.declare_edges(loop.roots);
     writer_.open(fmt::format("if ({})", edge_condition_));
-    emitter_.bind(loop.axes[loop.axes.size() - 2], "0");
-    emitter_.bind(loop.axes.back(), edge_);
+    const std::uint32_t vector_axis = loop.axes[loop.axes.size() - 2], lane_axis = loop.axes.back();
+    if (split_.exact_ends) {
+      const std::string vector = writer_.unique("edge_vector"), lane = writer_.unique("edge_lane");
+      writer_.line(fmt::format("const {0} {1} = {2} / {3}, {4} = {2} % {3};", writer_.index_type(), vector, edge_,
+                               loop.width, lane));
+      emitter_.bind(vector_axis, vector);
+      emitter_.bind(lane_axis, lane);
+    } else {
+      emitter_.bind(vector_axis, "0");
+      emitter_.bind(lane_axis, edge_);
+    }
     if (keeps) kept_.enter_edge();
     kept_.read_elements(loop.roots);
     kept_.define_values(loop.roots, "");
@@ -498,6 +520,7 @@ class RowEmitter {
   std::string active_;  // column teams: is the row a real one
   KeptRow kept_;
   bool keeps_rows_ = false;
+  int kept_words_ = 0;
   int block_reductions_ = 0;
   std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
   std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one

@@ -148,6 +148,42 @@ bool parts_an_output(const Kernel& kernel, std::uint32_t a, std::uint32_t b) {
                              [&](const KernelOutput& o) { return is_indexed_by(o, a) != is_indexed_by(o, b); });
 }
 
+bool has_remainder(const IndexExpr& e) {
+  std::vector<IndexExpr> left = {e};
+  while (!left.empty()) {
+    const IndexExpr here = std::move(left.back());
+    left.pop_back();
+    for (const IndexTerm& term : here.terms())
+      for (const IndexAtomPtr& factor : term.factors) {
+        if (factor->kind == IndexAtom::Kind::kMod) return true;
+        if (factor->kind == IndexAtom::Kind::kVariable) continue;
+        left.push_back(factor->a);
+        left.push_back(factor->b);
+      }
+  }
+  return false;
+}
+
+// Are columns that have been merged as many as what is reduced, so that they read what the reductions keep? Then the
+// few accesses that are divided (weights of channels) do not weigh: apart, the axes would come of a division as well.
+bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& graph) {
+  const ExprPool& pool = kernel.pool;
+  const std::vector<ExprId> reductions = row_reductions(kernel);
+  if (std::ranges::none_of(reductions, [&](ExprId r) {
+        return pool[r].axes.size() == 1 && pool.extent(pool[r].axes[0]) == pool.extent(columns);
+      }))
+    return false;
+  for (const ExprId id : reachable(pool, roots_of(kernel))) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kLoad &&
+        has_remainder(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds())))
+      return false;
+  }
+  return std::ranges::none_of(kernel.outputs, [&](const KernelOutput& o) {
+    return has_remainder(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
+  });
+}
+
 // Neighbouring columns as one axis, where accesses allow it.
 Kernel merge_columns(Kernel kernel, const Graph& graph, std::size_t row_count) {
   for (std::size_t i = kernel.outputs[0].axes.size(); i-- > row_count + 1;) {
@@ -155,7 +191,9 @@ Kernel merge_columns(Kernel kernel, const Graph& graph, std::size_t row_count) {
     if (!is_positive(kernel.pool.extent(axes[i]), kernel.pool.bounds())) continue;
     if (parts_an_output(kernel, axes[i - 1], axes[i])) continue;
     Kernel merged = merge_pair(kernel, i - 1);
-    if (count_divisions(merged, graph) <= count_divisions(kernel, graph)) kernel = std::move(merged);
+    if (count_divisions(merged, graph) <= count_divisions(kernel, graph) ||
+        are_a_reduction(merged, merged.outputs[0].axes[i - 1], graph))
+      kernel = std::move(merged);
   }
   return kernel;
 }

@@ -23,14 +23,18 @@ int power_of_two_at_least(std::int64_t n, int low, int high) {
 // of them would be asked for than needed.
 int lanes_of_row(const RowForm& form, std::int64_t length, std::int64_t rows, double bytes, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
+  // Where rows of other lengths are shorter than a warp, its requests are of neighbouring rows: whole sectors as well.
+  const int at_most = power_of_two_at_least(length, 1, 32);
   const auto whole_sectors = [&](const IndexExpr& extent) {
     return proves_multiple_of(extent, static_cast<std::int64_t>(32 / bytes), pool.bounds());
   };
   for (const ExprId r : form.reductions)
-    if (!whole_sectors(point_count(pool, pool[r].axes))) return 32;
-  if (!form.columns.empty() && !whole_sectors(point_count(pool, form.columns))) return 32;
-  int lanes = power_of_two_at_least(length / 32, 4, 32);
-  while (lanes < 32 && rows * lanes < 32 * static_cast<std::int64_t>(target.multiprocessors)) lanes *= 2;
+    if (!whole_sectors(point_count(pool, pool[r].axes))) return at_most;
+  if (!form.columns.empty() && !whole_sectors(point_count(pool, form.columns))) return at_most;
+  // None without a vector of its own.
+  const int vectors = power_of_two_at_least(static_cast<std::int64_t>(static_cast<double>(length) * bytes / 16), 2, 32);
+  int lanes = power_of_two_at_least(length / 32, std::min(4, vectors), 32);
+  while (lanes < vectors && rows * lanes < 32 * static_cast<std::int64_t>(target.multiprocessors)) lanes *= 2;
   return lanes;
 }
 
@@ -57,15 +61,19 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
   Direction direction;
   const ExprPool& pool = form.kernel.pool;
   const auto depends = dependences(pool);
+  IndexExpr flat_row = 0;
+  for (const std::uint32_t a : form.rows) flat_row = flat_row * pool.extent(a) + IndexExpr::axis(a);
+  direction.whole_rows = !form.rows.empty();
   for (const ExprId r : form.reductions) {
     std::vector<std::vector<std::uint32_t>> lacking;
     for (const ExprId id : reachable(pool, std::vector<ExprId>{pool[r].args[0]})) {
       const ExprNode& n = pool[id];
       if (n.op != ExprOp::kLoad) continue;
       const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+      const std::vector<std::uint32_t>& axes = pool[r].axes;
       bool reduced = false, along_reduction = false, some_row = form.rows.empty();
       std::vector<std::uint32_t> lacks;
-      for (const std::uint32_t a : pool[r].axes) {
+      for (const std::uint32_t a : axes) {
         reduced = reduced || std::binary_search(depends[id].begin(), depends[id].end(), a);
         along_reduction = along_reduction || coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
       }
@@ -80,6 +88,10 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
       }
       // A vector that all rows share says nothing beside a matrix.
       if (along_reduction && some_row) ++direction.along_reduction;
+      if (reduced && some_row && direction.whole_rows)
+        direction.whole_rows =
+            axes.size() == 1 &&
+            simplify(at - flat_row * pool.extent(axes[0]) - IndexExpr::axis(axes[0]), pool.bounds()).is(0);
       if (reduced && some_row) lacking.push_back(std::move(lacks));
     }
     for (const auto& a : lacking)
@@ -165,9 +177,8 @@ std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& directi
     for (const int parts : {predicted.parts / 2, predicted.parts * 2})
       if (parts >= 1 && parts <= 32) add({RowTeam::kColumn, kColumnRows * parts, kColumnRows, parts});
   } else if (predicted.team == RowTeam::kWarp) {
-    for (int lanes = std::min(predicted.parts, 8); lanes <= 32; lanes *= 2)
-      for (const int warps : {2, 4, 8})
-        if (lanes >= predicted.parts) add(of_warps(warps, lanes));
+    for (int lanes = predicted.parts; lanes <= 32; lanes *= 2)
+      for (const int warps : {2, 4, 8}) add(of_warps(warps, lanes));
     add(of_block(64, 1));
     add(of_block(128, 1));
   } else {

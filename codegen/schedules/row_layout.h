@@ -36,6 +36,7 @@ struct Direction {
   int along_reduction = 0, along_rows = 0;
   std::uint32_t contiguous_row = 0;  // where along_rows > 0: the row axis
   bool product = false;              // of loads that each lack a row axis of the other: a matrix product
+  bool whole_rows = false;           // all that is read of rows lies there row after row, without gaps or overlaps
 };
 
 Direction direction_of(const RowForm& form, const Graph& graph);

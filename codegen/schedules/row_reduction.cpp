@@ -17,7 +17,8 @@
 namespace fusec {
 namespace {
 
-constexpr int kSmallWindow = 48;  // up to this length single threads do better, where no column needs the result
+// Up to this length single threads do better, where no column needs the result and rows do not follow one another.
+constexpr int kSmallWindow = 48;
 
 IndexExpr length_of(const ExprPool& pool, ExprId reduction) {
   return point_count(pool, pool[reduction].axes);
@@ -38,7 +39,7 @@ bool is_for_single_threads(const RowForm& form, const Direction& direction) {
   std::int64_t longest = 0;
   for (const ExprId r : form.reductions)
     longest = std::max(longest, value_at_hint(length_of(pool, r), pool.bounds().symbols));
-  if (longest <= kSmallWindow) return true;
+  if (longest <= kSmallWindow) return !direction.whole_rows;
   return direction.along_rows == 0 && direction.along_reduction == 0 && longest <= 8 * kSmallWindow;
 }
 

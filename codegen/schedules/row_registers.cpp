@@ -74,8 +74,11 @@ class ValuePlanner {
         }
       }
     }
-    if (words_between(computed, spans, kept) > most_words) return std::nullopt;
-    return registers_for(computed, kept);
+    const int words = words_between(computed, spans, kept);
+    if (words > most_words) return std::nullopt;
+    RowRegisters plan = registers_for(computed, kept);
+    plan.words = words;
+    return plan;
   }
 
  private:
@@ -195,14 +198,13 @@ class LoadPlanner {
       }
     }
     RowRegisters plan;
-    int words = 0;
     for (const Place& place : in_order) {
       const auto& [loads, uses] = places.at(place);
       if (uses < 2) continue;
       const auto [turns, width] = turns_.at(place);
       const int more = turns * std::max(1, width * bits(place.dtype) / 32);
-      if (words + more > most_words) continue;
-      words += more;
+      if (plan.words + more > most_words) continue;
+      plan.words += more;
       for (const ExprId id : loads) plan.slot_of[id] = plan.slots.size();
       plan.slots.push_back({.expr = *loads.begin(), .width = width, .turns = turns, .words = true});
     }

@@ -6,7 +6,8 @@
 //         with the exponentials for the third
 //
 // Where values take too many registers (16-bit elements are twice as many then), loads alone are kept, as they lie in
-// memory, and the compiler is kept from keeping more. Loops whose trip count is not known, or too long for registers, read again.
+// memory, and the compiler is kept from keeping more. Loops whose trip count is not known, or too long for registers,
+// read again.
 #pragma once
 
 #include <map>
@@ -40,6 +41,7 @@ struct RowRegisters {
   std::vector<Slot> slots;
   std::map<ExprId, std::size_t> slot_of;               // of each expression that is kept
   std::map<std::vector<std::uint32_t>, int> turns_of;  // of the loops over these axes; others are ordinary loops
+  int words = 0;                                       // that a thread keeps at once, at most
 };
 
 // `parts` threads share a row, `threads` are a block's. Loops are given in the order in which they run.

@@ -36,11 +36,20 @@ int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, co
   return width;
 }
 
+// The constant number of elements in front of rows that begin there and follow one another; nothing where they do not.
+std::optional<std::int64_t> gap_before_rows(const RowForm& form, std::uint32_t axis, const IndexExpr& start) {
+  const ExprPool& pool = form.kernel.pool;
+  IndexExpr flat = 0;
+  for (const std::uint32_t a : form.rows) flat = flat * pool.extent(a) + IndexExpr::axis(a);
+  const auto gap = simplify(start - flat * pool.extent(axis), pool.bounds()).as_constant();
+  return gap && *gap >= 0 ? gap : std::nullopt;
+}
+
 // Where rows begin that are no multiples of the width long, or begin at none: the place in memory of column 0 in most
-// of what is read and written along `axis`. What lies elsewhere (a vector that all rows share lies differently to each
-// of them) is read element by element.
+// of what is read and written along `axis`; `exact`: of rows that follow one another. What lies elsewhere (a vector
+// that all rows share lies differently to each of them) is read element by element.
 std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, std::uint32_t axis,
-                                      const std::vector<ExprId>& roots, bool outputs) {
+                                      const std::vector<ExprId>& roots, bool outputs, bool exact) {
   const ExprPool& pool = form.kernel.pool;
   std::map<IndexExpr, int> starts;
   const auto see = [&](const IndexExpr& at) {
@@ -52,7 +61,7 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
       of_rows = of_rows || row;
       of_others = of_others || (!row && v.kind != Variable::Kind::kSymbol);
     }
-    if (of_rows && !of_others) ++starts[start];
+    if (of_rows && !of_others && (!exact || gap_before_rows(form, axis, start))) ++starts[start];
   };
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
@@ -79,9 +88,10 @@ bool divides(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
   return false;
 }
 
-// Vectors of memory reach over both ends of a row, and a row's ends count as lanes of vector 0: the extents of the two
-// axes say nothing about which element of the row this is. So nothing may be proved from them: no guard (it would be
-// dropped as always true, and its load read what is not there), no other value of the place in the row, no division.
+// Vectors of memory reach over both ends of a row. Where a row's ends count as lanes of vector 0, as is simplest, the
+// extents of the two axes say nothing about which element of the row this is, and nothing may be proved from them: no
+// guard (it would be dropped as always true, and its load read what is not there), no other value of the place in the
+// row, no division. Where something asks for the place, ends are bound as what they are.
 bool asks_for_place(const RowForm& form, const Graph& graph, const std::vector<std::uint32_t>& axes) {
   const ExprPool& pool = form.kernel.pool;
   const auto divided_in = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
@@ -108,7 +118,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
   if (!form.columns.empty() && old.extent(form.columns[0]) != length) return std::nullopt;
   std::vector<std::uint32_t> along = reduced;
   along.insert(along.end(), form.columns.begin(), form.columns.end());
-  if (asks_for_place(form, graph, along)) return std::nullopt;
+  const bool exact_ends = asks_for_place(form, graph, along);
   std::vector<ExprId> bodies;
   for (const ExprId r : form.reductions) {
     const ExprNode& n = old[r];
@@ -125,10 +135,10 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
   if (!form.columns.empty())
     width = std::max(width, vector_width(form, graph, form.columns[0], roots_of(form.kernel), true, false));
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
-  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false);
+  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
   if (!start) return std::nullopt;
   if (!form.columns.empty()) {
-    const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true);
+    const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true, exact_ends);
     if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))
       return std::nullopt;
   }
@@ -136,6 +146,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
   RowForm result;
   RowSplit now;
   now.reduction_width = now.column_width = width;
+  now.exact_ends = exact_ends;
   result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
     AxisChange change;
     std::map<std::uint32_t, IndexExpr> row;
@@ -151,6 +162,8 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
     now.length = length;
     IndexExpr vectors = length;
     for (const std::uint32_t a : form.rows) vectors *= old.extent(a);
+    // Ends are lanes of vectors that memory may have only in part.
+    if (exact_ends) vectors += *gap_before_rows(form, reduced[0], *start) + width - 1;
     vectors = simplify(floor_div(vectors, width), pool.bounds());
     const auto element = [&](std::vector<std::uint32_t>& axes) {
       axes = {pool.new_axis(vectors), pool.new_axis(width)};

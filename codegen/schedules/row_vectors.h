@@ -21,6 +21,9 @@ struct RowSplit {
   // Rows that begin anywhere in memory, not at a multiple of the width: where (over the rows' axes), and how long they
   // are. The split axes then number the vectors of memory, and both widths are one.
   std::optional<IndexExpr> start, length;
+  // Accesses or values ask which element of its row an element is, so that a row's ends have to be bound as the lanes
+  // of vectors that they are.
+  bool exact_ends = false;
 };
 
 // The form with its axes split, and how.

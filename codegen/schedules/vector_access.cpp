@@ -203,6 +203,61 @@ bool VectorLoads::streams(ExprId load) const {
   });
 }
 
+// So many lanes of a vector read what its first does, where the others then read one other element: the place depends
+// on the lane by a single quotient whose divisor is no smaller than a vector.
+std::optional<IndexExpr> VectorLoads::lanes_to_step(ExprId load) const {
+  const ExprNode& n = emitter_.kernel().pool[load];
+  const Bounds& bounds = emitter_.kernel().pool.bounds();
+  const Variable lane{Variable::Kind::kAxis, lane_axis_};
+  if (n.args[0] != kNoExpr || bits(n.dtype) == 4 || !values_in(n).empty() || !can_be_loaded_here(load))
+    return std::nullopt;
+  const IndexExpr position = emitter_.position(load);
+  std::optional<IndexExpr> dividend, divisor;
+  for (const IndexTerm& term : position.terms())
+    for (const IndexAtomPtr& factor : term.factors) {
+      const bool divided = factor->kind != IndexAtom::Kind::kVariable;
+      if (divided ? !mentions(factor->a, lane) && !mentions(factor->b, lane) : factor->variable != lane) continue;
+      if (factor->kind != IndexAtom::Kind::kFloorDiv || mentions(factor->b, lane)) return std::nullopt;
+      if (dividend && (factor->a != *dividend || factor->b != *divisor)) return std::nullopt;
+      dividend = factor->a, divisor = factor->b;
+    }
+  if (!dividend || coefficient_of(*dividend, lane) != 1 || range_of(*divisor, bounds).min < width_) return std::nullopt;
+  return *divisor - floor_mod(at_first_lane(*dividend, lane_axis_), *divisor);
+}
+
+void VectorLoads::declare_steps(const std::vector<ExprId>& roots) {
+  KernelWriter& writer = emitter_.writer();
+  const ExprPool& pool = emitter_.kernel().pool;
+  std::map<IndexExpr, std::string> names;
+  for (const ExprId id : roots) {
+    if (pool[id].op != ExprOp::kLoad || !emitter_.depends_on(id, lane_axis_) || words_.contains(id)) continue;
+    const auto here = lanes_to_step(id);
+    if (!here) continue;
+    const auto [name, fresh] = names.try_emplace(simplify(*here, pool.bounds()));
+    if (fresh) {
+      name->second = writer.unique("here");
+      writer.line(
+          fmt::format("const int {} = {};  // lanes before the next", name->second, emitter_.index(name->first)));
+    }
+    const ExprNode& n = pool[id];
+    const std::string wish = writer.wish(n.source) + "_v", first = writer.unique(wish), last = writer.unique(wish);
+    const auto at = [&](int lane) {
+      return widen(n.dtype, fmt::format("{}[{}]", writer.input(n.source),
+                                        emitter_.index(simplify(substitute(emitter_.position(id),
+                                                                           [&](Variable v) {
+                                                                             return v == Variable{Variable::Kind::kAxis,
+                                                                                                  lane_axis_}
+                                                                                        ? std::optional<IndexExpr>(lane)
+                                                                                        : std::nullopt;
+                                                                           }),
+                                                                pool.bounds()))));
+    };
+    writer.use(n.dtype);
+    writer.line(fmt::format("const {} {} = {}, {} = {};", c_type(n.type), first, at(0), last, at(width_ - 1)));
+    steps_[id] = fmt::format("({{}} < {} ? {} : {})", name->second, first, last);
+  }
+}
+
 std::vector<std::pair<ExprId, std::string>> VectorLoads::vector_loads(const std::vector<ExprId>& roots) const {
   std::vector<std::pair<ExprId, std::string>> found;
   const ExprPool& pool = emitter_.kernel().pool;
@@ -244,7 +299,9 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
     }
     words_[id] = variable;
   }
+  if (steps) declare_steps(roots);
   emitter_.load_text = [this, lane](ExprId id) -> std::string {
+    if (const auto step = steps_.find(id); step != steps_.end()) return fmt::format(fmt::runtime(step->second), lane);
     const auto it = words_.find(id);
     if (it == words_.end()) return "";
     return element_text(emitter_.kernel().pool[id].dtype, it->second, lane, emitter_.writer());

@@ -3,10 +3,14 @@
 //
 //   const Words<4> gate_w = load_words<4>(gate + 8 * t);
 //   for (int e = 0; e < 8; ++e) ... from_bf16(element<16>(gate_w, e)) ...
+//
+// What stays the same over more elements than a vector has (a weight of a channel of 4095) is read twice for a vector,
+// as its first and its last lane need it: `e < here ? first : next`.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,12 +53,16 @@ class VectorLoads {
   // Loads whose vectors begin anywhere in memory, equally for all threads of a warp, are made by a few narrower
   // accesses instead of element by element.
   bool beside = false;
+  // Loads of what stays the same for more lanes than a vector has are made as the first and the last lane need them.
+  bool steps = false;
 
  private:
   bool is_vector(ExprId load) const;
   bool is_beside(ExprId load) const;
   bool can_be_loaded_here(ExprId load) const;
   bool streams(ExprId load) const;
+  std::optional<IndexExpr> lanes_to_step(ExprId load) const;
+  void declare_steps(const std::vector<ExprId>& roots);
   bool holds_for_whole_vectors(ExprId condition) const;
   std::string condition_of_vector(ExprId condition);
 
@@ -64,6 +72,9 @@ class VectorLoads {
   int width_;
   std::map<ExprId, std::string> words_;
   std::map<ExprId, std::string> conditions_;  // of guarded loads
+  // Loads that change once within a vector at most, and what they are before and behind that: "here_2 ? w_v : w_v_2",
+  // of which {} is the lane.
+  std::map<ExprId, std::string> steps_;
 };
 
 class VectorStore {

@@ -500,7 +500,7 @@ guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, con
 // Where n <= 327:
 // rows = softmax(long)
 // writes rows: float32[3, 100*n]
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 1)
 guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ rows, const int n) {
   const int lane = threadIdx.x;
   const int row = blockIdx.x;

@@ -141,16 +141,18 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // %s %d $0 {} = sum(a_b)
 // writes a.b: float32[int, 6]
 // writes %s %d $0 {}: float32[int]
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(32, 32)
 model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, const float* __restrict__ x_y, const float* __restrict__ x,
-         float* __restrict__ a_b, float* __restrict__ s_d_0) {
-  const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x * 1 + threadIdx.x / 32;
+         float* __restrict__ a_b, float* __restrict__ s_d_0, const int int_v) {
+  const int lane = threadIdx.x % 8;
+  const int wanted_row = blockIdx.x * 4 + threadIdx.x / 8;
+  const bool active = wanted_row < int_v;  // the others work along, and store nothing
+  const int row = active ? wanted_row : int_v - 1;
   float s_d_0_2 = 0.0f;
   float a_b_row[2];
 #pragma unroll
   for (int turn = 0; turn < 1; ++turn) {
-    const int k = lane + turn * 32;
+    const int k = lane + turn * 8;
     if (k < 3) {
       const Words<2> float_w = load_words<2>(float_v + (row * 6 + k * 2));
       const Words<2> x_y_w = load_words<2>(x_y + (row * 6 + k * 2));
@@ -167,20 +169,22 @@ model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, c
       }
     }
   }
-  s_d_0_2 = warp_reduce(s_d_0_2, Sum{});
-  if (lane == 0) {
+  s_d_0_2 = warp_reduce<8>(s_d_0_2, Sum{});
+  if (lane == 0 && active) {
     s_d_0[row] = s_d_0_2;
   }
+  if (active) {
 #pragma unroll
-  for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
-    const int j = lane + turn_2 * 32;
-    if (j < 3) {
-      Words<2> a_b_w = {};
+    for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
+      const int j = lane + turn_2 * 8;
+      if (j < 3) {
+        Words<2> a_b_w = {};
 #pragma unroll
-      for (int e_2 = 0; e_2 < 2; ++e_2) {
-        put_element<32>(a_b_w, e_2, __float_as_uint(a_b_row[turn_2 * 2 + e_2]));
+        for (int e_2 = 0; e_2 < 2; ++e_2) {
+          put_element<32>(a_b_w, e_2, __float_as_uint(a_b_row[turn_2 * 2 + e_2]));
+        }
+        store_words(a_b + (row * 6 + j * 2), a_b_w);
       }
-      store_words(a_b + (row * 6 + j * 2), a_b_w);
     }
   }
 }
@@ -217,6 +221,7 @@ struct model_error_sizes {
   long long int_v;  // 1 to 32, a multiple of 1
 };
 
+inline long long floor_div(long long a, long long b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 inline cudaError_t complain(model_error_context* ctx, cudaError_t status, const char* text) {
   if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
@@ -300,12 +305,13 @@ cudaError_t model_error_launch(model_error_context* ctx, const model_error_args*
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // * / __syncthreads(); / *, line.break., threadIdx, gr....e .., a.b, a_b, %s %d $0 {}
-  status = launch(reinterpret_cast<const void*>(model_error_0_add_mul_tanh_v_add_and_3_more), n.int_v, 1, 1, dim3(32, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(model_error_0_add_mul_tanh_v_add_and_3_more), floor_div(n.int_v + 3, 4), 1, 1, dim3(32, 1, 1), 0, stream,
                   static_cast<const void*>(args->float_v),
                   static_cast<const void*>(args->x_y),
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->a_b),
-                  static_cast<void*>(args->s_d_0));
+                  static_cast<void*>(args->s_d_0),
+                  static_cast<int>(n.int_v));
   if (status != cudaSuccess) return complain(ctx, status, "model_error_0_add_mul_tanh_v_add_and_3_more could not be launched");
   return cudaSuccess;
 }

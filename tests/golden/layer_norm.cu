@@ -140,17 +140,19 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // y = relu(normed)
 // writes sum: float32[7, 48]
 // writes y: float32[7, 48]
-extern "C" __global__ void __launch_bounds__(32)
+extern "C" __global__ void __launch_bounds__(32, 32)
 layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __restrict__ residual, const float* __restrict__ weight,
          const float* __restrict__ bias, float* __restrict__ sum, float* __restrict__ y) {
-  const int lane = threadIdx.x % 32;
-  const int row = blockIdx.x * 1 + threadIdx.x / 32;
+  const int lane = threadIdx.x % 16;
+  const int wanted_row = blockIdx.x * 2 + threadIdx.x / 16;
+  const bool active = wanted_row < 7;  // the others work along, and store nothing
+  const int row = active ? wanted_row : 7 - 1;
   float row_sum = 0.0f;
   float sum_row[4];
   float t_row[4];
 #pragma unroll
   for (int turn = 0; turn < 1; ++turn) {
-    const int k = lane + turn * 32;
+    const int k = lane + turn * 16;
     if (k < 12) {
       const Words<4> x_w = load_words<4>(x + (row * 48 + k * 4));
       const Words<4> residual_w = load_words<4>(residual + (row * 48 + k * 4));
@@ -161,12 +163,12 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
       }
     }
   }
-  row_sum = warp_reduce(row_sum, Sum{});
+  row_sum = warp_reduce<16>(row_sum, Sum{});
   const float t = exact_mean(row_sum, 0.020833332f, 1.2417635e-09f);
   float row_sum_2 = 0.0f;
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
-    const int k_2 = lane + turn_2 * 32;
+    const int k_2 = lane + turn_2 * 16;
     if (k_2 < 12) {
 #pragma unroll
       for (int e_2 = 0; e_2 < 4; ++e_2) {
@@ -175,25 +177,27 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
       }
     }
   }
-  row_sum_2 = warp_reduce(row_sum_2, Sum{});
+  row_sum_2 = warp_reduce<16>(row_sum_2, Sum{});
   const float t_2 = rsqrtf(exact_mean(row_sum_2, 0.020833332f, 1.2417635e-09f) + 1e-06f);
+  if (active) {
 #pragma unroll
-  for (int turn_3 = 0; turn_3 < 1; ++turn_3) {
-    const int j = lane + turn_3 * 32;
-    if (j < 12) {
-      const Words<4> weight_w = load_words<4>(weight + (j * 4));
-      const Words<4> bias_w = load_words<4>(bias + (j * 4));
-      Words<4> sum_w = {};
-      Words<4> y_w = {};
+    for (int turn_3 = 0; turn_3 < 1; ++turn_3) {
+      const int j = lane + turn_3 * 16;
+      if (j < 12) {
+        const Words<4> weight_w = load_words<4>(weight + (j * 4));
+        const Words<4> bias_w = load_words<4>(bias + (j * 4));
+        Words<4> sum_w = {};
+        Words<4> y_w = {};
 #pragma unroll
-      for (int e_3 = 0; e_3 < 4; ++e_3) {
-        const float t_3 = (t_row[turn_3 * 4 + e_3] * t_2) * __uint_as_float(element<32>(weight_w, e_3));
-        const float normed = t_3 + __uint_as_float(element<32>(bias_w, e_3));
-        put_element<32>(sum_w, e_3, __float_as_uint(sum_row[turn_3 * 4 + e_3]));
-        put_element<32>(y_w, e_3, __float_as_uint(nan_max(normed, 0.0f)));
+        for (int e_3 = 0; e_3 < 4; ++e_3) {
+          const float t_3 = (t_row[turn_3 * 4 + e_3] * t_2) * __uint_as_float(element<32>(weight_w, e_3));
+          const float normed = t_3 + __uint_as_float(element<32>(bias_w, e_3));
+          put_element<32>(sum_w, e_3, __float_as_uint(sum_row[turn_3 * 4 + e_3]));
+          put_element<32>(y_w, e_3, __float_as_uint(nan_max(normed, 0.0f)));
+        }
+        store_words(sum + (row * 48 + j * 4), sum_w);
+        store_words(y + (row * 48 + j * 4), y_w);
       }
-      store_words(sum + (row * 48 + j * 4), sum_w);
-      store_words(y + (row * 48 + j * 4), y_w);
     }
   }
 }
@@ -317,7 +321,7 @@ cudaError_t layer_norm_launch(layer_norm_context* ctx, const layer_norm_args* ar
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // sum, normed, y
-  status = launch(reinterpret_cast<const void*>(layer_norm_0_add_layer_norm_relu), 7, 1, 1, dim3(32, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(layer_norm_0_add_layer_norm_relu), 4, 1, 1, dim3(32, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->residual),
                   static_cast<const void*>(args->weight),
