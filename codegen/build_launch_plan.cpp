@@ -24,6 +24,7 @@ class Builder {
     // The identifier's own names (M_args, M_launch) must stay clear of the kernels' M_<index>_<ops>.
     result_.identifier = clean_identifier(graph_.name, 64);
     result_.numerics = lowered_.numerics;
+    result_.warnings = lowered_.warnings;
     collect_arguments();
     find_homes();
     find_aliases();

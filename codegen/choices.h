@@ -13,7 +13,8 @@ class Choices {
   explicit Choices(std::string wanted = "") : wanted_(std::move(wanted)) {}
 
   // The index of the way to go. `ways` are names, the best first as predicted; a wanted one that is not among them
-  // (written by another version) counts for nothing. A schedule that asks again goes as predicted.
+  // (written by another version) counts for nothing, which its caller warns of. A schedule that asks again goes as
+  // predicted.
   std::size_t take(std::vector<std::string> ways);
 
   const std::vector<std::string>& ways() const { return ways_; }

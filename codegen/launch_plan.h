@@ -95,6 +95,7 @@ struct LaunchPlan {
   IndexExpr prepared_bytes = 0;
   IndexExpr live_bytes = 0;           // lower bound of the arena: the largest live set, at hints
   std::vector<std::string> numerics;  // numerics_asked_for, for those who read the file
+  std::vector<std::string> warnings;  // what was asked for and counts for nothing
 };
 
 }  // namespace fusec

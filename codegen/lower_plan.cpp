@@ -134,6 +134,24 @@ class PlanLowering {
     return wanted;
   }
 
+  // A tuning database of another version may name a way that there no longer is.
+  void warn_of_unknown(const Wanted& wanted, const GuardedSources& sources) {
+    if (wanted.way.empty()) return;
+    std::vector<std::string> ways;
+    const auto see = [&](const std::vector<KernelSource>& made) {
+      for (const KernelSource& source : made)
+        ways.insert(ways.end(), source.tuning.ways.begin(), source.tuning.ways.end());
+    };
+    see(sources.general);
+    if (sources.special) see(sources.special->sources);
+    if (std::ranges::find(ways, wanted.way) != ways.end()) return;
+    const TunedKernel& tuned = *options_.tuning->find(target_.arch, wanted.key);
+    plan_.warnings.push_back(fmt::format(
+        "the tuning database names an unknown way for kernel \"{}\" on {}: found \"{}\", expected one of \"{}\"; "
+        "the predicted way is taken (measure again with fusec-run --tune)",
+        tuned.kernel, target_.arch, wanted.way, fmt::join(ways, "\", \"")));
+  }
+
   bool makes_nothing(const Kernel& kernel) const {
     return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); });
   }
@@ -328,6 +346,7 @@ class PlanLowering {
       made.tensors = signature.tensors;
       const Wanted wanted = wanted_of(signature.text);
       GuardedSources sources = schedule_with_guard(kernel, graph_, target_, wanted.way);
+      warn_of_unknown(wanted, sources);
       for (KernelSource& source : sources.special ? sources.special->sources : sources.general)
         if (source.tuning.ways.size() > 1) source.tuning.key = wanted.key;
       made.kernels = keep(std::move(sources.general));

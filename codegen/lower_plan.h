@@ -64,6 +64,7 @@ struct LoweredPlan {
   // share the memory, which lives from the first to the last of them.
   std::vector<IndexExpr> scratch_bytes;
   std::vector<std::string> numerics;  // numerics_asked_for
+  std::vector<std::string> warnings;  // what was asked for and counts for nothing
 };
 
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options);

@@ -180,6 +180,7 @@ class Compilation {
     if (needs_source()) {
       // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
       generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
+      for (const std::string& warning : generated_.launch.warnings) fmt::print(stderr, "warning: {}\n", warning);
       if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
     } else if (wants("partition") || wants("report") || !a_.one_kernel.empty() || !a_.explain.empty()) {
       count_launches();

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <thread>
 
@@ -67,7 +68,28 @@ std::optional<Tolerance> tolerance_of(const std::string& text) {
   const auto second = first.ptr != end && *first.ptr == ',' ? std::from_chars(first.ptr + 1, end, t.atol) : first;
   if (first.ec != std::errc() || second.ec != std::errc() || second.ptr != end || second.ptr == first.ptr)
     throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify", .found = text, .expected = "RTOL,ATOL"});
+  if (!(t.rtol >= 0 && t.atol >= 0 && std::isfinite(t.rtol) && std::isfinite(t.atol)))
+    throw Error(ErrorKind::kUsage,
+                Error::Parts{.what = "--verify", .found = text, .expected = "RTOL,ATOL: finite, not negative"});
   return t;
+}
+
+// What a device does not do is not asked of it silently.
+void require_devices_of_options(const Arguments& a) {
+  const auto require = [&](bool given, const char* option, bool fits, const char* devices) {
+    if (given && !fits)
+      throw Error(ErrorKind::kUsage, Error::Parts{.what = std::string(option) + " is not for this device",
+                                                  .found = "--device=" + a.device,
+                                                  .expected = devices,
+                                                  .hint = "choose the device, or leave the option out"});
+  };
+  const bool emulator = a.device == "emulator";
+  const bool cuda = device_number(a.device) >= 0;
+  require(a.bench >= 0, "--bench", cuda, "--device=cuda[:N]");
+  require(!a.profile.empty(), "--profile", emulator, "--device=emulator");
+  require(a.sample_blocks != 0, "--sample-blocks", emulator, "--device=emulator");
+  require(a.host_part != "plan", "--host-part", emulator, "--device=emulator");
+  if (a.verify_given) tolerance_of(a.verify);  // refused before anything runs
 }
 
 class Run {
@@ -165,6 +187,7 @@ class Run {
                     const std::function<void(EmulatorRun&)>& told) {
     const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
     const GeneratedModel generated = pipeline_->generate(planned, processors);
+    for (const std::string& warning : generated.launch.warnings) fmt::print(stderr, "warning: {}\n", warning);
     const std::vector<CompiledModule> modules = pipeline_->compile(*nvrtc_, generated);
     if (cuda_ >= 0) return run_on_gpu(planned, generated, modules, tensors, bench);
     emulator::Options options;
@@ -298,6 +321,7 @@ int run(const Arguments& a) {
   if (a.device != "reference" && a.device != "emulator" && device_number(a.device) < 0)
     throw Error(ErrorKind::kUsage,
                 Error::Parts{.what = "--device", .found = a.device, .expected = "reference, emulator or cuda[:N]"});
+  require_devices_of_options(a);
   if (a.tune && (a.device == "reference" || a.compile.options.tuning_file.empty()))
     throw Error(ErrorKind::kUsage, Error::Parts{.what = "--tune",
                                                 .found = "no --tuning-db=FILE, or a device without kernels",

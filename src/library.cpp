@@ -52,6 +52,7 @@ Compilation compiled(const Model& model, const Options& options) {
       options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : std::max(1u, std::thread::hardware_concurrency());
   const GeneratedModel generated = pipeline.generate(planned, units);
   Compilation result;
+  result.diagnostics = generated.launch.warnings;
   result.identifier = generated.launch.identifier;
   result.source = generated.file.text;
   result.manifest = manifest(planned.graph, planned.plan, generated.launch, pipeline.options().target);

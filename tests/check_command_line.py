@@ -93,6 +93,12 @@ def wrong_outputs_are_traced():
         if process.returncode == 3 and "no libnvrtc found" in process.stderr:
             return
         expect("--verify=0,0", process, 1, "", r'output "y" \[\d+, \d+\]: got (.|\n)*it begins with node "(weights|y)"')
+    for options, message in [
+            (["--verify=-1,-1"], "found -1,-1.*not negative"), (["--verify=nan,0"], "not negative"),
+            (["--bench=3"], "found --device=reference"), (["--device=emulator", "--bench"], "found --device=emulator"),
+            (["--profile=-"], "expected --device=emulator"), (["--sample-blocks=2"], "expected --device=emulator"),
+            (["--host-part=recorded"], "expected --device=emulator")]:
+        expect(" ".join(options), run(model, "--random=1", *options, program=RUN), 2, "", "error: .*" + message)
     expect("--host-part=guessed", run(model, "--random=1", "--host-part=guessed", program=RUN), 2, "", "host-part")
 
 

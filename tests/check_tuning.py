@@ -70,7 +70,10 @@ def check_model(folder, graph, arch):
     kernel["choice"] = "a way of another version"
     with open(database, "w") as file:
         json.dump(content, file)
-    expect("an unknown way counts for nothing", compiled(path, "--arch=" + arch, "--tuning-db=" + database) == plain)
+    done = run(FUSEC, path, "--no-nvrtc", "-o", "-", "--arch=" + arch, "--tuning-db=" + database)
+    expect("an unknown way counts for nothing", done.returncode == 0 and done.stdout == plain, done.stderr)
+    expect("an unknown way is named", 'found "a way of another version"' in done.stderr and kernel["kernel"] in done.stderr
+           and next(iter(times)) in done.stderr, done.stderr)
     other = "sm_80" if arch != "sm_80" else "sm_90a"
     kernel["choice"] = next(way for way in times)
     expect("another architecture's counts for nothing",
