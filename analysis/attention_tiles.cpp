@@ -112,6 +112,17 @@ std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Targe
   return std::nullopt;
 }
 
+AttentionTiles combining_tiles(const AttentionTiles& tiles) {
+  AttentionTiles t;
+  t.element_bytes = tiles.tensor_cores ? 4 : tiles.element_bytes;
+  t.wide_columns = true;
+  t.columns = rounded_up(tiles.columns, 32);
+  while (t.row_lanes < 32 && t.columns % (8 * t.row_lanes) == 0) t.row_lanes *= 2;
+  t.my_rows = 1;
+  t.rows = t.threads / t.row_lanes;
+  return t;
+}
+
 AttentionTiles attention_tiles(const Attention& form, const Target& target) {
   return form.tensor_dtype ? on_tensor_cores(form, target) : in_lanes(form, target);
 }

@@ -20,12 +20,13 @@ struct AttentionTiles {
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;  // of lines in shared memory
   int my_rows = 2;                                                               // of a thread
   bool wide_columns = false;  // without tensor cores: a thread's columns come in neighbouring fours
+  int row_lanes = 8;          // without tensor cores: threads of a row
   int element_bytes = 2;
 
-  int lanes_of_row() const { return tensor_cores ? 4 : 8; }
-  int row_step() const { return tensor_cores ? 8 : 16; }  // between a thread's rows
+  int lanes_of_row() const { return tensor_cores ? 4 : row_lanes; }
+  int row_step() const { return tensor_cores ? 8 : threads / row_lanes; }  // between a thread's rows
   int my_keys() const { return tensor_cores ? keys / 4 : keys / 8; }
-  int my_columns() const { return tensor_cores ? columns / 4 : columns / 8; }
+  int my_columns() const { return columns / lanes_of_row(); }
 
   int warp_rows() const { return 16 * slabs; }
 
@@ -50,6 +51,8 @@ struct AttentionTiles {
   static constexpr int kStaticBytes = 48 * 1024;
 };
 
+// Of what combines shares of keys that blocks of `tiles` left: as many lanes a row as have four columns each.
+AttentionTiles combining_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
 // Those of warpgroups, where the target has them and there are enough rows. Whether TMA can copy what they multiply is
 // for the caller to see.

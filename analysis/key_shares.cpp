@@ -16,8 +16,11 @@ int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTil
   };
   const std::int64_t keys = points(form.keys);
   const std::int64_t blocks = points(form.batch) * ((points(form.rows) + tiles.rows - 1) / tiles.rows);
-  const std::int64_t shares = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
-  if (shares < 2) return 1;
+  const std::int64_t most = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
+  if (most < 2) return 1;
+  // Shares are whole tiles, as many for each: no more of them than that leaves work for.
+  const std::int64_t all_tiles = (keys + tiles.keys - 1) / tiles.keys, of_share = (all_tiles + most - 1) / most;
+  const std::int64_t shares = (all_tiles + of_share - 1) / of_share;
   // A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
   // What is stored beside the result takes a second walk over the keys.
   const double of_key = (form.beside.empty() ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;

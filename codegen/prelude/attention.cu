@@ -177,7 +177,7 @@ __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T 
 __device__ __forceinline__ float exponential(float x) { return expf(x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
 template <class T>
-__device__ __forceinline__ T weight_of(T score, T greatest, T scale) {
+__device__ __forceinline__ T weight_in_lanes(T score, T greatest, T scale) {
   return exponential((score - (greatest == -(T)__uint_as_float(0x7f800000u) ? (T)0 : greatest)) * scale);
 }
 template <class T, int kRows, int kKeys, int kColumns>

@@ -20,7 +20,7 @@ KernelSource AttentionEmitter::emit() {
   if (multiplies) load_queries();
   declare_state();
   if (part_ == AttentionPart::kCombine)
-    combine_shares();
+    form_.beside.empty() ? combine_in_lanes() : combine_shares();
   else
     key_loop();
   if (part_ == AttentionPart::kShare) {
@@ -120,7 +120,7 @@ void AttentionEmitter::place_block() {
     writer_.line(fmt::format("const {} {} = warp_row + warp_lane / 4;  // and 8 further down", integer(), my_row_));
     writer_.line(fmt::format("const int {} = warp_lane % 4 * 2;", my_column_));
   } else {
-    writer_.line("const int group = threadIdx.x / 8, group_lane = threadIdx.x % 8;");
+    writer_.line(fmt::format("const int group = threadIdx.x / {0}, group_lane = threadIdx.x % {0};", tiles_.row_lanes));
     writer_.line(fmt::format("const {} {} = {} + group;", integer(), my_row_, row0_));
     my_column_ = "group_lane";
   }
@@ -143,7 +143,7 @@ std::string AttentionEmitter::sum(const std::string& r, const std::string& m) co
 
 std::string AttentionEmitter::column(const std::string& m) const {
   if (tiles_.tensor_cores) return fmt::format("{0} + {1} / 2 * 8 + {1} % 2", my_column_, m);
-  return tiles_.wide_columns ? fmt::format("{0} * 4 + {1} / 4 * 32 + {1} % 4", my_column_, m)
+  return tiles_.wide_columns ? fmt::format("{0} * 4 + {1} / 4 * {2} + {1} % 4", my_column_, m, 4 * tiles_.row_lanes)
                              : fmt::format("{} + {} * 8", my_column_, m);
 }
 
@@ -272,7 +272,13 @@ void AttentionEmitter::key_loop() {
   if (tiles_.tensor_cores && !tiles_.queries_stay) writer_.line("__syncthreads();");
   for (const auto* lines : {&key_lines_, &value_lines_})
     if (*lines) (*lines)->clear_rest(writer_);
-  load_keys(first);
+  if (may_see_nothing()) {
+    writer_.open(fmt::format("if ({} < {})", first, end));
+    load_keys(first);
+    writer_.close();
+  } else {
+    load_keys(first);
+  }
   writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
   const std::string next = fmt::format("{} + {}", key0_, tiles_.keys);
   synchronize(key_load(first), "keys are there, values used up");
@@ -397,7 +403,8 @@ std::vector<KernelSource> attention(const Attention& form, const Graph& graph, c
   const auto emit = [&](AttentionPart part, int shares) {
     KernelWriter writer(graph, wide);
     ExprEmitter emitter(form.kernel, writer);
-    return AttentionEmitter(form, graph, tiles, writer, emitter, part, shares).emit();
+    const AttentionTiles here = part == AttentionPart::kCombine && form.beside.empty() ? combining_tiles(tiles) : tiles;
+    return AttentionEmitter(form, graph, here, writer, emitter, part, shares).emit();
   };
   const int shares = shares_of_keys(form, graph, tiles, target);
   if (shares == 1) {

@@ -80,12 +80,18 @@ class AttentionEmitter {
   bool shares_keys() const {
     return part_ == AttentionPart::kShare || (part_ == AttentionPart::kCombine && !form_.beside.empty());
   }
+  IndexExpr keys_of_share() const { return ceil_div(count(form_.keys), shares_ * tiles_.keys) * tiles_.keys; }
+  // May a block have no key at all to look at?
+  bool may_see_nothing() const;
   // The block's own keys, from `first` to `end`, of those of its rows.
   void narrow_keys(std::string& first, std::string& end);
   // A pointer to what share `share` has of the row `row`: its sums, its greatest score, its total.
   std::string partial_row(const std::string& share, const std::string& row);
+  int partial_columns() const { return (tiles_.columns + 31) / 32 * 32; }
   void leave_state();
   void combine_shares();
+  // By lanes that have nothing else to do than that.
+  void combine_in_lanes();
 
   // --- the loop over keys
   // A limit on keys, at a row that is a C variable.
@@ -100,6 +106,11 @@ class AttentionEmitter {
   TileLoad value_load() const;
   // What was loaded is there for all threads, and what all of them were done with may be overwritten.
   void synchronize(const TileLoad& loaded, const char* why);
+  // A score's weight beside a greatest one, by the prelude's function of these tiles.
+  std::string weight_of(const std::string& score, const std::string& greatest) const {
+    return fmt::format("{}({}, {}, {})", tiles_.tensor_cores ? "weight_of" : "weight_in_lanes", score, greatest,
+                       number(exponent_scale()));
+  }
   // Must the greatest score be known exactly? Weights and their sum only need one and the same near it.
   bool exact_maximum() const;
   // The scale of what is exponentiated, to base 2 on tensor cores.

@@ -305,8 +305,7 @@ void AttentionEmitter::store_beside() {
     define_row(place.r);
     emitter_.define(form_.whole_score,
                     form_.score_scale == 1 ? place.at : fmt::format("({} * {})", place.at, number(form_.score_scale)));
-    emitter_.define(form_.exponential,
-                    fmt::format("weight_of({}, {}[{}], {})", place.at, greatest_, place.r, number(exponent_scale())));
+    emitter_.define(form_.exponential, weight_of(place.at, fmt::format("{}[{}]", greatest_, place.r)));
     store(form_.beside);
     if (guarded) writer_.close();
   });

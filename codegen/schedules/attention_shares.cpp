@@ -7,9 +7,16 @@
 
 namespace fusec {
 
+bool AttentionEmitter::may_see_nothing() const {
+  const bool shared = part_ == AttentionPart::kShare;
+  if (form_.first_key || (form_.last_key && shared)) return true;
+  const IndexExpr of_others = shared ? keys_of_share() * (shares_ - 1) : IndexExpr(0);
+  return !proves_nonnegative(simplify(count(form_.keys) - of_others - 1, pool_.bounds()), pool_.bounds());
+}
+
 void AttentionEmitter::narrow_keys(std::string& first, std::string& end) {
   const std::string mine = writer_.unique("share_first"), stop = writer_.unique("share_end");
-  const IndexExpr of_share = ceil_div(count(form_.keys), shares_ * tiles_.keys) * tiles_.keys;
+  const IndexExpr of_share = keys_of_share();
   writer_.line(
       fmt::format("const {0} {1} = max(({0})({2}), {3} * {4});", integer(), mine, first, share_, text(of_share)));
   writer_.line(
@@ -20,7 +27,7 @@ void AttentionEmitter::narrow_keys(std::string& first, std::string& end) {
 
 std::string AttentionEmitter::partial_row(const std::string& share, const std::string& row) {
   const IndexExpr rows = count(form_.rows), batches = count(form_.batch);
-  const int width = tiles_.columns + 2;
+  const int width = partial_columns() + 4;
   const int bytes = pool_[form_.product].type == ScalarType::kFloat64 ? 8 : 4;
   if (partial_.empty())
     partial_ = writer_.workspace(rows * batches * (shares_ * width * bytes), 0, type() + " partial");
@@ -31,6 +38,8 @@ std::string AttentionEmitter::partial_row(const std::string& share, const std::s
 void AttentionEmitter::leave_state() {
   const std::string r = writer_.unique("r"), m = writer_.unique("m"), row_name = writer_.unique("row");
   const std::string to = writer_.unique("to");
+  const int width = tiles_.tensor_cores ? 2 : tiles_.wide_columns ? 4 : 1;
+  writer_.use("neighbours");
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
   for (int mask = 1; mask < tiles_.lanes_of_row(); mask *= 2)
@@ -39,10 +48,12 @@ void AttentionEmitter::leave_state() {
   writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
   writer_.line(fmt::format("{}* const {} = {};", type(), to, partial_row(share_, row_name)));
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}[{3}] = {4};", m, tiles_.my_columns(), to, column(m),
-                           sum(r, m)));
+  std::string values;
+  for (int i = 0; i < width; ++i) values += (i ? ", " : "") + sum(r, i ? fmt::format("({} + {})", m, i) : m);
+  writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2}) *(Neighbours<{3}, {2}>*)({4} + {5}) = {{{6}}};", m,
+                           tiles_.my_columns(), width, type(), to, column(m), values));
   writer_.line(fmt::format("if ({0} == 0) {1}[{2}] = {3}[{4}], {1}[{2} + 1] = {5}[{4}];", my_column_, to,
-                           tiles_.columns, greatest_, r, total_));
+                           partial_columns(), greatest_, r, total_));
   writer_.close();
 }
 
@@ -57,21 +68,53 @@ void AttentionEmitter::combine_shares() {
   writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", share, shares_));
   writer_.line(fmt::format("const {}* const {} = {};", type(), from, partial_row(share, row_name)));
-  const std::string theirs = fmt::format("{}[{}]", from, tiles_.columns);
+  const std::string theirs = fmt::format("{}[{}]", from, partial_columns());
   writer_.line(fmt::format("const {0} {1} = {2} > {3}[{4}] ? {2} : {3}[{4}];", type(), now, theirs, greatest_, r));
-  writer_.line(fmt::format("const {} {} = weight_of({}[{}], {}, {});", type(), before, greatest_, r, now,
-                           number(exponent_scale())));
-  writer_.line(
-      fmt::format("const {} {} = weight_of({}, {}, {});", type(), more, theirs, now, number(exponent_scale())));
+  writer_.line(fmt::format("const {} {} = {};", type(), before, weight_of(fmt::format("{}[{}]", greatest_, r), now)));
+  writer_.line(fmt::format("const {} {} = {};", type(), more, weight_of(theirs, now)));
   writer_.line(fmt::format("{}[{}] = {};", greatest_, r, now));
   // A row's lanes add up their totals later on: one of them has this.
   writer_.line(fmt::format("{0}[{1}] = {0}[{1}] * {2} + ({3} == 0 ? {4}[{5}] * {6} : {7});", total_, r, before,
-                           my_column_, from, tiles_.columns + 1, more, number(0)));
+                           my_column_, from, partial_columns() + 1, more, number(0)));
   // One of the row's blocks stores what comes of the sums.
   if (shares_keys()) writer_.line(fmt::format("if ({} > 0) continue;", share_));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2} = {2} * {3} + {4}[{5}] * {6};", m,
                            tiles_.my_columns(), sum(r, m), before, from, column(m), more));
+  writer_.close();
+  writer_.close();
+}
+
+// The greatest score of all shares first: then nothing of a share waits for another one's, and many loads are under
+// way.
+void AttentionEmitter::combine_in_lanes() {
+  const std::string row_name = writer_.unique("row"), share = writer_.unique("share"), from = writer_.unique("from");
+  const std::string theirs = writer_.unique("theirs"), more = writer_.unique("more"), four = writer_.unique("four");
+  const std::string m = writer_.unique("m");
+  writer_.use("softmax_lanes");
+  writer_.use("neighbours");
+  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row("0")));
+  writer_.open(fmt::format("if ({} < {})", row_name, text(count(form_.rows))));
+  const auto each_share = [&] {
+    writer_.line("#pragma unroll 8");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", share, shares_));
+    writer_.line(fmt::format("const {}* const {} = {};", type(), from, partial_row(share, row_name)));
+    writer_.line(fmt::format("const {} {} = {}[{}];", type(), theirs, from, partial_columns()));
+  };
+  each_share();
+  writer_.line(fmt::format("{0}[0] = {1} > {0}[0] ? {1} : {0}[0];", greatest_, theirs));
+  writer_.close();
+  each_share();
+  writer_.line(fmt::format("const {} {} = {};", type(), more, weight_of(theirs, greatest_ + "[0]")));
+  // A row's lanes add up their totals later on: one of them has this.
+  writer_.line(fmt::format("{}[0] += {} == 0 ? {}[{}] * {} : {};", total_, my_column_, from, partial_columns() + 1,
+                           more, number(0)));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 4)", m, tiles_.my_columns()));
+  writer_.line(fmt::format("const auto {} = *(const Neighbours<{}, 4>*)({} + {});", four, type(), from, column(m)));
+  for (int i = 0; i < 4; ++i)
+    writer_.line(fmt::format("{0}[0][{1} + {2}] += {3}.v[{2}] * {4};", sum_, m, i, four, more));
+  writer_.close();
   writer_.close();
   writer_.close();
 }

@@ -376,6 +376,29 @@ TEST_SUITE("full") {
                 true);
   }
 
+  // 17 tiles of keys: what shares of three leave for a last one, and what a share has beyond the last key, is nothing.
+  TEST_CASE("keys that blocks share") {
+    const std::string op = "y = scaled_dot_product_attention q k v";
+    const std::string gqa = " {\"enable_gqa\": true}", causal = " {\"enable_gqa\": true, \"is_causal\": true}";
+    const std::string in = "q bfloat16 1,4,1,128; k bfloat16 1,1,1088,128; v bfloat16 1,1,1088,128";
+    const std::string some = "q float16 1,4,3,80; k float16 1,2,2100,80; v float16 1,2,2100,80";
+    const char* const shared = "attention_mma attention";
+    for (const char* arch : {"sm_80", "sm_90a"})
+      for (const Case& c : std::vector<Case>{
+               {"one query", in, op + gqa, "y", shared},
+               {"a mask", in + "; m bool 1,1,1,1088", op + " m" + gqa, "y", shared},
+               {"some queries, heads that are no 32 columns", some, op + gqa, "y", shared},
+               {"few keys are seen", some, op + causal, "y", shared},
+               {"values of large heads", "q bfloat16 1,2,1,64; k bfloat16 1,1,1500,64; v bfloat16 1,1,1500,256",
+                op + gqa, "y", shared},
+               {"float32", "q float32 1,1,1,64; k float32 1,1,1100,64; v float32 1,1,1100,64", op, "y",
+                "attention attention"},
+               {"symbolic", "q bfloat16 1,4,1,64; k bfloat16 1,1,n,64; v bfloat16 1,1,n,64", op + gqa, "y", shared,
+                R"({"n": {"min": 1, "hint": 4000}})"},
+           })
+        check_case(c, arch);
+  }
+
   TEST_CASE("a greatest score that grows late, by little and by much") {
     const std::string in = operands("bfloat16", 1, 70, 300, 64, 64) + "; b float32 300";
     for (const char* slope : {"0.02", "0.3", "-0.3", "3.0"})
