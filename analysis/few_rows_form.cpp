@@ -1,5 +1,7 @@
 #include "analysis/few_rows_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "analysis/copy_expr.h"
@@ -234,28 +236,49 @@ class FindFewRows {
   }
 
   void choose_block() {
-    const double columns = at_hint(pool_, product_.columns) * at_hint(pool_, product_.batch);
-    double steps = 1e30;
-    std::size_t left = 0, right = 0;
     for (const FewRowsLoop& loop : form_.loops) {
-      steps = std::min(steps, at_hint(form_.kernel.pool, loop.depth) / 4);
-      left = std::max(left, loop.left.size());
-      right = std::max(right, loop.right.size());
+      steps_ = std::min(steps_, at_hint(form_.kernel.pool, loop.depth) / 4);
+      left_ = std::max(left_, loop.left.size());
+      right_ = std::max(right_, loop.right.size());
     }
-    const auto blocks = [&] { return columns / form_.block_columns; };
-    form_.block_columns = !form_.along_depth ? 64 : form_.most_rows > 8 || form_.sums == 1 ? 32 : 16;
-    if (form_.along_depth && blocks() < 0.75 * target_.multiprocessors) form_.block_columns = 16;
+    const double columns = at_hint(pool_, product_.columns) * at_hint(pool_, product_.batch);
+    const auto blocks = [&] { return columns / form_.block.columns; };
+    form_.block.columns = !form_.along_depth ? 64 : form_.most_rows > 8 || form_.sums == 1 ? 32 : 16;
+    if (form_.along_depth && blocks() < 0.75 * target_.multiprocessors) form_.block.columns = 16;
+    fill_block(blocks() < target_.multiprocessors ? 16 : 8);
+    const FewRowsBlock predicted = form_.block;
+    form_.ways = {predicted};
+    const auto add = [&] {
+      if (std::ranges::find(form_.ways, form_.block) == form_.ways.end()) form_.ways.push_back(form_.block);
+    };
+    if (form_.block.ahead > 1) {
+      form_.block.ahead /= 2;
+      add();
+    }
+    for (const int wide : {16, 32, 64})
+      for (const int warps : {4, 8, 16}) {
+        if (form_.along_depth ? wide == 64 : wide != 64) continue;
+        form_.block.columns = wide;
+        fill_block(warps);
+        add();
+      }
+    form_.block = predicted;
+  }
+
+  // At most so many warps, for the columns that were chosen; as many steps ahead as registers hold.
+  void fill_block(int warps) {
+    FewRowsBlock& block = form_.block;
     const int words = form_.along_depth ? form_.together / 2 : 4;
-    const int of_step = static_cast<int>(right) * (form_.along_depth ? form_.block_columns / 8 : 8) * words +
-                        static_cast<int>(left) * form_.eights_of_rows() * form_.together / 2;
+    const int of_step = static_cast<int>(right_) * (form_.along_depth ? block.columns / 8 : 8) * words +
+                        static_cast<int>(left_) * form_.eights_of_rows() * form_.together / 2;
     constexpr int kMostWords = 96;  // of a lane, on their way
-    const int sums = form_.sums * form_.block_columns / 16 * form_.eights_of_rows() * 4;
-    form_.ahead = 4;
-    while (form_.ahead > 1 && (form_.ahead * of_step > kMostWords || form_.ahead * of_step + sums > 144))
-      form_.ahead /= 2;
-    form_.warps = blocks() < target_.multiprocessors ? 16 : 8;
-    while (form_.warps > 1 && (form_.warps / 2 >= steps || shared_bytes(form_) > kMostSharedBytes)) form_.warps /= 2;
-    while (form_.ahead > 1 && form_.ahead / 2 * form_.warps >= steps) form_.ahead /= 2;
+    const int sums = form_.sums * block.columns / 16 * form_.eights_of_rows() * 4;
+    block.ahead = 4;
+    while (block.ahead > 1 && (block.ahead * of_step > kMostWords || block.ahead * of_step + sums > 144))
+      block.ahead /= 2;
+    block.warps = warps;
+    while (block.warps > 1 && (block.warps / 2 >= steps_ || shared_bytes(form_) > kMostSharedBytes)) block.warps /= 2;
+    while (block.ahead > 1 && block.ahead / 2 * block.warps >= steps_) block.ahead /= 2;
   }
 
   const Graph& graph_;
@@ -264,12 +287,18 @@ class FindFewRows {
   const Product& product_;
   const Target& target_;
   FewRowsForm form_;
+  double steps_ = 1e30;               // the least of a loop
+  std::size_t left_ = 0, right_ = 0;  // the most factors of a loop
 };
 
 }  // namespace
 
 std::int64_t shared_bytes(const FewRowsForm& form) {
-  return std::int64_t{4} * form.sums * form.warps * 8 * form.eights_of_rows() * (form.block_columns + 8);
+  return std::int64_t{4} * form.sums * form.block.warps * 8 * form.eights_of_rows() * (form.block.columns + 8);
+}
+
+std::string name_of(const FewRowsBlock& block) {
+  return fmt::format("{} columns by {} warps, {} steps ahead", block.columns, block.warps, block.ahead);
 }
 
 std::optional<FewRowsForm> find_few_rows(const Graph& graph, const Kernel& kernel, const Product& product,

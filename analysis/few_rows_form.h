@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analysis/products.h"
@@ -29,6 +30,14 @@ struct FewRowsLoop {
   std::vector<ProductTerm> terms;  // reductions of the kernel as it was
 };
 
+struct FewRowsBlock {
+  int columns = 16;
+  int warps = 8;
+  int ahead = 4;  // steps whose loads are on the way at a time
+
+  friend bool operator==(const FewRowsBlock&, const FewRowsBlock&) = default;
+};
+
 struct FewRowsForm {
   Kernel kernel;                                    // with axes split
   std::vector<std::uint32_t> batch, rows, columns;  // its axes; columns: of eights, where w lies across the depth
@@ -41,9 +50,8 @@ struct FewRowsForm {
   bool along_depth = true;
   int together = 8;
   int most_rows = 1;
-  int block_columns = 16;
-  int warps = 8;
-  int ahead = 4;  // steps whose loads are on the way at a time
+  FewRowsBlock block;              // the first of:
+  std::vector<FewRowsBlock> ways;  // the best first, as predicted
   int sums = 1;
 
   int eights_of_rows() const { return (most_rows + 7) / 8; }
@@ -55,5 +63,8 @@ std::optional<FewRowsForm> find_few_rows(const Graph& graph, const Kernel& kerne
 
 // Sums of all warps on their way to one another.
 std::int64_t shared_bytes(const FewRowsForm& form);
+
+// "32 columns by 8 warps, 4 steps ahead".
+std::string name_of(const FewRowsBlock& block);
 
 }  // namespace fusec

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "analysis/depth_shares.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -189,8 +190,8 @@ std::vector<GemmTiles> gemm_tile_table(DType multiplied, bool tf32) {
 }
 
 std::string name_of(const GemmTiles& t) {
-  return fmt::format("{}x{} by warps of {}x{}, {} deep in {} stages", t.rows, t.columns, t.warp_rows, t.warp_columns,
-                     t.depth, t.stages);
+  return fmt::format("{}x{} by warps of {}x{}, {} deep in {} stages{}", t.rows, t.columns, t.warp_rows, t.warp_columns,
+                     t.depth, t.stages, t.shares > 1 ? fmt::format(", {} shares of the depth", t.shares) : "");
 }
 
 namespace {
@@ -209,11 +210,31 @@ std::vector<GemmTiles> whole_row_table(DType multiplied) {
   return table;
 }
 
-constexpr int kMostSums = 128;     // of a thread, in registers
-constexpr int kMostGroups = 1024;  // whose ends a block keeps
+constexpr int kMostSums = 128;          // of a thread, in registers
+constexpr std::size_t kMostShared = 3;  // ways to share the depth out
+constexpr int kMostGroups = 1024;       // whose ends a block keeps
 
-// Ranks the tiles for the form's factors: false where there are none.
-bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool whole_rows) {
+// The number of shares of the depth that suits the tiles best, and its cycles.
+std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const Sizes& sizes, const Target& target) {
+  std::optional<std::pair<double, GemmTiles>> best;
+  GemmTiles& t = form.tiles;
+  const double padded = std::ceil(sizes.rows / t.rows) * t.rows * std::ceil(sizes.columns / t.columns) * t.columns;
+  const double tiles = padded / (t.rows * t.columns) * sizes.batch, steps = std::ceil(sizes.depth / t.depth);
+  for (const int shares : depth_shares(tiles, steps, target)) {
+    Sizes shared = sizes;
+    shared.batch *= shares;
+    shared.depth = std::ceil(steps / shares) * t.depth;
+    const double sums = padded * sizes.batch * sizes.terms;
+    const double cycles = shared_cycles(predicted_cycles(form, shared, target), sums, shares, target);
+    if (best && best->first <= cycles) continue;
+    best = {cycles, t};
+    best->second.shares = shares;
+  }
+  return best;
+}
+
+// Ranks the tiles for the form's factors: false where there are none. `share`: the depth may be shared out.
+bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool whole_rows, bool share) {
   // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   std::int64_t block = 0;
@@ -221,7 +242,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
   // Sums of a block of the depth stand beside those of all blocks before.
   const double sums = sizes.terms * (block != 0 ? 2 : 1);
   GemmForm tried = form;
-  std::vector<std::pair<double, GemmTiles>> ranked;
+  std::vector<std::pair<double, GemmTiles>> ranked, shared;
   for (GemmTiles& t = tried.tiles;
        const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype, form.tf32)) {
     t = row;
@@ -230,9 +251,15 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
     while (t.stages > 2 && tile_bytes(tried) > most_shared) --t.stages;
     if (t.stages < 3) continue;
     ranked.emplace_back(predicted_cycles(tried, sizes, target), t);
+    if (share && !whole_rows)
+      if (const auto best = best_shares(tried, sizes, target)) shared.push_back(*best);
   }
   if (ranked.empty()) return false;
-  std::ranges::stable_sort(ranked, {}, [](const auto& tiles) { return tiles.first; });
+  const auto by_cycles = [](const auto& tiles) { return tiles.first; };
+  std::ranges::stable_sort(shared, {}, by_cycles);
+  shared.resize(std::min(shared.size(), kMostShared));
+  ranked.insert(ranked.end(), shared.begin(), shared.end());
+  std::ranges::stable_sort(ranked, {}, by_cycles);
   for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
   form.tiles = form.ranking.front();
   form.cycles = ranked.front().first;
@@ -283,7 +310,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
-  if (!rank_tiles(form, sizes, target, whole_rows)) return std::nullopt;
+  if (!rank_tiles(form, sizes, target, whole_rows, may_share_depth(pool, product, form))) return std::nullopt;
   return form;
 }
 

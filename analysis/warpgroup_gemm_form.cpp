@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/depth_shares.h"
+
 namespace fusec {
 namespace {
 
@@ -324,7 +326,7 @@ std::int64_t stage_bytes(const WarpgroupGemmForm& form) {
 }
 
 std::int64_t staged_bytes(const WarpgroupGemmForm& form) {
-  return 16ll * (form.tiles.staged_columns + 8) * 4 * form.sums;
+  return form.tiles.shares > 1 ? 0 : 16ll * (form.tiles.staged_columns + 8) * 4 * form.sums;
 }
 
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms) {
@@ -345,9 +347,35 @@ std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
 }
 
 std::string name_of(const WarpgroupTiles& t) {
-  return fmt::format("{}x{} by warpgroups, {} stages, {}", t.kRows, t.columns, t.stages,
-                     t.cluster == 1 ? "single blocks" : fmt::format("{} blocks of a cluster", t.cluster));
+  return fmt::format("{}x{} by warpgroups, {} stages, {}{}", t.kRows, t.columns, t.stages,
+                     t.cluster == 1 ? "single blocks" : fmt::format("{} blocks of a cluster", t.cluster),
+                     t.shares > 1 ? fmt::format(", {} shares of the depth", t.shares) : "");
 }
+
+namespace {
+
+// The form with the number of shares of its depth that suits it best.
+std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const Sizes& sizes, const Target& target) {
+  const WarpgroupTiles& t = form.tiles;
+  const double clusters = cluster_tiles(t, sizes), at_a_time = target.multiprocessors / t.cluster;
+  const double steps = std::ceil(sizes.depth / form.depth());
+  std::optional<std::pair<double, int>> best;
+  for (const int shares : depth_shares(clusters * t.cluster, steps, target)) {
+    Sizes shared = sizes;
+    shared.depth = std::ceil(steps / shares) * form.depth();
+    const double cycles = 1500 + std::ceil(clusters * shares / at_a_time) * tile_cycles(form, shared);
+    const double sums = clusters * t.cluster * t.kRows * t.columns * form.sums;
+    const double all = shared_cycles(cycles, sums, shares, target);
+    if (!best || all < best->first) best = {all, shares};
+  }
+  if (!best) return std::nullopt;
+  form.tiles.shares = best->second;
+  WarpgroupGemms made{.forms = {std::move(form)}, .cycles = best->first};
+  fit(made.forms, target);  // nothing is staged
+  return made;
+}
+
+}  // namespace
 
 std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target) {
   if (target.compute_capability != 90 || !target.architecture_specific || !stand_together(products)) return {};
@@ -375,6 +403,9 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
         longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
       }
       ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
+      if (products.size() > 1 || !may_share_depth(products[0].kernel->pool, *products[0].product, *products[0].form))
+        continue;
+      if (auto shared = with_shares(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));
     }
   std::ranges::stable_sort(ranking, {}, &WarpgroupGemms::cycles);
   return ranking;
@@ -382,7 +413,8 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
 
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,
                                                     const Target& target) {
-  const std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms(products, target);
+  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms(products, target);
+  std::erase_if(ranking, [](const WarpgroupGemms& gemms) { return gemms.forms[0].tiles.shares > 1; });
   double at_hand = 0;
   for (const WarpgroupCandidate& c : products) at_hand += c.form->cycles;
   return ranking.empty() || ranking[0].cycles >= at_hand ? std::vector<WarpgroupGemmForm>{} : ranking[0].forms;

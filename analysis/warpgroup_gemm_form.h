@@ -58,6 +58,7 @@ struct WarpgroupTiles {
   int cluster = 2;  // blocks that make tiles below one another, and copy halves of the right factors for each other
   int staged_columns = 32;    // of a warp's sums on their way to what stands behind the product
   bool stores_boxes = false;  // finished rows go to memory by TMA, where an output lies so
+  int shares = 1;             // of the depth, each a block's (analysis/depth_shares.h)
 };
 
 struct WarpgroupGemmForm {
@@ -72,7 +73,7 @@ struct WarpgroupGemmForm {
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
   // Does TMA store the output? Tiles have whole lines of boxes.
   bool stores_boxes_of(std::size_t output) const {
-    return tiles.stores_boxes && stores[output] &&
+    return tiles.stores_boxes && tiles.shares == 1 && stores[output] &&
            tiles.columns * stores[output]->element_bytes >= WarpgroupStore::kLine;
   }
   // Scales that differ along the depth come with the tiles.

@@ -265,6 +265,7 @@ struct ProductTiles {
   double rows = kTile, columns = kTile, threads = 256;
   double on_the_way = 0, shared = 0;
   double fragments = 0;  // registers of a thread for what it multiplies next
+  double shares = 1;     // of the depth, a block's each
 };
 
 ProductTiles tiles_of(const GemmForm& form) {
@@ -273,7 +274,8 @@ ProductTiles tiles_of(const GemmForm& form) {
                      .columns = static_cast<double>(t.columns),
                      .threads = static_cast<double>(t.threads()),
                      .on_the_way = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
-                     .shared = static_cast<double>(shared_bytes(form))};
+                     .shared = static_cast<double>(shared_bytes(form)),
+                     .shares = static_cast<double>(t.shares)};
   // On tensor cores two slices of 16 along the depth, in lanes one of four with four of the lane's rows at a time.
   for (const GemmLoop& loop : form.loops) {
     const auto left = static_cast<double>(loop.left.size()), right = static_cast<double>(loop.right.size());
@@ -318,7 +320,13 @@ void count_product(Counter& count, const Kernel& kernel, const Product& product,
   }
   count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
   count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
-  work.blocks = batches * row_tiles * column_tiles;
+  work.blocks = batches * row_tiles * column_tiles * tile.shares;
+  if (tile.shares > 1) {  // their sums are written and read once more
+    const double left = 4 * work.blocks * tile.rows * tile.columns * static_cast<double>(sums.size());
+    work.written += left;
+    work.read += left;
+    work.launches = 2;
+  }
   work.threads = tile.threads;
   work.on_the_way = tile.on_the_way;
   work.shared = tile.shared;

@@ -53,7 +53,7 @@ SHAPES = {
     "1024 x 1024 x 1024, float8": Shape(1024, 1024, 1024, "float8_e4m3fn", arches=(90,)),
 }
 SAMPLE = ["1024 x 1024 x 1024", "999 x 1001 x 1000"]
-BLOCKS = 8  # of a sample
+BLOCKS = 2  # of a sample: whole tiles all, a cluster of ours
 # rows, columns and depth of a tile, warps, stages
 CONFIGURATIONS = {
     80: [(128, 256, 32, 8, 3), (256, 128, 32, 8, 3), (128, 128, 32, 4, 4), (128, 128, 64, 4, 3), (64, 128, 32, 4, 4),

@@ -5,7 +5,8 @@ What the tensor-core GEMM has to show without a GPU, on a linear layer with bias
 from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
 conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
 Products whose rows choose their matrices in groups are right, whatever the offsets. Those of float32 are in one pass of
-tf32 under --allow-tf32 and nowhere else.
+tf32 under --allow-tf32 and nowhere else. Long depths of few tiles are shared out, and the shares added up by a kernel
+more; of these forms two, all with --full.
 --full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. Where nvdisasm is in PATH, HMMA and
 STG.E.128 are looked for in the machine code, too."""
 import argparse, json, os, re, shutil, subprocess, sys, tempfile
@@ -53,7 +54,48 @@ TF32 = (
     [node("p", "linear", ["x", "w", "b"]), node("y", "gelu", ["p"]), node("q", "matmul", ["x", "v"]),
      node("t", "transpose", ["z"], dim0=0, dim1=1), node("r", "matmul", ["t", "v"]), node("o", "matmul", ["x", "g"])])
 
+# Few tiles and a long depth, which several blocks share: sizes that are multiples of no tile.
+SHARED = {
+    "layer": ([tensor("x", "bfloat16", 72, 4104), tensor("w", "bfloat16", 136, 4104), tensor("b", "bfloat16", 136),
+               tensor("r", "bfloat16", 72, 136)],
+              [node("p", "linear", ["x", "w", "b"]), node("g", "gelu", ["p"]), node("h", "add", ["g", "r"])]),
+    "odd_results": ([tensor("x", "float16", 75, 4104), tensor("w", "float16", 131, 4104)],
+                    [node("p", "linear", ["x", "w"]), node("h", "silu", ["p"])]),
+    "batch": ([tensor("x", "float16", 2, 70, 4104), tensor("w", "float16", 2, 4104, 72)],
+              [node("p", "matmul", ["x", "w"]), node("h", "tanh", ["p"])]),
+    "gated": ([tensor("x", "bfloat16", 72, 4104), tensor("a", "bfloat16", 72, 4104), tensor("b", "bfloat16", 72, 4104)],
+              [node("p", "linear", ["x", "a"]), node("q", "linear", ["x", "b"]), node("s", "silu", ["p"]),
+               node("h", "mul", ["s", "q"])]),
+    "warpgroups": ([tensor("x", "bfloat16", 200, 6152), tensor("w", "bfloat16", 200, 6152)],
+                   [node("p", "linear", ["x", "w"]), node("h", "relu", ["p"])]),
+    "float8": ([tensor("x", "float8_e4m3fn", 72, 8208), tensor("w", "float8_e4m3fn", 136, 8208)],
+               [node("f", "cast", ["x"], dtype="float32"), node("g", "cast", ["w"], dtype="float32"),
+                node("h", "linear", ["f", "g"])]),
+    "float32": ([tensor("x", "float32", 40, 2052), tensor("w", "float32", 68, 2052), tensor("b", "float32", 68)],
+                [node("p", "linear", ["x", "w", "b"]), node("h", "gelu", ["p"])])}
+
 failures = []
+
+
+def check_shares(fusec, fusec_run, folder, forms):
+    for name in forms:
+        inputs, nodes = SHARED[name]
+        path = os.path.join(folder, name + ".json")
+        json.dump({"fusec": 1, "name": name, "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+        for arch in ["sm_80", "sm_90a"]:
+            if name in ("float8", "warpgroups") and arch == "sm_80":
+                continue  # float8 is multiplied in float16 there, of what is computed
+            for more in [[], ["--allow-tf32"]] if name == "float32" else [[]]:
+                profile = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--json", "--profile=-",
+                                          "--verify" + ("=2e-3,1e-2" if more else ""), "--arch=" + arch, *more]))["kernels"]
+                wanted = [True, False]  # the shares', and the one that adds them up
+                expect(["_shares" in k["name"] for k in profile] == wanted, f"{name} on {arch}: no shares of the depth")
+                for kernel in profile:
+                    expect(kernel["findings"] == 0, f"{name} on {arch}: findings on the emulator")
+                    expect(kernel["bank_conflicts"] == 0, f"{name} on {arch}: bank conflicts")
+        if name == "warpgroups":
+            expect("multiply_warpgroup_" in run([fusec, path, "--emit=cu", "--no-nvrtc", "--arch=sm_90a"]),
+                   f"{name}: not by warpgroups")
 
 
 def check_grouped(fusec, fusec_run, folder):
@@ -110,6 +152,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_grouped(options.fusec, options.fusec_run, folder)
         check_tf32(options.fusec, options.fusec_run, folder)
+        check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "float32"])
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))
         run([options.fusec, path("layer.json"), "-o", path("layer.cu")])

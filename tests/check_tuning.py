@@ -19,6 +19,10 @@ def model(name, nodes, **inputs):
 
 PRODUCT = model("layer", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "gelu", "inputs": ["p"]}],
                 x=("bfloat16", [200, 128]), w=("bfloat16", [264, 128]))
+SHARED = model("deep", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "relu", "inputs": ["p"]}],
+               x=("bfloat16", [72, 1032]), w=("bfloat16", [136, 1032]))
+FEW_ROWS = model("decode", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "silu", "inputs": ["p"]}],
+                 x=("float16", [5, 1024]), w=("float16", [264, 1024]))
 POINTWISE = model("gate", [{"name": "s", "op": "silu", "inputs": ["g"]}, {"name": "y", "op": "mul", "inputs": ["s", "u"]}],
                   g=("float16", [1024, 2048]), u=("float16", [1024, 2048]))
 ROWS = [model(f"norm{columns}", [{"name": "y", "op": "rms_norm", "inputs": ["x", "w"], "attrs": {"normalized_shape": [columns]}}],
@@ -102,6 +106,11 @@ with tempfile.TemporaryDirectory() as scratch:
     ways = check_model(scratch, PRODUCT, "sm_90a")
     expect("warpgroups' tiles are ways beside those of warps",
            of_warps < ways and all("by warpgroups" in way for way in ways - of_warps), ways)
+    ways = check_model(scratch, SHARED, "sm_90a")
+    expect("shares of the depth are ways, of warps and of warpgroups",
+           {"by warps", "by warpgroups"} <= {kind for way in ways if "shares of the depth" in way
+                                             for kind in ("by warps", "by warpgroups") if kind in way}, ways)
+    check_model(scratch, FEW_ROWS, "sm_80")
     for architecture in ("sm_80", "sm_90a"):
         check_model(scratch, POINTWISE, architecture)
     check_model(scratch, ROWS[0], "sm_80")

@@ -372,3 +372,25 @@ __device__ __forceinline__ EightSums<Sum> eight_staged_at(unsigned at) {
   load_staged(b, at + staged_place<kWidth>(0, 4) * 4);
   return {a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]};
 }
+
+//@ part depth_shares : neighbours
+// 16 rows of a warp's sums over a share of the depth, each 4 of a lane beside those of the other lanes, and the sums of
+// all shares, kShares of them `apart`.
+template <class Sum, int kEights>
+__device__ __forceinline__ void leave_share(Sum* share, const Sum (&sum)[kEights][4], int lane) {
+#pragma unroll
+  for (int j = 0; j < kEights; ++j)
+    *(Neighbours<Sum, 4>*)(share + j * 128 + lane * 4) = {sum[j][0], sum[j][1], sum[j][2], sum[j][3]};
+}
+template <int kShares, class Sum, int kEights>
+__device__ __forceinline__ void add_shares(Sum (&sum)[kEights][4], const Sum* first, long long apart, int lane) {
+  const Sum* share = first + lane * 4;
+#pragma unroll 4
+  for (int s = 0; s < kShares; ++s, share += apart)
+#pragma unroll
+    for (int j = 0; j < kEights; ++j) {
+      const auto four = *(const Neighbours<Sum, 4>*)(share + j * 128);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum[j][i] += four.v[i];
+    }
+}

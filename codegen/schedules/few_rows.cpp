@@ -49,7 +49,7 @@ class FewRows {
     }
     stage();
     finish();
-    KernelSource source = writer_.finish(comment(), form_.warps * 32, 1);
+    KernelSource source = writer_.finish(comment(), form_.block.warps * 32, 1);
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(tiles_across() * count(form_.batch), pool_.bounds());
     source.dynamic_shared = shared_bytes(form_);
@@ -65,9 +65,9 @@ class FewRows {
   std::string integer() const { return writer_.index_type(); }
   int columns_a_lane() const { return form_.along_depth ? 1 : 8; }  // neighbours, of one load
   IndexExpr tiles_across() const {
-    return simplify(ceil_div(count(form_.columns), form_.block_columns / columns_a_lane()), pool_.bounds());
+    return simplify(ceil_div(count(form_.columns), form_.block.columns / columns_a_lane()), pool_.bounds());
   }
-  int pieces() const { return form_.block_columns / 16; }
+  int pieces() const { return form_.block.columns / 16; }
   int eights() const { return form_.eights_of_rows(); }
   // Of a stream in one step: columns, or lines along the depth where neighbours lie across it; or rows.
   int which(const Stream& s) const { return s.left ? eights() : form_.along_depth ? 2 * pieces() : 8; }
@@ -80,8 +80,8 @@ class FewRows {
     lines.push_back(fmt::format(
         "A block makes all {}rows of {} columns on tensor cores; its {} warps share the depth, {} steps of {} each on "
         "the way.",
-        count(form_.rows).is_constant() ? "" : "of at most 32 ", form_.block_columns, form_.warps, form_.ahead,
-        4 * form_.together));
+        count(form_.rows).is_constant() ? "" : "of at most 32 ", form_.block.columns, form_.block.warps,
+        form_.block.ahead, 4 * form_.together));
     return lines;
   }
 
@@ -96,7 +96,7 @@ class FewRows {
       tile += " % " + across;
     }
     writer_.line(
-        fmt::format("const {} {} = {} * {};", integer(), column0_, tile, form_.block_columns / columns_a_lane()));
+        fmt::format("const {} {} = {} * {};", integer(), column0_, tile, form_.block.columns / columns_a_lane()));
     writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
     writer_.line("const int group = warp_lane / 4, part = warp_lane % 4;");
   }
@@ -109,7 +109,8 @@ class FewRows {
       writer_.line(fmt::format("__shared__ {} {}[{}];", c_type(pool_[id].type), of_row_.back(), form_.most_rows));
     }
     const std::string row = writer_.unique("row");
-    writer_.open(fmt::format("for (int {0} = warp; {0} < {1}; {0} += {2})", row, text(count(form_.rows)), form_.warps));
+    writer_.open(
+        fmt::format("for (int {0} = warp; {0} < {1}; {0} += {2})", row, text(count(form_.rows)), form_.block.warps));
     const ExprEmitter::Mark mark = emitter_.mark();
     if (!form_.rows.empty()) bind_flat(emitter_, form_.rows, row, "mnopq");
     emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce_by_lanes(reductions); };
@@ -158,7 +159,7 @@ class FewRows {
 
   void main_loop(const FewRowsLoop& loop) {
     const IndexExpr units = count(loop.depth);
-    const int a_turn = form_.warps * form_.ahead;
+    const int a_turn = form_.block.warps * form_.block.ahead;
     steps_ = text(ceil_div(units, 4));
     units_ = text(units);
     whole_ = proves_multiple_of(units, 4 * a_turn, pool_.bounds());
@@ -195,9 +196,10 @@ class FewRows {
 
   void open_step() {
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", ahead_, form_.ahead));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", ahead_, form_.block.ahead));
     unit_ = writer_.unique("unit");
-    writer_.line(fmt::format("const {} {} = ({} + {} * {}) * 4 + part;", integer(), unit_, turn_, ahead_, form_.warps));
+    writer_.line(
+        fmt::format("const {} {} = ({} + {} * {}) * 4 + part;", integer(), unit_, turn_, ahead_, form_.block.warps));
   }
 
   ExprId root_of(const Stream& s) const {
@@ -229,7 +231,7 @@ class FewRows {
     const std::string column = writer_.unique("column");
     const std::string here =
         column0_ + (form_.along_depth ? fmt::format(" + 8 * {} + group", c) : std::string(" + group"));
-    const int of_block = form_.block_columns / columns_a_lane();
+    const int of_block = form_.block.columns / columns_a_lane();
     writer_.line(fmt::format("const {} {} = {};", integer(), column,
                              proves_multiple_of(count(form_.columns), of_block, pool_.bounds())
                                  ? here
@@ -262,7 +264,7 @@ class FewRows {
     const VectorLoads loads(emitter_, graph_, vector_axis(s, loop), vector_width(s));
     for (const auto& [id, type] : loads.vector_loads({s.value})) {
       const std::string name = s.words[id] = writer_.unique(writer_.wish(pool_[id].source) + "_w");
-      writer_.line(fmt::format("{} {}[{}][{}];", type, name, form_.ahead, which(s)));
+      writer_.line(fmt::format("{} {}[{}][{}];", type, name, form_.block.ahead, which(s)));
     }
     emitter_.rewind(mark);
   }
@@ -368,9 +370,9 @@ class FewRows {
 
   // --- the sums of all warps, and what stands behind them
 
-  int of_warp() const { return 8 * eights() * (form_.block_columns + 8); }
+  int of_warp() const { return 8 * eights() * (form_.block.columns + 8); }
   std::string staged(std::size_t number) const {
-    return fmt::format("(float*)dynamic_shared + {}", number * static_cast<std::size_t>(form_.warps * of_warp()));
+    return fmt::format("(float*)dynamic_shared + {}", number * static_cast<std::size_t>(form_.block.warps * of_warp()));
   }
 
   void stage() {
@@ -391,14 +393,14 @@ class FewRows {
     const ExprPool& pool = split.kernel.pool;
     for (const std::uint32_t a : split.ones) behind.bind(a, "0");
     if (!split.batch.empty()) bind_flat(behind, split.batch, batch_, "bcdefgh");
-    const int groups = form_.block_columns / width;
+    const int groups = form_.block.columns / width;
     const std::string item = writer_.unique("item"), line = writer_.unique("line"), place = writer_.unique("place");
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
     writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", item, 8 * eights() * groups,
-                             form_.warps * 32));
+                             form_.block.warps * 32));
     if (width > 1)
       writer_.line(fmt::format("const int {0} = staged_row<{1}>({2}), {3} = {2} % {4} * {5};", line,
-                               form_.block_columns, item, place, groups, width));
+                               form_.block.columns, item, place, groups, width));
     else  // lanes go over eight columns of four lines, which are in different banks
       writer_.line(fmt::format("const int {0} = {1} / 8 % {2}, {3} = {1} / {4} * 8 + {1} % 8;", line, item,
                                8 * eights(), place, 64 * eights()));
@@ -407,7 +409,7 @@ class FewRows {
     const IndexExpr columns = simplify(point_count(pool, split.columns) * width, pool.bounds());
     const auto number = [&](const IndexExpr& e) { return behind.index_text().tight(simplify(e, pool.bounds())); };
     std::string inside = fmt::format("{} < {}", row, number(point_count(pool, split.rows)));
-    if (!proves_multiple_of(columns, form_.block_columns, pool.bounds()))
+    if (!proves_multiple_of(columns, form_.block.columns, pool.bounds()))
       inside += fmt::format(" && {} < {}", column, number(columns));
     writer_.line(fmt::format("if (!({})) continue;", inside));
     if (!split.rows.empty()) bind_flat(behind, split.rows, row, "mnopq");
@@ -423,8 +425,8 @@ class FewRows {
         behind.define(reduction, fmt::format("{}[{}]", sum, row));
         continue;
       }
-      const std::string of_warps = fmt::format("_of_warps<{}, {}>({}, {}, {}, {});", form_.block_columns, form_.warps,
-                                               staged(number_of(sum)), of_warp(), line, place);
+      const std::string of_warps = fmt::format("_of_warps<{}, {}>({}, {}, {}, {});", form_.block.columns,
+                                               form_.block.warps, staged(number_of(sum)), of_warp(), line, place);
       std::string& name = names[reduction] = writer_.unique(sum + "_v");
       writer_.line(width > 1 ? fmt::format("const EightSums<float> {} = eight{}", name, of_warps)
                              : fmt::format("const float {} = one{}", name, of_warps));

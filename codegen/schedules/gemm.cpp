@@ -10,6 +10,7 @@
 #include "codegen/schedules/gemm_block.h"
 #include "codegen/schedules/gemm_epilogue.h"
 #include "codegen/schedules/gemm_factors.h"
+#include "codegen/schedules/gemm_shares.h"
 #include "codegen/schedules/row_epilogue.h"
 #include "ir/type.h"
 
@@ -45,11 +46,15 @@ class GemmEmitter {
       if (i + 1 < form_.loops.size()) writer_.line("__syncthreads();");
       if (form_.loops.size() > 1) writer_.close();
     }
-    rows_ ? reduce_rows() : finish_tile();
+    if (tiles_.shares > 1)
+      leave_sums();
+    else
+      rows_ ? reduce_rows() : finish_tile();
     KernelSource source =
         writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), sums_.size()));
-    source.name = kernel_name(graph_, kernel_.nodes);
+    source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.shares > 1 ? "_shares" : "");
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
+    source.grid[1] = tiles_.shares;
     source.dynamic_shared = rows_ ? std::max(tile_bytes(form_), whole_rows_bytes(form_)) : shared_bytes(form_);
     source.schedule = fmt::format("{}{}", rows_ ? "row_product" : "gemm", form_.tensor_cores() ? "_mma" : "");
     return source;
@@ -69,6 +74,26 @@ class GemmEmitter {
       epilogue.row_end = block_.row_end;
     }
     emit_epilogue(epilogue, graph_, writer_);
+  }
+
+  void leave_sums() {
+    const GemmShares shares(tiles_.shares, product_, pool_, tiles_.rows, tiles_.columns);
+    const SharePlace place{share_, block_.batch, block_.row0 + " + warp_row", block_.column0 + " + warp_column"};
+    std::string partial;
+    int which = 0;
+    for (const auto& [reduction, type] : sum_types()) {
+      if (partial.empty()) partial = declare_partial(writer_, shares, type);
+      leave_share(writer_, shares, partial, place, which++, sums_.at(reduction), type, tiles_.warp_rows / 16,
+                  tiles_.warp_columns, form_.tensor_cores() ? 1 : 4);
+    }
+  }
+
+  // In the order of the product's terms.
+  std::vector<std::pair<ExprId, ScalarType>> sum_types() const {
+    std::vector<std::pair<ExprId, ScalarType>> types;
+    for (const ProductLoop& loop : product_.loops)
+      for (const ProductTerm& term : loop.terms) types.emplace_back(term.reduction, pool_[term.reduction].type);
+    return types;
   }
 
   // Sums of whole rows, all of them at once, to warps that take a row each.
@@ -107,6 +132,8 @@ class GemmEmitter {
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
+    if (tiles_.shares > 1)
+      lines.push_back(fmt::format("Sums of {} shares of the depth, which the next kernel adds up.", tiles_.shares));
     lines.push_back(tiles_comment(tiles_, form_.tensor_cores()) +
                     (rows_ ? " Its tile has whole rows: behind the sums, a warp takes a row." : ""));
     return lines;
@@ -117,6 +144,10 @@ class GemmEmitter {
     block_.column0 = writer_.unique("column0");
     const auto [tile, batch] = fusec::place_block(emitter_, product_, tiles_down(), tiles_across());
     block_.batch = batch;
+    if (tiles_.shares > 1) {
+      share_ = writer_.unique("share");
+      writer_.line(fmt::format("const int {} = (int)blockIdx.y;", share_));
+    }
     if (form_.groups)
       place_in_group(tile);
     else
@@ -191,18 +222,24 @@ class GemmEmitter {
   }
 
   void main_loop(const ProductLoop& loop, const GemmLoop& operands) {
+    const std::string steps = writer_.unique("steps");
+    const std::string all = text(ceil_div(count(loop.depth), tiles_.depth));
+    if (tiles_.shares > 1) {
+      block_.first_step = writer_.unique("first_step");
+      writer_.line(fmt::format("const int {0} = {1} * {2} / {3}, {4} = ({1} + 1) * {2} / {3} - {0};", block_.first_step,
+                               share_, all, tiles_.shares, steps));
+    }
     GemmFactors factors(product_, loop, operands, form_, block_, graph_, emitter_);
     factors.declare_copies();
     factors.whole_depth_scales();
     const std::string fetch = factors.declare_fetch(), compute = factors.declare_compute();
-    const std::string steps = writer_.unique("steps");
     const int ahead = tiles_.stages - 1;
-    const std::string all = text(ceil_div(count(loop.depth), tiles_.depth));
-    const std::int64_t least_steps = range_of(ceil_div(count(loop.depth), tiles_.depth), pool_.bounds()).min;
+    const std::int64_t least_steps =
+        range_of(ceil_div(count(loop.depth), tiles_.depth), pool_.bounds()).min / tiles_.shares;
     if (form_.groups)  // rows behind the last group have no matrix
       writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
                                text(pool_.extent(product_.choice->axis)), all));
-    else
+    else if (tiles_.shares == 1)
       writer_.line(fmt::format("const int {} = {};", steps, all));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", ahead));
@@ -367,6 +404,7 @@ class GemmEmitter {
   ExprEmitter emitter_;
   std::map<ExprId, std::string> sums_, parts_;  // parts: of a block of the depth, or as integers
   GemmBlock block_;
+  std::string share_;  // of the depth, where it is shared out
 };
 
 }  // namespace

@@ -126,6 +126,11 @@ std::optional<std::int64_t> GemmFactors::elements_apart(const GemmFactor& f, con
   return *line * c.pass;
 }
 
+// From one tile along the depth to the next.
+std::string GemmFactors::step_of(const GemmOperand& operand) {
+  return text(in_storage(*operand.depth_stride * form_.tiles.depth, operand, pool_.bounds()));
+}
+
 void GemmFactors::declare_copies() {
   writer_.use("copy_pipeline");
   writer_.use("swizzle");
@@ -171,6 +176,8 @@ void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
     position += operand.along_depth ? " + " + c.unit + half
                                     : fmt::format(" + ({}) * {}{}", line, writer_.wide() ? "(long long)" : "",
                                                   text(in_storage(*operand.depth_stride, operand, bounds)));
+  if (operand.depth_stride && !block_.first_step.empty())
+    position += fmt::format(" + ({}){} * {}", writer_.index_type(), block_.first_step, step_of(operand));
   writer_.line(fmt::format("{} = {} + ({});", several ? fmt::format("{}[{}]", c.from, block_.each) : c.from,
                            writer_.input(load.source), position));
   emitter_.rewind(mark);
@@ -196,7 +203,11 @@ std::string GemmFactors::declare_fetch() {
       std::ranges::any_of(factors_, [&](const GemmFactor& f) { return std::ranges::any_of(f.copies, jumps); });
   const bool counts = some_jump || !whole_tiles();
   const std::string next = writer_.unique("next_k");
-  if (counts) writer_.line(fmt::format("{} {} = 0;", writer_.index_type(), next));
+  if (counts)
+    writer_.line(fmt::format("{} {} = {};", writer_.index_type(), next,
+                             block_.first_step.empty() ? "0"
+                                                       : fmt::format("({}){} * {}", writer_.index_type(),
+                                                                     block_.first_step, form_.tiles.depth)));
   writer_.open(fmt::format("const auto {} = [&](unsigned {})", fetch, into));
   for (const GemmFactor& f : factors_)
     for (const GemmCopy& c : f.copies) copy(f, c, into, next);
@@ -231,7 +242,7 @@ void GemmFactors::copy_lines(const GemmCopy& c, const std::string& into, const s
   if (c.apart && c.there.empty()) steps += fmt::format(", {}", c.copies);
   writer_.line(
       fmt::format("copy_lines<{}>({} + {}, {}{});", steps, c.to, into, c.from, c.there.empty() ? "" : ", " + c.there));
-  const std::string step = text(in_storage(*operand.depth_stride * form_.tiles.depth, operand, pool_.bounds()));
+  const std::string step = step_of(operand);
   if (!c.apart) writer_.line("#pragma unroll");
   writer_.line(c.apart ? fmt::format("{} += {};", c.from, step)
                        : fmt::format("{} {}[{}] += {};", each, c.from, block_.each, step));
@@ -264,9 +275,7 @@ void GemmFactors::copy_each(const GemmFactor& f, const GemmCopy& c, const std::s
                                            : fmt::format("{} + {} * {}", c.to, block_.each, 16 * c.pass * c.units);
     writer_.line(fmt::format("copy_16_bytes({} + {}, {}{});", into, to, from, whole_tiles() ? "" : ", " + there));
   }
-  if (strides)
-    writer_.line(fmt::format("{}[{}] += {};", c.from, block_.each,
-                             text(in_storage(*operand.depth_stride * form_.tiles.depth, operand, pool_.bounds()))));
+  if (strides) writer_.line(fmt::format("{}[{}] += {};", c.from, block_.each, step_of(operand)));
   writer_.close();
   emitter_.rewind(mark);
 }

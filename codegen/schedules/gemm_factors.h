@@ -56,6 +56,7 @@ struct GemmBlock {
   std::string each;                  // counts a thread's copies
   // Where rows come in groups: the number of the block's, which is that of its matrix, and where the group ends.
   std::string matrix, row_end;
+  std::string first_step = {};  // along the depth, where the block has a share of it; "": all of it
 };
 
 class GemmFactors {
@@ -99,6 +100,7 @@ class GemmFactors {
   bool whole_tiles() const;
   IndexExpr count(const std::vector<std::uint32_t>& axes) const;
   std::string text(const IndexExpr& e);
+  std::string step_of(const GemmOperand& operand);
   const std::vector<std::uint32_t>& across(const GemmFactor& f) const {
     return f.left ? product_.rows : product_.columns;
   }

@@ -37,6 +37,7 @@ KernelSource WarpgroupEmitter::emit() {
     all += part->tiles;
     ends_.push_back(all);
   }
+  const IndexExpr tiles_to_make = all * tiles_.shares;
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
   declare_barriers();
   writer_.open("if (warp < 4)");
@@ -65,9 +66,9 @@ KernelSource WarpgroupEmitter::emit() {
     std::ranges::sort(nodes);
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   }
-  source.name = kernel_name(graph_, nodes);
+  source.name = kernel_name(graph_, nodes) + (tiles_.shares > 1 ? "_shares" : "");
   const int resident = target_.multiprocessors / tiles_.cluster;
-  source.grid[0] = simplify(min(all, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
+  source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
   source.dynamic_shared = shared_bytes_;
   source.schedule = "gemm_wgmma";
   return source;
@@ -162,7 +163,7 @@ void WarpgroupEmitter::declare_barriers() {
   const std::int64_t barriers = staged_offset_ + staged_bytes_ * kConsumerWarps;
   writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
   if (tiles_.cluster > 1) writer_.line(fmt::format("const int {} = cluster_rank();", rank_));
-  writer_.line(fmt::format("const int {} = {};", count_, parts_[0]->text(ends_.back())));
+  writer_.line(fmt::format("const int {} = {};", count_, parts_[0]->text(ends_.back() * tiles_.shares)));
   writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2}, {3} = {1} + {4};",
                            tiles_at_, full_, barriers, empty_, 8 * tiles_.stages));
   writer_.open("if (threadIdx.x == 0)");
@@ -182,13 +183,14 @@ void WarpgroupEmitter::open_tiles() {
   writer_.open(fmt::format("for (int {0} = blockIdx.x{1}; {0} < {2}; {0} += gridDim.x{1})", tile, of, count_));
   std::string number = tile;
   if (parts_.size() > 1) number = open_part(tile);
+  if (tiles_.shares > 1) number = open_share(tile);
   row0_ = writer_.unique("row0");
   column0_ = writer_.unique("column0");
   const Part& first = *parts_[0];
   if (!first.product.batch.empty()) {
     const std::string of_batch = fmt::format("({} * {})", first.down, first.across);
     batch_ = writer_.unique("batch");
-    writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), batch_, tile, of_batch));
+    writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), batch_, number, of_batch));
     number += " % " + of_batch;
   }
   writer_.line(fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", place, kTileGroup, number,
@@ -209,6 +211,19 @@ std::string WarpgroupEmitter::open_part(const std::string& tile) {
   writer_.line(fmt::format("const int {} = {};", part_, behind));
   return fmt::format("{} - {}", tile,
                      of_part([&](std::size_t p) { return p == 0 ? std::string("0") : parts_[0]->text(ends_[p - 1]); }));
+}
+
+// Which share of the depth it is; the number of its tile among them.
+std::string WarpgroupEmitter::open_share(const std::string& tile) {
+  const Part& part = *parts_[0];
+  const std::string all = part.text(part.tiles), number = writer_.unique("tile_of_share");
+  const std::string steps = part.text(ceil_div(part.count(part.product.loops[0].depth), part.form.depth()));
+  share_ = writer_.unique("share");
+  first_step_ = writer_.unique("first_step"), end_step_ = writer_.unique("end_step");
+  writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", share_, tile, all, number));
+  writer_.line(fmt::format("const int {0} = {1} * {2} / {3}, {4} = ({1} + 1) * {2} / {3};", first_step_, share_, steps,
+                           tiles_.shares, end_step_));
+  return number;
 }
 
 std::string WarpgroupEmitter::depth_of(std::size_t loop) const {

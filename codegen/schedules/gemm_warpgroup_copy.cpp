@@ -14,7 +14,11 @@ void WarpgroupEmitter::copy_tiles() {
   if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
   const std::string k = writer_.unique("k"), into = writer_.unique("into"), ready = writer_.unique("ready");
   for (std::size_t i = 0; i < first.loops.size(); ++i) {
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", k, depth_of(i), first.form.depth()));
+    const int depth = first.form.depth();
+    const bool share = tiles_.shares > 1;
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", k,
+                             share ? fmt::format("{} * {}", first_step_, depth) : "0",
+                             share ? fmt::format("{} * {}", end_step_, depth) : depth_of(i), depth));
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.open("if (warp_lane == 0)");
     writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_,

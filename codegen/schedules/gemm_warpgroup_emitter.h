@@ -80,6 +80,7 @@ class WarpgroupEmitter {
   void declare_barriers();
   void open_tiles();
   std::string open_part(const std::string& tile);
+  std::string open_share(const std::string& tile);
   std::string depth_of(std::size_t loop) const;
   void next_stage();
 
@@ -108,6 +109,7 @@ class WarpgroupEmitter {
   void scale_sums(Part& part, std::size_t number, std::span<const Sum> sums);
   void scale_sum(Part& part, const Factor& left, const Factor& right, const Sum& sum, const std::string& unscaled);
   void finish(Part& part, const std::vector<Sum>& sums);
+  void leave_sums(Part& part, const std::vector<Sum>& sums);
   std::vector<StoredBoxes> boxes_of_outputs(Part& part);
   std::string release(const std::string& stage, const std::string& where) const;
 
@@ -119,6 +121,7 @@ class WarpgroupEmitter {
   std::vector<IndexExpr> ends_;  // of each part's tiles among all
   std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
   std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
+  std::string share_, first_step_, end_step_, partial_;  // where the depth is shared out: of the tile's share
 };
 
 template <class F>

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/schedules/gemm_shares.h"
 #include "codegen/schedules/gemm_warpgroup_emitter.h"
 #include "ir/type.h"
 
@@ -93,7 +94,18 @@ void WarpgroupEmitter::multiply_tile(Part& part, std::vector<Sum>& sums, bool of
   }
 }
 
+// Of a share of the depth, for the kernel that adds up all of them.
+void WarpgroupEmitter::leave_sums(Part& part, const std::vector<Sum>& sums) {
+  const ScalarType type = part.form.float_sums ? ScalarType::kFloat32 : ScalarType::kInt32;
+  const GemmShares shares(tiles_.shares, part.product, part.kernel.pool, tiles_.kRows * tiles_.cluster, tiles_.columns);
+  if (partial_.empty()) partial_ = declare_partial(writer_, shares, type);
+  for (std::size_t t = 0; t < sums.size(); ++t)
+    leave_share(writer_, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, static_cast<int>(t),
+                sums[t].name, type, 1, tiles_.columns, 0);
+}
+
 void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
+  if (tiles_.shares > 1) return leave_sums(part, sums);
   std::map<ExprId, std::string> of_reduction;
   std::size_t next = 0;
   for (const ProductLoop& loop : part.product.loops)
@@ -165,8 +177,11 @@ void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::
   const Loop& loop = part.loops[number];
   const std::int64_t stages = stages_of_part(*loop.form, part.form.depth());
   const int depth = part.form.depth();
-  writer_.line(
-      fmt::format("const int {} = ({} + {}) / {};", steps, of_all ? depth_of(number) : loop.depth, depth - 1, depth));
+  if (tiles_.shares > 1)
+    writer_.line(fmt::format("const int {} = {} - {};", steps, end_step_, first_step_));
+  else
+    writer_.line(
+        fmt::format("const int {} = ({} + {}) / {};", steps, of_all ? depth_of(number) : loop.depth, depth - 1, depth));
   if (stages != 1) writer_.line(fmt::format("int {} = 0;", before));
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps));

@@ -8,6 +8,7 @@
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/few_rows.h"
 #include "codegen/schedules/gemm.h"
+#include "codegen/schedules/gemm_shares.h"
 #include "codegen/schedules/gemm_warpgroup.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/row_product.h"
@@ -17,14 +18,24 @@
 namespace fusec {
 namespace {
 
+// Ways of a product of few rows.
+KernelSource choose_few_rows(const Kernel& kernel, const Product& product, FewRowsForm& form, const Graph& graph,
+                             Choices& choices) {
+  std::vector<std::string> ways;
+  for (const FewRowsBlock& block : form.ways) ways.push_back(name_of(block));
+  form.block = form.ways[choices.take(std::move(ways))];
+  return few_rows(kernel, product, form, graph);
+}
+
 // Each result is a sum over a row of a matrix, and beside it over a vector that all results share.
-std::optional<KernelSource> vector_times_matrix(const Kernel& kernel, const Graph& graph, const Target& target) {
+std::optional<KernelSource> vector_times_matrix(const Kernel& kernel, const Graph& graph, const Target& target,
+                                                Choices& choices) {
   const ProductAnswer answer = find_product(kernel, true);
   if (!answer.product) return std::nullopt;
   const Kernel& shaped = answer.kernel ? *answer.kernel : kernel;
-  const auto few = find_few_rows(graph, shaped, *answer.product, target);
+  auto few = find_few_rows(graph, shaped, *answer.product, target);
   if (!few) return std::nullopt;
-  return few_rows(shaped, *answer.product, *few, graph);
+  return choose_few_rows(shaped, *answer.product, *few, graph, choices);
 }
 
 void choose_tiles(GemmForm& form, Choices& choices) {
@@ -33,9 +44,32 @@ void choose_tiles(GemmForm& form, Choices& choices) {
   form.tiles = form.ranking[choices.take(std::move(ways))];
 }
 
+// Tiles of warps, which may have a share of the depth each.
+std::vector<KernelSource> warps_product(const Kernel& kernel, const Product& product, const GemmForm& form,
+                                        const Graph& graph) {
+  std::vector<KernelSource> sources{gemm(kernel, product, form, graph)};
+  const GemmTiles& t = form.tiles;
+  if (t.shares > 1)
+    sources.push_back(
+        add_gemm_shares(kernel, product, form, GemmShares(t.shares, product, kernel.pool, t.rows, t.columns), graph));
+  return sources;
+}
+
+std::vector<KernelSource> warpgroups_product(const WarpgroupPart& part, const GemmForm& of_warps, const Graph& graph,
+                                             const Target& target) {
+  std::vector<KernelSource> sources{gemm_warpgroup({&part, 1}, graph, target)};
+  const WarpgroupTiles& t = part.form.tiles;
+  if (t.shares == 1) return sources;
+  GemmForm form = of_warps;
+  form.tiles.columns = t.columns;
+  const GemmShares shares(t.shares, part.product, part.kernel.pool, t.kRows * t.cluster, t.columns);
+  sources.push_back(add_gemm_shares(part.kernel, part.product, form, shares, graph));
+  return sources;
+}
+
 // Ways of warpgroups that are predicted to be the fastest come first, then those of warps, then the other ones.
-KernelSource tiled_product(const Kernel& kernel, const Product& product, GemmForm& form, const Graph& graph,
-                           const Target& target, Choices& choices) {
+std::vector<KernelSource> tiled_product(const Kernel& kernel, const Product& product, GemmForm& form,
+                                        const Graph& graph, const Target& target, Choices& choices) {
   const WarpgroupCandidate candidate{&kernel, &product, &form};
   const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
   const auto first = static_cast<std::size_t>(
@@ -47,11 +81,11 @@ KernelSource tiled_product(const Kernel& kernel, const Product& product, GemmFor
   for (std::size_t i = first; i < wide.size(); ++i) ways.push_back(name_of(wide[i].forms[0].tiles));
   const std::size_t way = choices.take(std::move(ways));
   if (way < first || way >= first + of_warps) {
-    const WarpgroupPart part{kernel, product, wide[way < first ? way : way - of_warps].forms[0]};
-    return gemm_warpgroup({&part, 1}, graph, target);
+    return warpgroups_product({kernel, product, wide[way < first ? way : way - of_warps].forms[0]}, form, graph,
+                              target);
   }
   form.tiles = form.ranking[way - first];
-  return gemm(kernel, product, form, graph);
+  return warps_product(kernel, product, form, graph);
 }
 
 std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
@@ -62,10 +96,10 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct: {
       const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
-      if (const auto few = find_few_rows(graph, shaped, *form.product, target))
-        return {few_rows(shaped, *form.product, *few, graph)};
+      if (auto few = find_few_rows(graph, shaped, *form.product, target))
+        return {choose_few_rows(shaped, *form.product, *few, graph, choices)};
       if (auto tiled = find_gemm(graph, shaped, *form.product, target))
-        return {tiled_product(shaped, *form.product, *tiled, graph, target, choices)};
+        return tiled_product(shaped, *form.product, *tiled, graph, target, choices);
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
         if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
           return {convolution(shaped, *form.product, *gathered, graph)};
@@ -80,7 +114,7 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
     case KernelForm::kAttention:
       return attention(*form.attention, graph, target);
     case KernelForm::kRows:
-      if (auto vector = vector_times_matrix(kernel, graph, target)) return {std::move(*vector)};
+      if (auto vector = vector_times_matrix(kernel, graph, target, choices)) return {std::move(*vector)};
       if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
       [[fallthrough]];
     case KernelForm::kElements:

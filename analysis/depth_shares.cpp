@@ -1,0 +1,36 @@
+#include "analysis/depth_shares.h"
+
+#include <algorithm>
+
+namespace fusec {
+
+bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form) {
+  if (form.loops.size() != 1 || !form.plain() || form.in_parts(form.loops[0]) || !product.row_values.empty())
+    return false;
+  const auto known = [&](const std::vector<std::uint32_t>& axes) {
+    return std::ranges::all_of(axes, [&](std::uint32_t a) { return pool.extent(a).as_constant().has_value(); });
+  };
+  return known(product.batch) && known(product.rows) && known(product.columns) && known(product.loops[0].depth);
+}
+
+std::vector<int> depth_shares(double tiles, double steps, const Target& target) {
+  constexpr int kLeastSteps = 4;           // of a share
+  constexpr double kMostBlocks = 2;        // of a multiprocessor
+  constexpr double kEnoughWithout = 0.75;  // of the multiprocessors, which have a tile each
+  std::vector<int> counts;
+  if (tiles >= kEnoughWithout * target.multiprocessors) return counts;
+  for (const int shares : {2, 3, 4, 6, 8, 12, 16, 24, 32})
+    if (steps >= kLeastSteps * shares && tiles * shares <= kMostBlocks * target.multiprocessors)
+      counts.push_back(shares);
+  return counts;
+}
+
+double shared_cycles(double cycles, double sums, int shares, const Target& target) {
+  constexpr double kClock = 1.5e9, kL2Bytes = 40;  // of a multiprocessor, a cycle
+  constexpr double kLatency = 466, kAtATime = 4;   // shares whose sums a lane reads at a time
+  constexpr double kWorthIt = 1.15;
+  const double moved = 2 * 4 * sums * shares / (kL2Bytes * target.multiprocessors);
+  return kWorthIt * (cycles + target.launch_seconds * kClock + moved + (1 + shares / kAtATime) * kLatency);
+}
+
+}  // namespace fusec

@@ -1,0 +1,121 @@
+#include "codegen/schedules/gemm_shares.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_block.h"
+#include "codegen/schedules/gemm_epilogue.h"
+#include "ir/error.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+std::int64_t known_points(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
+  const auto count = simplify(point_count(pool, axes), pool.bounds()).as_constant();
+  if (!count) throw InternalError("a product of unknown sizes in shares of the depth");
+  return *count;
+}
+
+// The floats before the warp's first piece and eight.
+std::string place_of(const GemmShares& s, const SharePlace& place, int which, const std::string& integer) {
+  std::string plane = place.share;
+  if (s.sums > 1) plane = fmt::format("({} * {} + {})", plane, s.sums, which);
+  if (!place.batch.empty()) plane = fmt::format("({} * {} + {})", plane, s.batches, place.batch);
+  return fmt::format("((({})({}) * {} + ({}) / 16) * {} + ({}) / 8) * 128", integer, plane, s.pieces, place.row,
+                     s.eights, place.column);
+}
+
+}  // namespace
+
+GemmShares::GemmShares(int of_depth, const Product& product, const ExprPool& pool, int tile_rows, int tile_columns)
+    : shares(of_depth), sums(0), batches(known_points(pool, product.batch)) {
+  for (const ProductLoop& loop : product.loops) sums += static_cast<int>(loop.terms.size());
+  const std::int64_t rows = known_points(pool, product.rows), columns = known_points(pool, product.columns);
+  pieces = (rows + tile_rows - 1) / tile_rows * (tile_rows / 16);
+  eights = (columns + tile_columns - 1) / tile_columns * (tile_columns / 8);
+}
+
+std::string declare_partial(KernelWriter& writer, const GemmShares& shares, ScalarType sums) {
+  return writer.workspace(shares.floats() * 4, 0, c_type(sums) + " partial");
+}
+
+void leave_share(KernelWriter& writer, const GemmShares& shares, const std::string& partial, const SharePlace& place,
+                 int which, const std::string& sum, ScalarType type, int pieces, int columns, int rows_of_piece) {
+  writer.use("depth_shares");
+  const std::string to = writer.unique("share_to"), integer = writer.index_type();
+  writer.line(
+      fmt::format("{}* const {} = {} + {};", c_type(type), to, partial, place_of(shares, place, which, integer)));
+  const auto leave = [&](const std::string& at, const std::string& piece) {
+    writer.line(
+        fmt::format("leave_share({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
+  };
+  if (rows_of_piece == 0) return leave(to, fmt::format("{}[0]", sum));
+  writer.line("#pragma unroll");
+  writer.open(fmt::format("for (int i = 0; i < {}; ++i)", pieces));
+  leave(fmt::format("{} + i * {}", to, shares.eights * 128),
+        rows_of_piece == 1 ? fmt::format("{}[i]", sum) : fmt::format("{}[i * {}]", sum, rows_of_piece));
+  writer.close();
+}
+
+KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const GemmForm& form,
+                             const GemmShares& shares, const Graph& graph) {
+  const ExprPool& pool = kernel.pool;
+  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(pool, kernel.outputs.at(0).axes)));
+  ExprEmitter emitter(kernel, writer);
+  for (const std::uint32_t a : product.shared_rest) emitter.bind(a, "0");
+  for (const char* part : {"dynamic_shared", "depth_shares"}) writer.use(part);
+  // Fragments of any columns are lanes' of the same; in lanes, a warp's columns are as they were.
+  GemmForm pieces = form;
+  const int width = form.tensor_cores() ? 16 : form.tiles.warp_columns;
+  pieces.tiles = {.rows = 16,
+                  .columns = std::min(2 * width, form.tiles.columns),
+                  .warp_rows = 16,
+                  .warp_columns = width,
+                  .depth = form.tiles.depth,
+                  .stages = form.tiles.stages};
+  const auto tiles = [&](const std::vector<std::uint32_t>& axes, int of_tile) {
+    return simplify(ceil_div(point_count(pool, axes), of_tile), pool.bounds());
+  };
+  const IndexExpr down = tiles(product.rows, pieces.tiles.rows), across = tiles(product.columns, pieces.tiles.columns);
+  const BlockPlace place = place_block(emitter, product, down, across);
+  const std::string row0 = writer.unique("row0"), column0 = writer.unique("column0");
+  writer.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", writer.index_type(), row0,
+                          place.tile, pieces.tiles.rows, column0, pieces.tiles.columns));
+  place_warps(writer, pieces.tiles);
+  std::map<ExprId, std::string> sums;
+  std::string partial;
+  int which = 0;
+  for (const ProductTerm& term : product.loops[0].terms) {
+    const ScalarType type = pool[term.reduction].type;
+    if (partial.empty()) partial = declare_partial(writer, shares, type);
+    std::string& sum = sums[term.reduction] = writer.unique("sum");
+    declare_sum(writer, pieces.tiles, form.tensor_cores(), type, sum);
+    const std::string first =
+        place_of(shares, {"0", place.batch, row0, column0 + " + warp_column"}, which++, writer.index_type());
+    writer.line(fmt::format("add_shares<{}>(({} (&)[{}][4]){}[0], {} + {}, {}, warp_lane);", shares.shares,
+                            c_type(type), width / 8, sum, partial, first, shares.floats() / shares.shares));
+  }
+  emit_epilogue({.kernel = kernel,
+                 .product = product,
+                 .form = pieces,
+                 .sums = sums,
+                 .row0 = row0,
+                 .column0 = column0,
+                 .batch = place.batch},
+                graph, writer);
+  std::vector<std::string> comment = kernel_comment(graph, kernel);
+  comment.push_back(fmt::format("A warp makes 16x{} of what {} blocks have summed of the depth, in their order.", width,
+                                shares.shares));
+  KernelSource source = writer.finish(comment, pieces.tiles.threads());
+  source.name = kernel_name(graph, kernel.nodes);
+  source.grid[0] = simplify(down * across * point_count(pool, product.batch), pool.bounds());
+  source.dynamic_shared = staged_bytes(pieces) * pieces.tiles.threads() / 32;
+  source.schedule = "gemm_shares";
+  return source;
+}
+
+}  // namespace fusec

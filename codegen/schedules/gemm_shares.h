@@ -1,0 +1,46 @@
+// Products whose depth several blocks share (analysis/depth_shares.h): what each leaves of its tile, and the kernel
+// that adds up what they have left and does what stands behind the product.
+//
+//   partial[share][sum][batch][16 rows][8 columns]      of each 8 columns, 4 sums of each lane of the warp that made
+//   them:
+//                                                       whole lines of 512 bytes, written and read as they lie in
+//                                                       registers, whatever the instruction spreads them like
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "analysis/gemm_form.h"
+#include "codegen/emit_expr.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+struct GemmShares {
+  int shares = 1;
+  int sums = 1;  // of each element
+  std::int64_t batches = 1;
+  std::int64_t pieces = 0, eights = 0;  // of 16 rows, of 8 columns: those of whole tiles
+
+  // Of `down` by `across` tiles of so many rows and columns.
+  GemmShares(int of_depth, const Product& product, const ExprPool& pool, int tile_rows, int tile_columns);
+  std::int64_t floats() const { return shares * sums * batches * pieces * eights * 128; }
+};
+
+// A block's place among the shares: C text.
+struct SharePlace {
+  std::string share, batch, row, column;  // batch: "" where there is none; row, column: of a warp's first
+};
+
+// The memory of the shares, as a parameter of the kernel that is written.
+std::string declare_partial(KernelWriter& writer, const GemmShares& shares, ScalarType sums);
+// Leaves a warp's sums: `pieces` of 16 rows by `columns`, each of so many of the registers' first dimension: one of
+// fragments, 4 of lanes, 0 where all registers are of one piece.
+void leave_share(KernelWriter& writer, const GemmShares& shares, const std::string& partial, const SharePlace& place,
+                 int which, const std::string& sum, ScalarType type, int pieces, int columns, int rows_of_piece);
+
+// Adds up the shares and does what stands behind the product. `form`: with the tiles of the kernel before.
+KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const GemmForm& form,
+                             const GemmShares& shares, const Graph& graph);
+
+}  // namespace fusec
