@@ -346,12 +346,14 @@ __device__ __forceinline__ void stage_part(int part, int lane, Staged* staged, c
   }
 }
 
-//@ part staged_lane : staged_sums
+//@ part kept
 // A value that is not computed anew in the loop behind it.
 __device__ __forceinline__ unsigned kept(unsigned value) {
   asm("" : "+r"(value));
   return value;
 }
+
+//@ part staged_lane : staged_sums kept
 // An eight of staged sums, by the address of its first.
 __device__ __forceinline__ void load_staged(float (&four)[4], unsigned at) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"

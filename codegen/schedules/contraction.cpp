@@ -279,12 +279,28 @@ class Contraction {
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_flat(emitter_, across, at, "mnopq");
     bind_flat(emitter_, depth_axes_, k, "kluvw");
-    const std::string value = emitter_.emit(factor);
-    writer_.line(fmt::format("{} = {};", one, p_.tensor_dtype ? narrow(*p_.tensor_dtype, value) : value));
-    if (p_.tensor_dtype) writer_.use(*p_.tensor_dtype);
+    if (const std::string stored = stored_element(factor); !stored.empty()) {
+      writer_.line(fmt::format("{} = {};", one, stored));
+    } else {
+      const std::string value = emitter_.emit(factor);
+      writer_.line(fmt::format("{} = {};", one, p_.tensor_dtype ? narrow(*p_.tensor_dtype, value) : value));
+      if (p_.tensor_dtype) writer_.use(*p_.tensor_dtype);
+    }
     emitter_.rewind(mark);
     writer_.close();
     writer_.line(fmt::format("{} = {};", place_in(tile, line, place), one));
+  }
+
+  // Of a plain load of what is multiplied: its bits go to the tile as they are. "" for other factors.
+  std::string stored_element(ExprId factor) {
+    const ExprNode& n = pool_[factor];
+    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.args[0] != kNoExpr || n.dtype != *p_.tensor_dtype) return "";
+    const IndexExpr position = emitter_.position(factor);
+    std::vector<ExprId> looked_up;
+    for (const Variable v : variables_of(position))
+      if (v.kind == Variable::Kind::kValue) looked_up.push_back(v.id);
+    emitter_.emit(looked_up);
+    return fmt::format("{}[{}]", writer_.input(n.source), emitter_.index_text().tight(position));
   }
 
   // A name for each of several: "a", or "a0", "a1".
@@ -295,40 +311,32 @@ class Contraction {
   void multiply_on_tensor_cores(const ProductLoop& loop) {
     const std::string mma = *p_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
     writer_.use(mma);
+    writer_.use("load_pieces");
     const auto a = [&](std::size_t i) { return numbered("a", i, loop.left.size()); };
     const auto b = [&](std::size_t i) { return numbered("b", i, loop.right.size()); };
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", depth_));
     std::string fragments;
     for (std::size_t i = 0; i < loop.left.size(); ++i) fragments += fmt::format("{}{}[2][4]", i ? ", " : "", a(i));
-    for (std::size_t i = 0; i < loop.right.size(); ++i) fragments += fmt::format(", {}[4][2]", b(i));
+    for (std::size_t i = 0; i < loop.right.size(); ++i) fragments += fmt::format(", {}[2][4]", b(i));
     writer_.line(fmt::format("unsigned {};", fragments));
-    writer_.line("const int group = warp_lane / 4, pair = kk + warp_lane % 4 * 2;");
-    for (std::size_t f = 0; f < loop.left.size(); ++f) {
-      writer_.line("#pragma unroll");
-      writer_.open("for (int i = 0; i < 2; ++i)");
+    const int line = 2 * stride();
+    for (std::size_t f = 0; f < loop.left.size(); ++f)
+      writer_.line(fmt::format(
+          "load_pieces<{}>({}, shared_address({}) + (warp_row + warp_lane % 16) * {} + warp_lane / 16 * 16 + kk * 2);",
+          16 * line, a(f), left_tiles_[f], line));
+    for (std::size_t f = 0; f < loop.right.size(); ++f)
       writer_.line(
-          fmt::format("const unsigned short (*rows)[{}] = {} + warp_row + i * 16 + group;", stride(), left_tiles_[f]));
-      writer_.line(fmt::format(
-          "{0}[i][0] = *(const unsigned*)&rows[0][pair], {0}[i][1] = *(const unsigned*)&rows[8][pair];", a(f)));
-      writer_.line(fmt::format(
-          "{0}[i][2] = *(const unsigned*)&rows[0][pair + 8], {0}[i][3] = *(const unsigned*)&rows[8][pair + 8];", a(f)));
-      writer_.close();
-    }
-    for (std::size_t f = 0; f < loop.right.size(); ++f) {
-      writer_.line("#pragma unroll");
-      writer_.open("for (int j = 0; j < 4; ++j)");
-      writer_.line(fmt::format("const unsigned short* column = {}[warp_column + j * 8 + group];", right_tiles_[f]));
-      writer_.line(fmt::format(
-          "{0}[j][0] = *(const unsigned*)&column[pair], {0}[j][1] = *(const unsigned*)&column[pair + 8];", b(f)));
-      writer_.close();
-    }
+          fmt::format("load_pieces<{}>({}, shared_address({}) + (warp_column + warp_lane / 16 * 8 + warp_lane % "
+                      "8) * {} + warp_lane / 8 % 2 * 16 + kk * 2);",
+                      16 * line, b(f), right_tiles_[f], line));
     for (const ProductTerm& term : loop.terms) {
       writer_.line("#pragma unroll");
       writer_.line("for (int i = 0; i < 2; ++i)");
       writer_.line("#pragma unroll");
-      writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}({}[i][j], {}[i], {}[j]);", mma,
-                               sums_.at(term.reduction), a(term.left), b(term.right)));
+      writer_.line(fmt::format(
+          "  for (int j = 0; j < 4; ++j) {0}({1}[i][j], {2}[i], {{{3}[j / 2][j % 2 * 2], {3}[j / 2][j % 2 * 2 + 1]}});",
+          mma, sums_.at(term.reduction), a(term.left), b(term.right)));
     }
     writer_.close();
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "codegen/schedules/direct.h"
@@ -270,7 +271,10 @@ void ConvolutionTiles::copy_pieces(const ConvolutionTile& t, const std::string& 
 // --- strips: neighbouring threads take neighbours along the depth
 
 std::string ConvolutionTiles::strip_line(const ConvolutionTile& t) const {
-  return fmt::format("{} + i * {}", t.line, tiles_.threads() / tiles_.depth);
+  return fmt::format("{} + i * {}", t.line, lines_apart());
+}
+int ConvolutionTiles::lines_apart() const {
+  return tiles_.threads() / tiles_.depth;
 }
 
 void ConvolutionTiles::declare_strips(const ConvolutionTile& t) {
@@ -288,9 +292,23 @@ void ConvolutionTiles::declare_strips(const ConvolutionTile& t) {
   emitter_.rewind(mark);
   writer_.close();
   if (form_.tensor_cores())
-    writer_.line(fmt::format("unsigned short {}[{}];", t.waiting, lines_of_thread(t)));
+    declare_waiting(t);
   else
     writer_.use("copy_one");
+}
+
+// Where a thread puts its elements: units change places every eight lines, and beyond these as before.
+void ConvolutionTiles::declare_waiting(const ConvolutionTile& t) {
+  writer_.use("kept");
+  writer_.line(fmt::format("unsigned short {}[{}];", t.waiting, lines_of_thread(t)));
+  writer_.line(fmt::format("unsigned {}[{}];", t.to, places_of_strips(t)));
+  writer_.line("#pragma unroll");
+  writer_.line(
+      fmt::format("for (int i = 0; i < {}; ++i) {}[i] = kept({});", places_of_strips(t), t.to, strip_place(t)));
+}
+
+int ConvolutionTiles::places_of_strips(const ConvolutionTile& t) const {
+  return std::min(lines_of_thread(t), 8 / std::gcd(8, lines_apart()));
 }
 
 void ConvolutionTiles::declare_tabled_strips(const ConvolutionTile& t) {
@@ -318,17 +336,27 @@ std::string ConvolutionTiles::strip_place(const ConvolutionTile& t) const {
                      together(), t.part, together(), form_.element_bytes());
 }
 
+// Lines that are not there are the last one again: nothing is stored of what is multiplied with them.
 void ConvolutionTiles::strips_to_registers(const ConvolutionTile& t, const std::string& step) {
-  const std::string there = open_strips(t, step);
-  writer_.line(fmt::format("{}[i] = 0;", t.waiting));
-  writer_.line(fmt::format("if ({}) {}[i] = {}[i][{} * {}];", there, t.waiting, t.from, step, tiles_.depth));
+  const bool ends = form_.depth % tiles_.depth != 0;
+  if (ends) writer_.open(fmt::format("if ({} * {} + {} < {})", step, tiles_.depth, t.part, form_.depth));
+  const std::string each = fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t));
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("{} {}[i] = {}[i][{} * {}];", each, t.waiting, t.from, step, tiles_.depth));
+  if (!ends) return;
+  writer_.close("} else {");
+  writer_.reopen();
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("{} {}[i] = 0;", each, t.waiting));
   writer_.close();
 }
 
 void ConvolutionTiles::store_strips(const ConvolutionTile& t, const std::string& into) {
+  const int places = places_of_strips(t);
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
-  writer_.line(fmt::format("  *(unsigned short*)(dynamic_shared + {} + {}) = {}[i];", into, strip_place(t), t.waiting));
+  writer_.line(fmt::format("  *(unsigned short*)(dynamic_shared + ({0} + {1}[i % {2}]) + i / {2} * {3}) = {4}[i];",
+                           into, t.to, places, places * lines_apart() * t.units * 16, t.waiting));
 }
 
 void ConvolutionTiles::strips_asynchronously(const ConvolutionTile& t, const std::string& into,

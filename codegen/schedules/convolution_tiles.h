@@ -78,6 +78,9 @@ class ConvolutionTiles {
   std::string open_strips(const ConvolutionTile& t, const std::string& step);
   std::string strip_place(const ConvolutionTile& t) const;
   void strips_to_registers(const ConvolutionTile& t, const std::string& step);
+  void declare_waiting(const ConvolutionTile& t);
+  int lines_apart() const;
+  int places_of_strips(const ConvolutionTile& t) const;
   void store_strips(const ConvolutionTile& t, const std::string& into);
   void strips_asynchronously(const ConvolutionTile& t, const std::string& into, const std::string& step);
 

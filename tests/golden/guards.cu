@@ -247,6 +247,22 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsig
                : "r"(row), "n"(kOffset));
 }
 
+// The same kCount times, their rows kStep bytes apart.
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
+}
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
+}
+
 __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
@@ -319,22 +335,6 @@ __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], u
       load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits +
                                               fragment_place<kLeft, false, kUnits>(across + 16 * i, 0, lane));
   }
-}
-
-// The same kCount times, their rows kStep bytes apart.
-template <int kStep, int kAt = 0, int kCount>
-__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
-               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
-               : "r"(row), "n"(kAt * kStep));
-  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
-}
-template <int kStep, int kAt = 0, int kCount>
-__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
-               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
-               : "r"(row), "n"(kAt * kStep));
-  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
 }
 
 // The same in a loop over tiles, from addresses that are known before it: pieces along the depth lie one behind the other,
@@ -570,7 +570,7 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
       const int at = row0 + line, k_2 = k0 + place;
       unsigned short one = 0;
       if (at < 16 && k_2 < k) {
-        one = to_fp16(from_fp16(left[k * at + k_2]));
+        one = left[(k * at + k_2)];
       }
       left_tile[line][place] = one;
     }
@@ -594,23 +594,13 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
     __syncthreads();
 #pragma unroll
     for (int kk = 0; kk < 32; kk += 16) {
-      unsigned a[2][4], b[4][2];
-      const int group = warp_lane / 4, pair = kk + warp_lane % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const unsigned short (*rows)[40] = left_tile + warp_row + i * 16 + group;
-        a[i][0] = *(const unsigned*)&rows[0][pair], a[i][1] = *(const unsigned*)&rows[8][pair];
-        a[i][2] = *(const unsigned*)&rows[0][pair + 8], a[i][3] = *(const unsigned*)&rows[8][pair + 8];
-      }
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const unsigned short* column = right_tile[warp_column + j * 8 + group];
-        b[j][0] = *(const unsigned*)&column[pair], b[j][1] = *(const unsigned*)&column[pair + 8];
-      }
+      unsigned a[2][4], b[2][4];
+      load_pieces<1280>(a, shared_address(left_tile) + (warp_row + warp_lane % 16) * 80 + warp_lane / 16 * 16 + kk * 2);
+      load_pieces<1280>(b, shared_address(right_tile) + (warp_column + warp_lane / 16 * 8 + warp_lane % 8) * 80 + warp_lane / 8 % 2 * 16 + kk * 2);
 #pragma unroll
       for (int i = 0; i < 2; ++i)
 #pragma unroll
-        for (int j = 0; j < 4; ++j) mma_fp16(sum[i][j], a[i], b[j]);
+        for (int j = 0; j < 4; ++j) mma_fp16(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
     }
     __syncthreads();
   }
