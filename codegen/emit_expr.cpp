@@ -151,8 +151,9 @@ void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
       uses[operand] += inside_loop || by_index ? kMany : 1;
       level[id] = std::max(level[id], level[operand]);
     };
+    const bool of_indices = compares_indices(n);
     for (const ExprId a : n.args)
-      if (a != kNoExpr) use(a, false);
+      if (a != kNoExpr && !of_indices) use(a, false);
     for (const IndexExpr& e : n.indices)
       for (const Variable v : variables_of(e))
         if (v.kind == Variable::Kind::kValue) use(v.id, true);
@@ -177,7 +178,7 @@ void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
     for (std::size_t k = i; k < end; ++k) {
       const ExprId id = todo[k];
       const ExprNode& n = pool_[id];
-      if (n.op == ExprOp::kReduce || available(id)) continue;
+      if (n.op == ExprOp::kReduce || available(id) || uses[id] == 0) continue;
       const Text text = make(id);
       const bool trivial = n.op == ExprOp::kConstant;
       const bool root = uses[id] == 1 && std::find(roots.begin(), roots.end(), id) != roots.end();
@@ -191,6 +192,20 @@ void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
     }
     i = end;
   }
+}
+
+// Both sides are written as the integers they are made of.
+bool ExprEmitter::compares_indices(const ExprNode& n) const {
+  if (writer_.wide() || n.op < ExprOp::kEq || n.op > ExprOp::kGe) return false;
+  const auto is_int = [&](ExprId id) {
+    const ExprNode& side = pool_[id];
+    if (side.op == ExprOp::kConstant)
+      return side.type == ScalarType::kInt64 && side.integer == static_cast<std::int32_t>(side.integer);
+    return side.op == ExprOp::kIndex && std::ranges::none_of(variables_of(side.indices[0]), [](Variable v) {
+             return v.kind == Variable::Kind::kValue;
+           });
+  };
+  return is_int(n.args[0]) && is_int(n.args[1]);
 }
 
 // As `reachable`, but not through what is available already.

@@ -88,6 +88,7 @@ class ExprEmitter {
   std::string arg(const ExprNode& n, std::size_t i) const;    // as an operand: in parentheses where needed
   std::string loose(const ExprNode& n, std::size_t i) const;  // as a function's argument
   Text arithmetic(const ExprNode& n) const;
+  bool compares_indices(const ExprNode& n) const;
   Text call(std::string_view function, const ExprNode& n) const;
   // Its fast form, where it has one and may take it (emit_fast_math.cpp).
   std::optional<Text> fast_form(const ExprNode& n);

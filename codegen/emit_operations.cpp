@@ -156,6 +156,12 @@ ExprEmitter::Text ExprEmitter::binary(const ExprNode& n) {
   const bool real = is_float(pool_[n.args[0]].type);
   const std::string suffix = pool_[n.args[0]].type == ScalarType::kFloat32 ? "f" : "";
   auto infix = [&](std::string_view sign) -> Text {
+    if (compares_indices(n)) {
+      const auto side = [&](ExprId id) {
+        return index_text_.tight(pool_[id].op == ExprOp::kIndex ? pool_[id].indices[0] : IndexExpr(pool_[id].integer));
+      };
+      return {fmt::format("{} {} {}", side(n.args[0]), sign, side(n.args[1])), false};
+    }
     return {fmt::format("{} {} {}", arg(n, 0), sign, arg(n, 1)), false};
   };
   auto helper = [&](const char* part, std::string_view function) {

@@ -24,10 +24,10 @@ class Case:
     """inputs: name -> (dtype, shape); nodes; what is allowed; loads and stores that are wide"""
 
     def __init__(self, name, inputs, nodes, outputs=("y",), sectors=ALIGNED, wide=True, conflicts=0, moved=0,
-                 symbols=None, kernels=1):
+                 symbols=None, kernels=1, work=0):
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
         self.symbols, self.kernels = symbols or {}, kernels
-        self.sectors, self.wide, self.conflicts, self.moved = sectors, wide, conflicts, moved
+        self.sectors, self.wide, self.conflicts, self.moved, self.work = sectors, wide, conflicts, moved, work
 
 
 def node(name, op, *inputs, **attrs):
@@ -107,6 +107,94 @@ def rows_and_parts():
     ]
 
 
+def windows():
+    """What does not lie as the results do: some steps apart, backwards, each element several times, beginning anywhere.
+    Results are stored 16 bytes at a time; sectors and executed instructions over those of a copy's 16 bytes."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, sectors=ALIGNED, wide=False, work=40, **inputs):
+        cases.append(Case(f"{name} {dtype}{shape}", {"x": (dtype, shape)} | {n: (dtype, s) for n, s in inputs.items()},
+                          nodes, sectors=sectors, wide=wide, work=work))
+
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        work = {"uint8": 3, "float16": 1.8, "float32": 1, "float64": 0.8}[dtype]
+        for step in (2, 3, 4):
+            add(f"every {step}", dtype, [96, 768], [node("y", "slice", "x", dim=1, start=1, end=768, step=step)],
+                sectors=1.55 if dtype == "float64" else ALIGNED, wide=True, work=40 * work)
+        add("backwards", dtype, [96, 512], [node("y", "flip", "x", dims=[1])], wide=True, work=30 * work)
+        add("backwards", dtype, [96, 515], [node("y", "flip", "x", dims=[0, 1])], sectors=1.15, work=60 * work)
+        add("each twice", dtype, [96, 512], [node("y", "repeat_interleave", "x", repeats=2, dim=1)], work=35 * work)
+        add("twice", dtype, [96, 517], [node("y", "repeat", "x", repeats=[1, 2])], sectors=1.5, work=100 * work)
+        add("rolled", dtype, [96, 512], [node("y", "roll", "x", shifts=[1], dims=[1])], sectors=1.2, work=75 * work)
+        for before, after in ((1, 0), (0, 1), (3, 2)):
+            add(f"padded by {before, after}", dtype, [96, 1023], [node("y", "pad", "x", pad=[before, after])],
+                sectors=1.15, work=85 * work)
+        add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15, work=60 * work)
+        add("rows joined", dtype, [31, 511], [node("y", "concat", "x", "u", dim=0)], u=[32, 511], work=60 * work)
+        add("joined", dtype, [64, 511], [node("y", "concat", "x", "u", dim=1)], sectors=1.25, u=[64, 130], work=130 * work)
+    for dtype, work in (("bfloat16", 60), ("float32", 40)):
+        for n in (1024, 1030):
+            add("interleaved swiglu", dtype, [64, n], [node("y", "swiglu", "x", interleaved=True)], wide=n == 1024,
+                work=work)
+            add("clamped", dtype, [64, n], [node("y", "swiglu", "x", interleaved=True, alpha=1.702, limit=7.0, up_offset=1.0)],
+                wide=n == 1024, work=1.2 * work)
+        add("a row for all", dtype, [64, 4095], [node("y", "add", "x", "b")], sectors=1.65, work=1.8 * work, b=[4095])
+        add("a factor for each row", dtype, [64, 4095], [node("y", "mul", "x", "b")], work=work, b=[64, 1])
+    cases.append(Case("images normalized", {"x": ("uint8", [2, 64, 64, 3]), "m": ("float32", [3]), "s": ("float32", [3])},
+                      [node("c", "cast", "x", dtype="float32"), node("d", "sub", "c", "m"), node("y", "mul", "d", "s")],
+                      sectors=2.0, wide=False))
+    return cases
+
+
+def any_windows(seed):
+    """Some ops one after the other whose operands are windows: results alone count."""
+    chance = random.Random(seed)
+    dtype = chance.choice(["float32", "float16", "bfloat16", "int8", "int64", "float64", "uint8"])
+    shape = [chance.choice([1, 2, 3, 5, 9]) for _ in range(chance.randint(0, 2))]
+    shape.append(chance.choice([1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 255, 256, 1000]))
+    inputs, nodes, last = {"x": (dtype, list(shape))}, [], "x"
+    for step in range(chance.randint(1, 3)):
+        name, dim = f"v{step}", chance.choice([len(shape) - 1, len(shape) - 1, chance.randrange(len(shape))])
+        kind = chance.choice(["every", "flip", "interleave", "repeat", "roll", "pad", "concat", "add", "rows"])
+        extent = shape[dim]
+        if kind == "every":
+            start, by = chance.randrange(extent), chance.choice([1, 2, 2, 3, 4, 5])
+            end = chance.randint(start + 1, extent)
+            nodes.append(node(name, "slice", last, dim=dim, start=start, end=end, step=by))
+            shape[dim] = -(-(end - start) // by)
+        elif kind == "flip":
+            nodes.append(node(name, "flip", last, dims=sorted({dim, chance.randrange(len(shape))})))
+        elif kind == "interleave":
+            times = chance.choice([2, 3, 4])
+            nodes.append(node(name, "repeat_interleave", last, repeats=times, dim=dim))
+            shape[dim] *= times
+        elif kind == "repeat":
+            times = chance.choice([2, 3])
+            nodes.append(node(name, "repeat", last, repeats=[times if d == dim else 1 for d in range(len(shape))]))
+            shape[dim] *= times
+        elif kind == "roll":
+            nodes.append(node(name, "roll", last, shifts=[chance.randint(-extent, extent)], dims=[dim]))
+        elif kind == "pad":
+            before, after = chance.choice([0, 1, 2, 5, 8, 17]), chance.choice([0, 1, 3, 8])
+            nodes.append(node(name, "pad", last, pad=[0, 0] * (len(shape) - 1 - dim) + [before, after]))
+            shape[dim] += before + after
+        elif kind == "concat":
+            other = list(shape)
+            other[dim] = chance.choice([1, 2, 3, 8, 11, 64])
+            inputs[f"u{step}"] = (dtype, other)
+            pair = [last, f"u{step}"] + ([last] if chance.random() < 0.3 else [])
+            chance.shuffle(pair)
+            nodes.append(node(name, "concat", *pair, dim=dim))
+            shape[dim] = shape[dim] * pair.count(last) + other[dim]
+        else:
+            other = [1] * (len(shape) - 1) + [shape[-1]] if kind == "add" else [*shape[:-1], 1]
+            inputs[f"u{step}"] = (dtype, other)
+            nodes.append(node(name, "add", last, f"u{step}"))
+        last = name
+    nodes.append(node("y", "neg" if dtype != "uint8" else "relu", last))
+    return Case(f"any windows {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
+
+
 def symbolic():
     """Sizes that are known at launch, as multiples of 8."""
     symbols = {"n": {"min": 8, "max": 4096, "multiple_of": 8, "hint": 256}}
@@ -178,9 +266,10 @@ def element_count(shape):
 
 
 def cases():
-    counted = transposes() + around() + rows_and_parts() + symbolic()
+    counted = transposes() + around() + rows_and_parts() + windows() + symbolic()
     return ([(case, arch) for arch in ARCHITECTURES for case in counted]
             + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
+            + [(any_windows(seed), ARCHITECTURES[seed % 2]) for seed in range(100)]
             + [(joined_and_permuted(seed), ARCHITECTURES[seed % 2]) for seed in range(40)])
 
 
@@ -227,6 +316,10 @@ def what_is_wrong(programs, scratch, case, arch):
     least = (case.moved or kernel["distinct_bytes"]) / 32
     if kernel["sectors"] > case.sectors * least:
         return f"{kernel['sectors']} sectors, {kernel['sectors'] / least:.2f} times those of the bytes"
+    # A warp's instructions for 16 bytes of each of its threads, edges apart.
+    executed = (sum(kernel["instructions"].values()) - 2000) * 512 / kernel["distinct_bytes"]
+    if case.work and executed > case.work:
+        return f"{executed:.1f} instructions for 16 bytes"
     return narrow_accesses(programs.fusec, path, arch, scratch) if case.wide else ""
 
 

@@ -11,6 +11,7 @@
 #include "codegen/schedules/split_axes.h"
 #include "codegen/schedules/transpose.h"
 #include "codegen/schedules/vector_access.h"
+#include "codegen/schedules/windowed.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -372,7 +373,10 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
     if (width > 1 && !some_access_is_vector(merged, graph, width)) width = 1;
   }
   KernelSource source;
-  if (width > 1 && !(writes_half_bytes(merged) && width < 8))
+  if (auto made = axes.empty() ? std::nullopt
+                               : windowed(kernel, merged, graph, target, wanted_width(merged, graph), width))
+    source = *std::move(made);
+  else if (width > 1 && !(writes_half_bytes(merged) && width < 8))
     source = Vectorized(merged, graph, target,
                         choose_shape(shape_of(merged, graph, target, width), merged, graph, target, choices))
                  .emit(merged);

@@ -275,12 +275,10 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
       image_from[i] += rest_4 * 243 + j * 18 + l_2 * 2 - 10;
       image_outside[i] = 1u << 31;
       for (int tap = 0; tap < 3; ++tap) {
-        const long long position = (long long)(j * 2 + tap - 1);
-        if (!((position < 9ll) && (position >= 0ll))) image_outside[i] |= 1u << (0 + tap);
+        if (!(((j * 2 + tap - 1) < 9) && ((j * 2 + tap - 1) >= 0))) image_outside[i] |= 1u << (0 + tap);
       }
       for (int tap_2 = 0; tap_2 < 3; ++tap_2) {
-        const long long position_2 = (long long)(l_2 * 2 + tap_2 - 1);
-        if (!((position_2 < 9ll) && (position_2 >= 0ll))) image_outside[i] |= 1u << (3 + tap_2);
+        if (!(((l_2 * 2 + tap_2 - 1) < 9) && ((l_2 * 2 + tap_2 - 1) >= 0))) image_outside[i] |= 1u << (3 + tap_2);
       }
     }
   }

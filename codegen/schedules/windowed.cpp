@@ -1,0 +1,665 @@
+#include "codegen/schedules/windowed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/copy_expr.h"
+#include "analysis/kernel_forms.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/pointwise.h"
+#include "codegen/schedules/split_axes.h"
+#include "codegen/schedules/vector_access.h"
+#include "codegen/schedules/windows.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kSmallTable = 1024;  // elements that stay in the cache, however they are read
+
+Variable axis_variable(std::uint32_t axis) {
+  return {Variable::Kind::kAxis, axis};
+}
+
+// A kernel with lanes, and what of it is read in windows.
+struct Plan {
+  struct Read {
+    Window window;
+    bool next_row = false;  // lanes of the next row have a window of their own
+  };
+
+  Kernel kernel;  // whose last axis is the lane
+  int width = 1;
+  bool crosses = false;              // lanes may be of two rows
+  std::vector<std::uint32_t> outer;  // axes before the group's, or those of the row
+  std::uint32_t column = 0;          // where lanes cross: the axis along a row
+  std::uint32_t group = 0, lane = 0;
+  IndexExpr groups = 0, total = 0;  // of all points; `total`: elements that there are, where the last group is none
+  IndexExpr row_length = 0;
+  std::vector<Read> reads;
+  std::vector<IndexExpr> stores;  // of each output, where its lanes begin
+  int singles = 0;                // accesses of single elements
+  std::int64_t cost = 0;          // accesses for `width` points
+  bool tables_alone = true;       // what is read by single elements is small
+};
+
+class Planner {
+ public:
+  Planner(const Kernel& merged, const Graph& graph, int width) : merged_(merged), graph_(graph) { plan_.width = width; }
+
+  std::optional<Plan> run() {
+    const std::vector<std::uint32_t>& axes = merged_.outputs[0].axes;
+    const IndexExpr& inner = merged_.pool.extent(axes.back());
+    const Bounds& bounds = merged_.pool.bounds();
+    if (axes.size() == 1 || proves_multiple_of(inner, plan_.width, bounds))
+      split();
+    else if (range_of(inner, bounds).min >= plan_.width)
+      cross();
+    else
+      return std::nullopt;
+    depends_ = dependences(plan_.kernel.pool);
+    for (const KernelOutput& output : plan_.kernel.outputs)
+      if (!see(output)) return std::nullopt;
+    const std::vector<ExprId> ids = reachable(plan_.kernel.pool, roots_of(plan_.kernel));
+    for (const ExprId id : ids)
+      if (plan_.kernel.pool[id].op == ExprOp::kLoad && of_lanes(id)) see(id);
+    return std::move(plan_);
+  }
+
+ private:
+  // Rows, or the only one, in groups.
+  void split() {
+    plan_.kernel = split_last_axis(merged_, plan_.width);
+    const std::vector<std::uint32_t>& axes = plan_.kernel.outputs[0].axes;
+    plan_.lane = axes.back();
+    plan_.group = axes[axes.size() - 2];
+    plan_.outer.assign(axes.begin(), axes.end() - 2);
+    plan_.groups = point_count(plan_.kernel.pool, {axes.begin(), axes.end() - 1});
+    const IndexExpr& inner = merged_.pool.extent(merged_.outputs[0].axes.back());
+    if (plan_.outer.empty()) plan_.total = inner;
+  }
+
+  // All points, as the results lie in memory, in groups.
+  void cross() {
+    plan_.crosses = true;
+    plan_.kernel = change_axes(merged_, [&](ExprPool& pool) {
+      AxisChange change;
+      for (const std::uint32_t a : merged_.outputs[0].axes) {
+        change.new_axes.push_back(pool.new_axis(merged_.pool.extent(a)));
+        change.values.push_back(IndexExpr::axis(change.new_axes.back()));
+      }
+      change.new_axes.push_back(pool.new_axis(plan_.width));
+      change.values.back() += IndexExpr::axis(change.new_axes.back());
+      return change;
+    });
+    ExprPool& pool = plan_.kernel.pool;
+    const std::vector<std::uint32_t>& axes = plan_.kernel.outputs[0].axes;
+    plan_.lane = axes.back();
+    plan_.column = axes[axes.size() - 2];
+    plan_.outer.assign(axes.begin(), axes.end() - 2);
+    plan_.row_length = pool.extent(plan_.column);
+    plan_.total = point_count(pool, {axes.begin(), axes.end() - 1});
+    plan_.groups = simplify(ceil_div(plan_.total, plan_.width), pool.bounds());
+    plan_.group = pool.new_axis(plan_.groups);
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) flat_ = flat_ * pool.extent(axes[i]) + IndexExpr::axis(axes[i]);
+    flat_ = simplify(flat_ + IndexExpr::axis(plan_.lane), pool.bounds());
+  }
+
+  bool depends(ExprId id, std::uint32_t axis) const { return std::ranges::binary_search(depends_[id], axis); }
+  bool of_lanes(ExprId id) const { return depends(id, plan_.lane) || (plan_.crosses && depends(id, plan_.column)); }
+
+  // A position in terms of groups, if it goes on as the results do from row to row.
+  std::optional<IndexExpr> of_groups(const IndexExpr& position) const {
+    const auto step = coefficient_of(position, axis_variable(plan_.lane));
+    if (!step || *step == 0) return std::nullopt;
+    const auto start = simplify(position - flat_ * *step, plan_.kernel.pool.bounds()).as_constant();
+    if (!start) return std::nullopt;
+    return (IndexExpr::axis(plan_.group) * plan_.width + IndexExpr::axis(plan_.lane)) * *step + *start;
+  }
+
+  bool see(const KernelOutput& output) {
+    const Bounds& bounds = plan_.kernel.pool.bounds();
+    IndexExpr at = simplify(flat_index(output.type.shape, output.index), bounds);
+    if (plan_.crosses) {
+      const auto position = of_groups(at);
+      if (!position) return false;
+      at = *position;
+    }
+    if (!is_vector_position(at, plan_.lane, plan_.width, output.type.dtype, bounds)) return false;
+    plan_.stores.push_back(at - IndexExpr::axis(plan_.lane));
+    plan_.cost += (bits(output.type.dtype) * plan_.width + 127) / 128;
+    return true;
+  }
+
+  bool may_be_window(ExprId load) const {
+    const ExprPool& pool = plan_.kernel.pool;
+    const ExprNode& n = pool[load];
+    for (const IndexExpr& e : n.indices)
+      for (const Variable v : variables_of(e))
+        if (v.kind == Variable::Kind::kValue && of_lanes(v.id)) return false;
+    if (n.args[0] == kNoExpr) return true;
+    return std::ranges::none_of(reachable(pool, std::vector<ExprId>{n.args[0]}),
+                                [&](ExprId id) { return pool[id].op == ExprOp::kLoad && of_lanes(id); });
+  }
+
+  void see(ExprId load) {
+    const ExprNode& n = plan_.kernel.pool[load];
+    const Bounds& bounds = plan_.kernel.pool.bounds();
+    IndexExpr position = simplify(flat_index(graph_.tensor(n.source).shape, n.indices), bounds);
+    std::optional<Window> window;
+    bool next_row = false;
+    if (may_be_window(load)) {
+      if (plan_.crosses) {
+        if (const auto flat = of_groups(position)) {
+          position = *flat;
+        } else {
+          next_row = true;
+          const auto step = coefficient_of(position, axis_variable(plan_.lane));
+          if (!step || step != coefficient_of(position, axis_variable(plan_.column))) return add_single(load);
+        }
+      }
+      window = find_window(plan_.kernel, graph_, load, position, plan_.lane, next_row ? plan_.column : plan_.group,
+                           plan_.width);
+    }
+    if (!window) return add_single(load);
+    plan_.cost += (next_row ? 2 : 1) * vectors_of(*window) + (window->words < 4 ? 1 : 0);
+    plan_.reads.push_back({*std::move(window), next_row});
+  }
+
+  void add_single(ExprId load) {
+    ++plan_.singles;
+    plan_.cost += plan_.width;
+    const auto count = element_count(graph_.tensor(plan_.kernel.pool[load].source).shape);
+    if (!count || range_of(*count, plan_.kernel.pool.bounds()).max > kSmallTable) plan_.tables_alone = false;
+  }
+
+  const Kernel& merged_;
+  const Graph& graph_;
+  Plan plan_;
+  IndexExpr flat_ = 0;
+  std::vector<std::vector<std::uint32_t>> depends_;
+};
+
+class WindowedEmitter {
+ public:
+  WindowedEmitter(const Kernel& merged, const Graph& graph, const Target& target, Plan plan)
+      : merged_(merged),
+        graph_(graph),
+        target_(target),
+        plan_(std::move(plan)),
+        kernel_(plan_.kernel),
+        tail_(!plan_.total.is(0) && !proves_multiple_of(plan_.total, plan_.width, kernel_.pool.bounds())),
+        threads_(threads_for()),
+        writer_(graph, needs_wide()),
+        emitter_(kernel_, writer_),
+        single_(merged, writer_) {
+    for (const Plan::Read& read : plan_.reads)
+      if (read.window.together && vectors_of(read.window) % 2 == 0)
+        neighbour_ = std::max(neighbour_, vectors_of(read.window));
+  }
+
+  KernelSource emit() {
+    find_group();
+    if (plan_.crosses)
+      read_two_rows();
+    else
+      read_one_row();
+    const ExprEmitter::Mark mark = emitter_.mark();
+    if (!wanted_.empty()) writer_.open(fmt::format("if ({})", wanted_));
+    emit_lanes();
+    emitter_.rewind(mark);
+    if (tail_) {
+      writer_.close(here_.empty() ? "} else {" : fmt::format("}} else if ({}) {{", here_));
+      writer_.reopen();
+      emit_tail();
+    }
+    if (!wanted_.empty()) writer_.close();
+    KernelSource source = writer_.finish(kernel_comment(graph_, merged_), threads_);
+    source.grid[0] = simplify(ceil_div(plan_.groups, threads_), kernel_.pool.bounds());
+    source.any_start = tail_ || plan_.crosses;
+    return source;
+  }
+
+ private:
+  int threads_for() const {
+    const std::int64_t groups = value_at_hint(plan_.groups, graph_.symbols);
+    return groups < std::int64_t{target_.multiprocessors} * kPointwiseThreads ? 128 : kPointwiseThreads;
+  }
+  bool needs_wide() const {
+    const IndexExpr points = plan_.groups * plan_.width + 4096;
+    return needs_wide_index(merged_, graph_, points) || needs_wide_index(kernel_, graph_, points);
+  }
+
+  std::string declared(std::string_view wish, const std::string& value) {
+    const std::string name = writer_.unique(wish);
+    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), name, value));
+    return name;
+  }
+  std::string declared_bool(std::string_view wish, const std::string& value) {
+    const std::string name = writer_.unique(wish);
+    writer_.line(fmt::format("const bool {} = {};", name, value));
+    return name;
+  }
+  std::string text(const IndexExpr& e) const { return emitter_.index_text().tight(e); }
+
+  // This thread's group: one that there is, so that whatever does not depend on lanes may be read for it. `wanted_`:
+  // that all its lanes are there; threads of a warp stay together all the same.
+  void find_group() {
+    group_ =
+        declared("t", fmt::format("{}blockIdx.x * {} + threadIdx.x", writer_.wide() ? "(long long)" : "", threads_));
+    if (neighbour_ > 1)  // the groups of neighbouring threads' windows lie apart, those of a load together
+      group_ = declared("group", fmt::format("{0} - {0} % 32 + {0} % {1} * {2} + {0} % 32 / {1}", group_, neighbour_,
+                                             32 / neighbour_));
+    if (!proves_multiple_of(plan_.groups, threads_, kernel_.pool.bounds())) {
+      here_ = declared_bool("here", fmt::format("{} < {}", group_, text(plan_.groups)));
+      group_ = declared("group", fmt::format("{} ? {} : {}", here_, group_, text(plan_.groups - 1)));
+      wanted_ = here_;
+    }
+    if (tail_)
+      wanted_ = declared_bool("all", fmt::format("{}{} * {} + {} <= {}", here_.empty() ? "" : here_ + " && ", group_,
+                                                 plan_.width, plan_.width, text(plan_.total)));
+  }
+
+  void read_one_row() {
+    std::vector<std::uint32_t> axes = plan_.outer;
+    axes.push_back(plan_.group);
+    bind_flat(emitter_, axes, group_);
+    emit_looked_up();
+    for (const Plan::Read& read : plan_.reads) words_[read.window.load] = {read_window(read.window, false), ""};
+  }
+
+  void read_two_rows() {
+    const std::string first = declared("first", fmt::format("{} * {}", group_, plan_.width));
+    const std::string length = text(plan_.row_length);
+    const std::string row = declared("row", fmt::format("{} / {}", first, length));
+    const std::string column = declared("column", fmt::format("{} % {}", first, length));
+    left_ = declared("left", fmt::format("{} - {}", length, column));
+    const std::string rows = text(point_count(kernel_.pool, plan_.outer));
+    const std::string next = declared("next", fmt::format("{0} + 1 < {1} ? {0} + 1 : {0}", row, rows));
+    emitter_.bind(plan_.group, group_);
+    emitter_.emit_independent(roots_of(kernel_));
+    const std::vector<ExprId> of_rows = values_of_rows();
+    const ExprEmitter::Mark mark = emitter_.mark();
+    for (const bool later : {false, true}) {
+      bind_flat(emitter_, plan_.outer, later ? next : row);
+      const std::string at = later ? declared("column", fmt::format("{} - {}", column, length)) : column;
+      emitter_.bind(plan_.column, at);
+      columns_.push_back(at);
+      rows_.emplace_back();
+      for (const std::uint32_t axis : plan_.outer) rows_.back().push_back(emitter_.index(IndexExpr::axis(axis)));
+      const std::vector<std::string> texts = emitter_.emit(of_rows);
+      for (std::size_t i = 0; i < of_rows.size(); ++i) {
+        const std::string name = writer_.unique(emitter_.plain_name(of_rows[i]) + "_r");
+        writer_.line(fmt::format("const {} {} = {};", c_type(kernel_.pool[of_rows[i]].type), name, texts[i]));
+        of_rows_[of_rows[i]].push_back(name);
+      }
+      for (const ExprId id : of_rows) emitter_.define(id, of_rows_[id].back());
+      for (const Plan::Read& read : plan_.reads) read_of_row(read, later);
+      emitter_.rewind(mark);
+      read_.clear();
+    }
+  }
+
+  // Lanes of both rows take from one window where that goes on from row to row; their guards then have a say each.
+  void read_of_row(const Plan::Read& read, bool later) {
+    auto& [first, second] = words_[read.window.load];
+    const ExprId guard = kernel_.pool[read.window.load].args[0];
+    if (read.next_row) {
+      (later ? second : first) = read_window(read.window, later);
+      if (later) join(read.window);
+    } else if (guard == kNoExpr) {
+      if (!later) first = read_window(read.window, false);
+    } else {
+      const std::string name = writer_.wish(kernel_.pool[read.window.load].source);
+      std::string& wanted = guards_[guard];
+      if (!later) {
+        if (wanted.empty()) wanted = lanes_wanted(guard, name);
+        return;
+      }
+      if (!wanted.starts_with("("))
+        wanted = fmt::format("({} || ({} < {} && {}))", wanted, left_, plan_.width, lanes_wanted(guard, name));
+      first = read_window(read.window, false, wanted);
+    }
+  }
+
+  // Lanes that take one element after the other take those of both rows from the same words.
+  void join(const Window& window) {
+    auto& [first, second] = words_[window.load];
+    if (window.element != IndexExpr::axis(plan_.lane)) return;
+    const auto known = joined_.try_emplace({first, second}, "");
+    std::string& name = known.first->second;
+    if (known.second) {
+      name = writer_.unique(writer_.wish(kernel_.pool[window.load].source) + "_w");
+      writer_.line(fmt::format("const Words<{}> {} = first_of<{}>({}, {}, {});", window.words, name,
+                               bits(kernel_.pool[window.load].dtype), first, second, left_));
+    }
+    first = name;
+    second.clear();
+  }
+
+  bool of_lanes(ExprId id) const {
+    return emitter_.depends_on(id, plan_.lane) || (plan_.crosses && emitter_.depends_on(id, plan_.column));
+  }
+
+  // What lanes need that is the same all along a row.
+  std::vector<ExprId> values_of_rows() const {
+    const ExprPool& pool = kernel_.pool;
+    const std::vector<ExprId> roots = roots_of(kernel_);
+    std::vector<bool> needed(pool.size(), false);
+    for (const ExprId root : roots) needed[root] = !of_lanes(root);
+    const std::vector<ExprId> ids = reachable(pool, roots);
+    for (const ExprId id : ids) {
+      if (!of_lanes(id)) continue;
+      for (const ExprId a : pool[id].args)
+        if (a != kNoExpr && !of_lanes(a)) needed[a] = true;
+      for (const IndexExpr& e : pool[id].indices)
+        for (const Variable v : variables_of(e))
+          if (v.kind == Variable::Kind::kValue && !of_lanes(v.id)) needed[v.id] = true;
+    }
+    std::vector<ExprId> found;
+    for (const ExprId id : ids)
+      if (needed[id] && !emitter_.axes_of(id).empty()) found.push_back(id);
+    return found;
+  }
+
+  // Loaded values that windows' places depend on.
+  void emit_looked_up() {
+    std::vector<ExprId> values;
+    for (const Plan::Read& read : plan_.reads)
+      for (const IndexExpr& e : kernel_.pool[read.window.load].indices)
+        for (const Variable v : variables_of(e))
+          if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+    emitter_.emit_independent(values);
+  }
+
+  // A variable with the window's words. `later`: for lanes of the next row, if there are any. `guarded`: where the
+  // guard holds for some lane, if that is known.
+  std::string read_window(Window window, bool later, const std::string& guarded = "") {
+    const ExprNode& n = kernel_.pool[window.load];
+    const ExprId guard = n.args[0];
+    for (const auto& [known, name] : read_)
+      if (kernel_.pool[known.load].source == n.source && known.first == window.first && known.words == window.words &&
+          known.aligned == window.aligned && kernel_.pool[known.load].args[0] == guard)
+        return name;
+    std::string wanted = wanted_;
+    const auto also = [&](const std::string& condition) {
+      wanted = wanted.empty() ? condition : fmt::format("{} && {}", wanted, condition);
+    };
+    if (guard != kNoExpr) also(!guarded.empty() ? guarded : lanes_wanted(guard, writer_.wish(n.source)));
+    if (later) also(fmt::format("{} < {}", left_, plan_.width));
+    window.stream = streams(window.load);
+    const std::string name = writer_.unique(writer_.wish(n.source) + "_w");
+    const std::string words = window_text(emitter_, window, wanted, tail_ || later, neighbour_);
+    writer_.line(fmt::format("const Words<{}> {} = {};", window.words, name, words));
+    read_.emplace_back(window, name);
+    return name;
+  }
+
+  bool streams(ExprId load) const {
+    if (bytes_at_hint(graph_.tensor(kernel_.pool[load].source), graph_.symbols) < target_.l2_bytes) return false;
+    return std::ranges::all_of(kernel_.outputs[0].axes, [&](std::uint32_t axis) {
+      return kernel_.pool.extent(axis).is(1) || emitter_.depends_on(load, axis);
+    });
+  }
+
+  // Whether the guard holds for some lane; where that takes much to say, it may be true though it does not.
+  std::string lanes_wanted(ExprId guard, const std::string& of) {
+    const ExprEmitter::Mark mark = emitter_.mark();
+    const std::string known = holds_for_some_lane(guard, true);
+    if (!known.empty()) {
+      const std::string name = declared_bool(of + "_wanted", known);
+      emitter_.rewind(mark);
+      return name;
+    }
+    const std::string name = writer_.unique(of + "_wanted"), e = writer_.unique("e");
+    writer_.line(fmt::format("bool {} = false;", name));
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
+    emitter_.bind(plan_.lane, e);
+    writer_.line(fmt::format("{0} = {0} || ({1});", name, emitter_.emit(guard)));
+    emitter_.rewind(mark);
+    writer_.close();
+    return name;
+  }
+
+  // A comparison of indices that grow or shrink with the lane holds for some lane where it does for the first or the
+  // last one. "" where it is nothing like that; `wanted`: that it holds, or that it does not.
+  std::string holds_for_some_lane(ExprId condition, bool wanted) {
+    const ExprPool& pool = kernel_.pool;
+    const ExprNode& n = pool[condition];
+    if (n.op == ExprOp::kNot) return holds_for_some_lane(n.args[0], !wanted);
+    if (n.op == ExprOp::kAnd || n.op == ExprOp::kOr) {
+      const std::string a = holds_for_some_lane(n.args[0], wanted), b = holds_for_some_lane(n.args[1], wanted);
+      if (a.empty() || b.empty()) return "";
+      return fmt::format("({} {} {})", a, (n.op == ExprOp::kAnd) == wanted ? "&&" : "||", b);
+    }
+    std::string lane;
+    if (emitter_.depends_on(condition, plan_.lane)) {
+      if (n.op != ExprOp::kLt && n.op != ExprOp::kGe) return "";
+      const auto index = [&](ExprId id) -> std::optional<IndexExpr> {
+        if (pool[id].op == ExprOp::kIndex) return pool[id].indices[0];
+        if (pool[id].op == ExprOp::kConstant) return IndexExpr(pool[id].integer);
+        return std::nullopt;
+      };
+      const auto a = index(n.args[0]), b = index(n.args[1]);
+      if (!a || !b) return "";
+      const auto step = coefficient_of(simplify(*a - *b, pool.bounds()), axis_variable(plan_.lane));
+      if (!step) return "";
+      const bool holds_late = (*step > 0) == ((n.op == ExprOp::kGe) == wanted);
+      lane = holds_late ? std::to_string(plan_.width - 1) : "0";
+    }
+    const ExprEmitter::Mark mark = emitter_.mark();
+    if (!lane.empty()) emitter_.bind(plan_.lane, lane);
+    const std::string text = emitter_.emit(condition);
+    emitter_.rewind(mark);
+    return fmt::format("{}({})", wanted ? "" : "!", text);
+  }
+
+  void emit_lanes() {
+    std::vector<VectorStore> stores;
+    for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
+      const KernelOutput& output = kernel_.outputs[i];
+      const bool stream = bytes_at_hint(output.type, graph_.symbols) >= target_.l2_bytes &&
+                          bits(output.type.dtype) * plan_.width % 128 == 0;
+      if (plan_.crosses) emitter_.bind(plan_.group, group_);
+      writer_.use(stream ? "stream_words" : "words");
+      stores.push_back(VectorStore::elsewhere(emitter_, output, plan_.width,
+                                              fmt::format("{}({} + {}, ", stream ? "stream_words_out" : "store_words",
+                                                          writer_.output(output.value), text(plan_.stores[i]))));
+    }
+    if (!plan_.crosses) emitter_.emit_independent(roots_of(kernel_));
+    const std::string e = writer_.unique("e");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    if (plan_.crosses) bind_row_of(e);
+    emitter_.bind(plan_.lane, e);
+    emitter_.load_text = [&](ExprId load) { return element_of(load); };
+    const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
+    for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter_, e, values[i]);
+    emitter_.load_text = nullptr;
+    emitter_.rewind(mark);
+    writer_.close();
+    for (VectorStore& store : stores) store.finish(emitter_);
+  }
+
+  void bind_row_of(const std::string& lane) {
+    later_ = declared_bool("later", fmt::format("{} >= {}", lane, left_));
+    for (std::size_t i = 0; i < plan_.outer.size(); ++i)
+      emitter_.bind(plan_.outer[i], rows_[0][i] == rows_[1][i]
+                                        ? rows_[0][i]
+                                        : declared("i", fmt::format("{} ? {} : {}", later_, rows_[1][i], rows_[0][i])));
+    emitter_.bind(plan_.column, declared("j", fmt::format("{} ? {} : {}", later_, columns_[1], columns_[0])));
+    for (const auto& [id, names] : of_rows_)
+      emitter_.define(id, fmt::format("({} ? {} : {})", later_, names[1], names[0]));
+  }
+
+  std::string element_of(ExprId load) {
+    const auto words = words_.find(load);
+    if (words == words_.end()) return "";
+    const auto read = std::ranges::find(plan_.reads, load, [](const Plan::Read& r) { return r.window.load; });
+    const DType dtype = kernel_.pool[load].dtype;
+    const std::string at = emitter_.index(read->window.element);
+    const auto raw = [&](const std::string& name) {
+      writer_.use(bits(dtype) == 64 ? "words64" : "words");
+      return bits(dtype) == 64 ? fmt::format("element64({}, {})", name, at)
+                               : fmt::format("element<{}>({}, {})", bits(dtype), name, at);
+    };
+    const auto& [first, second] = words->second;
+    const std::string bits_text =
+        second.empty() ? raw(first) : fmt::format("({} ? {} : {})", later_, raw(second), raw(first));
+    return value_of_bits(dtype, bits_text, writer_);
+  }
+
+  // The elements that are left, one by one.
+  void emit_tail() {
+    const std::string e = writer_.unique("e");
+    const std::string at = fmt::format("{} * {} + {}", group_, plan_.width, e);
+    writer_.open(fmt::format("for (int {0} = 0; {1} < {2}; ++{0})", e, at, text(plan_.total)));
+    const ExprEmitter::Mark mark = single_.mark();
+    bind_flat(single_, merged_.outputs[0].axes, declared("at", at));
+    const std::vector<std::string> values = single_.emit(roots_of(merged_));
+    for (std::size_t i = 0; i < merged_.outputs.size(); ++i) {
+      const KernelOutput& output = merged_.outputs[i];
+      const IndexExpr position = simplify(flat_index(output.type.shape, output.index), merged_.pool.bounds());
+      writer_.line(store_text(writer_, output, single_.index(position), values[i]));
+    }
+    single_.rewind(mark);
+    writer_.close();
+  }
+
+  const Kernel& merged_;
+  const Graph& graph_;
+  const Target& target_;
+  const Plan plan_;
+  const Kernel& kernel_;
+  const bool tail_;
+  const int threads_;
+  KernelWriter writer_;
+  ExprEmitter emitter_, single_;
+  int neighbour_ = 1;                  // how many threads further the next group is
+  std::string group_, here_, wanted_;  // here_, wanted_: "" is always
+  std::string left_, later_;
+  std::vector<std::string> columns_;            // of this row, and of the next one
+  std::vector<std::vector<std::string>> rows_;  // the same, each outer axis
+  std::map<ExprId, std::vector<std::string>> of_rows_;
+  std::map<ExprId, std::pair<std::string, std::string>> words_;  // of this row, and of the next one where it has any
+  std::map<ExprId, std::string> guards_;                         // of windows of two rows
+  std::map<std::pair<std::string, std::string>, std::string> joined_;  // such words of two rows
+  std::vector<std::pair<Window, std::string>> read_;                   // so far, of one row
+};
+
+// Accesses for `width` points by vectors of `usual` elements as they lie, and how many loads are of single elements.
+std::pair<std::int64_t, int> usual_cost(const Kernel& merged, const Graph& graph, int usual, int width) {
+  std::int64_t cost = 0;
+  int singles = 0;
+  const Kernel kernel = usual > 1 ? split_last_axis(merged, usual) : merged;
+  const std::uint32_t last = kernel.outputs[0].axes.back();
+  const Bounds& bounds = kernel.pool.bounds();
+  const auto see = [&](const IndexExpr& position, DType dtype) {
+    if (usual > 1 && is_vector_position(position, last, usual, dtype, bounds))
+      cost += width / usual * std::max(1, bits(dtype) * usual / 128);
+    else
+      cost += width;
+  };
+  KernelWriter writer(graph, false);
+  ExprEmitter emitter(kernel, writer);
+  for (std::size_t i = 0; i + 1 < kernel.outputs[0].axes.size(); ++i) emitter.bind(kernel.outputs[0].axes[i], "i");
+  VectorLoads loads(emitter, graph, last, usual);
+  std::vector<ExprId> vectors;
+  if (usual > 1)
+    for (const auto& [id, type] : loads.vector_loads(roots_of(kernel))) vectors.push_back(id);
+  for (const KernelOutput& output : kernel.outputs)
+    see(simplify(flat_index(output.type.shape, output.index), bounds), output.type.dtype);
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    if (kernel.pool[id].op != ExprOp::kLoad || !emitter.depends_on(id, last)) continue;
+    const bool vector = std::ranges::find(vectors, id) != vectors.end();
+    const auto step = coefficient_of(emitter.position(id), axis_variable(last));
+    if (!vector && usual > 1 && step && std::abs(*step) > 1) cost += width;  // twice the sectors
+    cost += vector ? width / usual * std::max(1, bits(kernel.pool[id].dtype) * usual / 128) : width;
+    singles += !vector;
+  }
+  return {cost, singles};
+}
+
+// x[(j + c) % n] as what it is before and behind the end, where c is no more than n.
+Kernel without_remainders(const Kernel& kernel) {
+  Kernel extended = kernel;
+  ExprPool& pool = extended.pool;
+  std::map<ExprId, ExprId> replaced;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    if (kernel.pool[id].op != ExprOp::kLoad) continue;
+    const ExprNode n = kernel.pool[id];
+    // The first remainder of each dimension's index; there is seldom another one.
+    for (std::size_t d = 0; d < n.indices.size(); ++d) {
+      const auto terms = n.indices[d].terms();
+      const auto at = std::ranges::find_if(terms, [&](const IndexTerm& term) {
+        return term.factors.size() == 1 && term.factors[0]->kind == IndexAtom::Kind::kMod;
+      });
+      if (at == terms.end()) continue;
+      const IndexExpr a = at->factors[0]->a, b = at->factors[0]->b;
+      const IndexExpr others = n.indices[d] - from_terms({*at}, 0);
+      if (!proves_nonnegative(a, pool.bounds()) || !proves_less(a, b + b, pool.bounds())) continue;
+      const ExprId before = pool.less(a, b), behind = pool.nonnegative(a - b);
+      const auto load = [&](const IndexExpr& place, ExprId guard) {
+        std::vector<IndexExpr> indices = n.indices;
+        indices[d] = simplify(others + place * IndexExpr(at->coefficient), pool.bounds());
+        return pool.load(n.source, n.dtype, std::move(indices),
+                         n.args[0] == kNoExpr ? guard : pool.binary(ExprOp::kAnd, n.args[0], guard));
+      };
+      replaced[id] = pool.select(before, load(a, before), load(a - b, behind));
+      break;
+    }
+  }
+  if (replaced.empty()) return kernel;
+  return change_axes(extended, [&](ExprPool& to, ExprCopier& copier) {
+    copier.replacement = [&](ExprId load) {
+      const auto at = replaced.find(load);
+      return at == replaced.end() ? kNoExpr : at->second;
+    };
+    return same_axes(extended, to);
+  });
+}
+
+// All axes as one, where that is possible.
+Kernel flat(const Kernel& merged) {
+  Kernel kernel = merged;
+  while (kernel.outputs[0].axes.size() > 1) {
+    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
+    if (range_of(kernel.pool.extent(axes.back()), kernel.pool.bounds()).min < 1) break;
+    kernel = merge_pair(kernel, axes.size() - 2);
+  }
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged, const Graph& graph,
+                                     const Target& target, int width, int usual_width) {
+  if (width < 2 || merged.outputs[0].axes.empty() || writes_half_bytes(kernel)) return std::nullopt;
+  auto [least, singles] = usual_cost(merged, graph, usual_width, width);
+  std::optional<Plan> best;
+  std::optional<Kernel> of_best;
+  const auto consider = [&](Kernel candidate) {
+    auto plan = Planner(candidate, graph, width).run();
+    if (!plan || plan->reads.empty() || plan->cost > least || (plan->cost == least && plan->singles >= singles)) return;
+    // Single elements that neighbouring threads read next to one another are better than those of a thread.
+    if (usual_width == 1 && !plan->tables_alone) return;
+    least = plan->cost;
+    singles = plan->singles;
+    best = std::move(plan);
+    of_best = std::move(candidate);
+  };
+  consider(merged);
+  consider(merge_axes(without_remainders(kernel), graph));
+  consider(merge_axes(split_axes(kernel, graph), graph));
+  consider(flat(merged));
+  if (!best) return std::nullopt;
+  return WindowedEmitter(*of_best, graph, target, *std::move(best)).emit();
+}
+
+}  // namespace fusec

@@ -1,0 +1,24 @@
+// Pointwise kernels some of whose operands do not lie as the results do (codegen/schedules/windows): every thread makes
+// 16 bytes of the results, wherever their rows begin, and what it reads comes in windows. Where rows are no multiples
+// of that, a thread's lanes may be the end of one row and the beginning of the next: what depends on the row is had
+// twice.
+//
+//   y[i, j] = x[i, j] + b[j], j < 4095:   lanes 8 g .. 8 g + 7 of the results as they lie in memory; of row i from j
+//   on,
+//                                         of row i + 1 what is left:  b from j on, and b from 0 on
+#pragma once
+
+#include <optional>
+
+#include "analysis/kernel.h"
+#include "analysis/target.h"
+#include "codegen/kernel_source.h"
+
+namespace fusec {
+
+// `merged` is `kernel` with axes merged. Nothing where that takes no fewer accesses than vectors as they lie do
+// (codegen/schedules/pointwise), of `usual_width` elements; `width` are wanted.
+std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged, const Graph& graph,
+                                     const Target& target, int width, int usual_width);
+
+}  // namespace fusec

@@ -1,0 +1,97 @@
+#include "codegen/schedules/windows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMostVectors = 4;
+
+IndexExpr at_lane(const IndexExpr& e, std::uint32_t lane_axis, int lane) {
+  return substitute(e, [&](Variable v) {
+    return v == Variable{Variable::Kind::kAxis, lane_axis} ? std::optional<IndexExpr>(lane) : std::nullopt;
+  });
+}
+
+bool is_of_lane_alone(const IndexExpr& e, std::uint32_t lane_axis) {
+  return std::ranges::all_of(variables_of(e), [&](Variable v) {
+    return v == Variable{Variable::Kind::kAxis, lane_axis};
+  });
+}
+
+}  // namespace
+
+std::optional<Window> find_window(const Kernel& kernel, const Graph& graph, ExprId load, const IndexExpr& position,
+                                  std::uint32_t lane_axis, std::uint32_t group_axis, int width) {
+  const ExprNode& n = kernel.pool[load];
+  const Bounds& bounds = kernel.pool.bounds();
+  const int size = bits(n.dtype);
+  if (size < 8) return std::nullopt;
+  const IndexExpr origin = simplify(at_lane(position, lane_axis, 0), bounds);
+  std::int64_t least = 0, greatest = 0;
+  for (int lane = 1; lane < width; ++lane) {
+    const auto distance = simplify(simplify(at_lane(position, lane_axis, lane), bounds) - origin, bounds).as_constant();
+    if (!distance || *distance > 1024 || *distance < -1024) return std::nullopt;
+    least = std::min(least, *distance);
+    greatest = std::max(greatest, *distance);
+  }
+  Window window{.load = load, .first = origin + least, .element = simplify(position - origin - least, bounds)};
+  if (!is_of_lane_alone(window.element, lane_axis)) return std::nullopt;
+  const auto step = coefficient_of(window.first, {Variable::Kind::kAxis, group_axis});
+  window.backwards = step && *step < 0;
+  const auto count = element_count(graph.tensor(n.source).shape);
+  window.whole = count && proves_multiple_of(*count, 128 / size, bounds);
+
+  const auto span = static_cast<int>(greatest - least) + 1;
+  const int each = 128 / size;
+  // Fewer words than a vector, as they lie there.
+  const int words = span * size / 32;
+  if (n.args[0] == kNoExpr && span * size % 32 == 0 && words < 4 && words != 3 &&
+      proves_multiple_of(window.first, words * 32 / size, bounds)) {
+    window.words = words;
+    window.together = false;
+    window.aligned = true;
+    return window;
+  }
+  const auto vectors_for = [&](std::int64_t elements) { return static_cast<int>((elements + each - 1) / each); };
+  int vectors = vectors_for(span);
+  // From the vector on in which it begins, where the same number of them is enough.
+  const std::int64_t behind = (window.first.constant_term() % each + each) % each;
+  if (vectors_for(span + behind) == vectors && proves_multiple_of(window.first - behind, each, bounds)) {
+    window.first = window.first - behind;
+    window.element = window.element + behind;
+    window.aligned = true;
+  }
+  if (vectors > kMostVectors) return std::nullopt;
+  window.words = 4 * vectors;
+  return window;
+}
+
+std::string window_text(ExprEmitter& emitter, const Window& window, const std::string& wanted, bool sometimes,
+                        int step) {
+  KernelWriter& writer = emitter.writer();
+  const ExprNode& n = emitter.kernel().pool[window.load];
+  const std::string& tensor = writer.input(n.source);
+  const std::string first = emitter.index(window.first);
+  if (!window.together) {
+    writer.use("words");
+    const std::string from = window.first.is(0) ? tensor : fmt::format("{} + ({})", tensor, first);
+    const std::string loaded = fmt::format("load_words<{}>({})", window.words, from);
+    return wanted.empty() ? loaded : fmt::format("{} ? {} : Words<{}>{{}}", wanted, loaded, window.words);
+  }
+  writer.use("windows");
+  // What is wanted always is there for threads without points of their own, too.
+  const char* const inside = window.whole && n.args[0] == kNoExpr && !sometimes ? "Inside::kSure"
+                             : window.whole                                     ? "Inside::kWholeVectors"
+                                                                                : "Inside::kUnknown";
+  const IndexExpr count = element_count(writer.tensor_type(n.source).shape).value_or(0);
+  return fmt::format("load_window<{}, {}, {}, {}, {}, {}, {}>({}, {}, {}, {})", bits(n.dtype), vectors_of(window),
+                     window.aligned, inside, window.stream, window.backwards ? -step : step, writer.index_type(),
+                     tensor, emitter.index(count), first, wanted.empty() ? "true" : wanted);
+}
+
+}  // namespace fusec
