@@ -44,9 +44,15 @@ class TransposeEmitter {
     tile_ = writer_.unique("tile");
     writer_.line(fmt::format("unsigned* const {} = (unsigned*)dynamic_shared;", tile_));
     find_block();
-    std::vector<std::string> lines;
-    for (const StagedLoad& load : tiles_.loads) lines.push_back(read_lines(load));
-    for (std::size_t i = 0; i < lines.size(); ++i) put_lines(tiles_.loads[i], lines[i]);
+    int rounds = 1;
+    for (const StagedLoad& load : tiles_.loads) rounds = std::max(rounds, rounds_of(load));
+    for (int round = 0; round < rounds; ++round) {
+      std::vector<std::string> lines;
+      for (const StagedLoad& load : tiles_.loads)
+        lines.push_back(round < rounds_of(load) ? read_lines(load, round) : "");
+      for (std::size_t i = 0; i < lines.size(); ++i)
+        if (!lines[i].empty()) put_lines(tiles_.loads[i], round, lines[i]);
+    }
     writer_.line("__syncthreads();");
     compute();
     KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), tiles_.threads);
@@ -125,21 +131,31 @@ class TransposeEmitter {
     return name;
   }
 
-  // A thread's items, one after the other: `body` gets the fast and the rest's number of each and the turn's variable.
+  // Registers hold the accesses of so many turns on their way.
+  static constexpr int kTurnsAtOnce = 8;
+  int turns_of(const ItemOrder& order) const { return (order.count() + tiles_.threads - 1) / tiles_.threads; }
+  int rounds_of(const StagedLoad& load) const { return (turns_of(load.items) + kTurnsAtOnce - 1) / kTurnsAtOnce; }
+  int turns_of_round(const StagedLoad& load, int round) const {
+    return std::min(kTurnsAtOnce, turns_of(load.items) - round * kTurnsAtOnce);
+  }
+
+  // A thread's items, one after the other, of `turns` turns from `from` on: `body` gets the fast and the rest's number
+  // of each and the turn's variable.
   template <class Body>
-  void over_items(const ItemOrder& order, Body body) {
-    const int turns = (order.count() + tiles_.threads - 1) / tiles_.threads;
+  void over_items(const ItemOrder& order, int from, int turns, Body body) {
     std::string item = "threadIdx.x", turn = "0";
     if (turns > 1) {
       turn = writer_.unique("turn");
-      writer_.line("#pragma unroll");
+      writer_.line(turns <= kTurnsAtOnce ? std::string("#pragma unroll")
+                                         : fmt::format("#pragma unroll {}", kTurnsAtOnce / 2));
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
-      item = declared_int("item", fmt::format("threadIdx.x + {} * {}", turn, tiles_.threads));
+      item = declared_int("item", from == 0 ? fmt::format("threadIdx.x + {} * {}", turn, tiles_.threads)
+                                            : fmt::format("threadIdx.x + ({} + {}) * {}", turn, from, tiles_.threads));
     } else {
       writer_.open("");
-      item = declared_int("item", item);
+      item = declared_int("item", from == 0 ? item : fmt::format("{} + {}", item, from * tiles_.threads));
     }
-    const bool some_idle = order.count() % tiles_.threads != 0;
+    const bool some_idle = (from + turns) * tiles_.threads > order.count();
     if (some_idle) writer_.open(fmt::format("if ({} < {})", item, order.count()));
     std::string fast = fmt::format("{} % {}", item, order.lanes), rest = "0";
     if (order.lanes == 1) fast = "0";
@@ -151,7 +167,11 @@ class TransposeEmitter {
       rest = order.lanes == 1 ? item : fmt::format("{} / {}", item, order.lanes);
       if (order.fast > order.lanes) rest += fmt::format(" % {}", order.rest);
     }
-    body(fast == item ? item : declared_int("fast", fast), rest == "0" ? rest : declared_int("rest", rest), turn);
+    const std::string of_fast = fast == item ? item : declared_int("fast", fast);
+    const std::string of_rest = rest == "0" ? rest : declared_int("rest", rest);
+    if (order.real > 0) writer_.open(fmt::format("if ({} < {})", of_fast, order.real));
+    body(of_fast, of_rest, turn);
+    if (order.real > 0) writer_.close();
     if (some_idle) writer_.close();
     writer_.close();
   }
@@ -196,41 +216,43 @@ class TransposeEmitter {
   int words_of_line(const StagedLoad& load) const { return std::max(1, load.width * load.bits / 32); }
 
   // The load's lines of all this thread's items, on their way at once.
-  std::string read_lines(const StagedLoad& load) {
+  std::string read_lines(const StagedLoad& load, int round) {
     const ExprNode& n = kernel_.pool[load.load];
-    const int turns = (load.items.count() + tiles_.threads - 1) / tiles_.threads;
+    const int turns = turns_of_round(load, round);
     const std::string name = writer_.unique(writer_.wish(n.source) + "_lines");
     const std::string type = fmt::format("Words<{}>", words_of_line(load));
     writer_.line(fmt::format("{} {}[{}][{}];", type, name, turns, load.packed));
     const bool scalar = load.width * load.bits < 32 || load.width == 1;
-    over_items(load.items, [&](const std::string& fast, const std::string& rest, const std::string& turn) {
-      const ExprEmitter::Mark mark = before_.mark();
-      const Place at = place_of(load, fast, rest);
-      std::string condition;
-      for (std::size_t i = 1; i < tiles_.tiled.size(); ++i)
-        if (!at.of_tiled[i].empty()) before_.bind(tiles_.tiled[i].axis, in_memory(i, at.of_tiled[i], condition));
-      std::string i = "0";
-      if (load.packed > 1) {
-        i = writer_.unique("i");
-        writer_.line("#pragma unroll");
-        writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, load.packed));
-      }
-      const std::string stored = plus(times(at.line, load.packed), i);
-      before_.bind(tiles_.stored, in_memory(0, stored, condition));
-      if (n.args[0] != kNoExpr) {
-        const std::string guard = before_.emit(n.args[0]);
-        condition = condition.empty() ? guard : fmt::format("{} && ({})", condition, guard);
-      }
-      const std::string from =
-          fmt::format("{} + {}", writer_.input(n.source), before_.index_text().tight(before_.position(load.load)));
-      const std::string loaded = scalar ? fmt::format("load_element<{}>({})", load.bits, from)
-                                        : fmt::format("load_words<{}>({})", words_of_line(load), from);
-      const std::string to = fmt::format("{}[{}][{}]", name, turn, i);
-      writer_.line(condition.empty() ? fmt::format("{} = {};", to, loaded)
-                                     : fmt::format("{} = {} ? {} : {}{{}};", to, condition, loaded, type));
-      if (load.packed > 1) writer_.close();
-      before_.rewind(mark);
-    });
+    over_items(load.items, round * kTurnsAtOnce, turns,
+               [&](const std::string& fast, const std::string& rest, const std::string& turn) {
+                 const ExprEmitter::Mark mark = before_.mark();
+                 const Place at = place_of(load, fast, rest);
+                 std::string condition;
+                 for (std::size_t i = 1; i < tiles_.tiled.size(); ++i)
+                   if (!at.of_tiled[i].empty())
+                     before_.bind(tiles_.tiled[i].axis, in_memory(i, at.of_tiled[i], condition));
+                 std::string i = "0";
+                 if (load.packed > 1) {
+                   i = writer_.unique("i");
+                   writer_.line("#pragma unroll");
+                   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, load.packed));
+                 }
+                 const std::string stored = plus(times(at.line, load.packed), i);
+                 before_.bind(tiles_.stored, in_memory(0, stored, condition));
+                 if (n.args[0] != kNoExpr) {
+                   const std::string guard = before_.emit(n.args[0]);
+                   condition = condition.empty() ? guard : fmt::format("{} && ({})", condition, guard);
+                 }
+                 const std::string from = fmt::format("{} + {}", writer_.input(n.source),
+                                                      before_.index_text().tight(before_.position(load.load)));
+                 const std::string loaded = scalar ? fmt::format("load_element<{}>({})", load.bits, from)
+                                                   : fmt::format("load_words<{}>({})", words_of_line(load), from);
+                 const std::string to = fmt::format("{}[{}][{}]", name, turn, i);
+                 writer_.line(condition.empty() ? fmt::format("{} = {};", to, loaded)
+                                                : fmt::format("{} = {} ? {} : {}{{}};", to, condition, loaded, type));
+                 if (load.packed > 1) writer_.close();
+                 before_.rewind(mark);
+               });
     return name;
   }
 
@@ -251,38 +273,44 @@ class TransposeEmitter {
       add(fmt::format("{} % {}", line, tiles_.unit), load.pitch);
     }
     add(place, 1);
+    if (load.lines > 0)
+      add(fmt::format("{} / {}", line, line_is_unit ? load.lines / tiles_.unit : load.lines), load.gap);
     if (load.spread > 0 && tiles_.tiled[load.along].extent > load.every)
       add(fmt::format("{} / {}", place, load.every), load.spread);
     return at;
   }
 
-  void put_lines(const StagedLoad& load, const std::string& lines) {
-    over_items(load.items, [&](const std::string& fast, const std::string& rest, const std::string& turn) {
-      const Place at = place_of(load, fast, rest);
-      writer_.line(fmt::format("put_lines<{}, {}>({}, {}, {}[{}]);", load.bits, load.width,
-                               word_text(load, at.line, false, at.place, at.other), load.plane, lines, turn));
-    });
+  void put_lines(const StagedLoad& load, int round, const std::string& lines) {
+    over_items(
+        load.items, round * kTurnsAtOnce, turns_of_round(load, round),
+        [&](const std::string& fast, const std::string& rest, const std::string& turn) {
+          const Place at = place_of(load, fast, rest);
+          writer_.line(fmt::format("put_lines<{}, {}>({}, {}, {}[{}]);", load.bits, load.width,
+                                   word_text(load, at.line, false, at.place, at.other), load.plane, lines, turn));
+        });
   }
 
   void compute() {
-    over_items(tiles_.items, [&](const std::string& fast, const std::string& rest, const std::string&) {
-      std::vector<std::string> in_tile(tiles_.tiled.size());
-      std::string left = rest, condition;
-      const std::vector<std::uint32_t>& axes = split_.outputs[0].axes;
-      for (std::size_t i = 1; i < tiles_.tiled.size(); ++i) {
-        const int extent = tiles_.tiled[i].extent;
-        in_tile[i] = tiles_.tiled.size() == 2 ? left : declared_int("part", fmt::format("{} % {}", left, extent));
-        if (i + 1 < tiles_.tiled.size()) left = declared_int("rest", fmt::format("{} / {}", left, extent));
-        const auto axis = std::ranges::find(kernel_.outputs[0].axes, tiles_.tiled[i].axis);
-        after_.bind(axes[static_cast<std::size_t>(axis - kernel_.outputs[0].axes.begin())],
-                    in_memory(i, in_tile[i], condition));
-      }
-      const std::string at = in_memory(0, times(fast, tiles_.vector), condition);
-      if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
-      bind_stored(at, fast);
-      compute_vector(fast, in_tile);
-      if (!condition.empty()) writer_.close();
-    });
+    over_items(tiles_.items, 0, turns_of(tiles_.items),
+               [&](const std::string& fast, const std::string& rest, const std::string&) {
+                 std::vector<std::string> in_tile(tiles_.tiled.size());
+                 std::string left = rest, condition;
+                 const std::vector<std::uint32_t>& axes = split_.outputs[0].axes;
+                 for (std::size_t i = 1; i < tiles_.tiled.size(); ++i) {
+                   const int extent = tiles_.tiled[i].extent;
+                   in_tile[i] =
+                       tiles_.tiled.size() == 2 ? left : declared_int("part", fmt::format("{} % {}", left, extent));
+                   if (i + 1 < tiles_.tiled.size()) left = declared_int("rest", fmt::format("{} / {}", left, extent));
+                   const auto axis = std::ranges::find(kernel_.outputs[0].axes, tiles_.tiled[i].axis);
+                   after_.bind(axes[static_cast<std::size_t>(axis - kernel_.outputs[0].axes.begin())],
+                               in_memory(i, in_tile[i], condition));
+                 }
+                 const std::string at = in_memory(0, times(fast, tiles_.vector), condition);
+                 if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+                 bind_stored(at, fast);
+                 compute_vector(fast, in_tile);
+                 if (!condition.empty()) writer_.close();
+               });
   }
 
   // The group of neighbours, of which this thread's first is `at`.

@@ -228,7 +228,42 @@ class Planner {
           return;
         }
       }
+    load.every = 32;
+    load.spread = 0;
+    // The whole of each line by a warp, some of whose lanes are idle.
+    constexpr int kWarp = 32;
+    if (order.fast > kWarp && order.fast % kWarp != 0) {
+      const int padded = (order.fast + kWarp - 1) / kWarp * kWarp;
+      load.items = {.fast = padded, .lanes = padded, .rest = order.rest, .real = order.fast};
+      find_gaps(load, best, fewest);
+    }
+    load.items = order;
+    if (fewest > 0) find_gaps_between_lines(load, best, fewest);
     load = best;
+  }
+
+  // Lines close to one another, but for a gap behind some of them.
+  void find_gaps_between_lines(StagedLoad& load, StagedLoad& best, int& fewest) const {
+    const int length = tiles_.tiled[load.along].extent, units = tiles_.tiled[0].extent / tiles_.vector;
+    for (const int lanes : {load.items.lanes, load.items.fast})
+      for (const int lines : {2, 4, 8, 16, 32, 64})
+        for (const int gap : {1, 2, 4, 8, 16, 3, 5})
+          for (int more = 0; more < 4; ++more) {
+            if (lines % tiles_.unit != 0) continue;
+            load.items.lanes = lanes;
+            load.lines = lines;
+            load.gap = gap;
+            load.pitch = length + more;
+            load.unit = tiles_.unit * load.pitch;
+            load.other = units * load.unit + units * tiles_.unit / lines * gap + gap;
+            load.plane = load.other * others_of(load);
+            load.words = (load.planes * load.plane + 3) / 4 * 4;
+            const int conflicts = conflicts_of(load, fewest);
+            if (conflicts >= fewest) continue;
+            fewest = conflicts;
+            best = load;
+            if (fewest == 0) return;
+          }
   }
 
   void find_gaps(StagedLoad& load, StagedLoad& best, int& fewest) const {
@@ -292,6 +327,7 @@ class Planner {
       if (item >= order.count()) break;
       const int rest = item / order.lanes % order.rest;
       const int fast = item / (order.lanes * order.rest) * order.lanes + item % order.lanes;
+      if (order.real > 0 && fast >= order.real) continue;
       const int word = word_of(fast, rest);
       const auto bank = static_cast<std::size_t>(word % 32);
       const auto end = words[bank].begin() + counts[bank];
@@ -318,8 +354,9 @@ std::optional<TransposeTiles> plan_transpose(const Kernel& kernel, const Graph& 
 }
 
 int word_at(const StagedLoad& load, int unit_words, int line, int place, int other) {
+  const int gaps = load.lines > 0 ? line / load.lines * load.gap : 0;
   return other * load.other + line / unit_words * load.unit + line % unit_words * load.pitch + place +
-         place / load.every * load.spread;
+         place / load.every * load.spread + gaps;
 }
 
 }  // namespace fusec

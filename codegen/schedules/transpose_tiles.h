@@ -24,6 +24,7 @@ struct ItemOrder {
   int fast = 1;   // items along the fast direction
   int lanes = 1;  // divides fast
   int rest = 1;   // items along all others
+  int real = 0;   // of the fast direction, where not all are: so many lanes are busy that no warp has two lines
   int count() const { return fast * rest; }
 };
 
@@ -46,6 +47,7 @@ struct StagedLoad {
   int pitch = 0, unit = 0, other = 0;   // words from a word to the next one along the stored axis, from one thread's to
                                         // the next one's, from one element of another tiled axis to the next
   int every = 32, spread = 0;           // along a line, `spread` words are left out behind `every` others
+  int lines = 0, gap = 0;               // behind so many lines, `gap` words are left out; 0: never
   int plane = 0, words = 0, start = 0;  // of a plane, of all; where in shared memory
 };
 

@@ -20,6 +20,9 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kSmallTable = 1024;  // elements that stay in the cache, however they are read
+// So many points that their bytes take longer than one thread's instructions: with fewer, a thread for each is better
+// than windows that begin anywhere.
+constexpr std::int64_t kManyPoints = 1 << 13;
 
 Variable axis_variable(std::uint32_t axis) {
   return {Variable::Kind::kAxis, axis};
@@ -647,6 +650,9 @@ std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged,
   const auto consider = [&](Kernel candidate) {
     auto plan = Planner(candidate, graph, width).run();
     if (!plan || plan->reads.empty() || plan->cost > least || (plan->cost == least && plan->singles >= singles)) return;
+    const bool aligned =
+        !plan->crosses && std::ranges::all_of(plan->reads, [](const Plan::Read& read) { return read.window.aligned; });
+    if (!(aligned && usual_width > 1) && value_at_hint(plan->groups, graph.symbols) * width < kManyPoints) return;
     // Single elements that neighbouring threads read next to one another are better than those of a thread.
     if (usual_width == 1 && !plan->tables_alone) return;
     least = plan->cost;

@@ -63,149 +63,6 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-// Consecutive elements that a thread needs of a tensor, wherever they begin. All threads of a warp come here together.
-// Vectors of 16 bytes have numbers; one that is not all inside the tensor has 0 for what is not, if it is not sure to be.
-constexpr int kNoVector = -(1 << 30);
-enum class Inside { kUnknown, kWholeVectors, kSure };
-template <int kBits, Inside kInside, bool kStream, class Index>
-__device__ __forceinline__ Words<4> vector_of_tensor(const void* tensor, Index count, int number) {
-  constexpr int kEach = 128 / kBits;
-  if (kInside == Inside::kSure || (unsigned)number < (unsigned)(count / kEach)) {
-    const uint4* const from = (const uint4*)tensor + number;
-    const uint4 four = kStream ? __ldcs(from) : *from;
-    return {{four.x, four.y, four.z, four.w}};
-  }
-  Words<4> words = {};
-  if constexpr (kInside == Inside::kUnknown) {
-    if (number < 0) return words;
-    if (number > (int)(count / kEach)) return words;
-    const int left = (int)(count % kEach);
-    if constexpr (kBits >= 32) {
-      const unsigned* const from = (const unsigned*)tensor + 4ll * number;
-#pragma unroll
-      for (int i = 0; i < 3; ++i)
-        if (i < left * (kBits / 32)) words.w[i] = from[i];
-    } else if constexpr (kBits == 16) {
-      const unsigned short* const from = (const unsigned short*)tensor + 8ll * number;
-#pragma unroll
-      for (int i = 0; i < 7; ++i)
-        if (i < left) words.w[i / 2] |= (unsigned)from[i] << (16 * (i % 2));
-    } else {
-      const unsigned char* const from = (const unsigned char*)tensor + 16ll * number;
-#pragma unroll
-      for (int i = 0; i < 15; ++i)
-        if (i < left) words.w[i / 4] |= (unsigned)from[i] << (8 * (i % 4));
-    }
-  }
-  return words;
-}
-// kVectors vectors from `number` on for each thread. Neighbouring threads read neighbouring vectors, of one thread's
-// after the other, and then exchange them.
-template <int kBits, int kVectors, Inside kInside, bool kStream, class Index>
-__device__ __forceinline__ Words<4 * kVectors> vectors_of_tensor(const void* tensor, Index count, int number) {
-  if constexpr (kVectors == 1) return vector_of_tensor<kBits, kInside, kStream>(tensor, count, number);
-  const int lane = threadIdx.x & 31;
-  Words<4 * kVectors> words;
-  if constexpr (kVectors == 3) {
-    Words<4> read[3];
-#pragma unroll
-    for (int s = 0; s < 3; ++s) {
-      const int v = 32 * s + lane;
-      read[s] = vector_of_tensor<kBits, kInside, kStream>(tensor, count, __shfl_sync(~0u, number, v / 3) + v % 3);
-    }
-#pragma unroll
-    for (int part = 0; part < 3; ++part) {
-      const int slot = (3 * ((lane - part) * 11 & 31) + part) / 32;  // which of this thread's the other one wants
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const unsigned given = slot == 0 ? read[0].w[i] : slot == 1 ? read[1].w[i] : read[2].w[i];
-        words.w[4 * part + i] = __shfl_sync(~0u, given, (3 * lane + part) & 31);
-      }
-    }
-  } else if constexpr (kVectors == 2 || kVectors == 4) {
-    const int mine = lane % kVectors;
-#pragma unroll
-    for (int s = 0; s < kVectors; ++s) {
-      const int first = __shfl_sync(~0u, number, lane - mine + s);
-      const Words<4> read = vector_of_tensor<kBits, kInside, kStream>(tensor, count, first + mine);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) words.w[4 * s + i] = read.w[i];
-    }
-#pragma unroll
-    for (int bit = 1; bit < kVectors; bit *= 2) {
-      const bool upper = mine & bit;
-#pragma unroll
-      for (int s = 0; s < kVectors; ++s) {
-        if (s & bit) continue;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          unsigned& low = words.w[4 * s + i];
-          unsigned& high = words.w[4 * (s + bit) + i];
-          const unsigned got = __shfl_xor_sync(~0u, upper ? low : high, bit);
-          low = upper ? got : low, high = upper ? high : got;
-        }
-      }
-    }
-  }
-  return words;
-}
-// The window begins at element `first`; where it is not `wanted`, nothing is read. Threads kStep lanes further (before,
-// if negative) often begin where this one ends: what lies behind its vectors is theirs then.
-template <int kBits, int kVectors, bool kAligned, Inside kInside, bool kStream, int kStep, class Index>
-__device__ __forceinline__ Words<4 * kVectors> load_window(const void* tensor, Index count, Index first, bool wanted) {
-  constexpr int kEach = 128 / kBits;
-  constexpr int kShift = kEach == 2 ? 1 : kEach == 4 ? 2 : kEach == 8 ? 3 : 4;
-  const int number = kInside == Inside::kSure || wanted ? (int)(first >> kShift) : kNoVector;
-  const Words<4 * kVectors> low = vectors_of_tensor<kBits, kVectors, kInside, kStream>(tensor, count, number);
-  if constexpr (kAligned) return low;
-  const int bytes = ((int)first & (kEach - 1)) * (kBits / 8);
-  constexpr int kLanes = kStep < 0 ? -kStep : kStep;
-  const int next = kStep < 0 ? __shfl_up_sync(~0u, number, kLanes) : __shfl_down_sync(~0u, number, kLanes);
-  unsigned w[4 * kVectors + 4];
-#pragma unroll
-  for (int i = 0; i < 4 * kVectors; ++i) w[i] = low.w[i];
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    w[4 * kVectors + i] =
-        kStep < 0 ? __shfl_up_sync(~0u, low.w[i], kLanes) : __shfl_down_sync(~0u, low.w[i], kLanes);
-  if (wanted && bytes != 0 && next != number + kVectors) {
-    constexpr Inside kBehind = kInside == Inside::kSure ? Inside::kWholeVectors : kInside;
-    const Words<4> behind = vector_of_tensor<kBits, kBehind, kStream>(tensor, count, number + kVectors);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) w[4 * kVectors + i] = behind.w[i];
-  }
-  if (bytes & 8) {
-#pragma unroll
-    for (int i = 0; i < 4 * kVectors + 2; ++i) w[i] = w[i + 2];
-  }
-  if (kBits < 64 && bytes & 4) {
-#pragma unroll
-    for (int i = 0; i <= 4 * kVectors; ++i) w[i] = w[i + 1];
-  }
-  Words<4 * kVectors> words;
-#pragma unroll
-  for (int i = 0; i < 4 * kVectors; ++i)
-    words.w[i] = kBits >= 32 ? w[i] : __funnelshift_r(w[i], w[i + 1], 8 * (bytes & 3));
-  return words;
-}
-
-// The first `count` elements of a, then b's.
-template <int kBits, int kCount>
-__device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const Words<kCount>& b, int count) {
-  Words<kCount> words;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const int left = count - i * 32 / kBits;
-    if constexpr (kBits >= 32) {
-      words.w[i] = left > 0 ? a.w[i] : b.w[i];
-    } else {
-      const unsigned mask = __funnelshift_lc(~0u, 0u, (left > 0 ? left : 0) * kBits);
-      words.w[i] = (a.w[i] & mask) | (b.w[i] & ~mask);
-    }
-  }
-  return words;
-}
-
 }  // namespace
 
 // ---- view_chain_0_transpose_add_permute_flatten_and_2_more -----------------------------------------------
@@ -219,35 +76,20 @@ __device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const 
 extern "C" __global__ void __launch_bounds__(128)
 view_chain_0_transpose_add_permute_flatten_and_2_more(const float* __restrict__ heads, float* __restrict__ y) {
   const int t = blockIdx.x * 128 + threadIdx.x;
-  const bool here = t < 60;
-  const int group_2 = here ? t : 59;
-  const int first = group_2 * 4;
-  const int row = first / 10;
-  const int column = first % 10;
-  const int left = 10 - column;
-  const int next = row + 1 < 24 ? row + 1 : row;
-  const int j = row % 12;
-  const int rest = row / 12;
-  const Words<4> heads_w = load_window<32, 1, false, Inside::kSure, false, 1, int>(heads, 240, rest * 120 - j * 10 + column + 110, here);
-  const int j_2 = next % 12;
-  const int rest_2 = next / 12;
-  const int column_2 = column - 10;
-  const Words<4> heads_w_2 = load_window<32, 1, false, Inside::kWholeVectors, false, 1, int>(heads, 240, rest_2 * 120 - j_2 * 10 + column_2 + 110, here && left < 4);
-  const Words<4> heads_w_3 = first_of<32>(heads_w, heads_w_2, left);
-  if (here) {
-    Words<4> y_w = {};
+  if (t >= 120) return;
+  const int l = t % 5;
+  const int rest = t / 5;
+  const int j = rest % 12;
+  const int rest_2 = rest / 12;
+  const Words<2> heads_w = load_words<2>(heads + (rest_2 * 120 - j * 10 + l * 2 + 110));
+  Words<2> y_w = {};
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const bool later = e >= left;
-      const int i = later ? rest_2 : rest;
-      const int i_2 = later ? j_2 : j;
-      const int j_3 = later ? column_2 : column;
-      const float heads_first = __uint_as_float(element<32>(heads_w_3, e));
-      const float doubled = heads_first + heads_first;
-      put_element<32>(y_w, e, __float_as_uint(-doubled));
-    }
-    store_words(y + (group_2 * 4), y_w);
+  for (int e = 0; e < 2; ++e) {
+    const float heads_first = __uint_as_float(element<32>(heads_w, e));
+    const float doubled = heads_first + heads_first;
+    put_element<32>(y_w, e, __float_as_uint(-doubled));
   }
+  store_words(y + (rest_2 * 120 + j * 10 + l * 2), y_w);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
