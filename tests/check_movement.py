@@ -50,8 +50,15 @@ def transposes():
         # Lines that begin anywhere.
         cases += [permute(dtype, [257, 129], [1, 0], sectors=ODD[dtype], wide=False),
                   permute(dtype, [3, 65, 100], [0, 2, 1], sectors=ODD[dtype], wide=False)]
-    cases += [permute("float32", [2, 3, 64, 64], [0, 2, 3, 1], wide=False),
-              permute("float32", [2, 64, 64, 3], [0, 3, 1, 2], wide=False, conflicts=800),
+    for dtype in ("uint8", "float16", "float32", "float64"):  # colours of images
+        for colours in (2, 3, 4):
+            cases += [permute(dtype, [2, colours, 64, 64], [0, 2, 3, 1], work=42, sectors=1.01),
+                      permute(dtype, [2, 64, 64, colours], [0, 3, 1, 2], work=42, sectors=1.01)]
+    cases += [permute("float32", [64, 64, 7], [0, 2, 1], wide=False), permute("float32", [5, 129, 3], [0, 2, 1], sectors=2, wide=False),
+              permute("float64", [3, 129, 1, 65], [3, 2, 1, 0], sectors=1.7, wide=False),
+              Case("padded and transposed", {"x": ("int8", [129, 5])},
+                   [node("p", "pad", "x", pad=[4, 1], value=1), node("y", "permute", "p", dims=[1, 0])], sectors=3,
+                   wide=False),
               permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2], wide=False)]
     return cases
 
@@ -142,7 +149,7 @@ def windows():
         add("a factor for each row", dtype, [64, 4095], [node("y", "mul", "x", "b")], work=work, b=[64, 1])
     cases.append(Case("images normalized", {"x": ("uint8", [2, 64, 64, 3]), "m": ("float32", [3]), "s": ("float32", [3])},
                       [node("c", "cast", "x", dtype="float32"), node("d", "sub", "c", "m"), node("y", "mul", "d", "s")],
-                      sectors=2.0, wide=False))
+                      sectors=1.15, wide=False))
     return cases
 
 

@@ -157,6 +157,25 @@ __device__ __forceinline__ Words<4> vector_of_tensor(const void* tensor, Index c
   }
   return words;
 }
+// Among kVectors neighbouring threads: vector i of thread j becomes vector j of thread i.
+template <int kVectors>
+__device__ __forceinline__ void exchange_vectors(Words<4 * kVectors>& words, int mine) {
+#pragma unroll
+  for (int bit = 1; bit < kVectors; bit *= 2) {
+    const bool upper = mine & bit;
+#pragma unroll
+    for (int s = 0; s < kVectors; ++s) {
+      if (s & bit) continue;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        unsigned& low = words.w[4 * s + i];
+        unsigned& high = words.w[4 * (s + bit) + i];
+        const unsigned got = __shfl_xor_sync(~0u, upper ? low : high, bit);
+        low = upper ? got : low, high = upper ? high : got;
+      }
+    }
+  }
+}
 // kVectors vectors from `number` on for each thread. Neighbouring threads read neighbouring vectors, of one thread's
 // after the other, and then exchange them.
 template <int kBits, int kVectors, Inside kInside, bool kStream, class Index>
@@ -189,21 +208,7 @@ __device__ __forceinline__ Words<4 * kVectors> vectors_of_tensor(const void* ten
 #pragma unroll
       for (int i = 0; i < 4; ++i) words.w[4 * s + i] = read.w[i];
     }
-#pragma unroll
-    for (int bit = 1; bit < kVectors; bit *= 2) {
-      const bool upper = mine & bit;
-#pragma unroll
-      for (int s = 0; s < kVectors; ++s) {
-        if (s & bit) continue;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          unsigned& low = words.w[4 * s + i];
-          unsigned& high = words.w[4 * (s + bit) + i];
-          const unsigned got = __shfl_xor_sync(~0u, upper ? low : high, bit);
-          low = upper ? got : low, high = upper ? high : got;
-        }
-      }
-    }
+    exchange_vectors<kVectors>(words, mine);
   }
   return words;
 }
@@ -247,6 +252,41 @@ __device__ __forceinline__ Words<4 * kVectors> load_window(const void* tensor, I
   return words;
 }
 
+// Each thread's words to kVectors vectors from `number` on, neighbouring threads to neighbouring ones.
+template <int kVectors>
+__device__ __forceinline__ void store_vectors_together(void* tensor, int number, bool wanted, Words<4 * kVectors> words) {
+  const int lane = threadIdx.x & 31;
+  const int place = wanted ? number : kNoVector;
+  const auto store = [&](int at, int s) {
+    if (at >= 0)
+      ((uint4*)tensor)[at] = make_uint4(words.w[4 * s], words.w[4 * s + 1], words.w[4 * s + 2], words.w[4 * s + 3]);
+  };
+  if constexpr (kVectors == 3) {
+    const Words<12> mine = words;
+#pragma unroll
+    for (int part = 0; part < 3; ++part) {
+      const int from = (lane - part) * 11 & 31;  // whose vector 3 * from + part this thread stores
+      const int slot = (3 * from + part) / 32;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const unsigned got = __shfl_sync(~0u, mine.w[4 * part + i], from);
+        if (slot == 0) words.w[i] = got;
+        if (slot == 1) words.w[4 + i] = got;
+        if (slot == 2) words.w[8 + i] = got;
+      }
+    }
+#pragma unroll
+    for (int s = 0; s < 3; ++s) {
+      const int v = 32 * s + lane;
+      store(__shfl_sync(~0u, place, v / 3) + v % 3, s);
+    }
+  } else {
+    const int mine = lane % kVectors;
+    if constexpr (kVectors == 2 || kVectors == 4) exchange_vectors<kVectors>(words, mine);
+#pragma unroll
+    for (int s = 0; s < kVectors; ++s) store(__shfl_sync(~0u, place, lane - mine + s) + mine, s);
+  }
+}
 // The first `count` elements of a, then b's.
 template <int kBits, int kCount>
 __device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const Words<kCount>& b, int count) {

@@ -42,6 +42,15 @@ int wanted_width(const Kernel& kernel, const Graph& graph) {
   return std::clamp(std::max(128 / widest, 32 / narrowest), 1, 16);
 }
 
+// The same of whatever is loaded or stored: 16 bytes of the widest.
+int wanted_planes_width(const Kernel& kernel) {
+  int widest = 8;
+  for (const KernelOutput& output : kernel.outputs) widest = std::max(widest, bits(output.type.dtype));
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    if (kernel.pool[id].op == ExprOp::kLoad) widest = std::max(widest, bits(kernel.pool[id].dtype));
+  return 128 / widest;
+}
+
 void store_scalars(ExprEmitter& emitter, const Kernel& kernel, const std::vector<std::string>& values) {
   KernelWriter& writer = emitter.writer();
   for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
@@ -356,6 +365,12 @@ Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
 
 KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
   const Kernel merged = merge_axes(kernel, graph);
+  if (!merged.outputs[0].axes.empty())
+    if (auto source = windowed_planes(merged, graph, target, wanted_planes_width(merged))) {
+      source->name = kernel_name(graph, kernel.nodes);
+      source->schedule = "pointwise";
+      return *std::move(source);
+    }
   const Kernel parted = split_axes(merged, graph);
   if (auto source = transpose(merge_axes(parted, graph), graph)) {
     source->name = kernel_name(graph, kernel.nodes);
@@ -373,8 +388,8 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
     if (width > 1 && !some_access_is_vector(merged, graph, width)) width = 1;
   }
   KernelSource source;
-  if (auto made = axes.empty() ? std::nullopt
-                               : windowed(kernel, merged, graph, target, wanted_width(merged, graph), width))
+  if (auto made =
+          axes.empty() ? std::nullopt : windowed(kernel, merged, graph, target, wanted_width(merged, graph), width))
     source = *std::move(made);
   else if (width > 1 && !(writes_half_bytes(merged) && width < 8))
     source = Vectorized(merged, graph, target,

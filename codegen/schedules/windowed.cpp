@@ -43,16 +43,35 @@ struct Plan {
   std::uint32_t group = 0, lane = 0;
   IndexExpr groups = 0, total = 0;  // of all points; `total`: elements that there are, where the last group is none
   IndexExpr row_length = 0;
+  std::optional<std::uint32_t> plane;  // an axis of which a thread has all elements, too
+  int planes = 1;
   std::vector<Read> reads;
   std::vector<IndexExpr> stores;  // of each output, where its lanes begin
+  std::vector<int> together;      // vectors that a thread's lanes of all planes are, stored together; 0: each by itself
   int singles = 0;                // accesses of single elements
-  std::int64_t cost = 0;          // accesses for `width` points
+  std::int64_t cost = 0;          // accesses for `width` points of each plane
   bool tables_alone = true;       // what is read by single elements is small
 };
 
 class Planner {
  public:
   Planner(const Kernel& merged, const Graph& graph, int width) : merged_(merged), graph_(graph) { plan_.width = width; }
+
+  // The output axis `plane` is short: a thread has lanes of all its elements. Nothing where no access is the better for
+  // it.
+  std::optional<Plan> run_planes(std::size_t plane) {
+    const std::vector<std::uint32_t>& axes = merged_.outputs[0].axes;
+    if (!proves_multiple_of(merged_.pool.extent(axes.back()), plan_.width, merged_.pool.bounds())) return std::nullopt;
+    plan_.planes = static_cast<int>(*merged_.pool.extent(axes[plane]).as_constant());
+    split();
+    plan_.plane = plan_.outer[plane];
+    plan_.outer.erase(plan_.outer.begin() + static_cast<std::ptrdiff_t>(plane));
+    plan_.groups = plan_.kernel.pool.extent(plan_.group) * point_count(plan_.kernel.pool, plan_.outer);
+    plan_.total = 0;
+    auto plan = see_all();
+    if (!plan || !is_of_planes_) return std::nullopt;
+    return plan;
+  }
 
   std::optional<Plan> run() {
     const std::vector<std::uint32_t>& axes = merged_.outputs[0].axes;
@@ -64,6 +83,11 @@ class Planner {
       cross();
     else
       return std::nullopt;
+    return see_all();
+  }
+
+ private:
+  std::optional<Plan> see_all() {
     depends_ = dependences(plan_.kernel.pool);
     for (const KernelOutput& output : plan_.kernel.outputs)
       if (!see(output)) return std::nullopt;
@@ -73,7 +97,6 @@ class Planner {
     return std::move(plan_);
   }
 
- private:
   // Rows, or the only one, in groups.
   void split() {
     plan_.kernel = split_last_axis(merged_, plan_.width);
@@ -132,9 +155,24 @@ class Planner {
       if (!position) return false;
       at = *position;
     }
+    if (plan_.plane) {
+      const int vectors = bits(output.type.dtype) * plan_.width * plan_.planes / 128;
+      const IndexExpr first =
+          simplify(at - IndexExpr::axis(plan_.lane) * plan_.planes - IndexExpr::axis(*plan_.plane), bounds);
+      const bool fits = bits(output.type.dtype) * plan_.width * plan_.planes % 128 == 0 && vectors >= 2 && vectors <= 4;
+      if (fits && !mentions(first, axis_variable(plan_.lane)) && !mentions(first, axis_variable(*plan_.plane)) &&
+          proves_multiple_of(first, 128 / bits(output.type.dtype), bounds)) {
+        plan_.stores.push_back(first);
+        plan_.together.push_back(vectors);
+        plan_.cost += vectors;
+        is_of_planes_ = true;
+        return true;
+      }
+    }
     if (!is_vector_position(at, plan_.lane, plan_.width, output.type.dtype, bounds)) return false;
+    plan_.together.push_back(0);
     plan_.stores.push_back(at - IndexExpr::axis(plan_.lane));
-    plan_.cost += (bits(output.type.dtype) * plan_.width + 127) / 128;
+    plan_.cost += plan_.planes * ((bits(output.type.dtype) * plan_.width + 127) / 128);
     return true;
   }
 
@@ -165,17 +203,27 @@ class Planner {
           if (!step || step != coefficient_of(position, axis_variable(plan_.column))) return add_single(load);
         }
       }
-      window = find_window(plan_.kernel, graph_, load, position, plan_.lane, next_row ? plan_.column : plan_.group,
-                           plan_.width);
+      const LaneAxis lane{plan_.lane, plan_.width};
+      if (plan_.plane && depends(load, *plan_.plane) && (n.args[0] == kNoExpr || !depends(n.args[0], *plan_.plane))) {
+        window = find_window(plan_.kernel, graph_, load, position, {lane, {*plan_.plane, plan_.planes}}, plan_.group);
+        if (window) {
+          is_of_planes_ = true;
+          plan_.cost += vectors_of(*window);
+          plan_.reads.push_back({*std::move(window)});
+          return;
+        }
+      }
+      window = find_window(plan_.kernel, graph_, load, position, {lane}, next_row ? plan_.column : plan_.group);
     }
     if (!window) return add_single(load);
-    plan_.cost += (next_row ? 2 : 1) * vectors_of(*window) + (window->words < 4 ? 1 : 0);
+    const int times = next_row ? 2 : plan_.plane && depends(load, *plan_.plane) ? plan_.planes : 1;
+    plan_.cost += times * vectors_of(*window) + (window->words < 4 ? times : 0);
     plan_.reads.push_back({*std::move(window), next_row});
   }
 
   void add_single(ExprId load) {
     ++plan_.singles;
-    plan_.cost += plan_.width;
+    plan_.cost += plan_.width * plan_.planes;
     const auto count = element_count(graph_.tensor(plan_.kernel.pool[load].source).shape);
     if (!count || range_of(*count, plan_.kernel.pool.bounds()).max > kSmallTable) plan_.tables_alone = false;
   }
@@ -184,6 +232,7 @@ class Planner {
   const Graph& graph_;
   Plan plan_;
   IndexExpr flat_ = 0;
+  bool is_of_planes_ = false;  // some access is of all planes
   std::vector<std::vector<std::uint32_t>> depends_;
 };
 
@@ -203,6 +252,8 @@ class WindowedEmitter {
     for (const Plan::Read& read : plan_.reads)
       if (read.window.together && vectors_of(read.window) % 2 == 0)
         neighbour_ = std::max(neighbour_, vectors_of(read.window));
+    for (const int vectors : plan_.together)
+      if (vectors % 2 == 0) neighbour_ = std::max(neighbour_, vectors);
   }
 
   KernelSource emit() {
@@ -212,15 +263,19 @@ class WindowedEmitter {
     else
       read_one_row();
     const ExprEmitter::Mark mark = emitter_.mark();
-    if (!wanted_.empty()) writer_.open(fmt::format("if ({})", wanted_));
-    emit_lanes();
+    if (plan_.plane) {
+      emit_planes();
+    } else {
+      if (!wanted_.empty()) writer_.open(fmt::format("if ({})", wanted_));
+      emit_lanes(stores_of(""), 0);
+    }
     emitter_.rewind(mark);
     if (tail_) {
       writer_.close(here_.empty() ? "} else {" : fmt::format("}} else if ({}) {{", here_));
       writer_.reopen();
       emit_tail();
     }
-    if (!wanted_.empty()) writer_.close();
+    if (!wanted_.empty() && !plan_.plane) writer_.close();
     KernelSource source = writer_.finish(kernel_comment(graph_, merged_), threads_);
     source.grid[0] = simplify(ceil_div(plan_.groups, threads_), kernel_.pool.bounds());
     source.any_start = tail_ || plan_.crosses;
@@ -272,7 +327,59 @@ class WindowedEmitter {
     axes.push_back(plan_.group);
     bind_flat(emitter_, axes, group_);
     emit_looked_up();
-    for (const Plan::Read& read : plan_.reads) words_[read.window.load] = {read_window(read.window, false), ""};
+    for (int plane = 0; plane < plan_.planes; ++plane) {
+      const ExprEmitter::Mark mark = emitter_.mark();
+      if (plan_.plane) emitter_.bind(*plan_.plane, std::to_string(plane));
+      for (const Plan::Read& read : plan_.reads) {
+        const ExprId load = read.window.load;
+        auto& words = words_of_planes_[{plane, load}];
+        words = plane > 0 && !differs_by_plane(read.window) ? words_of_planes_.at({0, load})
+                                                            : read_window(read.window, false);
+      }
+      emitter_.rewind(mark);
+      read_.clear();
+      select_plane(0);
+    }
+  }
+
+  bool differs_by_plane(const Window& window) const {
+    const ExprId guard = kernel_.pool[window.load].args[0];
+    return mentions(window.first, axis_variable(*plan_.plane)) ||
+           (guard != kNoExpr && emitter_.depends_on(guard, *plan_.plane));
+  }
+
+  void select_plane(int plane) {
+    for (const auto& [key, name] : words_of_planes_)
+      if (key.first == plane) words_[key.second] = {name, ""};
+  }
+
+  // All planes one after the other, by all threads of a warp; only stores ask whether this one's points are there.
+  void emit_planes() {
+    const std::string condition = wanted_.empty() ? "" : fmt::format("if ({}) ", wanted_);
+    std::vector<std::optional<VectorStore>> together;
+    for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
+      const KernelOutput& output = kernel_.outputs[i];
+      together.emplace_back();
+      if (plan_.together[i] == 0) continue;
+      writer_.use("windows");
+      together.back() =
+          VectorStore::elsewhere(emitter_, output, plan_.width * plan_.planes,
+                                 fmt::format("store_vectors_together<{}>({}, (int)({} / {}), {}, ", plan_.together[i],
+                                             writer_.output(output.value), text(plan_.stores[i]),
+                                             128 / bits(output.type.dtype), wanted_.empty() ? "true" : wanted_));
+    }
+    for (int plane = 0; plane < plan_.planes; ++plane) {
+      const ExprEmitter::Mark mark = emitter_.mark();
+      emitter_.bind(*plan_.plane, std::to_string(plane));
+      select_plane(plane);
+      std::vector<std::optional<VectorStore>> stores = stores_of(condition);
+      for (std::size_t i = 0; i < stores.size(); ++i)
+        if (together[i]) stores[i] = together[i];
+      emit_lanes(std::move(stores), plane);
+      emitter_.rewind(mark);
+    }
+    for (std::optional<VectorStore>& store : together)
+      if (store) store->finish(emitter_);
   }
 
   void read_two_rows() {
@@ -462,18 +569,25 @@ class WindowedEmitter {
     return fmt::format("{}({})", wanted ? "" : "!", text);
   }
 
-  void emit_lanes() {
-    std::vector<VectorStore> stores;
+  // Of lanes that are stored by themselves.
+  std::vector<std::optional<VectorStore>> stores_of(const std::string& condition) {
+    std::vector<std::optional<VectorStore>> stores(kernel_.outputs.size());
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
+      if (plan_.together[i] > 0) continue;
       const KernelOutput& output = kernel_.outputs[i];
       const bool stream = bytes_at_hint(output.type, graph_.symbols) >= target_.l2_bytes &&
                           bits(output.type.dtype) * plan_.width % 128 == 0;
       if (plan_.crosses) emitter_.bind(plan_.group, group_);
       writer_.use(stream ? "stream_words" : "words");
-      stores.push_back(VectorStore::elsewhere(emitter_, output, plan_.width,
-                                              fmt::format("{}({} + {}, ", stream ? "stream_words_out" : "store_words",
-                                                          writer_.output(output.value), text(plan_.stores[i]))));
+      stores[i] =
+          VectorStore::elsewhere(emitter_, output, plan_.width,
+                                 fmt::format("{}{}({} + {}, ", condition, stream ? "stream_words_out" : "store_words",
+                                             writer_.output(output.value), text(plan_.stores[i])));
     }
+    return stores;
+  }
+
+  void emit_lanes(std::vector<std::optional<VectorStore>> stores, int plane) {
     if (!plan_.crosses) emitter_.emit_independent(roots_of(kernel_));
     const std::string e = writer_.unique("e");
     writer_.line("#pragma unroll");
@@ -483,11 +597,14 @@ class WindowedEmitter {
     emitter_.bind(plan_.lane, e);
     emitter_.load_text = [&](ExprId load) { return element_of(load); };
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
-    for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter_, e, values[i]);
+    for (std::size_t i = 0; i < stores.size(); ++i)
+      stores[i]->put(emitter_, plan_.together[i] > 0 ? fmt::format("{} * {} + {}", e, plan_.planes, plane) : e,
+                     values[i]);
     emitter_.load_text = nullptr;
     emitter_.rewind(mark);
     writer_.close();
-    for (VectorStore& store : stores) store.finish(emitter_);
+    for (std::size_t i = 0; i < stores.size(); ++i)
+      if (plan_.together[i] == 0) stores[i]->finish(emitter_);
   }
 
   void bind_row_of(const std::string& lane) {
@@ -550,6 +667,7 @@ class WindowedEmitter {
   std::vector<std::string> columns_;            // of this row, and of the next one
   std::vector<std::vector<std::string>> rows_;  // the same, each outer axis
   std::map<ExprId, std::vector<std::string>> of_rows_;
+  std::map<std::pair<int, ExprId>, std::string> words_of_planes_;
   std::map<ExprId, std::pair<std::string, std::string>> words_;  // of this row, and of the next one where it has any
   std::map<ExprId, std::string> guards_;                         // of windows of two rows
   std::map<std::pair<std::string, std::string>, std::string> joined_;  // such words of two rows
@@ -666,6 +784,30 @@ std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged,
   consider(flat(merged));
   if (!best) return std::nullopt;
   return WindowedEmitter(*of_best, graph, target, *std::move(best)).emit();
+}
+
+std::optional<KernelSource> windowed_planes(const Kernel& merged, const Graph& graph, const Target& target, int width) {
+  const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
+  if (width < 2 || axes.size() < 2 || writes_half_bytes(merged)) return std::nullopt;
+  const auto is_short = [&](std::uint32_t axis) {
+    const auto extent = merged.pool.extent(axis).as_constant();
+    return extent && *extent >= 2 && *extent <= 4;
+  };
+  const auto attempt = [&](const Kernel& kernel, std::size_t plane) -> std::optional<KernelSource> {
+    auto plan = Planner(kernel, graph, width).run_planes(plane);
+    if (!plan || !plan->tables_alone) return std::nullopt;
+    return WindowedEmitter(kernel, graph, target, *std::move(plan)).emit();
+  };
+  for (std::size_t i = 0; i + 1 < axes.size(); ++i)
+    if (is_short(axes[i]))
+      if (auto made = attempt(merged, i)) return made;
+  if (!is_short(axes.back())) return std::nullopt;
+  const Kernel turned = change_axes(merged, [&](ExprPool& pool) {
+    AxisChange change = same_axes(merged, pool);
+    std::swap(change.new_axes[axes.size() - 1], change.new_axes[axes.size() - 2]);
+    return change;
+  });
+  return attempt(turned, axes.size() - 2);
 }
 
 }  // namespace fusec

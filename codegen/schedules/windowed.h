@@ -21,4 +21,8 @@ namespace fusec {
 std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged, const Graph& graph,
                                      const Target& target, int width, int usual_width);
 
+// The same where a short axis (colours of an image) is the fastest one in some tensor and not in another: a thread has
+// all its elements. Nothing where there is no such access.
+std::optional<KernelSource> windowed_planes(const Kernel& merged, const Graph& graph, const Target& target, int width);
+
 }  // namespace fusec

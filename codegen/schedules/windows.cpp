@@ -11,36 +11,42 @@ namespace {
 
 constexpr int kMostVectors = 4;
 
-IndexExpr at_lane(const IndexExpr& e, std::uint32_t lane_axis, int lane) {
-  return substitute(e, [&](Variable v) {
-    return v == Variable{Variable::Kind::kAxis, lane_axis} ? std::optional<IndexExpr>(lane) : std::nullopt;
+// The position of lane `lane` of all, the last axis the fastest.
+IndexExpr at_lane(const IndexExpr& e, const std::vector<LaneAxis>& lanes, int lane) {
+  return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+    int left = lane;
+    for (std::size_t i = lanes.size(); i-- > 0; left /= lanes[i].count)
+      if (v == Variable{Variable::Kind::kAxis, lanes[i].axis}) return left % lanes[i].count;
+    return std::nullopt;
   });
 }
 
-bool is_of_lane_alone(const IndexExpr& e, std::uint32_t lane_axis) {
+bool is_of_lanes_alone(const IndexExpr& e, const std::vector<LaneAxis>& lanes) {
   return std::ranges::all_of(variables_of(e), [&](Variable v) {
-    return v == Variable{Variable::Kind::kAxis, lane_axis};
+    return v.kind == Variable::Kind::kAxis && std::ranges::find(lanes, v.id, &LaneAxis::axis) != lanes.end();
   });
 }
 
 }  // namespace
 
 std::optional<Window> find_window(const Kernel& kernel, const Graph& graph, ExprId load, const IndexExpr& position,
-                                  std::uint32_t lane_axis, std::uint32_t group_axis, int width) {
+                                  const std::vector<LaneAxis>& lanes, std::uint32_t group_axis) {
   const ExprNode& n = kernel.pool[load];
   const Bounds& bounds = kernel.pool.bounds();
   const int size = bits(n.dtype);
   if (size < 8) return std::nullopt;
-  const IndexExpr origin = simplify(at_lane(position, lane_axis, 0), bounds);
+  const IndexExpr origin = simplify(at_lane(position, lanes, 0), bounds);
   std::int64_t least = 0, greatest = 0;
+  int width = 1;
+  for (const LaneAxis& axis : lanes) width *= axis.count;
   for (int lane = 1; lane < width; ++lane) {
-    const auto distance = simplify(simplify(at_lane(position, lane_axis, lane), bounds) - origin, bounds).as_constant();
+    const auto distance = simplify(simplify(at_lane(position, lanes, lane), bounds) - origin, bounds).as_constant();
     if (!distance || *distance > 1024 || *distance < -1024) return std::nullopt;
     least = std::min(least, *distance);
     greatest = std::max(greatest, *distance);
   }
   Window window{.load = load, .first = origin + least, .element = simplify(position - origin - least, bounds)};
-  if (!is_of_lane_alone(window.element, lane_axis)) return std::nullopt;
+  if (!is_of_lanes_alone(window.element, lanes)) return std::nullopt;
   const auto step = coefficient_of(window.first, {Variable::Kind::kAxis, group_axis});
   window.backwards = step && *step < 0;
   const auto count = element_count(graph.tensor(n.source).shape);

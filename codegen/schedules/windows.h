@@ -10,6 +10,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "analysis/kernel.h"
 #include "codegen/emit_expr.h"
@@ -17,10 +18,16 @@
 
 namespace fusec {
 
+// An axis of which a thread has all elements.
+struct LaneAxis {
+  std::uint32_t axis;
+  int count;
+};
+
 struct Window {
   ExprId load;
   IndexExpr first;         // position of its first element; may be outside of the tensor where the load is guarded
-  IndexExpr element;       // which one a lane takes, over the lane's axis alone
+  IndexExpr element;       // which one a lane takes, over lanes' axes alone
   int words = 4;           // of 32 bits
   bool together = true;    // read by the warp's threads together; else each reads its own
   bool aligned = false;    // begins at a vector of the tensor
@@ -29,10 +36,10 @@ struct Window {
   bool stream = false;     // past the caches
 };
 
-// Elements at `position` for each of `width` lanes; nothing where their distances are not the same in every thread, or
-// where they lie too far apart. `group`: the axis along which neighbouring threads go on.
+// Elements at `position` for all of a thread's lanes; nothing where their distances are not the same in every thread,
+// or where they lie too far apart. `group`: the axis along which neighbouring threads go on.
 std::optional<Window> find_window(const Kernel& kernel, const Graph& graph, ExprId load, const IndexExpr& position,
-                                  std::uint32_t lane_axis, std::uint32_t group_axis, int width);
+                                  const std::vector<LaneAxis>& lanes, std::uint32_t group_axis);
 
 // Vectors of 16 bytes that the window takes.
 inline int vectors_of(const Window& window) {
