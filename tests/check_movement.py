@@ -204,6 +204,49 @@ def any_windows(seed):
     return Case(f"any windows {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
 
 
+def any_planes(seed):
+    """Images of few colours, turned round with something before and behind: results alone count."""
+    chance = random.Random(seed)
+    dtype = chance.choice(["float32", "float16", "int8", "uint8", "int64", "float64"])
+    colours, points = chance.choice([2, 3, 4]), chance.choice([[16, 16], [48], [4, 24], [8, 31], [160], [1024]])
+    first = chance.random() < 0.5
+    shape = [chance.choice([1, 3]), *([colours] if first else []), *points, *([] if first else [colours])]
+    rank = len(shape)
+    turned = [0, *range(2, rank), 1] if first else [0, rank - 1, *range(1, rank - 1)]
+    inputs, nodes, last = {"x": (dtype, list(shape))}, [], "x"
+
+    def extra(name):
+        nonlocal last
+        kind, at = chance.choice(["none", "add", "flip", "pad", "slice", "cast", "concat"]), chance.randrange(rank)
+        if kind == "add":
+            inputs[f"b{name}"] = (dtype, [shape[i] if i == at or chance.random() < 0.3 else 1 for i in range(rank)])
+            nodes.append(node(name, "add", last, f"b{name}"))
+        elif kind == "flip":
+            nodes.append(node(name, "flip", last, dims=[at]))
+        elif kind == "pad":
+            pad = [0] * (2 * rank)
+            pad[2 * (rank - 1 - at)] = chance.choice([1, 2, 16])
+            nodes.append(node(name, "pad", last, pad=pad))
+            shape[at] += pad[2 * (rank - 1 - at)]
+        elif kind == "slice":
+            step = chance.choice([1, 2])
+            nodes.append(node(name, "slice", last, dim=at, start=0, end=shape[at], step=step))
+            shape[at] = -(-shape[at] // step)
+        elif kind == "concat":
+            nodes.append(node(name, "concat", last, last, dim=at))
+            shape[at] *= 2
+        else:
+            return
+        last = name
+
+    extra("a")
+    nodes.append(node("t", "permute", last, dims=turned))
+    shape, last = [shape[d] for d in turned], "t"
+    extra("c")
+    nodes.append(node("y", "neg" if dtype != "uint8" else "relu", last))
+    return Case(f"any planes {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
+
+
 def symbolic():
     """Sizes that are known at launch, as multiples of 8."""
     symbols = {"n": {"min": 8, "max": 4096, "multiple_of": 8, "hint": 256}}
@@ -279,6 +322,7 @@ def cases():
     return ([(case, arch) for arch in ARCHITECTURES for case in counted]
             + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
             + [(any_windows(seed), ARCHITECTURES[seed % 2]) for seed in range(100)]
+            + [(any_planes(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
             + [(joined_and_permuted(seed), ARCHITECTURES[seed % 2]) for seed in range(40)])
 
 

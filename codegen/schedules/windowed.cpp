@@ -32,7 +32,8 @@ Variable axis_variable(std::uint32_t axis) {
 struct Plan {
   struct Read {
     Window window;
-    bool next_row = false;  // lanes of the next row have a window of their own
+    bool next_row = false;    // lanes of the next row have a window of their own
+    bool all_planes = false;  // it is of a thread's lanes of all planes
   };
 
   Kernel kernel;  // whose last axis is the lane
@@ -204,12 +205,13 @@ class Planner {
         }
       }
       const LaneAxis lane{plan_.lane, plan_.width};
-      if (plan_.plane && depends(load, *plan_.plane) && (n.args[0] == kNoExpr || !depends(n.args[0], *plan_.plane))) {
+      if (plan_.plane && depends(load, *plan_.plane) && !looks_up_along(position, {*plan_.plane}, plan_.kernel.pool) &&
+          (n.args[0] == kNoExpr || !depends(n.args[0], *plan_.plane))) {
         window = find_window(plan_.kernel, graph_, load, position, {lane, {*plan_.plane, plan_.planes}}, plan_.group);
         if (window) {
           is_of_planes_ = true;
           plan_.cost += vectors_of(*window);
-          plan_.reads.push_back({*std::move(window)});
+          plan_.reads.push_back({.window = *std::move(window), .all_planes = true});
           return;
         }
       }
@@ -329,12 +331,14 @@ class WindowedEmitter {
     emit_looked_up();
     for (int plane = 0; plane < plan_.planes; ++plane) {
       const ExprEmitter::Mark mark = emitter_.mark();
-      if (plan_.plane) emitter_.bind(*plan_.plane, std::to_string(plane));
+      if (plan_.plane) {
+        emitter_.bind(*plan_.plane, std::to_string(plane));
+        emit_looked_up();
+      }
       for (const Plan::Read& read : plan_.reads) {
         const ExprId load = read.window.load;
         auto& words = words_of_planes_[{plane, load}];
-        words = plane > 0 && !differs_by_plane(read.window) ? words_of_planes_.at({0, load})
-                                                            : read_window(read.window, false);
+        words = plane > 0 && !differs_by_plane(read) ? words_of_planes_.at({0, load}) : read_window(read.window, false);
       }
       emitter_.rewind(mark);
       read_.clear();
@@ -342,10 +346,8 @@ class WindowedEmitter {
     }
   }
 
-  bool differs_by_plane(const Window& window) const {
-    const ExprId guard = kernel_.pool[window.load].args[0];
-    return mentions(window.first, axis_variable(*plan_.plane)) ||
-           (guard != kNoExpr && emitter_.depends_on(guard, *plan_.plane));
+  bool differs_by_plane(const Plan::Read& read) const {
+    return !read.all_planes && emitter_.depends_on(read.window.load, *plan_.plane);
   }
 
   void select_plane(int plane) {
