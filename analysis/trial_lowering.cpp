@@ -4,12 +4,72 @@
 #include <bit>
 #include <set>
 
+#include "analysis/convolution_form.h"
 #include "analysis/cost_model.h"
+#include "analysis/few_rows_form.h"
+#include "analysis/gemm_form.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
 
 namespace fusec {
+namespace {
+
+constexpr double kSectors = 8;     // as many bytes come along with an element that is read across memory
+constexpr double kClock = 1.5e9;   // of cycles that forms of products are compared by
+constexpr double kOneAtATime = 3;  // a product that fetches its factors one by one between its steps, of its roof
+
+// Bytes of the tensors that are read across their innermost dimension: neither the last of the output's axes nor the
+// last of a sum, nor of a product's rows and columns, runs along it.
+double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::optional<Product>& product) {
+  const ExprPool& pool = kernel.pool;
+  std::set<std::uint32_t> along;
+  const auto add_last = [&](const std::vector<std::uint32_t>& axes) {
+    for (std::size_t i = axes.size(); i-- > 0;)
+      if (!pool.extent(axes[i]).is(1)) {
+        along.insert(axes[i]);
+        return;
+      }
+  };
+  const std::vector<ExprId> nodes = reachable(pool, roots_of(kernel));
+  for (const KernelOutput& output : kernel.outputs) add_last(output.axes);
+  for (const ExprId id : nodes)
+    if (pool[id].op == ExprOp::kReduce) add_last(pool[id].axes);
+  if (product) add_last(product->rows);
+  std::set<ValueId> across;
+  for (const ExprId id : nodes) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad) continue;
+    const IndexExpr position = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+    bool runs = false, stands = true;
+    for (const std::uint32_t axis : along) {
+      const Variable v{Variable::Kind::kAxis, axis};
+      runs = runs || coefficient_of(position, v) == 1;
+      stands = stands && !mentions(position, v);
+    }
+    if (!runs && !stands) across.insert(n.source);
+  }
+  double bytes = 0;
+  for (const ValueId v : across) bytes += static_cast<double>(bytes_at_hint(graph.tensor(v), graph.symbols));
+  return bytes;
+}
+
+// What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and
+// whether neighbours in memory are read together. 0 where there is nothing of it.
+double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  if (form.form == KernelForm::kPointwise) return 0;
+  const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+  if (form.product) {
+    if (find_few_rows(graph, shaped, *form.product, target)) return 0;
+    if (const auto gemm = find_gemm(graph, shaped, *form.product, target)) return gemm->cycles / kClock;
+    if (const auto gathered = find_convolution(graph, shaped, *form.product, target)) return gathered->cycles / kClock;
+  }
+  const double roof = predict(work_of(graph, kernel, form, target), target).total;
+  return (form.product ? kOneAtATime : 1) * roof +
+         kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
+}
+
+}  // namespace
 
 std::size_t TrialMemory::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
   std::uint64_t hash = 0x9e3779b97f4a7c15u;
@@ -43,7 +103,14 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
     ++result.launches;
     const std::optional<Work> work = work_of_launch(graph_, units, forms, launch, memory_.target());
-    if (work) result.seconds += predict(*work, memory_.target()).total;
+    const double seconds = work ? predict(*work, memory_.target()).total : 0;
+    result.seconds += seconds;
+    if (memory_.asks_for_forms_) {
+      double of_parts = 0;
+      for (const std::uint32_t u : launch)
+        if (forms[u]) of_parts += seconds_of_form(graph_, units[u].kernel, *forms[u], memory_.target());
+      result.form_seconds += std::max(seconds, of_parts);
+    }
     const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u].has_value(); });
     if (kernels) result.work = work.value_or(Work{});
     // What kernels side by side have in common counts once.

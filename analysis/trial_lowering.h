@@ -26,6 +26,7 @@ struct TrialResult {
   bool row_product = false;    // a product whose rows are reduced
   std::int64_t bytes = 0;      // that the kernels read and write, at the hints
   double seconds = 0;          // that they are predicted to take
+  double form_seconds = 0;     // the same with products as their forms fetch factors (TrialMemory::ask_for_forms)
   std::optional<Work> work;    // where they are one launch
 };
 
@@ -35,6 +36,9 @@ class TrialMemory {
  public:
   explicit TrialMemory(Target target = known_targets().front()) : target_(std::move(target)) {}
   const Target& target() const { return target_; }
+
+  // Answers from now on tell apart how factors of products are fetched: in pieces, or one element after the other.
+  void ask_for_forms() { asks_for_forms_ = true; }
 
   // Who reads what, where the graph changes no more: the passes that ask share it. Otherwise each finds out for itself.
   void keep_uses(const Graph& graph) { uses_ = std::make_shared<const Uses>(uses_of(graph)); }
@@ -50,6 +54,7 @@ class TrialMemory {
   Target target_;
   std::unordered_map<std::vector<std::uint64_t>, TrialResult, KeyHash> tried_;
   std::uint64_t searches_ = 0;
+  bool asks_for_forms_ = false;
   std::shared_ptr<const Uses> uses_;
 };
 

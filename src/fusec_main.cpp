@@ -23,6 +23,7 @@
 #include "output_file.h"
 #include "passes.h"
 #include "transforms/bisect_plan.h"
+#include "transforms/choose_layouts.h"
 #include "transforms/explain.h"
 #include "transforms/explain_print.h"
 #include "transforms/patterns/explain_patterns.h"
@@ -281,10 +282,12 @@ class Compilation {
     for (const LaunchStep& step : planned_.plan.groups[group].prepared ? launch.prepare_steps : launch.steps) {
       if (step.group != group || step.kind == LaunchStep::Kind::kCopy) continue;
       ++made.kernels;
-      for (const ValueId v : step.reads)
-        if (std::find(written.begin(), written.end(), v) != written.end() &&
-            std::find(made.stored.begin(), made.stored.end(), v) == made.stored.end())
-          made.stored.push_back(v);
+      for (const ValueId v : step.reads) {
+        const ValueId named = planned_.graph.find_value(planned_.source_graph().value(v).name);
+        if (named != kNone && std::find(written.begin(), written.end(), v) != written.end() &&
+            std::find(made.stored.begin(), made.stored.end(), named) == made.stored.end())
+          made.stored.push_back(named);
+      }
       written.insert(written.end(), step.writes.begin(), step.writes.end());
     }
     return made;
@@ -310,6 +313,9 @@ class Compilation {
       if (now[i] != computed[i]) explanation.standing_in.emplace_back(computed[i], now[i]);
     explanation.absent = std::move(absent);
     explanation.patterns = pattern_sentences(planned_.graph, planned_.plan, pipeline_.options().patterns, nodes);
+    if (planned_.laid_out)
+      for (std::string& sentence : layout_sentences(planned_.graph, *planned_.laid_out, nodes))
+        explanation.patterns.push_back(std::move(sentence));
     if (!nodes.empty()) split_by_kernels(explanation, planned_.graph, kernels_of(planned_.plan.group_of[nodes[0]]));
     return explanation;
   }
@@ -347,7 +353,7 @@ class Compilation {
     if (kind == "ptx") return module_.ptx;
     if (kind == "cubin") return module_.cubin;
     if (kind == "manifest")
-      return manifest(planned_.graph, planned_.plan, generated_.launch, pipeline_.options().target);
+      return manifest(planned_.source_graph(), planned_.source_plan(), generated_.launch, pipeline_.options().target);
     if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
     if (kind == "plan") return write_plan(planned_.graph, planned_.plan);
     if (kind == "report") return cost_report_of(file_graph_, planned_, pipeline_.options());

@@ -144,7 +144,7 @@ class Run {
 
   MeasuredRun time_kernels(const PlannedModel& model, const GeneratedModel& generated,
                            const std::vector<CompiledModule>& modules, const TensorMap& tensors) const {
-    CudaResult timed = run_on_cuda(model.graph, generated.launch, modules, generated.file.unit_of, tensors, cuda_,
+    CudaResult timed = run_on_cuda(model.source_graph(), generated.launch, modules, generated.file.unit_of, tensors, cuda_,
                                    a_.bench > 0 ? a_.bench : 20, Timing::kEachKernel);
     return {std::move(timed.outputs), std::move(timed.kernel_seconds)};
   }
@@ -155,7 +155,7 @@ class Run {
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const std::vector<emulator::Module> parsed = parse_units(modules);
     EmulatorResult counted =
-        run_on_emulator(model.graph, generated.launch, parsed, generated.file.unit_of, target, tensors, options);
+        run_on_emulator(model.source_graph(), generated.launch, parsed, generated.file.unit_of, target, tensors, options);
     add_costs(counted.profiles, modules, parsed, target);
     std::vector<double> seconds(generated.launch.kernels.size(), 0);
     for (const KernelProfile& profile : counted.profiles)
@@ -194,9 +194,9 @@ class Run {
     options.threads = static_cast<int>(processors);
     options.sample_blocks = a_.sample_blocks;
     std::optional<HostPart> host;
-    if (a_.host_part == "recorded") host.emplace(generated.file.text, planned.graph, generated.launch);
+    if (a_.host_part == "recorded") host.emplace(generated.file.text, planned.source_graph(), generated.launch);
     const std::vector<emulator::Module> parsed = parse_units(modules);
-    EmulatorRun run{run_on_emulator(planned.graph, generated.launch, parsed, generated.file.unit_of,
+    EmulatorRun run{run_on_emulator(planned.source_graph(), generated.launch, parsed, generated.file.unit_of,
                                     pipeline_->options().target, tensors, options, host ? &*host : nullptr),
                     modules, parsed};
     told(run);
@@ -222,7 +222,7 @@ class Run {
   TensorMap run_on_gpu(const PlannedModel& planned, const GeneratedModel& generated,
                        const std::vector<CompiledModule>& modules, const TensorMap& tensors, int bench) {
     CudaResult result =
-        run_on_cuda(planned.graph, generated.launch, modules, generated.file.unit_of, tensors, cuda_, bench);
+        run_on_cuda(planned.source_graph(), generated.launch, modules, generated.file.unit_of, tensors, cuda_, bench);
     if (!result.seconds.empty()) {
       std::sort(result.seconds.begin(), result.seconds.end());
       fmt::print(stderr, "{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
@@ -258,7 +258,7 @@ class Run {
 
   void tell_wrong_node(const TensorMap& tensors, const std::optional<Tolerance>& tolerance) {
     const auto run_again = [&](const Graph& graph, const FusionPlan& plan) {
-      PlannedModel again{graph, {}, planned_->kinds, plan, planned_->report};
+      PlannedModel again{graph, {}, planned_->kinds, plan, planned_->report, {}};
       return execute(again, tensors, 0, [](EmulatorRun&) {});
     };
     const auto wrong = find_wrong_node(planned_->graph, planned_->plan, tensors, tolerance, run_again);

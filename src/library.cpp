@@ -55,7 +55,7 @@ Compilation compiled(const Model& model, const Options& options) {
   result.diagnostics = generated.launch.warnings;
   result.identifier = generated.launch.identifier;
   result.source = generated.file.text;
-  result.manifest = manifest(planned.graph, planned.plan, generated.launch, pipeline.options().target);
+  result.manifest = manifest(planned.source_graph(), planned.source_plan(), generated.launch, pipeline.options().target);
   result.partition = partition_report(planned.graph, planned.plan, planned.report);
   result.plan = write_plan(planned.graph, planned.plan);
   if (options.report) result.report = cost_report_of(graph, planned, pipeline.options());

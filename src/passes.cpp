@@ -9,6 +9,7 @@
 #include "input_file.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "transforms/choose_layouts.h"
 #include "transforms/fold_constants.h"
 #include "transforms/fuse.h"
 #include "transforms/merge_groups.h"
@@ -132,18 +133,26 @@ void name_plan(CompilationState& state) {
   if (!plan_is_given(state.options)) name_groups(state.planned->graph, state.planned->plan);
 }
 
+// Values that others compute with, those of a given plan too, are laid out anew each time.
+void lay_out_values(CompilationState& state) {
+  PlannedModel& planned = *state.planned;
+  planned.laid_out = choose_layouts(planned.graph, planned.plan, state.options.target);
+  if (planned.laid_out) verify_laid_out(planned.graph, planned.plan, *planned.laid_out);
+}
+
 void lower_groups(CompilationState& state) {
-  state.lowered = lower_plan(state.planned->graph, state.planned->plan, state.options.target, state.options.emit);
+  state.lowered =
+      lower_plan(state.planned->source_graph(), state.planned->source_plan(), state.options.target, state.options.emit);
 }
 
 void plan_launch(CompilationState& state) {
-  state.generated->launch = build_launch_plan(state.planned->graph, std::move(state.lowered));
+  state.generated->launch = build_launch_plan(state.planned->source_graph(), std::move(state.lowered));
 }
 
 void emit_source(CompilationState& state) {
   GeneratedModel& generated = *state.generated;
-  generated.file =
-      emit_file(state.planned->graph, state.planned->plan, generated.launch, state.options.target, state.units);
+  generated.file = emit_file(state.planned->source_graph(), state.planned->source_plan(), generated.launch,
+                             state.options.target, state.units);
 }
 
 void compile_source(CompilationState& state) {
@@ -184,6 +193,9 @@ constexpr Pass kPasses[] = {
      CompilationPart::kPlan, merge<recompute>, true},
     {"name-groups", "names every group by what it computes (under full, where fuse leaves it to this)",
      CompilationPart::kPlan, name_plan, true, true},
+    {"choose-layouts",
+     "keeps values between convolutions with their channels last in memory, where that pays (under full)",
+     CompilationPart::kSource, lay_out_values, true},
     {"lower", "puts the formulas of each group into one another and gives every kernel a schedule",
      CompilationPart::kSource, lower_groups},
     {"plan-launch", "places every value in memory, intermediates in one arena by lifetime", CompilationPart::kSource,

@@ -29,11 +29,12 @@ void Pipeline::timed(std::string_view name, const std::function<void()>& stage) 
 }
 
 void Pipeline::run(const Pass& pass, CompilationState& state) {
-  const Graph* graph = state.planned ? &state.planned->graph : nullptr;
+  const Graph* graph = state.planned ? &state.planned->source_graph() : nullptr;
   if (graph && options_.before_pass) options_.before_pass(pass, *graph);
   const bool rewrites = pass.part == CompilationPart::kGraph;
   const std::string before = rewrites && options_.debug_level >= 2 ? graph_text(*graph) : "";
   timed(pass.name, [&] { pass.run(state); });
+  if (graph) graph = &state.planned->source_graph();
   if (rewrites && (kAlwaysVerify || options_.debug_level >= 1)) {
     try {
       verify(*graph, std::string(pass.name));
@@ -55,7 +56,7 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
 }
 
 PlannedModel Pipeline::plan(Graph graph) {
-  PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}};
+  PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}, .laid_out = {}};
   planned.report.arch = options_.target.arch;
   CompilationState state{.options = options_, .planned = &planned};
   run_part(CompilationPart::kGraph, state);
@@ -64,7 +65,7 @@ PlannedModel Pipeline::plan(Graph graph) {
 }
 
 Graph Pipeline::rewritten(Graph graph, const Pass& pass) {
-  PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}};
+  PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}, .laid_out = {}};
   CompilationState state{.options = options_, .planned = &planned};
   run(pass, state);
   return std::move(planned.graph);
@@ -72,6 +73,7 @@ Graph Pipeline::rewritten(Graph graph, const Pass& pass) {
 
 GeneratedModel Pipeline::generate(PlannedModel& planned, std::size_t units) {
   GeneratedModel generated;
+  planned.laid_out.reset();
   CompilationState state{.options = options_, .planned = &planned, .generated = &generated, .units = units};
   run_part(CompilationPart::kSource, state);
   planned.report.group_launches.assign(planned.plan.groups.size(), 0);

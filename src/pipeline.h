@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "codegen/launch_plan.h"
 #include "codegen/nvrtc.h"
 #include "ir/fusion_plan.h"
+#include "transforms/lay_out.h"
 #include "transforms/partition_report.h"
 #include "transforms/patterns/pattern.h"
 
@@ -50,6 +52,11 @@ struct PlannedModel {
   std::vector<OpPattern> kinds;
   FusionPlan plan;
   PartitionReportContext report;
+  std::optional<LaidOut> laid_out;  // what source is made of, where values are laid out (choose-layouts)
+
+  // What the launch plan is about.
+  const Graph& source_graph() const { return laid_out ? laid_out->graph : graph; }
+  const FusionPlan& source_plan() const { return laid_out ? laid_out->plan : plan; }
 };
 
 struct GeneratedModel {

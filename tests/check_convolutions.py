@@ -49,6 +49,20 @@ def channels_last(made, dims):
                                product, *nodes[1:], node("end", "permute", nodes[-1]["name"], dims=last)]
 
 
+def network(pick, dtype):
+    """Convolutions with pooling and a sum between: what lies there has its channels last."""
+    channels, outputs, size = 64, pick.choice([64, 72, 136]), pick.choice([28, 30])
+    inputs = [tensor("x", dtype, pick.choice([3, 4]), 3, 2 * size, 2 * size)]
+    constants = [tensor("w", dtype, channels, 3, 7, 7), tensor("v", dtype, channels, channels, 3, 3),
+                 tensor("u", dtype, outputs, channels, 3, 3), tensor("b", dtype, channels)]
+    return inputs, constants, [
+        node("a", "conv2d", "x w b", stride=[2, 2], padding=[3, 3]), node("c", "relu", "a"),
+        node("d", "max_pool2d", "c", kernel_size=[3, 3], stride=[2, 2], padding=[1, 1]),
+        node("e", "conv2d", "d v b", padding=[1, 1]), node("f", "add", "e d"), node("g", "relu", "f"),
+        node("h", "conv2d", "g u", stride=[2, 2], padding=[1, 1]), node("i", "relu", "h"),
+        node("y", "mean", "i", dim=[2, 3])]
+
+
 def transposed(pick, dtype):
     channels, outputs = pick.choice([8, 12]), pick.choice([8, 20])
     inputs = [tensor("x", dtype, 2, channels, 7, 9)]
@@ -87,6 +101,8 @@ def cases():
             for stride, dilation, groups in ((1, 1, 1), (2, 2, 2)):
                 add(f"{dims}d channels last, stride {stride} dilation {dilation} groups {groups} {dtype}",
                     channels_last(convolution(pick, dims, dtype, groups, stride, dilation), dims), *PIPELINED)
+    for dtype in ("float16", "bfloat16"):
+        add(f"network {dtype}", network(pick, dtype), "laid out")
     return found
 
 
@@ -113,6 +129,8 @@ def check(options, folder, name, entry, schedules, arch):
                 "--json", f"--profile={path('p.json')}"], f"{what}: {json.dumps(entry)}"):
         return
     run([options.fusec, path("m.json"), f"--arch={arch}", "--no-nvrtc", f"--emit=manifest={path('m.manifest')}"], what)
+    if "laid out" in schedules:
+        return check_layouts(options, path, what, arch)
     with open(path("p.json"), encoding="utf-8") as f:
         kernels = json.load(f)["kernels"]
     with open(path("m.manifest"), encoding="utf-8") as f:
@@ -123,6 +141,22 @@ def check(options, folder, name, entry, schedules, arch):
     # Images of few elements are not worth a pipeline in float32.
     if schedules and not (entry["inputs"][0]["dtype"] == "float32" and "contraction" in made):
         expect(any(s in schedules or s.startswith("few_rows") for s in made), f"{what}: {made}: {json.dumps(entry)}")
+
+
+def check_layouts(options, path, what, arch):
+    """Layouts cost no launch and save instructions; what was prepared is not counted among them."""
+    figures = []
+    for off in ([], ["--disable-pass=choose-layouts"]):
+        if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--device=emulator", "--json",
+                    f"--profile={path('p.json')}", *off], what):
+            return
+        with open(path("p.json"), encoding="utf-8") as f:
+            kernels = json.load(f)["kernels"]
+        expect(all(k["findings"] == 0 for k in kernels), f"{what}: findings on the emulator")
+        figures.append((len(kernels), sum(n for k in kernels for i, n in k["instructions"].items() if i != "move")))
+    (launches, instructions), (launches_before, instructions_before) = figures
+    expect(launches == launches_before and instructions < 0.85 * instructions_before,
+           f"{what}: {launches} launches and {instructions} instructions, without layouts {figures[1]}")
 
 
 def main():

@@ -1,0 +1,290 @@
+#include "transforms/choose_layouts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "analysis/trial_lowering.h"
+#include "ir/error.h"
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kPieceBits = 128;
+constexpr std::int64_t kBudget = 100'000;  // nodes that are lowered to find out
+constexpr double kGain = 0.95;             // of the time before, launches aside: what is left to pay is worth it
+constexpr double kSlower = 1.25;           // of its time before: a group that is not to be slowed down
+constexpr int kMostRounds = 6;
+
+bool is_convolution(const Node& node) {
+  return node.op->name.starts_with("conv") && node.op->special == Special::kNone;
+}
+
+class Choice {
+ public:
+  Choice(const Graph& graph, const FusionPlan& plan, const Target& target)
+      : graph_(graph), plan_(plan), memory_(target), groups_(graph, plan), uses_(uses_of(graph)) {
+    memory_.ask_for_forms();
+  }
+
+  std::optional<LaidOut> run() {
+    find_values();
+    if (chosen_.empty()) return std::nullopt;
+    drop_apart_from_convolutions();
+    before_ = group_interfaces(graph_, plan_);
+    intern_all();
+    TrialLowering as_is(graph_, memory_, kBudget);
+    for (int round = 0; round < kMostRounds; ++round) {
+      const std::vector<ValueLayout> values = candidates();
+      if (values.empty()) return std::nullopt;
+      LaidOut laid = lay_out(graph_, plan_, values, constant_readers_);
+      if (!weigh(as_is, laid)) continue;
+      return laid;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<ValueLayout> candidates() const {
+    std::vector<ValueLayout> values;
+    for (ValueId v = 0; v < chosen_.size(); ++v)
+      if (chosen_[v]) values.push_back({v, chosen_[v]});
+    return values;
+  }
+
+  // Types and attributes that are added have the same numbers in every trial.
+  void intern_all() {
+    for (const ValueLayout& layout : candidates()) {
+      TensorType type = graph_.tensor(layout.value);
+      const Shape shape = type.shape;
+      const std::vector<std::int64_t> last = channels_last(shape.size(), layout.channels);
+      for (std::size_t d = 0; d < shape.size(); ++d) type.shape[d] = shape[static_cast<std::size_t>(last[d])];
+      graph_.intern(ValueType(type));
+      for (auto dims : {last, channels_first(shape.size(), layout.channels)}) {
+        Attributes attributes;
+        attributes.set("dims", std::move(dims));
+        graph_.intern(std::move(attributes));
+      }
+    }
+  }
+
+  bool is_ours(GroupId g) const {
+    const FusionGroup& group = plan_.groups[g];
+    return group.code == GroupCode::kFusec &&
+           std::ranges::all_of(group.nodes, [&](NodeId n) { return graph_.nodes[n].op->special == Special::kNone; });
+  }
+
+  // Do whole pieces of channels lie side by side, for several positions behind them?
+  bool has_channels(ValueId v, std::size_t channels) const {
+    if (graph_.type(v).is_tuple) return false;
+    const TensorType& type = graph_.tensor(v);
+    if (type.rank() < channels + 2 || type.rank() > channels + 4) return false;
+    const auto count = type.shape[channels].as_constant();
+    bool of_one = true;
+    for (std::size_t d = channels + 1; d < type.rank(); ++d) of_one = of_one && type.shape[d].is(1);
+    return count && *count > 0 && *count * bits(type.dtype) % kPieceBits == 0 && !of_one;
+  }
+
+  void find_values() {
+    chosen_.assign(graph_.value_count(), 0);
+    constant_readers_.assign(graph_.nodes.size(), 0);
+    std::vector<std::uint8_t> is_output(graph_.value_count(), 0);
+    for (const ValueId v : graph_.outputs) is_output[v] = 1;
+    for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+        chosen_[v] = !is_output[v] && has_channels(v, 1) && is_between_groups(n, v) && !is_prepared(n) ? 1 : 0;
+    }
+    for (NodeId n = 0; n < graph_.nodes.size(); ++n) take_weights(n);
+    if (std::ranges::all_of(chosen_, [](std::uint8_t c) { return c == 0; })) chosen_.clear();
+  }
+
+  bool is_between_groups(NodeId producer, ValueId v) const {
+    const std::vector<GroupId> home = groups_.of(producer);
+    if (home.size() != 1 || !is_ours(home[0])) return false;
+    bool between = false;
+    for (const NodeId n : uses_.of(v)) {
+      const std::vector<GroupId> takers = groups_.of(n);
+      if (takers == home) continue;
+      between = true;
+      if (!std::ranges::all_of(takers, [&](GroupId g) { return g != home[0] && is_ours(g); })) return false;
+    }
+    return between;
+  }
+
+  bool is_prepared(NodeId n) const { return plan_.groups[groups_.of(n).front()].prepared; }
+
+  // Weights whose windows are more than a point: the others lie along the channels as they are. Where they are a view
+  // of what lies in memory, it has leading dimensions of 1.
+  void take_weights(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    if (!is_convolution(node) || !chosen_[node.inputs[0]] || node.op->name.starts_with("conv_transpose")) return;
+    const std::vector<GroupId> home = groups_.of(n);
+    if (home.size() != 1 || !is_ours(home[0])) return;
+    const std::size_t space = graph_.tensor(node.inputs[0]).rank() - 2;
+    NodeId reader = n;
+    ValueId w = node.inputs[1];
+    for (NodeId producer = graph_.value(w).producer; producer != kNone && groups_.of(producer) == home;
+         producer = graph_.value(w).producer) {
+      const Node& view = graph_.nodes[producer];
+      if (!view.op->view || !has_weights_at_end(view.inputs[0], node.inputs[1])) return;
+      reader = producer;
+      w = view.inputs[0];
+    }
+    const std::size_t channels = graph_.tensor(w).rank() - space - 1;
+    if (!has_channels(w, channels)) return;
+    const NodeId producer = graph_.value(w).producer;
+    const bool constant = graph_.value(w).kind == Value::Kind::kConstant;
+    if (!constant && (producer == kNone || !is_prepared(producer) || !is_between_groups(producer, w))) return;
+    chosen_[w] = static_cast<std::uint8_t>(channels);
+    if (constant) constant_readers_[reader] = 1;
+  }
+
+  // The dimensions of the weights, behind dimensions of 1.
+  bool has_weights_at_end(ValueId v, ValueId weights) const {
+    const Shape &whole = graph_.tensor(v).shape, &part = graph_.tensor(weights).shape;
+    if (whole.size() < part.size()) return false;
+    const auto more = static_cast<std::ptrdiff_t>(whole.size() - part.size());
+    return std::all_of(whole.begin(), whole.begin() + more, [](const Dim& d) { return d.is(1); }) &&
+           std::equal(part.begin(), part.end(), whole.begin() + more);
+  }
+
+  // What is tied to no convolution's image stays as it is.
+  void drop_apart_from_convolutions() {
+    tied_to_.resize(graph_.value_count());
+    std::iota(tied_to_.begin(), tied_to_.end(), 0);
+    const std::vector<GroupInterface> interfaces = group_interfaces(graph_, plan_);
+    for (const GroupInterface& interface : interfaces) {
+      ValueId first = kNone;
+      for (const auto* values : {&interface.inputs, &interface.outputs})
+        for (const ValueId v : *values) {
+          if (!chosen_[v]) continue;
+          if (first == kNone) first = v;
+          tied_to_[root(v)] = root(first);
+        }
+    }
+    std::vector<std::uint8_t> convolved(graph_.value_count(), 0);
+    for (const Node& node : graph_.nodes)
+      if (is_convolution(node) && chosen_[node.inputs[0]]) convolved[root(node.inputs[0])] = 1;
+    for (ValueId v = 0; v < chosen_.size(); ++v)
+      if (!convolved[root(v)]) chosen_[v] = 0;
+  }
+
+  ValueId root(ValueId v) {
+    while (tied_to_[v] != v) v = tied_to_[v] = tied_to_[tied_to_[v]];
+    return v;
+  }
+
+  bool touches(GroupId g) const {
+    const auto is_chosen = [&](ValueId v) { return chosen_[v] != 0; };
+    return std::ranges::any_of(before_[g].inputs, is_chosen) || std::ranges::any_of(before_[g].outputs, is_chosen);
+  }
+
+  // False where something was given up.
+  bool weigh(TrialLowering& as_is, const LaidOut& laid) {
+    TrialLowering trial(laid.graph, memory_, kBudget);
+    const std::vector<GroupInterface> after = group_interfaces(laid.graph, laid.plan);
+    std::vector<double> gain(graph_.value_count(), 0), whole(graph_.value_count(), 0);
+    std::vector<GroupId> spoiled;
+    for (GroupId g = 0; g < plan_.groups.size(); ++g) {
+      if (!touches(g)) continue;
+      const std::vector<NodeId> nodes = plan_.groups[g].nodes, nodes_now = laid.plan.groups[g].nodes;
+      const TrialResult was = as_is.of(nodes, before_[g].outputs), now = trial.of(nodes_now, after[g].outputs);
+      if (is_spoiled(was, now)) {
+        spoiled.push_back(g);
+        continue;
+      }
+      if (plan_.groups[g].prepared) continue;
+      const ValueId of = tie_of(g);
+      gain[of] += was.form_seconds - now.form_seconds;
+      whole[of] += was.form_seconds - was.launches * memory_.target().launch_seconds;
+    }
+    for (const GroupId g : spoiled) give_up(g);
+    if (!spoiled.empty()) return false;
+    bool kept = true;
+    for (ValueId v = 0; v < chosen_.size(); ++v) {
+      const ValueId of = root(v);
+      if (!chosen_[v] || gain[of] > (1 - kGain) * whole[of]) continue;
+      chosen_[v] = 0;
+      kept = false;
+    }
+    return kept;
+  }
+
+  static bool is_spoiled(const TrialResult& was, const TrialResult& now) {
+    return !was.known || !now.known || now.kernels != was.kernels || now.launches > was.launches ||
+           now.strength < was.strength || (now.has_elements && !was.has_elements) ||
+           now.form_seconds > kSlower * was.form_seconds;
+  }
+
+  ValueId tie_of(GroupId g) {
+    for (const auto* values : {&before_[g].inputs, &before_[g].outputs})
+      for (const ValueId v : *values)
+        if (chosen_[v]) return root(v);
+    throw InternalError("a group without values that are laid out");
+  }
+
+  void give_up(GroupId g) {
+    for (const auto* values : {&before_[g].inputs, &before_[g].outputs})
+      for (const ValueId v : *values) chosen_[v] = 0;
+  }
+
+  Graph graph_;
+  const FusionPlan& plan_;
+  TrialMemory memory_;
+  const GroupsOfNodes groups_;
+  const Uses uses_;
+  std::vector<GroupInterface> before_;
+  std::vector<std::uint8_t> chosen_;            // by value: the dimension that lies last, 0 for as it is
+  std::vector<std::uint8_t> constant_readers_;  // by node
+  std::vector<ValueId> tied_to_;
+};
+
+}  // namespace
+
+std::optional<LaidOut> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target) {
+  if (std::ranges::none_of(graph.nodes, is_convolution)) return std::nullopt;
+  return Choice(graph, plan, target).run();
+}
+
+std::vector<std::string> layout_sentences(const Graph& graph, const LaidOut& laid, std::span<const NodeId> nodes) {
+  std::set<std::string> asked;
+  for (const NodeId n : nodes) {
+    const Node& node = graph.nodes[n];
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+      asked.insert(graph.value(v).name);
+    for (const ValueId v : node.inputs)
+      if (v != kNone && graph.value(v).kind == Value::Kind::kConstant) asked.insert(graph.value(v).name);
+  }
+  std::vector<std::string> sentences;
+  for (const Node& node : laid.graph.nodes) {
+    if (graph.find_node(node.name) != kNone) continue;
+    const std::string& of = laid.graph.value(node.inputs[0]).name;
+    if (asked.contains(of))
+      sentences.push_back(fmt::format("{} lies in memory with its channels last, as {}", in_quotes(of),
+                                      to_string(laid.graph.type(node.first_output), laid.graph.symbols)));
+  }
+  return sentences;
+}
+
+void verify_laid_out(const Graph& graph, const FusionPlan& plan, const LaidOut& laid) {
+  const auto fault = [](const std::string& what) { throw InternalError("layouts: " + what); };
+  if (laid.plan.groups.size() < plan.groups.size()) fault("a group is missing");
+  for (GroupId g = 0; g < laid.plan.groups.size(); ++g) {
+    std::vector<std::string> was, now;
+    if (g < plan.groups.size())
+      for (const NodeId n : plan.groups[g].nodes) was.push_back(graph.nodes[n].name);
+    for (const NodeId n : laid.plan.groups[g].nodes)
+      if (graph.find_node(laid.graph.nodes[n].name) != kNone)
+        now.push_back(laid.graph.nodes[n].name);
+      else if (laid.graph.nodes[n].op->name != "permute")
+        fault("node " + laid.graph.nodes[n].name + " was not there");
+    if (was != now) fault("group " + laid.plan.groups[g].name + " has other nodes");
+    if (g >= plan.groups.size() && !laid.plan.groups[g].prepared) fault("a group more is launched");
+  }
+}
+
+}  // namespace fusec
