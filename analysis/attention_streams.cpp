@@ -74,7 +74,8 @@ struct Search {
       for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
         const ValueId reader = graph.nodes[n].first_output + i;
         const FormulaFacts* facts = values.facts(reader);
-        if (!facts || reader == result || stream.inner.contains(reader)) continue;
+        // A view of what is stored is that memory.
+        if (!facts || reader == result || stream.inner.contains(reader) || graph.nodes[n].op->view) continue;
         for (const LoadFact& load : facts->loads)
           if (stream.beside.contains(resolve_tuple(graph, load.source))) return std::nullopt;
       }

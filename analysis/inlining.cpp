@@ -78,7 +78,8 @@ std::optional<ValueId> Inlining::alias_of(ValueId v) const {
   if (!node.op->view || node.inputs.empty() || node.inputs[0] == kNone) return std::nullopt;
   const ValueId operand = resolve_tuple(graph_, node.inputs[0]);
   const Value::Kind kind = graph_.value(operand).kind;
-  if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim || !in_memory(operand)) return std::nullopt;
+  if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) return std::nullopt;
+  if (!in_memory(operand) && !(beside(operand) && !stream_of_.contains(v))) return std::nullopt;
   if (graph_.tensor(operand).dtype != graph_.tensor(v).dtype) return std::nullopt;
   return operand;
 }

@@ -66,6 +66,12 @@ class Inlining {
     return must_store_.insert(v).second || beside_.contains(v);
   }
 
+  // The same for what an output is a view of: it is stored as outputs are, by whichever kernel makes it on the way.
+  bool store_as_output(ValueId v) {
+    needed_.insert(v);
+    return must_store_.insert(v).second;
+  }
+
   // The value, made of a concat, is stored part by part by the kernels of the concat's operands (analysis/lower): the
   // concat's own formula asks nothing of them.
   void place_parts_of(ValueId concat) { joined_in_parts_.insert(concat); }

@@ -31,7 +31,7 @@ class GroupLowering {
     for (const ValueId v : outputs) {
       ValueId below = v;
       while (const std::optional<ValueId> operand = viewed(below)) below = *operand;
-      if (below != v) changed |= inlining_.force_stored(below);
+      if (below != v) changed |= inlining_.store_as_output(below);
     }
     return changed;
   }
