@@ -7,6 +7,7 @@
 
 #include "analysis/attention_score.h"
 #include "analysis/copy_expr.h"
+#include "analysis/peel_sinks.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -113,6 +114,10 @@ class Recognizer {
     if (const auto why = find_row_reductions(); !why.empty()) return why;
     if (const auto why = find_product(); !why.empty()) return why;
     if (const auto why = check_steps(); !why.empty()) return why;
+    if (found_.shift != kNoExpr) {
+      ExprPool& pool = found_.kernel.pool;
+      found_.shrink = pool.unary(ExprOp::kExp, pool.binary(ExprOp::kSub, found_.greatest, found_.shift));
+    }
     take_out_scales(found_);
     depends_ = dependences(found_.kernel.pool);
     assign_axes();
@@ -239,11 +244,22 @@ class Recognizer {
         return kNoSoftmax;
       found_.empty_rows_are_nan = false;
     }
+    take_sink();
     const ExprNode& greatest = at(found_.greatest);
     if (greatest.op != ExprOp::kReduce || greatest.reduction != Reduction::kMax || greatest.axes != found_.keys ||
         greatest.args[0] != found_.score)
       return kNoSoftmax;
     return "";
+  }
+
+  void take_sink() {
+    const ExprNode& n = at(found_.greatest);
+    if (n.op != ExprOp::kMax) return;
+    const bool first = reduces_[n.args[0]];
+    if (first == static_cast<bool>(reduces_[n.args[1]]) || on_keys(n.args[first ? 1 : 0])) return;
+    found_.shift = found_.greatest;
+    found_.greatest = n.args[first ? 0 : 1];
+    found_.empty_rows_are_nan = false;
   }
 
   void add_step(WeightStep::Kind kind, ExprId operand) {
@@ -477,7 +493,8 @@ AttentionAnswer find_attention(const Kernel& kernel) {
   for (const KernelOutput& output : kernel.outputs) {
     if (bits(output.type.dtype) == 4) return {std::nullopt, "it writes half-byte elements"};
   }
-  std::optional<Kernel> shared = with_shared_axes(kernel);
+  const std::optional<Kernel> apart = with_sinks_apart(kernel);
+  std::optional<Kernel> shared = with_shared_axes(apart ? *apart : kernel);
   constexpr int kMostParts = 6;
   for (int parts = 0; shared && parts < kMostParts; ++parts) {
     Recognizer recognizer(std::move(*shared));

@@ -1,7 +1,8 @@
 // Attention, recognized from a kernel's expressions and not from an op's name: two products with a softmax between.
 //
 //   out[.., i, d] = sum over keys j of weight(i, j) * value[.., j, d]
-//   weight(i, j)  = exp(score(i, j) - max over j) / sum over j, and linear steps after it (a row's 0, a dropout mask)
+//   weight(i, j)  = exp(score(i, j) - max over j) / sum over j, and linear steps after it (a row's 0, a dropout mask);
+//                   a row's sink may be among what maximum and sum are over (analysis/peel_sinks)
 //   score(i, j)   = any function of sum over e of query[.., i, e] * key[.., j, e], of i, j, and of loads at them
 //
 // One kernel computes it, the scores of a tile of keys at a time, when row maximum and sum are kept while keys stream
@@ -35,6 +36,9 @@ struct Attention {
   ExprId result = kNoExpr, value = kNoExpr;      // the sum over `keys` of weight * value
   // Reductions of a row: of its scores, of the exponentials, whether some (no) score is above -inf.
   ExprId greatest = kNoExpr, total = kNoExpr;
+  // Where a sink stands beside the keys: what exponentials are of scores less than, max(greatest, sink), and by what
+  // those of scores less the greatest shrink then, exp(greatest - shift).
+  ExprId shift = kNoExpr, shrink = kNoExpr;
   std::vector<ExprId> some_key, no_key;
   // Nodes as the kernel has them: the score, and exp(score - greatest). Outputs beside the first ones are made of them.
   ExprId whole_score = kNoExpr, exponential = kNoExpr;

@@ -106,7 +106,13 @@ def attention(rng, number):
             if mask == "window":
                 seen = m("logical_and", seen, m("gt", columns, m("sub", rows, 16)))
             s = m("where", seen, s, -30000.0)
+    sink = rng.random() < 0.2
+    if sink:
+        slot = m("reshape", m.input("sink", score_dtype, heads), shape=[1, heads, 1, 1])
+        s = m("concat", s, m("expand", slot, shape=[batch, heads, query_length, 1]), dim=-1)
     p = softmax(m, s, rng.choice(["op", "op", "primitives"]))
+    if sink:
+        p = m("slice", p, dim=-1, start=0, end=key_length)
     used = rng.choice(["no", "no", "output", "output", "dropout", "cast", "both"])
     if upcast:
         p32, p = p, m("cast", p, dtype=dtype)

@@ -14,7 +14,9 @@ void AttentionEmitter::define_row(const std::string& r) {
   const std::string greatest = fmt::format("{}[{}]", greatest_, r), total = fmt::format("{}[{}]", total_, r);
   emitter_.define(form_.greatest,
                   form_.score_scale == 1 ? greatest : fmt::format("({} * {})", greatest, number(form_.score_scale)));
-  if (form_.total != kNoExpr) emitter_.define(form_.total, total);
+  if (form_.total != kNoExpr)
+    emitter_.define(form_.total,
+                    form_.shrink == kNoExpr ? total : fmt::format("({} * {})", total, emitter_.emit(form_.shrink)));
   for (const ExprId id : form_.some_key)
     emitter_.define(id, fmt::format("({} != {} || {} != {})", greatest, bottom(), total, total));
   for (const ExprId id : form_.no_key)
@@ -48,7 +50,8 @@ void AttentionEmitter::finish_rows() {
   }
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
   define_row(r);
-  writer_.line(fmt::format("{}[{}] = {};", row_scale_, r, apply(form_.row_steps, number(1))));
+  writer_.line(fmt::format("{}[{}] = {};", row_scale_, r,
+                           apply(form_.row_steps, form_.shrink == kNoExpr ? number(1) : emitter_.emit(form_.shrink))));
   if (!there.empty()) writer_.close();
   emitter_.rewind(outside);
   writer_.close();
@@ -305,7 +308,9 @@ void AttentionEmitter::store_beside() {
     define_row(place.r);
     emitter_.define(form_.whole_score,
                     form_.score_scale == 1 ? place.at : fmt::format("({} * {})", place.at, number(form_.score_scale)));
-    emitter_.define(form_.exponential, weight_of(place.at, fmt::format("{}[{}]", greatest_, place.r)));
+    const std::string weight = weight_of(place.at, fmt::format("{}[{}]", greatest_, place.r));
+    emitter_.define(form_.exponential,
+                    form_.shrink == kNoExpr ? weight : fmt::format("({} * {})", weight, emitter_.emit(form_.shrink)));
     store(form_.beside);
     if (guarded) writer_.close();
   });

@@ -1,0 +1,91 @@
+#include "analysis/peel_sinks.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "analysis/copy_expr.h"
+
+namespace fusec {
+namespace {
+
+std::optional<ExprOp> combining(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return ExprOp::kAdd;
+    case Reduction::kMax:
+      return ExprOp::kMax;
+    default:
+      return std::nullopt;
+  }
+}
+
+class Peeling {
+ public:
+  explicit Peeling(const Kernel& kernel) : kernel_(kernel), pool_(kernel_.pool) {
+    for (const ExprId id : reachable(pool_, roots_of(kernel))) {
+      const ExprNode& n = pool_[id];
+      if (n.op == ExprOp::kReduce && n.axes.size() == 1 && n.reduction == Reduction::kSum &&
+          pool_[n.args[0]].op == ExprOp::kMul)
+        products_.insert(pool_.extent(n.axes[0]));
+    }
+  }
+
+  // Operands have smaller numbers, so that each node finds its own done.
+  std::optional<Kernel> run() {
+    const std::vector<ExprId> roots = roots_of(kernel_);
+    const ExprId last = *std::ranges::max_element(roots);
+    std::vector<ExprId> now(last + std::size_t{1});
+    bool peeled = false;
+    for (ExprId id = 0; id <= last; ++id) {
+      ExprNode n = pool_[id];
+      bool changed = false;
+      for (ExprId& a : n.args) {
+        if (a == kNoExpr) continue;
+        changed = changed || now[a] != a;
+        a = now[a];
+      }
+      now[id] = changed ? pool_.add(n) : id;
+      if (!has_sink(n)) continue;
+      now[id] = apart(n);
+      peeled = true;
+    }
+    if (!peeled) return std::nullopt;
+    for (KernelOutput& output : kernel_.outputs) output.expr = now[output.expr];
+    kernel_.named.clear();
+    return std::move(kernel_);
+  }
+
+ private:
+  bool has_sink(const ExprNode& n) const {
+    if (n.op != ExprOp::kReduce || n.axes.size() != 1 || !combining(n.reduction)) return false;
+    const IndexExpr& extent = pool_.extent(n.axes[0]);
+    return !products_.contains(extent) && products_.contains(extent - 1);
+  }
+
+  ExprId apart(const ExprNode& n) {
+    const IndexExpr keys = simplify(pool_.extent(n.axes[0]) - 1, pool_.bounds());
+    const ExprPool before = pool_;
+    const auto with = [&](const IndexExpr& instead) {
+      ExprCopier copier(before, pool_);
+      for (std::uint32_t a = 0; a < before.bounds().axes.size(); ++a)
+        copier.axis[a] = a == n.axes[0] ? instead : IndexExpr::axis(a);
+      return copier.copy(n.args[0]);
+    };
+    const std::uint32_t key = pool_.new_axis(keys);
+    const ExprId of_keys = pool_.reduce(n.reduction, {key}, with(IndexExpr::axis(key)));
+    return pool_.binary(*combining(n.reduction), of_keys, with(keys));
+  }
+
+  Kernel kernel_;
+  ExprPool& pool_;
+  std::set<IndexExpr> products_;  // lengths
+};
+
+}  // namespace
+
+std::optional<Kernel> with_sinks_apart(const Kernel& kernel) {
+  return Peeling(kernel).run();
+}
+
+}  // namespace fusec

@@ -1,0 +1,17 @@
+// Scores with one column more than there are keys, as a sink to which a row may attend without any value:
+//
+//   max over j <= n of where(j < n, score(i, j), sink(i))     becomes     max(max over j < n of score(i, j), sink(i))
+//
+// and sums alike: reductions over keys alone are what attention keeps while keys stream by (analysis/attention_form).
+#pragma once
+
+#include <optional>
+
+#include "analysis/kernel.h"
+
+namespace fusec {
+
+// Nothing where no reduction runs over one place more than some product does.
+std::optional<Kernel> with_sinks_apart(const Kernel& kernel);
+
+}  // namespace fusec
