@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/kernel_forms.h"
+#include "codegen/schedules/direct.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -38,6 +39,10 @@ class Planner {
       tiles_.loads.pop_back();
       if (tiles_.loads.empty()) return std::nullopt;
     }
+    // Blocks of few elements are dearer than lines that are read in parts.
+    constexpr int kFewest = 256, kManyPoints = 1 << 13;
+    if (points(0) < kFewest && value_at_hint(point_count(pool_, axes_), graph_.symbols) >= kManyPoints)
+      return std::nullopt;
     return std::move(tiles_);
   }
 
