@@ -112,21 +112,56 @@ std::optional<std::vector<ConvolutionTaps>> taps_of(const ExprPool& pool, const 
   return taps;
 }
 
+IndexExpr without_axes(const IndexExpr& e, const Axes& axes, const ExprPool& pool) {
+  return simplify(substitute(e,
+                             [&](Variable v) -> std::optional<IndexExpr> {
+                               if (v.kind != Variable::Kind::kAxis || !contains(axes, v.id)) return std::nullopt;
+                               return IndexExpr(0);
+                             }),
+                  pool.bounds());
+}
+
+// Is the expression a multiple of so many wherever the guards hold? One of them asks for a remainder less than 1.
+bool guards_say_multiple(const ExprPool& pool, const std::vector<ExprId>& guards, const IndexExpr& e,
+                         std::int64_t divisor) {
+  return std::ranges::any_of(guards, [&](ExprId id) {
+    const ExprNode& guard = pool[id];
+    if (guard.op != ExprOp::kLt || pool[guard.args[0]].op != ExprOp::kIndex ||
+        pool[guard.args[1]].op != ExprOp::kConstant || pool[guard.args[1]].integer != 1)
+      return false;
+    const IndexExpr& left = pool[guard.args[0]].indices[0];
+    if (left.constant_term() != 0 || left.terms().size() != 1 || left.terms()[0].factors.size() != 1) return false;
+    const IndexAtom& atom = *left.terms()[0].factors[0];
+    return atom.kind == IndexAtom::Kind::kMod && left.terms()[0].coefficient == 1 && atom.b.is(divisor) &&
+           proves_multiple_of(simplify(e - atom.a, pool.bounds()), divisor, pool.bounds());
+  });
+}
+
+// A transposed convolution reads (i + 1 - u) // 2 where that has no remainder: i + 1 and u have the same one then, and
+// it is (i + 1) // 2 - u // 2, a sum of what the column and what the depth add.
+IndexExpr with_divisions_apart(const ExprPool& pool, const IndexExpr& position, const std::vector<ExprId>& guards,
+                               const Axes& depth) {
+  return rewrite_atoms(position, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) -> IndexExpr {
+    if (kind == IndexAtom::Kind::kMod) return floor_mod(a, b);
+    if (kind != IndexAtom::Kind::kFloorDiv) return kind == IndexAtom::Kind::kMin ? min(a, b) : max(a, b);
+    const auto divisor = b.as_constant();
+    const IndexExpr column = without_axes(a, depth, pool), step = simplify(column - a, pool.bounds());
+    const bool mixed = divisor && *divisor > 1 && !step.is_constant() && !column.is_constant();
+    if (!mixed || !guards_say_multiple(pool, guards, a, *divisor)) return floor_div(a, b);
+    return floor_div(column, b) - floor_div(step, b);
+  });
+}
+
 std::optional<ConvolutionFactor> find_factor(const Graph& graph, const ExprPool& pool, ExprId factor,
                                              const Axes& across, const Axes& depth) {
   const std::optional<GuardedLoad> guarded = guarded_load(pool, factor);
   if (!guarded) return std::nullopt;
   const ExprNode& load = pool[guarded->load];
-  const IndexExpr position = simplify(flat_index(graph.tensor(load.source).shape, load.indices), pool.bounds());
-  if (by_values(position)) return std::nullopt;
+  const IndexExpr flat = simplify(flat_index(graph.tensor(load.source).shape, load.indices), pool.bounds());
+  if (by_values(flat)) return std::nullopt;
+  const IndexExpr position = simplify(with_divisions_apart(pool, flat, guarded->guards, depth), pool.bounds());
   ConvolutionFactor found{.load = guarded->load};
-  found.across = simplify(substitute(position,
-                                     [&](Variable v) -> std::optional<IndexExpr> {
-                                       if (v.kind != Variable::Kind::kAxis || !contains(depth, v.id))
-                                         return std::nullopt;
-                                       return IndexExpr(0);
-                                     }),
-                          pool.bounds());
+  found.across = without_axes(position, depth, pool);
   found.depth = simplify(position - found.across, pool.bounds());
   for (const Variable v : variables_of(found.depth))
     if (v.kind == Variable::Kind::kAxis && !contains(depth, v.id)) return std::nullopt;

@@ -70,6 +70,16 @@ def transposed(pick, dtype):
         node("p", "conv_transpose2d", "x w", stride=[2, 2], padding=[1, 1])]
 
 
+def transposed_any(pick, dtype, dims):
+    groups, stride = pick.choice([1, 2]), pick.choice([1, 2, 3])
+    dilation, kernel = pick.choice([1, 2]), pick.choice([2, 3, 4])
+    channels, outputs = groups * pick.choice([8, 12]), pick.choice([8, 20])
+    inputs = [tensor("x", dtype, 2, channels, *([7, 5, 4][:dims]))]
+    return inputs, [tensor("w", dtype, channels, outputs, *([kernel] * dims))], [
+        node("p", f"conv_transpose{dims}d", "x w", stride=[stride] * dims, padding=[pick.choice([0, 1])] * dims,
+             output_padding=[stride - 1] * dims, dilation=[dilation] * dims, groups=groups), node("y", "relu", "p")]
+
+
 def awkward(pick, dtype):
     m, n, k = pick.choice([40, 77, 130]), pick.choice([33, 61, 130]), pick.choice([61, 77, 150])
     if pick.random() < 0.5:
@@ -101,6 +111,9 @@ def cases():
             for stride, dilation, groups in ((1, 1, 1), (2, 2, 2)):
                 add(f"{dims}d channels last, stride {stride} dilation {dilation} groups {groups} {dtype}",
                     channels_last(convolution(pick, dims, dtype, groups, stride, dilation), dims), *PIPELINED)
+    for dtype in ("float16", "float32"):
+        for dims in (1, 2, 2, 2, 3):
+            add(f"transposed {dims}d {dtype} {len(found)}", transposed_any(pick, dtype, dims))
     for dtype in ("float16", "bfloat16"):
         add(f"network {dtype}", network(pick, dtype), "laid out")
     return found
