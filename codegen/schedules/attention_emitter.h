@@ -161,6 +161,9 @@ class AttentionEmitter {
                 const std::string& line);
   void copy_tiles();
   void attend_tiles();
+  void overlap_tile();
+  void finish_tile();
+  void weigh_tile(const std::string& shrink);
   void multiply_keys_by_warpgroup();
   void add_values_by_warpgroup(const std::string& tile);
   void pack_weights();

@@ -1,7 +1,8 @@
 // Attention by warpgroups (sm_90a): one warp has TMA copy queries, then keys and values tile by tile; two warpgroups of
 // 64 rows multiply them. A warpgroup's scores of the next tile are under way together with the weighted values of this
 // one, and become weights while those are added up; of the two warpgroups, one's exponentials meet the other's
-// products.
+// products. With large heads, where products take much longer than exponentials, a warpgroup leaves it at the latter:
+// it has no values left to add behind its loop then, which is a third of such a kernel's code.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ constexpr int kComputingRegisters = 72, kRegistersBeside = 216;  // where the co
 constexpr int kCopierThreads = 128;
 constexpr int kPieceBytes = 8192;  // of 64 lines of 128 bytes
 constexpr int kConsumerWarps = 8;
+constexpr int kMostOverlapped = 128;  // columns, of sums that are added to while scores become weights
 
 std::string plus(const std::string& at, int more) {
   return more ? fmt::format("{} + {}", at, more) : at;
@@ -197,7 +199,6 @@ void AttentionEmitter::copy_tiles() {
 }
 
 void AttentionEmitter::attend_tiles() {
-  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew"), r = writer_.unique("r");
   declare_state();
   weight_ = writer_.unique("weight");
   key0_ = writer_.unique("key0");
@@ -212,10 +213,29 @@ void AttentionEmitter::attend_tiles() {
   writer_.line(wait_for(keys_there_, tile_, 0));
   writer_.line("fence_products();");
   multiply_keys_by_warpgroup();
+  if (tiles_.columns > kMostOverlapped)
+    finish_tile();
+  else
+    overlap_tile();
+  writer_.close();
+  if (tiles_.columns > kMostOverlapped) {
+    writer_.line("wait_for_products<0>();");
+    writer_.line(fmt::format("hold({}[0]);", sum_));
+    return;
+  }
+  writer_.open(fmt::format("if ({} > 0)", tile_count_));
+  add_values_by_warpgroup(fmt::format("({} - 1)", tile_count_));
+  writer_.line("commit_products();");
+  writer_.line("wait_for_products<0>();");
+  writer_.line(fmt::format("hold({}[0]);", sum_));
+  writer_.close();
+}
+
+// Values that the last tile's weights are multiplied with are under way while this tile's scores become weights.
+void AttentionEmitter::overlap_tile() {
+  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew"), r = writer_.unique("r");
   const std::string before = fmt::format("({} - 1)", tile_);
   writer_.open(fmt::format("if ({} > 0)", tile_));
-  writer_.line(wait_for(values_there_, before, 0));
-  writer_.line("fence_products();");
   add_values_by_warpgroup(before);
   writer_.close();
   writer_.line("commit_products();");
@@ -225,11 +245,7 @@ void AttentionEmitter::attend_tiles() {
   mask_scores();
   writer_.line(fmt::format("float {}[2];", shrink));
   writer_.line(fmt::format("bool {} = false;", grew));
-  writer_.use("softmax_fragments");
-  writer_.line(fmt::format("weigh_scores<{}, {}>({}, {}, {}, {}, [&](int r, float by) {{ {}[r] = by, {} = true; }});",
-                           form_.score != form_.product, exact_maximum(), score_, greatest_, total_,
-                           number(exponent_scale()), shrink, grew));
-  step_weights();
+  weigh_tile(fmt::format("{}[r] = by, {} = true;", shrink, grew));
   writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
   writer_.line(fmt::format("hold({}[0]);", sum_));
   writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_used_, before)));
@@ -238,16 +254,31 @@ void AttentionEmitter::attend_tiles() {
   writer_.line(fmt::format("for (int {0} = 0; {0} < 2; ++{0}) shrink_row({1}, {0}, {2}[{0}]);", r, sum_, shrink));
   writer_.close();
   pack_weights();
-  writer_.close();
-  writer_.open(fmt::format("if ({} > 0)", tile_count_));
-  const std::string last = fmt::format("({} - 1)", tile_count_);
-  writer_.line(wait_for(values_there_, last, 0));
-  writer_.line("fence_products();");
-  add_values_by_warpgroup(last);
-  writer_.line("commit_products();");
+}
+
+// Values of the last tile are summed up when scores of this one are there.
+void AttentionEmitter::finish_tile() {
   writer_.line("wait_for_products<0>();");
+  writer_.line(fmt::format("hold({}[0]);", score_));
   writer_.line(fmt::format("hold({}[0]);", sum_));
+  writer_.open("if (warp_lane == 0)");
+  writer_.line(fmt::format("arrive({});", of_stage(keys_used_, tile_)));
+  writer_.line(fmt::format("if ({0} > 0) arrive({1});", tile_, of_stage(values_used_, fmt::format("({} - 1)", tile_))));
   writer_.close();
+  mask_scores();
+  weigh_tile(fmt::format("shrink_row({}, r, by);", sum_));
+  pack_weights();
+  add_values_by_warpgroup(tile_);
+  writer_.line("commit_products();");
+}
+
+// Scores become weights; `shrink` is what happens to sums of row `r` that are `by` times as much now.
+void AttentionEmitter::weigh_tile(const std::string& shrink) {
+  writer_.use("softmax_fragments");
+  writer_.line(fmt::format("weigh_scores<{}, {}>({}, {}, {}, {}, [&](int r, float by) {{ {} }});",
+                           form_.score != form_.product, exact_maximum(), score_, greatest_, total_,
+                           number(exponent_scale()), shrink));
+  step_weights();
 }
 
 // Descriptors count in 16 bytes, of which 16 of the depth are two; 64 are a piece.
@@ -265,6 +296,8 @@ void AttentionEmitter::multiply_keys_by_warpgroup() {
 void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
   constexpr int kMostEights = 16;  // of one product: ptxas takes longer for wider ones
   const std::string values = writer_.unique("value_tile");
+  writer_.line(wait_for(values_there_, tile, 0));
+  writer_.line("fence_products();");
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
   for (int first = 0; first < tiles_.columns / 8; first += kMostEights) {
     WgmmaChain chain{.dtype = *form_.tensor_dtype,

@@ -36,7 +36,8 @@ void write_chain(const WgmmaChain& chain, KernelWriter& writer) {
       fmt::format("wgmma.mma_async.sync.aligned.m64n{0}k16.f32.{1}.{1} {2}", 8 * chain.eights, type, numbered(0, sums));
   std::vector<std::string> results, operands;
   for (int i = 0; i < sums; ++i)
-    results.push_back(fmt::format("\"+f\"({}[{}][{}])", chain.sums, chain.first_eight + i / 4, i % 4));
+    results.push_back(
+        fmt::format("\"{}f\"({}[{}][{}])", chain.fresh ? "=" : "+", chain.sums, chain.first_eight + i / 4, i % 4));
   writer.line("asm volatile(");
   writer.line(fmt::format("    \"{{\\n.reg .pred none, add;\\n{}setp.eq.b32 add, 0, 0;\\n\"",
                           chain.fresh ? "setp.ne.b32 none, 0, 0;\\n" : ""));

@@ -4,7 +4,7 @@
 //   asm volatile("{ ...
 //       wgmma.mma_async...m64n64k16.f32.bf16.bf16 {%0,...,%31}, %32, %33, add, 1, 1, 0, 0;
 //       wgmma.mma_async...m64n64k16.f32.bf16.bf16 {%0,...,%31}, %34, %35, add, 1, 1, 0, 0; }"
-//       : "+f"(score[0][0][0]), ... : "l"(query), "l"(keys), "l"(query + 2), "l"(keys + 2));
+//       : "+f"(sum[0][0][0]), ... : "l"(query), "l"(keys), "l"(query + 2), "l"(keys + 2));
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct WgmmaChain {
   std::string sums;     // an array of eights of columns, of each four sums
   int first_eight = 0;  // of those that the chain adds to
   int eights = 8;
-  bool fresh = false;         // the first step overwrites what is in the sums
+  bool fresh = false;         // the first step overwrites what is in the sums: they are no operands
   bool right_across = false;  // the right factor's lines run across the depth
   // A step's left factor: a descriptor of shared memory, or an array of four registers; and its right one.
   struct Step {
