@@ -2,9 +2,9 @@
 """check_nvrtc_time.py FUSEC [--ms=N] [--runs=N] [--only=NAME,...] [--table]
 
 NVRTC takes at most 400 ms for the largest kernel of every family, cubin included: CPU time of FUSEC with NVRTC less that
-without, the least of some runs. That is promised, and not met by all: the guard is what the slowest took on a quiet
-machine, 512 ms, and a tenth. CPU time grows where other work shares the processor's cores and caches, so the guard
-grows with what the kernel of float32 products takes in the same run, 142 ms on that machine. --table prints all figures
+without. Those known to take longer have a limit of their own (LONGER), which is to shrink. CPU time grows where other
+work shares the processor's cores and caches, so a limit grows with what the kernel of float32 products takes just before,
+beside the 93 ms of a quiet machine; who keeps within it in one of some runs does. --table prints the least of all runs
 without judging. Exit 1 where a kernel takes longer, 77 where NVRTC is missing."""
 import argparse
 import json
@@ -85,25 +85,23 @@ LARGEST = {
     "convolution": (convolution("float16"), ("sm_80", "sm_90a")),
     "softmax of long rows": (softmax(16384, "float32"), ("sm_80",)),
 }
-PROMISED_MS, ALLOWED_MS = 400, 1.1 * 512
-YARDSTICK, YARDSTICK_MS = "gemm, float32", 142
+PROMISED_MS = 400
+LONGER = {("attention, head 128, odd sizes", "sm_80"): 440, ("gemm, products of one launch", "sm_80"): 440,
+          ("gemm, products of one launch", "sm_90a"): 520}
+YARDSTICK, YARDSTICK_MS = "gemm, float32", 93
 
 
-def nvrtc_ms(fusec, path, target, scratch, runs, limit):
+def nvrtc_ms(fusec, path, target, scratch):
+    """A function that runs it once more."""
     command = [fusec, path, f"--arch={target}", "--no-cache", "--jobs=1", "-o", os.path.join(scratch, "out.cu")]
     without = min(cpu_ms([*command, "--no-nvrtc"]) for _ in range(2))
-    least = float("inf")
-    for _ in range(runs):
-        least = min(least, cpu_ms(command) - without)
-        if least <= limit:
-            break
-    return least
+    return lambda: cpu_ms(command) - without
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
-    parser.add_argument("--ms", type=float, default=0, help="allowed, instead of what the yardstick says")
+    parser.add_argument("--ms", type=float, default=0, help="allowed on a quiet machine, of each")
     parser.add_argument("--runs", type=int, default=6)
     parser.add_argument("--only", default="", help="names of kernels, with / between them")
     parser.add_argument("--table", action="store_true")
@@ -120,10 +118,7 @@ def main():
             print("NVRTC is missing")
             sys.exit(77)
 
-        def allowed():
-            """Anew for each kernel: load comes and goes."""
-            took = nvrtc_ms(options.fusec, yardstick, yardstick_target, scratch, 2, 0)
-            return ALLOWED_MS * max(1.0, took / YARDSTICK_MS)
+        of_yardstick = nvrtc_ms(options.fusec, yardstick, yardstick_target, scratch)
 
         for name, (graph, targets) in LARGEST.items():
             if options.only and name not in options.only.split("/"):
@@ -131,11 +126,17 @@ def main():
             with open(path, "w", encoding="utf-8") as f:
                 json.dump(graph, f)
             for target in targets:
-                limit = options.ms or allowed()
-                took = nvrtc_ms(options.fusec, path, target, scratch, options.runs, 0 if options.table else limit)
-                print(f"{name}, {target}: {took:.0f} ms of CPU, promised {PROMISED_MS}, at most {limit:.0f} allowed",
+                quiet = options.ms or LONGER.get((name, target), PROMISED_MS)
+                once, least, kept = nvrtc_ms(options.fusec, path, target, scratch), float("inf"), False
+                for _ in range(options.runs):
+                    limit = quiet * max(1.0, of_yardstick() / YARDSTICK_MS)
+                    took = once()
+                    least, kept = min(least, took), kept or took <= limit
+                    if kept and not options.table:
+                        break
+                print(f"{name}, {target}: {least:.0f} ms of CPU, at most {quiet} on a quiet machine, {limit:.0f} now",
                       flush=True)
-                if took > limit:
+                if not kept:
                     slow.append(name)
     sys.exit(1 if slow and not options.table else 0)
 
