@@ -115,10 +115,26 @@ class Building {
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);
+    if (!round_intermediates_) round_once(kernel);
     return built;
   }
 
  private:
+  // What is stored in the dtype that it has been rounded to, and not read besides, is rounded by the store.
+  static void round_once(Kernel& kernel) {
+    const ExprPool& pool = kernel.pool;
+    std::vector<bool> is_read(pool.size(), false);
+    for (const ExprId id : reachable(pool, roots_of(kernel)))
+      for (const ExprId argument : pool[id].args)
+        if (argument != kNoExpr) is_read[argument] = true;
+    for (KernelOutput& output : kernel.outputs) {
+      const ExprNode& n = pool[output.expr];
+      if (n.op == ExprOp::kRound && n.type == ScalarType::kFloat32 && is_float(n.dtype) &&
+          n.dtype == output.type.dtype && !is_read[output.expr])
+        output.expr = n.args[0];
+    }
+  }
+
   // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded
   // to their declared dtype where it has 16 bits, as they would be in memory, so that tensor cores can multiply them.
   static void note_operands(const ExprPool& raw, ExprId first, ValueId source, std::set<ExprId>& operands,

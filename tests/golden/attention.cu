@@ -416,9 +416,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
 #pragma unroll
     for (int m = 0; m < 4; m += 2) {
       const int column = my_column + m / 2 * 8 + m % 2;
-      const float mixed = from_fp16(to_fp16((sum[r_3 / 2][m / 2][2 * (r_3 % 2) + m % 2] * row_scale[r_3])));
-      const float mixed_2 = from_fp16(to_fp16((sum[r_3 / 2][(m + 1) / 2][2 * (r_3 % 2) + (m + 1) % 2] * row_scale[r_3])));
-      *(unsigned*)(my_result + (warp_lane / 4 + r_3 * 8) * 24 + column) = pack_fp16(mixed, mixed_2);
+      *(unsigned*)(my_result + (warp_lane / 4 + r_3 * 8) * 24 + column) = pack_fp16((sum[r_3 / 2][m / 2][2 * (r_3 % 2) + m % 2] * row_scale[r_3]), (sum[r_3 / 2][(m + 1) / 2][2 * (r_3 % 2) + (m + 1) % 2] * row_scale[r_3]));
     }
   }
   __syncwarp();

@@ -146,8 +146,7 @@ canonical_0_index_select_mul_mul_add_and_3_more(const long long* __restrict__ ro
     const float scaled = __uint_as_float(element<32>(x_w, e)) * __uint_as_float(element<32>(table_w, e));
     const float halved = scaled * 0.5f;
     const float sum = __uint_as_float(element<32>(weight_w, e)) + halved;
-    const float positive = nan_max(sum, 0.0f);
-    result_v[e] = from_fp16(to_fp16(positive));
+    result_v[e] = nan_max(sum, 0.0f);
   }
   store_words(result + (t * 8), fp16_words(result_v));
 }
