@@ -18,6 +18,7 @@ constexpr std::int64_t kSmall = std::int64_t{1} << 40;  // beyond it, bounds are
 constexpr std::int64_t kIntElements = (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
 constexpr std::int64_t kThreadsOfRow = 1024;
 constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for which registers may be tried
+constexpr std::int64_t kLongerThanHint = 8;  // and so many times what is expected where that is shorter
 
 class Search {
  public:
@@ -31,9 +32,12 @@ class Search {
     if (symbols_.empty() || !may_stand_in(result.general)) return result;
     made_[Guard{}] = result.general;
     std::vector<GuardCondition> sizes = limits();
-    if (const auto row = row_limit(result.general, sizes)) sizes.insert(sizes.begin(), row->begin(), row->end());
+    const auto row = row_limit(result.general, sizes);
+    if (row) sizes.insert(sizes.begin(), row->begin(), row->end());
     auto found = under(sizes);
-    if (!found || !takes_any_start(*found)) {
+    // Rows in registers, of a length as it is expected, are worth more than vectors for other lengths.
+    const bool as_expected = found && row && holds_as_expected(sizes) && !holds_as_expected(multiples());
+    if (!found || (!takes_any_start(*found) && !as_expected)) {
       std::vector<GuardCondition> all = multiples();
       all.insert(all.end(), sizes.begin(), sizes.end());
       if (auto sources = under(all); sources && is_wider(*sources, found ? *found : result.general)) {
@@ -134,6 +138,12 @@ class Search {
     return sources;
   }
 
+  bool holds_as_expected(const Guard& guard) const {
+    std::vector<std::int64_t> hints;
+    for (const Symbol& symbol : graph_.symbols) hints.push_back(symbol.hint);
+    return holds(guard, hints);
+  }
+
   Guard multiples() const {
     Guard guard;
     for (const std::uint32_t s : symbols_)
@@ -178,7 +188,16 @@ class Search {
       return std::ranges::any_of(sources, &KernelSource::keeps_rows);
     };
     if (keeps(general) || general.size() != 1 || general[0].schedule != "row_reduction") return std::nullopt;
-    for (std::int64_t most = kLongestRow; most >= kShortestRow; most /= 2) {
+    std::int64_t expected = 1;
+    for (const IndexExpr& length : row_lengths_)
+      expected = std::max(expected, kLongerThanHint * value_at_hint(length, graph_.symbols));
+    std::int64_t first = kLongestRow, last = kShortestRow;
+    if (expected < kShortestRow) {  // every further turn would be tested in vain
+      last = 1;
+      while (last < expected) last *= 2;
+      first = last;
+    }
+    for (std::int64_t most = first; most >= last; most /= 2) {
       Guard guard;
       for (const IndexExpr& length : row_lengths_) limit(std::span(&length, 1), most, guard);
       if (guard.empty()) continue;

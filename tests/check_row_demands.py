@@ -4,6 +4,10 @@ lengths, on the emulator and in the machine code, for sm_80 and sm_90a: verified
 conflicts, no local memory, no slow paths of divisions; all accesses 16 bytes wide at 4096, of rows of other lengths all but
 those of their ends and of the weights, which lie differently to each row. A row of 100003 fits into no block of sm_80,
 which has no clusters: there it is read once for each of its reductions and once more. Without --full one dtype a target.
+
+Besides: short rows of whole sectors and others, as long as the model says or only a launch knows, reduced in any dtype;
+group norms of images of any size; lengths at which registers were spilled; codes of 8 bits: sectors that are asked for
+over the least bytes, no local memory, and of codes one conversion each.
 Status 77: no NVRTC."""
 import argparse
 import collections
@@ -73,6 +77,89 @@ def faults_of(programs, folder, form, columns, dtype, arch):
     return faults
 
 
+def node(name, op, inputs, **attrs):
+    return {"name": name, "op": op, "inputs": inputs, **({"attrs": attrs} if attrs else {})}
+
+
+def reduced(op, dtype, rows, columns, symbols=(), **more):
+    dim = -1 if op in ("argmax", "softmax", "log_softmax") else [-1]
+    return {"x": (dtype, [rows, columns])}, [node("y", op, ["x"], dim=dim, **more)], symbols
+
+
+def group_norm(dtype, shape, groups, symbols=()):
+    weights = (dtype, [shape[1]])
+    return ({"x": (dtype, shape), "w": weights, "b": weights},
+            [node("y", "group_norm", ["x", "w", "b"], num_groups=groups, eps=1e-5)], symbols)
+
+
+def norm(op, dtype, rows, columns, symbols=(), residual=False):
+    names = ["x", "w"] + ["b"] * (op == "layer_norm")
+    inputs = {n: (dtype, [rows, columns] if n == "x" else [columns]) for n in names}
+    nodes = [node("y", op, names, normalized_shape=[columns], eps=1e-5)]
+    if residual:
+        inputs["r"] = inputs["x"]
+        nodes = [node("s", "add", ["x", "r"]), {**nodes[0], "inputs": ["s"] + names[1:]}]
+    return inputs, nodes, symbols
+
+
+def codes(rows, columns):
+    return ({"x": ("bfloat16", [rows, columns]), "w": ("bfloat16", [columns])},
+            [node("h", "rms_norm", ["x", "w"], normalized_shape=[columns], eps=1e-5),
+             node("f", "cast", ["h"], dtype="float32"), node("a", "abs", ["f"]),
+             node("m", "amax", ["a"], dim=[1], keepdim=True), node("s", "div", ["m", 448.0]),
+             node("d", "div", ["f", "s"]), node("y", "cast", ["d"], dtype="float8_e4m3fn")], ())
+
+
+def nearest_class(rows, columns):
+    return ({"x": ("float16", [rows, columns]), "t": ("int64", [rows])},
+            [node("l", "log_softmax", ["x"], dim=-1), node("u", "unsqueeze", ["t"], dim=1),
+             node("y", "gather", ["l", "u"], dim=1)], ())
+
+
+ANY = {"min": 1, "max": 1 << 30}
+# A model, and how many times its least bytes the sectors may be that are asked for.
+COUNTED = [
+    (reduced("sum", "float32", 2048, 32), 1.03), (reduced("var", "float32", 2048, 16, correction=1), 1.03),
+    (reduced("mean", "bfloat16", 2048, 32), 1.05), (reduced("amax", "int32", 1024, 24), 1.05),
+    (reduced("sum", "float64", 1024, 16), 1.03), (reduced("argmax", "float16", 1024, 48), 1.03),
+    (reduced("amax", "int8", 1024, 32), 1.05), (reduced("sum", "float32", 40, 7), 1.3),
+    (reduced("sum", "int64", 700, 3), 1.1), (nearest_class(1024, 32), 1.5),
+    (reduced("softmax", "bfloat16", 129, "c", [("c", ANY, 3)]), 1.4),
+    (reduced("argmax", "float16", 129, "c", [("c", ANY, 33)]), 2.2),
+    (reduced("sum", "float32", 129, "c", [("c", ANY, 5)]), 1.4),
+    (group_norm("float16", [2, 6, 4096], 2), 1.08), (group_norm("float16", [2, 6, 4095], 2), 1.2),
+    (group_norm("float32", [2, 16, 14, 14], 2), 1.6), (group_norm("bfloat16", [2, 32, 7, 7], 4), 1.6),
+    (group_norm("bfloat16", [2, 4, "c"], 2, [("c", {"min": 1, "max": 200000}, 2048)]), 1.15),
+    (norm("layer_norm", "float32", 8, 1025), 3.1), (norm("rms_norm", "float64", 3, 4095, residual=True), 1.8),
+    (norm("layer_norm", "float32", 64, "c", [("c", {"min": 1, "max": 200000}, 513)]), 3.4), (codes(64, 4096), 1.7),
+]
+
+
+def counted_faults(programs, folder, counted, arch):
+    (inputs, nodes, symbols), most = counted
+    path, report = os.path.join(folder, "model.json"), os.path.join(folder, "profile.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "symbols": {name: bounds for name, bounds, _ in symbols}, "nodes": nodes, "outputs": ["y"],
+                   "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s) in inputs.items()]}, f)
+    done = run([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
+                "--profile=" + report, "--json"] + [f"--symbol={name}={value}" for name, _, value in symbols])
+    if done.returncode != 0:
+        return [done.stdout]
+    with open(report, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    faults = [f"{len(kernels)} kernels"] if len(kernels) != 1 else []
+    for k in kernels:
+        ratio = 32 * k["sectors"] / k["least_bytes"]
+        if ratio > most:
+            faults.append(f"{ratio:.2f} times the least sectors, {most} allowed")
+        if k["findings"] or k["bank_conflicts"] or k["resources"]["spill_bytes"] or k["resources"]["stack_bytes"]:
+            faults.append("findings, bank conflicts or local memory")
+        # Loads of 16 bits, and a conversion a code of which an instruction makes one, or two.
+        if nodes[-1].get("attrs", {}).get("dtype") == "float8_e4m3fn" and k["instructions"]["convert"] > 64 * 4096 / 32 * 4:
+            faults.append(f"{k['instructions']['convert']} conversions")
+    return faults
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec_run")
@@ -85,11 +172,18 @@ def main():
     cases = [(form, columns, dtype, arch) for arch, dtype in targets for columns in ROWS for form in FORMS]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for case in cases:
+        for case in list(cases):
             faults = faults_of(programs, folder, *case)
             failed += bool(faults)
             for fault in faults:
                 print("FAILED", case[0].__name__, *case[1:], fault, flush=True)
+        for number, counted in enumerate(COUNTED):
+            for arch in check_rows.ARCHITECTURES if programs.full else [check_rows.ARCHITECTURES[number % 2]]:
+                cases.append(counted)
+                faults = counted_faults(programs, folder, counted, arch)
+                failed += bool(faults)
+                for fault in faults:
+                    print("FAILED", *(n["op"] for n in counted[0][1]), counted[0][0]["x"], arch, fault, flush=True)
     print(f"row demands: {len(cases)} cases, {failed} failures, "
           f"SASS {'read' if sass.disassembler() else 'not read: no nvdisasm'}")
     return failed != 0

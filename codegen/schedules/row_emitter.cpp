@@ -85,7 +85,7 @@ class RowEmitter {
   // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
   // these.
   int blocks_at_once() const {
-    constexpr int kRegistersOfQuarter = 16384, kComputing = 48, kBeside = 16, kWide = 16, kFewest = 64;
+    constexpr int kRegistersOfQuarter = 16384, kComputing = 64, kBeside = 16, kWide = 16, kFewest = 64;
     if (layout_.chunks > 1) return 1024 / layout_.threads;
     if (!keeps_rows_) return 0;
     const int computing = kComputing + (split_.start ? kBeside : 0) + (writer_.wide() ? kWide : 0);

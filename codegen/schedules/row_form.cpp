@@ -46,13 +46,13 @@ Kernel merge_reduction_axes(const Kernel& kernel, const std::vector<std::uint32_
     IndexExpr count = 1;
     for (const std::uint32_t a : axes) count *= kernel.pool.extent(a);
     const std::uint32_t merged = pool.new_axis(count);
-    IndexExpr inner = 1;
-    for (std::size_t i = axes.size(); i-- > 0;) {
-      const IndexExpr& extent = kernel.pool.extent(axes[i]);
-      IndexExpr value = simplify(floor_div(IndexExpr::axis(merged), inner), pool.bounds());
-      if (i > 0) value = simplify(floor_mod(value, extent), pool.bounds());
-      copier.axis[axes[i]] = value;
-      inner *= extent;
+    // From the outside in, quotient and remainder of what is left: put together again, they are seen to be the axis.
+    IndexExpr rest = IndexExpr::axis(merged);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      IndexExpr inner = 1;
+      for (std::size_t after = i + 1; after < axes.size(); ++after) inner *= kernel.pool.extent(axes[after]);
+      copier.axis[axes[i]] = floor_div(rest, inner);
+      rest = floor_mod(rest, inner);
     }
     copier.reduction_axes[axes] = {merged};
     return change;

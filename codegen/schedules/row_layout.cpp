@@ -32,7 +32,9 @@ int lanes_of_row(const RowForm& form, std::int64_t length, std::int64_t rows, do
     if (!whole_sectors(point_count(pool, pool[r].axes))) return at_most;
   if (!form.columns.empty() && !whole_sectors(point_count(pool, form.columns))) return at_most;
   // None without a vector of its own.
-  const int vectors = power_of_two_at_least(static_cast<std::int64_t>(static_cast<double>(length) * bytes / 16), 2, 32);
+  const double of_vector = std::min(16.0, 8 * bytes);
+  const auto of_row = static_cast<std::int64_t>(static_cast<double>(length) * bytes / of_vector);
+  const int vectors = power_of_two_at_least(of_row, 2, 32);
   int lanes = power_of_two_at_least(length / 32, std::min(4, vectors), 32);
   while (lanes < vectors && rows * lanes < 32 * static_cast<std::int64_t>(target.multiprocessors)) lanes *= 2;
   return lanes;

@@ -46,8 +46,8 @@ int turns_of(const ExprPool& pool, const RowLoop& loop, int parts) {
 // whatever their axes are called, are one.
 class ValuePlanner {
  public:
-  ValuePlanner(const RowForm& form, const std::vector<RowLoop>& loops, int parts)
-      : form_(form), pool_(form.kernel.pool), depends_(dependences(pool_)), loops_(loops) {
+  ValuePlanner(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)), loops_(loops) {
     for (const RowLoop& loop : loops) turns_.push_back(turns_of(pool_, loop, parts));
   }
 
@@ -116,7 +116,11 @@ class ValuePlanner {
         text = std::to_string(static_cast<int>(n.op)) + "." + std::to_string(static_cast<int>(n.type)) + "." +
                std::to_string(static_cast<int>(n.dtype)) + "." + std::to_string(n.source) + "(";
         for (const ExprId a : n.args) text += a == kNoExpr ? "-," : std::to_string(classes.at(a)) + ",";
-        for (const IndexExpr& e : n.indices)
+        // Of a load where in memory it reads, however its indices come by that.
+        std::vector<IndexExpr> indices = n.indices;
+        if (n.op == ExprOp::kLoad)
+          indices = {simplify(flat_index(graph_.tensor(n.source).shape, n.indices), pool_.bounds())};
+        for (const IndexExpr& e : indices)
           text += to_string(e,
                             [&](Variable v) {
                               if (v.kind == Variable::Kind::kSymbol) return "s" + std::to_string(v.id);
@@ -165,6 +169,7 @@ class ValuePlanner {
   }
 
   const RowForm& form_;
+  const Graph& graph_;
   const ExprPool& pool_;
   std::vector<std::vector<std::uint32_t>> depends_;
   const std::vector<RowLoop>& loops_;
@@ -253,7 +258,7 @@ class LoadPlanner {
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
-  if (auto values = ValuePlanner(form, loops, parts).run(most_words)) return *std::move(values);
+  if (auto values = ValuePlanner(form, graph, loops, parts).run(most_words)) return *std::move(values);
   return LoadPlanner(form, graph).run(loops, parts, most_words);
 }
 

@@ -203,9 +203,9 @@ bool VectorLoads::streams(ExprId load) const {
   });
 }
 
-// So many lanes of a vector read what its first does, where the others then read one other element: the place depends
-// on the lane by a single quotient whose divisor is no smaller than a vector.
-std::optional<IndexExpr> VectorLoads::lanes_to_step(ExprId load) const {
+// Some lanes of a vector read what its first does, the others then one other element: the place depends on the lane by
+// a single quotient whose divisor is no smaller than a vector.
+std::optional<VectorLoads::Step> VectorLoads::step_of(ExprId load) const {
   const ExprNode& n = emitter_.kernel().pool[load];
   const Bounds& bounds = emitter_.kernel().pool.bounds();
   const Variable lane{Variable::Kind::kAxis, lane_axis_};
@@ -221,8 +221,22 @@ std::optional<IndexExpr> VectorLoads::lanes_to_step(ExprId load) const {
       if (dividend && (factor->a != *dividend || factor->b != *divisor)) return std::nullopt;
       dividend = factor->a, divisor = factor->b;
     }
-  if (!dividend || coefficient_of(*dividend, lane) != 1 || range_of(*divisor, bounds).min < width_) return std::nullopt;
-  return *divisor - floor_mod(at_first_lane(*dividend, lane_axis_), *divisor);
+  if (!dividend || coefficient_of(*dividend, lane) != 1 || range_of(*divisor, bounds).max < width_) return std::nullopt;
+  Step step{.lanes = simplify(*divisor - floor_mod(at_first_lane(*dividend, lane_axis_), *divisor), bounds),
+            .size = std::nullopt};
+  if (range_of(*divisor, bounds).min < width_) step.size = divisor;
+  return step;
+}
+
+std::string VectorLoads::step_text(ExprId load, const std::string& lane) const {
+  const ExprNode& n = emitter_.kernel().pool[load];
+  const Step& step = steps_.at(load);
+  const std::string text = fmt::format("({} < {} ? {} : {})", lane, step.here, step.first, step.last);
+  if (!step.size) return text;
+  const std::string one =
+      fmt::format("{}[{}]", emitter_.writer().input(n.source), emitter_.index(emitter_.position(load)));
+  return fmt::format("({} >= {} ? {} : {})", emitter_.index_text().tight(*step.size), width_, text,
+                     widen(n.dtype, one));
 }
 
 void VectorLoads::declare_steps(const std::vector<ExprId>& roots) {
@@ -231,30 +245,28 @@ void VectorLoads::declare_steps(const std::vector<ExprId>& roots) {
   std::map<IndexExpr, std::string> names;
   for (const ExprId id : roots) {
     if (pool[id].op != ExprOp::kLoad || !emitter_.depends_on(id, lane_axis_) || words_.contains(id)) continue;
-    const auto here = lanes_to_step(id);
-    if (!here) continue;
-    const auto [name, fresh] = names.try_emplace(simplify(*here, pool.bounds()));
+    auto step = step_of(id);
+    if (!step) continue;
+    const auto [name, fresh] = names.try_emplace(step->lanes);
     if (fresh) {
       name->second = writer.unique("here");
-      writer.line(
-          fmt::format("const int {} = {};  // lanes before the next", name->second, emitter_.index(name->first)));
+      writer.line(fmt::format("const int {} = (int)({});  // lanes before the next", name->second,
+                              emitter_.index(step->lanes)));
     }
     const ExprNode& n = pool[id];
-    const std::string wish = writer.wish(n.source) + "_v", first = writer.unique(wish), last = writer.unique(wish);
     const auto at = [&](int lane) {
-      return widen(n.dtype, fmt::format("{}[{}]", writer.input(n.source),
-                                        emitter_.index(simplify(substitute(emitter_.position(id),
-                                                                           [&](Variable v) {
-                                                                             return v == Variable{Variable::Kind::kAxis,
-                                                                                                  lane_axis_}
-                                                                                        ? std::optional<IndexExpr>(lane)
-                                                                                        : std::nullopt;
-                                                                           }),
-                                                                pool.bounds()))));
+      const IndexExpr place = substitute(emitter_.position(id), [&](Variable v) {
+        return v == Variable{Variable::Kind::kAxis, lane_axis_} ? std::optional<IndexExpr>(lane) : std::nullopt;
+      });
+      const std::string text = emitter_.index(simplify(place, pool.bounds()));
+      return widen(n.dtype, fmt::format("{}[{}]", writer.input(n.source), text));
     };
+    const std::string wish = writer.wish(n.source) + "_v";
+    step->here = name->second, step->first = writer.unique(wish), step->last = writer.unique(wish);
     writer.use(n.dtype);
-    writer.line(fmt::format("const {} {} = {}, {} = {};", c_type(n.type), first, at(0), last, at(width_ - 1)));
-    steps_[id] = fmt::format("({{}} < {} ? {} : {})", name->second, first, last);
+    writer.line(
+        fmt::format("const {} {} = {}, {} = {};", c_type(n.type), step->first, at(0), step->last, at(width_ - 1)));
+    steps_.emplace(id, *std::move(step));
   }
 }
 
@@ -301,7 +313,7 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
   }
   if (steps) declare_steps(roots);
   emitter_.load_text = [this, lane](ExprId id) -> std::string {
-    if (const auto step = steps_.find(id); step != steps_.end()) return fmt::format(fmt::runtime(step->second), lane);
+    if (steps_.contains(id)) return step_text(id, lane);
     const auto it = words_.find(id);
     if (it == words_.end()) return "";
     return element_text(emitter_.kernel().pool[id].dtype, it->second, lane, emitter_.writer());

@@ -61,7 +61,9 @@ class VectorLoads {
   bool is_beside(ExprId load) const;
   bool can_be_loaded_here(ExprId load) const;
   bool streams(ExprId load) const;
-  std::optional<IndexExpr> lanes_to_step(ExprId load) const;
+  struct Step;
+  std::optional<Step> step_of(ExprId load) const;
+  std::string step_text(ExprId load, const std::string& lane) const;
   void declare_steps(const std::vector<ExprId>& roots);
   bool holds_for_whole_vectors(ExprId condition) const;
   std::string condition_of_vector(ExprId condition);
@@ -72,9 +74,13 @@ class VectorLoads {
   int width_;
   std::map<ExprId, std::string> words_;
   std::map<ExprId, std::string> conditions_;  // of guarded loads
-  // Loads that change once within a vector at most, and what they are before and behind that: "here_2 ? w_v : w_v_2",
-  // of which {} is the lane.
-  std::map<ExprId, std::string> steps_;
+  // Loads that change once within a vector at most: what they are before and behind that.
+  struct Step {
+    IndexExpr lanes;                // in front of it
+    std::optional<IndexExpr> size;  // from one step to the next, where that may be less than a vector
+    std::string here = "", first = "", last = "";
+  };
+  std::map<ExprId, Step> steps_;
 };
 
 class VectorStore {

@@ -141,7 +141,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // %s %d $0 {} = sum(a_b)
 // writes a.b: float32[int, 6]
 // writes %s %d $0 {}: float32[int]
-extern "C" __global__ void __launch_bounds__(32, 32)
+extern "C" __global__ void __launch_bounds__(32, 28)
 model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, const float* __restrict__ x_y, const float* __restrict__ x,
          float* __restrict__ a_b, float* __restrict__ s_d_0, const int int_v) {
   const int lane = threadIdx.x % 8;

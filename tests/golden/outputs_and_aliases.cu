@@ -152,7 +152,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // writes momentum_next: float32[9, 4]
 // writes weight_next: float32[9, 4]
 // writes norm: float32[]
-extern "C" __global__ void __launch_bounds__(64, 16)
+extern "C" __global__ void __launch_bounds__(64, 14)
 outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradient, const float* momentum,
          const float* weight, float* momentum_next, float* weight_next,
          float* __restrict__ norm_v) {
