@@ -11,6 +11,7 @@
 #include "analysis/key_shares.h"
 #include "analysis/operation_work.h"
 #include "analysis/row_teams.h"
+#include "analysis/warpgroup_gemm_form.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -274,8 +275,7 @@ ProductTiles tiles_of(const GemmForm& form) {
                      .columns = static_cast<double>(t.columns),
                      .threads = static_cast<double>(t.threads()),
                      .on_the_way = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
-                     .shared = static_cast<double>(shared_bytes(form)),
-                     .shares = static_cast<double>(t.shares)};
+                     .shared = static_cast<double>(shared_bytes(form))};
   // On tensor cores two slices of 16 along the depth, in lanes one of four with four of the lane's rows at a time.
   for (const GemmLoop& loop : form.loops) {
     const auto left = static_cast<double>(loop.left.size()), right = static_cast<double>(loop.right.size());
@@ -294,9 +294,18 @@ ProductTiles tiles_of(const Product& product) {
   return tiles;
 }
 
+// Of the depth, in the way that is predicted to be the fastest: of warps or of warpgroups.
+double shares_taken(const Kernel& kernel, const Product& product, const GemmForm& form, const Target& target) {
+  const WarpgroupCandidate candidate{&kernel, &product, &form};
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
+  const bool by_warpgroups = !wide.empty() && wide[0].cycles < form.cycles;
+  return by_warpgroups ? wide[0].forms[0].tiles.shares : form.tiles.shares;
+}
+
 void count_product(Counter& count, const Kernel& kernel, const Product& product, const std::optional<GemmForm>& gemm,
                    const Target& target, Work& work) {
-  const ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
+  ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
+  if (gemm) tile.shares = shares_taken(kernel, product, *gemm, target);
   if (product.choice) count.choose_along(product.choice->axis);
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);

@@ -93,6 +93,9 @@ def check_shares(fusec, fusec_run, folder, forms):
                 for kernel in profile:
                     expect(kernel["findings"] == 0, f"{name} on {arch}: findings on the emulator")
                     expect(kernel["bank_conflicts"] == 0, f"{name} on {arch}: bank conflicts")
+                    expect(kernel["resources"]["spill_bytes"] == 0, f"{name} on {arch}: spills")
+                report = json.loads(run([fusec, path, "--emit=report", "--no-nvrtc", "--arch=" + arch, *more]))
+                expect(report["groups"][0]["launches"] == 2, f"{name} on {arch}: the report has one launch")
         if name == "warpgroups":
             expect("multiply_warpgroup_" in run([fusec, path, "--emit=cu", "--no-nvrtc", "--arch=sm_90a"]),
                    f"{name}: not by warpgroups")

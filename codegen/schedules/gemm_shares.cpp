@@ -110,7 +110,8 @@ KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const
   std::vector<std::string> comment = kernel_comment(graph, kernel);
   comment.push_back(fmt::format("A warp makes 16x{} of what {} blocks have summed of the depth, in their order.", width,
                                 shares.shares));
-  KernelSource source = writer.finish(comment, pieces.tiles.threads());
+  // Without a number of blocks ptxas takes 32 registers, and spills.
+  KernelSource source = writer.finish(comment, pieces.tiles.threads(), 1024 / pieces.tiles.threads());
   source.name = kernel_name(graph, kernel.nodes);
   source.grid[0] = simplify(down * across * point_count(pool, product.batch), pool.bounds());
   source.dynamic_shared = staged_bytes(pieces) * pieces.tiles.threads() / 32;
