@@ -4,13 +4,19 @@
 
 namespace fusec {
 
-bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form) {
+bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target) {
   if (form.loops.size() != 1 || !form.plain() || form.in_parts(form.loops[0]) || !product.row_values.empty())
     return false;
   const auto known = [&](const std::vector<std::uint32_t>& axes) {
     return std::ranges::all_of(axes, [&](std::uint32_t a) { return pool.extent(a).as_constant().has_value(); });
   };
-  return known(product.batch) && known(product.rows) && known(product.columns) && known(product.loops[0].depth);
+  if (!known(product.batch) || !known(product.rows) || !known(product.columns) || !known(product.loops[0].depth))
+    return false;
+  // The models of tiles compare tiles with one another; that a launch more is worth it has to be plain.
+  constexpr double kTile = 64 * 64, kLeastDepth = 2048;
+  const double tiles = points_at_hint(pool, product.batch) * points_at_hint(pool, product.rows) *
+                       points_at_hint(pool, product.columns) / kTile;
+  return tiles <= target.multiprocessors / 4.0 && points_at_hint(pool, product.loops[0].depth) >= kLeastDepth;
 }
 
 std::vector<int> depth_shares(double tiles, double steps, const Target& target) {
@@ -26,10 +32,10 @@ std::vector<int> depth_shares(double tiles, double steps, const Target& target) 
 }
 
 double shared_cycles(double cycles, double sums, int shares, const Target& target) {
-  constexpr double kClock = 1.5e9, kL2Bytes = 40;  // of a multiprocessor, a cycle
-  constexpr double kLatency = 466, kAtATime = 4;   // shares whose sums a lane reads at a time
-  constexpr double kWorthIt = 1.15;
-  const double moved = 2 * 4 * sums * shares / (kL2Bytes * target.multiprocessors);
+  constexpr double kClock = 1.5e9;
+  constexpr double kLatency = 466, kAtATime = 4;  // shares whose sums a lane reads at a time
+  constexpr double kWorthIt = 1.25;
+  const double moved = 2 * 4 * sums * shares / (target.bandwidth / kClock);  // as the cost model has it: to memory
   return kWorthIt * (cycles + target.launch_seconds * kClock + moved + (1 + shares / kAtATime) * kLatency);
 }
 

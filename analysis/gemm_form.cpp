@@ -310,7 +310,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
-  if (!rank_tiles(form, sizes, target, whole_rows, may_share_depth(pool, product, form))) return std::nullopt;
+  if (!rank_tiles(form, sizes, target, whole_rows, may_share_depth(pool, product, form, target))) return std::nullopt;
   return form;
 }
 

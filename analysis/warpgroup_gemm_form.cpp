@@ -403,7 +403,8 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
         longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
       }
       ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
-      if (products.size() > 1 || !may_share_depth(products[0].kernel->pool, *products[0].product, *products[0].form))
+      if (products.size() > 1 ||
+          !may_share_depth(products[0].kernel->pool, *products[0].product, *products[0].form, target))
         continue;
       if (auto shared = with_shares(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));
     }

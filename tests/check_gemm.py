@@ -66,7 +66,7 @@ SHARED = {
     "gated": ([tensor("x", "bfloat16", 72, 4104), tensor("a", "bfloat16", 72, 4104), tensor("b", "bfloat16", 72, 4104)],
               [node("p", "linear", ["x", "a"]), node("q", "linear", ["x", "b"]), node("s", "silu", ["p"]),
                node("h", "mul", ["s", "q"])]),
-    "warpgroups": ([tensor("x", "bfloat16", 200, 6152), tensor("w", "bfloat16", 200, 6152)],
+    "warpgroups": ([tensor("x", "bfloat16", 200, 8200), tensor("w", "bfloat16", 200, 8200)],
                    [node("p", "linear", ["x", "w"]), node("h", "relu", ["p"])]),
     "float8": ([tensor("x", "float8_e4m3fn", 72, 8208), tensor("w", "float8_e4m3fn", 136, 8208)],
                [node("f", "cast", ["x"], dtype="float32"), node("g", "cast", ["w"], dtype="float32"),

@@ -20,7 +20,7 @@ def model(name, nodes, **inputs):
 PRODUCT = model("layer", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "gelu", "inputs": ["p"]}],
                 x=("bfloat16", [200, 128]), w=("bfloat16", [264, 128]))
 SHARED = model("deep", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "relu", "inputs": ["p"]}],
-               x=("bfloat16", [72, 1032]), w=("bfloat16", [136, 1032]))
+               x=("bfloat16", [72, 2056]), w=("bfloat16", [136, 2056]))
 FEW_ROWS = model("decode", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "silu", "inputs": ["p"]}],
                  x=("float16", [5, 1024]), w=("float16", [264, 1024]))
 POINTWISE = model("gate", [{"name": "s", "op": "silu", "inputs": ["g"]}, {"name": "y", "op": "mul", "inputs": ["s", "u"]}],

@@ -336,18 +336,10 @@ std::string ConvolutionTiles::strip_place(const ConvolutionTile& t) const {
                      together(), t.part, together(), form_.element_bytes());
 }
 
-// Lines that are not there are the last one again: nothing is stored of what is multiplied with them.
 void ConvolutionTiles::strips_to_registers(const ConvolutionTile& t, const std::string& step) {
-  const bool ends = form_.depth % tiles_.depth != 0;
-  if (ends) writer_.open(fmt::format("if ({} * {} + {} < {})", step, tiles_.depth, t.part, form_.depth));
-  const std::string each = fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t));
-  writer_.line("#pragma unroll");
-  writer_.line(fmt::format("{} {}[i] = {}[i][{} * {}];", each, t.waiting, t.from, step, tiles_.depth));
-  if (!ends) return;
-  writer_.close("} else {");
-  writer_.reopen();
-  writer_.line("#pragma unroll");
-  writer_.line(fmt::format("{} {}[i] = 0;", each, t.waiting));
+  const std::string there = open_strips(t, step);
+  writer_.line(fmt::format("{}[i] = 0;", t.waiting));
+  writer_.line(fmt::format("if ({}) {}[i] = {}[i][{} * {}];", there, t.waiting, t.from, step, tiles_.depth));
   writer_.close();
 }
 
