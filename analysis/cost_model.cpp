@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "analysis/formula_flops.h"
+
 namespace fusec {
 namespace {
 
@@ -130,7 +132,7 @@ Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const s
   const std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs);
   const FormsOfUnits forms = forms_of(units);
   std::vector<std::vector<std::uint32_t>> launches;
-  if (together) launches = launches_of(units, forms);
+  if (together) launches = launches_of(units, forms, graph, target);
   for (std::uint32_t u = 0; !together && u < units.size(); ++u) launches.push_back({u});
   Prediction sum = predict(graph, units, forms, launches, target);
   for (const LoweredUnit& unit : units)

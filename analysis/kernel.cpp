@@ -61,4 +61,10 @@ std::vector<ValueId> inputs_of(const Kernel& kernel) {
   return inputs;
 }
 
+IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
+  IndexExpr count = 1;
+  for (const std::uint32_t a : axes) count *= pool.extent(a);
+  return count;
+}
+
 }  // namespace fusec

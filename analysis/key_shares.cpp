@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "analysis/attention_tiles.h"
 #include "ir/type.h"
 
 namespace fusec {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "analysis/lower.h"
-#include "analysis/work.h"
+#include "analysis/formula_flops.h"
 #include "ir/hash.h"
 
 namespace fusec {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "analysis/row_ways.h"
 #include "analysis/target.h"
 
 namespace fusec {
@@ -81,11 +82,11 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
   return forms;
 }
 
-std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units) {
-  return launches_of(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units));
-}
+namespace {
 
-std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms) {
+// `alone`: by unit, what joins no other.
+std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                                 const std::vector<std::uint8_t>& alone) {
   std::vector<std::vector<std::uint32_t>> launches;
   const auto count = static_cast<std::uint32_t>(units.size());
   if (is_one_by_one(units)) {
@@ -118,7 +119,7 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
   std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
-  const auto is_light = [&](std::uint32_t u) { return forms[u] && runs_side_by_side(forms[u]->form); };
+  const auto is_light = [&](std::uint32_t u) { return forms[u] && !alone[u] && runs_side_by_side(forms[u]->form); };
   // Views stand behind what they are views of: they need memory of their own where that is a result as well.
   std::ranges::stable_sort(order, {},
                            [&](std::uint32_t u) { return std::tuple(level[u], !is_kernel(units[u]), is_light(u)); });
@@ -153,6 +154,28 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     launches.push_back({u});
   }
   return launches;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                                    const Graph& graph, const Target& target) {
+  std::vector<std::uint8_t> alone(units.size(), 0);
+  if (!is_one_by_one(units))
+    for (std::size_t u = 0; u < units.size(); ++u)
+      alone[u] =
+          forms[u] && forms[u]->form == KernelForm::kRows && !row_launch(units[u].kernel, graph, target).is_plain();
+  return arranged(units, forms, alone);
+}
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
+                                                    const Target& target) {
+  return launches_of(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units), graph, target);
+}
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units) {
+  return arranged(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units),
+                  std::vector<std::uint8_t>(units.size(), 0));
 }
 
 }  // namespace fusec

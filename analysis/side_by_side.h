@@ -15,6 +15,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
+#include "analysis/target.h"
 
 namespace fusec {
 
@@ -25,8 +26,12 @@ using FormsOfUnits = std::vector<std::optional<FormOfKernel>>;
 FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
 
 // The units by launches, in an order that can be run: each is one unit, or several kernels side by side. A unit that
-// launches nothing stands alone.
-std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms);
+// launches nothing stands alone, and so does what takes several launches, or blocks in clusters, on this target.
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                                    const Graph& graph, const Target& target);
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
+                                                    const Target& target);
+// Whatever the target: as if each kernel were one launch.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units);
 
 }  // namespace fusec

@@ -98,7 +98,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
   const std::vector<LoweredUnit> units =
       lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()});
   const FormsOfUnits forms = forms_of(units);
-  const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms);
+  const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms, graph_, memory_.target());
   for (const std::vector<std::uint32_t>& launch : launches) {
     if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
     ++result.launches;

@@ -1,16 +1,17 @@
 #include "analysis/work.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <string>
 
 #include "analysis/attention_tiles.h"
+#include "analysis/counted_points.h"
 #include "analysis/gemm_form.h"
 #include "analysis/key_shares.h"
 #include "analysis/operation_work.h"
 #include "analysis/row_teams.h"
+#include "analysis/row_ways.h"
 #include "analysis/warpgroup_gemm_form.h"
 #include "ir/type.h"
 
@@ -19,47 +20,10 @@ namespace {
 
 constexpr double kAddresses = 24;  // registers for addresses and loop counters
 
-using Axes = std::vector<std::uint32_t>;
-
-Axes united(Axes a, const Axes& b) {
-  for (const std::uint32_t axis : b)
-    if (std::ranges::find(a, axis) == a.end()) a.push_back(axis);
-  return a;
-}
-
-// A kernel's expressions with their axes' extents at the hints.
-class Counter {
+// What is executed and moved, counted.
+class Counter : public CountedPoints {
  public:
-  explicit Counter(const Kernel& kernel) : kernel_(kernel), pool_(kernel.pool), depends_(dependences(pool_)) {
-    for (const IndexExpr& extent : pool_.bounds().axes) extents_.push_back(at_hint(extent));
-  }
-
-  const Axes& depends(ExprId id) const { return depends_[id]; }
-
-  double points(const Axes& axes) const {
-    double product = 1;
-    for (const std::uint32_t axis : axes) product *= extents_[axis];
-    return product;
-  }
-
-  // What is needed for these roots, without what `stops` stand on; the stops themselves are not in it.
-  std::vector<ExprId> between(const std::vector<ExprId>& roots, const std::vector<ExprId>& stops) const {
-    std::vector<std::uint8_t> wanted(pool_.size(), 0);
-    for (const ExprId root : roots) wanted[root] = 1;
-    std::vector<ExprId> found;
-    for (std::size_t i = pool_.size(); i-- > 0;) {
-      const auto id = static_cast<ExprId>(i);
-      if (!wanted[id] || std::ranges::find(stops, id) != stops.end()) continue;
-      found.push_back(id);
-      for (const ExprId a : pool_[id].args)
-        if (a != kNoExpr) wanted[a] = 1;
-      for (const IndexExpr& e : pool_[id].indices)
-        for (const Variable v : variables_of(e))
-          if (v.kind == Variable::Kind::kValue) wanted[v.id] = 1;
-    }
-    std::ranges::reverse(found);
-    return found;
-  }
+  explicit Counter(const Kernel& kernel) : CountedPoints(kernel), kernel_(kernel), pool_(kernel.pool) {}
 
   // Adds what `times` evaluations take, of a reduction for each element that it goes over.
   void execute(ExprId id, double times, Work& work) const {
@@ -74,47 +38,17 @@ class Counter {
     }
   }
 
-  // From now on this axis counts as one: of the matrices that it numbers, each row takes one.
-  void choose_along(std::uint32_t axis) { extents_[axis] = 1; }
-
   // For all points of `space`, and of what they depend on beyond it.
   void execute_all(const std::vector<ExprId>& nodes, const Axes& space, double times, Work& work) const {
-    for (const ExprId id : nodes) execute(id, times * points(united(space, depends_[id])), work);
+    for (const ExprId id : nodes) execute(id, times * points(united(space, depends(id))), work);
   }
 
   void count_bytes(const Graph& graph, Work& work) const;
   void count_registers(Work& work) const;
-  double distinct_flops() const;
-  std::vector<ExprId> distinct(const std::vector<ExprId>& nodes) const;
 
  private:
-  double share_that_holds(ExprId condition) const;
-  double share_not_zero(ExprId id) const;
-  std::vector<std::uint8_t> arithmetic() const;
-  double at_hint(const IndexExpr& e) const {
-    const bool of_symbols =
-        std::ranges::all_of(variables_of(e), [](const Variable v) { return v.kind == Variable::Kind::kSymbol; });
-    return static_cast<double>(of_symbols ? value_at_hint(e, pool_.bounds().symbols) : range_of(e, pool_.bounds()).max);
-  }
-  // Axes by their extents: what reads the same elements in another order is equal.
-  std::string index_text(const std::vector<IndexExpr>& index, const std::vector<std::uint32_t>& classes) const {
-    std::string text;
-    for (const IndexExpr& e : index)
-      text += to_string(e,
-                        [&](Variable v) {
-                          if (v.kind == Variable::Kind::kAxis) return "a" + std::to_string(extents_[v.id]);
-                          const bool value = v.kind == Variable::Kind::kValue;
-                          const std::uint32_t number = value && !classes.empty() ? classes[v.id] : v.id;
-                          return (value ? "v" : "s") + std::to_string(number);
-                        }) +
-              ",";
-    return text;
-  }
-
   const Kernel& kernel_;
   const ExprPool& pool_;
-  std::vector<Axes> depends_;
-  std::vector<double> extents_;
 };
 
 // A load reads as many elements as its index has values, at most; several loads of one tensor, what they read together
@@ -128,7 +62,7 @@ void Counter::count_bytes(const Graph& graph, Work& work) const {
     for (const IndexExpr& e : node.indices)
       for (const Variable v : variables_of(e)) {
         if (v.kind == Variable::Kind::kAxis) axes = united(std::move(axes), {v.id});
-        if (v.kind == Variable::Kind::kValue) axes = united(std::move(axes), depends_[v.id]);
+        if (v.kind == Variable::Kind::kValue) axes = united(std::move(axes), depends(v.id));
       }
     read[node.source][index_text(node.indices, {})] = points(axes) * bits(node.dtype) / 8;
   }
@@ -167,84 +101,6 @@ void Counter::count_registers(Work& work) const {
     alive -= ends[id];
   }
   work.registers = kAddresses + most;
-}
-
-// Where an index is a multiple of a stride: one place of so many.
-double Counter::share_that_holds(ExprId condition) const {
-  const ExprNode& node = pool_[condition];
-  if (node.op == ExprOp::kAnd) return share_that_holds(node.args[0]) * share_that_holds(node.args[1]);
-  if (node.op != ExprOp::kLt || pool_[node.args[0]].op != ExprOp::kIndex ||
-      pool_[node.args[1]].op != ExprOp::kConstant || pool_[node.args[1]].integer != 1)
-    return 1;
-  const IndexExpr& left = pool_[node.args[0]].indices[0];
-  if (left.constant_term() != 0 || left.terms().size() != 1 || left.terms()[0].factors.size() != 1) return 1;
-  const IndexAtom& atom = *left.terms()[0].factors[0];
-  if (atom.kind != IndexAtom::Kind::kMod || left.terms()[0].coefficient != 1) return 1;
-  return 1 / static_cast<double>(atom.b.as_constant().value_or(1));
-}
-
-// A factor that is 0 but for some of the places (a transposed convolution meets an element of its input where the
-// stride allows it) is multiplied and added there alone.
-double Counter::share_not_zero(ExprId id) const {
-  const ExprNode& node = pool_[id];
-  if (node.op == ExprOp::kMul) return std::min(share_not_zero(node.args[0]), share_not_zero(node.args[1]));
-  if (node.op == ExprOp::kConvert || node.op == ExprOp::kRound) return share_not_zero(node.args[0]);
-  if (node.op == ExprOp::kReduce && node.reduction == Reduction::kSum) return share_not_zero(node.args[0]);
-  if (node.op != ExprOp::kSelect) return 1;
-  const ExprNode& otherwise = pool_[node.args[2]];
-  const bool zero = otherwise.op == ExprOp::kConstant && otherwise.integer == 0 && otherwise.real == 0;
-  return zero ? share_that_holds(node.args[0]) : 1;
-}
-
-// Which values are not there for indices, or for comparisons of indices, alone.
-std::vector<std::uint8_t> Counter::arithmetic() const {
-  std::vector<std::uint8_t> wanted(pool_.size(), 0);
-  for (const ExprId root : roots_of(kernel_)) wanted[root] = 1;
-  for (std::size_t i = pool_.size(); i-- > 0;) {
-    if (!wanted[i]) continue;
-    const ExprNode& node = pool_[static_cast<ExprId>(i)];
-    const bool compares = node.op >= ExprOp::kEq && node.op <= ExprOp::kGe;
-    if (compares && !is_float(pool_[node.args[0]].type)) continue;
-    for (const ExprId a : node.args)
-      if (a != kNoExpr) wanted[a] = 1;
-  }
-  return wanted;
-}
-
-// The first of those that are equal but for the names of axes of one extent.
-std::vector<ExprId> Counter::distinct(const std::vector<ExprId>& nodes) const {
-  std::map<std::string, std::uint32_t> known;
-  std::vector<std::uint32_t> classes(pool_.size(), 0);
-  std::vector<ExprId> found;
-  for (const ExprId id : nodes) {
-    const ExprNode& node = pool_[id];
-    std::string text = std::to_string(static_cast<int>(node.op)) + "." + std::to_string(static_cast<int>(node.type)) +
-                       "." + std::to_string(static_cast<int>(node.dtype)) + "." +
-                       std::to_string(static_cast<int>(node.reduction)) + "." + std::to_string(node.source) + "." +
-                       std::to_string(node.integer) + "." + std::to_string(std::bit_cast<std::uint64_t>(node.real)) +
-                       "(";
-    for (const ExprId a : node.args) text += a == kNoExpr ? "-," : std::to_string(classes[a]) + ",";
-    text += index_text(node.indices, classes);
-    for (const std::uint32_t axis : node.axes) text += "a" + std::to_string(extents_[axis]) + ",";
-    const auto [at, fresh] = known.try_emplace(std::move(text), static_cast<std::uint32_t>(known.size()));
-    classes[id] = at->second;
-    if (fresh) found.push_back(id);
-  }
-  return found;
-}
-
-double Counter::distinct_flops() const {
-  const std::vector<std::uint8_t> counts = arithmetic();
-  double flops = 0;
-  for (const ExprId id : distinct(between(roots_of(kernel_), {}))) {
-    const ExprNode& node = pool_[id];
-    if (!counts[id]) continue;
-    double times = points(depends_[id]);
-    if (node.op == ExprOp::kReduce) times *= points(node.axes);
-    if (node.op == ExprOp::kReduce || node.op == ExprOp::kMul) times *= share_not_zero(id);
-    flops += times * operation_work(node).flops;
-  }
-  return flops;
 }
 
 constexpr double kLoadBytes = 16;  // of a thread at a time
@@ -427,18 +283,7 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   work.launches = 2;
 }
 
-// Reductions one after the other: the next one needs what the last one gives.
-int stages_of(const Counter& count, const std::vector<ExprId>& reductions) {
-  std::vector<int> stage(reductions.size(), 0);
-  for (std::size_t i = 0; i < reductions.size(); ++i) {
-    const std::vector<ExprId> below = count.between({reductions[i]}, {});
-    for (std::size_t j = 0; j < i; ++j)
-      if (std::ranges::find(below, reductions[j]) != below.end()) stage[i] = std::max(stage[i], stage[j] + 1);
-  }
-  return 1 + (stage.empty() ? 0 : *std::ranges::max_element(stage));
-}
-
-void count_rows(const Counter& count, const Kernel& kernel, const Target& target, Work& work) {
+void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, const Target& target, Work& work) {
   Axes row_axes;
   std::vector<ExprId> reductions = row_reductions(kernel);
   std::ranges::sort(reductions);
@@ -446,28 +291,22 @@ void count_rows(const Counter& count, const Kernel& kernel, const Target& target
   double length = 1;
   for (const ExprId id : reductions) length = std::max(length, count.points(kernel.pool[id].axes));
   const double rows = count.points(row_axes);
-  const bool columns = count.points(kernel.outputs[0].axes) > rows;
-  double bytes = 1;
-  for (const ExprId id : count.between(reductions, {}))
-    if (kernel.pool[id].op == ExprOp::kLoad) bytes = std::max(bytes, bits(kernel.pool[id].dtype) / 8.0);
-  constexpr double kLongest = 1e15;
-  const RowTeams teams = teams_of({.blocks = static_cast<std::int64_t>(std::clamp(rows, 1.0, kLongest)),
-                                   .length = static_cast<std::int64_t>(std::clamp(length, 1.0, kLongest)),
-                                   .stages = stages_of(count, reductions),
-                                   .columns = columns,
-                                   .bytes = bytes},
-                                  target);
+  // Shorter rows are never divided among blocks.
+  constexpr double kShortestDivided = 256;
+  const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
+  const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
   // Rows that registers hold are computed once, not anew by each reduction.
   std::vector<ExprId> computed = count.between(roots_of(kernel), {});
-  if (teams.chunks == 1 && reductions.size() > 1 && length <= static_cast<double>(teams.cluster * kHeldByBlock))
+  if (launch.chunks == 1 && reductions.size() > 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock))
     computed = count.distinct(computed);
   count.execute_all(computed, row_axes, 1, work);
   // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
-  const double of_block = length / (teams.cluster * teams.chunks);
+  const double of_block = length / (launch.cluster * launch.chunks);
   const double threads = std::clamp(std::exp2(std::ceil(std::log2(of_block / 32))), 32.0, 1024.0);
   work.threads = std::clamp(threads, 256.0, 1024.0);
-  work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * teams.cluster * teams.chunks;
-  if (teams.chunks > 1) work.launches = 1 + stages_of(count, reductions);
+  work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * launch.cluster * launch.chunks;
+  work.launches = launch.launches;
+  work.stands_alone = !launch.is_plain();
   // A thread asks for all that it keeps of a row before it needs any of it.
   work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
   work.registers += std::min(of_block / threads, 64.0);
@@ -516,7 +355,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
       count_attention(graph, count, *form.attention, target, work);
       break;
     case KernelForm::kRows:
-      count_rows(count, shaped, target, work);
+      count_rows(graph, count, shaped, target, work);
       break;
     case KernelForm::kPointwise:
       count_elements(count, shaped, 4, work);
@@ -541,10 +380,6 @@ Work work_of_special(const Graph& graph, const Node& node) {
   for (std::uint32_t i = 0; i < node.output_count; ++i) work.written += bytes_of(graph, node.first_output + i);
   work.blocks = std::max(1.0, std::ceil(work.written / 4096));
   return work;
-}
-
-double formula_flops(const Kernel& kernel) {
-  return Counter(kernel).distinct_flops();
 }
 
 }  // namespace fusec

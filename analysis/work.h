@@ -3,8 +3,7 @@
 //
 //   silu:    3 M N operations (a sigmoid is two)                 linear:   2 M N K, on tensor cores where factors allow
 //
-// Operations: arithmetic and comparisons for a maximum or minimum are one each, a function one, a sigmoid two (a
-// function and a division); conversions, selections and index arithmetic are none.
+// How often a formula's operations are executed; how many it asks for, whatever the form, is analysis/formula_flops.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +25,7 @@ struct Work {
   double blocks = 1, threads = 256;  // of the grid, of a block
   double on_the_way = 4096;          // bytes that a block has asked of memory at a time
   double launches = 1;               // one after the other, where blocks leave partial results for the next kernel
+  bool stands_alone = false;         // no other kernels' blocks beside its own: clusters, several launches
   double registers = 32;             // of a thread: what is alive at once; may be more than a thread can have
   double shared = 0;                 // bytes of shared memory of a block, where they limit how many are there at a time
   // Of several kernels in one launch: seconds of memory and of computing, were they one after the other.
@@ -37,8 +37,5 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
 
 // Of an op without a formula, or a copy: what it reads and writes.
 Work work_of_special(const Graph& graph, const Node& node);
-
-// Operations that the formulas of a kernel ask for, each distinct value computed once, whatever the form.
-double formula_flops(const Kernel& kernel);
 
 }  // namespace fusec

@@ -58,7 +58,7 @@ class PlanLowering {
       for (const LoweredUnit& unit : units) add_unit(unit);
       return;
     }
-    for (const std::vector<std::uint32_t>& launch : launches_of(units)) add_launch(units, launch);
+    for (const std::vector<std::uint32_t>& launch : launches_of(units, graph_, target_)) add_launch(units, launch);
   }
 
   // A group that was claimed for a call of cuBLASLt: what stands before the product is views alone. Where it is none

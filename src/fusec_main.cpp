@@ -10,6 +10,7 @@
 #include <numeric>
 #include <thread>
 
+#include "bisect_rewritings.h"
 #include "codegen/identifiers.h"
 #include "codegen/manifest.h"
 #include "command_line.h"
@@ -155,7 +156,7 @@ class Compilation {
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
     file_nodes_ = graph.nodes.size();
-    if (wants("report")) file_graph_ = graph;
+    if (wants("report") || !a_.bisect.empty()) file_graph_ = graph;
     planned_ = pipeline_.plan(std::move(graph));
     if (!a_.bisect.empty()) return bisect();
     generate();
@@ -172,7 +173,9 @@ class Compilation {
 
  private:
   PipelineOptions options_for(bool cubin) const {
-    PipelineOptions options = pipeline_options(a_.compile);
+    CompileArguments wanted = a_.compile;
+    wanted.options.report = wants("report");
+    PipelineOptions options = pipeline_options(wanted);
     options.compile.cubin = cubin ? CubinUse::kRun : CubinUse::kProof;
     return options;
   }
@@ -189,9 +192,9 @@ class Compilation {
   }
 
   // For --bisect: makes the results with this plan, and runs the user's command on them.
-  bool passes(const FusionPlan& plan, const std::string& plan_path) {
+  bool passes(const FusionPlan& plan, const std::string& plan_path, const LeftOut& left_out = {}) {
     planned_.plan = plan;
-    write_output(plan_path, write_plan(planned_.graph, plan));
+    write_output(plan_path, write_plan(planned_.graph, plan, left_out));
     generate();
     for (const Emission& e : outputs_) write_output(e.path, content(e.kind));
     const int status = std::system(a_.bisect.c_str());
@@ -215,17 +218,53 @@ class Compilation {
       fmt::print("the command passes with all fusions: nothing to find\n");
       return 1;
     }
-    if (found.outcome == Bisection::Outcome::kFailsWithNone) {
-      fmt::print("the command fails without any fusion: fusion is not to blame\n");
-      return 1;
-    }
+    if (found.outcome == Bisection::Outcome::kFailsWithNone) return bisect_rewritings(plan_file.path());
     const FusionGroup& group = whole.groups[found.group];
     std::vector<std::string> names;
     for (const NodeId n : group.nodes) names.push_back(in_quotes(planned_.graph.nodes[n].name));
+    if (group.claimed_by != kNone) fmt::print("claimed by {}: ", whole.claims[group.claimed_by].pattern);
     fmt::print("{} ({}): with this fusion{} the command fails, without it it passes; {} runs\n", group.name,
                fmt::join(names, ", "), found.alone ? " alone" : " and those before it", found.tests);
     // What is left behind is the smallest case.
     passes(found.plan, plan_file.path());
+    return 0;
+  }
+
+  // The file's graph, rewritten without what is left out; no fusion.
+  void plan_without(const LeftOut& left_out) {
+    Pipeline pipeline(leaving_out(pipeline_.options(), left_out));
+    planned_ = pipeline.plan(file_graph_);
+    const std::vector<bool> none(planned_.plan.groups.size(), false);
+    planned_.plan = with_fusions(planned_.graph, planned_.kinds, planned_.plan, none);
+  }
+
+  int bisect_rewritings(const std::string& plan_path) {
+    const std::vector<Rewriting> rewritings = rewritings_of(pipeline_.options());
+    const auto test = [&](const LeftOut& left_out) {
+      plan_without(left_out);
+      fmt::print(stderr, "{} passes and patterns left out, ", left_out.passes.size() + left_out.patterns.size());
+      return passes(FusionPlan(planned_.plan), plan_path, left_out);
+    };
+    const RewritingFound found = find_culprit(rewritings, test);
+    if (found.fails_with_none) {
+      fmt::print("the command fails without any fusion{}: fusion is not to blame\n",
+                 rewritings.empty() ? "" : " and any rewriting");
+      return 1;
+    }
+    const Rewriting& culprit = rewritings[found.culprit];
+    plan_without(without_last(rewritings, found.culprit));
+    const PlannedModel without = std::move(planned_);
+    const LeftOut smallest = without_last(rewritings, found.culprit + 1);
+    plan_without(smallest);
+    std::vector<std::string> made;
+    for (const std::vector<std::string>& origins : made_by(planned_, without)) {
+      std::vector<std::string> names;
+      for (const std::string& name : origins) names.push_back(in_quotes(name));
+      made.push_back(fmt::format("{}", fmt::join(names, ", ")));
+    }
+    fmt::print("{} {} ({}): with this rewriting the command fails without any fusion, without it it passes; {} runs\n",
+               culprit.is_pattern ? "pattern" : "pass", culprit.name, fmt::join(made, "; "), found.tests);
+    passes(FusionPlan(planned_.plan), plan_path, smallest);
     return 0;
   }
 
@@ -356,7 +395,9 @@ class Compilation {
       return manifest(planned_.source_graph(), planned_.source_plan(), generated_.launch, pipeline_.options().target);
     if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
     if (kind == "plan") return write_plan(planned_.graph, planned_.plan);
-    if (kind == "report") return cost_report_of(file_graph_, planned_, pipeline_.options());
+    if (kind == "report")
+      return cost_report_of(file_graph_, planned_, planned_.report.launches != kNone ? &generated_.launch : nullptr,
+                            pipeline_.options());
     if (kind == "ledger") return ledger_json(planned_.graph, planned_.kinds, planned_.plan);
     if (kind == "ir") return graph_text(planned_.graph);
     const std::string dot = to_dot(planned_.graph, planned_.plan, planned_.kinds);

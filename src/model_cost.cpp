@@ -1,9 +1,16 @@
 #include "model_cost.h"
 
+#include "analysis/matrix_call_cost.h"
+#include "codegen/build_launch_plan.h"
+#include "codegen/lower_plan.h"
+#include "ir/error.h"
 #include "transforms/cost_report.h"
 
 namespace fusec {
 namespace {
+
+// Beyond it nobody would run a model: launches are then those that the cost model foresees.
+constexpr std::size_t kLargestLowered = 20000;
 
 // Under another strategy, with everything else as the user has it but a plan, which belongs to one strategy.
 PlannedModel planned_as(const Graph& file, Strategy strategy, PipelineOptions options) {
@@ -14,47 +21,114 @@ PlannedModel planned_as(const Graph& file, Strategy strategy, PipelineOptions op
   return Pipeline(std::move(options)).plan(file);
 }
 
-// For each group the file's nodes that it stands for, each alone; a node that several groups compute is with the first.
-std::vector<Prediction> unfused_beside(const Graph& file, const std::vector<Prediction>& alone,
-                                       const PlannedModel& planned) {
-  std::vector<Prediction> beside(planned.plan.groups.size());
-  const Origins& origins = planned.report.stands_for;
-  for (NodeId n = 0; n < planned.graph.nodes.size(); ++n) {
-    Prediction& group = beside[planned.plan.group_of[n]];
-    if (origins.empty()) {
-      group += alone[n];
-      continue;
-    }
-    for (const std::string_view origin : origins[n])
-      if (const NodeId node = file.find_node(origin); node != kNone) group += alone[node];
+// Nothing where no source can be made of it (an op without a launcher).
+std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const PipelineOptions& options) {
+  if (planned.graph.nodes.size() > kLargestLowered) return std::nullopt;
+  try {
+    return build_launch_plan(planned.graph, lower_plan(planned.graph, planned.plan, options.target, options.emit));
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  return beside;
+}
+
+struct PredictedModel {
+  std::vector<Prediction> groups;
+  Prediction at_end;  // copies that belong to no group
+
+  Prediction total() const {
+    Prediction sum = sum_of(groups);
+    sum += at_end;
+    return sum;
+  }
+};
+
+PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const Target& target) {
+  PredictedModel model{.groups = predict_groups(planned.graph, planned.plan, target), .at_end = {}};
+  if (!launch) return model;
+  std::vector<std::uint32_t> steps(model.groups.size(), 0);
+  for (const LaunchStep& step : launch->steps) {
+    if (step.group != kNone) ++steps[step.group];
+    if (step.kind != LaunchStep::Kind::kCopy) continue;
+    const auto bytes = static_cast<double>(value_at_hint(step.bytes, planned.graph.symbols));
+    (step.group == kNone ? model.at_end : model.groups[step.group]) += predict_pass(bytes, bytes, target);
+  }
+  for (GroupId g = 0; g < steps.size(); ++g) {
+    Prediction& group = model.groups[g];
+    const double more = (static_cast<double>(steps[g]) - group.launches) * target.launch_seconds;
+    group.launch += more;
+    group.total += more;
+    group.launches = steps[g];
+  }
+  return model;
+}
+
+PredictedModel predicted_as(const Graph& file, Strategy strategy, const PipelineOptions& options) {
+  const PlannedModel planned = planned_as(file, strategy, options);
+  const std::optional<LaunchPlan> launch = launch_plan_of(planned, options);
+  return predicted(planned, launch ? &*launch : nullptr, options.target);
+}
+
+// For each group the file's nodes that it stands for, each alone; a node that several groups compute is with the first,
+// and what no launch computes is elsewhere.
+void compare_with_unfused(const Graph& file, const PredictedModel& unfused, const PlannedModel& planned,
+                          CostReportContext& context) {
+  const Origins& origins = planned.report.stands_for;
+  std::vector<std::uint8_t> seen(file.nodes.size(), 0);
+  context.unfused.resize(planned.plan.groups.size());
+  context.fused.resize(planned.plan.groups.size(), 0);
+  for (GroupId g = 0; g < planned.plan.groups.size(); ++g) {
+    if (planned.plan.groups[g].prepared) continue;
+    const auto add = [&](NodeId node) {
+      context.fused[g] += unfused.groups[node].launches > 0 ? 1 : 0;
+      if (!std::exchange(seen[node], 1)) context.unfused[g] += unfused.groups[node];
+    };
+    for (const NodeId n : planned.plan.groups[g].nodes) {
+      if (origins.empty()) add(n);
+      if (!origins.empty())
+        for (const std::string_view origin : origins[n])
+          if (const NodeId node = file.find_node(origin); node != kNone) add(node);
+    }
+  }
+  context.unfused_elsewhere = unfused.at_end;
+  for (NodeId n = 0; n < file.nodes.size(); ++n) {
+    if (seen[n]) continue;
+    context.elsewhere.push_back(file.nodes[n].name);
+    context.unfused_elsewhere += unfused.groups[n];
+  }
+}
+
+// By node of the file.
+void sort_by_node(const PlannedModel& unfused, PredictedModel& predicted) {
+  std::vector<Prediction> alone(unfused.graph.nodes.size());
+  for (GroupId g = 0; g < predicted.groups.size(); ++g)
+    for (const NodeId n : unfused.plan.groups[g].nodes) alone[n] = predicted.groups[g];
+  predicted.groups = std::move(alone);
 }
 
 }  // namespace
 
-std::string cost_report_of(const Graph& file, const PlannedModel& planned, const PipelineOptions& options) {
-  const PlannedModel unfused = planned_as(file, Strategy::kUnfused, options);
-  const std::vector<Prediction> of_groups = predict_groups(unfused.graph, unfused.plan, options.target);
-  std::vector<Prediction> alone(file.nodes.size());
-  for (GroupId g = 0; g < of_groups.size(); ++g)
-    for (const NodeId n : unfused.plan.groups[g].nodes) alone[n] += of_groups[g];
+std::string cost_report_of(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
+                           const PipelineOptions& options) {
+  const PredictedModel own = predicted(planned, launch, options.target);
+  const PlannedModel apart = planned_as(file, Strategy::kUnfused, options);
+  const std::optional<LaunchPlan> apart_launch = launch_plan_of(apart, options);
+  PredictedModel unfused = predicted(apart, apart_launch ? &*apart_launch : nullptr, options.target);
+  sort_by_node(apart, unfused);
   CostReportContext context{.nodes = planned.report,
                             .target = options.target,
-                            .groups = predict_groups(planned.graph, planned.plan, options.target),
-                            .unfused = unfused_beside(file, alone, planned),
+                            .groups = own.groups,
+                            .unfused = {},
+                            .fused = {},
                             .numerics = numerics_asked_for(options.emit),
+                            .at_end = own.at_end,
+                            .unfused_elsewhere = {},
+                            .elsewhere = {},
                             .totals = {}};
+  compare_with_unfused(file, unfused, planned, context);
   for (const Strategy strategy : {Strategy::kUnfused, Strategy::kTvm, Strategy::kFull}) {
-    Prediction total;
-    if (strategy == options.strategy) {
-      total = sum_of(context.groups);
-    } else if (strategy == Strategy::kUnfused) {
-      total = sum_of(of_groups);
-    } else {
-      const PlannedModel other = planned_as(file, strategy, options);
-      total = sum_of(predict_groups(other.graph, other.plan, options.target));
-    }
+    const Prediction total = strategy == options.strategy     ? own.total()
+                             : strategy == Strategy::kUnfused ? unfused.total()
+                                                              : predicted_as(file, strategy, options).total();
     context.totals.emplace_back(strategy, total);
   }
   return cost_report(planned.graph, planned.plan, context);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "input_file.h"
 #include "ir/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
@@ -20,6 +21,15 @@ constexpr bool kAlwaysVerify = true;
 #endif
 
 }  // namespace
+
+PipelineOptions leaving_out(PipelineOptions options, const LeftOut& left_out) {
+  require_optional_passes(left_out.passes);
+  options.disabled_passes.insert(options.disabled_passes.end(), left_out.passes.begin(), left_out.passes.end());
+  std::erase_if(options.patterns, [&](const auto& pattern) {
+    return std::ranges::find(left_out.patterns, pattern->name) != left_out.patterns.end();
+  });
+  return options;
+}
 
 void Pipeline::timed(std::string_view name, const std::function<void()>& stage) {
   const auto start = std::chrono::steady_clock::now();
@@ -56,6 +66,11 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
 }
 
 PlannedModel Pipeline::plan(Graph graph) {
+  // A given plan is one of the graph that was rewritten as when it was made.
+  if (!options_.plan_file.empty() && options_.plan_text.empty())
+    options_ = leaving_out(std::move(options_), left_out_of(read_text_file(options_.plan_file), options_.plan_file));
+  else if (!options_.plan_text.empty())
+    options_ = leaving_out(std::move(options_), left_out_of(options_.plan_text, "plan"));
   PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}, .laid_out = {}};
   planned.report.arch = options_.target.arch;
   CompilationState state{.options = options_, .planned = &planned};

@@ -15,6 +15,7 @@
 #include "transforms/lay_out.h"
 #include "transforms/partition_report.h"
 #include "transforms/patterns/pattern.h"
+#include "transforms/plan_file.h"
 
 namespace fusec {
 
@@ -45,6 +46,9 @@ struct StageTime {
   std::string name;
   double seconds;
 };
+
+// Without these passes and patterns.
+PipelineOptions leaving_out(PipelineOptions options, const LeftOut& left_out);
 
 struct PlannedModel {
   Graph graph;  // after the transforms

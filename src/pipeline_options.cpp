@@ -57,9 +57,10 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   options.no_fuse_ops = o.no_fuse_ops;
   options.no_fuse_nodes = o.no_fuse_nodes;
   // The built-in patterns take longer to read than most models to partition: where nothing is claimed they stay unread.
+  // A cost report plans the model under `full`, too.
   // A user's are read all the same, so that what is wrong with them is told.
   const bool names_patterns = !o.patterns.empty() || !o.pattern_files.empty() || !o.disabled_patterns.empty();
-  if (options.strategy == Strategy::kFull || names_patterns) options.patterns = pattern_list(o, options.target);
+  if (options.strategy == Strategy::kFull || names_patterns || o.report) options.patterns = pattern_list(o, options.target);
   require_optional_passes(o.disabled_passes);
   options.disabled_passes = o.disabled_passes;
   options.plan_text = o.plan;

@@ -35,13 +35,19 @@ def faults_of_parts(r):
     """Sums, ratios and the list of what to measure, worked out anew."""
     groups = r["groups"]
     faults = []
-    if not near(sum(g["predicted_us"] for g in groups), r["predicted_us"], len(groups)):
-        faults.append("predicted_us is not the sum over the groups")
+    parts = groups + [r["elsewhere"]]
+    for key in ("predicted_us", "unfused_us"):
+        if not near(sum(p[key] for p in parts), r[key], len(parts)):
+            faults.append(f"{key} is not the sum over the groups and what is elsewhere")
+    for key in ("additive_fused", "additive_unfused"):
+        for part in r[key]:
+            if not near(sum(p[key][part] for p in parts), r[key][part], len(parts)):
+                faults.append(f"{key}: {part} is not the sum over the groups and what is elsewhere")
     if not near(r["totals"][r["strategy"]]["predicted_us"], r["predicted_us"]):
         faults.append("the strategy's total is another")
     if not near(r["totals"]["none"]["predicted_us"], r["unfused_us"]):
         faults.append("unfused_us is not the total of none")
-    if sum(g["launches"] for g in groups) != r["totals"][r["strategy"]]["launches"]:
+    if sum(p["launches"] for p in parts) != r["totals"][r["strategy"]]["launches"]:
         faults.append("launches do not add up")
     for g in groups + [r]:
         for key in ("additive_unfused", "additive_fused"):

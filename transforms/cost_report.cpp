@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/matrix_call_cost.h"
 #include "analysis/node_work.h"
 #include "ir/spelling.h"
@@ -39,10 +41,6 @@ std::string work(const Prediction& p) {
                      p.flops, p.read, p.written);
 }
 
-bool gains_little(const Prediction& unfused, const Prediction& fused) {
-  return unfused.launches > 1 && unfused.total < (1 + kSmallGain) * fused.total;
-}
-
 class Writer {
  public:
   Writer(const Graph& graph, const FusionPlan& plan, const CostReportContext& context)
@@ -65,13 +63,15 @@ class Writer {
       first = false;
     }
     text_ += first ? "],\n" : "\n ],\n";
-    text_ += " " + comparison(context_.totals.front().second, sum_of(context_.groups)) + ",\n";
+    Prediction whole = sum_of(context_.groups);
+    whole += context_.at_end;
+    write_elsewhere();
+    text_ += " " + comparison(context_.totals.front().second, whole) + ",\n";
     write_memory();
     write_totals();
     write_names(" \"to_measure\": [", [&](auto add) {
       for (GroupId g = 0; g < plan_.groups.size(); ++g)
-        if (!plan_.groups[g].prepared && gains_little(context_.unfused[g], context_.groups[g]))
-          add(plan_.groups[g].name);
+        if (gains_little(g)) add(plan_.groups[g].name);
     });
     return std::move(text_) + "}\n";
   }
@@ -109,6 +109,17 @@ class Writer {
     text_ += fmt::format(", \"codegen\": \"{}\",\n   {}, \"roofline\": {},\n   {}}}", name(group.code), work(fused),
                          fused.launches == 0 ? "null" : "\"" + std::string(name(fused.roof())) + "\"",
                          comparison(context_.unfused[g], fused));
+  }
+
+  bool gains_little(GroupId g) const {
+    return !plan_.groups[g].prepared && context_.fused[g] > 1 &&
+           context_.unfused[g].total < (1 + kSmallGain) * context_.groups[g].total;
+  }
+
+  void write_elsewhere() {
+    write_names(" \"elsewhere\": {\"nodes\": [", [&](auto add) { std::ranges::for_each(context_.elsewhere, add); });
+    text_ += fmt::format(",\n   {},\n   {}}},\n", work(context_.at_end),
+                         comparison(context_.unfused_elsewhere, context_.at_end));
   }
 
   // The arena next to the least that any plan needs.

@@ -20,13 +20,18 @@ struct CostReportContext {
   const PartitionReportContext& nodes;
   const Target& target;
   std::vector<Prediction> groups;     // of the plan
-  std::vector<Prediction> unfused;    // beside each group: the file's nodes in it, each alone
+  std::vector<Prediction> unfused;    // beside each group: the file's nodes in it, each alone and with its first group
+  std::vector<std::uint32_t> fused;   // by group, how many of the file's nodes it computes that would be launches alone
   std::vector<std::string> numerics;  // what was asked of arithmetic beyond the defaults
+  // What belongs to no group: copies into the caller's buffers at the end of a launch; and unfused those, and the
+  // file's nodes that are dropped, folded or prepared.
+  Prediction at_end, unfused_elsewhere;
+  std::vector<std::string> elsewhere;  // those nodes
   // Of the whole model under each strategy, as reported: "none", "tvm", "full".
   std::vector<std::pair<Strategy, Prediction>> totals;
 };
 
-// A group that fuses something gains, by prediction, the share of its unfused time over its own beyond 1; under this it
+// A group of several nodes gains, by prediction, the share of its unfused time over its own beyond 1; under this it
 // stands in the report's `to_measure`.
 inline constexpr double kSmallGain = 0.2;
 

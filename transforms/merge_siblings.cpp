@@ -90,13 +90,33 @@ class SiblingMerger {
     for (GroupId& other : taking) {
       if (reads(g, other)) continue;
       const MergeAnswer answer = trial_.ask_beside(other, g);
-      if (!answer.yes() || !join(other, g, answer)) continue;
+      if (!answer.yes() || is_slower_as_one(other, g) || !join(other, g, answer)) continue;
       trial_.note_beside(other, g, g);
       other = g;
       return;
     }
     taking.push_back(g);
     if (taking.size() > kMostOpen) taking.erase(taking.begin());
+  }
+
+  // Those that read a tensor in common do not stay beside one another: they become one kernel, which may cost more.
+  bool is_slower_as_one(GroupId a, GroupId b) {
+    constexpr std::size_t kMostNodes = 64;  // beyond, what stands beside one another is of all kinds
+    if (groups_.nodes(a).size() + groups_.nodes(b).size() > kMostNodes || !read_in_common(a, b)) return false;
+    const FusionRule rule = trial_.ask(std::array{a, b}).rule;
+    return rule == FusionRule::kPredictedSlower || rule == FusionRule::kMoreBytes;
+  }
+
+  bool read_in_common(GroupId a, GroupId b) const {
+    return std::ranges::any_of(groups_.nodes(a), [&](NodeId n) {
+      return std::ranges::any_of(groups_.graph().nodes[n].inputs, [&](ValueId v) {
+        if (v == kNone || groups_.graph().value(v).kind == Value::Kind::kNumber) return false;
+        const auto users = groups_.uses().of(v);
+        constexpr std::size_t kMostUsers = 64;
+        return users.size() <= kMostUsers &&
+               std::ranges::any_of(users, [&](NodeId user) { return groups_.group_of(user) == b; });
+      });
+    });
   }
 
   // A group that waits for another one keeps memory alive: small, or of the model's arguments and results alone.

@@ -48,8 +48,10 @@ class PlanReader {
         expect(member, JsonKind::kArray, "an array of groups");
         for (const Json group : member) read_group(group);
         has_groups = true;
-      } else {
-        fail_unknown_key(member, "fusec_plan, model, strategy, max_fused_ops, max_args or groups");
+      } else if (key != "disabled_passes" && key != "disabled_patterns") {  // which are read beforehand
+        fail_unknown_key(member,
+                         "fusec_plan, model, strategy, max_fused_ops, max_args, disabled_passes, disabled_patterns or "
+                         "groups");
       }
     }
     if (!has_version) fail(root, "missing key \"fusec_plan\"", "");
@@ -150,14 +152,49 @@ void append_nodes(const Graph& graph, std::span<const NodeId> nodes, std::string
   }
 }
 
+// "" for an empty one.
+std::string named_list(const char* key, const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  std::string text = fmt::format("\"{}\": [", key);
+  for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ", ") + json_string(names[i]);
+  return text + "],\n ";
+}
+
 }  // namespace
 
-std::string write_plan(const Graph& graph, const FusionPlan& plan) {
+LeftOut left_out_of(std::string_view text, const std::string& file) {
+  const JsonDocument document = JsonDocument::parse(text, file);
+  LeftOut left_out;
+  if (!document.root().is(JsonKind::kObject)) return left_out;  // what is wrong is told when the plan is read
+  for (const Json member : document.root()) {
+    const bool passes = member.key_text() == "disabled_passes";
+    if (!passes && member.key_text() != "disabled_patterns") continue;
+    if (!member.is(JsonKind::kArray))
+      throw Error(ErrorKind::kInput, Error::Parts{.file = file,
+                                                  .pointer = member.pointer(),
+                                                  .what = "wrong type",
+                                                  .found = member.description(),
+                                                  .expected = "an array of names"});
+    for (const Json item : member) {
+      if (!item.is(JsonKind::kString))
+        throw Error(ErrorKind::kInput, Error::Parts{.file = file,
+                                                    .pointer = item.pointer(),
+                                                    .what = "wrong type",
+                                                    .found = item.description(),
+                                                    .expected = "a name"});
+      (passes ? left_out.passes : left_out.patterns).emplace_back(item.text());
+    }
+  }
+  return left_out;
+}
+
+std::string write_plan(const Graph& graph, const FusionPlan& plan, const LeftOut& left_out) {
   std::string text = fmt::format(
       "{{\"fusec_plan\": 1, \"model\": {}, \"strategy\": \"{}\", \"max_fused_ops\": {}, \"max_args\": {},\n "
-      "\"groups\": [",
+      "{}\"groups\": [",
       json_string(graph.name), name(plan.strategy), plan.max_fused_ops,
-      plan.max_args == 0 ? "null" : std::to_string(plan.max_args));
+      plan.max_args == 0 ? "null" : std::to_string(plan.max_args),
+      named_list("disabled_passes", left_out.passes) + named_list("disabled_patterns", left_out.patterns));
   auto recomputed = plan.recomputed.begin();
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
     text += g == 0 ? "\n  " : ",\n  ";

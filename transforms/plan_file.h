@@ -11,13 +11,22 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/fusion_plan.h"
 #include "transforms/fuse.h"
 
 namespace fusec {
 
-std::string write_plan(const Graph& graph, const FusionPlan& plan);
+// What was left out of the rewriting before the plan was made ("disabled_passes", "disabled_patterns"; --bisect): to
+// give such a plan back is to leave it out again.
+struct LeftOut {
+  std::vector<std::string> passes, patterns;
+};
+// Throws Error(kInput) where the text is no JSON object with such lists.
+LeftOut left_out_of(std::string_view text, const std::string& file);
+
+std::string write_plan(const Graph& graph, const FusionPlan& plan, const LeftOut& left_out = {});
 
 // Reads a plan for this graph; what it leaves open comes from `options`. Throws Error(kInput) that says why the text is
 // no plan, or no legal plan for this graph.

@@ -9,12 +9,6 @@
 
 namespace fusec {
 
-IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
-  IndexExpr count = 1;
-  for (const std::uint32_t a : axes) count *= pool.extent(a);
-  return count;
-}
-
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count, int threads) {
   const std::string t = writer.unique("t");
   writer.line(fmt::format("const {0} {1} = {2}blockIdx.x * {3} + threadIdx.x;", writer.index_type(), t,

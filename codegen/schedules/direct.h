@@ -19,9 +19,6 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target& targ
 
 inline constexpr int kPointwiseThreads = 256;
 
-// The number of points of the axes' space.
-IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
-
 // `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;`: gives t's name.
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count,
                               int threads = kPointwiseThreads);

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/row_form.h"
 #include "codegen/emit_expr.h"
 #include "codegen/kernel_writer.h"
-#include "codegen/schedules/row_form.h"
 #include "codegen/schedules/row_registers.h"
 
 namespace fusec {

@@ -2,9 +2,9 @@
 // codegen/schedules/row_layout decides how; here is the text.
 #pragma once
 
+#include "analysis/row_form.h"
+#include "analysis/row_layout.h"
 #include "codegen/kernel_source.h"
-#include "codegen/schedules/row_form.h"
-#include "codegen/schedules/row_layout.h"
 #include "codegen/schedules/row_vectors.h"
 #include "ir/graph.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/schedules/row_form.h"
+#include "analysis/row_form.h"
 #include "ir/graph.h"
 
 namespace fusec {

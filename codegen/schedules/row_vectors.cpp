@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"

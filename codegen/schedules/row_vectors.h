@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/schedules/row_form.h"
+#include "analysis/row_form.h"
 #include "ir/graph.h"
 
 namespace fusec {

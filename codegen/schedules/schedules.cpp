@@ -1,6 +1,7 @@
 #include "codegen/schedules/schedules.h"
 
 #include "analysis/kernel_forms.h"
+#include "analysis/vector_product.h"
 #include "codegen/parameter_table.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/contraction.h"
@@ -25,17 +26,6 @@ KernelSource choose_few_rows(const Kernel& kernel, const Product& product, FewRo
   for (const FewRowsBlock& block : form.ways) ways.push_back(name_of(block));
   form.block = form.ways[choices.take(std::move(ways))];
   return few_rows(kernel, product, form, graph);
-}
-
-// Each result is a sum over a row of a matrix, and beside it over a vector that all results share.
-std::optional<KernelSource> vector_times_matrix(const Kernel& kernel, const Graph& graph, const Target& target,
-                                                Choices& choices) {
-  const ProductAnswer answer = find_product(kernel, true);
-  if (!answer.product) return std::nullopt;
-  const Kernel& shaped = answer.kernel ? *answer.kernel : kernel;
-  auto few = find_few_rows(graph, shaped, *answer.product, target);
-  if (!few) return std::nullopt;
-  return choose_few_rows(shaped, *answer.product, *few, graph, choices);
 }
 
 void choose_tiles(GemmForm& form, Choices& choices) {
@@ -114,7 +104,9 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
     case KernelForm::kAttention:
       return attention(*form.attention, graph, target);
     case KernelForm::kRows:
-      if (auto vector = vector_times_matrix(kernel, graph, target, choices)) return {std::move(*vector)};
+      if (auto vector = find_vector_product(kernel, graph, target))
+        return {choose_few_rows(vector->answer.kernel ? *vector->answer.kernel : kernel, *vector->answer.product,
+                                vector->form, graph, choices)};
       if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
       [[fallthrough]];
     case KernelForm::kElements:

@@ -1,9 +1,9 @@
 // Prints a kernel of short rows that go through shared memory (codegen/schedules/short_rows plans it).
 #pragma once
 
+#include "analysis/row_form.h"
+#include "analysis/short_rows.h"
 #include "codegen/kernel_source.h"
-#include "codegen/schedules/row_form.h"
-#include "codegen/schedules/short_rows.h"
 #include "ir/graph.h"
 
 namespace fusec {

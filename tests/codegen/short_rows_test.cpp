@@ -1,6 +1,6 @@
 // Short rows through shared memory: every element has one thread, and the lanes of a warp, side by side, different
 // banks.
-#include "codegen/schedules/short_rows.h"
+#include "analysis/short_rows.h"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,13 @@
-#include "codegen/schedules/row_form.h"
+#include "analysis/row_form.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
-#include "codegen/schedules/pointwise.h"
-#include "codegen/schedules/row_division.h"
+#include "analysis/row_division.h"
 
 namespace fusec {
 namespace {

@@ -1,11 +1,10 @@
-#include "codegen/schedules/short_rows.h"
+#include "analysis/short_rows.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "codegen/schedules/direct.h"
 #include "ir/type.h"
 
 namespace fusec {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "analysis/row_form.h"
 #include "analysis/target.h"
-#include "codegen/schedules/row_form.h"
 #include "ir/graph.h"
 
 namespace fusec {

@@ -1,4 +1,4 @@
-#include "codegen/schedules/row_layout.h"
+#include "analysis/row_layout.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,6 @@
 #include <cmath>
 
 #include "analysis/row_teams.h"
-#include "codegen/schedules/direct.h"
-#include "codegen/schedules/row_emitter.h"
 #include "ir/type.h"
 
 namespace fusec {

@@ -1,4 +1,4 @@
-#include "codegen/schedules/row_division.h"
+#include "analysis/row_division.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,90 @@
+#include "analysis/formula_flops.h"
+
+#include <algorithm>
+
+#include "analysis/counted_points.h"
+#include "analysis/operation_work.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+class OperationCounter {
+ public:
+  explicit OperationCounter(const Kernel& kernel) : kernel_(kernel), pool_(kernel.pool), count_(kernel) {}
+
+  double distinct_flops() const;
+
+ private:
+  double share_that_holds(ExprId condition) const;
+  double share_not_zero(ExprId id) const;
+  std::vector<std::uint8_t> arithmetic() const;
+
+  const Kernel& kernel_;
+  const ExprPool& pool_;
+  const CountedPoints count_;
+};
+
+// Where an index is a multiple of a stride: one place of so many.
+double OperationCounter::share_that_holds(ExprId condition) const {
+  const ExprNode& node = pool_[condition];
+  if (node.op == ExprOp::kAnd) return share_that_holds(node.args[0]) * share_that_holds(node.args[1]);
+  if (node.op != ExprOp::kLt || pool_[node.args[0]].op != ExprOp::kIndex ||
+      pool_[node.args[1]].op != ExprOp::kConstant || pool_[node.args[1]].integer != 1)
+    return 1;
+  const IndexExpr& left = pool_[node.args[0]].indices[0];
+  if (left.constant_term() != 0 || left.terms().size() != 1 || left.terms()[0].factors.size() != 1) return 1;
+  const IndexAtom& atom = *left.terms()[0].factors[0];
+  if (atom.kind != IndexAtom::Kind::kMod || left.terms()[0].coefficient != 1) return 1;
+  return 1 / static_cast<double>(atom.b.as_constant().value_or(1));
+}
+
+// A factor that is 0 but for some of the places (a transposed convolution meets an element of its input where the
+// stride allows it) is multiplied and added there alone.
+double OperationCounter::share_not_zero(ExprId id) const {
+  const ExprNode& node = pool_[id];
+  if (node.op == ExprOp::kMul) return std::min(share_not_zero(node.args[0]), share_not_zero(node.args[1]));
+  if (node.op == ExprOp::kConvert || node.op == ExprOp::kRound) return share_not_zero(node.args[0]);
+  if (node.op == ExprOp::kReduce && node.reduction == Reduction::kSum) return share_not_zero(node.args[0]);
+  if (node.op != ExprOp::kSelect) return 1;
+  const ExprNode& otherwise = pool_[node.args[2]];
+  const bool zero = otherwise.op == ExprOp::kConstant && otherwise.integer == 0 && otherwise.real == 0;
+  return zero ? share_that_holds(node.args[0]) : 1;
+}
+
+// Which values are not there for indices, or for comparisons of indices, alone.
+std::vector<std::uint8_t> OperationCounter::arithmetic() const {
+  std::vector<std::uint8_t> wanted(pool_.size(), 0);
+  for (const ExprId root : roots_of(kernel_)) wanted[root] = 1;
+  for (std::size_t i = pool_.size(); i-- > 0;) {
+    if (!wanted[i]) continue;
+    const ExprNode& node = pool_[static_cast<ExprId>(i)];
+    const bool compares = node.op >= ExprOp::kEq && node.op <= ExprOp::kGe;
+    if (compares && !is_float(pool_[node.args[0]].type)) continue;
+    for (const ExprId a : node.args)
+      if (a != kNoExpr) wanted[a] = 1;
+  }
+  return wanted;
+}
+
+double OperationCounter::distinct_flops() const {
+  const std::vector<std::uint8_t> counts = arithmetic();
+  double flops = 0;
+  for (const ExprId id : count_.distinct(count_.between(roots_of(kernel_), {}))) {
+    const ExprNode& node = pool_[id];
+    if (!counts[id]) continue;
+    double times = count_.points(count_.depends(id));
+    if (node.op == ExprOp::kReduce) times *= count_.points(node.axes);
+    if (node.op == ExprOp::kReduce || node.op == ExprOp::kMul) times *= share_not_zero(id);
+    flops += times * operation_work(node).flops;
+  }
+  return flops;
+}
+
+}  // namespace
+
+double formula_flops(const Kernel& kernel) {
+  return OperationCounter(kernel).distinct_flops();
+}
+
+}  // namespace fusec

@@ -1,0 +1,52 @@
+#include "analysis/row_ways.h"
+
+#include <algorithm>
+
+#include "analysis/kernel_forms.h"
+#include "analysis/vector_product.h"
+
+namespace fusec {
+namespace {
+
+// Up to this length single threads do better, where no column needs the result and rows do not follow one another.
+constexpr int kSmallWindow = 48;
+constexpr std::size_t kMostTogether = 6;
+
+// Windows so short, or read in such an order, that single threads do better.
+bool is_for_single_threads(const RowForm& form, const Direction& direction) {
+  if (!form.columns.empty()) return false;
+  const ExprPool& pool = form.kernel.pool;
+  std::int64_t longest = 0;
+  for (const ExprId r : form.reductions)
+    longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), pool.bounds().symbols));
+  if (longest <= kSmallWindow) return !direction.whole_rows;
+  return direction.along_rows == 0 && direction.along_reduction == 0 && longest <= 8 * kSmallWindow;
+}
+
+}  // namespace
+
+std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const Target& target) {
+  std::optional<RowForm> form = row_form(kernel, graph);
+  if (!form) return std::nullopt;
+  RowWays ways{.form = *std::move(form), .direction = {}, .together = {}, .layouts = {}};
+  ways.direction = direction_of(ways.form, graph);
+  if (ways.form.columns.empty() && ways.direction.product) return std::nullopt;
+  if (!ways.direction.product) ways.together = short_rows(ways.form, graph, target);
+  if (ways.together.size() > kMostTogether) ways.together.resize(kMostTogether);
+  if (!is_for_single_threads(ways.form, ways.direction)) ways.layouts = row_layouts(ways.form, ways.direction, target);
+  if (ways.together.empty() && ways.layouts.empty()) return std::nullopt;
+  return ways;
+}
+
+RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target) {
+  if (find_vector_product(kernel, graph, target)) return {};
+  const std::optional<RowWays> ways = row_ways(kernel, graph, target);
+  if (!ways || !ways->together.empty()) return {};
+  const RowLayout& best = ways->layouts.front();
+  RowLaunch launch{.cluster = best.cluster, .chunks = best.chunks};
+  const std::vector<int> stages = stages_of(ways->form);
+  if (best.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);
+  return launch;
+}
+
+}  // namespace fusec

@@ -1,0 +1,34 @@
+// In which ways a kernel of rows can be taken, the one that is predicted to be best first: asked by the schedule, which
+// emits one of them (codegen/schedules/row_reduction), and by whoever predicts what becomes of the kernel.
+//
+//   sum over 129 columns of 4097   ->   32 columns a block, 32 blocks a column: two launches
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/row_layout.h"
+#include "analysis/short_rows.h"
+
+namespace fusec {
+
+struct RowWays {
+  RowForm form;
+  Direction direction;
+  std::vector<ShortRows> together;  // better than the layouts
+  std::vector<RowLayout> layouts;
+};
+
+// Nothing where no reduction depends on output axes alone, and where single threads do better.
+std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const Target& target);
+
+// What the best of them launches.
+struct RowLaunch {
+  int cluster = 1, chunks = 1;  // blocks of a row
+  int launches = 1;             // one after the other: chunks leave partial results for every reduction that waits
+  // Blocks that may share a launch with those of other kernels.
+  bool is_plain() const { return cluster == 1 && launches == 1; }
+};
+RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target);
+
+}  // namespace fusec
