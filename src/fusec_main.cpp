@@ -192,8 +192,10 @@ class Compilation {
   }
 
   // For --bisect: makes the results with this plan, and runs the user's command on them.
-  bool passes(const FusionPlan& plan, const std::string& plan_path, const LeftOut& left_out = {}) {
+  bool passes(const FusionPlan& plan, const std::string& plan_path, LeftOut left_out = {}) {
     planned_.plan = plan;
+    const LeftOut& before = planned_.left_out;
+    left_out.passes.insert(left_out.passes.end(), before.passes.begin(), before.passes.end());
     write_output(plan_path, write_plan(planned_.graph, plan, left_out));
     generate();
     for (const Emission& e : outputs_) write_output(e.path, content(e.kind));
@@ -394,7 +396,7 @@ class Compilation {
     if (kind == "manifest")
       return manifest(planned_.source_graph(), planned_.source_plan(), generated_.launch, pipeline_.options().target);
     if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
-    if (kind == "plan") return write_plan(planned_.graph, planned_.plan);
+    if (kind == "plan") return write_plan(planned_.graph, planned_.plan, planned_.left_out);
     if (kind == "report")
       return cost_report_of(file_graph_, planned_, planned_.report.launches != kNone ? &generated_.launch : nullptr,
                             pipeline_.options());

@@ -57,7 +57,7 @@ Compilation compiled(const Model& model, const Options& options) {
   result.source = generated.file.text;
   result.manifest = manifest(planned.source_graph(), planned.source_plan(), generated.launch, pipeline.options().target);
   result.partition = partition_report(planned.graph, planned.plan, planned.report);
-  result.plan = write_plan(planned.graph, planned.plan);
+  result.plan = write_plan(planned.graph, planned.plan, planned.left_out);
   if (options.report) result.report = cost_report_of(graph, planned, &generated.launch, pipeline.options());
   result.groups = groups_of(planned);
   std::vector<std::shared_ptr<const std::string>> ptx, cubin;

@@ -47,10 +47,10 @@ PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, 
   if (!launch) return model;
   std::vector<std::uint32_t> steps(model.groups.size(), 0);
   for (const LaunchStep& step : launch->steps) {
-    if (step.group != kNone) ++steps[step.group];
+    if (step.group < steps.size()) ++steps[step.group];
     if (step.kind != LaunchStep::Kind::kCopy) continue;
     const auto bytes = static_cast<double>(value_at_hint(step.bytes, planned.graph.symbols));
-    (step.group == kNone ? model.at_end : model.groups[step.group]) += predict_pass(bytes, bytes, target);
+    (step.group < steps.size() ? model.groups[step.group] : model.at_end) += predict_pass(bytes, bytes, target);
   }
   for (GroupId g = 0; g < steps.size(); ++g) {
     Prediction& group = model.groups[g];

@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes.h"
+#include "transforms/cost_report.h"
 
 namespace fusec {
 namespace {
@@ -67,10 +68,38 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
 
 PlannedModel Pipeline::plan(Graph graph) {
   // A given plan is one of the graph that was rewritten as when it was made.
-  if (!options_.plan_file.empty() && options_.plan_text.empty())
-    options_ = leaving_out(std::move(options_), left_out_of(read_text_file(options_.plan_file), options_.plan_file));
-  else if (!options_.plan_text.empty())
-    options_ = leaving_out(std::move(options_), left_out_of(options_.plan_text, "plan"));
+  const bool is_given = !options_.plan_text.empty() || !options_.plan_file.empty();
+  if (is_given) {
+    const std::string text = options_.plan_text.empty() ? read_text_file(options_.plan_file) : options_.plan_text;
+    LeftOut left_out = left_out_of(text, options_.plan_text.empty() ? options_.plan_file : "plan");
+    options_ = leaving_out(std::move(options_), left_out);
+    PlannedModel planned = plan_as_asked(std::move(graph));
+    planned.left_out = std::move(left_out);
+    return planned;
+  }
+  constexpr std::size_t kMostNodes = 20000;
+  const bool compares =
+      options_.own_target && options_.strategy == Strategy::kFull && !is_given && graph.nodes.size() <= kMostNodes;
+  if (!compares) return plan_as_asked(std::move(graph));
+  const Graph as_given = graph;
+  PlannedModel rewritten = plan_as_asked(std::move(graph));
+  LeftOut all;
+  for (const Pass& pass : passes())
+    if (pass.part == CompilationPart::kGraph && pass.under_full_alone && !pass.needed)
+      all.passes.emplace_back(pass.name);
+  PipelineOptions plain = leaving_out(options_, all);
+  plain.before_pass = plain.after_pass = nullptr;
+  PlannedModel unchanged = Pipeline(std::move(plain)).plan_as_asked(as_given);
+  const auto seconds = [&](const PlannedModel& model) {
+    return sum_of(predict_groups(model.graph, model.plan, options_.target)).total;
+  };
+  constexpr double kRounding = 1 + 1e-9;
+  if (seconds(rewritten) <= kRounding * seconds(unchanged)) return rewritten;
+  unchanged.left_out = std::move(all);
+  return unchanged;
+}
+
+PlannedModel Pipeline::plan_as_asked(Graph graph) {
   PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}, .laid_out = {}};
   planned.report.arch = options_.target.arch;
   CompilationState state{.options = options_, .planned = &planned};

@@ -46,6 +46,8 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   PipelineOptions options;
   options.strategy = *strategy;
   options.target = wanted_target(o, device);
+  options.own_target =
+      !o.target.empty() && std::ranges::find(known_targets(), o.target, &Target::name) == known_targets().end();
   options.emit = {
       .round_intermediates = o.round_intermediates,
       .numerics = {.precise_math = o.precise_math, .allow_tf32 = o.allow_tf32, .allow_atomics = o.allow_atomics}};
@@ -60,7 +62,8 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   // A cost report plans the model under `full`, too.
   // A user's are read all the same, so that what is wrong with them is told.
   const bool names_patterns = !o.patterns.empty() || !o.pattern_files.empty() || !o.disabled_patterns.empty();
-  if (options.strategy == Strategy::kFull || names_patterns || o.report) options.patterns = pattern_list(o, options.target);
+  if (options.strategy == Strategy::kFull || names_patterns || o.report)
+    options.patterns = pattern_list(o, options.target);
   require_optional_passes(o.disabled_passes);
   options.disabled_passes = o.disabled_passes;
   options.plan_text = o.plan;
