@@ -1,6 +1,6 @@
 // Few long rows are divided among blocks: those of a cluster, which reduce through one another's shared memory, or
 // chunks, blocks that know nothing of one another and leave partial results for the next kernel. Decided here, for the
-// schedule (codegen/schedules/row_layout) and for what is predicted of it.
+// schedule (analysis/row_layout) and for what is predicted of it.
 #pragma once
 
 #include <cstdint>

@@ -110,6 +110,25 @@ def guilty_fusions_are_found(scratch):
         failures.append("--bisect left no result")
     expect("--bisect=true", run(MODEL, "--no-nvrtc", "-o", out, "--bisect=true"), 1, "nothing to find")
     expect("--bisect=false", run(MODEL, "--no-nvrtc", "-o", out, "--bisect=false"), 1, "fusion is not to blame")
+    # A softmax in pieces is made one op before anything is fused: its pattern is to blame, not a fusion.
+    decomposed = {"fusec": 1, "name": "pieces", "inputs": [{"name": "x", "dtype": "float32", "shape": [7, 100]}],
+                  "nodes": [{"name": "m", "op": "amax", "inputs": ["x"], "attrs": {"dim": [-1], "keepdim": True}},
+                            {"name": "d", "op": "sub", "inputs": ["x", "m"]}, {"name": "e", "op": "exp", "inputs": ["d"]},
+                            {"name": "s", "op": "sum", "inputs": ["e"], "attrs": {"dim": [-1], "keepdim": True}},
+                            {"name": "y", "op": "div", "inputs": ["e", "s"]}], "outputs": ["y"]}
+    pieces = os.path.join(scratch, "pieces.json")
+    with open(pieces, "w", encoding="utf-8") as f:
+        json.dump(decomposed, f)
+    plan = os.path.join(scratch, "left_out.json")
+    guilty = run(pieces, "--no-nvrtc", "-o", out,
+                 f"""--bisect=cp $FUSEC_PLAN {plan}; {FUSEC} {pieces} --plan=$FUSEC_PLAN --no-nvrtc --emit=partition """
+                 """| grep '"nodes"' | grep -v '"nodes": \\["[mdesy]"\\]' && exit 1 || exit 0""")
+    expect("--bisect of a rewriting", guilty, 0, r'pattern fusec\.softmax \("m", "d", "e", "s", "y"\)',
+           "0 fusions: the command passes")
+    again = run(pieces, "--no-nvrtc", "--emit=plan", "--plan=" + plan)
+    with open(plan, encoding="utf-8") as f:
+        if again.stdout != f.read():
+            failures.append("the plan that --bisect leaves is another one when it is given back")
     expect("--bisect to standard output", run(MODEL, "--emit=plan", "--bisect=true"), 2, "", "--bisect needs files")
     os.remove(out)
 

@@ -1,5 +1,5 @@
 // Prints a kernel of rows: the loops over a row, the teams of threads that reduce it, what is stored of it.
-// codegen/schedules/row_layout decides how; here is the text.
+// analysis/row_layout decides how; here is the text.
 #pragma once
 
 #include "analysis/row_form.h"

@@ -1,4 +1,4 @@
-// Prints a kernel of short rows that go through shared memory (codegen/schedules/short_rows plans it).
+// Prints a kernel of short rows that go through shared memory (analysis/short_rows plans it).
 #pragma once
 
 #include "analysis/row_form.h"
