@@ -8,6 +8,7 @@
 
 #include <span>
 
+#include "analysis/axis_merging.h"
 #include "analysis/kernel.h"
 #include "analysis/target.h"
 #include "codegen/choices.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/direct.h"
