@@ -118,16 +118,23 @@ class ValuePlanner {
         for (const ExprId a : n.args) text += a == kNoExpr ? "-," : std::to_string(classes.at(a)) + ",";
         // Of a load where in memory it reads, however its indices come by that.
         std::vector<IndexExpr> indices = n.indices;
-        if (n.op == ExprOp::kLoad)
-          indices = {simplify(flat_index(graph_.tensor(n.source).shape, n.indices), pool_.bounds())};
+        if (n.op == ExprOp::kLoad) indices = {flat_index(graph_.tensor(n.source).shape, n.indices)};
+        // Axes go by the names that they have in the first such loop: the order of terms depends on them.
+        for (IndexExpr& e : indices)
+          e = simplify(
+              substitute(e,
+                         [&](Variable v) -> std::optional<IndexExpr> {
+                           const auto at = std::ranges::find(loops_[l].axes, v.id);
+                           if (v.kind != Variable::Kind::kAxis || at == loops_[l].axes.end()) return std::nullopt;
+                           return IndexExpr::axis(kind.axes[static_cast<std::size_t>(at - loops_[l].axes.begin())]);
+                         }),
+              pool_.bounds());
         for (const IndexExpr& e : indices)
           text += to_string(e,
                             [&](Variable v) {
                               if (v.kind == Variable::Kind::kSymbol) return "s" + std::to_string(v.id);
                               if (v.kind == Variable::Kind::kValue) return "v" + std::to_string(classes.at(v.id));
-                              const auto at = std::ranges::find(loops_[l].axes, v.id);
-                              const auto place = static_cast<std::size_t>(at - loops_[l].axes.begin());
-                              return "a" + std::to_string(at == loops_[l].axes.end() ? v.id : kind.axes[place]);
+                              return "a" + std::to_string(v.id);
                             }) +
                   ",";
       }
