@@ -86,6 +86,10 @@ def reduced(op, dtype, rows, columns, symbols=(), **more):
     return {"x": (dtype, [rows, columns])}, [node("y", op, ["x"], dim=dim, **more)], symbols
 
 
+def along_middle(op, dtype, shape):
+    return {"x": (dtype, shape)}, [node("y", op, ["x"], dim=1)], ()
+
+
 def group_norm(dtype, shape, groups, symbols=()):
     weights = (dtype, [shape[1]])
     return ({"x": (dtype, shape), "w": weights, "b": weights},
@@ -127,6 +131,8 @@ COUNTED = [
     (reduced("softmax", "bfloat16", 129, "c", [("c", ANY, 3)]), 1.4),
     (reduced("argmax", "float16", 129, "c", [("c", ANY, 33)]), 2.2),
     (reduced("sum", "float32", 129, "c", [("c", ANY, 5)]), 1.4),
+    (along_middle("softmax", "float16", [4, 512, 64]), 1.03), (along_middle("softmax", "float32", [2, 100, 72]), 1.4),
+    (along_middle("log_softmax", "bfloat16", [4, 256, 128]), 1.03),
     (group_norm("float16", [2, 6, 4096], 2), 1.08), (group_norm("float16", [2, 6, 4095], 2), 1.2),
     (group_norm("float32", [2, 16, 14, 14], 2), 1.6), (group_norm("bfloat16", [2, 32, 7, 7], 4), 1.6),
     (group_norm("bfloat16", [2, 4, "c"], 2, [("c", {"min": 1, "max": 200000}, 2048)]), 1.15),
