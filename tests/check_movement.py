@@ -204,6 +204,45 @@ def any_windows(seed):
     return Case(f"any windows {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
 
 
+def rows_backwards():
+    """Odd rows backwards, or in the reverse order: the windows of a tensor's first and last row go on outside of it,
+    where the other row's lanes are. All elements together are whole vectors, but for some."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, symbols=None, **inputs):
+        cases.append(Case(f"rows backwards: {name} {dtype}{shape}", {"x": (dtype, shape)} | inputs,
+                          [*nodes, node("y", "abs", "v")], sectors=1e9, wide=False, symbols=symbols))
+
+    for dtype, end in (("int8", "float32"), ("float16", "float16"), ("float32", "float16"), ("float64", "float64")):
+        for rows, columns in ((64, 255), (48, 337), (63, 261)):
+            shape, kept = [rows, columns], columns - 1 if columns == 255 else columns
+            add("columns", dtype, shape, [node("v", "flip", "x", dims=[1])])
+            add("rows", dtype, shape, [node("v", "flip", "x", dims=[0])])
+            add("both", dtype, [4, *shape], [node("v", "flip", "x", dims=[0, 2])])
+            add("cast", dtype, shape, [node("f", "flip", "x", dims=[1]), node("v", "cast", "f", dtype=end)])
+            add("a part", dtype, shape, [node("f", "flip", "x", dims=[1]),
+                                         node("v", "slice", "f", dim=1, start=0, end=kept - 6)])
+            for step in (2, 3) if rows != 63 else (2,):
+                for dims in ([0], [1], [0, 1]):
+                    add(f"{dims} in steps of {step}", dtype, [rows, step * columns],
+                        [node("f", "flip", "x", dims=dims),
+                         node("v", "slice", "f", dim=1, start=step - 1, end=step * columns, step=step)])
+            add("added up", dtype, shape, [node("f", "flip", "x", dims=[1]), node("g", "flip", "x", dims=[0]),
+                                           node("h", "add", "f", "g"), node("v", "add", "h", "b")],
+                b=(dtype, [columns]))
+            add("each twice", dtype, shape, [node("f", "flip", "x", dims=[1]),
+                                             node("v", "repeat_interleave", "f", repeats=2, dim=0)])
+            add("joined", dtype, shape, [node("f", "flip", "x", dims=[1]), node("v", "concat", "f", "x", dim=0)])
+    for dtype in ("int8", "float16", "float32", "float64"):
+        for dims in ([0], [1], [0, 1]):
+            add(f"symbolic {dims}", dtype, ["m", 255], [node("v", "flip", "x", dims=dims)],
+                {"m": {"min": 16, "max": 256, "multiple_of": 16, "hint": 64}})
+            add(f"symbolic {dims} in steps of 2", dtype, ["m", 510],
+                [node("f", "flip", "x", dims=dims), node("v", "slice", "f", dim=1, start=0, end=510, step=2)],
+                {"m": {"min": 16, "max": 256, "multiple_of": 16, "hint": 64}})
+    return cases
+
+
 def any_planes(seed):
     """Images of few colours, turned round with something before and behind: results alone count."""
     chance = random.Random(seed)
@@ -322,6 +361,7 @@ def cases():
     return ([(case, arch) for arch in ARCHITECTURES for case in counted]
             + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
             + [(any_windows(seed), ARCHITECTURES[seed % 2]) for seed in range(100)]
+            + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(rows_backwards())]
             + [(any_planes(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
             + [(joined_and_permuted(seed), ARCHITECTURES[seed % 2]) for seed in range(40)])
 

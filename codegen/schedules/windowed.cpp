@@ -339,7 +339,7 @@ class WindowedEmitter {
       for (const Plan::Read& read : plan_.reads) {
         const ExprId load = read.window.load;
         auto& words = words_of_planes_[{plane, load}];
-        words = plane > 0 && !differs_by_plane(read) ? words_of_planes_.at({0, load}) : read_window(read.window, false);
+        words = plane > 0 && !differs_by_plane(read) ? words_of_planes_.at({0, load}) : read_window(read);
       }
       emitter_.rewind(mark);
       read_.clear();
@@ -422,10 +422,10 @@ class WindowedEmitter {
     auto& [first, second] = words_[read.window.load];
     const ExprId guard = kernel_.pool[read.window.load].args[0];
     if (read.next_row) {
-      (later ? second : first) = read_window(read.window, later);
+      (later ? second : first) = read_window(read, later);
       if (later) join(read.window);
     } else if (guard == kNoExpr) {
-      if (!later) first = read_window(read.window, false);
+      if (!later) first = read_window(read);
     } else {
       const std::string name = writer_.wish(kernel_.pool[read.window.load].source);
       std::string& wanted = guards_[guard];
@@ -435,7 +435,7 @@ class WindowedEmitter {
       }
       if (!wanted.starts_with("("))
         wanted = fmt::format("({} || ({} < {} && {}))", wanted, left_, plan_.width, lanes_wanted(guard, name));
-      first = read_window(read.window, false, wanted);
+      first = read_window(read, false, wanted);
     }
   }
 
@@ -491,7 +491,8 @@ class WindowedEmitter {
 
   // A variable with the window's words. `later`: for lanes of the next row, if there are any. `guarded`: where the
   // guard holds for some lane, if that is known.
-  std::string read_window(Window window, bool later, const std::string& guarded = "") {
+  std::string read_window(const Plan::Read& read, bool later = false, const std::string& guarded = "") {
+    Window window = read.window;
     const ExprNode& n = kernel_.pool[window.load];
     const ExprId guard = n.args[0];
     for (const auto& [known, name] : read_)
@@ -506,7 +507,9 @@ class WindowedEmitter {
     if (later) also(fmt::format("{} < {}", left_, plan_.width));
     window.stream = streams(window.load);
     const std::string name = writer_.unique(writer_.wish(n.source) + "_w");
-    const std::string words = window_text(emitter_, window, wanted, tail_ || later, neighbour_);
+    // One row's window goes on where lanes are the other row's: ahead of the tensor's first row read backwards, or
+    // behind its last one where rows are backwards.
+    const std::string words = window_text(emitter_, window, wanted, tail_ || read.next_row, neighbour_);
     writer_.line(fmt::format("const Words<{}> {} = {};", window.words, name, words));
     read_.emplace_back(window, name);
     return name;

@@ -46,8 +46,8 @@ inline int vectors_of(const Window& window) {
   return window.words / 4;
 }
 
-// Its words, "load_window<...>(...)": where `wanted` holds, "" is always. Only if it is wanted `sometimes` may it lie
-// outside of the tensor where it is not. The next group is `step` threads away.
+// Its words, "load_window<...>(...)": where `wanted` holds, "" is always. Only if it is there `sometimes` may some of
+// it lie outside of the tensor: where it is not wanted, or what no lane takes. The next group is `step` threads away.
 std::string window_text(ExprEmitter& emitter, const Window& window, const std::string& wanted, bool sometimes,
                         int step);
 
