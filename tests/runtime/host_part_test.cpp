@@ -83,7 +83,7 @@ TEST_SUITE("host part") {
 
   TEST_CASE("planted defects are found") {
     const BuiltModel model(kModel);
-    check_found(model, "dim3(256, 1, 1)", "dim3(128, 1, 1)");
+    check_found(model, "dim3(128, 1, 1)", "dim3(256, 1, 1)");
     check_found(model, "cudaMemcpyAsync(", "cudaMemcpyAsync(16 + (char*)");
     check_found(model, "if (args->state_next && args->state_next != args->state)", "if (false)");
     check_found(model, "% 16 != 0", "% 8 != 0");
