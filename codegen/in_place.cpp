@@ -20,6 +20,16 @@ std::uint32_t parameter_of(const KernelSource& source, ValueId value, bool writt
   return kNone;
 }
 
+// Such an axis is 0, whether a place names it or not.
+IndexExpr without_axes_of_one(const IndexExpr& place, const ExprPool& pool) {
+  return simplify(substitute(place,
+                             [&](Variable v) -> std::optional<IndexExpr> {
+                               if (v.kind != Variable::Kind::kAxis || !pool.extent(v.id).is(1)) return std::nullopt;
+                               return IndexExpr(0);
+                             }),
+                  pool.bounds());
+}
+
 // Each of the kernel's points stores an element of its own.
 bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output) {
   std::vector<IndexExpr> extents;
@@ -62,7 +72,6 @@ std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kerne
 std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source) {
   std::vector<KernelSource::InPlace> pairs;
   if (!(finishes_elements(source) || source.owns_rows) || !source.tabled.empty()) return pairs;
-  const Bounds& bounds = kernel.pool.bounds();
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
   std::map<std::uint32_t, std::uint32_t> columns;
   if (source.owns_rows) columns = columns_of_reductions(kernel, nodes);
@@ -72,11 +81,11 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
           const auto column = v.kind == Variable::Kind::kAxis ? columns.find(v.id) : columns.end();
           return column == columns.end() ? std::nullopt : std::optional(IndexExpr::axis(column->second));
         });
-    return simplify(at, bounds);
+    return without_axes_of_one(at, kernel.pool);
   };
   for (const KernelOutput& output : kernel.outputs) {
     if (bits(output.type.dtype) < 8 || !has_element_at_every_point(kernel, output)) continue;
-    const IndexExpr stored = simplify(flat_index(output.type.shape, output.index), bounds);
+    const IndexExpr stored = without_axes_of_one(flat_index(output.type.shape, output.index), kernel.pool);
     for (const ValueId input : inputs_of(kernel)) {
       const TensorType& type = graph.tensor(input);
       if (type.dtype != output.type.dtype || element_count(type.shape) != element_count(output.type.shape)) continue;
