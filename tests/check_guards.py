@@ -52,6 +52,10 @@ CASES = [
     (model("product", {"m": UP_TO_4096, "n": UP_TO_4096, "k": UP_TO_4096},
            [tensor("x", "bfloat16", "m", "k"), tensor("w", "bfloat16", "k", "n")], [node("y", "matmul", "x", "w")]),
      "k % 8", [((17, 64, 48), 1), ((17, 60, 48), 0), ((17, 64, 41), 0)], "wide"),
+    # A depth may be empty: no tile of it is read.
+    (model("product_of_nothing", {"m": UP_TO_4096, "k": {"min": 0, "max": 4096, "hint": 256}},
+           [tensor("x", "float16", "m", "k"), tensor("w", "float16", "k", 64)], [node("y", "matmul", "x", "w")]),
+     "k % 8", [((33, 0), 1), ((33, 48), 1), ((33, 41), 0)], "wide"),
     (model("scores", {"t": {"min": 2, "max": 2048, "hint": 128}},
            [tensor("q", "float16", 2, "t", 64), tensor("p", "float16", 2, "t", "t")],
            [node("y", "matmul", "p", "q")]),

@@ -256,6 +256,7 @@ class GemmEmitter {
         .next_stage = fmt::format("{} = {}, {} = {};", writing, reading, reading, next),
         .wait = fmt::format("wait_for_groups<{}>();", ahead - 1),
         .fetch_next = {fmt::format("if (step + {} < {}) {}({});", ahead, steps, fetch, writing), "commit_copies();"},
+        .has_tile = !form_.groups && least_steps > 0,
         .all_stages = !form_.groups && least_steps >= tiles_.stages && compute.empty(),
         .compute_first = "",
         .compute_next = ""};
@@ -274,6 +275,7 @@ class GemmEmitter {
     std::string steps, reading;  // reading: the stage that is read
     std::string next_stage, wait;
     std::vector<std::string> fetch_next;
+    bool has_tile;                            // at least one, in any case
     bool all_stages;                          // are written in any case
     std::string compute_first, compute_next;  // tiles of what has been copied; "" where there are none
   };
@@ -305,9 +307,9 @@ class GemmEmitter {
     writer_.line(lines.wait);
     if (computes) writer_.line(lines.compute_first);
     writer_.line("__syncthreads();");
-    // A group may have no matrix, and then no tile.
-    writer_.line(fmt::format("{}{}(0, {}, {}0);", form_.groups ? fmt::format("if ({} > 0) ", lines.steps) : "", load,
-                             "0", places ? "0, " : ""));
+    // A group may have no matrix, and a depth be empty: then there is no tile.
+    writer_.line(fmt::format("{}{}(0, 0, {}0);", lines.has_tile ? "" : fmt::format("if ({} > 0) ", lines.steps), load,
+                             places ? "0, " : ""));
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));
