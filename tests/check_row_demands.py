@@ -106,6 +106,14 @@ def norm(op, dtype, rows, columns, symbols=(), residual=False):
     return inputs, nodes, symbols
 
 
+def recast(model, dtype, before=False):
+    """With the result in another dtype, or computed in that one from the input."""
+    inputs, nodes, symbols = model
+    if before:
+        return inputs, [node("c", "cast", ["x"], dtype=dtype), {**nodes[0], "inputs": ["c"] + nodes[0]["inputs"][1:]}], symbols
+    return inputs, [{**nodes[0], "name": "h"}, node("y", "cast", ["h"], dtype=dtype)], symbols
+
+
 def codes(rows, columns):
     return ({"x": ("bfloat16", [rows, columns]), "w": ("bfloat16", [columns])},
             [node("h", "rms_norm", ["x", "w"], normalized_shape=[columns], eps=1e-5),
@@ -138,6 +146,16 @@ COUNTED = [
     (group_norm("bfloat16", [2, 4, "c"], 2, [("c", {"min": 1, "max": 200000}, 2048)]), 1.15),
     (norm("layer_norm", "float32", 8, 1025), 3.1), (norm("rms_norm", "float64", 3, 4095, residual=True), 1.8),
     (norm("layer_norm", "float32", 64, "c", [("c", {"min": 1, "max": 200000}, 513)]), 3.4), (codes(64, 4096), 1.7),
+    (recast(reduced("softmax", "float32", 32, 4096), "float16"), 1.03),
+    (recast(reduced("softmax", "float32", 32, 4095), "bfloat16"), 1.1),
+    (recast(reduced("softmax", "float32", 64, 256), "float8_e4m3fn"), 1.03),
+    (recast(reduced("softmax", "float32", 64, 1024), "int8"), 1.03),
+    (recast(reduced("softmax", "float64", 16, 1024), "float16"), 1.03),
+    (recast(reduced("softmax", "float16", 32, 4096), "float32", before=True), 1.03),
+    (recast(reduced("softmax", "int8", 32, 4095), "float32", before=True), 1.1),
+    (recast(norm("rms_norm", "float32", 32, 3136), "float8_e4m3fn"), 1.9),
+    (recast(group_norm("float32", [4, 64, 14, 14], 2), "float8_e4m3fn"), 1.15),
+    (({"x": ("float16", [33, 4096])}, [node("y", "softmax", ["x"], dim=0)], ()), 1.03),
 ]
 
 

@@ -12,16 +12,25 @@
 namespace fusec {
 namespace {
 
-// Elements that a thread takes at once along an axis, 1 where accesses do not allow more; `even`: the extent, too, has
-// to be a multiple of them.
+bool mentions(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
+  return std::ranges::any_of(variables_of(e), [&](const Variable v) {
+    return v.kind == Variable::Kind::kAxis && std::ranges::find(axes, v.id) != axes.end();
+  });
+}
+
+// Elements that a thread takes at once along an axis, 1 where accesses do not allow more: 16 bytes of the widest dtype,
+// so that neighbouring threads' accesses touch and no sector is asked for twice. What all rows share is read from
+// caches and counts only where nothing else does. `even`: the extent, too, has to be a multiple of them.
 int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, const std::vector<ExprId>& roots,
                  bool outputs, bool even = true) {
   const ExprPool& pool = form.kernel.pool;
   const IndexExpr& extent = pool.extent(axis);
-  int narrowest = 0;
+  int widest = 0, widest_of_rows = 0;
   const Variable variable{Variable::Kind::kAxis, axis};
   auto see = [&](const IndexExpr& at, DType dtype) {
-    if (coefficient_of(at, variable) == 1) narrowest = narrowest == 0 ? bits(dtype) : std::min(narrowest, bits(dtype));
+    if (coefficient_of(at, variable) != 1) return;
+    widest = std::max(widest, bits(dtype));
+    if (mentions(at, form.rows)) widest_of_rows = std::max(widest_of_rows, bits(dtype));
   };
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
@@ -31,8 +40,8 @@ int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, co
   if (outputs)
     for (const KernelOutput& o : form.kernel.outputs)
       see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype);
-  if (narrowest == 0) return 1;
-  int width = std::clamp(128 / narrowest, 1, 8);
+  if (widest == 0) return 1;
+  int width = std::clamp(128 / (widest_of_rows > 0 ? widest_of_rows : widest), 1, 8);
   while (even && width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
   return width;
 }
@@ -72,12 +81,6 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
     for (const KernelOutput& o : form.kernel.outputs) see(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
   const auto most = std::ranges::max_element(starts, {}, [](const auto& entry) { return entry.second; });
   return most == starts.end() ? std::nullopt : std::optional(most->first);
-}
-
-bool mentions(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
-  return std::ranges::any_of(variables_of(e), [&](const Variable v) {
-    return v.kind == Variable::Kind::kAxis && std::ranges::find(axes, v.id) != axes.end();
-  });
 }
 
 // Is one of the axes divided, or divided with remainder, on the way to this index?
@@ -134,7 +137,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
     return std::nullopt;
   int width = vector_width(form, graph, reduced[0], bodies, false, false);
   if (!form.columns.empty())
-    width = std::max(width, vector_width(form, graph, form.columns[0], roots_of(form.kernel), true, false));
+    width = std::min(width, vector_width(form, graph, form.columns[0], roots_of(form.kernel), true, false));
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
   const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
   if (!start) return std::nullopt;
@@ -212,7 +215,7 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   // Loops over one extent take the same vectors, so that one may keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == 1 &&
       old.extent(form.columns[0]) == old.extent(reduced[0]))
-    split.reduction_width = split.column_width = std::max(split.reduction_width, split.column_width);
+    split.reduction_width = split.column_width = std::min(split.reduction_width, split.column_width);
   RowForm result;
   std::vector<std::uint32_t> new_reduced;
   result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
