@@ -2,9 +2,8 @@
 // that adds up what they have left and does what stands behind the product.
 //
 //   partial[share][sum][batch][16 rows][8 columns]      of each 8 columns, 4 sums of each lane of the warp that made
-//   them:
-//                                                       whole lines of 512 bytes, written and read as they lie in
-//                                                       registers, whatever the instruction spreads them like
+//                                                       them: whole lines of 512 bytes, written and read as they lie
+//                                                       in registers, whatever the instruction spreads them like
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,8 @@
 // of that, a thread's lanes may be the end of one row and the beginning of the next: what depends on the row is had
 // twice.
 //
-//   y[i, j] = x[i, j] + b[j], j < 4095:   lanes 8 g .. 8 g + 7 of the results as they lie in memory; of row i from j
-//   on,
-//                                         of row i + 1 what is left:  b from j on, and b from 0 on
+//   y[i, j] = x[i, j] + b[j], j < 4095:   lanes 8 g .. 8 g + 7 of the results as they lie in memory:
+//                                         of row i from j on, and of row i + 1 what is left: b from j on, and from 0
 #pragma once
 
 #include <optional>
