@@ -32,11 +32,11 @@ std::vector<int> depth_shares(double tiles, double steps, const Target& target) 
 }
 
 double shared_cycles(double cycles, double sums, int shares, const Target& target) {
-  constexpr double kClock = 1.5e9;
   constexpr double kLatency = 466, kAtATime = 4;  // shares whose sums a lane reads at a time
   constexpr double kWorthIt = 1.25;
-  const double moved = 2 * 4 * sums * shares / (target.bandwidth / kClock);  // as the cost model has it: to memory
-  return kWorthIt * (cycles + target.launch_seconds * kClock + moved + (1 + shares / kAtATime) * kLatency);
+  const double moved =
+      2 * 4 * sums * shares / (target.bandwidth / kCyclesASecond);  // as the cost model has it: to memory
+  return kWorthIt * (cycles + target.launch_seconds * kCyclesASecond + moved + (1 + shares / kAtATime) * kLatency);
 }
 
 }  // namespace fusec

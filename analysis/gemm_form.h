@@ -51,6 +51,10 @@ struct GemmTiles {
   int threads() const { return warps_down() * warps_across() * 32; }
 };
 
+// Of the multiprocessors by which ways of products are compared; beside times of launches and memory, so many make a
+// second on every target.
+inline constexpr double kCyclesASecond = 1.5e9;
+
 struct GemmForm {
   // What is multiplied: float16, bfloat16, int8 (sums are int32) or, from sm_89, float8 of either kind (e4m3 stands for
   // both) on tensor cores, float32 in lanes or, where that is allowed, on tensor cores as tf32.
@@ -60,7 +64,7 @@ struct GemmForm {
   GemmTiles tiles;                 // the first of:
   std::vector<GemmTiles> ranking;  // those that fit, the best first, as predicted
   int sums = 1;                    // of each element of the space
-  double cycles = 0;               // of the first of them, to compare forms with one another
+  double cycles = 0;               // of the first of them, to compare forms with one another (kCyclesASecond)
   bool float_sums = true;
   std::optional<RowGroups> groups = std::nullopt;  // of rows, each with a matrix of its own; a tile has rows of one
 

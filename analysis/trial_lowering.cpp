@@ -16,7 +16,6 @@ namespace fusec {
 namespace {
 
 constexpr double kSectors = 8;     // as many bytes come along with an element that is read across memory
-constexpr double kClock = 1.5e9;   // of cycles that forms of products are compared by
 constexpr double kOneAtATime = 3;  // a product that fetches its factors one by one between its steps, of its roof
 
 // Bytes of the tensors that are read across their innermost dimension: neither the last of the output's axes nor the
@@ -61,8 +60,9 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   if (form.product) {
     if (find_few_rows(graph, shaped, *form.product, target)) return 0;
-    if (const auto gemm = find_gemm(graph, shaped, *form.product, target)) return gemm->cycles / kClock;
-    if (const auto gathered = find_convolution(graph, shaped, *form.product, target)) return gathered->cycles / kClock;
+    if (const auto gemm = find_gemm(graph, shaped, *form.product, target)) return gemm->cycles / kCyclesASecond;
+    if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
+      return gathered->cycles / kCyclesASecond;
   }
   const double roof = predict(work_of(graph, kernel, form, target), target).total;
   return (form.product ? kOneAtATime : 1) * roof +

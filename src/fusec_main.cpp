@@ -279,8 +279,7 @@ class Compilation {
   // A report's launches and memory are those of generated code, where there can be any (not for ops without a launcher)
   // and the model is of a size that somebody would run.
   void count_launches() {
-    constexpr std::size_t kLargest = 20000;
-    if (file_nodes_ > kLargest) return;
+    if (file_nodes_ > kLargestToRun) return;
     try {
       generated_ = pipeline_.generate(planned_, 1);
     } catch (const Error&) {

@@ -9,9 +9,6 @@
 namespace fusec {
 namespace {
 
-// Beyond it nobody would run a model: launches are then those that the cost model foresees.
-constexpr std::size_t kLargestLowered = 20000;
-
 // Under another strategy, with everything else as the user has it but a plan, which belongs to one strategy.
 PlannedModel planned_as(const Graph& file, Strategy strategy, PipelineOptions options) {
   options.strategy = strategy;
@@ -21,9 +18,10 @@ PlannedModel planned_as(const Graph& file, Strategy strategy, PipelineOptions op
   return Pipeline(std::move(options)).plan(file);
 }
 
-// Nothing where no source can be made of it (an op without a launcher).
+// Nothing where no source can be made of it (an op without a launcher), or none is worth it: launches are then those
+// that the cost model foresees.
 std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const PipelineOptions& options) {
-  if (planned.graph.nodes.size() > kLargestLowered) return std::nullopt;
+  if (planned.graph.nodes.size() > kLargestToRun) return std::nullopt;
   try {
     return build_launch_plan(planned.graph, lower_plan(planned.graph, planned.plan, options.target, options.emit));
   } catch (const Error&) {

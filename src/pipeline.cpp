@@ -67,29 +67,32 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
 }
 
 PlannedModel Pipeline::plan(Graph graph) {
-  // A given plan is one of the graph that was rewritten as when it was made.
-  const bool is_given = !options_.plan_text.empty() || !options_.plan_file.empty();
-  if (is_given) {
-    const std::string text = options_.plan_text.empty() ? read_text_file(options_.plan_file) : options_.plan_text;
-    LeftOut left_out = left_out_of(text, options_.plan_text.empty() ? options_.plan_file : "plan");
-    options_ = leaving_out(std::move(options_), left_out);
-    PlannedModel planned = plan_as_asked(std::move(graph));
-    planned.left_out = std::move(left_out);
-    return planned;
-  }
-  constexpr std::size_t kMostNodes = 20000;
+  if (!options_.plan_text.empty() || !options_.plan_file.empty()) return plan_as_given(std::move(graph));
   const bool compares =
-      options_.own_target && options_.strategy == Strategy::kFull && !is_given && graph.nodes.size() <= kMostNodes;
-  if (!compares) return plan_as_asked(std::move(graph));
-  const Graph as_given = graph;
-  PlannedModel rewritten = plan_as_asked(std::move(graph));
+      options_.own_target && options_.strategy == Strategy::kFull && graph.nodes.size() <= kLargestToRun;
+  return compares ? plan_cheaper(graph) : plan_as_asked(std::move(graph));
+}
+
+// A given plan is one of the graph that was rewritten as when it was made.
+PlannedModel Pipeline::plan_as_given(Graph graph) {
+  const std::string text = options_.plan_text.empty() ? read_text_file(options_.plan_file) : options_.plan_text;
+  LeftOut left_out = left_out_of(text, options_.plan_text.empty() ? options_.plan_file : "plan");
+  options_ = leaving_out(std::move(options_), left_out);
+  PlannedModel planned = plan_as_asked(std::move(graph));
+  planned.left_out = std::move(left_out);
+  return planned;
+}
+
+// With rewriting and without, on a chip that the rewritings' rules were not made for.
+PlannedModel Pipeline::plan_cheaper(const Graph& graph) {
+  PlannedModel rewritten = plan_as_asked(graph);
   LeftOut all;
   for (const Pass& pass : passes())
     if (pass.part == CompilationPart::kGraph && pass.under_full_alone && !pass.needed)
       all.passes.emplace_back(pass.name);
   PipelineOptions plain = leaving_out(options_, all);
   plain.before_pass = plain.after_pass = nullptr;
-  PlannedModel unchanged = Pipeline(std::move(plain)).plan_as_asked(as_given);
+  PlannedModel unchanged = Pipeline(std::move(plain)).plan_as_asked(graph);
   const auto seconds = [&](const PlannedModel& model) {
     return sum_of(predict_groups(model.graph, model.plan, options_.target)).total;
   };

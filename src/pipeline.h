@@ -19,6 +19,10 @@
 
 namespace fusec {
 
+// Nodes: nobody would run a larger model. Beyond it what takes more than a plan (source to count launches, a second plan
+// to compare with) is left out.
+inline constexpr std::size_t kLargestToRun = 20000;
+
 struct Pass;
 struct CompilationState;
 enum class CompilationPart : std::uint8_t;
@@ -91,6 +95,8 @@ class Pipeline {
   void timed(std::string_view name, const std::function<void()>& stage);
 
  private:
+  PlannedModel plan_as_given(Graph graph);
+  PlannedModel plan_cheaper(const Graph& graph);
   PlannedModel plan_as_asked(Graph graph);
   void run_part(CompilationPart part, CompilationState& state);
   void run(const Pass& pass, CompilationState& state);  // timed, shown, verified

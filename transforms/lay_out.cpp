@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_set>
 
 #include "ir/infer.h"
 
@@ -11,7 +12,9 @@ namespace {
 class LayingOut {
  public:
   LayingOut(const Graph& graph, const FusionPlan& plan, const std::vector<std::uint8_t>& constant_readers)
-      : groups_(graph, plan), constant_readers_(constant_readers), laid_{graph, plan} {}
+      : groups_(graph, plan), constant_readers_(constant_readers), laid_{graph, plan} {
+    for (const FusionGroup& group : plan.groups) group_names_.insert(group.name);
+  }
 
   LaidOut run(std::span<const ValueLayout> values) {
     old_nodes_ = laid_.graph.nodes.size();
@@ -83,10 +86,7 @@ class LayingOut {
     std::string clean;
     for (const char c : value) clean += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
     std::string name = "channels_last_" + clean;
-    const auto taken = [&](const std::string& wish) {
-      return std::ranges::any_of(laid_.plan.groups, [&](const FusionGroup& g) { return g.name == wish; });
-    };
-    for (int i = 2; taken(name); ++i) name = "channels_last_" + clean + "_" + std::to_string(i);
+    for (int i = 2; !group_names_.insert(name).second; ++i) name = "channels_last_" + clean + "_" + std::to_string(i);
     return name;
   }
 
@@ -123,6 +123,7 @@ class LayingOut {
   const GroupsOfNodes groups_;
   const std::vector<std::uint8_t>& constant_readers_;
   LaidOut laid_;
+  std::unordered_set<std::string> group_names_;
   std::size_t old_nodes_ = 0;
   std::vector<NodeId> at_front_;
   std::vector<std::vector<NodeId>> behind_;  // by node: permutations of its results
