@@ -157,6 +157,7 @@ class Recognizer {
     choose_rows();
     find_key_limits(found_);
     found_.tensor_dtype = tensor_dtype();
+    if (!found_.tensor_dtype) find_waiting();
     attention = std::move(found_);
     return "";
   }
@@ -327,6 +328,21 @@ class Recognizer {
       if (reaches_product(output.expr)) return kNoWeights;
     }
     return "";
+  }
+
+  // Which output beside has an element of the scores' own type for each of them. Tensor cores multiply faster than
+  // scores go to memory and back.
+  void find_waiting() {
+    const DType wide = at(found_.product).type == ScalarType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+    for (const std::size_t i : found_.beside) {
+      const KernelOutput& output = found_.kernel.outputs[i];
+      IndexExpr scores = 1;
+      for (const Axes* axes : {&found_.batch, &found_.rows, &found_.keys})
+        scores *= count_of(found_.kernel.pool, *axes);
+      if (output.type.dtype != wide || element_count(output.type.shape) != scores) continue;
+      found_.waiting = i;
+      return;
+    }
   }
 
   // Does the output get each of its elements, once for a row and key?

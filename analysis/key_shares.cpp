@@ -23,8 +23,9 @@ int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTil
   const std::int64_t all_tiles = (keys + tiles.keys - 1) / tiles.keys, of_share = (all_tiles + most - 1) / most;
   const std::int64_t shares = (all_tiles + of_share - 1) / of_share;
   // A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
-  // What is stored beside the result takes a second walk over the keys.
-  const double of_key = (form.beside.empty() ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
+  // What is stored beside the result takes a second walk over the keys, where scores do not wait in its place.
+  const double of_key =
+      (form.beside.empty() || form.waiting ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
   const double bytes = static_cast<double>(blocks * keys) * of_key;
   const auto seconds = [&](std::int64_t of_keys) {
     const double of_blocks = 4 * target.bandwidth / target.multiprocessors * static_cast<double>(blocks * of_keys);

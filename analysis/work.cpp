@@ -237,8 +237,13 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   const ExprPool& pool = form.kernel.pool;
   const Axes rows = united(united(form.batch, form.rows), form.unit);
   const double scores = count.points(rows) * count.points(form.keys);
-  // What is stored beside the result is made of scores that are computed once more.
-  const double passes = form.beside.empty() ? 1 : 2;
+  // What is stored beside the result is made of scores that are computed once more, or wait in an output's place.
+  const double passes = form.beside.empty() || form.waiting ? 1 : 2;
+  if (form.waiting) {
+    const double waiting = scores * bits(form.kernel.outputs[*form.waiting].type.dtype) / 8;
+    work.written += waiting;
+    work.read += waiting;
+  }
   multiply(passes * scores * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
   multiply(scores * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
   // The two sums and the multiplications below them are what has just been counted; the softmax is what follows, not

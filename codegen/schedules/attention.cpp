@@ -14,7 +14,7 @@
 namespace fusec {
 
 KernelSource AttentionEmitter::emit() {
-  const bool multiplies = part_ != AttentionPart::kCombine || !form_.beside.empty();
+  const bool multiplies = part_ != AttentionPart::kCombine || (!form_.beside.empty() && !form_.waiting);
   if (multiplies) declare_shared();
   place_block();
   if (multiplies) load_queries();
@@ -293,6 +293,7 @@ void AttentionEmitter::key_loop() {
   writer_.close();
   seen = open_seen();
   mask_scores();
+  if (form_.waiting) let_scores_wait();
   step_softmax();
   add_values();
   if (!seen.empty()) writer_.close();

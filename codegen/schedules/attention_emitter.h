@@ -139,6 +139,11 @@ class AttentionEmitter {
   std::string last_limit(const std::string& row);  // behind the last key that a row sees
   void keep_keys_of_lanes();
   void keep_keys_of_fragments();
+  // Scores go to the place of an output that is made of them, and come back when maximum and sum are known: each from
+  // the thread that put it there.
+  std::string waiting_place();
+  void let_scores_wait();
+  void fetch_scores();
   void step_softmax();
   // What stands between softmax and values.
   void step_weights();
@@ -192,6 +197,7 @@ class AttentionEmitter {
   void store(const std::vector<std::size_t>& which);
   // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.
   void store_beside();
+  void make_scores_again();
 
   const AttentionPart part_;
   const int shares_;

@@ -295,14 +295,10 @@ void AttentionEmitter::store_beside() {
   std::string first = "0", end = text(count(form_.keys));
   if (shares_keys()) narrow_keys(first, end);
   key0_ = writer_.unique("key0");
-  if (loads_.copies(key_load(key0_))) writer_.line("wait_for_copies();");
+  if (!form_.waiting && loads_.copies(key_load(key0_))) writer_.line("wait_for_copies();");
   writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
-  writer_.line("__syncthreads();");
-  load_tile(key_load(key0_));
-  synchronize(key_load(key0_), "keys are there");
   declare_scores();
-  multiply_keys();
-  mask_scores();
+  form_.waiting ? fetch_scores() : make_scores_again();
   each_score([&](const ScorePlace& place) {
     const bool guarded = open_guard(true, place.row, place.key);
     define_row(place.r);
@@ -315,6 +311,14 @@ void AttentionEmitter::store_beside() {
     if (guarded) writer_.close();
   });
   writer_.close();
+}
+
+void AttentionEmitter::make_scores_again() {
+  writer_.line("__syncthreads();");
+  load_tile(key_load(key0_));
+  synchronize(key_load(key0_), "keys are there");
+  multiply_keys();
+  mask_scores();
 }
 
 }  // namespace fusec

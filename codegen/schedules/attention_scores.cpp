@@ -210,6 +210,35 @@ void AttentionEmitter::keep_keys_of_fragments() {
   writer_.close();
 }
 
+std::string AttentionEmitter::waiting_place() {
+  const KernelOutput& output = form_.kernel.outputs[*form_.waiting];
+  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  return fmt::format("{}[{}]", writer_.output(output.value), emitter_.index(position));
+}
+
+void AttentionEmitter::let_scores_wait() {
+  each_score([&](const ScorePlace& place) {
+    const bool guarded = open_guard(true, place.row, place.key);
+    writer_.line(fmt::format("{} = {};", waiting_place(), place.at));
+    if (guarded) writer_.close();
+  });
+}
+
+// Keys beyond a row's limits had no score.
+void AttentionEmitter::fetch_scores() {
+  each_score([&](const ScorePlace& place) {
+    const bool guarded = open_guard(true, place.row, place.key);
+    const std::string waiting = waiting_place();
+    std::string seen;
+    if (form_.last_key) seen = fmt::format("{} < {}", place.key, last_limit(place.row));
+    if (form_.first_key)
+      seen += fmt::format("{}{} >= {}", seen.empty() ? "" : " && ", place.key, limit_at(*form_.first_key, place.row));
+    writer_.line(seen.empty() ? fmt::format("{} = {};", place.at, waiting)
+                              : fmt::format("{} = {} ? {} : {};", place.at, seen, waiting, bottom()));
+    if (guarded) writer_.close();
+  });
+}
+
 void AttentionEmitter::step_softmax() {
   writer_.use(tiles_.tensor_cores ? "softmax_fragments" : "softmax_lanes");
   const std::string how =

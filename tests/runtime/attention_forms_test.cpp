@@ -1,104 +1,8 @@
 // Attention in its many wirings: one kernel each, which computes what the reference computes.
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
-#include <limits>
-
-#include "runtime/tensor_file.h"
-#include "support/check_lowered.h"
-#include "support/short_model.h"
+#include "support/attention_cases.h"
 
 using namespace fusec;
 using namespace fusec::test;
-
-namespace {
-
-struct Case {
-  const char* what;
-  std::string inputs;
-  std::string nodes;
-  const char* outputs = "y";
-  std::string schedule = "attention_mma";
-  const char* symbols = "";
-};
-
-std::string schedules_of(const LoweredPlan& plan) {
-  std::string names;
-  for (const LoweredStep& step : plan.groups[0].steps)
-    names += (names.empty() ? "" : " ") +
-             (step.kind == LoweredStep::Kind::kKernel ? plan.kernels[step.kernel].schedule : std::string("copy"));
-  return names;
-}
-
-// Masks: the keys of the first and of the last row are all masked out.
-void mask_rows(TensorMap& tensors) {
-  HostTensor& mask = tensors.at("m");
-  const std::int64_t keys = mask.shape.back();
-  for (std::int64_t i = 0; i < keys; ++i)
-    for (const std::int64_t at : {i, mask.size() - 1 - i}) {
-      if (mask.dtype == DType::kBool)
-        mask.set_integer(at, 0);
-      else
-        mask.set_real(at, -std::numeric_limits<double>::infinity());
-    }
-}
-
-const char* const kCut = "no attention";
-
-void check_case(const Case& c, const Target& target, bool empty_rows = false) {
-  INFO(c.what, ": ", c.inputs, "; ", c.nodes);
-  const Graph graph = short_model(c.inputs.c_str(), c.nodes.c_str(), c.outputs, c.symbols);
-  const FusionPlan plan = plain_plan(graph, true);
-  const std::string schedules = schedules_of(lower_plan(graph, plan, target, {}));
-  if (c.schedule == kCut)
-    CHECK(schedules.find("attention") == std::string::npos);
-  else if (!(c.schedule == "attention_mma" && target.architecture_specific && schedules == "attention_wgmma"))
-    CHECK(schedules == c.schedule);
-  const auto nvrtc = nvrtc_or_skip();
-  if (!nvrtc) return;
-  TensorMap tensors = random_tensors(graph, 7);
-  if (empty_rows) mask_rows(tensors);
-  const TensorMap want = run_reference(graph, tensors);
-  const TensorMap got = run_on_emulator(*nvrtc, graph, plan, tensors, {}, target);
-  for (const auto& [name, tensor] : want) check_close(std::string(c.what) + ", " + name, got.at(name), tensor, 1);
-}
-
-void check_case(const Case& c, const char* arch, bool empty_rows = false) {
-  check_case(c, target_for(arch), empty_rows);
-}
-
-// Where a few blocks fill the target, tiles are large.
-void check_large(const std::vector<Case>& cases, bool empty_rows = false) {
-  for (const Case& c : cases)
-    for (const char* arch : {"sm_80", "sm_90a"}) {
-      Target target = target_for(arch);
-      target.multiprocessors = 2;
-      check_case(c, target, empty_rows);
-    }
-}
-
-void check_cases(const std::vector<Case>& cases, bool empty_rows = false) {
-  const char* arch = "sm_80";
-  for (const Case& c : cases) {
-    check_case(c, arch, empty_rows);
-    arch = std::string_view(arch) == "sm_80" ? "sm_90a" : "sm_80";
-  }
-}
-
-const char* const kLanes = "attention";
-
-// Scores of rank 4 as separate nodes; `between` makes `s` from `p`, the product.
-std::string written_out(const std::string& between, const std::string& after = "softmax s {\"dim\": -1}") {
-  return "t = transpose k {\"dim0\": 2, \"dim1\": 3}; p = matmul q t; " + between + "; w = " + after +
-         "; y = matmul w v";
-}
-
-std::string operands(const std::string& dtype, int heads, int queries, int keys, int head, int value_head) {
-  return fmt::format("q {0} 2,{1},{2},{4}; k {0} 2,{1},{3},{4}; v {0} 2,{1},{3},{5}", dtype, heads, queries, keys, head,
-                     value_head);
-}
-
-}  // namespace
 
 TEST_SUITE("attention forms") {
   TEST_CASE("the op, with every mask") {
@@ -233,35 +137,6 @@ TEST_SUITE("attention forms") {
                "sm_80");
   }
 
-  TEST_CASE("weights and scores that are outputs, too, are written by a second pass") {
-    const std::string in = operands("bfloat16", 2, 70, 80, 24, 40), in32 = operands("float32", 2, 30, 41, 8, 12);
-    check_cases({
-        {"weights", in, written_out("s = mul p 0.2"), "y w"},
-        {"weights, float32", in32, written_out("s = mul p 0.2"), "y w", kLanes},
-        {"scores", in32, written_out("s = mul p 0.2"), "y s", kLanes},
-        {"weights in float32 of 16-bit operands", in,
-         "a = cast q {\"dtype\": \"float32\"}; b = cast k {\"dtype\": \"float32\"}; t = transpose b {\"dim0\": 2, "
-         "\"dim1\": 3}; p = matmul a t; s = mul p 0.2; d = softmax s {\"dim\": -1}; w = cast d {\"dtype\": "
-         "\"bfloat16\"}; y = matmul w v",
-         "y d"},
-        {"some of the weights", in32,
-         written_out("s = mul p 0.2") + "; u = slice w {\"dim\": 3, \"start\": 0, \"end\": 20}; x = slice v {\"dim\": "
-                                        "2, \"start\": 0, \"end\": 20}; z = matmul u x",
-         "z w", kCut},
-        {"heads folded, result permuted", "q float32 2,3,20,8; k float32 2,3,11,8; v float32 2,3,11,8; m bool 20,11",
-         "t = permute k {\"dims\": [0, 1, 3, 2]}; p = matmul q t; s = where m p -1000000000.0; w = softmax s {\"dim\": "
-         "-1}; f = reshape w {\"shape\": [6, 20, 11]}; g = reshape v {\"shape\": [6, 11, 8]}; h = bmm f g; i = reshape "
-         "h "
-         "{\"shape\": [2, 3, 20, 8]}; j = permute i {\"dims\": [0, 2, 1, 3]}; y = reshape j {\"shape\": [2, 20, 24]}",
-         "y w", kLanes},
-        {"symbolic", "q float16 1,2,n,8; k float16 1,2,n,8; v float16 1,2,n,8", written_out("s = mul p 0.3"), "y w",
-         "attention_mma", "n"},
-    });
-    check_cases({{"rows without a key", operands("float32", 2, 20, 20, 8, 8) + "; m float32 20,20",
-                  written_out("s = add p m"), "y w", kLanes}},
-                true);
-  }
-
   TEST_CASE("large tiles") {
     const std::string causal = "y = scaled_dot_product_attention q k v {\"is_causal\": true}";
     check_large({{"causal", operands("bfloat16", 1, 150, 100, 128, 128), causal}});
@@ -271,9 +146,9 @@ TEST_SUITE("attention forms") {
   TEST_CASE("large tiles whose queries and keys are computed, eight places at a time") {
     const std::string in = operands("bfloat16", 1, 140, 140, 64, 64) + "; c bfloat16 140,64; s bfloat16 140,64";
     const std::string attend = "y = scaled_dot_product_attention a b v {\"is_causal\": true}";
-    const Case rope{"rope", in, "a = rope q c s; b = rope k c s; " + attend};
+    const AttentionCase rope{"rope", in, "a = rope q c s; b = rope k c s; " + attend};
     check_large({rope});
-    Case by_warpgroups = rope;
+    AttentionCase by_warpgroups = rope;
     by_warpgroups.schedule = "attention_wgmma";
     Target target = target_for("sm_90a");
     target.multiprocessors = 2;
@@ -284,7 +159,7 @@ TEST_SUITE("attention forms") {
 
   TEST_CASE("queries, keys and values whose lines are looked up") {
     const std::string op = "scaled_dot_product_attention", select = "index_select c i {\"dim\": 2}";
-    const std::vector<Case> cases = {
+    const std::vector<AttentionCase> cases = {
         {"index_select of keys and values", "q float16 1,2,9,64; c float16 1,2,50,64; i int64 21",
          "k = " + select + "; y = " + op + " q k k"},
         {"index_select, more than one tile", "q bfloat16 1,2,70,64; c bfloat16 1,2,50,64; i int64 150",
@@ -306,7 +181,7 @@ TEST_SUITE("attention forms") {
         {"gather of keys alone", "q float16 1,9,64; x float16 1,16,64; i int64 1,20,64; v float16 1,20,64",
          "g = gather x i {\"dim\": 1}; y = " + op + " q g v"},
     };
-    for (const Case& c : cases)
+    for (const AttentionCase& c : cases)
       for (const char* arch : {"sm_80", "sm_90a"}) check_case(c, arch);
   }
 
@@ -384,7 +259,7 @@ TEST_SUITE("full") {
     const std::string some = "q float16 1,4,3,80; k float16 1,2,2100,80; v float16 1,2,2100,80";
     const char* const shared = "attention_mma attention";
     for (const char* arch : {"sm_80", "sm_90a"})
-      for (const Case& c : std::vector<Case>{
+      for (const AttentionCase& c : std::vector<AttentionCase>{
                {"one query", in, op + gqa, "y", shared},
                {"a mask", in + "; m bool 1,1,1,1088", op + " m" + gqa, "y", shared},
                {"some queries, heads that are no 32 columns", some, op + gqa, "y", shared},
