@@ -4,12 +4,14 @@
 #include <bit>
 #include <set>
 
+#include "analysis/channel_windows.h"
 #include "analysis/convolution_form.h"
 #include "analysis/cost_model.h"
 #include "analysis/few_rows_form.h"
 #include "analysis/gemm_form.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
+#include "analysis/row_ways.h"
 #include "analysis/side_by_side.h"
 
 namespace fusec {
@@ -53,6 +55,21 @@ double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::op
   return bytes;
 }
 
+// Of a kernel whose reductions are loops of single threads: for each element that is summed an address, a guard, a load
+// and a conversion, of which windows of channels do most once for many.
+double seconds_of_loops(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  constexpr double kAlone = 17, kInWindows = 7;  // instructions an element
+  const auto windows = find_channel_windows(kernel, graph, target);
+  const bool of_rows = form.form == KernelForm::kRows && !(windows && windows->overlapping);
+  if (of_rows && row_ways(kernel, graph, target)) return 0;
+  double elements = 0;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    if (kernel.pool[id].op == ExprOp::kReduce)
+      elements = std::max(elements, points_at_hint(kernel.pool, kernel.outputs[0].axes) *
+                                        points_at_hint(kernel.pool, kernel.pool[id].axes));
+  return elements * (windows ? kInWindows : kAlone) * 2 / target.float32_rate;
+}
+
 // What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and
 // whether neighbours in memory are read together. 0 where there is nothing of it.
 double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
@@ -65,7 +82,8 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
       return gathered->cycles / kCyclesASecond;
   }
   const double roof = predict(work_of(graph, kernel, form, target), target).total;
-  return (form.product ? kOneAtATime : 1) * roof +
+  const bool loops = form.form == KernelForm::kRows || form.form == KernelForm::kElements;
+  return (form.product ? kOneAtATime : 1) * roof + (loops ? seconds_of_loops(graph, kernel, form, target) : 0) +
          kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
 }
 

@@ -8,6 +8,7 @@ a load whose guards depend on the position of the window alone. --sample: so man
 import argparse, json, os, random, subprocess, sys, tempfile
 
 PIPELINED = ("convolution_mma", "convolution", "gemm_mma", "gemm")
+WINDOWS = ("channel_windows",)
 failures = []
 
 
@@ -47,6 +48,43 @@ def channels_last(made, dims):
     product = dict(nodes[0], inputs=["image", "weights", "b"])
     return inputs, constants, [node("image", "permute", "x", dims=first), node("weights", "permute", "w", dims=first),
                                product, *nodes[1:], node("end", "permute", nodes[-1]["name"], dims=last)]
+
+
+def depthwise(pick, dims, dtype, weights_are_constant):
+    """With channels last: each channel by itself."""
+    channels, kernel = pick.choice([24, 32, 64, 72, 136]), pick.choice([3, 3, 4, 5, 7] if dims < 3 else [2, 3])
+    stride, dilation = pick.choice([1, 1, 2]), pick.choice([1, 1, 2])
+    size = [max(s, dilation * (kernel - 1) + 1) for s in ([33], [9, 14], [5, 6, 7])[dims - 1]]
+    weights = tensor("w", dtype, channels, 1, *[kernel] * dims)
+    first, last = [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
+    inputs = [tensor("x", dtype, 2, *size, channels)] + ([] if weights_are_constant else [weights])
+    tail = pick.choice(["relu", "silu", "neg"] if dtype != "int8" else ["relu", "neg"])
+    return inputs, [tensor("b", dtype, channels)] + ([weights] if weights_are_constant else []), [
+        node("image", "permute", "x", dims=first),
+        node("p", f"conv{dims}d", "image w b", stride=[stride] * dims, dilation=[dilation] * dims, groups=channels,
+             padding=[pick.choice([0, kernel // 2])] * dims),
+        node("t", tail, "p"), node("y", "permute", "t", dims=last)]
+
+
+def pooling(pick, op, dtype):
+    kernel = pick.choice([3, 4, 5])
+    attributes = {"kernel_size": kernel, "stride": pick.choice([1, 2]), "padding": pick.choice([0, 1])}
+    if op == "avg_pool2d":
+        attributes["count_include_pad"] = pick.choice([True, False])
+    return [tensor("x", dtype, 2, 13, 11, pick.choice([16, 40]))], [], [
+        node("image", "permute", "x", dims=[0, 3, 1, 2]), node("p", op, "image", **attributes),
+        node("y", "permute", "p", dims=[0, 2, 3, 1])]
+
+
+def separable(pick, dtype):
+    """A convolution of points, one of each channel by itself, one of points: no transposition is launched, and what lies
+    between has its channels last."""
+    channels, size = pick.choice([64, 96]), pick.choice([14, 16])
+    return [tensor("x", dtype, 2, 32, size, size)], [
+        tensor("w", dtype, channels, 32, 1, 1), tensor("d", dtype, channels, 1, 3, 3),
+        tensor("v", dtype, 32, channels, 1, 1)], [
+        node("a", "conv2d", "x w"), node("c", "relu", "a"), node("e", "conv2d", "c d", padding=1, groups=channels),
+        node("f", "relu", "e"), node("g", "conv2d", "f v"), node("y", "add", "g x")]
 
 
 def network(pick, dtype):
@@ -116,6 +154,13 @@ def cases():
             add(f"transposed {dims}d {dtype} {len(found)}", transposed_any(pick, dtype, dims))
     for dtype in ("float16", "bfloat16"):
         add(f"network {dtype}", network(pick, dtype), "laid out")
+    for dtype in ("float16", "bfloat16", "float32", "int8"):
+        for dims in (1, 2, 2, 3):
+            add(f"depthwise {dims}d {dtype} {len(found)}", depthwise(pick, dims, dtype, len(found) % 2 == 0), *WINDOWS)
+    for dtype in ("float16", "float32"):
+        add(f"maximum {dtype}", pooling(pick, "max_pool2d", dtype), *WINDOWS)
+        add(f"average {dtype}", pooling(pick, "avg_pool2d", dtype), *WINDOWS)
+        add(f"separable {dtype}", separable(pick, dtype), *WINDOWS)
     return found
 
 
@@ -149,11 +194,20 @@ def check(options, folder, name, entry, schedules, arch):
     with open(path("m.manifest"), encoding="utf-8") as f:
         made = [k["schedule"] for k in json.load(f)["kernels"]]
     expect(all(k["findings"] == 0 for k in kernels), f"{what}: findings on the emulator")
-    spills = [m for k, m in zip(kernels, made) if k["resources"]["spill_bytes"] != 0 and m in PIPELINED]
+    spills = [m for k, m in zip(kernels, made) if k["resources"]["spill_bytes"] != 0 and m in PIPELINED + WINDOWS]
     expect(not spills, f"{what}: spills in {spills}")
+    check_windows([k for k, m in zip(kernels, made) if m in WINDOWS], what)
     # Images of few elements are not worth a pipeline in float32.
     if schedules and not (entry["inputs"][0]["dtype"] == "float32" and "contraction" in made):
         expect(any(s in schedules or s.startswith("few_rows") for s in made), f"{what}: {made}: {json.dumps(entry)}")
+
+
+def check_windows(kernels, what):
+    """Elements of a window are read once for several results, weights once by each block."""
+    for k in kernels:
+        expect(k["bank_conflicts"] == 0, f"{what}: bank conflicts in {k['name']}")
+        expect(k["requested_bytes"] < 12 * k["least_bytes"], f"{what}: {k['name']} reads {k['requested_bytes']} bytes, "
+               f"{k['least_bytes']} are the least")
 
 
 def check_layouts(options, path, what, arch):

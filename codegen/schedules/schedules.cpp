@@ -4,6 +4,7 @@
 #include "analysis/vector_product.h"
 #include "codegen/parameter_table.h"
 #include "codegen/schedules/attention.h"
+#include "codegen/schedules/channel_windows.h"
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/convolution.h"
 #include "codegen/schedules/direct.h"
@@ -107,9 +108,13 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       if (auto vector = find_vector_product(kernel, graph, target))
         return {choose_few_rows(vector->answer.kernel ? *vector->answer.kernel : kernel, *vector->answer.product,
                                 vector->form, graph, choices)};
+      if (const auto windows = find_channel_windows(kernel, graph, target); windows && windows->overlapping)
+        return {channel_windows(kernel, *windows, graph)};
       if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
       [[fallthrough]];
     case KernelForm::kElements:
+      if (const auto windows = find_channel_windows(kernel, graph, target); windows && windows->whole_vectors)
+        return {channel_windows(kernel, *windows, graph)};
       return {direct(kernel, graph, target)};
   }
   throw InternalError("a kernel of unknown form");
