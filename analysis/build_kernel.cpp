@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/copy_expr.h"
+#include "analysis/shared_row_axes.h"
 #include "ir/constant_data.h"
 #include "ir/type.h"
 
@@ -43,10 +44,11 @@ class Building {
     std::set<ExprId> operands;
     std::map<ExprId, ValueId> raw_reductions;
     std::map<ValueId, std::vector<ExprId>> beside;  // values stored on the way: where they are loaded
+    SharedRowAxes row_axes(raw);
     for (ExprId id = 0; id < raw.size(); ++id) {
       replaced_by.resize(raw.size(), kNoExpr);
       const ExprNode load = raw[id];
-      if (load.op != ExprOp::kLoad) continue;
+      if (load.op != ExprOp::kLoad || row_axes.is_given_up(id)) continue;
       const ValueId source = resolve_tuple(graph_, load.source);
       if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
       if (!is_put_in(inlining_, unit, source)) continue;
@@ -62,6 +64,8 @@ class Building {
       const auto first = static_cast<ExprId>(raw.size());
       ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, load.args[0]);
       const FormulaFacts& facts = *inlining_.facts(source);
+      if (is_rows(unit) && facts.reduces && !facts.product && !facts.nested)
+        value = row_axes.take(first, value, rows_of(load.indices, facts));
       std::map<ExprId, ValueId> inner_reductions;
       if (facts.contraction)
         note_operands(raw, first, source, operands, facts.nested ? inner_reductions : raw_reductions);
@@ -133,6 +137,17 @@ class Building {
           n.dtype == output.type.dtype && !is_read[output.expr])
         output.expr = n.args[0];
     }
+  }
+
+  // Is every reduction in it one of a row's?
+  static bool is_rows(const KernelUnit& unit) { return !unit.contraction && !unit.vector_product && !unit.nested; }
+
+  // Of a load's indices those on which the reductions of its formula depend.
+  static std::vector<IndexExpr> rows_of(const std::vector<IndexExpr>& indices, const FormulaFacts& facts) {
+    std::vector<IndexExpr> rows;
+    for (std::size_t d = 0; d < indices.size(); ++d)
+      if (facts.rows[d]) rows.push_back(indices[d]);
+    return rows;
   }
 
   // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded

@@ -154,7 +154,6 @@ class Forming {
     bool together = false;
     for (const ValueId r : reads) {
       together = together || contains(unit, r) || unit.reads.contains(r);
-      if (contains(unit, r) && inlining_.inlined(r).cost > kCheapWindow) return false;
     }
     if (!together) return false;
     return graph_.tensor(unit.space).shape == graph_.tensor(v).shape ||

@@ -230,6 +230,8 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
     if (load.reused && operand.cost > kCheapOperand &&
         !(consumer.facts.product && cheap_operand(operand, load, v, consumer, shape)))
       return false;
+    // What a reduction runs over it computes once for each element, as a value of its own would.
+    if (load.in_reduction && !load.reused && load.times == 1) return true;
     return load.identity || operand.cost * load.times <= kCheapWindow;
   }
   if (operand.streams && operand.nested && !load.in_reduction && !consumer.reduces) return true;

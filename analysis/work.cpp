@@ -300,11 +300,17 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   constexpr double kShortestDivided = 256;
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
   const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
-  // Rows that registers hold are computed once, not anew by each reduction.
-  std::vector<ExprId> computed = count.between(roots_of(kernel), {});
-  if (launch.chunks == 1 && reductions.size() > 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock))
-    computed = count.distinct(computed);
-  count.execute_all(computed, row_axes, 1, work);
+  // Rows that registers hold are computed once, others anew by each reduction.
+  if (launch.chunks == 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock)) {
+    std::vector<ExprId> computed = count.between(roots_of(kernel), {});
+    if (reductions.size() > 1) computed = count.distinct(computed);
+    count.execute_all(computed, row_axes, 1, work);
+  } else {
+    count.execute_all(reductions, row_axes, 1, work);
+    count.execute_all(count.between(roots_of(kernel), reductions), row_axes, 1, work);
+    for (const ExprId id : reductions)
+      count.execute_all(count.between({kernel.pool[id].args[0]}, reductions), row_axes, 1, work);
+  }
   // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
   const double of_block = length / (launch.cluster * launch.chunks);
   const double threads = std::clamp(std::exp2(std::ceil(std::log2(of_block / 32))), 32.0, 1024.0);

@@ -1,0 +1,73 @@
+// Reductions of the same rows, one behind the other with elementwise work between: one kernel, however many, and its
+// expressions grow with their number and no faster.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "analysis/kernel_forms.h"
+#include "analysis/lower.h"
+#include "analysis/shared_space.h"
+#include "ir/text.h"
+
+namespace fusec::test {
+namespace {
+
+// The kernels of the whole graph as one group.
+std::vector<LoweredUnit> kernels_of(const Graph& graph) {
+  std::vector<NodeId> nodes;
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) nodes.push_back(n);
+  return lower_group(graph, nodes, graph.outputs);
+}
+
+// `count` softmaxes of rows of softmaxes.
+Graph softmaxes(int count) {
+  std::string text = "model \"m\"\ninput x0: float16[600, 300]\n";
+  for (int i = 0; i < count; ++i)
+    text += "x" + std::to_string(i + 1) + ": float16[600, 300] = softmax(x" + std::to_string(i) + ", dim=-1)\n";
+  return parse_graph_text(text + "return x" + std::to_string(count) + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("row chains: norm, softmax and its greatest, both given back, are one kernel") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float16[600, 300]
+norm: float16[600, 300] = layer_norm(x, normalized_shape=[300])
+shares: float16[600, 300] = softmax(norm, dim=-1)
+greatest: float16[600] = amax(shares, dim=[-1])
+return shares, greatest
+)");
+  const auto units = kernels_of(graph);
+  REQUIRE(units.size() == 1);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kRows);
+  CHECK(is_rows_throughout(units[0].kernel));
+}
+
+TEST_CASE("row chains: whatever is computed of elements may stand inside a reduction") {
+  std::string text = "model \"m\"\ninput x: float32[64, 300]\nt0: float32[64, 300] = erf(x)\n";
+  for (int i = 0; i < 12; ++i)
+    text += "t" + std::to_string(i + 1) + ": float32[64, 300] = " + (i % 2 == 0 ? "tanh" : "exp") + "(t" +
+            std::to_string(i) + ")\n";
+  const Graph graph = parse_graph_text(text + "s: float32[64] = sum(t12, dim=[-1])\nreturn s\n");
+  CHECK(kernels_of(graph).size() == 1);
+}
+
+TEST_CASE("row chains: forty reductions of a row are one kernel, and not a large one") {
+  const auto few = kernels_of(softmaxes(10)), many = kernels_of(softmaxes(40));
+  REQUIRE(few.size() == 1);
+  REQUIRE(many.size() == 1);
+  CHECK(row_reductions(many[0].kernel).size() == 80);
+  CHECK(many[0].kernel.pool.size() < 5 * few[0].kernel.pool.size());
+}
+
+TEST_CASE("row chains: reductions of different rows stay apart") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float32[300, 300]
+rows: float32[300, 300] = softmax(x, dim=-1)
+columns: float32[300, 300] = softmax(rows, dim=0)
+return columns
+)");
+  CHECK(kernels_of(graph).size() == 2);
+}
+
+}  // namespace fusec::test
