@@ -192,11 +192,9 @@ class Compilation {
   }
 
   // For --bisect: makes the results with this plan, and runs the user's command on them.
-  bool passes(const FusionPlan& plan, const std::string& plan_path, LeftOut left_out = {}) {
+  bool passes(const FusionPlan& plan, const std::string& plan_path) {
     planned_.plan = plan;
-    const LeftOut& before = planned_.left_out;
-    left_out.passes.insert(left_out.passes.end(), before.passes.begin(), before.passes.end());
-    write_output(plan_path, write_plan(planned_.graph, plan, left_out));
+    write_output(plan_path, write_plan(planned_.graph, plan, planned_.left_out));
     generate();
     for (const Emission& e : outputs_) write_output(e.path, content(e.kind));
     const int status = std::system(a_.bisect.c_str());
@@ -245,7 +243,7 @@ class Compilation {
     const auto test = [&](const LeftOut& left_out) {
       plan_without(left_out);
       fmt::print(stderr, "{} passes and patterns left out, ", left_out.passes.size() + left_out.patterns.size());
-      return passes(FusionPlan(planned_.plan), plan_path, left_out);
+      return passes(FusionPlan(planned_.plan), plan_path);
     };
     const RewritingFound found = find_culprit(rewritings, test);
     if (found.fails_with_none) {
@@ -256,8 +254,7 @@ class Compilation {
     const Rewriting& culprit = rewritings[found.culprit];
     plan_without(without_last(rewritings, found.culprit));
     const PlannedModel without = std::move(planned_);
-    const LeftOut smallest = without_last(rewritings, found.culprit + 1);
-    plan_without(smallest);
+    plan_without(without_last(rewritings, found.culprit + 1));
     std::vector<std::string> made;
     for (const std::vector<std::string>& origins : made_by(planned_, without)) {
       std::vector<std::string> names;
@@ -266,7 +263,7 @@ class Compilation {
     }
     fmt::print("{} {} ({}): with this rewriting the command fails without any fusion, without it it passes; {} runs\n",
                culprit.is_pattern ? "pattern" : "pass", culprit.name, fmt::join(made, "; "), found.tests);
-    passes(FusionPlan(planned_.plan), plan_path, smallest);
+    passes(FusionPlan(planned_.plan), plan_path);
     return 0;
   }
 

@@ -21,13 +21,20 @@ constexpr bool kAlwaysVerify = false;
 constexpr bool kAlwaysVerify = true;
 #endif
 
+void add_names(const std::vector<std::string>& names, std::vector<std::string>& to) {
+  for (const std::string& name : names)
+    if (std::ranges::find(to, name) == to.end()) to.push_back(name);
+}
+
 }  // namespace
 
 PipelineOptions leaving_out(PipelineOptions options, const LeftOut& left_out) {
   require_optional_passes(left_out.passes);
-  options.disabled_passes.insert(options.disabled_passes.end(), left_out.passes.begin(), left_out.passes.end());
+  add_names(left_out.passes, options.left_out.passes);
+  add_names(left_out.patterns, options.left_out.patterns);
   std::erase_if(options.patterns, [&](const auto& pattern) {
-    return std::ranges::find(left_out.patterns, pattern->name) != left_out.patterns.end();
+    return std::ranges::any_of(left_out.patterns,
+                               [&](const std::string& name) { return name == "all" || name == pattern->name; });
   });
   return options;
 }
@@ -61,7 +68,7 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
   for (const Pass& pass : passes()) {
     const bool wanted = !pass.under_full_alone ||
                         (options_.strategy == Strategy::kFull &&
-                         std::ranges::find(options_.disabled_passes, pass.name) == options_.disabled_passes.end());
+                         std::ranges::find(options_.left_out.passes, pass.name) == options_.left_out.passes.end());
     if (pass.part == part && wanted) run(pass, state);
   }
 }
@@ -76,11 +83,9 @@ PlannedModel Pipeline::plan(Graph graph) {
 // A given plan is one of the graph that was rewritten as when it was made.
 PlannedModel Pipeline::plan_as_given(Graph graph) {
   const std::string text = options_.plan_text.empty() ? read_text_file(options_.plan_file) : options_.plan_text;
-  LeftOut left_out = left_out_of(text, options_.plan_text.empty() ? options_.plan_file : "plan");
-  options_ = leaving_out(std::move(options_), left_out);
-  PlannedModel planned = plan_as_asked(std::move(graph));
-  planned.left_out = std::move(left_out);
-  return planned;
+  const std::string file = options_.plan_text.empty() ? options_.plan_file : "plan";
+  options_ = leaving_out(std::move(options_), left_out_of(text, file));
+  return plan_as_asked(std::move(graph));
 }
 
 // With rewriting and without, on a chip that the rewritings' rules were not made for.
@@ -97,14 +102,13 @@ PlannedModel Pipeline::plan_cheaper(const Graph& graph) {
     return sum_of(predict_groups(model.graph, model.plan, options_.target)).total;
   };
   constexpr double kRounding = 1 + 1e-9;
-  if (seconds(rewritten) <= kRounding * seconds(unchanged)) return rewritten;
-  unchanged.left_out = std::move(all);
-  return unchanged;
+  return seconds(rewritten) <= kRounding * seconds(unchanged) ? rewritten : unchanged;
 }
 
 PlannedModel Pipeline::plan_as_asked(Graph graph) {
   PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}, .laid_out = {}};
   planned.report.arch = options_.target.arch;
+  if (options_.strategy == Strategy::kFull) planned.left_out = options_.left_out;
   CompilationState state{.options = options_, .planned = &planned};
   run_part(CompilationPart::kGraph, state);
   run_part(CompilationPart::kPlan, state);

@@ -19,8 +19,8 @@
 
 namespace fusec {
 
-// Nodes: nobody would run a larger model. Beyond it what takes more than a plan (source to count launches, a second plan
-// to compare with) is left out.
+// Nodes: nobody would run a larger model. Beyond it what takes more than a plan (source to count launches, a second
+// plan to compare with) is left out.
 inline constexpr std::size_t kLargestToRun = 20000;
 
 struct Pass;
@@ -36,7 +36,7 @@ struct PipelineOptions {
   std::uint32_t max_args = 0;  // 0: none under `tvm` and `none`, what a kernel can hold under `full`
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
   PatternList patterns;  // in the order in which they are tried
-  std::vector<std::string> disabled_passes;
+  LeftOut left_out;      // passes; and patterns, which `patterns` has no more: a plan that is written out names both
   std::string plan_file, plan_text;  // an edited plan to compile with: the file or its text; "" for none
   CompileOptions compile;
   // FUSEC_DEBUG: 1 verifies the graph after every pass that changes it (debug builds always do), 2 also tells, in the
@@ -61,7 +61,7 @@ struct PlannedModel {
   std::vector<OpPattern> kinds;
   FusionPlan plan;
   PartitionReportContext report;
-  LeftOut left_out = {};            // of the rewriting, where that was found to cost (Pipeline::plan)
+  LeftOut left_out = {};            // asked for, or where rewriting was found to cost (Pipeline::plan)
   std::optional<LaidOut> laid_out;  // what source is made of, where values are laid out (choose-layouts)
 
   // What the launch plan is about.

@@ -65,7 +65,7 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   if (options.strategy == Strategy::kFull || names_patterns || o.report)
     options.patterns = pattern_list(o, options.target);
   require_optional_passes(o.disabled_passes);
-  options.disabled_passes = o.disabled_passes;
+  options.left_out = {.passes = o.disabled_passes, .patterns = o.disabled_patterns};
   options.plan_text = o.plan;
   options.compile = {o.jobs, o.cache_directory};
   return options;

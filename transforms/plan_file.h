@@ -18,8 +18,8 @@
 
 namespace fusec {
 
-// What was left out of the rewriting before the plan was made ("disabled_passes", "disabled_patterns"; --bisect): to
-// give such a plan back is to leave it out again.
+// What was left out of the rewriting before the plan was made ("disabled_passes", "disabled_patterns"; of the command
+// line, of --bisect): to give such a plan back is to leave it out again.
 struct LeftOut {
   std::vector<std::string> passes, patterns;
 };
