@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_explanations.py FUSEC: --explain and --require-one-kernel on nodes that were rewritten away and
-on a group that takes several kernels; the explanation that the README shows is today's."""
-import json, os, re, subprocess, sys, tempfile
+on a group that takes several kernels; the explanation that the README shows is today's; every edge that was not fused
+has a node to blame and a change that would allow it."""
+import glob, json, os, re, subprocess, sys, tempfile
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -66,6 +67,12 @@ def main():
     told = subprocess.run([fusec, os.path.join(PROJECT, shown[1]), shown[2]], stdout=subprocess.PIPE, check=True).stdout
     if told.decode().split() != shown[3].split():
         failures.append(f"the README's explanation is not today's:\n{told.decode()}")
+    for model in sorted(glob.glob(os.path.join(PROJECT, "tests", "corpus", "models", "*.tiny.json")))[::4]:
+        told = subprocess.run([fusec, model, "--no-nvrtc", "--emit=ledger"], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=True).stdout
+        silent = [edge for edge in json.loads(told)["edges"] if not edge["blocker"] or not edge["would_allow"]]
+        if silent:
+            failures.append(f"{os.path.basename(model)}: {len(silent)} edges without blocker or change, {silent[0]}")
     for failure in failures:
         print("FAILED", failure)
     print(f"{len(failures)} failures")

@@ -11,6 +11,7 @@
 #include "analysis/value_bytes.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "transforms/explain_merge.h"
 #include "transforms/fusion_trial.h"
 
 namespace fusec {
@@ -148,40 +149,25 @@ class RefusedMerges {
   std::map<std::pair<GroupId, GroupId>, std::size_t> last_;
 };
 
-// The lowering knows no change that would make one kernel of what is several. What it could make but did not want, a
-// plan may have all the same.
-std::string change_for_merge(FusionRule rule) {
-  switch (rule) {
-    case FusionRule::kTooManyNodes:
-      return "a larger --max-fused-ops";
-    case FusionRule::kTooManyArguments:
-      return "a larger --max-args";
-    case FusionRule::kWorseForm:
-    case FusionRule::kMoreBytes:
-    case FusionRule::kPredictedSlower:
-    case FusionRule::kNotTried:
-      return "one group for both in a plan file (--emit=plan, --plan)";
-    default:
-      return "";
-  }
-}
-
 // Where each group on the way from one of these groups to the next was refused by a later phase; empty where the three
 // phases have the say about some of them.
-std::vector<Obstacle> refused_merges(const FusionPlan& plan, const std::vector<GroupId>& groups, Traffic& traffic) {
+std::vector<Obstacle> refused_merges(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
+                                     const std::vector<GroupId>& groups, Traffic& traffic) {
   std::vector<Obstacle> obstacles;
   const RefusedMerges merges(plan);
+  const MergeExplainer explainer(graph, kinds, plan);
   for (std::size_t i = 1; i < groups.size(); ++i) {
     if (groups[i - 1] == groups[i]) continue;
     const FusionDecision* refused = merges.about(groups[i - 1], groups[i]);
     if (refused == nullptr) return {};
+    MergeObstacle obstacle = explainer.obstacle(groups[i - 1], groups[i], *refused);
     obstacles.push_back({.from = plan.groups[groups[i - 1]].nodes.back(),
                          .to = refused->meeting,
                          .rule = refused->rule,
                          .phase = refused->phase,
-                         .blocker = refused->blocker,
+                         .blocker = obstacle.blocker,
                          .bytes_saved = traffic.saved_by_joining({groups[i - 1], groups[i]}),
-                         .would_allow = change_for_merge(refused->rule),
+                         .would_allow = std::move(obstacle.would_allow),
                          .joined_us = refused->joined_us,
                          .apart_us = refused->apart_us});
   }
@@ -231,7 +217,7 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
     return answer;
   }
   Traffic traffic(graph, plan);
-  answer.obstacles = refused_merges(plan, groups, traffic);
+  answer.obstacles = refused_merges(graph, kinds, plan, groups, traffic);
   if (answer.obstacles.empty() && is_of_partitioner(plan, answer.nodes.front())) {
     FusionTrial trial(graph, kinds, plan);
     std::vector<Vertex> vertices;
@@ -273,6 +259,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
   if (graph.nodes.empty()) return entries;
   Traffic traffic(graph, plan);
   const RefusedMerges merges(plan);
+  const MergeExplainer explainer(graph, kinds, plan);
   std::optional<FusionTrial> trial;
   if (is_of_partitioner(plan, 0)) trial.emplace(graph, kinds, plan);
   const bool tried = graph.nodes.size() <= kMostNodesForTriedLedger;
@@ -289,11 +276,16 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
       const Obstacle by_plan = obstacle_of_plan(plan, from, to);
       LedgerEntry entry{.from = from, .to = to, .rule = by_plan.rule, .would_allow = by_plan.would_allow};
       entry.bytes_saved = traffic.of_edge(v, plan.group_of[to]);
-      if (const FusionDecision* refused = merges.about(plan.group_of[from], plan.group_of[to])) {
+      if (graph.nodes[from].prepared && !graph.nodes[to].prepared) {
+        entry.rule = FusionRule::kPrepared;
+        entry.blocker = from;
+        entry.would_allow = "--disable-pass=prepare-constants";
+      } else if (const FusionDecision* refused = merges.about(plan.group_of[from], plan.group_of[to])) {
         entry.rule = refused->rule;
         entry.phase = refused->phase;
-        entry.blocker = refused->blocker;
-        entry.would_allow = change_for_merge(refused->rule);
+        MergeObstacle obstacle = explainer.obstacle(plan.group_of[from], plan.group_of[to], *refused);
+        entry.blocker = obstacle.blocker;
+        entry.would_allow = std::move(obstacle.would_allow);
         entry.joined_us = refused->joined_us;
         entry.apart_us = refused->apart_us;
       } else if (trial) {
@@ -309,7 +301,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
             FusionTrial changed = *trial;
             const std::vector<std::string> changes =
                 changes_that_join(changed, {trial->vertex_of(from), trial->vertex_of(to)});
-            entry.would_allow = fmt::format("{}", fmt::join(changes, "; and "));
+            if (!changes.empty()) entry.would_allow = fmt::format("{}", fmt::join(changes, "; and "));
           }
         }
       }

@@ -162,12 +162,14 @@ std::optional<FusionTrial::Change> FusionTrial::change_for(const VertexObstacle&
   }
   if (rule == FusionRule::kTooManyNodes) return Change{.kind = Change::Kind::kNodeLimit};
   if (rule == FusionRule::kTooManyArguments) return Change{.kind = Change::Kind::kArgumentLimit};
-  const bool is_custom = graph_.nodes[fusion_.node_of[obstacle.leader]].op->custom;
-  if (rule == FusionRule::kOpaqueSource && is_custom) {
+  if (rule == FusionRule::kOpaqueSource) {
+    const bool is_custom = graph_.nodes[fusion_.node_of[obstacle.leader]].op->custom;
     return Change{.kind = Change::Kind::kPattern,
                   .vertex = obstacle.leader,
                   .pattern = OpPattern::kElemwise,
-                  .text = "give " + name_of(obstacle.leader) + " \"pattern\": \"elemwise\", if that is what it is"};
+                  .text = is_custom
+                              ? "give " + name_of(obstacle.leader) + " \"pattern\": \"elemwise\", if that is what it is"
+                              : "if " + name_of(obstacle.leader) + " were elemwise (now opaque)"};
   }
   if (!is_about_kinds(rule) || blocker == kNoVertex) return std::nullopt;
   const OpPattern allowed = allowed_kind(rule);

@@ -1,0 +1,93 @@
+// What --explain and the ledger say of groups that the phases after the three kept apart: who is to blame, and what
+// would allow it.
+#include "transforms/explain_merge.h"
+
+#include <doctest/doctest.h>
+
+#include "analysis/annotate.h"
+#include "ir/text.h"
+#include "transforms/explain.h"
+#include "transforms/fuse.h"
+#include "transforms/merge_groups.h"
+
+namespace fusec::test {
+namespace {
+
+struct Told {
+  std::string rule, blocker, would_allow;
+};
+
+// Of the edge between two nodes, after the merging phases.
+Told told(const std::string& text, const char* from, const char* to, std::uint32_t max_fused_ops = 256) {
+  const Graph graph = parse_graph_text(text);
+  const std::vector<OpPattern> kinds = annotate(graph, pattern_source(Strategy::kFull));
+  FusionPlan plan = fuse(graph, kinds, {.max_fused_ops = max_fused_ops});
+  TrialMemory memory;
+  merge_forward(graph, kinds, plan, memory);
+  for (const LedgerEntry& entry : ledger(graph, kinds, plan))
+    if (entry.from == graph.find_node(from) && entry.to == graph.find_node(to)) {
+      REQUIRE(entry.blocker != kNone);
+      return {std::string(name(entry.rule)), graph.nodes[entry.blocker].name, entry.would_allow};
+    }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("explain merges: the product that needs the rows stored") {
+  const Told t = told(R"(model "m"
+input x: float32[512, 1024]
+input w: float32[1024, 1024]
+s: float32[512, 1024] = softmax(x, dim=-1)
+r: float32[512, 1024] = relu(s)
+y: float32[512, 1024] = linear(r, w)
+return y
+)",
+                      "r", "y");
+  CHECK(t.rule == "not_one_kernel");
+  CHECK(t.blocker == "y");
+  CHECK(t.would_allow == "if \"y\" were elemwise (now out_ewise_fusable)");
+}
+
+TEST_CASE("explain merges: the reduction behind which columns begin anew") {
+  const Told t = told(R"(model "m"
+input x: float32[300, 400]
+s: float32[300, 400] = softmax(x, dim=-1)
+m: float32[1, 400] = amax(s, dim=[0], keepdim=true)
+return m
+)",
+                      "s", "m");
+  CHECK(t.rule == "not_one_kernel");
+  CHECK(t.blocker == "m");
+  CHECK(t.would_allow == "if \"m\" were elemwise (now comm_reduce)");
+}
+
+TEST_CASE("explain merges: a third group between two") {
+  const Told t = told(R"(model "m"
+input x: float32[64, 64]
+a: float32[64, 64] = softmax(x, dim=-1)
+b: float32[64, 64] = cumsum(a, dim=0)
+y: float32[64, 64] = add(a, b)
+return y, a
+)",
+                      "a", "y");
+  CHECK(t.rule == "closes_cycle");
+  CHECK(t.blocker == "b");
+  CHECK(t.would_allow == "if \"b\" did not need \"a\"");
+}
+
+TEST_CASE("explain merges: a limit") {
+  const Told t = told(R"(model "m"
+input x: float32[64, 64]
+a: float32[64, 64] = softmax(x, dim=-1)
+b: float32[64, 64] = relu(a)
+c: float32[64, 64] = softmax(b, dim=-1)
+return c
+)",
+                      "b", "c", 2);
+  CHECK(t.rule == "too_many_nodes");
+  CHECK(t.blocker == "c");
+  CHECK(t.would_allow == "a larger --max-fused-ops");
+}
+
+}  // namespace fusec::test
