@@ -62,7 +62,8 @@ class Building {
         return built;
       }
       const auto first = static_cast<ExprId>(raw.size());
-      ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, load.args[0]);
+      const ExprId guard = reads_unguarded(raw, source, load) ? kNoExpr : load.args[0];
+      ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, guard);
       const FormulaFacts& facts = *inlining_.facts(source);
       if (is_rows(unit) && facts.reduces && !facts.product && !facts.nested)
         value = row_axes.take(first, value, rows_of(load.indices, facts));
@@ -148,6 +149,27 @@ class Building {
     for (std::size_t d = 0; d < indices.size(); ++d)
       if (facts.rows[d]) rows.push_back(indices[d]);
     return rows;
+  }
+
+  // Is the guard of this load of a value that reduces only there to read less (the elements that tril drops)? Whoever
+  // guards selects as well, and what is reduced without a guard has better forms: a product's factors are copied, a
+  // row's sum is the same for all of its elements. Guards on whole rows (has a matrix) and those without which other
+  // elements would be read (padding) stay.
+  bool reads_unguarded(const ExprPool& raw, ValueId source, const ExprNode& load) const {
+    if (load.args[0] == kNoExpr || !inlining_.facts(source)->reduces) return false;
+    const auto by_indices = [&](ExprId id) {
+      const auto by_value = [](const IndexExpr& e) {
+        return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
+      };
+      return raw[id].op != ExprOp::kLoad && raw[id].op != ExprOp::kReduce &&
+             std::ranges::none_of(raw[id].indices, by_value);
+    };
+    if (!std::ranges::all_of(reachable(raw, std::span(load.args.data(), 1)), by_indices)) return false;
+    const Shape& shape = graph_.tensor(source).shape;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (!proves_nonnegative(load.indices[d], raw.bounds()) || !proves_less(load.indices[d], shape[d], raw.bounds()))
+        return false;
+    return true;
   }
 
   // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded

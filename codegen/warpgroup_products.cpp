@@ -21,7 +21,7 @@ constexpr Types kTypes[] = {
     {"e5m2_e5m2", "f32.e5m2.e5m2", 8},
     {"s8", "s32.s8.s8", 8},
 };
-constexpr int kColumns[] = {64, 128, 256};
+constexpr int kColumns[] = {64, 128, 192, 256};
 
 // "%0,%1,%2", in quotes, line after line.
 std::string register_names(int count) {

@@ -104,7 +104,7 @@ def forms():
     gated = [node("a", "linear", "x", "g"), node("b", "linear", "x", "u"), node("s", "silu", "a"),
              node("h", "mul", "s", "b")]
     yield ("a gated unit", model([tensor("x", 264, 264)], gated, ["h"],
-                                 constants=[tensor("g", 344, 264), tensor("u", 344, 264)]), ["makes 128x128", "store_words("])
+                                 constants=[tensor("g", 344, 264), tensor("u", 344, 264)]), ["makes 128x128", "store_words(", "float sum[32][4]"])
     yield ("halves of one matrix, gated",
            model([tensor("x", 264, 264)],
                  [node("p", "linear", "x", "w"), node("a", "slice", "p", dim=-1, start=0, end=344),
@@ -114,7 +114,7 @@ def forms():
                                [node("a", "linear", "x", "u"), node("b", "linear", "x", "v"),
                                 node("c", "linear", "x", "w"), node("s", "sigmoid", "b"), node("t", "mul", "a", "s"),
                                 node("y", "add", "t", "c")], ["y"],
-                               constants=[tensor(n, 328, 264) for n in "uvw"]), ["makes 128x64"])
+                               constants=[tensor(n, 328, 264) for n in "uvw"]), ["makes 128x64", "float sum[24][4]"])
     yield ("several results", model([tensor("x", 264, 264)],
                                     [node("p", "linear", "x", "w"), node("t", "tanh", "p"), node("r", "relu", "p")],
                                     ["p", "t", "r"], constants=[tensor("w", 344, 264)]), ["store_box("])

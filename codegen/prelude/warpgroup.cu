@@ -166,17 +166,45 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(kRegisters));
 }
 // A warpgroup's 64 rows of sums, as wgmma spreads them: eights of columns, of each the lane's two of two rows.
-// What other instructions do with them stands before the fence or behind the wait.
-__device__ __forceinline__ void hold(float (&sum)[4]) {
+// What other instructions do with them stands before the fence or behind the wait; eight at a time, for NVRTC's sake.
+__device__ __forceinline__ void hold_eight(float (*sum)[4]) {
+  asm volatile(""
+               : "+f"(sum[0][0]), "+f"(sum[0][1]), "+f"(sum[0][2]), "+f"(sum[0][3]),
+                 "+f"(sum[1][0]), "+f"(sum[1][1]), "+f"(sum[1][2]), "+f"(sum[1][3]),
+                 "+f"(sum[2][0]), "+f"(sum[2][1]), "+f"(sum[2][2]), "+f"(sum[2][3]),
+                 "+f"(sum[3][0]), "+f"(sum[3][1]), "+f"(sum[3][2]), "+f"(sum[3][3]),
+                 "+f"(sum[4][0]), "+f"(sum[4][1]), "+f"(sum[4][2]), "+f"(sum[4][3]),
+                 "+f"(sum[5][0]), "+f"(sum[5][1]), "+f"(sum[5][2]), "+f"(sum[5][3]),
+                 "+f"(sum[6][0]), "+f"(sum[6][1]), "+f"(sum[6][2]), "+f"(sum[6][3]),
+                 "+f"(sum[7][0]), "+f"(sum[7][1]), "+f"(sum[7][2]), "+f"(sum[7][3])
+               :
+               : "memory");
+}
+__device__ __forceinline__ void hold_eight(int (*sum)[4]) {
+  asm volatile(""
+               : "+r"(sum[0][0]), "+r"(sum[0][1]), "+r"(sum[0][2]), "+r"(sum[0][3]),
+                 "+r"(sum[1][0]), "+r"(sum[1][1]), "+r"(sum[1][2]), "+r"(sum[1][3]),
+                 "+r"(sum[2][0]), "+r"(sum[2][1]), "+r"(sum[2][2]), "+r"(sum[2][3]),
+                 "+r"(sum[3][0]), "+r"(sum[3][1]), "+r"(sum[3][2]), "+r"(sum[3][3]),
+                 "+r"(sum[4][0]), "+r"(sum[4][1]), "+r"(sum[4][2]), "+r"(sum[4][3]),
+                 "+r"(sum[5][0]), "+r"(sum[5][1]), "+r"(sum[5][2]), "+r"(sum[5][3]),
+                 "+r"(sum[6][0]), "+r"(sum[6][1]), "+r"(sum[6][2]), "+r"(sum[6][3]),
+                 "+r"(sum[7][0]), "+r"(sum[7][1]), "+r"(sum[7][2]), "+r"(sum[7][3])
+               :
+               : "memory");
+}
+__device__ __forceinline__ void hold_one(float (&sum)[4]) {
   asm volatile("" : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]) : : "memory");
 }
-__device__ __forceinline__ void hold(int (&sum)[4]) {
+__device__ __forceinline__ void hold_one(int (&sum)[4]) {
   asm volatile("" : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3]) : : "memory");
 }
 template <class Sum, int kEights>
 __device__ __forceinline__ void hold(Sum (&sum)[kEights][4]) {
 #pragma unroll
-  for (int j = 0; j < kEights; ++j) hold(sum[j]);
+  for (int j = 0; j < kEights / 8 * 8; j += 8) hold_eight(sum + j);
+#pragma unroll
+  for (int j = kEights / 8 * 8; j < kEights; ++j) hold_one(sum[j]);
 }
 __device__ __forceinline__ void fence_products() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }

@@ -64,7 +64,11 @@ class WarpgroupEmitter {
     IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(kernel.pool, axes); }
     const std::vector<std::uint32_t>& axes(bool left) const { return left ? product.rows : product.columns; }
   };
-  // The registers of one sum, and of what wgmma adds up where that is not the sum itself.
+  // So many terms of a loop from the first, whose right factors wgmma takes for one.
+  struct Multiplication {
+    std::size_t first = 0, terms = 1;
+  };
+  // The registers of a multiplication's sums, and of what wgmma adds up where those are not the sums themselves.
   struct Sum {
     std::string name, accumulated;
   };
@@ -99,12 +103,18 @@ class WarpgroupEmitter {
 
   // --- gemm_warpgroup_multiply.cpp
   void multiply_tiles();
+  std::vector<Multiplication> multiplications(const Part& part, std::size_t number) const;
+  int columns_of(const Part& part, const Multiplication& m) const {
+    return part.form.tiles.columns * static_cast<int>(m.terms);
+  }
+  static DType dtype_of(const Part& part, const Factor& f);
   bool multiplied_alike() const;
   std::vector<Sum> declare_sums(const Part& part);
-  void multiply_tile(Part& part, std::vector<Sum>& sums, bool of_all);
+  std::vector<std::string> sums_of_terms(const Part& part, const std::vector<Sum>& sums);
+  void multiply_tile(Part& part, const std::vector<Sum>& sums, bool of_all);
   void multiply_loop(const Part& part, std::size_t number, std::span<const Sum> sums, bool of_all);
   void multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums);
-  std::string multiply_function(const Part& part, const Factor& left, const Factor& right) const;
+  std::string multiply_function(const Part& part, const Factor& left, const Factor& right, int columns) const;
   void add_parts(const Part& part, std::size_t number, std::span<const Sum> sums);
   void scale_sums(Part& part, std::size_t number, std::span<const Sum> sums);
   void scale_sum(Part& part, const Factor& left, const Factor& right, const Sum& sum, const std::string& unscaled);

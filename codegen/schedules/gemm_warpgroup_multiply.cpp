@@ -5,10 +5,13 @@
 //   scales that hold for all the depth  wgmma's sums, times scales, are the sums
 //   parts of the depth (scaled apart,   wgmma's sums of a part are added to the sums when its last stage is through,
 //   or long ones of float8)             and the first product of the next part forgets them
+//
+// Right factors that one left factor is multiplied with lie behind one another in a stage: to wgmma they are one.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "codegen/schedules/gemm_shares.h"
 #include "codegen/schedules/gemm_warpgroup_emitter.h"
@@ -28,12 +31,12 @@ void WarpgroupEmitter::multiply_tiles() {
   writer_.line("const int warp_row = (warp - 4) * 16;");
   open_tiles();
   if (parts_.size() > 1 && multiplied_alike()) {
-    std::vector<Sum> sums = declare_sums(*parts_[0]);
+    const std::vector<Sum> sums = declare_sums(*parts_[0]);
     multiply_tile(*parts_[0], sums, true);
     for_part([&](Part& part) { finish(part, sums); });
   } else {
     for_part([&](Part& part) {
-      std::vector<Sum> sums = declare_sums(part);
+      const std::vector<Sum> sums = declare_sums(part);
       multiply_tile(part, sums, false);
       finish(part, sums);
     });
@@ -42,50 +45,95 @@ void WarpgroupEmitter::multiply_tiles() {
   if (box_bytes_ > 0) writer_.line("if (warp_lane == 0) wait_for_stored_boxes();");
 }
 
+std::vector<WarpgroupEmitter::Multiplication> WarpgroupEmitter::multiplications(const Part& part,
+                                                                                std::size_t number) const {
+  constexpr std::size_t kMostColumns = 256;
+  const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
+  const Loop& loop = part.loops[number];
+  const auto columns = static_cast<std::size_t>(part.form.tiles.columns);
+  const auto is_behind = [&](std::size_t t) {
+    const Factor &f = loop.right(terms[t].right), &first = loop.right(terms[0].right);
+    return terms[t].left == terms[0].left && terms[t].right == terms[0].right + t &&
+           f.operand->along_depth == first.operand->along_depth && dtype_of(part, f) == dtype_of(part, first);
+  };
+  bool one = !loop.form->scaled() && terms.size() * columns <= kMostColumns;
+  for (std::size_t t = 0; t < terms.size(); ++t) one = one && is_behind(t);
+  if (one) return {{.first = 0, .terms = terms.size()}};
+  std::vector<Multiplication> each;
+  for (std::size_t t = 0; t < terms.size(); ++t) each.push_back({.first = t, .terms = 1});
+  return each;
+}
+
+DType WarpgroupEmitter::dtype_of(const Part& part, const Factor& f) {
+  return part.kernel.pool[f.operand->load].dtype;
+}
+
 // One loop is all parts', whose tiles lie alike and are multiplied alike; only what stands behind them differs.
 bool WarpgroupEmitter::multiplied_alike() const {
   const Part& first = *parts_[0];
   return std::ranges::all_of(parts_, [&](const auto& part) {
     const Loop &a = part->loops[0], &b = first.loops[0];
     const auto factor_alike = [&](const Factor& f, const Factor& g) {
-      return f.left == g.left && f.across == g.across && f.operand->along_depth == g.operand->along_depth &&
-             part->kernel.pool[f.operand->load].dtype == first.kernel.pool[g.operand->load].dtype;
+      return f.offset == g.offset && f.operand->along_depth == g.operand->along_depth &&
+             dtype_of(*part, f) == dtype_of(first, g);
     };
-    const auto term_alike = [](const ProductTerm& s, const ProductTerm& t) {
-      return s.left == t.left && s.right == t.right;
+    const auto alike = [&](const Multiplication& m, const Multiplication& n) {
+      const ProductTerm &s = part->product.loops[0].terms[m.first], &t = first.product.loops[0].terms[n.first];
+      return columns_of(*part, m) == columns_of(first, n) && factor_alike(a.left(s.left), b.left(t.left)) &&
+             factor_alike(a.right(s.right), b.right(t.right));
     };
     return part->form.float_sums == first.form.float_sums && !a.form->scaled() &&
-           a.form->added_after == b.form->added_after && std::ranges::equal(a.factors, b.factors, factor_alike) &&
-           std::ranges::equal(part->product.loops[0].terms, first.product.loops[0].terms, term_alike);
+           a.form->added_after == b.form->added_after &&
+           std::ranges::equal(multiplications(*part, 0), multiplications(first, 0), alike);
   });
 }
 
 std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_sums(const Part& part) {
   std::vector<Sum> sums;
   const bool integers = part.form.dtype == DType::kInt8;
-  const auto declare = [&](const char* wish, bool integer) {
+  const auto declare = [&](const char* wish, bool integer, int columns) {
     const std::string name = writer_.unique(wish);
-    writer_.line(fmt::format("{} {}[{}][4] = {{}};", integer ? "int" : "float", name, part.form.tiles.columns / 8));
+    writer_.line(fmt::format("{} {}[{}][4] = {{}};", integer ? "int" : "float", name, columns / 8));
     return name;
   };
   for (std::size_t i = 0; i < part.form.loops.size(); ++i) {
     const WarpgroupLoop& loop = part.form.loops[i];
     const bool apart = loop.scaled() || loop.in_parts() || (integers && part.form.float_sums);
-    for (std::size_t t = 0; t < part.product.loops[i].terms.size(); ++t) {
+    for (const Multiplication& m : multiplications(part, i)) {
       Sum& sum = sums.emplace_back();
-      sum.name = declare("sum", integers && !part.form.float_sums);
-      sum.accumulated = apart ? declare("part", integers) : sum.name;
+      const int columns = columns_of(part, m);
+      sum.name = declare("sum", integers && !part.form.float_sums, columns);
+      sum.accumulated = apart ? declare("part", integers, columns) : sum.name;
       writer_.line(fmt::format("hold({});", sum.accumulated));
     }
   }
   return sums;
 }
 
-void WarpgroupEmitter::multiply_tile(Part& part, std::vector<Sum>& sums, bool of_all) {
+std::vector<std::string> WarpgroupEmitter::sums_of_terms(const Part& part, const std::vector<Sum>& sums) {
+  std::vector<std::string> names;
+  const int eights = part.form.tiles.columns / 8;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < part.form.loops.size(); ++i)
+    for (const Multiplication& m : multiplications(part, i)) {
+      const std::string& all = sums[next++].name;
+      for (std::size_t t = 0; t < m.terms; ++t) {
+        std::string& name = names.emplace_back(all);
+        if (m.terms == 1) continue;
+        name = writer_.unique("sum");
+        writer_.line(fmt::format("{0} (&{1})[{2}][4] = ({0} (&)[{2}][4]){3}[{4}];",
+                                 part.form.float_sums ? "float" : "int", name, eights, all,
+                                 t * static_cast<std::size_t>(eights)));
+      }
+    }
+  return names;
+}
+
+void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& sums, bool of_all) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < part.loops.size(); ++i) {
     if (part.loops.size() > 1) writer_.open("");
-    const std::span<const Sum> own = std::span(sums).subspan(next, part.product.loops[i].terms.size());
+    const std::span<const Sum> own = std::span(sums).subspan(next, multiplications(part, i).size());
     multiply_loop(part, i, own, of_all);
     for (const Sum& sum : own) writer_.line(fmt::format("hold({});", sum.accumulated));
     scale_sums(part, i, own);
@@ -99,17 +147,19 @@ void WarpgroupEmitter::leave_sums(Part& part, const std::vector<Sum>& sums) {
   const ScalarType type = part.form.float_sums ? ScalarType::kFloat32 : ScalarType::kInt32;
   const GemmShares shares(tiles_.shares, part.product, part.kernel.pool, tiles_.kRows * tiles_.cluster, tiles_.columns);
   if (partial_.empty()) partial_ = declare_partial(writer_, shares, type);
-  for (std::size_t t = 0; t < sums.size(); ++t)
-    leave_share(writer_, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, static_cast<int>(t),
-                sums[t].name, type, 1, tiles_.columns, 0);
+  int which = 0;
+  for (const std::string& sum : sums_of_terms(part, sums))
+    leave_share(writer_, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, which++, sum, type, 1,
+                tiles_.columns, 0);
 }
 
 void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
   if (tiles_.shares > 1) return leave_sums(part, sums);
   std::map<ExprId, std::string> of_reduction;
+  const std::vector<std::string> of_terms = sums_of_terms(part, sums);
   std::size_t next = 0;
   for (const ProductLoop& loop : part.product.loops)
-    for (const ProductTerm& term : loop.terms) of_reduction[term.reduction] = sums[next++].name;
+    for (const ProductTerm& term : loop.terms) of_reduction[term.reduction] = of_terms[next++];
   const std::string staged = writer_.unique("staged");
   const char* const type = part.form.float_sums ? "float" : "int";
   writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + {2} + (warp - 4) * {3});", type, staged,
@@ -210,22 +260,25 @@ void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::
   writer_.line(release(before, steps + " > 0"));
 }
 
-std::string WarpgroupEmitter::multiply_function(const Part& part, const Factor& left, const Factor& right) const {
-  const auto float8 = [&](const Factor& f) {
-    return part.kernel.pool[f.operand->load].dtype == DType::kFloat8E5M2 ? "e5m2" : "e4m3";
-  };
+std::string WarpgroupEmitter::multiply_function(const Part& part, const Factor& left, const Factor& right,
+                                                int columns) const {
+  const auto float8 = [&](const Factor& f) { return dtype_of(part, f) == DType::kFloat8E5M2 ? "e5m2" : "e4m3"; };
   const std::string name = part.form.dtype == DType::kBFloat16  ? "bf16"
                            : part.form.dtype == DType::kFloat16 ? "fp16"
                            : part.form.dtype == DType::kInt8    ? "s8"
                                                                 : fmt::format("{}_{}", float8(left), float8(right));
-  writer_.use(fmt::format("multiply_warpgroup_{}_{}", name, part.form.tiles.columns));
+  writer_.use(fmt::format("multiply_warpgroup_{}_{}", name, columns));
   if (part.form.element_bytes() == 1) return "multiply_warpgroup_" + name;
   return fmt::format("multiply_warpgroup_{}<{}, {}>", name, !left.operand->along_depth, !right.operand->along_depth);
 }
 
 void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums) {
   const Loop& loop = part.loops[number];
-  for (std::size_t i = 0; i < loop.factors.size(); ++i) {
+  const std::vector<Multiplication> all = multiplications(part, number);
+  const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
+  std::set<std::size_t> factors;
+  for (const Multiplication& m : all) factors.insert({terms[m.first].left, loop.left_count + terms[m.first].right});
+  for (const std::size_t i : factors) {
     const Factor& f = loop.factors[i];
     const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kPieceBytes) : "";
     writer_.line(fmt::format("const unsigned long long {}_{} = swizzled_tile({} + {} * {}{}{});",
@@ -234,11 +287,13 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
   }
   const std::int64_t stages = stages_of_part(*loop.form, part.form.depth());
   const std::string adds = stages == 0 ? "" : stages == 1 ? ", false" : fmt::format(", step % {} > 0", stages);
-  const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
-  for (std::size_t t = 0; t < terms.size(); ++t)
-    writer_.line(fmt::format("{}({}, left_{}, right_{}{});",
-                             multiply_function(part, loop.left(terms[t].left), loop.right(terms[t].right)),
-                             sums[t].accumulated, terms[t].left, loop.left_count + terms[t].right, adds));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ProductTerm& term = terms[all[i].first];
+    const std::string function =
+        multiply_function(part, loop.left(term.left), loop.right(term.right), columns_of(part, all[i]));
+    writer_.line(fmt::format("{}({}, left_{}, right_{}{});", function, sums[i].accumulated, term.left,
+                             loop.left_count + term.right, adds));
+  }
 }
 
 // What was summed of a part of the depth, to the sums.
@@ -253,7 +308,7 @@ void WarpgroupEmitter::add_parts(const Part& part, std::size_t number, std::span
                        f.left ? " + warp_row" : "");
   };
   const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
-  for (std::size_t t = 0; t < terms.size(); ++t) {
+  for (std::size_t t = 0; t < sums.size(); ++t) {  // one term each where they are scaled
     const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
     writer_.line(fmt::format("hold({});", sums[t].accumulated));
     writer_.line(fmt::format("add_warpgroup_parts<{}, {}>({}, {}, {}, {}, warp_lane);", scaled && a.scaled(),
@@ -267,7 +322,8 @@ void WarpgroupEmitter::scale_sums(Part& part, std::size_t number, std::span<cons
   const Loop& loop = part.loops[number];
   if (loop.form->block != 0) return;
   const std::vector<ProductTerm>& terms = part.product.loops[number].terms;
-  for (std::size_t t = 0; t < terms.size(); ++t) {
+  const std::vector<Multiplication> all = multiplications(part, number);
+  for (std::size_t t = 0; t < sums.size(); ++t) {
     const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
     const std::string& unscaled = loop.form->added_after != 0 ? sums[t].name : sums[t].accumulated;
     if (a.scaled() || b.scaled()) {
@@ -275,7 +331,7 @@ void WarpgroupEmitter::scale_sums(Part& part, std::size_t number, std::span<cons
     } else if (unscaled != sums[t].name) {
       writer_.line("#pragma unroll");
       writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e / 4][e % 4] = (float){}[e / 4][e % 4];",
-                               part.form.tiles.columns / 2, sums[t].name, unscaled));
+                               columns_of(part, all[t]) / 2, sums[t].name, unscaled));
     }
   }
 }

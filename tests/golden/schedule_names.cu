@@ -143,9 +143,10 @@ __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e)
   return x;
 }
 
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+
 // Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
 // of the first matrix, 8 to 15 those of the second, and so on.
-__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -320,18 +321,42 @@ struct alignas(sizeof(T) * kCount) Neighbours {
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
 template <int kWidth, bool kHalves = true>
-__device__ __forceinline__ int staged_place(int row, int column) {
+__device__ __forceinline__ constexpr int staged_place(int row, int column) {
   if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
+// A lane's four sums of an eight of columns, kAt bytes from `at`: two of its row, two of the row eight on. Statements of
+// PTX, since what NVRTC takes goes with the number of statements that it optimizes.
+template <int kAt, int kLower>
+__device__ __forceinline__ void store_pairs(unsigned at, const float (&four)[4]) {
+  asm volatile("st.shared.v2.f32 [%0+%5], {%1, %2};\nst.shared.v2.f32 [%0+%6], {%3, %4};"
+               :
+               : "r"(at), "f"(four[0]), "f"(four[1]), "f"(four[2]), "f"(four[3]), "n"(kAt), "n"(kAt + kLower)
+               : "memory");
+}
+template <int kAt, int kLower>
+__device__ __forceinline__ void store_pairs(unsigned at, const int (&four)[4]) {
+  asm volatile("st.shared.v2.s32 [%0+%5], {%1, %2};\nst.shared.v2.s32 [%0+%6], {%3, %4};"
+               :
+               : "r"(at), "r"(four[0]), "r"(four[1]), "r"(four[2]), "r"(four[3]), "n"(kAt), "n"(kAt + kLower)
+               : "memory");
+}
+template <int kLater, int kLower, int kAt = 0, class Sum, int kEights>
+__device__ __forceinline__ void store_pairs_of_eights(unsigned at, const Sum (&sum)[kEights][4]) {
+  store_pairs<kAt * kLater, kLower>(at, sum[kAt]);
+  if constexpr (kAt + 1 < kEights) store_pairs_of_eights<kLater, kLower, kAt + 1>(at, sum);
+}
 template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
-#pragma unroll
-  for (int j = 0; j < kEights; ++j) {
-    Sum* at = staged + staged_place<8 * kEights, kHalves>(lane / 4, 8 * j + lane % 4 * 2);
-    *(Neighbours<Sum, 2>*)at = {sum[j][0], sum[j][1]};
-    *(Neighbours<Sum, 2>*)(at + staged_place<8 * kEights, kHalves>(8, 0)) = {sum[j][2], sum[j][3]};
+  constexpr int kWidth = 8 * kEights, kLower = 4 * staged_place<kWidth, kHalves>(8, 0);
+  const unsigned first = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2));
+  if constexpr (!kHalves && kWidth == 16) {  // in some lines the second eight is before the first
+    const unsigned second = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, 8 + lane % 4 * 2));
+    store_pairs<0, kLower>(first, sum[0]);
+    store_pairs<0, kLower>(second, sum[1]);
+  } else {
+    store_pairs_of_eights<4 * staged_place<kWidth, kHalves>(0, 8), kLower>(first, sum);
   }
 }
 // The row of the item-th eight: eight lanes read rows whose first halves are in different banks.

@@ -18,6 +18,10 @@ const std::vector<GemmCase> kCases = {
     {"batched, symbolic", "x bfloat16 b,33,48; w bfloat16 b,48,40", "p = bmm x w; h = relu p", "h", "b"},
     {"gated", "x bfloat16 70,96; g bfloat16 200,96; u bfloat16 200,96",
      "a = linear x g; c = linear x u; s = silu a; h = mul s c", "h"},
+    {"triangle of it, with more behind", "x float16 2,70,72; w float16 2,90,72",
+     "u = transpose w {\"dim0\": 1, \"dim1\": 2}; p = matmul x u; a = tril p {\"diagonal\": 3};"
+     "c = triu a {\"diagonal\": -20}; h = relu c",
+     "h"},
     {"different depths, two results", "x float16 40,24; y float16 40,136; a float16 72,24; b float16 72,136",
      "p = linear x a; q = linear y b; h = add p q", "h p"},
     {"float32: linear, bias and gelu", "x float32 150,76; w float32 132,76; b float32 132",
@@ -81,6 +85,7 @@ TEST_CASE("what is a gemm: aligned factors, gathered or computed on their way as
   CHECK_FALSE(is_gemm("x float16 64,64; w float16 64,61", "h = matmul x w"));
   CHECK(is_gemm("x float16 64,64; w float16 64,64", "a = gelu x; h = linear a w"));
   CHECK(is_gemm("t float16 33,64; i int64 64; w float16 64,64", "x = index_select t i {\"dim\": 0}; h = linear x w"));
+  CHECK(is_gemm("x float16 64,64; w float16 80,64", "p = linear x w; t = tril p; h = add t p"));
   CHECK_FALSE(is_gemm("x float64 64,64; w float64 64,64", "h = linear x w"));
 }
 
