@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "codegen/emit_expr.h"
+#include "codegen/schedules/beside_tiles.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/kept_row.h"
 #include "codegen/schedules/row_registers.h"
@@ -17,6 +20,9 @@ namespace fusec {
 namespace {
 
 constexpr int kPartialBytes = 16;  // the largest accumulator
+constexpr int kRegisters = 65536;  // of a multiprocessor
+// A thread's, beside what it keeps; and where rows begin anywhere.
+constexpr int kComputing = 64, kBesideRows = 16;
 
 // The reductions, those over the same axes together.
 std::vector<std::vector<ExprId>> by_axes(const RowForm& form) {
@@ -51,6 +57,7 @@ class RowEmitter {
     keeps_rows_ = !plan.slots.empty();
     kept_words_ = plan.words;
     kept_.keep(std::move(plan));
+    plan_tiles(kernel.shared_bytes);
   }
 
   KernelSource emit(const Kernel& original) {
@@ -67,6 +74,7 @@ class RowEmitter {
     }
     KernelSource source =
         writer_.finish(kernel_comment(graph_, original), layout_.threads, blocks_at_once(), layout_.cluster);
+    if (tiles_) source.dynamic_shared = tiles_->shared_bytes();
     source.grid[0] =
         simplify(ceil_div(rows, layout_.rows) * (layout_.cluster * (chunked() ? layout_.chunks : 1)), pool.bounds());
     source.name = kernel_name(graph_, original.nodes);
@@ -82,13 +90,34 @@ class RowEmitter {
  private:
   using Outputs = std::vector<const KernelOutput*>;
 
+  // Blocks that share a multiprocessor have their tiles at once. Where registers are short, ptxas would spill some.
+  void plan_tiles(std::int64_t shared_bytes) {
+    constexpr std::int64_t kBeside = 4096;  // what blocks reduce through
+    if (kRegisters / layout_.threads < kept_words_ + kComputing + kBesideRows) return;
+    const bool alone = layout_.cluster > 1 || layout_.threads >= 512;
+    const std::vector<RowLoop> all = loops();
+    int turns = layout_.parts * 64;
+    for (const RowLoop& loop : all)
+      if (loop.width > 1) turns = std::min(turns, kept_.turns_of(loop.axes));
+    tiles_.emplace(BesideTiles::Row{.form = form_,
+                                    .graph = graph_,
+                                    .layout = layout_,
+                                    .split = split_,
+                                    .turns = turns,
+                                    .most_bytes = alone ? shared_bytes - kBeside : shared_bytes * 5 / 8},
+                   all, emitter_);
+  }
+
+  bool has_tiles() const { return tiles_ && !tiles_->empty(); }
+
   // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
   // these.
   int blocks_at_once() const {
-    constexpr int kRegistersOfQuarter = 16384, kComputing = 64, kBeside = 16, kWide = 16, kFewest = 64;
+    constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64;
     if (layout_.chunks > 1) return 1024 / layout_.threads;
     if (!keeps_rows_) return 0;
-    const int computing = kComputing + (split_.start ? kBeside : 0) + (writer_.wide() ? kWide : 0);
+    const int computing = kComputing + (split_.start ? kBesideRows : 0) + (has_tiles() ? kept_words_ / 2 : 0) +
+                          (writer_.wide() ? kWide : 0);
     const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
     const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
     return std::max(1, 32 * warps / layout_.threads);
@@ -176,6 +205,9 @@ class RowEmitter {
     row_ = row;
     bind_flat(emitter_, form_.rows, row);
     if (split_.start) find_vectors();
+    if (tiles_)
+      tiles_->begin(
+          {.first = first_, .last = last_, .thread = layout_.cluster > 1 ? "threadIdx.x" : part_, .block = chunk_});
   }
 
   // Threads whose row would be past the end take the last one and store nothing: others of their warp need them.
@@ -212,8 +244,8 @@ class RowEmitter {
       first_ = writer_.unique("first");
       writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*split_.start), stop,
                                emitter_.index(end)));
-      writer_.line(fmt::format("const {0} {1} = ({2} + {3}) / {4}, {5} = {6} / {4};  // whole vectors", type, first_,
-                               start, width - 1, width, last_, stop));
+      writer_.line(fmt::format("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_,
+                               start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
       const bool one_at_least = range_of(length, bounds).min >= 2 * width;
       const std::string before = fmt::format("{} * {}", first_, width);
       const std::string behind = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
@@ -235,6 +267,7 @@ class RowEmitter {
   };
 
   void over_row(const RowLoop& loop, std::string_view wish, const Visit& visit) {
+    if (tiles_ && loop.width > 1) tiles_->wait_for(loop.roots);
     const ExprEmitter::Mark outside = emitter_.mark();
     std::vector<std::uint32_t> axes = loop.axes;
     if (loop.width > 1) axes.pop_back();
@@ -259,8 +292,10 @@ class RowEmitter {
     loads.beside = split_.start.has_value();
     loads.steps = true;
     const std::string e = writer_.unique("e");
-    loads.declare(kept_.loads_of(loop.roots), e,
-                  [this](ExprId id, const auto& fill) { return kept_.words_of(id, fill); });
+    if (tiles_) loads.elsewhere = [this](ExprId id) { return tiles_->has(id); };
+    loads.declare(kept_.loads_of(loop.roots), e, [this](ExprId id, const auto& fill) {
+      return tiles_ && tiles_->has(id) ? tiles_->words_of(id, kept_.turn(), vector_) : kept_.words_of(id, fill);
+    });
     visit.before();
     emitter_.emit_independent(loop.roots);
     writer_.line("#pragma unroll");
@@ -332,6 +367,7 @@ class RowEmitter {
       writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first, limit,
                                layout_.parts * (chunked() ? layout_.chunks : 1)));
     }
+    vector_ = k;
     bind_flat(emitter_, axes, k, "cdefghuvw");
   }
 
@@ -519,10 +555,12 @@ class RowEmitter {
   std::string chunk_;   // which block of its row's this is
   std::string active_;  // column teams: is the row a real one
   KeptRow kept_;
+  std::optional<BesideTiles> tiles_;
   bool keeps_rows_ = false;
   int kept_words_ = 0;
   int block_reductions_ = 0;
   std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
+  std::string vector_;                 // the one that a loop is at
   std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one
   bool condition_open_ = false;        // inside a loop whose turns are counted and whose last may be past the end
 };

@@ -19,6 +19,7 @@ struct RowKernel {
   // Where blocks that know nothing of one another share a row (layout.chunks), this kernel leaves the partial results
   // of the reductions that need this many others' in scratch memory; the one after the last of them has the outputs.
   int stage = 0;
+  std::int64_t shared_bytes = 48 * 1024;  // that a block may have
 };
 
 // `original` is the kernel as lowered, for its name and comment.

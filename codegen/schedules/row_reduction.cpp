@@ -24,7 +24,7 @@ RowForm with_contiguous_row_last(RowForm form, std::uint32_t axis) {
 }
 
 std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const Direction& direction,
-                                    const Kernel& kernel, const Graph& graph) {
+                                    const Kernel& kernel, const Graph& graph, const Target& target) {
   if (layout.team == RowTeam::kColumn) form = with_contiguous_row_last(std::move(form), direction.contiguous_row);
   RowSplit split;
   RowForm ready = layout.team == RowTeam::kColumn ? form : split_vectors(form, graph, split);
@@ -35,7 +35,7 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   const std::vector<int> stages = stages_of(ready);
   const int last = layout.chunks > 1 ? 1 + *std::ranges::max_element(stages) : 0;
   for (int stage = 0; stage <= last; ++stage)
-    sources.push_back(emit_rows({ready, graph, layout, split, wide, stage}, kernel));
+    sources.push_back(emit_rows({ready, graph, layout, split, wide, stage, target.shared_bytes_per_block}, kernel));
   return sources;
 }
 
@@ -50,7 +50,8 @@ std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph
   for (const RowLayout& layout : ways->layouts) names.push_back(name_of(layout));
   const std::size_t taken = choices.take(std::move(names)), together = ways->together.size();
   const RowForm& form = ways->form;
-  if (taken >= together) return in_layout(form, ways->layouts[taken - together], ways->direction, kernel, graph);
+  if (taken >= together)
+    return in_layout(form, ways->layouts[taken - together], ways->direction, kernel, graph, target);
   const ShortRows& way = ways->together[taken];
   const IndexExpr threads = point_count(form.kernel.pool, form.rows) * way.lanes();
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);

@@ -274,7 +274,8 @@ std::vector<std::pair<ExprId, std::string>> VectorLoads::vector_loads(const std:
   std::vector<std::pair<ExprId, std::string>> found;
   const ExprPool& pool = emitter_.kernel().pool;
   for (const ExprId id : reachable(pool, roots))
-    if (pool[id].op == ExprOp::kLoad && emitter_.depends_on(id, lane_axis_) && (is_vector(id) || is_beside(id)))
+    if (pool[id].op == ExprOp::kLoad && emitter_.depends_on(id, lane_axis_) &&
+        ((elsewhere && elsewhere(id)) || is_vector(id) || is_beside(id)))
       found.emplace_back(id, fmt::format("Words<{}>", word_count(pool[id].dtype, width_)));
   return found;
 }
@@ -291,6 +292,10 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
   for (const auto& [id, type] : found) {
     const ExprNode& n = pool[id];
     const int words = word_count(n.dtype, width_);
+    if (elsewhere && elsewhere(id)) {
+      words_[id] = kept(id, nullptr);
+      continue;
+    }
     const bool anywhere = is_beside(id);
     const char* function = anywhere ? "load_words_beside" : streams(id) ? "stream_words" : "load_words";
     writer.use(anywhere ? "words_beside" : streams(id) ? "stream_words" : "words");

@@ -53,6 +53,8 @@ class VectorLoads {
   // Loads whose vectors begin anywhere in memory, equally for all threads of a warp, are made by a few narrower
   // accesses instead of element by element.
   bool beside = false;
+  // Loads whose words `kept` has, whatever their places are.
+  std::function<bool(ExprId load)> elsewhere;
   // Loads of what stays the same for more lanes than a vector has are made as the first and the last lane need them.
   bool steps = false;
 

@@ -1,0 +1,122 @@
+// Rows that begin anywhere in memory, beside operands that lie differently to vectors than they do.
+
+//@ part beside_tile : words
+// Words into shared memory while the thread goes on, from where one is copied to where it is, as word `first` of some:
+// kLeast and kMost bound how many there are. A warp's copies begin with sectors.
+template <int kBytes, int kTo, int kFrom>
+__device__ __forceinline__ void copy_bytes(unsigned to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0+%2], [%1+%3], %4;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "n"(kTo), "n"(kFrom), "n"(kBytes));
+}
+template <int kThreads, int kEach, int kLeast, int kMost, int kTo, int kFrom, int kTurn = 0>
+__device__ __forceinline__ void copy_words(unsigned to, const unsigned* from, int words, int first) {
+  constexpr int kStep = kEach * kThreads;
+  if ((kTurn > 0 || first >= 0) && ((kTurn + 1) * kStep <= kLeast || first + kTurn * kStep + kEach <= words))
+    copy_bytes<4 * kEach, 4 * (kTo + kTurn * kStep), 4 * (kFrom + kTurn * kStep)>(to, from);
+  if constexpr ((kTurn + 1) * kStep - (8 - kEach) < kMost)
+    copy_words<kThreads, kEach, kLeast, kMost, kTo, kFrom, kTurn + 1>(to, from, words, first);
+}
+// Word by word of what is left over.
+template <int kCount, int kEach>
+__device__ __forceinline__ void copy_last_words(unsigned to, const unsigned* from, int words, int thread) {
+  if constexpr (kCount % kEach != 0)
+    if (const int left = words % kEach; thread < left)
+      copy_bytes<4, 0, 0>(to + 4 * (words - left + thread), from + words - left + thread);
+}
+// In pieces of kPiece words, which lie kFrom words apart, to places kTo words apart.
+template <int kThreads, int kEach, int kCount, int kPiece, int kPieces, int kTo, int kFrom, int kNow = 0>
+__device__ __forceinline__ void copy_pieces(unsigned to, const unsigned* from, int words, int first, int thread) {
+  const int here = min(words - kNow * kFrom, kPiece);
+  copy_words<kThreads, kEach, 0, kPiece, kNow * kTo, kNow * kFrom>(to + 4 * first, from + first, here, first);
+  if (here > 0) copy_last_words<kCount, kEach>(to + 4 * kNow * kTo, from + kNow * kFrom, here, thread);
+  if constexpr (kNow + 1 < kPieces)
+    copy_pieces<kThreads, kEach, kCount, kPiece, kPieces, kTo, kFrom, kNow + 1>(to, from, words, first, thread);
+}
+// What there is of a tile's words: as bounds where that is one piece, else in such pieces; kMost 0: one, not bounded.
+template <int kLeastOf, int kMostOf, int kPiecesOf = 1, int kToOf = 0, int kFromOf = 0>
+struct TileWords {
+  static constexpr int kLeast = kLeastOf, kMost = kMostOf, kPieces = kPiecesOf, kTo = kToOf, kFrom = kFromOf;
+};
+template <class Tile, int kThreads, int kEach, int kCount>
+__device__ __forceinline__ void copy_tile(unsigned to, const unsigned* from, int words, int behind, int thread) {
+  const int first = kEach * thread - behind;
+  if constexpr (Tile::kPieces > 1) {
+    copy_pieces<kThreads, kEach, kCount, Tile::kMost, Tile::kPieces, Tile::kTo, Tile::kFrom>(to, from, words, first,
+                                                                                             thread);
+  } else if constexpr (Tile::kMost > 0) {
+    copy_words<kThreads, kEach, Tile::kLeast, Tile::kMost, 0, 0>(to + 4 * first, from + first, words, first);
+    copy_last_words<kCount, kEach>(to, from, words, thread);
+  } else {
+#pragma unroll 4
+    for (int i = first; i + kEach <= words; i += kEach * kThreads)
+      if (i >= 0) copy_bytes<4 * kEach, 0, 0>(to + 4 * i, from + i);
+    copy_last_words<kCount, kEach>(to, from, words, thread);
+  }
+}
+// Vectors of kCount words from element `at` of each tensor on. The word in which that begins comes first, and how many
+// bits of it lie before is returned; of the word behind the last as much is there, and zeros.
+template <class Tile, int kThreads, int kBits, int kCount, int kTensors, class Index>
+__device__ __forceinline__ int vectors_to_tiles(unsigned* tiles, int tile_bytes, const void* const (&tensors)[kTensors],
+                                                Index at, int vectors, int thread) {
+  const int bytes = kBits < 32 ? (int)(at * (kBits / 8)) & 3 : 0, words = vectors * kCount;
+  const Index word = kBits < 32 ? at >> (kBits == 16 ? 1 : 2) : at * (kBits / 32);
+  const int behind = (int)word & 7;
+  if (vectors <= 0) return 0;
+  const unsigned to = (unsigned)__cvta_generic_to_shared(tiles);
+  if (behind % 4 == 0) {
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t)
+      copy_tile<Tile, kThreads, 4, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
+  } else if (behind % 2 == 0) {
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t)
+      copy_tile<Tile, kThreads, 2, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
+  } else {
+#pragma unroll
+    for (int t = 0; t < kTensors; ++t)
+      copy_tile<Tile, kThreads, 1, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
+  }
+  if (kBits < 32 && thread % 32 == 0) {  // of each piece one warp: places of several may be in one bank
+    constexpr int kWarps = kThreads < 32 ? 1 : kThreads / 32;
+#pragma unroll
+    for (int piece = 0; piece < Tile::kPieces; ++piece) {
+      const int last = min(words - piece * Tile::kFrom, Tile::kPieces > 1 ? Tile::kMost : words);
+      if (thread / 32 != piece % kWarps || last <= 0) continue;
+#pragma unroll
+      for (int t = 0; t < kTensors; ++t)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                     :
+                     : "r"(to + t * tile_bytes + 4 * (piece * Tile::kTo + last)),
+                       "l"(__cvta_generic_to_global((const unsigned*)tensors[t] + word + piece * Tile::kFrom + last)),
+                       "r"(bytes));
+    }
+  }
+  return 8 * bytes;
+}
+__device__ __forceinline__ void wait_for_tiles() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+// A thread's words, which touch its neighbours', without that many bits. Whole vectors are read, also where one word of
+// the next is needed: several threads would read it from the same bank.
+template <int kBits, int kCount>
+__device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int bits) {
+  if constexpr (kCount == 8) {  // four threads begin with their second half, so that all eight are in different banks
+    const bool flip = threadIdx.x & 4;
+    const Words<4> a = load_words<4>(tile + (flip ? 4 : 0)), b = load_words<4>(tile + (flip ? 0 : 4));
+    Words<8> words;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words.w[i] = flip ? b.w[i] : a.w[i], words.w[i + 4] = flip ? a.w[i] : b.w[i];
+    return words;
+  }
+  Words<kCount> words = load_words<kCount>(tile);
+  if constexpr (kBits < 32) {
+    Words<kCount> next = load_words<kCount>(tile + kCount);
+    if constexpr (kCount == 4)
+      asm("" : "+r"(next.w[0]), "+r"(next.w[1]), "+r"(next.w[2]), "+r"(next.w[3]));
+    else if constexpr (kCount == 2)
+      asm("" : "+r"(next.w[0]), "+r"(next.w[1]));
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      words.w[i] = __funnelshift_r(words.w[i], i + 1 < kCount ? words.w[i + 1] : next.w[0], bits);
+  }
+  return words;
+}
