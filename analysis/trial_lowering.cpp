@@ -77,9 +77,10 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   if (form.product) {
     if (find_few_rows(graph, shaped, *form.product, target)) return 0;
-    if (const auto gemm = find_gemm(graph, shaped, *form.product, target)) return gemm->cycles / kCyclesASecond;
+    if (const auto gemm = find_gemm(graph, shaped, *form.product, target))
+      return target.launch_seconds + gemm->cycles / kCyclesASecond;
     if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
-      return gathered->cycles / kCyclesASecond;
+      return target.launch_seconds + gathered->cycles / kCyclesASecond;
   }
   const double roof = predict(work_of(graph, kernel, form, target), target).total;
   const bool loops = form.form == KernelForm::kRows || form.form == KernelForm::kElements;

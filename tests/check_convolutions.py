@@ -87,6 +87,31 @@ def separable(pick, dtype):
         node("f", "relu", "e"), node("g", "conv2d", "f v"), node("y", "add", "g x")]
 
 
+def images_last(pick, dtype):
+    """A model whose images have their channels last, as its front end writes it: permuted before each convolution and
+    behind it, with a sum between."""
+    channels, size = pick.choice([32, 64]), pick.choice([14, 16])
+    first, last = [0, 3, 1, 2], [0, 2, 3, 1]
+    inputs = [tensor("x", dtype, 2, size, size, channels)]
+    constants = [tensor(w, dtype, channels, channels, 3, 3) for w in "uvw"] + [tensor("b", dtype, channels)]
+    nodes, image = [], "x"
+    for w in "uvw":
+        nodes += [node(f"{w}_first", "permute", image, dims=first),
+                  node(f"{w}_conv", "conv2d", f"{w}_first {w} b", padding=[1, 1]),
+                  node(f"{w}_last", "permute", f"{w}_conv", dims=last), node(f"{w}_add", "add", f"{w}_last {image}"),
+                  node(f"{w}_relu", "relu", f"{w}_add")]
+        image = f"{w}_relu"
+    return inputs, constants, nodes
+
+
+def before_it(pick, dtype):
+    """What is joined and made positive on its way to a convolution."""
+    size = pick.choice([14, 16])
+    inputs = [tensor("x", dtype, 1, 16, size, size), tensor("z", dtype, 1, 16, size, size)]
+    return inputs, [tensor("w", dtype, 32, 32, 3, 3)], [
+        node("c", "concat", "x z", dim=1), node("r", "relu", "c"), node("y", "conv2d", "r w", padding=[1, 1])]
+
+
 def network(pick, dtype):
     """Convolutions with pooling and a sum between: what lies there has its channels last."""
     channels, outputs, size = 64, pick.choice([64, 72, 136]), pick.choice([28, 30])
@@ -154,6 +179,8 @@ def cases():
             add(f"transposed {dims}d {dtype} {len(found)}", transposed_any(pick, dtype, dims))
     for dtype in ("float16", "bfloat16"):
         add(f"network {dtype}", network(pick, dtype), "laid out")
+        add(f"images last {dtype}", images_last(pick, dtype), "convolution_mma")
+        add(f"before it {dtype}", before_it(pick, dtype))
     for dtype in ("float16", "bfloat16", "float32", "int8"):
         for dims in (1, 2, 2, 3):
             add(f"depthwise {dims}d {dtype} {len(found)}", depthwise(pick, dims, dtype, len(found) % 2 == 0), *WINDOWS)
@@ -196,6 +223,12 @@ def check(options, folder, name, entry, schedules, arch):
     expect(all(k["findings"] == 0 for k in kernels), f"{what}: findings on the emulator")
     spills = [m for k, m in zip(kernels, made) if k["resources"]["spill_bytes"] != 0 and m in PIPELINED + WINDOWS]
     expect(not spills, f"{what}: spills in {spills}")
+    if schedules == ("convolution_mma",):
+        expect(set(made) <= {"convolution_mma", "transpose"}, f"{what}: {made}")
+        often = [k["name"] for k in kernels if k["requested_bytes"] > 8 * k["least_bytes"]]
+        expect(not often, f"{what}: {often} read more than their tiles need")
+    conflicts = [k["name"] for k in kernels if k["bank_conflicts"] != 0 and entry["inputs"][0]["dtype"] != "float32"]
+    expect(not conflicts, f"{what}: bank conflicts in {conflicts}")
     check_windows([k for k, m in zip(kernels, made) if m in WINDOWS], what)
     # Images of few elements are not worth a pipeline in float32.
     if schedules and not (entry["inputs"][0]["dtype"] == "float32" and "contraction" in made):

@@ -23,6 +23,24 @@ bool is_convolution(const Node& node) {
   return node.op->name.starts_with("conv") && node.op->special == Special::kNone;
 }
 
+// Which dimension of the operand each of the result's is; empty where the node is no permutation.
+std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node) {
+  if (node.op->name != "permute" && node.op->name != "transpose") return {};
+  const auto rank = static_cast<std::int64_t>(graph.tensor(node.first_output).rank());
+  const auto from_begin = [&](std::int64_t d) { return d < 0 ? d + rank : d; };
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
+  std::iota(dims.begin(), dims.end(), 0);
+  const Attributes& attributes = graph.attributes(node);
+  if (node.op->name == "permute") {
+    dims = attributes.integers("dims").value_or(dims);
+    for (std::int64_t& d : dims) d = from_begin(d);
+  } else {
+    std::swap(dims.at(static_cast<std::size_t>(from_begin(attributes.integer("dim0", 0)))),
+              dims.at(static_cast<std::size_t>(from_begin(attributes.integer("dim1", 1)))));
+  }
+  return dims;
+}
+
 class Choice {
  public:
   Choice(const Graph& graph, const FusionPlan& plan, const Target& target)
@@ -88,7 +106,38 @@ class Choice {
     return count && *count > 0 && *count * bits(type.dtype) % kPieceBits == 0 && !of_one;
   }
 
+  // Values that have their channels last as they are, and all that is made of them or of which they are made place by
+  // place.
+  std::vector<std::uint8_t> find_channels_last() const {
+    std::vector<ValueId> alike(graph_.value_count());
+    std::iota(alike.begin(), alike.end(), 0);
+    const auto root_of = [&](ValueId v) {
+      while (alike[v] != v) v = alike[v] = alike[alike[v]];
+      return v;
+    };
+    std::vector<ValueId> last;
+    for (const Node& node : graph_.nodes) {
+      if (node.output_count != 1 || node.inputs.empty() || graph_.type(node.first_output).is_tuple) continue;
+      const ValueId to = node.first_output;
+      const TensorType& type = graph_.tensor(to);
+      if (const std::vector<std::int64_t> dims = permutation_of(graph_, node); !dims.empty()) {
+        if (type.rank() > 2 && dims == channels_last(type.rank(), 1)) last.push_back(to);
+        if (type.rank() > 2 && dims == channels_first(type.rank(), 1)) last.push_back(node.inputs[0]);
+        continue;
+      }
+      if (node.op->view || node.op->special != Special::kNone || is_convolution(node)) continue;
+      for (const ValueId v : node.inputs)
+        if (v != kNone && !graph_.type(v).is_tuple && graph_.tensor(v).shape == type.shape)
+          alike[root_of(v)] = root_of(to);
+    }
+    std::vector<std::uint8_t> has(alike.size(), 0);
+    for (const ValueId v : last) has[root_of(v)] = 1;
+    for (ValueId v = 0; v < has.size(); ++v) has[v] = has[root_of(v)];
+    return has;
+  }
+
   void find_values() {
+    const std::vector<std::uint8_t> is_last = find_channels_last();
     chosen_.assign(graph_.value_count(), 0);
     constant_readers_.assign(graph_.nodes.size(), 0);
     std::vector<std::uint8_t> is_output(graph_.value_count(), 0);
@@ -96,7 +145,8 @@ class Choice {
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
-        chosen_[v] = !is_output[v] && has_channels(v, 1) && is_between_groups(n, v) && !is_prepared(n) ? 1 : 0;
+        chosen_[v] =
+            !is_output[v] && !is_last[v] && has_channels(v, 1) && is_between_groups(n, v) && !is_prepared(n) ? 1 : 0;
     }
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) take_weights(n);
     if (std::ranges::all_of(chosen_, [](std::uint8_t c) { return c == 0; })) chosen_.clear();
@@ -121,9 +171,10 @@ class Choice {
   // of what lies in memory, it has leading dimensions of 1.
   void take_weights(NodeId n) {
     const Node& node = graph_.nodes[n];
-    if (!is_convolution(node) || !chosen_[node.inputs[0]] || node.op->name.starts_with("conv_transpose")) return;
+    if (!is_convolution(node) || node.op->name.starts_with("conv_transpose")) return;
     const std::vector<GroupId> home = groups_.of(n);
     if (home.size() != 1 || !is_ours(home[0])) return;
+    if (!chosen_[node.inputs[0]] && !may_come_with_channels_last(node.inputs[0], home)) return;
     const std::size_t space = graph_.tensor(node.inputs[0]).rank() - 2;
     NodeId reader = n;
     ValueId w = node.inputs[1];
@@ -141,6 +192,22 @@ class Choice {
     if (!constant && (producer == kNone || !is_prepared(producer) || !is_between_groups(producer, w))) return;
     chosen_[w] = static_cast<std::uint8_t>(channels);
     if (constant) constant_readers_[reader] = 1;
+  }
+
+  // Is the image permuted in the convolution's own group? Models whose images have their channels last do that.
+  bool may_come_with_channels_last(ValueId image, const std::vector<GroupId>& home) const {
+    constexpr std::size_t kMostNodes = 16;
+    std::vector<ValueId> seen{image};
+    for (std::size_t i = 0; i < seen.size() && i < kMostNodes; ++i) {
+      const NodeId producer = graph_.value(seen[i]).producer;
+      if (chosen_[seen[i]]) return true;
+      if (producer == kNone || groups_.of(producer) != home) continue;
+      const Node& node = graph_.nodes[producer];
+      if (node.op->name == "permute" || node.op->name == "transpose") return true;
+      for (const ValueId v : node.inputs)
+        if (v != kNone && std::ranges::find(seen, v) == seen.end()) seen.push_back(v);
+    }
+    return false;
   }
 
   // The dimensions of the weights, behind dimensions of 1.
@@ -168,7 +235,9 @@ class Choice {
     }
     std::vector<std::uint8_t> convolved(graph_.value_count(), 0);
     for (const Node& node : graph_.nodes)
-      if (is_convolution(node) && chosen_[node.inputs[0]]) convolved[root(node.inputs[0])] = 1;
+      if (is_convolution(node))
+        for (const ValueId v : {node.inputs[0], node.inputs[1]})
+          if (chosen_[v]) convolved[root(v)] = 1;
     for (ValueId v = 0; v < chosen_.size(); ++v)
       if (!convolved[root(v)]) chosen_[v] = 0;
   }

@@ -5,6 +5,9 @@
 //        inputs, outputs and what linear reads stay as they are; all between has its channels last, and the weights
 //        that convolutions read lie likewise, once for each set of them (M_prepare)
 //
+// Models whose images have their channels last already, permuted before each convolution and behind it, get their
+// weights laid out in the same way.
+//
 // Values that one group ties to another (it reads one and makes the other) are looked at together. First all of them
 // are laid out; where a group would then be more kernels, of a weaker form, or slower on its own, its values stay as
 // they are; what is left must make its groups faster together, or nothing is changed.

@@ -200,6 +200,7 @@ class Contraction {
     const bool across_vectors = !depth_vectors && takes_vectors(factor, across);
     const Variable last_across{Variable::Kind::kAxis, across.back()};
     const bool across_first = across_vectors || (!depth_vectors && runs_along(factor, last_across));
+    if (across_first && !across_vectors && p_.tensor_dtype) return fill_in_eights(tile, factor, is_left, step);
     const int width = depth_vectors || across_vectors ? 8 : 1;
     const int total = kTile * depth_ / width;
     const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
@@ -221,6 +222,35 @@ class Contraction {
     else
       load_element(tile, factor, across, at, k, line, place, inside);
     emitter_.rewind(mark);
+    writer_.close();
+  }
+
+  // Neighbouring threads make neighbouring lines, eight places of each: elements one by one would go to few banks.
+  void fill_in_eights(const std::string& tile, ExprId factor, bool is_left, const std::string& step) {
+    const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
+    const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, kTile * depth_ / 8, threads_));
+    const std::string eight = writer_.unique("eight"), i = writer_.unique("i");
+    writer_.line(fmt::format("const int {} = {} % {};", line, e, kTile));
+    writer_.line(fmt::format("unsigned {}[4] = {{}};", eight));
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < 8; ++{0})", i));
+    writer_.line(fmt::format("const int {} = {} / {} * 8 + {};", place, e, kTile, i));
+    const std::string at = writer_.unique("at"), k = writer_.unique("k");
+    writer_.line(fmt::format("const {} {} = {} + {}, {} = {} + {};", integer(), at, is_left ? row0_ : column0_, line, k,
+                             step, place));
+    std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k, text(count(depth_axes_)));
+    if (is_left && p_.choice) inside += fmt::format(" && {}[{}] == {}", matrix_of_row_, line, matrix_);
+    const ExprEmitter::Mark mark = emitter_.mark();
+    if (is_left) define_row_values(line);
+    if (!is_left && p_.choice) emitter_.bind(p_.choice->axis, matrix_);
+    const std::string one = make_element(factor, across, at, k, inside);
+    emitter_.rewind(mark);
+    writer_.line(fmt::format("{}[{} / 2] |= (unsigned){} << ({} % 2 * 16);", eight, i, one, i));
+    writer_.close();
+    writer_.line(fmt::format("*(uint4*)&{0}[{1}][{2} / {3} * 8] = make_uint4({4}[0], {4}[1], {4}[2], {4}[3]);", tile,
+                             line, e, kTile, eight));
     writer_.close();
   }
 
@@ -273,6 +303,13 @@ class Contraction {
   void load_element(const std::string& tile, ExprId factor, const std::vector<std::uint32_t>& across,
                     const std::string& at, const std::string& k, const std::string& line, const std::string& place,
                     const std::string& inside) {
+    const std::string one = make_element(factor, across, at, k, inside);
+    writer_.line(fmt::format("{} = {};", place_in(tile, line, place), one));
+  }
+
+  // A variable that has the factor's element, 0 where it is not inside.
+  std::string make_element(ExprId factor, const std::vector<std::uint32_t>& across, const std::string& at,
+                           const std::string& k, const std::string& inside) {
     const std::string one = writer_.unique("one");
     writer_.line(fmt::format("{} {} = 0;", element(), one));
     writer_.open(fmt::format("if ({})", inside));
@@ -288,7 +325,7 @@ class Contraction {
     }
     emitter_.rewind(mark);
     writer_.close();
-    writer_.line(fmt::format("{} = {};", place_in(tile, line, place), one));
+    return one;
   }
 
   // Of a plain load of what is multiplied: its bits go to the tile as they are. "" for other factors.

@@ -45,7 +45,7 @@ class Convolution {
     factors_.declare();
     main_loop();
     emit_epilogue({kernel_, product_, as_gemm(), {{reduction(), sum_}}, row0_, column0_, batch_}, graph_, writer_);
-    KernelSource source = writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), 1));
+    KernelSource source = writer_.finish(comment(), tiles_.threads(), blocks_at_a_time());
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
     source.dynamic_shared = std::max(form_.shared_bytes(), shared_bytes(as_gemm()));
@@ -80,6 +80,12 @@ class Convolution {
                     fmt::format(" Where {} is what its column adds and what k adds, by a table.",
                                 form_.in_pieces() ? "a piece of 16 bytes lies" : "an element lies"));
     return lines;
+  }
+
+  // What gathers elements keeps them in registers for a step: ptxas takes too few by itself, and spills.
+  int blocks_at_a_time() const {
+    const bool gathers = form_.tensor_cores() && (form_.left.one_by_one() || form_.right.one_by_one());
+    return gathers ? std::max(1, 384 / tiles_.threads()) : least_blocks(tiles_, form_.tensor_cores(), 1);
   }
 
   void place_block() {
