@@ -14,6 +14,7 @@ constexpr int kCheapOperand = 8;  // of a reduction's operand that is used again
 // does of such operations, its bandwidth, and the time of a launch.
 constexpr double kTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunch = 3e-6;
 constexpr std::int64_t kLongestProductRow = 1024;  // that a block may hold
+constexpr std::int64_t kLongestWithSegments = 1 << 15;
 
 }  // namespace
 
@@ -154,7 +155,7 @@ void Inlining::decide() {
 
 // The value with its operands' formulas put in; operands for which that will not do become stored.
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
-  Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows, kNone};
+  Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows};
   if (facts.contraction || facts.nested) mine.origin = value;
   const auto stream = stream_of_.find(value);
   mine.streams = stream != stream_of_.end() && (facts.product || facts.nested);
@@ -174,7 +175,9 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
     if ((operand.contraction || operand.vector_product) && load.in_reduction && !facts.contraction)
       reduced_products_.insert(v);
     if (operand.reduces) {
-      mine.rows = mapped_rows(operand, load, v, shape);
+      std::optional<Rows> together = rows_together(operand, load, v, mine, rows_known, shape);
+      mine.rows = together ? std::move(together->rows) : mapped_rows(operand.rows, load, v, shape);
+      if (together) mine.segments = std::move(together->segments);
       rows_known = true;
       mine.reduces = true;
       mine.joined = mine.joined || operand.joined || reads_elsewhere(operand, load, v) ||
@@ -194,15 +197,50 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
   return mine;
 }
 
-std::vector<bool> Inlining::mapped_rows(const Inlined& operand, const LoadFact& load, ValueId v,
+std::vector<bool> Inlining::mapped_rows(const std::vector<bool>& of_operand, const LoadFact& load, ValueId v,
                                         const Shape& shape) const {
   std::vector<bool> rows(shape.size(), false);
   const Shape& operand_shape = graph_.tensor(v).shape;
-  for (std::size_t d = 0; d < operand.rows.size(); ++d)
-    if (operand.rows[d] && !operand_shape[d].is(1) && load.along[d])
+  for (std::size_t d = 0; d < of_operand.size(); ++d)
+    if (of_operand[d] && !operand_shape[d].is(1) && load.along[d])
       for (const std::uint32_t axis : *load.along[d])
         if (!shape[axis].is(1)) rows[axis] = true;
   return rows;
+}
+
+// What the rows and segments of the consumer are with the operand in it: either both have the same rows, or the rows of
+// one are parts of the other's. Nothing where neither is so.
+std::optional<Inlining::Rows> Inlining::rows_together(const Inlined& operand, const LoadFact& load, ValueId v,
+                                                      const Inlined& consumer, bool rows_known,
+                                                      const Shape& shape) const {
+  Rows mapped{mapped_rows(operand.rows, load, v, shape), {}};
+  if (!operand.segments.empty()) mapped.segments = mapped_rows(operand.segments, load, v, shape);
+  if (!rows_known) return mapped;
+  Rows mine{consumer.rows, consumer.segments};
+  if (mapped.rows != mine.rows) {
+    // The wider row is one that a block holds.
+    const auto lies_in = [&](const std::vector<bool>& wider, const std::vector<bool>& rows) {
+      IndexExpr row = 1;
+      for (std::size_t d = 0; d < rows.size(); ++d) {
+        if (wider[d] && !rows[d]) return false;
+        if (!wider[d]) row *= shape[d];
+      }
+      return row.as_constant() && *row.as_constant() <= kLongestWithSegments;
+    };
+    if (segments_apart_) return std::nullopt;
+    if (mine.segments.empty() && lies_in(mapped.rows, mine.rows)) {
+      mine = {mapped.rows, mine.rows};
+    } else if (mapped.segments.empty() && !consumer.facts.reduces && lies_in(mine.rows, mapped.rows)) {
+      mapped = {mine.rows, mapped.rows};
+    } else {
+      return std::nullopt;
+    }
+  } else if (!mapped.segments.empty() && consumer.facts.reduces) {
+    return std::nullopt;
+  }
+  if (mine.segments.empty()) return mapped;
+  if (!mapped.segments.empty() && mapped.segments != mine.segments) return std::nullopt;
+  return mine;
 }
 
 // Does the load take the operand's rows in another order, or only some of them?
@@ -247,8 +285,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
     if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0 &&
         (products_apart_ || load.in_reduction || !load.along[d] || load.along[d]->empty()))
       return false;
-  const std::vector<bool> rows = mapped_rows(operand, load, v, shape);
-  return !rows_known || rows == consumer.rows;
+  return rows_together(operand, load, v, consumer, rows_known, shape).has_value();
 }
 
 // Is computing the operand in every tile no dearer than storing and reading it would be?

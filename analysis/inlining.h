@@ -28,7 +28,8 @@ struct Inlined {
   int cost = 0;
   bool reduces = false, contraction = false, nested = false;
   std::vector<bool> rows;
-  ValueId origin = kNone;       // the value whose formula has the contraction (or nested reductions)
+  std::vector<bool> segments = {};  // where parts of those rows are reduced, too (analysis/row_segments): theirs
+  ValueId origin = kNone;           // the value whose formula has the contraction (or nested reductions)
   bool joined = false;          // holds several contractions, or a reduction that is read at other indices than its own
   bool vector_product = false;  // holds a product of one row, which is no contraction: rows, each a sum
   bool streams = false;         // holds an attention (attention_streams) that is one kernel if its form allows
@@ -48,6 +49,8 @@ class Inlining {
   // whether the kernel then has a form of its own is known when it has been built.
   void keep_products_apart() { products_apart_ = true; }
   bool products_apart() const { return products_apart_; }
+  // Nor do rows stand inside reductions of parts of them.
+  void keep_segments_apart() { segments_apart_ = true; }
   // What stands inside one another as attention, with the result that each makes.
   const std::vector<AttentionStream>& streams() const { return streams_; }
   // Is the value stored beside, by the kernel of a stream that holds it?
@@ -95,7 +98,13 @@ class Inlining {
   void find_facts();
   void find_streams();
   Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape);
-  std::vector<bool> mapped_rows(const Inlined& operand, const LoadFact& load, ValueId v, const Shape& shape) const;
+  std::vector<bool> mapped_rows(const std::vector<bool>& rows, const LoadFact& load, ValueId v,
+                                const Shape& shape) const;
+  struct Rows {
+    std::vector<bool> rows, segments;
+  };
+  std::optional<Rows> rows_together(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
+                                    bool rows_known, const Shape& shape) const;
   bool reads_elsewhere(const Inlined& operand, const LoadFact& load, ValueId v) const;
   bool may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer, bool rows_known,
                   const Shape& shape) const;
@@ -110,7 +119,7 @@ class Inlining {
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;
   std::set<ValueId> reduced_products_;
-  bool products_apart_ = false;
+  bool products_apart_ = false, segments_apart_ = false;
   std::vector<AttentionStream> streams_;
   std::map<ValueId, std::size_t> stream_of_;  // of results and inner values: which of `streams_`
   std::map<ValueId, int> refused_;            // results of streams: how often their kernel was no attention

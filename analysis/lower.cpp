@@ -10,6 +10,7 @@
 #include "analysis/form_units.h"
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/row_form.h"
 #include "analysis/side_by_side.h"
 #include "ir/error.h"
 #include "ir/type.h"
@@ -92,7 +93,12 @@ class GroupLowering {
         const bool streams = std::ranges::any_of(
             unit.values, [&](ValueId v) { return is_put_in(inlining_, unit, v) && inlining_.inlined(v).streams; });
         if (streams ? !is_attention(unit, built.kernel) : unit.joined && part_joined(unit, built)) return std::nullopt;
-        if (!unit.on_trial.empty() && !unit.contraction && !is_rows_throughout(built.kernel) &&
+        const bool segmented = std::ranges::any_of(unit.values, [&](ValueId v) { return has_segments(unit, v); });
+        if (segmented && !are_segments(built.kernel)) {
+          inlining_.keep_segments_apart();
+          return std::nullopt;
+        }
+        if (!unit.on_trial.empty() && !unit.contraction && !segmented && !is_rows_throughout(built.kernel) &&
             !(unit.vector_product && form_of(built.kernel).form == KernelForm::kRowProduct)) {
           limits_.not_rows.insert(unit.on_trial.back());
           return std::nullopt;
@@ -104,6 +110,17 @@ class GroupLowering {
     }
     if (store_repeated_reductions(result)) return std::nullopt;
     return result;
+  }
+
+  bool has_segments(const KernelUnit& unit, ValueId v) const {
+    return is_put_in(inlining_, unit, v) && !inlining_.inlined(v).segments.empty();
+  }
+
+  // Whether parts of rows are reduced behind whole ones so that there is a form for it.
+  bool are_segments(const Kernel& kernel) const {
+    if (form_of(kernel).form != KernelForm::kRows) return false;
+    const std::optional<RowForm> form = row_form(kernel, graph_);
+    return form && !form->segments.empty();
   }
 
   // Where values stand inside one another as attention, and the kernel is none, sees to it that they will not next

@@ -8,6 +8,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/row_division.h"
+#include "analysis/row_segments.h"
 
 namespace fusec {
 namespace {
@@ -225,6 +226,7 @@ std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
     if (const std::int64_t q = common_divisor_of(kernel, reductions, axis); q != 0)
       kernel = split_axis(kernel, axis, q);
   }
+  if (std::optional<RowForm> segmented = segmented_rows(kernel, graph)) return segmented;
   // Rows before columns.
   const std::set<std::uint32_t> rows = row_axes(kernel, row_reductions(kernel));
   const std::size_t row_count = rows.size();

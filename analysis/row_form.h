@@ -18,6 +18,9 @@ struct RowForm {
   Kernel kernel;  // outputs' axes: rows, then columns
   std::vector<std::uint32_t> rows, columns;
   std::vector<ExprId> reductions;  // those that depend on rows alone
+  // Reductions of segments of a row (analysis/row_segments) and how many columns a segment has; else none, and 0.
+  std::vector<ExprId> segments = {};
+  std::int64_t segment = 0;
 };
 
 // The columns along which the output does not run: it is stored where they are 0.

@@ -23,6 +23,21 @@ bool is_for_single_threads(const RowForm& form, const Direction& direction) {
   return direction.along_rows == 0 && direction.along_reduction == 0 && longest <= 8 * kSmallWindow;
 }
 
+// Lanes of one warp have a segment, of one of a row's blocks; rows side by side have none.
+void keep_segments_whole(std::vector<RowLayout>& layouts) {
+  std::vector<RowLayout> whole;
+  for (RowLayout layout : layouts) {
+    if (layout.team == RowTeam::kColumn) continue;
+    layout.chunks = 1;
+    if (layout.team == RowTeam::kWarp) {
+      layout.parts = 32;
+      layout.rows = layout.threads / 32;
+    }
+    if (std::ranges::find(whole, layout) == whole.end()) whole.push_back(layout);
+  }
+  layouts = std::move(whole);
+}
+
 }  // namespace
 
 std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const Target& target) {
@@ -31,9 +46,10 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
   RowWays ways{.form = *std::move(form), .direction = {}, .together = {}, .layouts = {}};
   ways.direction = direction_of(ways.form, graph);
   if (ways.form.columns.empty() && ways.direction.product) return std::nullopt;
-  if (!ways.direction.product) ways.together = short_rows(ways.form, graph, target);
+  if (!ways.direction.product && ways.form.segments.empty()) ways.together = short_rows(ways.form, graph, target);
   if (ways.together.size() > kMostTogether) ways.together.resize(kMostTogether);
   if (!is_for_single_threads(ways.form, ways.direction)) ways.layouts = row_layouts(ways.form, ways.direction, target);
+  if (!ways.form.segments.empty()) keep_segments_whole(ways.layouts);
   if (ways.together.empty() && ways.layouts.empty()) return std::nullopt;
   return ways;
 }

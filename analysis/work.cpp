@@ -288,11 +288,29 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   work.launches = 2;
 }
 
+// A row is computed once, what of it is a segment's once for a segment.
+void count_segmented_rows(const RowForm& form, Work& work) {
+  const Counter count(form.kernel);
+  for (const ExprId id : count.distinct(count.between(roots_of(form.kernel), {}))) {
+    const bool of_segment = std::ranges::find(form.segments, id) != form.segments.end();
+    const double times = count.points(united(form.rows, count.depends(id)));
+    count.execute(id, of_segment ? times / static_cast<double>(form.segment) : times, work);
+  }
+}
+
 void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, const Target& target, Work& work) {
   Axes row_axes;
   std::vector<ExprId> reductions = row_reductions(kernel);
   std::ranges::sort(reductions);
-  for (const ExprId id : reductions) row_axes = united(std::move(row_axes), count.depends(id));
+  // Parts of rows may be reduced, too: the rows are those of the reductions that depend on the least.
+  std::size_t most = 0;
+  for (const ExprId id : reductions) {
+    const Axes& depends = count.depends(id);
+    most = std::max(most, depends.size());
+    if (id == reductions[0] || depends.size() < row_axes.size()) row_axes = depends;
+  }
+  std::optional<RowForm> form;
+  if (row_axes.size() < most) form = row_form(kernel, graph);
   double length = 1;
   for (const ExprId id : reductions) length = std::max(length, count.points(kernel.pool[id].axes));
   const double rows = count.points(row_axes);
@@ -301,7 +319,9 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
   const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
   // Rows that registers hold are computed once, others anew by each reduction.
-  if (launch.chunks == 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock)) {
+  if (form && !form->segments.empty()) {
+    count_segmented_rows(*form, work);
+  } else if (launch.chunks == 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock)) {
     std::vector<ExprId> computed = count.between(roots_of(kernel), {});
     if (reductions.size() > 1) computed = count.distinct(computed);
     count.execute_all(computed, row_axes, 1, work);

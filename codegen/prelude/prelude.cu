@@ -327,6 +327,16 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
+//@ part segment_reduce
+// The same where only whole groups of kLanes neighbouring lanes are here, each waiting for its own.
+template <int kLanes, class Combine, class T>
+__device__ __forceinline__ T segment_reduce(T value, Combine combine) {
+  const unsigned lanes = 0xffffffffu >> (32 - kLanes) << (threadIdx.x % 32 / kLanes * kLanes);
+#pragma unroll
+  for (int mask = kLanes / 2; mask > 0; mask >>= 1) value = combine(value, (T)__shfl_xor_sync(lanes, value, mask));
+  return value;
+}
+
 //@ part block_reduce : warp_reduce
 // Every thread of the block gets the result; the warps are a power of two. Calls of one kernel have numbers of their
 // own, and memory with them: no barrier stands between one and the next.

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "analysis/row_segments.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/beside_tiles.h"
 #include "codegen/schedules/direct.h"
@@ -298,6 +299,7 @@ class RowEmitter {
     });
     visit.before();
     emitter_.emit_independent(loop.roots);
+    reduce_segments(loop, e);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, loop.width));
     const ExprEmitter::Mark lanes = emitter_.mark();
@@ -308,6 +310,43 @@ class RowEmitter {
     writer_.close();
     visit.after();
     emitter_.load_text = nullptr;
+  }
+
+  // The reductions of the segment in which this turn's vector is, of which neighbouring lanes have the others.
+  void reduce_segments(const RowLoop& loop, const std::string& e) {
+    if (loop.axes != form_.columns) return;
+    for (const ExprId segment : form_.segments) {
+      const ExprEmitter::Accumulator a = declared(segment);
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, loop.width));
+      const ExprEmitter::Mark lanes = emitter_.mark();
+      emitter_.bind(loop.axes.back(), e);
+      kept_.define_values({form_.kernel.pool[segment].args[0]},
+                          fmt::format("{} * {} + {}", kept_.turn(), loop.width, e));
+      emitter_.accumulate({a});
+      emitter_.rewind(lanes);
+      writer_.close();
+      if (const std::int64_t lanes_of_segment = form_.segment / loop.width; lanes_of_segment > 1) {
+        writer_.use("combine");
+        writer_.use("segment_reduce");
+        writer_.line(fmt::format("{0} = segment_reduce<{1}>({0}, {2});", a.name, lanes_of_segment, a.combine));
+      }
+      emitter_.define(segment, emitter_.result(a));
+    }
+  }
+
+  // What a row has an element of for each segment: the first lane of a segment stores it.
+  void store_segments(const Outputs& outputs) {
+    if (outputs.empty()) return;
+    const std::uint32_t vector = form_.columns[0], lane = form_.columns[1];
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.bind(lane, "0");
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    const std::int64_t vectors = form_.segment / split_.column_width;
+    if (vectors > 1) writer_.open(fmt::format("if ({} % {} == 0)", emitter_.index(IndexExpr::axis(vector)), vectors));
+    for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
+    if (vectors > 1) writer_.close();
+    emitter_.rewind(outside);
   }
 
   // Rows that begin anywhere: the elements before the first whole vector and behind the last one, one to a thread.
@@ -518,27 +557,31 @@ class RowEmitter {
   }
 
   void store_columns(const Outputs& outputs) {
-    const std::vector<ExprId> roots = roots_of_outputs(outputs);
+    Outputs of_columns, of_segments;
+    for (const KernelOutput* output : outputs)
+      (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
+    const std::vector<ExprId> roots = roots_of_outputs(of_columns);
     if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
     std::vector<VectorStore> stores;
     Visit visit;
     visit.before = [&] {
-      for (const KernelOutput* output : outputs)
+      for (const KernelOutput* output : of_columns)
         stores.push_back(VectorStore::plan(emitter_, *output, form_.columns.back(), split_.column_width));
     };
     visit.element = [&](const std::string& lane) {
       const std::vector<std::string> values = emitter_.emit(roots);
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
+      for (std::size_t i = 0; i < of_columns.size(); ++i) {
         if (lane.empty())
-          store_where_it_runs(*outputs[i], values[i]);
+          store_where_it_runs(*of_columns[i], values[i]);
         else
           stores[i].put(emitter_, lane, values[i]);
       }
     };
     visit.after = [&] {
       for (VectorStore& store : stores) store.finish(emitter_);
+      store_segments(of_segments);
     };
-    over_row(loop_over(form_.columns, roots), "j", visit);
+    over_row(loop_over(form_.columns, roots_of_outputs(outputs)), "j", visit);
     if (!active_.empty()) writer_.close();
   }
 

@@ -28,7 +28,10 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   if (layout.team == RowTeam::kColumn) form = with_contiguous_row_last(std::move(form), direction.contiguous_row);
   RowSplit split;
   RowForm ready = layout.team == RowTeam::kColumn ? form : split_vectors(form, graph, split);
+  if (!ready.segments.empty() && (split.column_width == 1 || ready.segment / split.column_width > 32)) return {};
   ready.reductions = row_reductions(ready.kernel);  // the copy has them under new ids
+  std::erase_if(ready.reductions,
+                [&](ExprId r) { return std::ranges::find(ready.segments, r) != ready.segments.end(); });
   const IndexExpr threads = point_count(ready.kernel.pool, ready.rows) * layout.parts * layout.chunks;
   const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   std::vector<KernelSource> sources;

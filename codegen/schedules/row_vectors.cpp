@@ -210,15 +210,17 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
     split.column_width = vector_width(form, graph, form.columns.back(), roots_of(form.kernel), true);
   // What vectors there could be if rows began and ended at multiples of them.
   const int wanted = shared ? vector_width(form, graph, reduced[0], bodies, false, false) : 1;
-  if (split.reduction_width < wanted && split.column_width < wanted)
+  if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
     if (auto floating = float_vectors(form, graph, split)) return *std::move(floating);
   // Loops over one extent take the same vectors, so that one may keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == 1 &&
       old.extent(form.columns[0]) == old.extent(reduced[0]))
     split.reduction_width = split.column_width = std::min(split.reduction_width, split.column_width);
   RowForm result;
+  result.segments = form.segments;
+  result.segment = form.segment;
   std::vector<std::uint32_t> new_reduced;
-  result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
+  const auto split_axes = [&](ExprPool& pool, ExprCopier& copier) {
     AxisChange change;
     const std::vector<std::uint32_t>& axes = form.kernel.outputs[0].axes;
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -245,7 +247,8 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
       new_reduced = {outer, lane};
     }
     return change;
-  });
+  };
+  result.kernel = change_axes(form.kernel, split_axes, result.segments);
   split.reduction = new_reduced;
   return result;
 }
