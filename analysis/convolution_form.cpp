@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "analysis/depth_shares.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -231,7 +232,8 @@ bool gathers_often(const ConvolutionForm& form, double rows, double columns) {
 // A model for comparing tiles with one another: cycles of the busiest multiprocessor.
 double predicted_cycles(const ConvolutionForm& form, double rows, double columns, double batch, const Target& target) {
   const GemmTiles& t = form.tiles;
-  const double blocks = std::ceil(rows / t.rows) * std::ceil(columns / t.columns) * batch;
+  const double tiles = std::ceil(rows / t.rows) * std::ceil(columns / t.columns) * batch, blocks = tiles * t.shares;
+  const double depth = std::ceil(static_cast<double>(form.entries()) / t.depth / t.shares) * t.depth;
   const double sums = static_cast<double>(t.rows) * t.columns, warps = t.threads() / 32.0;
   const double fragments = t.warp_rows / 4 + t.warp_columns / 8 + 24;  // loads and addresses of four along the depth
   const double multiply = form.tensor_cores()
@@ -251,8 +253,20 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
   const double ends = 2000 + sums / 64 + static_cast<double>(form.depth) / 8;
-  return of_one * static_cast<double>(form.depth) / 16 * (multiply + gather) / busy +
-         std::ceil(of_one / at_a_time) * ends;
+  const double cycles = of_one * depth / 16 * (multiply + gather) / busy + std::ceil(of_one / at_a_time) * ends;
+  return t.shares == 1 ? cycles : shared_cycles(cycles, tiles * sums, t.shares, target);
+}
+
+// Into how many shares the depth may go.
+std::vector<int> numbers_of_shares(const ConvolutionForm& form, double rows, double columns, double batch, bool may,
+                                   const Target& target) {
+  std::vector<int> numbers{1};
+  if (!may) return numbers;
+  const GemmTiles& t = form.tiles;
+  const double tiles = std::ceil(rows / t.rows) * std::ceil(columns / t.columns) * batch;
+  for (const int shares : depth_shares(tiles, static_cast<double>(form.entries()) / t.depth, target))
+    numbers.push_back(shares);
+  return numbers;
 }
 
 // As it is, and with each axis of several elements last: where channels lie in memory is not known yet.
@@ -288,18 +302,24 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   // Other products may stand in the same launch (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   std::optional<GemmTiles> best;
+  double least = 0;
   for (const GemmTiles& tiles : convolution_tile_table(form.dtype)) {
     form.tiles = tiles;
     form.tiles.stages = 3;
     if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;
     if (form.shared_bytes() > most_shared || gathers_often(form, rows, columns)) continue;
-    const double cycles = predicted_cycles(form, rows, columns, batch, target);
-    if (best && cycles >= form.cycles) continue;
-    form.cycles = cycles;
-    best = form.tiles;
+    for (const int shares :
+         numbers_of_shares(form, rows, columns, batch, is_few_and_deep(pool, product, target), target)) {
+      form.tiles.shares = shares;
+      const double cycles = predicted_cycles(form, rows, columns, batch, target);
+      if (best && cycles >= least) continue;
+      least = cycles;
+      best = form.tiles;
+    }
   }
   if (!best) return std::nullopt;
   form.tiles = *best;
+  form.cycles = least;
   return form;
 }
 

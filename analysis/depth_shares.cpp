@@ -5,8 +5,12 @@
 namespace fusec {
 
 bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target) {
-  if (form.loops.size() != 1 || !form.plain() || form.in_parts(form.loops[0]) || !product.row_values.empty())
-    return false;
+  return form.loops.size() == 1 && form.plain() && !form.in_parts(form.loops[0]) &&
+         is_few_and_deep(pool, product, target);
+}
+
+bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target) {
+  if (product.loops.size() != 1 || !product.row_values.empty()) return false;
   const auto known = [&](const std::vector<std::uint32_t>& axes) {
     return std::ranges::all_of(axes, [&](std::uint32_t a) { return pool.extent(a).as_constant().has_value(); });
   };

@@ -15,8 +15,9 @@
 
 namespace fusec {
 
-// Factors that are multiplied as they lie in memory, sizes that are known, one sum over the depth at a time; tiles of
-// 64x64 for a quarter of the multiprocessors at most.
+// Sizes that are known, one sum over the depth at a time; tiles of 64x64 for a quarter of the multiprocessors at most.
+bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target);
+// The same, of factors that are multiplied as they lie in memory.
 bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target);
 
 // Numbers of shares to try, of so many tiles with so many steps along the depth each; none where there are tiles enough

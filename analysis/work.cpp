@@ -6,7 +6,9 @@
 #include <string>
 
 #include "analysis/attention_tiles.h"
+#include "analysis/convolution_form.h"
 #include "analysis/counted_points.h"
+#include "analysis/depth_shares.h"
 #include "analysis/gemm_form.h"
 #include "analysis/key_shares.h"
 #include "analysis/operation_work.h"
@@ -142,6 +144,16 @@ ProductTiles tiles_of(const GemmForm& form) {
   return tiles;
 }
 
+ProductTiles tiles_of(const ConvolutionForm& form) {
+  const GemmTiles& t = form.tiles;
+  return {.rows = static_cast<double>(t.rows),
+          .columns = static_cast<double>(t.columns),
+          .threads = static_cast<double>(t.threads()),
+          .on_the_way = static_cast<double>(form.stage_bytes() * (t.stages - 1)),
+          .shared = static_cast<double>(form.shared_bytes()),
+          .shares = static_cast<double>(t.shares)};
+}
+
 ProductTiles tiles_of(const Product& product) {
   ProductTiles tiles{.threads = product.tensor_dtype ? 128.0 : 256.0};
   for (const ProductLoop& loop : product.loops)
@@ -158,10 +170,12 @@ double shares_taken(const Kernel& kernel, const Product& product, const GemmForm
   return by_warpgroups ? wide[0].forms[0].tiles.shares : form.tiles.shares;
 }
 
-void count_product(Counter& count, const Kernel& kernel, const Product& product, const std::optional<GemmForm>& gemm,
-                   const Target& target, Work& work) {
+void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
+                   const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
   if (gemm) tile.shares = shares_taken(kernel, product, *gemm, target);
+  if (!gemm && is_few_and_deep(kernel.pool, product, target))
+    if (const auto gathered = find_convolution(graph, kernel, product, target)) tile = tiles_of(*gathered);
   if (product.choice) count.choose_along(product.choice->axis);
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);
@@ -377,7 +391,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
   switch (form.form) {
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct:
-      count_product(count, shaped, *form.product, find_gemm(graph, shaped, *form.product, target), target, work);
+      count_product(graph, count, shaped, *form.product, find_gemm(graph, shaped, *form.product, target), target, work);
       break;
     case KernelForm::kRowProduct:
       count_row_product(graph, count, *form.row_product, target, work);

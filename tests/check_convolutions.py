@@ -104,6 +104,14 @@ def images_last(pick, dtype):
     return inputs, constants, nodes
 
 
+def deep(pick, dtype, groups):
+    """Few results, each of a long depth: blocks have shares of it."""
+    channels, size = pick.choice([512, 520]) // (2 if dtype == "float32" else 1) * groups, pick.choice([6, 7])
+    inputs = [tensor("x", dtype, 1, channels, size, size), tensor("z", dtype, 1, 64, size, size)]
+    return inputs, [tensor("w", dtype, 64, channels // groups, 3, 3), tensor("b", dtype, 64)], [
+        node("p", "conv2d", "x w b", padding=[1, 1], groups=groups), node("a", "add", "p z"), node("y", "relu", "a")]
+
+
 def before_it(pick, dtype):
     """What is joined and made positive on its way to a convolution."""
     size = pick.choice([14, 16])
@@ -181,6 +189,8 @@ def cases():
         add(f"network {dtype}", network(pick, dtype), "laid out")
         add(f"images last {dtype}", images_last(pick, dtype), "convolution_mma")
         add(f"before it {dtype}", before_it(pick, dtype))
+    for dtype, groups in (("float16", 1), ("bfloat16", 2), ("float32", 1)):
+        add(f"deep {dtype} {groups}", deep(pick, dtype, groups), "gemm_shares")
     for dtype in ("float16", "bfloat16", "float32", "int8"):
         for dims in (1, 2, 2, 3):
             add(f"depthwise {dims}d {dtype} {len(found)}", depthwise(pick, dims, dtype, len(found) % 2 == 0), *WINDOWS)

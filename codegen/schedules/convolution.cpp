@@ -9,10 +9,27 @@
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_block.h"
 #include "codegen/schedules/gemm_epilogue.h"
+#include "codegen/schedules/gemm_shares.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
+
+// What stands behind the sums takes them as a product's.
+GemmForm as_gemm_form(const ConvolutionForm& form) {
+  GemmForm gemm;
+  gemm.dtype = form.dtype;
+  gemm.tiles = form.tiles;
+  gemm.loops.resize(1);
+  for (const bool left : {true, false}) {
+    const ConvolutionFactor& factor = left ? form.left : form.right;
+    GemmOperand operand;
+    operand.load = factor.load;
+    operand.along_depth = form.tensor_cores() || !factor.gathered();
+    (left ? gemm.loops[0].left : gemm.loops[0].right).push_back(operand);
+  }
+  return gemm;
+}
 
 class Convolution {
  public:
@@ -39,14 +56,19 @@ class Convolution {
     stages_ = writer_.unique("stages");
     writer_.line(fmt::format("const unsigned {} = shared_address(dynamic_shared);", stages_));
     place_block();
+    place_share();
     sum_ = writer_.unique("sum");
     declare_sum(writer_, tiles_, form_.tensor_cores(), ScalarType::kFloat32, sum_);
-    factors_.place(row0_, column0_, stages_);
+    factors_.place(row0_, column0_, stages_, first_, end_);
     factors_.declare();
     main_loop();
-    emit_epilogue({kernel_, product_, as_gemm(), {{reduction(), sum_}}, row0_, column0_, batch_}, graph_, writer_);
+    if (tiles_.shares > 1)
+      leave_sums();
+    else
+      emit_epilogue({kernel_, product_, as_gemm(), {{reduction(), sum_}}, row0_, column0_, batch_}, graph_, writer_);
     KernelSource source = writer_.finish(comment(), tiles_.threads(), blocks_at_a_time());
-    source.name = kernel_name(graph_, kernel_.nodes);
+    source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.shares > 1 ? "_shares" : "");
+    source.grid[1] = tiles_.shares;
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
     source.dynamic_shared = std::max(form_.shared_bytes(), shared_bytes(as_gemm()));
     source.schedule = form_.tensor_cores() ? "convolution_mma" : "convolution";
@@ -60,19 +82,24 @@ class Convolution {
   IndexExpr tiles_across() const { return simplify(ceil_div(count(product_.columns), tiles_.columns), pool_.bounds()); }
   std::int64_t steps() const { return factors_.steps(); }
 
-  GemmForm as_gemm() const {
-    GemmForm gemm;
-    gemm.dtype = form_.dtype;
-    gemm.tiles = tiles_;
-    gemm.loops.resize(1);
-    for (const ConvolutionTile* t : {&left_, &right_}) {
-      GemmOperand operand;
-      operand.load = t->factor->load;
-      operand.along_depth = t->along_depth;
-      (t->left ? gemm.loops[0].left : gemm.loops[0].right).push_back(operand);
-    }
-    return gemm;
+  // The block's steps along the depth: all, or its share of them.
+  void place_share() {
+    end_ = std::to_string(steps());
+    if (tiles_.shares == 1) return;
+    share_ = writer_.unique("share"), first_ = writer_.unique("first_step"), end_ = writer_.unique("end_step");
+    writer_.line(fmt::format("const int {0} = (int)blockIdx.y, {1} = {0} * {2} / {3}, {4} = ({0} + 1) * {2} / {3};",
+                             share_, first_, steps(), tiles_.shares, end_));
   }
+
+  void leave_sums() {
+    const GemmShares shares(tiles_.shares, product_, pool_, tiles_.rows, tiles_.columns);
+    const SharePlace place{share_, batch_, row0_ + " + warp_row", column0_ + " + warp_column"};
+    const ScalarType type = pool_[reduction()].type;
+    leave_share(writer_, shares, declare_partial(writer_, shares, type), place, 0, sum_, type, tiles_.warp_rows / 16,
+                tiles_.warp_columns, form_.tensor_cores() ? 1 : 4);
+  }
+
+  GemmForm as_gemm() const { return as_gemm_form(form_); }
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
@@ -84,7 +111,7 @@ class Convolution {
 
   // What gathers elements keeps them in registers for a step: ptxas takes too few by itself, and spills.
   int blocks_at_a_time() const {
-    const bool gathers = form_.tensor_cores() && (form_.left.one_by_one() || form_.right.one_by_one());
+    const bool gathers = form_.tensor_cores() && (form_.left.gathered() || form_.right.gathered());
     return gathers ? std::max(1, 384 / tiles_.threads()) : least_blocks(tiles_, form_.tensor_cores(), 1);
   }
 
@@ -103,13 +130,15 @@ class Convolution {
     const int ahead = tiles_.stages - 1;
     const std::int64_t bytes = form_.stage_bytes();
     for (int s = 0; s < ahead; ++s) {
-      if (s < steps()) writer_.line(fmt::format("{}({}, {});", fetch, s, s * bytes));
+      const std::string step = first_ == "0" ? std::to_string(s) : fmt::format("{} + {}", first_, s);
+      const std::string if_there = first_ == "0" ? "" : fmt::format("if ({} < {}) ", step, end_);
+      if (s < steps()) writer_.line(fmt::format("{}{}({}, {});", if_there, fetch, step, s * bytes));
       writer_.line("commit_copies();");
     }
     writer_.line(fmt::format("int reading = 0, writing = {};", ahead * bytes));
     const std::string next_reading = fmt::format("reading = reading == {0} ? 0 : reading + {1};", ahead * bytes, bytes);
     const std::vector<std::string> fetch_next = {
-        fmt::format("if (step + {0} < {1}) {2}(step + {0}, writing);", ahead, steps(), fetch), "commit_copies();",
+        fmt::format("if (step + {0} < {1}) {2}(step + {0}, writing);", ahead, end_, fetch), "commit_copies();",
         fmt::format("writing = writing == {0} ? 0 : writing + {1};", ahead * bytes, bytes)};
     const std::string wait = fmt::format("wait_for_groups<{}>();", ahead - 1);
     form_.tensor_cores() ? steps_on_tensor_cores(wait, next_reading, fetch_next)
@@ -132,7 +161,7 @@ class Convolution {
     writer_.line("__syncthreads();");
     writer_.line(fmt::format("load(0, {}, 0);", stages_));
     writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps()));
+    writer_.open(fmt::format("for (int step = {}; step < {}; ++step)", first_, end_));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));
     writer_.open(fmt::format("if (slice == {})", slices - 1));
@@ -142,7 +171,7 @@ class Convolution {
     writer_.close();
     writer_.line(
         fmt::format("if (slice < {} || step + 1 < {}) load((slice + 1) % 2, {} + reading, (slice + 1) % {} * 16);",
-                    slices - 1, steps(), stages_, slices));
+                    slices - 1, end_, stages_, slices));
     writer_.open("if (slice == 0)");
     for (const std::string& line : fetch_next) writer_.line(line);
     writer_.close();
@@ -158,7 +187,7 @@ class Convolution {
   void steps_in_lanes(const std::string& wait, const std::string& next_reading,
                       const std::vector<std::string>& fetch_next) {
     writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps()));
+    writer_.open(fmt::format("for (int step = {}; step < {}; ++step)", first_, end_));
     writer_.line(wait);
     writer_.line("__syncthreads();  // this tile is there, and nobody needs the one before");
     for (const std::string& line : fetch_next) writer_.line(line);
@@ -179,17 +208,22 @@ class Convolution {
   const Graph& graph_;
   KernelWriter& writer_;
   ExprEmitter emitter_;
-  std::string stages_, row0_, column0_, batch_, sum_;
+  std::string stages_, row0_, column0_, batch_, sum_, share_, first_ = "0", end_;
   ConvolutionTiles factors_;
   const ConvolutionTile &left_, &right_;
 };
 
 }  // namespace
 
-KernelSource convolution(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
-                         const Graph& graph) {
+std::vector<KernelSource> convolution(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
+                                      const Graph& graph) {
   KernelWriter writer(graph, false);
-  return Convolution(kernel, product, form, graph, writer).emit();
+  std::vector<KernelSource> sources{Convolution(kernel, product, form, graph, writer).emit()};
+  const GemmTiles& t = form.tiles;
+  if (t.shares > 1)
+    sources.push_back(add_gemm_shares(kernel, product, as_gemm_form(form),
+                                      GemmShares(t.shares, product, kernel.pool, t.rows, t.columns), graph));
+  return sources;
 }
 
 }  // namespace fusec

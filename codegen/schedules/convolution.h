@@ -9,11 +9,14 @@
 //   float32              are copied asynchronously, each for itself
 #pragma once
 
+#include <vector>
+
 #include "analysis/convolution_form.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
-KernelSource convolution(const Kernel& kernel, const Product& product, const ConvolutionForm& form, const Graph& graph);
+std::vector<KernelSource> convolution(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
+                                      const Graph& graph);
 
 }  // namespace fusec

@@ -23,10 +23,13 @@ ConvolutionTiles::ConvolutionTiles(const Kernel& kernel, const Product& product,
       left_(tile(form.left, true)),
       right_(tile(form.right, false)) {}
 
-void ConvolutionTiles::place(const std::string& row0, const std::string& column0, const std::string& stages) {
+void ConvolutionTiles::place(const std::string& row0, const std::string& column0, const std::string& stages,
+                             const std::string& first, const std::string& end) {
   row0_ = row0;
   column0_ = column0;
   stages_ = stages;
+  first_ = first;
+  end_ = end;
 }
 
 IndexExpr ConvolutionTiles::count(const std::vector<std::uint32_t>& axes) const {
@@ -217,8 +220,9 @@ void ConvolutionTiles::declare_copy(const ConvolutionTile& t) {
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
   const ExprEmitter::Mark mark = emitter_.mark();
   bind_line(t, fmt::format("{} + i * {}", t.line, pass(t)));
-  writer_.line(fmt::format("{}[i] = {} + ({} + {} * {});", t.from, writer_.input(load.source),
-                           emitter_.index(t.factor->across), t.part, together()));
+  writer_.line(fmt::format("{}[i] = {} + ({} + {} * {}{});", t.from, writer_.input(load.source),
+                           emitter_.index(t.factor->across), t.part, together(),
+                           first_ == "0" ? "" : fmt::format(" + {} * {}", first_, tiles_.depth)));
   emitter_.rewind(mark);
   writer_.close();
 }
@@ -393,11 +397,11 @@ void ConvolutionTiles::fill(const ConvolutionTile& t) {
 std::string ConvolutionTiles::declare_fetch() {
   const std::string fetch = writer_.unique("fetch");
   for (const ConvolutionTile* t : {&left_, &right_})
-    if (waits(*t)) to_registers(*t, "0");
+    if (waits(*t)) to_registers(*t, first_);
   writer_.open(fmt::format("const auto {} = [&](int step, int into)", fetch));
   for (const ConvolutionTile* t : {&left_, &right_}) fill(*t);
   if (waits(left_) || waits(right_)) {
-    writer_.open(fmt::format("if (step + 1 < {})", steps()));
+    writer_.open(fmt::format("if (step + 1 < {})", end_));
     for (const ConvolutionTile* t : {&left_, &right_})
       if (waits(*t)) to_registers(*t, "(step + 1)");
     writer_.close();

@@ -27,8 +27,10 @@ class ConvolutionTiles {
   ConvolutionTiles(const Kernel& kernel, const Product& product, const ConvolutionForm& form, KernelWriter& writer,
                    ExprEmitter& emitter);
 
-  // Where the block's tile begins, and the pipeline: names of C variables.
-  void place(const std::string& row0, const std::string& column0, const std::string& stages);
+  // Where the block's tile begins, the pipeline, and the block's first step along the depth and the one behind its
+  // last: names of C variables, or numbers.
+  void place(const std::string& row0, const std::string& column0, const std::string& stages, const std::string& first,
+             const std::string& end);
   // Tables, and what each thread keeps of its lines.
   void declare();
   // What is there a step ahead: opens and closes a function of `step` and the stage's offset `into`; gives its name.
@@ -94,7 +96,7 @@ class ConvolutionTiles {
   const ExprPool& pool_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
-  std::string row0_, column0_, stages_;
+  std::string row0_, column0_, stages_, first_ = "0", end_;
   ConvolutionTile left_, right_;
 };
 

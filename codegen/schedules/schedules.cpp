@@ -93,7 +93,7 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
         return tiled_product(shaped, *form.product, *tiled, graph, target, choices);
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
         if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
-          return {convolution(shaped, *form.product, *gathered, graph)};
+          return convolution(shaped, *form.product, *gathered, graph);
       return {contraction(shaped, *form.product, graph)};
     }
     case KernelForm::kRowProduct:
