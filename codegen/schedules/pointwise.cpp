@@ -8,11 +8,14 @@
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/split_axes.h"
+#include "codegen/schedules/stretches.h"
 #include "codegen/schedules/transpose.h"
 #include "codegen/schedules/vector_access.h"
 #include "codegen/schedules/windowed.h"
+#include "codegen/schedules/windowed_emitter.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -266,6 +269,45 @@ class Vectorized {
   ExprEmitter emitter_;
 };
 
+// Loads of single elements, or of vectors of a thread's lanes, as some warps make them: sectors for a point.
+double sectors_of_loads(const Kernel& merged, const Graph& graph, int width) {
+  const Kernel kernel = width > 1 ? split_last_axis(merged, width) : merged;
+  std::vector<ExprId> vectors;
+  if (width > 1) {
+    KernelWriter writer(graph, false);
+    ExprEmitter emitter(kernel, writer);
+    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) emitter.bind(axes[i], "i");
+    for (const auto& [id, type] : VectorLoads(emitter, graph, axes.back(), width).vector_loads(roots_of(kernel)))
+      vectors.push_back(id);
+  }
+  AccessSamples samples(kernel, graph);
+  double sectors = 0;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    if (kernel.pool[id].op == ExprOp::kLoad)
+      sectors += samples.sectors_a_point(id, width, std::ranges::find(vectors, id) != vectors.end());
+  return sectors;
+}
+
+// Sectors for a point that all results take.
+double sectors_of_stores(const Kernel& kernel) {
+  double bytes = 0;
+  for (const KernelOutput& output : kernel.outputs) bytes += bits(output.type.dtype) / 8.0;
+  return bytes / 32;
+}
+
+// Where they ask for clearly fewer sectors than windows do, or without those, vectors as they lie.
+std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
+                                                  const WindowedChoice* windows, int width) {
+  if (merged.outputs[0].axes.empty()) return std::nullopt;
+  constexpr double kBetter = 0.9;
+  const double otherwise = windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(merged, graph, width);
+  const double stores = sectors_of_stores(merged);
+  auto plan = plan_stretches(merged, graph, target);
+  if (!plan || plan->sectors + stores > kBetter * (otherwise + stores)) return std::nullopt;
+  return plan;
+}
+
 }  // namespace
 
 Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow) {
@@ -314,10 +356,13 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
     if (points && *points < width) width = 1;
     if (width > 1 && !some_access_is_vector(merged, graph, width)) width = 1;
   }
+  std::optional<WindowedChoice> windows;
+  if (!axes.empty()) windows = choose_windows(kernel, merged, graph, wanted_width(merged, graph), width);
   KernelSource source;
-  if (auto made =
-          axes.empty() ? std::nullopt : windowed(kernel, merged, graph, target, wanted_width(merged, graph), width))
-    source = *std::move(made);
+  if (const auto stretches = stretches_where_better(merged, graph, target, windows ? &*windows : nullptr, width))
+    source = emit_stretches(merged, graph, target, *stretches);
+  else if (windows)
+    source = emit_windowed(windows->kernel, graph, target, std::move(windows->plan));
   else if (width > 1 && !(writes_half_bytes(merged) && width < 8))
     source = Vectorized(merged, graph, target,
                         choose_shape(shape_of(merged, graph, target, width), merged, graph, target, choices))

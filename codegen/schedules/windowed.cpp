@@ -6,6 +6,7 @@
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/split_axes.h"
@@ -104,10 +105,109 @@ Kernel flat(const Kernel& merged) {
   return kernel;
 }
 
+// A plan's windows as some warps read them.
+class WindowSamples {
+ public:
+  WindowSamples(const WindowedPlan& plan, const Graph& graph)
+      : plan_(plan), graph_(graph), samples_(plan.kernel, graph) {
+    groups_ = std::max<std::int64_t>(1, samples_.hint(plan.groups));
+  }
+
+  double sectors_a_point() {
+    std::size_t sectors = 0;
+    for (int i = 0; i < kSampledWarps; ++i) {
+      const std::int64_t first = groups_ < kWarp ? 0 : (i * 618 + 7) % 1000 * (groups_ / kWarp) / 1000 * kWarp;
+      for (const WindowedPlan::Read& read : plan_.reads) {
+        sectors += sectors_of(read, first, false);
+        if (read.next_row) sectors += sectors_of(read, first, true);
+      }
+      for (const ExprId id : reachable(plan_.kernel.pool, roots_of(plan_.kernel)))
+        if (plan_.kernel.pool[id].op == ExprOp::kLoad && !is_read(id)) sectors += sectors_of_single(id, first);
+    }
+    return static_cast<double>(sectors) / (kSampledWarps * kWarp * plan_.width);
+  }
+
+ private:
+  static constexpr int kWarp = 32, kSampledWarps = 6;
+
+  bool is_read(ExprId load) const {
+    return std::ranges::any_of(plan_.reads, [&](const WindowedPlan::Read& read) { return read.window.load == load; });
+  }
+
+  // Where lanes of a group are: false where it has none of the next row.
+  bool move_to(std::int64_t group, int lane, bool later) {
+    if (group >= groups_) return false;
+    samples_.set(plan_.lane, lane);
+    samples_.set(plan_.group, group);
+    std::int64_t rest = group;
+    if (plan_.crosses) {
+      const std::int64_t length = std::max<std::int64_t>(1, samples_.hint(plan_.row_length));
+      const std::int64_t row = group * plan_.width / length, column = group * plan_.width % length;
+      if (later && length - column >= plan_.width) return false;
+      samples_.set(plan_.column, later ? column - length : column);
+      rest = later ? row + 1 : row;
+    } else {
+      const std::int64_t of_row = std::max<std::int64_t>(1, samples_.hint(plan_.kernel.pool.extent(plan_.group)));
+      samples_.set(plan_.group, group % of_row);
+      rest = group / of_row;
+    }
+    for (std::size_t i = plan_.outer.size(); i-- > 0;) {
+      const std::int64_t extent = std::max<std::int64_t>(1, samples_.hint(plan_.kernel.pool.extent(plan_.outer[i])));
+      samples_.set(plan_.outer[i], rest % extent);
+      rest /= extent;
+    }
+    return true;
+  }
+
+  std::size_t sectors_of(const WindowedPlan::Read& read, std::int64_t first, bool later) {
+    const ExprNode& n = plan_.kernel.pool[read.window.load];
+    const std::int64_t bytes = bits(n.dtype) / 8, size = std::int64_t{4} * read.window.words;
+    std::vector<std::int64_t> places, behind;
+    std::int64_t after = -1;  // where a window begins that is the next thread's
+    for (std::int64_t group = first + kWarp; group-- > first;) {
+      bool wanted = move_to(group, 0, later);
+      if (wanted && n.args[0] != kNoExpr) {
+        wanted = samples_.holds(n.args[0]);
+        move_to(group, plan_.width - 1, later);
+        wanted = wanted || samples_.holds(n.args[0]);
+        move_to(group, 0, later);
+      }
+      if (!wanted) {
+        after = -1;
+        continue;
+      }
+      const std::int64_t at = samples_.value(read.window.first) * bytes;
+      const std::int64_t from = at & ~std::int64_t{15};
+      for (std::int64_t at_byte = from; at_byte < from + size; at_byte += 16) places.push_back(at_byte);
+      if (!read.window.aligned && at != from && after != from + size) behind.push_back(from + size);
+      after = from;
+    }
+    return distinct(std::move(places), 32) + distinct(std::move(behind), 32);
+  }
+
+  std::size_t sectors_of_single(ExprId load, std::int64_t first) {
+    const std::int64_t bytes = std::max(1, bits(plan_.kernel.pool[load].dtype) / 8);
+    std::size_t sectors = 0;
+    for (int lane = 0; lane < plan_.width; ++lane) {
+      std::vector<std::int64_t> places;
+      for (std::int64_t group = first; group < first + kWarp; ++group)
+        if (move_to(group, lane, false))
+          if (const auto at = samples_.position(load)) places.push_back(*at * bytes);
+      sectors += distinct(std::move(places), 32);
+    }
+    return sectors;
+  }
+
+  const WindowedPlan& plan_;
+  const Graph& graph_;
+  AccessSamples samples_;
+  std::int64_t groups_ = 1;
+};
+
 }  // namespace
 
-std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged, const Graph& graph,
-                                     const Target& target, int width, int usual_width) {
+std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel& merged, const Graph& graph, int width,
+                                             int usual_width) {
   if (width < 2 || merged.outputs[0].axes.empty() || writes_half_bytes(kernel)) return std::nullopt;
   auto [least, singles] = usual_cost(merged, graph, usual_width, width);
   std::optional<WindowedPlan> best;
@@ -131,7 +231,11 @@ std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged,
   consider(merge_axes(split_axes(kernel, graph), graph));
   consider(flat(merged));
   if (!best) return std::nullopt;
-  return emit_windowed(*of_best, graph, target, *std::move(best));
+  return WindowedChoice{*std::move(of_best), *std::move(best)};
+}
+
+double sectors_of_loads(const WindowedChoice& choice, const Graph& graph) {
+  return WindowSamples(choice.plan, graph).sectors_a_point();
 }
 
 std::optional<KernelSource> windowed_planes(const Kernel& merged, const Graph& graph, const Target& target, int width) {

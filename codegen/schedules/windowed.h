@@ -12,13 +12,23 @@
 #include "analysis/kernel.h"
 #include "analysis/target.h"
 #include "codegen/kernel_source.h"
+#include "codegen/schedules/windowed_plan.h"
 
 namespace fusec {
 
+// A kernel with axes merged in some way, and how it is made in windows.
+struct WindowedChoice {
+  Kernel kernel;
+  WindowedPlan plan;
+};
+
 // `merged` is `kernel` with axes merged. Nothing where that takes no fewer accesses than vectors as they lie do
 // (codegen/schedules/pointwise), of `usual_width` elements; `width` are wanted.
-std::optional<KernelSource> windowed(const Kernel& kernel, const Kernel& merged, const Graph& graph,
-                                     const Target& target, int width, int usual_width);
+std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel& merged, const Graph& graph, int width,
+                                             int usual_width);
+
+// Sectors that its loads ask for, for a point, as some warps do.
+double sectors_of_loads(const WindowedChoice& choice, const Graph& graph);
 
 // The same where a short axis (colours of an image) is the fastest one in some tensor and not in another: a thread has
 // all its elements. Nothing where there is no such access.

@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/stretches.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+class StretchedEmitter {
+ public:
+  StretchedEmitter(const Kernel& kernel, const Graph& graph, const Target& target, const StretchPlan& plan)
+      : kernel_(kernel),
+        graph_(graph),
+        target_(target),
+        plan_(plan),
+        total_(point_count(kernel.pool, kernel.outputs[0].axes)),
+        writer_(graph, false),
+        emitter_(kernel, writer_) {}
+
+  KernelSource emit() {
+    writer_.use("dynamic_shared");
+    writer_.use("stretches");
+    first_ = writer_.unique("first");
+    const int points = plan_.threads * plan_.each;
+    writer_.line(fmt::format("const int {} = blockIdx.x * {} + threadIdx.x;", first_, points));
+    find_stretches();
+    copy_stretches();
+    compute();
+    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), plan_.threads);
+    source.grid[0] = simplify(ceil_div(total_, points), kernel_.pool.bounds());
+    source.dynamic_shared = plan_.shared_bytes;
+    source.any_start = true;
+    return source;
+  }
+
+ private:
+  // What the text calls a stretch.
+  struct Names {
+    std::string low, high, stretch, base, tile;
+  };
+
+  bool whole() const { return proves_multiple_of(total_, plan_.threads * plan_.each, kernel_.pool.bounds()); }
+
+  void open_points() {
+    turn_ = writer_.unique("turn");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn_, plan_.each));
+  }
+
+  // Positions of all of this thread's points, and where they begin and end. Behind the last point are none of their
+  // own.
+  void find_stretches() {
+    for (const TensorStretch& stretch : plan_.stretches) {
+      const std::string tensor = writer_.wish(kernel_.pool[stretch.loads[0]].source);
+      Names& name = names_.emplace_back();
+      name.low = writer_.unique(tensor + "_low");
+      name.high = writer_.unique(tensor + "_high");
+      writer_.line(fmt::format("unsigned {} = ~0u;", name.low));
+      writer_.line(fmt::format("int {} = -1;", name.high));
+      for (const ExprId load : stretch.loads) {
+        at_[load] = writer_.unique(tensor + "_at");
+        writer_.line(fmt::format("int {}[{}];", at_[load], plan_.each));
+      }
+    }
+    const ExprEmitter::Mark mark = emitter_.mark();
+    open_points();
+    const std::string point = writer_.unique("t");
+    const std::string here = fmt::format("{} + {} * {}", first_, turn_, plan_.threads);
+    writer_.line(whole() ? fmt::format("const int {} = {};", point, here)
+                         : fmt::format("const int {} = min({}, {});", point, here,
+                                       emitter_.index_text()(simplify(total_ - 1, kernel_.pool.bounds()))));
+    bind_flat(emitter_, kernel_.outputs[0].axes, point);
+    for (std::size_t s = 0; s < plan_.stretches.size(); ++s)
+      for (const ExprId load : plan_.stretches[s].loads) {
+        emit_looked_up(load);
+        const ExprId guard = kernel_.pool[load].args[0];
+        const std::string wanted = guard == kNoExpr ? "" : emitter_.emit(guard);
+        const std::string position = emitter_.index(emitter_.position(load));
+        writer_.line(wanted.empty() ? fmt::format("{}[{}] = {};", at_[load], turn_, position)
+                                    : fmt::format("{}[{}] = ({}) ? {} : -1;", at_[load], turn_, wanted, position));
+        writer_.line(fmt::format("widen_stretch({}, {}, {}[{}]);", names_[s].low, names_[s].high, at_[load], turn_));
+      }
+    emitter_.rewind(mark);
+    writer_.close();
+  }
+
+  void emit_looked_up(ExprId load) {
+    std::vector<ExprId> values;
+    for (const IndexExpr& e : kernel_.pool[load].indices)
+      for (const Variable v : variables_of(e))
+        if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+    emitter_.emit(values);
+  }
+
+  void copy_stretches() {
+    const int warps = plan_.threads / 32;
+    const std::int64_t ends_at =
+        plan_.shared_bytes - std::int64_t{8} * warps * static_cast<std::int64_t>(plan_.stretches.size());
+    const auto ends = [&](std::size_t s) {
+      return fmt::format("(int*)(dynamic_shared + {})",
+                         ends_at + std::int64_t{8} * warps * static_cast<std::int64_t>(s));
+    };
+    for (std::size_t s = 0; s < plan_.stretches.size(); ++s)
+      writer_.line(fmt::format("put_ends_of_stretch<{}>({}, {}, {});", warps, ends(s), names_[s].low, names_[s].high));
+    writer_.line("__syncthreads();");
+    for (std::size_t s = 0; s < plan_.stretches.size(); ++s) {
+      const TensorStretch& stretch = plan_.stretches[s];
+      const ExprNode& n = kernel_.pool[stretch.loads[0]];
+      const std::string tensor = writer_.wish(n.source);
+      names_[s].stretch = writer_.unique(tensor + "_stretch");
+      writer_.line(fmt::format("const Stretch {} = stretch_between<{}, {}, {}>({});", names_[s].stretch, bits(n.dtype),
+                               warps, stretch.most, ends(s)));
+      const IndexExpr count = element_count(writer_.tensor_type(n.source).shape).value_or(0);
+      const bool whole_vectors = proves_multiple_of(count, 128 / bits(n.dtype), kernel_.pool.bounds());
+      writer_.line(fmt::format("copy_stretch<{}, {}, {}, {}, {}, {}>(dynamic_shared + {}, {}, {}, {});", bits(n.dtype),
+                               plan_.threads, stretch.most, stretch.apart,
+                               whole_vectors ? "Inside::kSure" : "Inside::kUnknown", streams(stretch), stretch.start,
+                               writer_.input(n.source), emitter_.index(count), names_[s].stretch));
+      names_[s].tile = writer_.unique(tensor + "_tile");
+    }
+    writer_.line("__syncthreads();");
+    for (std::size_t s = 0; s < plan_.stretches.size(); ++s) {
+      const ExprNode& n = kernel_.pool[plan_.stretches[s].loads[0]];
+      writer_.use(n.dtype);
+      writer_.line(fmt::format("const {0}* const {1} = (const {0}*)(dynamic_shared + {2});", storage_type(n.dtype),
+                               names_[s].tile, plan_.stretches[s].start));
+      names_[s].base = writer_.unique(writer_.wish(n.source) + "_base");
+      writer_.line(
+          fmt::format("const int {} = {}.first * {};", names_[s].base, names_[s].stretch, 128 / bits(n.dtype)));
+    }
+  }
+
+  bool streams(const TensorStretch& stretch) const {
+    return bytes_at_hint(graph_.tensor(kernel_.pool[stretch.loads[0]].source), graph_.symbols) >= target_.l2_bytes &&
+           std::ranges::all_of(stretch.loads, [&](ExprId load) {
+             return std::ranges::all_of(kernel_.outputs[0].axes, [&](std::uint32_t axis) {
+               return kernel_.pool.extent(axis).is(1) || emitter_.depends_on(load, axis);
+             });
+           });
+  }
+
+  void compute() {
+    const ExprEmitter::Mark mark = emitter_.mark();
+    open_points();
+    const std::string point = writer_.unique("t");
+    writer_.line(fmt::format("const int {} = {} + {} * {};", point, first_, turn_, plan_.threads));
+    if (!whole()) writer_.open(fmt::format("if ({} < {})", point, emitter_.index_text().tight(total_)));
+    bind_flat(emitter_, kernel_.outputs[0].axes, point);
+    emitter_.load_text = [&](ExprId load) { return element_text(load); };
+    const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const KernelOutput& output = kernel_.outputs[i];
+      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel_.pool.bounds());
+      writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
+    }
+    emitter_.load_text = nullptr;
+    if (!whole()) writer_.close();
+    emitter_.rewind(mark);
+    writer_.close();
+  }
+
+  std::string element_text(ExprId load) {
+    const auto known = at_.find(load);
+    if (known == at_.end()) return "";
+    const auto of = std::ranges::find_if(plan_.stretches, [&](const TensorStretch& stretch) {
+      return std::ranges::find(stretch.loads, load) != stretch.loads.end();
+    });
+    const Names& name = names_[static_cast<std::size_t>(of - plan_.stretches.begin())];
+    const ExprNode& n = kernel_.pool[load];
+    const std::string at = fmt::format("{}[{}]", known->second, turn_);
+    std::string place = fmt::format("{} - {}", at, name.base);
+    if (of->apart) {
+      const std::string in_tile = writer_.unique("place");
+      writer_.line(fmt::format("const int {} = {};", in_tile, place));
+      const int elements = std::max(1, 32 / bits(n.dtype));  // that are left out
+      place = fmt::format("{0} + {0} / {1}{2}", in_tile, 1024 / bits(n.dtype),
+                          elements > 1 ? fmt::format(" * {}", elements) : "");
+    }
+    return widen(n.dtype, fmt::format("({}.vectors > 0 ? {}[{}] : {}[{}])", name.stretch, name.tile, place,
+                                      writer_.input(n.source), at));
+  }
+
+  const Kernel& kernel_;
+  const Graph& graph_;
+  const Target& target_;
+  const StretchPlan& plan_;
+  const IndexExpr total_;
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+  std::string first_, turn_;
+  std::vector<Names> names_;          // of each stretch
+  std::map<ExprId, std::string> at_;  // of each load: positions
+};
+
+}  // namespace
+
+KernelSource emit_stretches(const Kernel& kernel, const Graph& graph, const Target& target, const StretchPlan& plan) {
+  return StretchedEmitter(kernel, graph, target, plan).emit();
+}
+
+}  // namespace fusec

@@ -1,0 +1,41 @@
+// Pointwise kernels whose operands lie otherwise than their results, though not far: what neighbouring points read of
+// such a tensor is one stretch of it, or nearly so. A block copies that to shared memory, 16 bytes at a time, and takes
+// its elements from there. Where the stretch begins and ends is found by the block itself: whatever the indices are
+// made of, remainders, minima, looked-up columns. A block that finds it too long reads its elements where they lie.
+//
+//   y[i, j] = x[i, reflected(j - 3)]     points 1024 g .. 1024 g + 1023   <-   x's elements around 1018 g
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "analysis/kernel.h"
+#include "analysis/target.h"
+#include "codegen/kernel_source.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+// What a block reads of one tensor in one piece.
+struct TensorStretch {
+  std::vector<ExprId> loads;
+  int most = 0;                       // vectors of 16 bytes; longer ones are not copied
+  bool apart = false;                 // a word is left out behind every 32, for the banks' sake
+  std::int64_t start = 0, bytes = 0;  // in shared memory
+};
+
+struct StretchPlan {
+  std::vector<TensorStretch> stretches;
+  int threads = 256;
+  int each = 4;  // points of a thread, a block's threads apart
+  std::int64_t shared_bytes = 0;
+  double sectors = 0;  // of all loads, for a point, as sampled
+  int conflicts = 0;   // of banks, in all samples
+};
+
+// Nothing where no load is the better for it. `kernel` has no reductions; its axes are merged.
+std::optional<StretchPlan> plan_stretches(const Kernel& kernel, const Graph& graph, const Target& target);
+
+KernelSource emit_stretches(const Kernel& kernel, const Graph& graph, const Target& target, const StretchPlan& plan);
+
+}  // namespace fusec
