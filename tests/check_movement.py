@@ -127,7 +127,7 @@ def windows():
         work = {"uint8": 3, "float16": 1.8, "float32": 1, "float64": 0.8}[dtype]
         for step in (2, 3, 4):
             add(f"every {step}", dtype, [96, 768], [node("y", "slice", "x", dim=1, start=1, end=768, step=step)],
-                sectors=1.55 if dtype == "float64" else ALIGNED, wide=True, work=40 * work)
+                wide=(dtype, step) != ("float64", 3), work=40 * work)
         add("backwards", dtype, [96, 512], [node("y", "flip", "x", dims=[1])], wide=True, work=30 * work)
         add("backwards", dtype, [96, 515], [node("y", "flip", "x", dims=[0, 1])], sectors=1.15, work=60 * work)
         add("each twice", dtype, [96, 512], [node("y", "repeat_interleave", "x", repeats=2, dim=1)], work=35 * work)
@@ -136,7 +136,7 @@ def windows():
         for before, after in ((1, 0), (0, 1), (3, 2)):
             add(f"padded by {before, after}", dtype, [96, 1023], [node("y", "pad", "x", pad=[before, after])],
                 sectors=1.15, work=85 * work)
-        add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15, work=60 * work)
+        add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15, work=65 * work)
         add("rows joined", dtype, [31, 511], [node("y", "concat", "x", "u", dim=0)], u=[32, 511], work=60 * work)
         add("joined", dtype, [64, 511], [node("y", "concat", "x", "u", dim=1)], sectors=1.25, u=[64, 130], work=130 * work)
     for dtype, work in (("bfloat16", 60), ("float32", 40)):
@@ -150,6 +150,36 @@ def windows():
     cases.append(Case("images normalized", {"x": ("uint8", [2, 64, 64, 3]), "m": ("float32", [3]), "s": ("float32", [3])},
                       [node("c", "cast", "x", dtype="float32"), node("d", "sub", "c", "m"), node("y", "mul", "d", "s")],
                       sectors=1.15, wide=False))
+    return cases
+
+
+def stretches():
+    """What follows no line: reflected, replicated and circular pads, rolls, short odd rows, odd steps. A block copies what
+    its points want to shared memory, in few sectors more than that has and without conflicts."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, sectors=1.12, symbols=None):
+        cases.append(Case(f"stretches: {name} {dtype}{shape}", {"x": (dtype, shape)}, nodes, sectors=sectors, wide=False,
+                          symbols=symbols))
+
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        for mode in ("reflect", "replicate", "circular"):
+            add(mode, dtype, [64, 1024], [node("y", "pad", "x", pad=[3, 4], mode=mode)])
+            add(mode + " rows", dtype, [500, 37], [node("y", "pad", "x", pad=[2, 1], mode=mode)])
+            add(mode + " images", dtype, [4, 6, 64, 56], [node("p", "pad", "x", pad=[1, 1, 1, 1], mode=mode),
+                                                          node("y", "relu", "p")], sectors=1.3)
+            add(mode + " volumes", dtype, [2, 3, 12, 20, 48], [node("y", "pad", "x", pad=[2, 2, 1, 1, 1, 1], mode=mode)],
+                sectors=1.75)
+        add("roll of odd rows", dtype, [300, 129], [node("y", "roll", "x", shifts=[1, -3], dims=[0, 1])], sectors=1.2)
+        add("each three times", dtype, [300, 65], [node("y", "repeat_interleave", "x", repeats=3, dim=1)])
+        add("odd rows twice", dtype, [300, 65], [node("y", "repeat", "x", repeats=[1, 2])])
+        add("odd rows backwards", dtype, [40, 16, 33], [node("y", "flip", "x", dims=[0, 2])], sectors=1.6)
+        for n in (255, 256):
+            any_size = {"n": {"min": 1, "max": 4096, "hint": n}}
+            add("symbolic roll", dtype, [128, "n"], [node("a", "roll", "x", shifts=[1], dims=[1]), node("y", "relu", "a")],
+                symbols=any_size, sectors=1.3)
+            add("symbolic odd steps", dtype, [128, "n+1"],
+                [node("a", "slice", "x", dim=1, start=1, end=1 << 62, step=2), node("y", "relu", "a")], symbols=any_size)
     return cases
 
 
@@ -359,6 +389,7 @@ def element_count(shape):
 def cases():
     counted = transposes() + around() + rows_and_parts() + windows() + symbolic()
     return ([(case, arch) for arch in ARCHITECTURES for case in counted]
+            + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(stretches())]
             + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
             + [(any_windows(seed), ARCHITECTURES[seed % 2]) for seed in range(100)]
             + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(rows_backwards())]

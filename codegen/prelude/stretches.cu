@@ -9,6 +9,62 @@ struct Stretch {
 __device__ __forceinline__ void widen_stretch(unsigned& low, int& high, int at) {
   low = min(low, (unsigned)at), high = max(high, at);
 }
+// The same by all threads of a warp together: whether what they want lies within 32 words becomes bit `turn` of `near`.
+template <int kBits>
+__device__ __forceinline__ void widen_where_near(unsigned& low, int& high, unsigned& near, int turn, int at) {
+  const unsigned from = __reduce_min_sync(~0u, (unsigned)at);
+  const int to = __reduce_max_sync(~0u, at);
+  constexpr int kEach = kBits > 32 ? 1 : 32 / kBits;
+  if (to >= 0 && to / kEach - (int)from / kEach < 32) low = min(low, from), high = max(high, to), near |= 1u << turn;
+}
+// The same of whole stretches: how many times 32 words this thread's lies behind the first of its
+// warp's, three bits; 7: nowhere.
+template <int kBits>
+__device__ __forceinline__ void widen_in_parts(unsigned& low, int& high, unsigned& parts, int turn, int at) {
+  const int from = (int)min(__reduce_min_sync(~0u, (unsigned)at), 0x7fffffffu);
+  constexpr int kEach = kBits > 32 ? 1 : 32 / kBits;
+  low = min(low, (unsigned)at), high = max(high, at);
+  const int words = (kBits > 32 ? 2 : 1) * (at / kEach - from / kEach);
+  parts |= (at < 0 ? 7u : (unsigned)min(3, words / 32)) << 3 * turn;
+}
+// The bits of an element of shared memory, by four accesses: in none do two threads want different words of a bank.
+template <int kBits, class T>
+__device__ __forceinline__ auto element_in_parts(const T* from, unsigned part) {
+  if constexpr (kBits == 64) {
+    unsigned long long bits = 0;
+    asm volatile(
+        "{\n.reg .pred p<4>;\nsetp.eq.u32 p0, %2, 0;\nsetp.eq.u32 p1, %2, 1;\nsetp.eq.u32 p2, %2, 2;\nsetp.eq.u32 p3, %2, 3;\n"
+        "@p0 ld.u64 %0, [%1];\n@p1 ld.u64 %0, [%1];\n@p2 ld.u64 %0, [%1];\n@p3 ld.u64 %0, [%1];\n}"
+        : "+l"(bits)
+        : "l"(from), "r"(part)
+        : "memory");
+    return bits;
+  } else {
+    unsigned bits = 0;
+    if constexpr (kBits == 32)
+      asm volatile(
+          "{\n.reg .pred p<4>;\nsetp.eq.u32 p0, %2, 0;\nsetp.eq.u32 p1, %2, 1;\nsetp.eq.u32 p2, %2, 2;\nsetp.eq.u32 p3, %2, 3;\n"
+          "@p0 ld.u32 %0, [%1];\n@p1 ld.u32 %0, [%1];\n@p2 ld.u32 %0, [%1];\n@p3 ld.u32 %0, [%1];\n}"
+          : "+r"(bits)
+          : "l"(from), "r"(part)
+          : "memory");
+    else if constexpr (kBits == 16)
+      asm volatile(
+          "{\n.reg .pred p<4>;\nsetp.eq.u32 p0, %2, 0;\nsetp.eq.u32 p1, %2, 1;\nsetp.eq.u32 p2, %2, 2;\nsetp.eq.u32 p3, %2, 3;\n"
+          "@p0 ld.u16 %0, [%1];\n@p1 ld.u16 %0, [%1];\n@p2 ld.u16 %0, [%1];\n@p3 ld.u16 %0, [%1];\n}"
+          : "+r"(bits)
+          : "l"(from), "r"(part)
+          : "memory");
+    else
+      asm volatile(
+          "{\n.reg .pred p<4>;\nsetp.eq.u32 p0, %2, 0;\nsetp.eq.u32 p1, %2, 1;\nsetp.eq.u32 p2, %2, 2;\nsetp.eq.u32 p3, %2, 3;\n"
+          "@p0 ld.u8 %0, [%1];\n@p1 ld.u8 %0, [%1];\n@p2 ld.u8 %0, [%1];\n@p3 ld.u8 %0, [%1];\n}"
+          : "+r"(bits)
+          : "l"(from), "r"(part)
+          : "memory");
+    return bits;
+  }
+}
 template <int kWarps>
 __device__ __forceinline__ void put_ends_of_stretch(int* ends, unsigned low, int high) {
   low = __reduce_min_sync(~0u, low), high = __reduce_max_sync(~0u, high);

@@ -133,6 +133,23 @@ std::vector<std::int64_t> AccessSamples::starts(std::int64_t count, int samples)
   return found;
 }
 
+std::vector<std::int64_t> AccessSamples::turns() const {
+  std::vector<std::int64_t> found;
+  std::int64_t length = 1;
+  for (std::size_t i = extents_.size(); i-- > 1;) {
+    length *= extents_[i].second;
+    const std::int64_t times = points_ / length;
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, times / 3, times / 2, times - 1})
+      if (k > 0 && k < times) found.push_back(k * length);
+  }
+  return found;
+}
+
+bool AccessSamples::is_of_table(ExprId load) const {
+  constexpr std::int64_t kSmallTable = 4096;
+  return bytes_at_hint(graph_.tensor(kernel_.pool[load].source), graph_.symbols) <= kSmallTable;
+}
+
 double AccessSamples::sectors_a_point(ExprId load, int width, bool together) {
   const int bytes = std::max(1, bits(kernel_.pool[load].dtype) / 8);
   std::size_t sectors = 0;

@@ -33,6 +33,12 @@ class AccessSamples {
   // Points at which `count` ones that are to be looked at together begin, multiples of that.
   std::vector<std::int64_t> starts(std::int64_t count, int samples) const;
 
+  // Points at which an axis begins anew and the one before it goes on, here and there.
+  std::vector<std::int64_t> turns() const;
+
+  // Of a table that stays in the first cache, however it is read.
+  bool is_of_table(ExprId load) const;
+
   // Sectors for a point, where each thread of a warp has `width` neighbouring points: elements by themselves, or all of
   // a thread's by one access.
   double sectors_a_point(ExprId load, int width, bool together);

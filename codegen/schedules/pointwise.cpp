@@ -282,10 +282,14 @@ double sectors_of_loads(const Kernel& merged, const Graph& graph, int width) {
       vectors.push_back(id);
   }
   AccessSamples samples(kernel, graph);
+  const std::vector<std::vector<std::uint32_t>> depends = dependences(kernel.pool);
   double sectors = 0;
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
-    if (kernel.pool[id].op == ExprOp::kLoad)
-      sectors += samples.sectors_a_point(id, width, std::ranges::find(vectors, id) != vectors.end());
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    if (kernel.pool[id].op != ExprOp::kLoad || samples.is_of_table(id)) continue;
+    const bool of_lanes = std::ranges::binary_search(depends[id], kernel.outputs[0].axes.back());
+    const bool vector = std::ranges::find(vectors, id) != vectors.end();
+    sectors += samples.sectors_a_point(id, width, vector || !of_lanes);
+  }
   return sectors;
 }
 
@@ -300,11 +304,13 @@ double sectors_of_stores(const Kernel& kernel) {
 std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
                                                   const WindowedChoice* windows, int width) {
   if (merged.outputs[0].axes.empty()) return std::nullopt;
-  constexpr double kBetter = 0.9;
+  constexpr double kBetter = 0.87, kBetterOneByOne = 0.75;
   const double otherwise = windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(merged, graph, width);
   const double stores = sectors_of_stores(merged);
   auto plan = plan_stretches(merged, graph, target);
-  if (!plan || plan->sectors + stores > kBetter * (otherwise + stores)) return std::nullopt;
+  if (!plan) return std::nullopt;
+  const double better = plan->stretches.empty() ? kBetterOneByOne : kBetter;
+  if (plan->sectors + stores > better * (otherwise + stores)) return std::nullopt;
   return plan;
 }
 

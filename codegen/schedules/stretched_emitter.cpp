@@ -7,6 +7,7 @@
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/stretches.h"
+#include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -35,7 +36,6 @@ class StretchedEmitter {
     KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), plan_.threads);
     source.grid[0] = simplify(ceil_div(total_, points), kernel_.pool.bounds());
     source.dynamic_shared = plan_.shared_bytes;
-    source.any_start = true;
     return source;
   }
 
@@ -66,6 +66,9 @@ class StretchedEmitter {
       for (const ExprId load : stretch.loads) {
         at_[load] = writer_.unique(tensor + "_at");
         writer_.line(fmt::format("int {}[{}];", at_[load], plan_.each));
+        if (!stretch.near && !stretch.in_parts) continue;
+        near_[load] = writer_.unique(tensor + (stretch.near ? "_near" : "_parts"));
+        writer_.line(fmt::format("unsigned {} = 0;", near_[load]));
       }
     }
     const ExprEmitter::Mark mark = emitter_.mark();
@@ -84,7 +87,13 @@ class StretchedEmitter {
         const std::string position = emitter_.index(emitter_.position(load));
         writer_.line(wanted.empty() ? fmt::format("{}[{}] = {};", at_[load], turn_, position)
                                     : fmt::format("{}[{}] = ({}) ? {} : -1;", at_[load], turn_, wanted, position));
-        writer_.line(fmt::format("widen_stretch({}, {}, {}[{}]);", names_[s].low, names_[s].high, at_[load], turn_));
+        const std::string at = fmt::format("{}[{}]", at_[load], turn_);
+        const TensorStretch& stretch = plan_.stretches[s];
+        writer_.line(
+            stretch.near || stretch.in_parts
+                ? fmt::format("{}<{}>({}, {}, {}, {}, {});", stretch.near ? "widen_where_near" : "widen_in_parts",
+                              bits(kernel_.pool[load].dtype), names_[s].low, names_[s].high, near_[load], turn_, at)
+                : fmt::format("widen_stretch({}, {}, {});", names_[s].low, names_[s].high, at));
       }
     emitter_.rewind(mark);
     writer_.close();
@@ -125,14 +134,23 @@ class StretchedEmitter {
       names_[s].tile = writer_.unique(tensor + "_tile");
     }
     writer_.line("__syncthreads();");
-    for (std::size_t s = 0; s < plan_.stretches.size(); ++s) {
-      const ExprNode& n = kernel_.pool[plan_.stretches[s].loads[0]];
-      writer_.use(n.dtype);
-      writer_.line(fmt::format("const {0}* const {1} = (const {0}*)(dynamic_shared + {2});", storage_type(n.dtype),
-                               names_[s].tile, plan_.stretches[s].start));
-      names_[s].base = writer_.unique(writer_.wish(n.source) + "_base");
-      writer_.line(
-          fmt::format("const int {} = {}.first * {};", names_[s].base, names_[s].stretch, 128 / bits(n.dtype)));
+    for (std::size_t s = 0; s < plan_.stretches.size(); ++s) declare_tile(plan_.stretches[s], names_[s]);
+  }
+
+  // Where the elements are, by their positions in the tensor: in shared memory, or where the stretch is too long,
+  // there.
+  void declare_tile(const TensorStretch& stretch, Names& name) {
+    const ExprNode& n = kernel_.pool[stretch.loads[0]];
+    writer_.use(n.dtype);
+    const std::string tile = fmt::format("(const {}*)(dynamic_shared + {})", storage_type(n.dtype), stretch.start);
+    if (stretch.apart) {
+      writer_.line(fmt::format("const {}* const {} = {};", storage_type(n.dtype), name.tile, tile));
+      name.base = writer_.unique(writer_.wish(n.source) + "_base");
+      writer_.line(fmt::format("const int {} = {}.first * {};", name.base, name.stretch, 128 / bits(n.dtype)));
+    } else {
+      writer_.line(fmt::format("const {}* const {} = {}.vectors > 0 ? {} - {}.first * {} : {};", storage_type(n.dtype),
+                               name.tile, name.stretch, tile, name.stretch, 128 / bits(n.dtype),
+                               writer_.input(n.source)));
     }
   }
 
@@ -174,16 +192,22 @@ class StretchedEmitter {
     const Names& name = names_[static_cast<std::size_t>(of - plan_.stretches.begin())];
     const ExprNode& n = kernel_.pool[load];
     const std::string at = fmt::format("{}[{}]", known->second, turn_);
-    std::string place = fmt::format("{} - {}", at, name.base);
-    if (of->apart) {
-      const std::string in_tile = writer_.unique("place");
-      writer_.line(fmt::format("const int {} = {};", in_tile, place));
-      const int elements = std::max(1, 32 / bits(n.dtype));  // that are left out
-      place = fmt::format("{0} + {0} / {1}{2}", in_tile, 1024 / bits(n.dtype),
-                          elements > 1 ? fmt::format(" * {}", elements) : "");
+    if (of->near)
+      return widen(n.dtype, fmt::format("({} >> {} & 1 ? {} : {})[{}]", near_.at(load), turn_, name.tile,
+                                        writer_.input(n.source), at));
+    if (of->in_parts) {
+      // A statement of its own, which reads nothing where nothing is wanted, is no branch.
+      const std::string raw = writer_.unique(writer_.wish(n.source) + "_bits");
+      writer_.line(fmt::format("const auto {} = element_in_parts<{}>({} + {}, {} >> 3 * {} & 7);", raw, bits(n.dtype),
+                               name.tile, at, near_.at(load), turn_));
+      return value_of_bits(n.dtype, raw, writer_);
     }
-    return widen(n.dtype, fmt::format("({}.vectors > 0 ? {}[{}] : {}[{}])", name.stretch, name.tile, place,
-                                      writer_.input(n.source), at));
+    if (!of->apart) return widen(n.dtype, fmt::format("{}[{}]", name.tile, at));
+    const std::string place = writer_.unique("place");
+    const int elements = std::max(1, 32 / bits(n.dtype));  // that are left out
+    writer_.line(fmt::format("const int {} = {} - {};", place, at, name.base));
+    return widen(n.dtype, fmt::format("({0}.vectors > 0 ? {1}[{2} + {2} / {3} * {4}] : {5}[{6}])", name.stretch,
+                                      name.tile, place, 1024 / bits(n.dtype), elements, writer_.input(n.source), at));
   }
 
   const Kernel& kernel_;
@@ -194,13 +218,14 @@ class StretchedEmitter {
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::string first_, turn_;
-  std::vector<Names> names_;          // of each stretch
-  std::map<ExprId, std::string> at_;  // of each load: positions
+  std::vector<Names> names_;                 // of each stretch
+  std::map<ExprId, std::string> at_, near_;  // of each load: positions; which of them lie near to those of its warp
 };
 
 }  // namespace
 
 KernelSource emit_stretches(const Kernel& kernel, const Graph& graph, const Target& target, const StretchPlan& plan) {
+  if (plan.stretches.empty()) return direct(kernel, graph, target);
   return StretchedEmitter(kernel, graph, target, plan).emit();
 }
 

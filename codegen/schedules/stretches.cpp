@@ -12,9 +12,9 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kMostBytes = 20 * 1024, kMostOfAll = 40 * 1024;  // of shared memory
-constexpr int kSampledBlocks = 5, kSampledPoints = 192, kSampledWarps = 8, kWarp = 32;
+constexpr int kSampledBlocks = 8, kSampledWarps = 8, kWarp = 32;
 constexpr std::int64_t kFewestPoints = 1024;
-constexpr double kWorth = 0.93;  // of the sectors otherwise
+constexpr double kWorth = 0.93, kWorthConflicts = 0.75;  // of the sectors otherwise
 constexpr int kEndsBytes = 2 * 8 * 4;
 
 int bytes_of(const ExprNode& load) {
@@ -29,13 +29,11 @@ class Planner {
   std::optional<StretchPlan> run() {
     if (writes_half_bytes(kernel_) || samples_.points() < kFewestPoints) return std::nullopt;
     find_loads();
-    if (loads_.empty()) return std::nullopt;
     choose_block();
     for (Seen& load : loads_) sample(load);
     std::vector<bool> taken(loads_.size(), false);
     for (std::size_t i = 0; i < loads_.size(); ++i)
       if (!taken[i]) add_stretch(i, taken);
-    if (plan_.stretches.empty()) return std::nullopt;
     plan_.shared_bytes = 0;
     for (TensorStretch& stretch : plan_.stretches) {
       stretch.start = plan_.shared_bytes;
@@ -47,20 +45,33 @@ class Planner {
   }
 
  private:
-  // Of each sampled block the first and the last element, in bytes; -1: none.
+  // The first and the last element, in bytes; -1: none.
   struct Ends {
     std::int64_t low = -1, high = -1;
     void add(std::int64_t at) {
       low = low < 0 ? at : std::min(low, at);
       high = std::max(high, at);
     }
+    void add(const Ends& other) {
+      if (other.high < 0) return;
+      add(other.low);
+      add(other.high);
+    }
     std::int64_t vectors() const { return high < 0 ? 0 : high / 16 - low / 16 + 1; }
+    std::int64_t sectors() const { return high < 0 ? 0 : high / 32 - low / 32 + 1; }
+    bool near(int bytes) const { return high / 4 - low / 4 < (bytes == 8 ? 64 : 32); }
+  };
+  // What a warp's threads read by one access; all of them, or only the first and the last.
+  struct Warp {
+    Ends ends;
+    std::vector<std::int64_t> places;
   };
   struct Seen {
     ExprId load;
     bool may = false;  // be one of a stretch
     double direct = 0;
-    std::array<Ends, kSampledBlocks> ends{};
+    std::vector<std::vector<Warp>> blocks{};
+    std::vector<Warp> turning{};  // warps some of whose points are in one row and some in another
   };
 
   void find_loads() {
@@ -77,7 +88,7 @@ class Planner {
             for (const ExprId inside : reachable(kernel_.pool, std::vector<ExprId>{v.id})) looks_up[inside] = true;
     for (const ExprId id : ids) {
       const ExprNode& n = kernel_.pool[id];
-      if (n.op != ExprOp::kLoad || bits(n.dtype) < 8) continue;
+      if (n.op != ExprOp::kLoad || bits(n.dtype) < 8 || samples_.is_of_table(id)) continue;
       loads_.push_back({.load = id, .may = !looks_up[id] && !holds_load(n.args[0]) && !is_stored_place(id)});
     }
   }
@@ -95,56 +106,152 @@ class Planner {
     int widest = 1;
     for (const Seen& load : loads_)
       if (load.may) widest = std::max(widest, bytes_of(kernel_.pool[load.load]));
-    plan_.each = widest >= 4 ? 4 : 8;
-    while (plan_.each > 2 && samples_.points() / (plan_.each * plan_.threads) < target_.multiprocessors)
-      plan_.each /= 2;
+    plan_.each = widest == 8 ? 4 : 8;
+    // Registers hold a position of each.
+    const auto loads = std::ranges::count_if(loads_, &Seen::may);
+    while (plan_.each > 2 && plan_.each * loads > 16) plan_.each /= 2;
+    if (samples_.points() / (plan_.each * plan_.threads) >= target_.multiprocessors) return;
+    plan_.threads = 128;
+    plan_.each = std::min(plan_.each, 4);
   }
-  std::int64_t points_of_block() const { return std::int64_t{plan_.threads} * plan_.each; }
+  std::int64_t points_of_block() const { return std::min(std::int64_t{plan_.threads} * plan_.each, samples_.points()); }
 
   void sample(Seen& seen) {
     seen.direct = samples_.sectors_a_point(seen.load, 1, false);
     if (!seen.may) return;
-    const int bytes = bytes_of(kernel_.pool[seen.load]);
-    const std::int64_t count = std::min(points_of_block(), samples_.points());
-    const std::int64_t step = std::max<std::int64_t>(1, count / kSampledPoints) | 1;
-    const std::vector<std::int64_t> starts = samples_.starts(count, kSampledBlocks);
-    for (std::size_t b = 0; b < starts.size(); ++b) {
-      const auto see = [&](std::int64_t i) {
-        samples_.move_to(starts[b] + i);
-        if (const auto at = samples_.position(seen.load)) seen.ends[b].add(*at * bytes);
-      };
-      for (std::int64_t i = 0; i < count; i += step) see(i);
-      for (std::int64_t i = std::max<std::int64_t>(0, count - kWarp); i < count; ++i) see(i);
-      for (std::int64_t i = 0; i < std::min<std::int64_t>(kWarp, count); ++i) see(i);
+    const std::int64_t count = points_of_block(), warps = (count + kWarp - 1) / kWarp;
+    for (const std::int64_t start : samples_.starts(count, kSampledBlocks)) {
+      std::vector<Warp>& block = seen.blocks.emplace_back();
+      for (std::int64_t w = 0; w < warps; ++w)
+        block.push_back(
+            warp_at(seen.load, start + w * kWarp, w % std::max<std::int64_t>(1, warps / kSampledWarps) == 0));
     }
+    for (const std::int64_t turn : samples_.turns())
+      if (turn % kWarp != 0) seen.turning.push_back(warp_at(seen.load, turn / kWarp * kWarp, true));
   }
 
+  Warp warp_at(ExprId load, std::int64_t first, bool whole) {
+    const int bytes = bytes_of(kernel_.pool[load]);
+    Warp warp;
+    for (int lane = 0; lane < kWarp; lane += whole ? 1 : kWarp - 1) {
+      if (first + lane >= samples_.points()) break;
+      samples_.move_to(first + lane);
+      const auto at = samples_.position(load);
+      if (!at) continue;
+      warp.ends.add(*at * bytes);
+      if (whole) warp.places.push_back(*at * bytes);
+    }
+    return warp;
+  }
+
+  enum class Way { kAsTheyLie, kInParts, kApart, kNear };
   struct Cost {
+    Way way = Way::kAsTheyLie;
     double sectors = 0;     // a point
     std::int64_t most = 0;  // vectors
+    int conflicts = 0;
   };
+
   // Of one load, or of several of one tensor that lie together.
-  Cost cost(const std::vector<std::size_t>& members) const {
-    Cost cost;
-    double direct = 0;
-    for (const std::size_t m : members) direct += loads_[m].direct;
-    const std::int64_t count = std::min(points_of_block(), samples_.points());
-    const std::size_t blocks = samples_.starts(count, kSampledBlocks).size();
+  Cost cost(const std::vector<std::size_t>& members, Way way, std::int64_t limit) const {
+    Cost cost{.way = way};
+    const auto count = static_cast<double>(points_of_block());
+    const std::size_t blocks = loads_[members[0]].blocks.size();
     for (std::size_t b = 0; b < blocks; ++b) {
       Ends ends;
-      for (const std::size_t m : members)
-        if (loads_[m].ends[b].high >= 0) ends.add(loads_[m].ends[b].low), ends.add(loads_[m].ends[b].high);
-      const std::int64_t vectors = ends.vectors();
-      const double copied = ends.high < 0 ? 0 : static_cast<double>(ends.high / 32 - ends.low / 32 + 1);
-      if (vectors > kMostBytes / 16) {
-        cost.sectors += direct * static_cast<double>(count);
-      } else {
-        cost.sectors += copied;
-        cost.most = std::max(cost.most, vectors);
+      double otherwise = 0, of_far = 0;
+      for (const std::size_t m : members) {
+        const int bytes = bytes_of(kernel_.pool[loads_[m].load]);
+        otherwise += loads_[m].direct * count;
+        for (const Warp& warp : loads_[m].blocks[b]) {
+          if (way == Way::kNear && !warp.ends.near(bytes))
+            of_far += loads_[m].direct * kWarp;
+          else
+            ends.add(warp.ends);
+        }
+      }
+      if (ends.vectors() > limit) {
+        cost.sectors += otherwise;
+        continue;
+      }
+      cost.sectors += static_cast<double>(ends.sectors()) + of_far;
+      cost.most = std::max(cost.most, ends.vectors());
+      for (const std::size_t m : members) {
+        const int bytes = bytes_of(kernel_.pool[loads_[m].load]);
+        for (const Warp& warp : loads_[m].blocks[b])
+          if (way != Way::kNear || warp.ends.near(bytes)) cost.conflicts += conflicts(warp, bytes, ends.low, way);
       }
     }
-    cost.sectors /= static_cast<double>(blocks * static_cast<std::size_t>(count));
+    cost.sectors /= count * static_cast<double>(blocks);
+    for (const std::size_t m : members) {
+      const int bytes = bytes_of(kernel_.pool[loads_[m].load]);
+      for (const Warp& warp : loads_[m].turning)
+        if (way != Way::kNear || warp.ends.near(bytes)) cost.conflicts += conflicts(warp, bytes, warp.ends.low, way);
+    }
+    // Samples need not have seen where it jumps.
+    if (way == Way::kAsTheyLie && std::ranges::any_of(members, [&](std::size_t m) { return jumps(loads_[m].load); }))
+      ++cost.conflicts;
     return cost;
+  }
+
+  // Where a remainder begins anew, or where it is looked up.
+  bool jumps(ExprId load) const {
+    const ExprNode& n = kernel_.pool[load];
+    std::vector<IndexExpr> left(n.indices.begin(), n.indices.end());
+    while (!left.empty()) {
+      const IndexExpr e = left.back();
+      left.pop_back();
+      for (const IndexTerm& term : e.terms())
+        for (const IndexAtomPtr& factor : term.factors) {
+          if (factor->kind == IndexAtom::Kind::kVariable) {
+            if (factor->variable.kind == Variable::Kind::kValue) return true;
+            continue;
+          }
+          if (factor->kind == IndexAtom::Kind::kMod) return true;
+          left.insert(left.end(), {factor->a, factor->b});
+        }
+    }
+    return false;
+  }
+
+  // How often threads of a warp want different words of one bank.
+  static int conflicts(const Warp& warp, int bytes, std::int64_t low, Way way) {
+    const int lanes = bytes == 8 ? 16 : 32, unit = std::max(4, bytes);
+    int found = 0;
+    for (std::size_t first = 0; first < warp.places.size(); first += static_cast<std::size_t>(lanes)) {
+      std::vector<std::int64_t> units;
+      for (std::size_t i = first; i < std::min(warp.places.size(), first + static_cast<std::size_t>(lanes)); ++i)
+        units.push_back((warp.places[i] - low / 16 * 16) / unit);
+      std::ranges::sort(units);
+      const auto rest = std::ranges::unique(units);
+      units.erase(rest.begin(), rest.end());
+      std::array<int, 128> banks{};
+      int most = 1;
+      for (const std::int64_t u : units) {
+        const std::int64_t place = way == Way::kApart ? u + u / lanes : u;
+        const std::int64_t behind = u - (warp.ends.low - low / 16 * 16) / unit;
+        const std::int64_t part = way == Way::kInParts ? std::min<std::int64_t>(3, behind / lanes) : 0;
+        most = std::max(most, ++banks[static_cast<std::size_t>(place % lanes + part * 32)]);
+      }
+      found += most - 1;
+    }
+    return found;
+  }
+
+  // The fewest sectors without conflicts; where those cannot be had, sectors have to be far fewer. Blocks that jump far
+  // had better read their elements as they lie than all that is between.
+  Cost best_way(const std::vector<std::size_t>& members) const {
+    std::optional<Cost> best;
+    const std::int64_t own = points_of_block() * bytes_of(kernel_.pool[loads_[members[0]].load]) / 16;
+    for (const Way way : {Way::kAsTheyLie, Way::kInParts, Way::kApart, Way::kNear}) {
+      for (const std::int64_t limit : {own + own / 4 + 4, 5 * own / 2, kMostBytes / 16}) {
+        const Cost other = cost(members, way, std::min(limit, kMostBytes / 16));
+        const bool free = other.conflicts == 0, was_free = best && best->conflicts == 0;
+        if (!best || free > was_free || (free == was_free && other.sectors < 0.98 * best->sectors)) best = other;
+      }
+      if (best->conflicts == 0 && best->most > 0 && way == Way::kAsTheyLie) break;
+    }
+    return *best;
   }
 
   void add_stretch(std::size_t first, std::vector<bool>& taken) {
@@ -154,73 +261,35 @@ class Planner {
       return;
     }
     std::vector<std::size_t> members = {first};
-    Cost best = cost(members);
+    Cost best = best_way(members);
     double direct = loads_[first].direct;
     for (std::size_t i = first + 1; i < loads_.size(); ++i) {
       if (taken[i] || !loads_[i].may || kernel_.pool[loads_[i].load].source != kernel_.pool[loads_[first].load].source)
         continue;
       std::vector<std::size_t> more = members;
       more.push_back(i);
-      const Cost together = cost(more), alone = cost({i});
+      const Cost together = best_way(more), alone = best_way({i});
       if (together.sectors > 0.8 * (best.sectors + std::min(alone.sectors, loads_[i].direct))) continue;
       taken[i] = true;
       members = std::move(more);
       best = together;
       direct += loads_[i].direct;
     }
-    if (best.most == 0 || best.sectors > kWorth * direct) {
+    if (best.most == 0 || best.sectors > (best.conflicts == 0 ? kWorth : kWorthConflicts) * direct) {
       plan_.sectors += direct;
       return;
     }
     plan_.sectors += best.sectors;
+    plan_.conflicts += best.conflicts;
     TensorStretch stretch;
     for (const std::size_t m : members) stretch.loads.push_back(loads_[m].load);
     stretch.most = static_cast<int>(std::min(best.most + best.most / 8 + 4, kMostBytes / 16));
-    const int as_they_lie = conflicts(members, false), apart = as_they_lie == 0 ? 0 : conflicts(members, true);
-    stretch.apart = apart < as_they_lie;
-    plan_.conflicts += std::min(apart, as_they_lie);
+    stretch.apart = best.way == Way::kApart;
+    stretch.near = best.way == Way::kNear;
+    stretch.in_parts = best.way == Way::kInParts;
     const std::int64_t words = std::int64_t{4} * stretch.most;
     stretch.bytes = 4 * (stretch.apart ? words + words / 16 + 4 : words) / 16 * 16;
     plan_.stretches.push_back(std::move(stretch));
-  }
-
-  // How often threads of a warp want different words of one bank.
-  int conflicts(const std::vector<std::size_t>& members, bool apart) {
-    int found = 0;
-    const std::int64_t count = std::min(points_of_block(), samples_.points());
-    const std::vector<std::int64_t> starts = samples_.starts(count, kSampledBlocks);
-    for (std::size_t b = 0; b < starts.size(); ++b) {
-      std::int64_t low = -1;
-      for (const std::size_t m : members)
-        if (loads_[m].ends[b].low >= 0) low = low < 0 ? loads_[m].ends[b].low : std::min(low, loads_[m].ends[b].low);
-      for (const std::size_t m : members) {
-        const int bytes = bytes_of(kernel_.pool[loads_[m].load]);
-        const int lanes = bytes == 8 ? 16 : 32, unit = std::max(4, bytes);
-        for (int warp = 0; warp < kSampledWarps; ++warp) {
-          const std::int64_t first = starts[b] + warp * count / kSampledWarps / kWarp * kWarp;
-          for (int pass = 0; pass < kWarp; pass += lanes) {
-            std::vector<std::int64_t> units;
-            for (int lane = pass; lane < pass + lanes; ++lane) {
-              if (first + lane >= samples_.points()) break;
-              samples_.move_to(first + lane);
-              const auto at = samples_.position(loads_[m].load);
-              if (at) units.push_back((*at * bytes - low / 16 * 16) / unit);
-            }
-            std::ranges::sort(units);
-            const auto rest = std::ranges::unique(units);
-            units.erase(rest.begin(), rest.end());
-            std::array<int, 32> banks{};
-            int most = 0;
-            for (const std::int64_t u : units) {
-              const std::int64_t place = apart ? u + u / lanes : u;
-              most = std::max(most, ++banks[static_cast<std::size_t>((place % lanes + lanes) % lanes)]);
-            }
-            found += std::max(0, most - 1);
-          }
-        }
-      }
-    }
-    return found;
   }
 
   const Kernel& kernel_;

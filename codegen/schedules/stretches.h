@@ -19,8 +19,10 @@ namespace fusec {
 // What a block reads of one tensor in one piece.
 struct TensorStretch {
   std::vector<ExprId> loads;
-  int most = 0;                       // vectors of 16 bytes; longer ones are not copied
-  bool apart = false;                 // a word is left out behind every 32, for the banks' sake
+  int most = 0;           // vectors of 16 bytes; longer ones are not copied
+  bool apart = false;     // a word is left out behind every 32, for the banks' sake
+  bool in_parts = false;  // those of a warp's words that lie 32, 64, 96 behind the first are read after the others
+  bool near = false;      // a warp whose threads want what lies more than 32 words apart reads it in memory
   std::int64_t start = 0, bytes = 0;  // in shared memory
 };
 
@@ -33,7 +35,8 @@ struct StretchPlan {
   int conflicts = 0;   // of banks, in all samples
 };
 
-// Nothing where no load is the better for it. `kernel` has no reductions; its axes are merged.
+// Without stretches where no load is the better for it: neighbouring threads then read neighbouring points' elements as
+// they lie. `kernel` has no reductions; its axes are merged.
 std::optional<StretchPlan> plan_stretches(const Kernel& kernel, const Graph& graph, const Target& target);
 
 KernelSource emit_stretches(const Kernel& kernel, const Graph& graph, const Target& target, const StretchPlan& plan);

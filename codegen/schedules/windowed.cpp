@@ -109,7 +109,7 @@ Kernel flat(const Kernel& merged) {
 class WindowSamples {
  public:
   WindowSamples(const WindowedPlan& plan, const Graph& graph)
-      : plan_(plan), graph_(graph), samples_(plan.kernel, graph) {
+      : plan_(plan), samples_(plan.kernel, graph), depends_(dependences(plan.kernel.pool)) {
     groups_ = std::max<std::int64_t>(1, samples_.hint(plan.groups));
   }
 
@@ -117,12 +117,14 @@ class WindowSamples {
     std::size_t sectors = 0;
     for (int i = 0; i < kSampledWarps; ++i) {
       const std::int64_t first = groups_ < kWarp ? 0 : (i * 618 + 7) % 1000 * (groups_ / kWarp) / 1000 * kWarp;
-      for (const WindowedPlan::Read& read : plan_.reads) {
-        sectors += sectors_of(read, first, false);
-        if (read.next_row) sectors += sectors_of(read, first, true);
+      for (std::size_t r = 0; r < plan_.reads.size(); ++r) {
+        if (is_read_before(r) || samples_.is_of_table(plan_.reads[r].window.load)) continue;
+        sectors += sectors_of(plan_.reads[r], first, false);
+        if (plan_.reads[r].next_row) sectors += sectors_of(plan_.reads[r], first, true);
       }
       for (const ExprId id : reachable(plan_.kernel.pool, roots_of(plan_.kernel)))
-        if (plan_.kernel.pool[id].op == ExprOp::kLoad && !is_read(id)) sectors += sectors_of_single(id, first);
+        if (plan_.kernel.pool[id].op == ExprOp::kLoad && !is_read(id) && !samples_.is_of_table(id))
+          sectors += sectors_of_single(id, first);
     }
     return static_cast<double>(sectors) / (kSampledWarps * kWarp * plan_.width);
   }
@@ -132,6 +134,19 @@ class WindowSamples {
 
   bool is_read(ExprId load) const {
     return std::ranges::any_of(plan_.reads, [&](const WindowedPlan::Read& read) { return read.window.load == load; });
+  }
+
+  // Loads of the same words.
+  bool is_read_before(std::size_t r) const {
+    const ExprPool& pool = plan_.kernel.pool;
+    const WindowedPlan::Read& read = plan_.reads[r];
+    return std::ranges::any_of(plan_.reads.begin(), plan_.reads.begin() + static_cast<std::ptrdiff_t>(r),
+                               [&](const WindowedPlan::Read& other) {
+                                 return pool[other.window.load].source == pool[read.window.load].source &&
+                                        other.window.first == read.window.first &&
+                                        other.window.words == read.window.words &&
+                                        pool[other.window.load].args[0] == pool[read.window.load].args[0];
+                               });
   }
 
   // Where lanes of a group are: false where it has none of the next row.
@@ -188,7 +203,9 @@ class WindowSamples {
   std::size_t sectors_of_single(ExprId load, std::int64_t first) {
     const std::int64_t bytes = std::max(1, bits(plan_.kernel.pool[load].dtype) / 8);
     std::size_t sectors = 0;
-    for (int lane = 0; lane < plan_.width; ++lane) {
+    const bool of_lanes = std::ranges::binary_search(depends_[load], plan_.lane) ||
+                          (plan_.crosses && std::ranges::binary_search(depends_[load], plan_.column));
+    for (int lane = 0; lane < (of_lanes ? plan_.width : 1); ++lane) {
       std::vector<std::int64_t> places;
       for (std::int64_t group = first; group < first + kWarp; ++group)
         if (move_to(group, lane, false))
@@ -199,8 +216,8 @@ class WindowSamples {
   }
 
   const WindowedPlan& plan_;
-  const Graph& graph_;
   AccessSamples samples_;
+  const std::vector<std::vector<std::uint32_t>> depends_;
   std::int64_t groups_ = 1;
 };
 
