@@ -106,6 +106,7 @@ class Building {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
       output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
+      for (IndexExpr& e : output.index) e = simplify(e, kernel.pool.bounds());
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [v, loads] : beside) {
@@ -190,6 +191,7 @@ class Building {
   // The index of a value at a point of the unit's space.
   template <typename IndexAt>
   std::vector<IndexExpr> index_of(const KernelUnit& unit, ValueId v, IndexAt index_at) const {
+    if (unit.reshaped.contains(v)) return index_of_reshaped(unit, v, index_at);
     std::vector<IndexExpr> index;
     const auto smaller = unit.smaller.find(v);
     for (std::size_t d = 0; d < graph_.tensor(v).shape.size(); ++d) {
@@ -197,6 +199,18 @@ class Building {
       index.push_back(at == kUnitDim ? IndexExpr(0) : index_at(static_cast<std::size_t>(at)));
     }
     if (unit.part) index[unit.part->dim] += unit.part->offset;
+    return index;
+  }
+
+  // The same of a value that has as many elements as the space.
+  template <typename IndexAt>
+  std::vector<IndexExpr> index_of_reshaped(const KernelUnit& unit, ValueId v, IndexAt index_at) const {
+    const Shape &space = graph_.tensor(unit.space).shape, &shape = graph_.tensor(v).shape;
+    IndexExpr flat = 0;
+    for (std::size_t d = 0; d < space.size(); ++d) flat = flat * space[d] + index_at(d);
+    std::vector<IndexExpr> index(shape.size());
+    for (std::size_t d = shape.size(); d-- > 0; flat = floor_div(flat, shape[d]))
+      index[d] = d == 0 ? flat : floor_mod(flat, shape[d]);
     return index;
   }
 

@@ -40,10 +40,62 @@ class Forming {
         }
       }
     }
+    if (limits_.try_segments) join_rows_and_segments();
     return std::move(units_);
   }
 
  private:
+  // Kernels of rows that others need which reduce segments of them become one with these, over the segments' space.
+  void join_rows_and_segments() {
+    for (std::size_t b = units_.size(); b-- > 0;)
+      for (std::size_t a = b; a-- > 0;) {
+        if (!are_rows_and_segments(a, b)) continue;
+        KernelUnit rows = std::move(units_[a]);
+        units_.erase(units_.begin() + static_cast<std::ptrdiff_t>(a));
+        join(units_[--b], rows);
+      }
+  }
+
+  bool have_as_many_elements(ValueId a, ValueId b) const {
+    const auto of_a = element_count(graph_.tensor(a).shape), of_b = element_count(graph_.tensor(b).shape);
+    return of_a && of_b && simplify(*of_a - *of_b, graph_.bounds()).is(0);
+  }
+
+  bool are_rows_and_segments(std::size_t a, std::size_t b) const {
+    const auto may_be = [](const KernelUnit& unit) {
+      return unit.kind == LoweredUnit::Kind::kKernel && !unit.part && !unit.contraction && !unit.vector_product &&
+             !unit.nested && !unit.joined;
+    };
+    const KernelUnit &rows = units_[a], &segments = units_[b];
+    if (!may_be(rows) || !may_be(segments) || !segments.reduces) return false;
+    if (rows.values.size() + segments.values.size() > kMostOutputs) return false;
+    const auto reads_rows = [&](const KernelUnit& unit) {
+      return std::ranges::any_of(
+          unit.kind == LoweredUnit::Kind::kKernel ? unit.reads : reads_of(unit.values[0], nullptr),
+          [&](ValueId v) { return contains(rows, v); });
+    };
+    if (!reads_rows(segments) || graph_.tensor(rows.space).shape == graph_.tensor(segments.space).shape ||
+        !have_as_many_elements(rows.space, segments.space))
+      return false;
+    for (std::size_t between = a + 1; between < b; ++between)
+      if (reads_rows(units_[between])) return false;
+    return std::ranges::all_of(rows.values, [&](ValueId v) {
+      return have_as_many_elements(v, segments.space) || dims_in_space(graph_, inlining_, v, segments.space);
+    });
+  }
+
+  void join(KernelUnit& segments, const KernelUnit& rows) const {
+    for (const ValueId v : rows.values) {
+      if (have_as_many_elements(v, segments.space))
+        segments.reshaped.insert(v);
+      else
+        segments.smaller[v] = *dims_in_space(graph_, inlining_, v, segments.space);
+    }
+    segments.values.insert(segments.values.begin(), rows.values.begin(), rows.values.end());
+    segments.reads.clear();
+    for (const ValueId v : segments.values) segments.reads.merge(reads_of(v, &segments));
+  }
+
   // What lies between a concat and an output may have to be stored for other reasons: then that is made in parts, and
   // the output reads it.
   bool made_in_parts(ValueId v) const {

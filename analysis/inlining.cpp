@@ -77,6 +77,7 @@ std::optional<ValueId> Inlining::alias_of(ValueId v) const {
     return std::nullopt;
   }
   if (!node.op->view || node.inputs.empty() || node.inputs[0] == kNone) return std::nullopt;
+  if (through_views_ && !must_store_.contains(v) && inside(node.inputs[0])) return std::nullopt;
   const ValueId operand = resolve_tuple(graph_, node.inputs[0]);
   const Value::Kind kind = graph_.value(operand).kind;
   if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) return std::nullopt;

@@ -63,6 +63,9 @@ class Inlining {
   bool may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const;
   // Products of which rows are reduced inside what reads them: whether that has a form is known when it has been built.
   const std::set<ValueId>& reduced_products() const { return reduced_products_; }
+  // From now on a view of what is stored is a formula, unless it is stored for itself: the kernel that makes what it is
+  // a view of may read it from registers.
+  void look_through_views() { through_views_ = true; }
   // Forces a value into memory from the next decision on; false where it was forced before.
   bool force_stored(ValueId v) {
     forced_.insert(v);
@@ -119,7 +122,7 @@ class Inlining {
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;
   std::set<ValueId> reduced_products_;
-  bool products_apart_ = false, segments_apart_ = false;
+  bool products_apart_ = false, segments_apart_ = false, through_views_ = false;
   std::vector<AttentionStream> streams_;
   std::map<ValueId, std::size_t> stream_of_;  // of results and inner values: which of `streams_`
   std::map<ValueId, int> refused_;            // results of streams: how often their kernel was no attention

@@ -25,6 +25,9 @@ struct KernelUnit {
   std::set<ValueId> reads;
   ValueId space = kNone;                   // the value whose shape the kernel runs over
   std::map<ValueId, DimsInSpace> smaller;  // values that have an element a row, or other dimensions of extent 1
+  // Values of another shape with as many elements, in the same order: of rows, where the space is of their segments. The
+  // unit is here only if that is what its kernel is (analysis/row_segments).
+  std::set<ValueId> reshaped = {};
   std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
   std::optional<ConcatPart> part;          // of the only value no more than this
 };
@@ -43,6 +46,7 @@ struct SharingLimits {
   std::set<ValueId> alone;     // products that share no kernel with others
   std::set<ValueId> not_rows;  // values with which a kernel was not rows throughout
   bool no_sharing = false;
+  bool try_segments = false;  // rows may share a kernel with what reduces segments of them
 };
 
 }  // namespace fusec

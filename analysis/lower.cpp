@@ -37,6 +37,16 @@ class GroupLowering {
     return changed;
   }
 
+  // From now on rows may share a kernel with what reduces segments of them, which it sees through views. False where
+  // there is nothing of that kind.
+  bool join_segments(const std::vector<ValueId>& outputs) {
+    if (!std::ranges::any_of(nodes_, [&](NodeId n) { return splits_rows(graph_.nodes[n]); })) return false;
+    store_below_views(outputs);
+    inlining_.look_through_views();
+    limits_.try_segments = true;
+    return true;
+  }
+
   // From now on a product of which several kernels need different pieces is computed by each of them, and what a concat
   // joins is stored in its place by whoever makes it. False where there is nothing of that kind.
   bool make_pieces_apart(const std::vector<ValueId>& outputs, bool repeated_products) {
@@ -63,6 +73,17 @@ class GroupLowering {
 
  private:
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
+
+  // A view in which the last dimension is a part of what it was.
+  bool splits_rows(const Node& node) const {
+    if (!node.op->view || node.op->special != Special::kNone || node.inputs.empty() || node.inputs[0] == kNone)
+      return false;
+    const Shape &from = graph_.tensor(resolve_tuple(graph_, node.inputs[0])).shape,
+                &to = graph_.tensor(node.first_output).shape;
+    if (from.empty() || to.size() <= from.size()) return false;
+    const auto row = from.back().as_constant(), part = to.back().as_constant();
+    return row && part && *part > 1 && *part < *row && *row % *part == 0;
+  }
 
   // The value made by this group of which `v` is a view.
   std::optional<ValueId> viewed(ValueId v) const {
@@ -93,9 +114,13 @@ class GroupLowering {
         const bool streams = std::ranges::any_of(
             unit.values, [&](ValueId v) { return is_put_in(inlining_, unit, v) && inlining_.inlined(v).streams; });
         if (streams ? !is_attention(unit, built.kernel) : unit.joined && part_joined(unit, built)) return std::nullopt;
-        const bool segmented = std::ranges::any_of(unit.values, [&](ValueId v) { return has_segments(unit, v); });
+        const bool segmented = !unit.reshaped.empty() ||
+                               std::ranges::any_of(unit.values, [&](ValueId v) { return has_segments(unit, v); });
         if (segmented && !are_segments(built.kernel)) {
-          inlining_.keep_segments_apart();
+          if (unit.reshaped.empty())
+            inlining_.keep_segments_apart();
+          else
+            limits_.try_segments = false;
           return std::nullopt;
         }
         if (!unit.on_trial.empty() && !unit.contraction && !segmented && !is_rows_throughout(built.kernel) &&
@@ -285,6 +310,12 @@ std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeI
   GroupLowering before_views(graph, nodes, undecided, round_intermediates);
   if (before_views.store_below_views(outputs)) {
     std::vector<LoweredUnit> others = before_views.run();
+    if (is_better(others, units)) units = std::move(others);
+    if (kernel_count(units) < 2) return units;
+  }
+  GroupLowering with_segments(graph, nodes, undecided, round_intermediates);
+  if (with_segments.join_segments(outputs)) {
+    std::vector<LoweredUnit> others = with_segments.run();
     if (is_better(others, units)) units = std::move(others);
     if (kernel_count(units) < 2) return units;
   }

@@ -302,48 +302,63 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   work.launches = 2;
 }
 
-// A row is computed once, what of it is a segment's once for a segment.
-void count_segmented_rows(const RowForm& form, Work& work) {
-  const Counter count(form.kernel);
-  for (const ExprId id : count.distinct(count.between(roots_of(form.kernel), {}))) {
+// Does a reduction ask for output axes in parts, as groups of channels and blocks of rows do?
+bool divides_rows(const Kernel& kernel, const std::vector<ExprId>& reductions) {
+  for (const ExprId id : reachable(kernel.pool, reductions))
+    for (const IndexExpr& e : kernel.pool[id].indices)
+      for (const IndexTerm& term : e.terms())
+        for (const IndexAtomPtr& factor : term.factors)
+          if (factor->kind == IndexAtom::Kind::kFloorDiv) return true;
+  return false;
+}
+
+// What is computed for rows along these axes: once where registers hold them, else anew by each reduction; what of it
+// is a segment's once for a segment.
+void compute_rows(const Counter& count, const Kernel& kernel, const RowForm& form, bool held, Work& work) {
+  const Axes& rows = form.rows;
+  if (!held) {
+    count.execute_all(form.reductions, rows, 1, work);
+    count.execute_all(count.between(roots_of(kernel), form.reductions), rows, 1, work);
+    for (const ExprId id : form.reductions)
+      count.execute_all(count.between({kernel.pool[id].args[0]}, form.reductions), rows, 1, work);
+    return;
+  }
+  std::vector<ExprId> computed = count.between(roots_of(kernel), {});
+  if (form.reductions.size() + form.segments.size() > 1) computed = count.distinct(computed);
+  for (const ExprId id : computed) {
     const bool of_segment = std::ranges::find(form.segments, id) != form.segments.end();
-    const double times = count.points(united(form.rows, count.depends(id)));
+    const double times = count.points(united(rows, count.depends(id)));
     count.execute(id, of_segment ? times / static_cast<double>(form.segment) : times, work);
   }
 }
 
 void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, const Target& target, Work& work) {
-  Axes row_axes;
-  std::vector<ExprId> reductions = row_reductions(kernel);
-  std::ranges::sort(reductions);
-  // Parts of rows may be reduced, too: the rows are those of the reductions that depend on the least.
-  std::size_t most = 0;
-  for (const ExprId id : reductions) {
-    const Axes& depends = count.depends(id);
-    most = std::max(most, depends.size());
-    if (id == reductions[0] || depends.size() < row_axes.size()) row_axes = depends;
-  }
-  std::optional<RowForm> form;
-  if (row_axes.size() < most) form = row_form(kernel, graph);
+  RowForm whole;
+  whole.reductions = row_reductions(kernel);
+  std::ranges::sort(whole.reductions);
   double length = 1;
-  for (const ExprId id : reductions) length = std::max(length, count.points(kernel.pool[id].axes));
-  const double rows = count.points(row_axes);
+  std::size_t fewest = count.depends(whole.reductions[0]).size(), most = 0;
+  for (const ExprId id : whole.reductions) {
+    length = std::max(length, count.points(kernel.pool[id].axes));
+    whole.rows = united(std::move(whole.rows), count.depends(id));
+    fewest = std::min(fewest, count.depends(id).size());
+    most = std::max(most, count.depends(id).size());
+  }
   // Shorter rows are never divided among blocks.
   constexpr double kShortestDivided = 256;
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
   const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
-  // Rows that registers hold are computed once, others anew by each reduction.
-  if (form && !form->segments.empty()) {
-    count_segmented_rows(*form, work);
-  } else if (launch.chunks == 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock)) {
-    std::vector<ExprId> computed = count.between(roots_of(kernel), {});
-    if (reductions.size() > 1) computed = count.distinct(computed);
-    count.execute_all(computed, row_axes, 1, work);
+  const bool held = launch.chunks == 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock);
+  // Where reductions see parts of output axes, these are rows.
+  std::optional<RowForm> form;
+  if (fewest < most || divides_rows(kernel, whole.reductions)) form = row_form(kernel, graph);
+  double rows = count.points(whole.rows);
+  if (form) {
+    const Counter of_form(form->kernel);
+    rows = of_form.points(form->rows);
+    compute_rows(of_form, form->kernel, *form, held, work);
   } else {
-    count.execute_all(reductions, row_axes, 1, work);
-    count.execute_all(count.between(roots_of(kernel), reductions), row_axes, 1, work);
-    for (const ExprId id : reductions)
-      count.execute_all(count.between({kernel.pool[id].args[0]}, reductions), row_axes, 1, work);
+    compute_rows(count, kernel, whole, held, work);
   }
   // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
   const double of_block = length / (launch.cluster * launch.chunks);

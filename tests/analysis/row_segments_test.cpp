@@ -74,6 +74,24 @@ return y
   CHECK(kernels_of(uneven).size() > 1);
 }
 
+TEST_CASE("row segments: the sum in front, given back in its own shape, is stored by the same kernel") {
+  const Graph graph = parse_graph_text(R"(model "m"
+symbol t min=1 max=8192
+input x: bfloat16[t, 512]
+input r: bfloat16[t, 512]
+sum: bfloat16[t, 512] = add(x, r)
+norm: bfloat16[t, 512] = rms_norm(sum, normalized_shape=[512])
+parts: bfloat16[t, 8, 64] = reshape(norm, shape=[-1, 8, 64])
+most: bfloat16[t, 8, 1] = amax(parts, dim=[-1], keepdim=true)
+y: bfloat16[t, 8, 64] = div(parts, most)
+return sum, norm, y, most
+)");
+  const auto units = kernels_of(graph);
+  REQUIRE(units.size() == 1);
+  CHECK(units[0].kernel.outputs.size() == 4);
+  CHECK(row_form(units[0].kernel, graph)->segment == 64);
+}
+
 TEST_CASE("row segments: heads of a normalized row are normalized with it") {
   const Graph graph = parse_graph_text(R"(model "m"
 symbol t min=1 max=8192
