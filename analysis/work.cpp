@@ -304,11 +304,16 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
 
 // Does a reduction ask for output axes in parts, as groups of channels and blocks of rows do?
 bool divides_rows(const Kernel& kernel, const std::vector<ExprId>& reductions) {
+  const auto is_divided_row = [&](const IndexAtom& atom) {
+    const auto variable = atom.kind == IndexAtom::Kind::kFloorDiv ? atom.a.as_variable() : std::nullopt;
+    return variable && variable->kind == Variable::Kind::kAxis &&
+           std::ranges::count(kernel.outputs[0].axes, variable->id) != 0;
+  };
   for (const ExprId id : reachable(kernel.pool, reductions))
     for (const IndexExpr& e : kernel.pool[id].indices)
       for (const IndexTerm& term : e.terms())
-        for (const IndexAtomPtr& factor : term.factors)
-          if (factor->kind == IndexAtom::Kind::kFloorDiv) return true;
+        if (std::ranges::any_of(term.factors, [&](const IndexAtomPtr& factor) { return is_divided_row(*factor); }))
+          return true;
   return false;
 }
 
