@@ -292,10 +292,10 @@ std::size_t launch_count(const std::vector<LoweredUnit>& units) {
   return count;
 }
 
-// No more kernels, and fewer of them or fewer launches.
+// Fewer launches, though of more kernels side by side perhaps; or as many, of fewer kernels.
 bool is_better(const std::vector<LoweredUnit>& a, const std::vector<LoweredUnit>& b) {
-  if (kernel_count(a) > kernel_count(b)) return false;
-  return kernel_count(a) < kernel_count(b) || launch_count(a) < launch_count(b);
+  const std::size_t launches_a = launch_count(a), launches_b = launch_count(b);
+  return launches_a < launches_b || (launches_a == launches_b && kernel_count(a) < kernel_count(b));
 }
 
 }  // namespace

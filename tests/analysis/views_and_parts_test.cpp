@@ -112,6 +112,22 @@ return y
   CHECK(units[1].kernel.outputs[0].index[1] == IndexExpr::axis(units[1].kernel.outputs[0].axes[1]) + 5);
 }
 
+TEST_CASE("views and parts: a product beside one that a concat stores in its place shares their launch") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: bfloat16[40, 64]
+input z: bfloat16[40, 32]
+input v: bfloat16[64, 64]
+input w: bfloat16[48, 64]
+a: bfloat16[40, 64] = linear(x, v)
+b: bfloat16[40, 48] = linear(x, w)
+c: bfloat16[40, 96] = concat(z, a, dim=1)
+return b, c
+)");
+  const auto units = kernels_of(graph);
+  CHECK(units.size() == 3);
+  CHECK(launches_of(units).size() == 1);
+}
+
 TEST_CASE("views and parts: a concat of what no product makes is one expression") {
   const Graph graph = parse_graph_text(R"(model "m"
 input x: float32[6, 8]

@@ -57,6 +57,28 @@ return y, s, sum
   CHECK(m.decision("sum").rule == FusionRule::kJoined);
 }
 
+TEST_CASE("merging: siblings are one launch where what one of them makes is stored into a concat") {
+  // Multi-head latent attention: keys are half made of the latent, half given.
+  const Merged m(R"(model "m"
+input q: bfloat16[1, 4, 20, 96]
+input c: bfloat16[1, 20, 64]
+input r: bfloat16[1, 1, 20, 32]
+input v: bfloat16[256, 64]
+input w: bfloat16[256, 64]
+a: bfloat16[1, 20, 256] = linear(c, v)
+b: bfloat16[1, 20, 4, 64] = reshape(a, shape=[1, 20, 4, 64])
+d: bfloat16[1, 4, 20, 64] = transpose(b, dim0=1, dim1=2)
+e: bfloat16[1, 20, 256] = linear(c, w)
+f: bfloat16[1, 20, 4, 64] = reshape(e, shape=[1, 20, 4, 64])
+g: bfloat16[1, 4, 20, 64] = transpose(f, dim0=1, dim1=2)
+h: bfloat16[1, 4, 20, 32] = expand(r, shape=[1, 4, 20, 32])
+k: bfloat16[1, 4, 20, 96] = concat(d, h, dim=-1)
+y: bfloat16[1, 4, 20, 64] = scaled_dot_product_attention(q, k, g, is_causal=true)
+return y
+)");
+  CHECK(m.groups() == 2);
+}
+
 TEST_CASE("merging: what no reader of several could take in, all of them together can") {
   const Merged m(R"(model "m"
 input x: float32[2, 6, 32]
