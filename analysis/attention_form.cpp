@@ -278,6 +278,8 @@ class Recognizer {
         found_.product = id;
       } else if (n.reduction == Reduction::kSum && n.args[0] == found_.exponential) {
         found_.total = id;
+      } else if (n.reduction == Reduction::kSum && is_shifted(body)) {
+        found_.shifted_total = id;
       } else if (n.reduction == Reduction::kAny && is_above_bottom(body)) {
         found_.some_key.push_back(id);
       } else if (n.reduction == Reduction::kAll && is_bottom(body)) {
@@ -288,6 +290,17 @@ class Recognizer {
     }
     if (found_.product == kNoExpr) return "its scores hold no product";
     return "";
+  }
+
+  // exp(score - where(isinf(greatest), 0, greatest))
+  bool is_shifted(const ExprNode& n) const {
+    if (n.op != ExprOp::kExp || found_.shift != kNoExpr) return false;
+    const ExprNode& less = at(n.args[0]);
+    if (less.op != ExprOp::kSub || less.args[0] != found_.whole_score) return false;
+    const ExprNode& shift = at(less.args[1]);
+    return shift.op == ExprOp::kSelect && at(shift.args[0]).op == ExprOp::kIsInf &&
+           at(shift.args[0]).args[0] == found_.greatest && is_zero(at(shift.args[1])) &&
+           shift.args[2] == found_.greatest;
   }
 
   bool is_bottom_test(const ExprNode& n, ExprOp op) const {
@@ -319,7 +332,9 @@ class Recognizer {
     for (std::size_t i = 0; i < found_.kernel.outputs.size(); ++i) {
       const KernelOutput& output = found_.kernel.outputs[i];
       if (output.axes == found_.kernel.outputs[0].axes) continue;
-      found_.beside.push_back(i);
+      const bool of_rows = std::ranges::none_of(output.axes, [&](std::uint32_t a) { return contains(found_.keys, a); });
+      if (of_rows && (on_keys(output.expr) || element_count(output.type.shape) != rows_count())) return kNoWeights;
+      (of_rows ? found_.of_rows : found_.beside).push_back(i);
       for (const std::uint32_t a : output.axes)
         if (!contains(found_.kernel.outputs[0].axes, a) && !contains(found_.keys, a)) return kNoWeights;
       if (!covers_all(output)) return kNoWeights;
@@ -336,13 +351,15 @@ class Recognizer {
     const DType wide = at(found_.product).type == ScalarType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
     for (const std::size_t i : found_.beside) {
       const KernelOutput& output = found_.kernel.outputs[i];
-      IndexExpr scores = 1;
-      for (const Axes* axes : {&found_.batch, &found_.rows, &found_.keys})
-        scores *= count_of(found_.kernel.pool, *axes);
+      const IndexExpr scores = rows_count() * count_of(found_.kernel.pool, found_.keys);
       if (output.type.dtype != wide || element_count(output.type.shape) != scores) continue;
       found_.waiting = i;
       return;
     }
+  }
+
+  IndexExpr rows_count() const {
+    return count_of(found_.kernel.pool, found_.batch) * count_of(found_.kernel.pool, found_.rows);
   }
 
   // Does the output get each of its elements, once for a row and key?

@@ -40,10 +40,12 @@ struct Attention {
   // those of scores less the greatest shrink then, exp(greatest - shift).
   ExprId shift = kNoExpr, shrink = kNoExpr;
   std::vector<ExprId> some_key, no_key;
+  ExprId shifted_total = kNoExpr;  // as logsumexp has the total: of exponentials less 0 where the greatest is infinite
   // Nodes as the kernel has them: the score, and exp(score - greatest). Outputs beside the first ones are made of them.
   ExprId whole_score = kNoExpr, exponential = kNoExpr;
-  std::vector<std::size_t> beside;  // which outputs have an element for each row and key: weights, scores
-  // One of these has room for scores as they are: they wait there for their row's maximum and sum.
+  std::vector<std::size_t> beside;   // which outputs have an element for each row and key: weights, scores
+  std::vector<std::size_t> of_rows;  // which have an element for each row: totals, their logarithms
+  // One of those beside has room for scores as they are: they wait there for their row's maximum and sum.
   std::optional<std::size_t> waiting;
   bool empty_rows_are_nan = false;               // where all scores are -inf: the formula subtracts -inf from -inf
   std::vector<WeightStep> row_steps, key_steps;  // whose operands are the same for a row's keys, or are not

@@ -16,19 +16,28 @@
 
 namespace fusec {
 
+// A value that the result does not read: of which value that it does read it is made, element by element, or, if it is
+// what a row is reduced to, row by row. `dims`: for each of its dimensions that of the other value, -1 for extent 1.
+struct DerivedValue {
+  ValueId of = kNone;
+  std::vector<int> dims;
+};
+
 struct AttentionStream {
   ValueId result = kNone;
   std::set<ValueId> inner;   // from the first product to what is multiplied with the values, and what is made of these
   std::set<ValueId> beside;  // those of them that are stored all the same, by the kernel: weights that are an output
-  // Of those that the result does not read, the one that it does read of which they are made, element by element.
-  std::map<ValueId, ValueId> derived;
+  std::map<ValueId, DerivedValue> derived;
+  std::set<ValueId> of_rows;  // of the derived ones: rows' sums, their logarithms
 };
 
 // Of the values of a group: null where one has no formula; whether it is stored in any case; whether others need it.
+// Whether what rows are reduced to is to be part of the stream with this result.
 struct ValuesOfGroup {
   std::function<const FormulaFacts*(ValueId)> facts;
   std::function<bool(ValueId)> apart;
   std::function<bool(ValueId)> needed;
+  std::function<bool(ValueId)> with_rows;
 };
 
 std::vector<AttentionStream> attention_streams(const Graph& graph, const std::vector<NodeId>& nodes,

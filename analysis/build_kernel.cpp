@@ -53,8 +53,12 @@ class Building {
       if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
       if (!is_put_in(inlining_, unit, source)) continue;
       if (inlining_.beside(source)) beside[source].push_back(id);
-      for (const ValueId v : inlining_.beside_made_of(source))
-        if (load.args[0] == kNoExpr && !beside.contains(v)) raw.load(v, graph_.tensor(v).dtype, load.indices);
+      for (const auto& [v, dims] : inlining_.beside_made_of(source)) {
+        if (load.args[0] != kNoExpr || beside.contains(v)) continue;
+        std::vector<IndexExpr> at;
+        for (const int d : dims) at.push_back(d < 0 ? IndexExpr(0) : load.indices[static_cast<std::size_t>(d)]);
+        raw.load(v, graph_.tensor(v).dtype, std::move(at));
+      }
       const Node& node = graph_.nodes[graph_.value(source).producer];
       members.insert(graph_.value(source).producer);
       if (++copies[source] > kMostCopies || raw.size() > kMostExprs) {

@@ -93,7 +93,8 @@ void Inlining::find_streams() {
       graph_, nodes_,
       {.facts = [&](ValueId v) { return facts(v); },
        .apart = [&](ValueId v) { return must_store_.contains(v) && (forced_.contains(v) || !needed_.contains(v)); },
-       .needed = [&](ValueId v) { return needed_.contains(v); }});
+       .needed = [&](ValueId v) { return needed_.contains(v); },
+       .with_rows = [&](ValueId v) { return !without_rows_.contains(v); }});
   std::erase_if(streams_, [&](const AttentionStream& s) {
     const auto refused = refused_.find(s.result);
     if (refused != refused_.end() && refused->second == 1) stored_.insert(s.result);
@@ -109,13 +110,20 @@ void Inlining::find_streams() {
   }
 }
 
-std::vector<ValueId> Inlining::beside_made_of(ValueId v) const {
-  std::vector<ValueId> made;
+std::vector<std::pair<ValueId, std::vector<int>>> Inlining::beside_made_of(ValueId v) const {
+  std::vector<std::pair<ValueId, std::vector<int>>> made;
   const auto stream = stream_of_.find(v);
   if (stream == stream_of_.end()) return made;
-  for (const auto& [derived, of] : streams_[stream->second].derived)
-    if (of == v && beside(derived)) made.push_back(derived);
+  for (const auto& [derived, from] : streams_[stream->second].derived)
+    if (from.of == v && beside(derived)) made.emplace_back(derived, from.dims);
   return made;
+}
+
+void Inlining::stream_less(ValueId result) {
+  const auto stream = stream_of_.find(result);
+  const bool rows = stream != stream_of_.end() && !streams_[stream->second].of_rows.empty();
+  if (rows && without_rows_.insert(result).second) return;
+  ++refused_[result];
 }
 
 // Is `v` an inner value of the attention to which the consumer belongs, too?

@@ -55,10 +55,11 @@ class Inlining {
   const std::vector<AttentionStream>& streams() const { return streams_; }
   // Is the value stored beside, by the kernel of a stream that holds it?
   bool beside(ValueId v) const { return beside_.contains(v); }
-  // Those stored beside that are made of `v` element by element and stand nowhere in the result.
-  std::vector<ValueId> beside_made_of(ValueId v) const;
-  // The kernel in which this result stands is no attention: next time the result is stored, then nothing streams to it.
-  void stream_less(ValueId result) { ++refused_[result]; }
+  // Those stored beside that are made of `v` and stand nowhere in the result, with their dimensions in v's.
+  std::vector<std::pair<ValueId, std::vector<int>>> beside_made_of(ValueId v) const;
+  // The kernel in which this result stands is no attention: next time what rows are reduced to is no part of it, then
+  // the result is stored, then nothing streams to it.
+  void stream_less(ValueId result);
   // May rows of the product `v` be reduced where they are, by a consumer that is no product itself?
   bool may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const;
   // Products of which rows are reduced inside what reads them: whether that has a form is known when it has been built.
@@ -126,6 +127,7 @@ class Inlining {
   std::vector<AttentionStream> streams_;
   std::map<ValueId, std::size_t> stream_of_;  // of results and inner values: which of `streams_`
   std::map<ValueId, int> refused_;            // results of streams: how often their kernel was no attention
+  std::set<ValueId> without_rows_;            // results of streams without what rows are reduced to
 };
 
 // What a value is, seen through `tuple` and `get_item`: the field itself.

@@ -73,8 +73,27 @@ class Peeling {
       return copier.copy(n.args[0]);
     };
     const std::uint32_t key = pool_.new_axis(keys);
-    const ExprId of_keys = pool_.reduce(n.reduction, {key}, with(IndexExpr::axis(key)));
-    return pool_.binary(*combining(n.reduction), of_keys, with(keys));
+    ExprId sink = with(keys);
+    const bool first = holds_product(sink);
+    if (first) sink = with(0);
+    const ExprId of_keys = pool_.reduce(n.reduction, {key}, with(IndexExpr::axis(key) + (first ? 1 : 0)));
+    return pool_.binary(*combining(n.reduction), of_keys, sink);
+  }
+
+  // Is it made of a product otherwise than through a maximum over products? Scores are, sinks are not.
+  bool holds_product(ExprId root) const {
+    std::set<ExprId> seen;
+    std::vector<ExprId> stack{root};
+    while (!stack.empty()) {
+      const ExprId id = stack.back();
+      stack.pop_back();
+      const ExprNode& n = pool_[id];
+      if (!seen.insert(id).second || (n.op == ExprOp::kReduce && n.reduction == Reduction::kMax)) continue;
+      if (n.op == ExprOp::kReduce && pool_[n.args[0]].op == ExprOp::kMul) return true;
+      for (const ExprId a : n.args)
+        if (a != kNoExpr) stack.push_back(a);
+    }
+    return false;
   }
 
   Kernel kernel_;

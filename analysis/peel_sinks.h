@@ -2,7 +2,8 @@
 //
 //   max over j <= n of where(j < n, score(i, j), sink(i))     becomes     max(max over j < n of score(i, j), sink(i))
 //
-// and sums alike: reductions over keys alone are what attention keeps while keys stream by (analysis/attention_form).
+// and sums alike, and where the sink comes first: reductions over keys alone are what attention keeps while keys stream
+// by (analysis/attention_form).
 #pragma once
 
 #include <optional>

@@ -264,6 +264,7 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   // what the formulas say.
   std::vector<ExprId> counted = {form.product,  form.result, pool[form.product].args[0], pool[form.result].args[0],
                                  form.greatest, form.total};
+  counted.push_back(form.shifted_total);
   counted.insert(counted.end(), form.some_key.begin(), form.some_key.end());
   counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
   work.float32 += 6 * scores;  // scaled; greatest, less the greatest, total; the function itself is two more

@@ -2,9 +2,9 @@
 """check_wirings.py FUSEC FUSEC_RUN [--count=N] [--seed=N] [--only=TEXT] [--arch=sm_80,sm_90a] [--keep=DIR]
 
 Softmax, norms and attention as front ends decompose them, wired in random ways: grouped heads, decoding, masks of all
-kinds, rope before, soft caps, weights that are needed elsewhere, residuals before and codes behind. Each is one group
-of one launch (two where the keys of few rows, or few long rows, are divided among blocks), and its numbers are the
-reference's. Status 77: no NVRTC."""
+kinds, rope before, soft caps, sinks on either side, weights and logarithms of their sums that are needed elsewhere,
+residuals before and codes behind. Each is one group of one launch (two where the keys of few rows, or few long rows, are
+divided among blocks), and its numbers are the reference's. Status 77: no NVRTC."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 
@@ -109,10 +109,13 @@ def attention(rng, number):
     sink = rng.random() < 0.2
     if sink:
         slot = m("reshape", m.input("sink", score_dtype, heads), shape=[1, heads, 1, 1])
-        s = m("concat", s, m("expand", slot, shape=[batch, heads, query_length, 1]), dim=-1)
+        slot = m("expand", slot, shape=[batch, heads, query_length, 1])
+        first = queries > 1 and rng.random() < 0.4
+        s = m("concat", *((slot, s) if first else (s, slot)), dim=-1)
+    logarithm = m("logsumexp", s, dim=[-1], keepdim=rng.random() < 0.5) if not sink and rng.random() < 0.2 else None
     p = softmax(m, s, rng.choice(["op", "op", "primitives"]))
     if sink:
-        p = m("slice", p, dim=-1, start=0, end=key_length)
+        p = m("slice", p, dim=-1, start=1) if first else m("slice", p, dim=-1, start=0, end=key_length)
     used = rng.choice(["no", "no", "output", "output", "dropout", "cast", "both"])
     if upcast:
         p32, p = p, m("cast", p, dtype=dtype)
@@ -132,6 +135,8 @@ def attention(rng, number):
     if rng.random() < 0.5:
         o = m("reshape", m("transpose", o, dim0=1, dim1=2), shape=[batch, query_length, heads * value_depth])
     m.outputs.insert(0, o)
+    if logarithm:
+        m.outputs.append(logarithm)
     return m, dict.fromkeys(("sm_80", "sm_90a"), 2 if keys > 150 else 1)
 
 

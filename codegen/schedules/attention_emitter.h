@@ -111,7 +111,7 @@ class AttentionEmitter {
     return fmt::format("{}({}, {}, {})", tiles_.tensor_cores ? "weight_of" : "weight_in_lanes", score, greatest,
                        number(exponent_scale()));
   }
-  // Must the greatest score be known exactly? Weights and their sum only need one and the same near it.
+  // Must the greatest score be known exactly? What is divided by the weights' sum only needs one and the same near it.
   bool exact_maximum() const;
   // The scale of what is exponentiated, to base 2 on tensor cores.
   double exponent_scale() const { return form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1); }
@@ -184,6 +184,8 @@ class AttentionEmitter {
   int store_width(const std::vector<std::size_t>& stored) const;
   bool stores_together(const std::vector<std::size_t>& stored, int width) const;
   std::vector<std::size_t> stored_rows() const;
+  // One element a row: by the first of its lanes.
+  void store_of_rows();
   void store_neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
   // The values of neighbouring columns; two of 16 bits as a word.
   std::vector<std::string> neighbours(int width, const std::string& r, const std::string& m, const std::string& first);

@@ -17,6 +17,11 @@ void AttentionEmitter::define_row(const std::string& r) {
   if (form_.total != kNoExpr)
     emitter_.define(form_.total,
                     form_.shrink == kNoExpr ? total : fmt::format("({} * {})", total, emitter_.emit(form_.shrink)));
+  if (form_.shifted_total != kNoExpr) {
+    const std::string infinite = number(std::numeric_limits<double>::infinity());
+    emitter_.define(form_.shifted_total, fmt::format("({0} == {1} ? {2} : {0} == {3} ? {3} : {4})", greatest, bottom(),
+                                                     number(0), infinite, total));
+  }
   for (const ExprId id : form_.some_key)
     emitter_.define(id, fmt::format("({} != {} || {} != {})", greatest, bottom(), total, total));
   for (const ExprId id : form_.no_key)
@@ -74,11 +79,29 @@ bool AttentionEmitter::holds_loads_outside(const std::vector<ExprId>& roots) con
 std::vector<std::size_t> AttentionEmitter::stored_rows() const {
   std::vector<std::size_t> stored;
   for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
-    if (std::find(form_.beside.begin(), form_.beside.end(), i) == form_.beside.end()) stored.push_back(i);
+    if (std::ranges::find(form_.beside, i) == form_.beside.end() &&
+        std::ranges::find(form_.of_rows, i) == form_.of_rows.end())
+      stored.push_back(i);
   return stored;
 }
 
+void AttentionEmitter::store_of_rows() {
+  if (form_.of_rows.empty()) return;
+  const std::string r = writer_.unique("r"), row_name = writer_.unique("row");
+  const ExprEmitter::Mark outside = emitter_.mark();
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
+  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
+  writer_.line(fmt::format("if ({} > 0 || {} >= {}) continue;", my_column_, row_name, text(count(form_.rows))));
+  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  define_row(r);
+  store(form_.of_rows);
+  emitter_.rewind(outside);
+  writer_.close();
+}
+
 void AttentionEmitter::store_rows() {
+  store_of_rows();
   const std::vector<std::size_t> stored = stored_rows();
   if (part_ == AttentionPart::kWhole && stores_staged(stored)) return store_staged();
   const std::string r = writer_.unique("r"), m = writer_.unique("m");

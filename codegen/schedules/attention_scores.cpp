@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "codegen/schedules/attention_emitter.h"
@@ -321,18 +322,27 @@ void AttentionEmitter::add_values() {
 }
 
 bool AttentionEmitter::exact_maximum() const {
-  std::vector<std::uint8_t> seen(pool_.size(), 0);
-  std::vector<ExprId> stack;
-  for (const KernelOutput& output : form_.kernel.outputs) stack.push_back(output.expr);
-  for (const WeightStep& step : form_.row_steps) stack.push_back(step.operand);
+  const auto over_total = [&](ExprOp op, ExprId divisor) { return op == ExprOp::kDiv && divisor == form_.total; };
+  const bool weighed = std::ranges::any_of(form_.row_steps, [&](const WeightStep& step) {
+    return step.kind == WeightStep::Kind::kOver && step.operand == form_.total;
+  });
+  std::array<std::vector<std::uint8_t>, 2> seen;  // as it is, and divided by the total
+  seen.fill(std::vector<std::uint8_t>(pool_.size(), 0));
+  std::vector<std::pair<ExprId, bool>> stack;
+  for (const KernelOutput& output : form_.kernel.outputs) stack.emplace_back(output.expr, false);
+  for (const WeightStep& step : form_.row_steps)
+    if (step.operand != form_.total) stack.emplace_back(step.operand, false);
   while (!stack.empty()) {
-    const ExprId id = stack.back();
+    const auto [id, divided] = stack.back();
     stack.pop_back();
-    if (id == form_.greatest) return true;
-    const bool relative = id == form_.result || id == form_.exponential || id == form_.total;
-    if (relative || std::exchange(seen[id], 1)) continue;
-    for (const ExprId a : pool_[id].args)
-      if (a != kNoExpr) stack.push_back(a);
+    const bool relative = id == form_.result || id == form_.exponential;
+    if (id == form_.greatest || id == form_.total || id == form_.shifted_total) return true;
+    if (relative && !divided && !(weighed && id == form_.result)) return true;
+    if (relative || id == form_.whole_score || std::exchange(seen[divided][id], 1)) continue;
+    const ExprNode& n = pool_[id];
+    const bool quotient = over_total(n.op, n.args[1]);
+    for (std::size_t i = 0; i < n.args.size(); ++i)
+      if (n.args[i] != kNoExpr && !(quotient && i == 1)) stack.emplace_back(n.args[i], divided || quotient);
   }
   return false;
 }

@@ -1,4 +1,6 @@
 // Attention with more outputs than its result: weights, scores, and what is made of them.
+#include <tuple>
+
 #include "support/attention_cases.h"
 
 using namespace fusec;
@@ -95,5 +97,76 @@ TEST_SUITE("attention outputs") {
                   written_out("s = where m p -1000000000.0"), "y w", "attention attention"},
                  arch);
     }
+  }
+
+  TEST_CASE("what rows are reduced to, beside the result") {
+    const std::string in = operands("float16", 2, 37, 45, 16, 24), in32 = operands("float32", 2, 37, 45, 12, 20);
+    const std::string greatest = "m = amax s {\"dim\": [-1], \"keepdim\": true}; d = sub s m; e = exp d; ";
+    const std::string total = "u = sum e {\"dim\": [-1], \"keepdim\": true}; ";
+    const std::string product = "t = transpose k {\"dim0\": 2, \"dim1\": 3}; p = matmul q t; s = mul p 0.3; ";
+    const std::string divided = product + greatest + total + "o = matmul e v; y = div o u";
+    const std::string logarithm = "; g = log u; l = add m g", op = written_out("s = mul p 0.2") + "; l = logsumexp s ";
+    for (const char* arch : {"sm_80", "sm_90a"})
+      for (const AttentionCase& c : std::vector<AttentionCase>{
+               {"divided behind the product", in32, divided, "y", kLanes},
+               {"maximum and logarithm, divided behind", in, divided + logarithm, "y l"},
+               {"the same, float32, other order", in32, divided + logarithm, "l y", kLanes},
+               {"maximum and logarithm, divided before", in,
+                product + greatest + total + "w = div e u; y = matmul w v" + logarithm, "y l"},
+               {"the op, a dimension less", in, op + "{\"dim\": [-1]}", "y l"},
+               {"the op, converted", in32,
+                op + "{\"dim\": [-1], \"keepdim\": true}; h = cast l {\"dtype\": \"bfloat16\"}", "y h l", kLanes},
+               {"the op, a dimension taken out", in32,
+                op + "{\"dim\": [-1], \"keepdim\": true}; h = squeeze l {\"dim\": -1}", "y h", kLanes},
+               {"greatest and total, nothing divided", in32, product + greatest + total + "y = matmul e v", "y m u",
+                kLanes},
+               {"nothing divided", in, product + greatest + "y = matmul e v", "y"},
+               {"weights as well", in32, op + "{\"dim\": [-1]}", "y l w", kLanes},
+               {"symbolic", "q float16 1,2,n,8; k float16 1,2,n,8; v float16 1,2,n,8", op + "{\"dim\": [-1]}", "y l",
+                "attention_mma", "n"},
+           })
+        check_case(c, arch);
+    check_large({{"large tiles", operands("bfloat16", 1, 150, 100, 64, 64), op + "{\"dim\": [-1]}", "y l"}});
+    const std::string masked = written_out("s = add p m") + "; l = logsumexp s {\"dim\": [-1]}";
+    check_cases(
+        {{"rows without a key", operands("float32", 2, 20, 20, 8, 8) + "; m float32 20,20", masked, "y l", kLanes},
+         {"rows without a key", operands("float16", 2, 20, 20, 8, 8) + "; m float16 20,20", masked, "y l"}},
+        true);
+    check_case({"blocks share the keys", operands("float32", 1, 2, 1100, 64, 64), op + "{\"dim\": [-1]}", "y l",
+                "attention attention"},
+               "sm_80");
+  }
+
+  TEST_CASE("what is reduced otherwise leaves attention as it is") {
+    const std::string in = operands("float16", 2, 20, 30, 8, 8);
+    const std::string op = written_out("s = mul p 0.2");
+    for (const char* more :
+         {"; l = amax s {\"dim\": [-2]}", "; l = logsumexp s {\"dim\": [-2]}", "; l = sum w {\"dim\": [1]}",
+          "; g = logsumexp s {\"dim\": [-1]}; l = sum g {\"dim\": [0]}"}) {
+      const Graph graph = short_model(in.c_str(), (op + more).c_str(), "y l");
+      const FusionPlan plan = plain_plan(graph, true);
+      const auto nvrtc = nvrtc_or_skip();
+      if (!nvrtc) return;
+      const TensorMap tensors = random_tensors(graph, 7), want = run_reference(graph, tensors);
+      const TensorMap got = run_on_emulator(*nvrtc, graph, plan, tensors, {}, target_for("sm_80"));
+      for (const auto& [name, tensor] : want) check_close(more + (", " + name), got.at(name), tensor, 1);
+    }
+  }
+
+  TEST_CASE("sinks on either side of the scores") {
+    const std::string in = operands("float16", 3, 20, 45, 16, 16) + "; i float16 3";
+    const std::string sink =
+        "a = reshape i {\"shape\": [1, 3, 1, 1]}; b = expand a {\"shape\": [2, 3, 20, 1]}; t = transpose k "
+        "{\"dim0\": 2, \"dim1\": 3}; p = matmul q t; s = mul p 0.3; ";
+    const std::string in32 = operands("float32", 3, 20, 45, 16, 16) + "; i float32 3";
+    for (const char* arch : {"sm_80", "sm_90a"})
+      for (const auto& [what, joined, start] : {std::tuple{"behind", "concat s b", 0}, {"before", "concat b s", 1}}) {
+        const std::string nodes = fmt::format(
+            "{}c = {} {{\"dim\": -1}}; x = softmax c {{\"dim\": -1}}; w = slice x "
+            "{{\"dim\": -1, \"start\": {}, \"end\": {}}}; y = matmul w v",
+            sink, joined, start, start + 45);
+        check_case({what, in, nodes}, arch);
+        check_case({what, in32, nodes, "y w", kLanes}, arch);
+      }
   }
 }
