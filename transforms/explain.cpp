@@ -149,18 +149,31 @@ class RefusedMerges {
   std::map<std::pair<GroupId, GroupId>, std::size_t> last_;
 };
 
+constexpr const char* kNothingPrepared = "--disable-pass=prepare-constants and --disable-pass=prepare-groups";
+
 // Where each group on the way from one of these groups to the next was refused by a later phase; empty where the three
 // phases have the say about some of them.
 std::vector<Obstacle> refused_merges(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan,
-                                     const std::vector<GroupId>& groups, Traffic& traffic) {
+                                     const std::vector<NodeId>& nodes, const std::vector<GroupId>& groups,
+                                     Traffic& traffic) {
   std::vector<Obstacle> obstacles;
   const RefusedMerges merges(plan);
-  const MergeExplainer explainer(graph, kinds, plan);
+  MergeExplainer explainer(graph, kinds, plan);
   for (std::size_t i = 1; i < groups.size(); ++i) {
     if (groups[i - 1] == groups[i]) continue;
+    if (plan.groups[groups[i - 1]].prepared != plan.groups[groups[i]].prepared) {
+      const NodeId prepared = plan.groups[groups[i]].prepared ? nodes[i] : nodes[i - 1];
+      obstacles.push_back({.from = prepared,
+                           .to = prepared == nodes[i] ? nodes[i - 1] : nodes[i],
+                           .rule = FusionRule::kPrepared,
+                           .blocker = prepared,
+                           .bytes_saved = traffic.saved_by_joining({groups[i - 1], groups[i]}),
+                           .would_allow = kNothingPrepared});
+      continue;
+    }
     const FusionDecision* refused = merges.about(groups[i - 1], groups[i]);
     if (refused == nullptr) return {};
-    MergeObstacle obstacle = explainer.obstacle(groups[i - 1], groups[i], *refused);
+    MergeObstacle obstacle = explainer.obstacle(explainer.edge_between(groups[i - 1], groups[i]), *refused);
     obstacles.push_back({.from = plan.groups[groups[i - 1]].nodes.back(),
                          .to = refused->meeting,
                          .rule = refused->rule,
@@ -217,7 +230,7 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
     return answer;
   }
   Traffic traffic(graph, plan);
-  answer.obstacles = refused_merges(graph, kinds, plan, groups, traffic);
+  answer.obstacles = refused_merges(graph, kinds, plan, answer.nodes, groups, traffic);
   if (answer.obstacles.empty() && is_of_partitioner(plan, answer.nodes.front())) {
     FusionTrial trial(graph, kinds, plan);
     std::vector<Vertex> vertices;
@@ -259,7 +272,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
   if (graph.nodes.empty()) return entries;
   Traffic traffic(graph, plan);
   const RefusedMerges merges(plan);
-  const MergeExplainer explainer(graph, kinds, plan);
+  MergeExplainer explainer(graph, kinds, plan);
   std::optional<FusionTrial> trial;
   if (is_of_partitioner(plan, 0)) trial.emplace(graph, kinds, plan);
   const bool tried = graph.nodes.size() <= kMostNodesForTriedLedger;
@@ -276,14 +289,14 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
       const Obstacle by_plan = obstacle_of_plan(plan, from, to);
       LedgerEntry entry{.from = from, .to = to, .rule = by_plan.rule, .would_allow = by_plan.would_allow};
       entry.bytes_saved = traffic.of_edge(v, plan.group_of[to]);
-      if (graph.nodes[from].prepared && !graph.nodes[to].prepared) {
+      if (plan.groups[plan.group_of[from]].prepared && !plan.groups[plan.group_of[to]].prepared) {
         entry.rule = FusionRule::kPrepared;
         entry.blocker = from;
-        entry.would_allow = "--disable-pass=prepare-constants";
+        entry.would_allow = kNothingPrepared;
       } else if (const FusionDecision* refused = merges.about(plan.group_of[from], plan.group_of[to])) {
         entry.rule = refused->rule;
         entry.phase = refused->phase;
-        MergeObstacle obstacle = explainer.obstacle(plan.group_of[from], plan.group_of[to], *refused);
+        MergeObstacle obstacle = explainer.obstacle({from, to}, *refused);
         entry.blocker = obstacle.blocker;
         entry.would_allow = std::move(obstacle.would_allow);
         entry.joined_us = refused->joined_us;

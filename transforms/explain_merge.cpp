@@ -3,61 +3,58 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "analysis/lower.h"
 #include "ir/spelling.h"
 
 namespace fusec {
 namespace {
 
-// Groups that are looked at for a way around.
-constexpr std::size_t kMostGroupsOnTheWay = 4096;
+// Groups that are looked at for a way around; outputs that are each left out for a trial; nodes named in one sentence.
+constexpr std::size_t kMostGroupsOnTheWay = 4096, kMostOutputsTried = 8, kMostNamed = 8;
 
 constexpr const char* kOneGroup = "one group for both in a plan file (--emit=plan, --plan)";
 
-struct Lowered {
-  std::size_t kernels = 0;
-  NodeId without_formula = kNone;  // an op that no kernel takes in
-  std::vector<ValueId> stored;     // in order of their kernels
-};
-
-Lowered lowered(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
-  Lowered result;
-  for (const LoweredUnit& unit : lower_group(graph, nodes, outputs)) {
-    if (unit.kind == LoweredUnit::Kind::kSpecial && result.without_formula == kNone) result.without_formula = unit.node;
-    if (unit.kind != LoweredUnit::Kind::kKernel) continue;
-    ++result.kernels;
-    for (const KernelOutput& output : unit.kernel.outputs) result.stored.push_back(output.value);
-  }
-  return result;
-}
-
-std::vector<NodeId> nodes_of_both(const FusionGroup& a, const FusionGroup& b) {
-  std::vector<NodeId> nodes(a.nodes.begin(), a.nodes.end());
-  nodes.insert(nodes.end(), b.nodes.begin(), b.nodes.end());
-  std::ranges::sort(nodes);
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  return nodes;
+std::string names_of(const Graph& graph, std::span<const NodeId> nodes) {
+  std::vector<std::string> names;
+  for (const NodeId n : nodes) names.push_back(in_quotes(graph.nodes[n].name));
+  return listed(names, kMostNamed);
 }
 
 }  // namespace
 
+// Both groups as one.
+struct MergeExplainer::Pair {
+  GroupEdge edge;
+  std::vector<NodeId> nodes;
+  std::vector<ValueId> outputs;
+};
+
 MergeExplainer::MergeExplainer(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan)
-    : graph_(graph), kinds_(kinds), plan_(plan), uses_(uses_of(graph)), is_output_(graph.value_count(), 0) {
+    : graph_(graph),
+      kinds_(kinds),
+      plan_(plan),
+      uses_(uses_of(graph)),
+      is_output_(graph.value_count(), 0),
+      lowering_(graph, memory_, std::numeric_limits<std::int64_t>::max()) {
   for (const ValueId v : graph.outputs) is_output_[v] = 1;
 }
 
-MergeObstacle MergeExplainer::obstacle(GroupId from, GroupId to, const FusionDecision& refused) const {
+bool MergeExplainer::is_one_launch(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
+  return lowering_.of(nodes, outputs).launches <= 1;
+}
+
+MergeObstacle MergeExplainer::obstacle(GroupEdge edge, const FusionDecision& refused) {
   MergeObstacle found;
   switch (refused.rule) {
     case FusionRule::kNotOneKernel:
-      found = of_lowering(from, to);
+      found = of_lowering(edge);
       break;
     case FusionRule::kClosesCycle:
-      found = of_cycle(from, to);
+      found = of_cycle(edge);
       break;
     case FusionRule::kTooManyNodes:
       found.would_allow = "a larger --max-fused-ops";
@@ -75,94 +72,140 @@ MergeObstacle MergeExplainer::obstacle(GroupId from, GroupId to, const FusionDec
       break;
   }
   if (found.blocker == kNone) found.blocker = refused.blocker;
-  if (found.blocker == kNone) found.blocker = first_reader(from, to);
+  if (found.blocker == kNone) found.blocker = edge.to;
   return found;
 }
 
-NodeId MergeExplainer::first_reader(GroupId from, GroupId to) const {
+GroupEdge MergeExplainer::edge_between(GroupId from, GroupId to) const {
   for (const NodeId n : plan_.groups[to].nodes)
     for (const ValueId v : graph_.nodes[n].inputs) {
       const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
-      if (producer != kNone && std::ranges::binary_search(plan_.groups[from].nodes, producer)) return n;
+      if (producer != kNone && std::ranges::binary_search(plan_.groups[from].nodes, producer)) return {producer, n};
     }
-  return kNone;
+  return {plan_.groups[from].nodes.back(), plan_.groups[to].nodes.front()};
 }
 
-MergeObstacle MergeExplainer::of_kind(NodeId n) const {
-  if (n == kNone || kinds_[n] == OpPattern::kElemwise) return {.blocker = n, .would_allow = ""};
-  return {.blocker = n,
-          .would_allow = fmt::format("if {} were {} (now {})", in_quotes(graph_.nodes[n].name),
-                                     name(OpPattern::kElemwise), name(kinds_[n]))};
+bool MergeExplainer::is_complex(NodeId n) const {
+  return kinds_[n] > OpPattern::kInjective;
 }
 
-MergeObstacle MergeExplainer::of_need(NodeId reader, NodeId read) const {
-  return {.blocker = reader,
-          .would_allow = fmt::format("if {} did not need {}", in_quotes(graph_.nodes[reader].name),
-                                     in_quotes(graph_.nodes[read].name))};
+MergeObstacle MergeExplainer::of_kinds(const std::vector<NodeId>& nodes) const {
+  return {.blocker = nodes.front(),
+          .would_allow = fmt::format("if {} were {} (now {})", names_of(graph_, nodes), name(OpPattern::kElemwise),
+                                     name(kinds_[nodes.front()]))};
 }
 
-// The node that wants the value in memory: of those that it reaches, the first that reads elements many times or in
-// another order; else the one that reads it.
-NodeId MergeExplainer::reader_in_need(ValueId stored, std::span<const NodeId> nodes) const {
-  std::unordered_set<NodeId> reached{graph_.value(stored).producer};
-  NodeId reader = kNone, movement = kNone;
-  for (const NodeId n : nodes) {
-    const bool reads = std::ranges::any_of(graph_.nodes[n].inputs, [&](ValueId v) {
-      return v != kNone && graph_.value(v).producer != kNone && reached.contains(graph_.value(v).producer);
+MergeObstacle MergeExplainer::of_need(GroupEdge edge) const {
+  return {.blocker = edge.to,
+          .would_allow = fmt::format("if {} did not need {}", in_quotes(graph_.nodes[edge.to].name),
+                                     in_quotes(graph_.nodes[edge.from].name))};
+}
+
+// Of `nodes`, in topological order, this one and what needs it.
+std::vector<NodeId> MergeExplainer::reached_from(NodeId n, std::span<const NodeId> nodes) const {
+  std::vector<NodeId> reached{n};
+  for (const NodeId later : nodes) {
+    if (later <= n) continue;
+    const bool reads = std::ranges::any_of(graph_.nodes[later].inputs, [&](ValueId v) {
+      return v != kNone && graph_.value(v).producer != kNone &&
+             std::ranges::binary_search(reached, graph_.value(v).producer);
     });
-    if (!reads) continue;
-    reached.insert(n);
-    if (kinds_[n] > OpPattern::kInjective) return n;
-    if (reader == kNone) reader = n;
-    if (movement == kNone && kinds_[n] == OpPattern::kInjective) movement = n;
+    if (reads) reached.push_back(later);
   }
-  return movement != kNone ? movement : reader;
+  return reached;
 }
 
-// Where all that reads it goes element by element, what stands before it is to blame: it ends a kernel of other axes.
-MergeObstacle MergeExplainer::of_stored(ValueId stored, std::span<const NodeId> nodes) const {
-  const NodeId reader = reader_in_need(stored, nodes);
-  if (reader == kNone) return {};
-  if (kinds_[reader] > OpPattern::kBroadcast) return of_kind(reader);
-  std::unordered_set<NodeId> needed{graph_.value(stored).producer};
-  for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
-    if (!needed.contains(*n)) continue;
-    if (kinds_[*n] > OpPattern::kInjective) return of_kind(*n);
-    for (const ValueId v : graph_.nodes[*n].inputs)
+// Of `nodes`, the last complex ones on each way to this one, which may be one itself.
+std::vector<NodeId> MergeExplainer::complex_before(NodeId n, std::span<const NodeId> nodes) const {
+  std::vector<NodeId> found;
+  std::unordered_set<NodeId> needed{n};
+  for (auto at = nodes.rbegin(); at != nodes.rend(); ++at) {
+    if (!needed.contains(*at)) continue;
+    if (is_complex(*at)) {
+      found.push_back(*at);
+      continue;
+    }
+    for (const ValueId v : graph_.nodes[*at].inputs)
       if (v != kNone && graph_.value(v).producer != kNone) needed.insert(graph_.value(v).producer);
   }
-  return of_need(reader, graph_.value(stored).producer);
+  std::ranges::reverse(found);
+  return found;
 }
 
-MergeObstacle MergeExplainer::of_lowering(GroupId from, GroupId to) const {
-  const std::vector<NodeId> nodes = nodes_of_both(plan_.groups[from], plan_.groups[to]);
-  const std::vector<ValueId> outputs = needed_of(graph_, uses_, is_output_, nodes);
-  const Lowered together = lowered(graph_, nodes, outputs);
-  if (together.without_formula != kNone) return of_kind(together.without_formula);
-  const auto is_given = [&](ValueId v) { return std::ranges::find(outputs, v) != outputs.end(); };
-  for (const ValueId v : together.stored)
-    if (!is_given(v)) return of_stored(v, nodes);
-  // Nothing is stored but what others need: that, then, is what the two do not make in one kernel.
-  for (const ValueId v : together.stored) {
-    const NodeId reader = reader_in_need(v, nodes);
-    if (reader == kNone || !std::ranges::binary_search(plan_.groups[from].nodes, graph_.value(v).producer)) continue;
-    std::vector<ValueId> others = outputs;
-    std::erase(others, v);
-    const Lowered without = lowered(graph_, nodes, others);
-    if (without.kernels > 1 || without.without_formula != kNone) return of_stored(v, nodes);
-    const std::string value = in_quotes(graph_.nodes[graph_.value(v).producer].name);
-    return {.blocker = reader,
-            .would_allow = is_output_[v] != 0 ? fmt::format("do not return {} as an output", value)
-                                              : fmt::format("if nothing else read {}", value)};
+// Would what is left without it, and without what needs it, be one kernel?
+bool MergeExplainer::is_alone_to_blame(const Pair& pair, NodeId suspect) {
+  const std::vector<NodeId> gone = reached_from(suspect, pair.nodes);
+  std::vector<NodeId> left;
+  std::ranges::set_difference(pair.nodes, gone, std::back_inserter(left));
+  if (left.empty() || !std::ranges::binary_search(left, pair.edge.to)) return true;
+  std::vector<ValueId> outputs;
+  for (const NodeId n : left)
+    for (ValueId v = graph_.nodes[n].first_output; v < graph_.nodes[n].first_output + graph_.nodes[n].output_count;
+         ++v) {
+      const auto readers = uses_.of(v);
+      const bool is_read =
+          std::ranges::any_of(readers, [&](NodeId reader) { return std::ranges::binary_search(left, reader); });
+      if (!is_read || std::ranges::find(pair.outputs, v) != pair.outputs.end()) outputs.push_back(v);
+    }
+  return is_one_launch(left, outputs);
+}
+
+// Values that others need besides, which one kernel would have to store as well: is it they?
+MergeObstacle MergeExplainer::of_outputs(const Pair& pair) {
+  std::vector<ValueId> suspects;
+  for (const ValueId v : pair.outputs) {
+    const auto readers = uses_.of(v);
+    if (std::ranges::any_of(readers, [&](NodeId n) { return std::ranges::binary_search(pair.nodes, n); }))
+      suspects.push_back(v);
   }
-  if (together.kernels <= 1) return {.blocker = kNone, .would_allow = kOneGroup};  // they have changed since
-  const auto last =
-      std::find_if(nodes.rbegin(), nodes.rend(), [&](NodeId n) { return kinds_[n] > OpPattern::kInjective; });
-  return of_kind(last == nodes.rend() ? first_reader(from, to) : *last);
+  const auto are_to_blame = [&](std::span<const ValueId> values) {
+    std::vector<ValueId> others;
+    for (const ValueId v : pair.outputs)
+      if (std::ranges::find(values, v) == values.end()) others.push_back(v);
+    return !others.empty() && is_one_launch(pair.nodes, others);
+  };
+  const auto told = [&](std::span<const ValueId> values) -> MergeObstacle {
+    std::vector<NodeId> nodes;
+    for (const ValueId v : values) nodes.push_back(graph_.value(v).producer);
+    const std::string text = names_of(graph_, nodes);
+    const bool returned = std::ranges::all_of(values, [&](ValueId v) { return is_output_[v] != 0; });
+    return {.blocker = nodes.front(),
+            .would_allow =
+                returned ? fmt::format("do not return {}", text) : fmt::format("if nothing else needed {}", text)};
+  };
+  if (suspects.size() > kMostOutputsTried) return {};
+  for (const ValueId& v : suspects)
+    if (are_to_blame({&v, 1})) return told({&v, 1});
+  if (suspects.size() > 1 && are_to_blame(suspects)) return told(suspects);
+  return {};
+}
+
+MergeObstacle MergeExplainer::of_lowering(GroupEdge edge) {
+  Pair pair{.edge = edge, .nodes = {}, .outputs = {}};
+  for (const NodeId n : {edge.from, edge.to}) {
+    const auto& nodes = plan_.groups[plan_.group_of[n]].nodes;
+    pair.nodes.insert(pair.nodes.end(), nodes.begin(), nodes.end());
+  }
+  std::ranges::sort(pair.nodes);
+  pair.nodes.erase(std::unique(pair.nodes.begin(), pair.nodes.end()), pair.nodes.end());
+  pair.outputs = needed_of(graph_, uses_, is_output_, pair.nodes);
+  for (const NodeId n : pair.nodes)
+    if (!graph_.nodes[n].op->formula && graph_.nodes[n].op->special != Special::kTuple) return of_kinds({n});
+  if (is_one_launch(pair.nodes, pair.outputs))
+    return {.blocker = kNone, .would_allow = kOneGroup};  // they have changed since
+  if (MergeObstacle found = of_outputs(pair); found.blocker != kNone) return found;
+  for (const NodeId n : reached_from(edge.to, pair.nodes))
+    if (is_complex(n)) {
+      if (is_alone_to_blame(pair, n)) return of_kinds({n});
+      break;
+    }
+  const std::vector<NodeId> before = complex_before(edge.from, pair.nodes);
+  return before.empty() ? of_need(edge) : of_kinds(before);
 }
 
 // A third group between the two.
-MergeObstacle MergeExplainer::of_cycle(GroupId from, GroupId to) const {
+MergeObstacle MergeExplainer::of_cycle(GroupEdge edge) const {
+  const GroupId from = plan_.group_of[edge.from], to = plan_.group_of[edge.to];
   std::unordered_map<GroupId, NodeId> reached;  // the node by which the way left `from`
   std::vector<GroupId> waiting;
   const auto follow = [&](GroupId g, NodeId by) -> std::optional<NodeId> {
@@ -183,12 +226,12 @@ MergeObstacle MergeExplainer::of_cycle(GroupId from, GroupId to) const {
   for (std::size_t i = 0; !between && i < waiting.size() && i < kMostGroupsOnTheWay; ++i)
     between = follow(waiting[i], reached.at(waiting[i]));
   if (!between) return {.blocker = kNone, .would_allow = kOneGroup};  // what lay between has joined one of them since
-  NodeId read = kNone;
+  NodeId read = edge.from;
   for (const ValueId v : graph_.nodes[*between].inputs) {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
     if (producer != kNone && plan_.group_of[producer] == from) read = producer;
   }
-  return of_need(*between, read);
+  return of_need({read, *between});
 }
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
 // What stands between two groups that a phase after the three refused to make one: the node to blame, and the smallest
 // change that would remove it. The three phases answer from kinds (transforms/fusion_trial); the later ones asked the
-// lowering, so it is asked again here.
+// lowering, so it is asked again here, with an output less, or without the node that is suspected.
 //
 //     {norm} ──▶ {linear}, not_one_kernel     blocked by linear, which needs the norm's results stored;
 //                                             "if "linear" were elemwise (now out_ewise_fusable)"
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
 
 namespace fusec {
@@ -20,27 +21,40 @@ struct MergeObstacle {
   std::string would_allow;
 };
 
+// A node of one group reads a result of a node of another.
+struct GroupEdge {
+  NodeId from = kNone, to = kNone;
+};
+
 class MergeExplainer {
  public:
   MergeExplainer(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
 
-  // For what the plan's groups are now; `from` gives results to `to`, and `refused` was said of them.
-  MergeObstacle obstacle(GroupId from, GroupId to, const FusionDecision& refused) const;
+  // For what the groups of the edge's nodes are now; `refused` was said of them.
+  MergeObstacle obstacle(GroupEdge edge, const FusionDecision& refused);
+  // The first edge from one group to the other, of which there must be one.
+  GroupEdge edge_between(GroupId from, GroupId to) const;
 
  private:
-  MergeObstacle of_lowering(GroupId from, GroupId to) const;
-  MergeObstacle of_stored(ValueId stored, std::span<const NodeId> nodes) const;
-  MergeObstacle of_cycle(GroupId from, GroupId to) const;
-  MergeObstacle of_kind(NodeId n) const;
-  MergeObstacle of_need(NodeId reader, NodeId read) const;
-  NodeId first_reader(GroupId from, GroupId to) const;
-  NodeId reader_in_need(ValueId stored, std::span<const NodeId> nodes) const;
+  struct Pair;
+  bool is_one_launch(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs);
+  MergeObstacle of_lowering(GroupEdge edge);
+  MergeObstacle of_outputs(const Pair& pair);
+  MergeObstacle of_cycle(GroupEdge edge) const;
+  MergeObstacle of_kinds(const std::vector<NodeId>& nodes) const;
+  MergeObstacle of_need(GroupEdge edge) const;
+  bool is_complex(NodeId n) const;
+  bool is_alone_to_blame(const Pair& pair, NodeId suspect);
+  std::vector<NodeId> complex_before(NodeId n, std::span<const NodeId> nodes) const;
+  std::vector<NodeId> reached_from(NodeId n, std::span<const NodeId> nodes) const;
 
   const Graph& graph_;
   std::span<const OpPattern> kinds_;
   const FusionPlan& plan_;
   Uses uses_;
   std::vector<std::uint8_t> is_output_;
+  TrialMemory memory_;
+  TrialLowering lowering_;
 };
 
 }  // namespace fusec

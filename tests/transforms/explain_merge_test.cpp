@@ -24,6 +24,7 @@ Told told(const std::string& text, const char* from, const char* to, std::uint32
   FusionPlan plan = fuse(graph, kinds, {.max_fused_ops = max_fused_ops});
   TrialMemory memory;
   merge_forward(graph, kinds, plan, memory);
+  merge_siblings(graph, kinds, plan, memory);
   for (const LedgerEntry& entry : ledger(graph, kinds, plan))
     if (entry.from == graph.find_node(from) && entry.to == graph.find_node(to)) {
       REQUIRE(entry.blocker != kNone);
@@ -60,6 +61,38 @@ return m
   CHECK(t.rule == "not_one_kernel");
   CHECK(t.blocker == "m");
   CHECK(t.would_allow == "if \"m\" were elemwise (now comm_reduce)");
+}
+
+TEST_CASE("explain merges: outputs that one kernel would have to store as well") {
+  const Told t = told(R"(model "m"
+input k: float16[2, 4, 30, 64]
+input k1: float16[2, 4, 1, 64]
+input v: float16[2, 4, 31, 64]
+input q: float16[2, 4, 1, 64]
+keys: float16[2, 4, 31, 64] = concat(k, k1, dim=2)
+y: float16[2, 4, 1, 64] = scaled_dot_product_attention(q, keys, v)
+return y, keys
+)",
+                      "keys", "y");
+  CHECK(t.rule == "not_one_kernel");
+  CHECK(t.blocker == "keys");
+  CHECK(t.would_allow == "do not return \"keys\"");
+}
+
+TEST_CASE("explain merges: all the sums behind which a scale is known") {
+  const Told t = told(R"(model "m"
+input a: float32[70, 30]
+input b: float32[90, 20]
+sa: float32[] = sum(a)
+sb: float32[] = sum(b)
+s: float32[] = add(sa, sb)
+ya: float32[70, 30] = mul(a, s)
+yb: float32[90, 20] = mul(b, s)
+return ya, yb
+)",
+                      "s", "yb");
+  CHECK(t.rule == "not_one_kernel");
+  CHECK(t.would_allow == "if \"sa\", \"sb\" were elemwise (now comm_reduce)");
 }
 
 TEST_CASE("explain merges: a third group between two") {
