@@ -214,6 +214,9 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
                    tile.rows * tile.columns / tile.threads * static_cast<double>(sums.size());
 }
 
+// Where factors go to shared memory one by one: an address, a guard, a load, a conversion and a store of each.
+constexpr double kOperationsOfCopy = 60;
+
 // A block makes whole rows; their sums stand in the expressions once for the columns and once for each reduction.
 void count_row_product(const Graph& graph, const Counter& count, const RowProduct& form, const Target& target,
                        Work& work) {
@@ -236,6 +239,9 @@ void count_row_product(const Graph& graph, const Counter& count, const RowProduc
                form.kernel.pool[term.reduction].type, work);
     count.execute_all(count.between(loop.left, stops), {}, columns / chunk, work);
     count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
+    if (!pipelined)
+      work.float32 += kOperationsOfCopy * batches * row_tiles * count.points(loop.depth) *
+                      (of_block * columns / chunk + columns);
   }
   count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
   work.blocks = batches * row_tiles;

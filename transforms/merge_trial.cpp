@@ -121,14 +121,17 @@ FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
 MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
   if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return {.rule = limit};
   const TrialResult& together = lowered(groups_.nodes_of(parts));
-  if (const FusionRule rule = compare(together, parts); rule != FusionRule::kJoined) return {.rule = rule};
+  const FusionRule rule = compare(together, parts);
+  if (rule != FusionRule::kJoined && rule != FusionRule::kWorseForm) return {.rule = rule};
   std::int64_t bytes_apart = 0;
   double apart = 0;
   for (const GroupId g : parts) {
     bytes_apart += bytes(g);
     apart += of_group(g).seconds;
   }
-  return predicted(together.seconds, apart, together.bytes, bytes_apart);
+  MergeAnswer answer = predicted(together.seconds, apart, together.bytes, bytes_apart);
+  if (rule == FusionRule::kWorseForm) answer.rule = rule;
+  return answer;
 }
 
 // Whether what these become together is one launch, of a form no worse than theirs.
