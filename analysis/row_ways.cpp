@@ -43,14 +43,16 @@ void keep_segments_whole(std::vector<RowLayout>& layouts) {
 std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const Target& target) {
   std::optional<RowForm> form = row_form(kernel, graph);
   if (!form) return std::nullopt;
-  RowWays ways{.form = *std::move(form), .direction = {}, .together = {}, .layouts = {}};
+  RowWays ways{.form = *std::move(form), .direction = {}, .together = {}, .interleaved = {}, .layouts = {}};
   ways.direction = direction_of(ways.form, graph);
   if (ways.form.columns.empty() && ways.direction.product) return std::nullopt;
   if (!ways.direction.product && ways.form.segments.empty()) ways.together = short_rows(ways.form, graph, target);
   if (ways.together.size() > kMostTogether) ways.together.resize(kMostTogether);
+  if (!ways.direction.product && ways.together.empty() && ways.form.segments.empty())
+    ways.interleaved = interleaved_rows(ways.form, graph, target);
   if (!is_for_single_threads(ways.form, ways.direction)) ways.layouts = row_layouts(ways.form, ways.direction, target);
   if (!ways.form.segments.empty()) keep_segments_whole(ways.layouts);
-  if (ways.together.empty() && ways.layouts.empty()) return std::nullopt;
+  if (ways.together.empty() && !ways.interleaved && ways.layouts.empty()) return std::nullopt;
   return ways;
 }
 
@@ -58,10 +60,13 @@ RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& tar
   if (find_vector_product(kernel, graph, target)) return {};
   const std::optional<RowWays> ways = row_ways(kernel, graph, target);
   if (!ways || !ways->together.empty()) return {};
-  const RowLayout& best = ways->layouts.front();
-  RowLaunch launch{.cluster = best.cluster, .chunks = best.chunks};
+  RowLaunch launch;
+  if (ways->interleaved)
+    launch.chunks = ways->interleaved->chunks;
+  else
+    launch = {.cluster = ways->layouts.front().cluster, .chunks = ways->layouts.front().chunks};
   const std::vector<int> stages = stages_of(ways->form);
-  if (best.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);
+  if (launch.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);
   return launch;
 }
 

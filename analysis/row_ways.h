@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/interleaved_rows.h"
 #include "analysis/row_layout.h"
 #include "analysis/short_rows.h"
 
@@ -15,7 +16,8 @@ namespace fusec {
 struct RowWays {
   RowForm form;
   Direction direction;
-  std::vector<ShortRows> together;  // better than the layouts
+  std::vector<ShortRows> together;             // better than the layouts
+  std::optional<InterleavedRows> interleaved;  // likewise
   std::vector<RowLayout> layouts;
 };
 

@@ -5,7 +5,7 @@ conflicts, no local memory, no slow paths of divisions; all accesses 16 bytes wi
 those of their ends and of the weights, which lie differently to each row. A row of 100003 fits into no block of sm_80,
 which has no clusters: there it is read once for each of its reductions and once more. Without --full one dtype a target.
 
-Besides: short rows of whole sectors and others, as long as the model says or only a launch knows, reduced in any dtype;
+Besides: columns that are few; short rows of whole sectors and others, as long as the model says or only a launch knows, reduced in any dtype;
 group norms of images of any size; lengths at which registers were spilled; codes of 8 bits: sectors that are asked for
 over the least bytes, no local memory, and of codes one conversion each.
 Status 77: no NVRTC."""
@@ -100,6 +100,13 @@ def along_middle(op, dtype, shape):
     return {"x": (dtype, shape)}, [node("y", op, ["x"], dim=1)], ()
 
 
+def columns(op, dtype, shape):
+    """Along the last dimension but one, of few columns."""
+    dim = len(shape) - 2
+    more = {"correction": 1} if op == "var" else {}
+    return {"x": (dtype, shape)}, [node("y", op, ["x"], dim=dim if "max" in op[3:] else [dim], **more)], ()
+
+
 def group_norm(dtype, shape, groups, symbols=()):
     weights = (dtype, [shape[1]])
     return ({"x": (dtype, shape), "w": weights, "b": weights},
@@ -139,7 +146,8 @@ def nearest_class(rows, columns):
 
 
 ANY = {"min": 1, "max": 1 << 30}
-# A model, and how many times its least bytes the sectors may be that are asked for.
+# A model, how many times its least bytes the sectors may be that are asked for, and where given how many warp
+# instructions it may take.
 COUNTED = [
     (reduced("sum", "float32", 2048, 32), 1.03), (reduced("var", "float32", 2048, 16, correction=1), 1.03),
     (reduced("mean", "bfloat16", 2048, 32), 1.05), (reduced("amax", "int32", 1024, 24), 1.05),
@@ -165,12 +173,16 @@ COUNTED = [
     (recast(reduced("softmax", "int8", 32, 4095), "float32", before=True), 1.1),
     (recast(norm("rms_norm", "float32", 32, 3136), "float8_e4m3fn"), 1.9),
     (recast(group_norm("float32", [4, 64, 14, 14], 2), "float8_e4m3fn"), 1.15),
+    (columns("sum", "float16", [30000, 2]), 1.03, 12000), (columns("amax", "float32", [20000, 3]), 1.03, 25000),
+    (columns("mean", "bfloat16", [64, 1001, 7]), 1.1), (columns("sum", "int8", [9000, 31]), 1.1),
+    (columns("argmax", "float16", [5000, 5]), 1.1), (columns("var", "float32", [999, 6]), 1.05),
+    (columns("softmax", "float16", [4096, 4]), 1.03), (columns("log_softmax", "float32", [8, 700, 9]), 1.1),
     (({"x": ("float16", [33, 4096])}, [node("y", "softmax", ["x"], dim=0)], ()), 1.03),
 ]
 
 
 def counted_faults(programs, folder, counted, arch):
-    (inputs, nodes, symbols), most = counted
+    (inputs, nodes, symbols), most, *instructions = counted
     path, report = os.path.join(folder, "model.json"), os.path.join(folder, "profile.json")
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "symbols": {name: bounds for name, bounds, _ in symbols}, "nodes": nodes, "outputs": ["y"],
@@ -186,6 +198,8 @@ def counted_faults(programs, folder, counted, arch):
         ratio = 32 * k["sectors"] / k["least_bytes"]
         if ratio > most:
             faults.append(f"{ratio:.2f} times the least sectors, {most} allowed")
+        if instructions and sum(k["instructions"].values()) > instructions[0]:
+            faults.append(f"{sum(k['instructions'].values())} instructions, {instructions[0]} allowed")
         if k["findings"] or k["bank_conflicts"] or k["resources"]["spill_bytes"] or k["resources"]["stack_bytes"]:
             faults.append("findings, bank conflicts or local memory")
         # Loads of 16 bits, and a conversion a code of which an instruction makes one, or two.

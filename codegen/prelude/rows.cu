@@ -120,3 +120,111 @@ __device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int
   }
   return words;
 }
+
+//@ part spread_partials
+// Elements in shared memory so that threads which are 2, 4 or 8 apart find theirs in different banks, and 16 neighbours.
+template <class T, int kCount>
+struct SpreadPartials {
+  static constexpr int kLine = sizeof(T) == 8 ? 16 : 32;
+  T value[kCount + kCount / kLine + 1];
+  __device__ __forceinline__ void put(int i, T from) { value[i + i / kLine] = from; }
+  __device__ __forceinline__ T get(int i) const { return value[i + i / kLine]; }
+};
+template <int kCount>
+struct SpreadPartials<bool, kCount> {  // as words: bytes would meet in a bank
+  SpreadPartials<int, kCount> words;
+  __device__ __forceinline__ void put(int i, bool from) { words.put(i, from); }
+  __device__ __forceinline__ bool get(int i) const { return words.get(i) != 0; }
+};
+
+//@ part spread_extremes : spread_partials extreme
+template <class T, int kCount>
+struct SpreadPartials<Extreme<T>, kCount> {
+  SpreadPartials<T, kCount> value;
+  SpreadPartials<long long, kCount> position;
+  __device__ __forceinline__ void put(int i, Extreme<T> from) { value.put(i, from.value), position.put(i, from.position); }
+  __device__ __forceinline__ Extreme<T> get(int i) const { return {value.get(i), position.get(i)}; }
+};
+
+//@ part edge_words : words
+// The elements of a vector of memory of which not all may be there: 0 for the others.
+template <int kCount, int kWidth, class Element, class Index>
+__device__ __forceinline__ Words<kCount> edge_words(const Element* tensor, Index first, Index count) {
+  if (first >= 0 && first + kWidth <= count) return load_words<kCount>(tensor + first);
+  union {
+    Words<kCount> words;
+    Element elements[kWidth];
+  };
+  words = {};
+#pragma unroll
+  for (int e = 0; e < kWidth; ++e)
+    if (first + e >= 0 && first + e < count) elements[e] = tensor[first + e];
+  return words;
+}
+
+//@ part interleaved_reduce : spread_partials warp_reduce
+// Elements of kRows rows in turn: the partial results of kParts threads of a team, kWidth each; number i of all is one
+// of row i % kRows. Thread i < kRows gets that of row i, and all get those of kPlaces places, numbered as the others.
+// Of a warp no more than 16 threads, or 8, read side by side: they would meet in a bank otherwise.
+template <int kWorking, int kCount, class Combine, class T, class Partials>
+__device__ __forceinline__ T every_so_many(const Partials& all, int first, Combine combine) {
+  T value = all.get(first);
+#pragma unroll 8
+  for (int i = kWorking; i < kCount; i += kWorking)  // as often for each thread: they stay side by side
+    if (first + i < kCount) value = combine(value, all.get(first + i));
+  return value;
+}
+template <int kTeam, int kTeams, int kParts, int kWidth, int kRows, int kPlaces, class Combine, class T>
+__device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* places, int thread, Combine combine) {
+  constexpr bool kAlike = kWidth % kRows == 0 && kParts == kTeam;  // all threads' places are of the same rows
+  constexpr int kLanes = sizeof(T) > 4 ? 8 : 16, kReaders = kTeam / 32 * kLanes, kWorking = kReaders / kRows * kRows;
+  constexpr int kAll = kAlike ? kTeam / 32 * kRows : kParts * kWidth;
+  constexpr bool kTwice = kWorking > kRows && kAll > kWorking;
+  constexpr int kLeft = kTwice ? kWorking : kAll;
+  __shared__ SpreadPartials<T, kAll> teams[kTeams];
+  SpreadPartials<T, kAll>& all = teams[kTeams == 1 ? 0 : threadIdx.x / kTeam];
+  const auto meet = [] {
+    if constexpr (kTeams > 1)
+      __syncwarp();
+    else
+      __syncthreads();
+  };
+  meet();
+  if constexpr (kAlike) {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      T value = slots[row];
+#pragma unroll
+      for (int e = row + kRows; e < kWidth; e += kRows) value = combine(value, slots[e]);
+      value = warp_reduce(value, combine);
+      if (thread % 32 == row) all.put(thread / 32 * kRows + row, value);
+    }
+  } else if (thread < kParts) {
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) all.put(thread * kWidth + e, slots[e]);
+  }
+  meet();
+  const int reader = thread % 32 < kLanes ? thread / 32 * kLanes + thread % 32 : kAll;
+  if constexpr (kTwice) {
+    T value = slots[0];
+    if (reader < kWorking) value = every_so_many<kWorking, kAll, Combine, T>(all, reader, combine);
+    meet();
+    if (reader < kWorking) all.put(reader, value);
+    meet();
+  }
+  T results[(kRows + kReaders - 1) / kReaders];
+#pragma unroll
+  for (int first = 0; first < kRows; first += kReaders) {
+    results[first / kReaders] = slots[0];
+    if (reader + first < kRows)
+      results[first / kReaders] = every_so_many<kRows, kLeft, Combine, T>(all, reader + first, combine);
+  }
+  meet();
+#pragma unroll
+  for (int first = 0; first < kRows; first += kReaders)
+    if (reader + first < kRows) all.put(reader + first, results[first / kReaders]);
+  meet();
+#pragma unroll
+  for (int e = 0; e < kPlaces; ++e) places[e] = all.get((thread * kPlaces + e) % kRows);
+  return all.get(thread < kRows ? thread : 0);
+}

@@ -7,6 +7,7 @@
 #include "analysis/kernel_forms.h"
 #include "analysis/row_ways.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/interleaved_emitter.h"
 #include "codegen/schedules/row_emitter.h"
 #include "codegen/schedules/row_vectors.h"
 #include "codegen/schedules/short_row_emitter.h"
@@ -42,6 +43,18 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   return sources;
 }
 
+std::vector<KernelSource> interleaved(const RowForm& form, const InterleavedRows& way, const Kernel& kernel,
+                                      const Graph& graph) {
+  const IndexExpr threads = point_count(form.kernel.pool, way.outer) * way.team * way.chunks;
+  const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+  const std::vector<int> stages = stages_of(form);
+  const int last = way.chunks > 1 ? 1 + *std::ranges::max_element(stages) : 0;
+  std::vector<KernelSource> sources;
+  for (int stage = 0; stage <= last; ++stage)
+    sources.push_back(emit_interleaved_rows(form, graph, way, wide, stage, kernel));
+  return sources;
+}
+
 }  // namespace
 
 std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target,
@@ -50,11 +63,14 @@ std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph
   if (!ways) return {};
   std::vector<std::string> names;
   for (const ShortRows& way : ways->together) names.push_back(name_of(way));
+  if (ways->interleaved) names.push_back(name_of(*ways->interleaved));
   for (const RowLayout& layout : ways->layouts) names.push_back(name_of(layout));
-  const std::size_t taken = choices.take(std::move(names)), together = ways->together.size();
+  const std::size_t taken = choices.take(std::move(names));
+  const std::size_t together = ways->together.size() + (ways->interleaved ? 1 : 0);
   const RowForm& form = ways->form;
   if (taken >= together)
     return in_layout(form, ways->layouts[taken - together], ways->direction, kernel, graph, target);
+  if (taken >= ways->together.size()) return interleaved(form, *ways->interleaved, kernel, graph);
   const ShortRows& way = ways->together[taken];
   const IndexExpr threads = point_count(form.kernel.pool, form.rows) * way.lanes();
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);

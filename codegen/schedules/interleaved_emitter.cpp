@@ -1,0 +1,454 @@
+#include "codegen/schedules/interleaved_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kPartialBytes = 16;  // the largest accumulator
+constexpr int kMostKeptWords = 64;
+
+class InterleavedEmitter {
+ public:
+  InterleavedEmitter(const RowForm& form, const Graph& graph, const InterleavedRows& way, bool wide, int stage)
+      : form_(form),
+        pool_(form.kernel.pool),
+        graph_(graph),
+        way_(way),
+        stages_(stages_of(form)),
+        stage_(stage),
+        last_stage_(*std::ranges::max_element(stages_)),
+        outputs_(way.chunks == 1 || stage > last_stage_),
+        writer_(graph, wide),
+        emitter_(form.kernel, writer_) {
+    plan_kept();
+  }
+
+  KernelSource emit(const Kernel& original) {
+    const IndexExpr groups = point_count(pool_, way_.outer);
+    open(groups);
+    for (int stage = 0; stage <= (outputs_ ? last_stage_ : stage_); ++stage) {
+      std::map<std::vector<std::uint32_t>, std::vector<ExprId>> together;
+      for (std::size_t i = 0; i < stages_.size(); ++i)
+        if (stages_[i] == stage) together[pool_[form_.reductions[i]].axes].push_back(form_.reductions[i]);
+      for (const auto& [axes, now] : together) {
+        if (way_.chunks > 1 && (outputs_ || stage < stage_))
+          for (const ExprId r : now) combine_partials(r);
+        else
+          reduce(now);
+      }
+    }
+    if (!outputs_) leave_partials();
+    if (outputs_ && !outputs_of(true).empty()) store_rows();
+    if (outputs_ && !outputs_of(false).empty()) store_elements();
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads());
+    source.grid[0] = simplify(ceil_div(groups, way_.teams) * (chunked() ? way_.chunks : 1), pool_.bounds());
+    source.name = kernel_name(graph_, original.nodes);
+    source.schedule = "column_reduction";
+    source.keeps_rows = kept_turns_ > 0;
+    source.any_start = true;
+    return source;
+  }
+
+ private:
+  using Outputs = std::vector<const KernelOutput*>;
+  struct Done {
+    ExprEmitter::Accumulator own;  // the result of the row that this thread stores
+    std::string slots = "";        // an array of those of its places, where loops ask for them
+  };
+
+  // Those with an element a row, or those with one an element.
+  Outputs outputs_of(bool row) const {
+    Outputs outputs;
+    for (const KernelOutput& output : form_.kernel.outputs)
+      if ((form_.columns.empty() || !columns_without(form_, output).empty()) == row) outputs.push_back(&output);
+    return outputs;
+  }
+  static std::vector<ExprId> roots_of_outputs(const Outputs& outputs) {
+    std::vector<ExprId> roots;
+    for (const KernelOutput* output : outputs) roots.push_back(output->expr);
+    return roots;
+  }
+
+  // Does a block take a chunk? Not where what is left to do is to combine the partial results.
+  bool chunked() const { return way_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
+
+  // Some loop behind the reduction's asks for its result at each place.
+  bool is_asked_for(ExprId reduction) const {
+    std::vector<ExprId> roots = outputs_ ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
+    for (std::size_t i = 0; i < stages_.size(); ++i)
+      if (way_.chunks == 1 || (!outputs_ && stages_[i] == stage_)) roots.push_back(pool_[form_.reductions[i]].args[0]);
+    return contains(outside_reductions(form_, roots), reduction);
+  }
+  static bool contains(const std::vector<ExprId>& ids, ExprId id) { return std::ranges::find(ids, id) != ids.end(); }
+
+  // Loads that several loops make are kept as they lie in memory, where the loops' turns are known.
+  void plan_kept() {
+    if (way_.kept_turns == 0) return;
+    std::map<int, std::vector<ExprId>> bodies;
+    for (std::size_t i = 0; i < stages_.size(); ++i) bodies[stages_[i]].push_back(pool_[form_.reductions[i]].args[0]);
+    bodies[last_stage_ + 1] = roots_of_outputs(outputs_of(false));
+    std::map<ValueId, int> uses;
+    for (const auto& [stage, roots] : bodies) {
+      std::set<ValueId> here;
+      for (const ExprId load : loads_of(roots)) here.insert(pool_[load].source);
+      for (const ValueId value : here) ++uses[value];
+    }
+    int words = 0;
+    for (const auto& [value, count] : uses) {
+      const int more = way_.kept_turns * way_.width * bits(graph_.tensor(value).dtype) / 32;
+      if (count < 2 || words + more > kMostKeptWords) continue;
+      words += more;
+      kept_[value] = "";
+      kept_turns_ = way_.kept_turns;
+    }
+  }
+
+  // The loads of elements as they follow one another, a tensor once.
+  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const {
+    std::vector<ExprId> loads;
+    for (const ExprId id : outside_reductions(form_, roots))
+      if (contains(way_.loads, id)) loads.push_back(id);
+    std::ranges::sort(loads);
+    return loads;
+  }
+
+  // This team's rows, where the vectors of memory lie in them, and of which row the thread's first element is.
+  void open(const IndexExpr& groups) {
+    const std::string type = writer_.index_type();
+    std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
+    thread_ = writer_.unique("thread");
+    chunk_ = "0";
+    if (chunked()) {
+      chunk_ = writer_.unique("chunk");
+      writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of its rows' blocks", chunk_, way_.chunks));
+      block += fmt::format(" / {}", way_.chunks);
+    }
+    group_ = writer_.unique("group_of_rows");
+    if (way_.teams > 1) {
+      writer_.line(fmt::format("const int {} = threadIdx.x % {};", thread_, way_.team));
+      writer_.line(
+          fmt::format("const {} {} = {} * {} + threadIdx.x / {};", type, group_, block, way_.teams, way_.team));
+      if (!proves_multiple_of(groups, way_.teams, pool_.bounds()))
+        writer_.line(fmt::format("if ({} >= {}) return;", group_, emitter_.index_text().tight(groups)));
+    } else {
+      writer_.line(fmt::format("const int {} = threadIdx.x;", thread_));
+      writer_.line(fmt::format("const {} {} = {};", type, group_, way_.outer.empty() ? "0" : block));
+    }
+    bind_flat(emitter_, way_.outer, group_);
+    const IndexExpr elements = point_count(pool_, pool_[form_.reductions[0]].axes) * way_.rows;
+    start_ = writer_.unique("start"), stop_ = writer_.unique("stop");
+    first_ = writer_.unique("first"), last_ = writer_.unique("last");
+    const std::string count = emitter_.index_text().tight(simplify(elements, pool_.bounds()));
+    writer_.line(fmt::format("const {0} {1} = {2} * {3}, {4} = {1} + {3};", type, start_, group_, count, stop_));
+    all_ = fmt::format("({}){}", type, emitter_.index_text().tight(simplify(elements * groups, pool_.bounds())));
+    aligned_ = way_.outer.empty() || proves_multiple_of(elements, way_.width, pool_.bounds());
+    whole_ = proves_multiple_of(elements, way_.width, pool_.bounds());
+    writer_.line(fmt::format("const {0} {1} = ({2} + {3}) / {4}, {5} = {6} / {4};  // whole vectors", type, first_,
+                             start_, aligned_ ? 0 : way_.width - 1, way_.width, last_, stop_));
+    phase_ = writer_.unique("phase"), begins_ = writer_.unique("begins");
+    writer_.line(fmt::format("const int {0} = (int)({1} * {2} - {3}) % {4}, {5} = ({0} + {6} * {2}) % {4};  // rows",
+                             begins_, first_, way_.width, start_, way_.rows, phase_, thread_));
+  }
+
+  // What a loop does for an element: `lane` is its place in the vector.
+  struct Visit {
+    std::function<void(const std::string& lane, const std::string& at)> element;
+    std::function<void(const std::string& vector)> before = [](const std::string&) {};
+    std::function<void()> after = [] {};
+  };
+
+  // The axes of a loop over elements, bound for the element at `at` of memory and the place `lane`.
+  void bind_element(std::uint32_t axis, const std::string& at, const std::string& lane) {
+    const std::string k = writer_.unique("k"), row = writer_.unique("of");
+    writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, way_.rows));
+    writer_.line(fmt::format("const int {} = ({} + {}) % {};", row, phase_, lane, way_.rows));
+    emitter_.bind(axis, k);
+    emitter_.bind(way_.inner, row);
+    for (auto& [reduction, done] : done_) {
+      if (done.slots.empty()) continue;
+      ExprEmitter::Accumulator at_lane = done.own;
+      at_lane.name = fmt::format("{}[{}]", done.slots, lane);
+      emitter_.define(reduction, emitter_.result(at_lane));
+    }
+  }
+
+  void over_elements(std::uint32_t axis, const std::vector<ExprId>& roots, const Visit& visit) {
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.emit_independent(roots);
+    const std::vector<ExprId> loads = loads_of(roots);
+    for (const ExprId load : loads)
+      if (const auto at = kept_.find(pool_[load].source); kept_turns_ > 0 && at != kept_.end() && at->second.empty()) {
+        at->second = writer_.unique(writer_.wish(at->first) + "_row");
+        writer_.use("words");
+        writer_.line(fmt::format("Words<{}> {}[{}];", words_of(load), at->second, kept_turns_));
+      }
+    vector_loop(axis, loads, visit);
+    if (!aligned_ || !whole_) edges(axis, loads, visit);
+    for (const ExprId load : loads)
+      if (kept_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
+    emitter_.rewind(outside);
+  }
+
+  int words_of(ExprId load) const { return way_.width * bits(pool_[load].dtype) / 32; }
+
+  void vector_loop(std::uint32_t axis, const std::vector<ExprId>& loads, const Visit& visit) {
+    const std::string v = writer_.unique("v"), e = writer_.unique("e"), type = writer_.index_type();
+    std::string turn;
+    if (kept_turns_ > 0) {
+      turn = writer_.unique("turn");
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, kept_turns_));
+      writer_.line(fmt::format("const {} {} = {} + {} + {} * {};", type, v, first_, thread_, turn, way_.parts));
+      writer_.open(fmt::format("if ({}{} < {})", idle(), v, last_));
+    } else {
+      if (!idle().empty()) writer_.open(fmt::format("if ({} < {})", thread_, way_.parts));
+      const std::string begin = chunked() ? fmt::format("{} + {} * {}", first_, chunk_, way_.parts) : first_;
+      writer_.line("#pragma unroll 4");
+      writer_.open(fmt::format("for ({0} {1} = {2} + {3}; {1} < {4}; {1} += {5})", type, v, begin, thread_, last_,
+                               way_.parts * (chunked() ? way_.chunks : 1)));
+    }
+    std::map<ValueId, std::string> words;
+    for (const ExprId load : loads) {
+      const ExprNode& n = pool_[load];
+      if (words.contains(n.source)) continue;
+      writer_.use("words");
+      const std::string text =
+          fmt::format("load_words<{}>({} + {} * {})", words_of(load), writer_.input(n.source), v, way_.width);
+      if (const auto kept = kept_.find(n.source); kept_turns_ > 0 && kept != kept_.end()) {
+        words[n.source] = fmt::format("{}[{}]", kept->second, turn);
+        if (!filled_.contains(n.source)) writer_.line(fmt::format("{} = {};", words[n.source], text));
+        continue;
+      }
+      words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");
+      writer_.line(fmt::format("const Words<{}> {} = {};", words_of(load), words[n.source], text));
+    }
+    visit.before(v);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, way_.width));
+    const ExprEmitter::Mark lanes = emitter_.mark();
+    bind_element(axis, fmt::format("({} * {} + {})", v, way_.width, e), e);
+    emitter_.load_text = [&](ExprId load) {
+      if (!contains(way_.loads, load)) return std::string();
+      return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
+    };
+    visit.element(e, "");
+    emitter_.load_text = nullptr;
+    emitter_.rewind(lanes);
+    writer_.close();
+    visit.after();
+    writer_.close();
+    if (kept_turns_ > 0 || !idle().empty()) writer_.close();
+  }
+
+  // "" where all threads work.
+  std::string idle() const { return way_.parts == way_.team ? "" : fmt::format("{} < {} && ", thread_, way_.parts); }
+
+  // The vectors that reach over an end, element by element, each for the thread whose places are of the same rows.
+  void edges(std::uint32_t axis, const std::vector<ExprId>& loads, const Visit& visit) {
+    const std::string type = writer_.index_type(), v = writer_.unique("v"), at = writer_.unique("at");
+    const std::string here = chunked() ? fmt::format("{} == 0 && ", chunk_) : "";
+    std::string side,
+        mine = fmt::format("{0}{1} >= {2} && {3} == ({1} - {2}) % {4}", here, last_, first_, thread_, way_.parts);
+    if (!aligned_) {
+      side = writer_.unique("side");
+      writer_.line("#pragma unroll 1");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", side));
+      writer_.line(fmt::format("const {} {} = {} == 0 ? {} - 1 : {};", type, v, side, first_, last_));
+      mine = fmt::format("{} == 0 ? {}{} == {} : {}", side, here, thread_, way_.parts - 1, mine);
+    } else {
+      writer_.line(fmt::format("const {} {} = {};", type, v, last_));
+    }
+    writer_.open(fmt::format("if ({})", mine));
+    std::map<ValueId, std::string> words;
+    for (const ExprId load : loads) {
+      const ValueId source = pool_[load].source;
+      if (words.contains(source)) continue;
+      writer_.use("edge_words");
+      words[source] = writer_.unique(writer_.wish(source) + "_w");
+      writer_.line(fmt::format("const Words<{0}> {1} = edge_words<{0}, {2}>({3}, {4} * {2}, {5});", words_of(load),
+                               words[source], way_.width, writer_.input(source), v, all_));
+    }
+    const std::string e = writer_.unique("e");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, way_.width));
+    writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, v, way_.width, e));
+    writer_.open(fmt::format("if ({0} >= {1} && {0} < {2})", at, start_, stop_));
+    const ExprEmitter::Mark lanes = emitter_.mark();
+    bind_element(axis, at, e);
+    emitter_.load_text = [&](ExprId load) {
+      if (!contains(loads, load)) return std::string();
+      return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
+    };
+    visit.element(e, at);
+    emitter_.load_text = nullptr;
+    emitter_.rewind(lanes);
+    writer_.close();
+    writer_.close();
+    writer_.close();
+    if (!aligned_) writer_.close();
+  }
+
+  // This stage's reductions, all in one loop.
+  void reduce(const std::vector<ExprId>& reductions) {
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    std::vector<ExprId> bodies;
+    for (const ExprId r : reductions) {
+      const ExprEmitter::Accumulator a = emitter_.accumulator(r);
+      const std::string slots = writer_.unique(a.name + "_at");
+      writer_.line(fmt::format("{} {}[{}];", a.type, slots, way_.width));
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}{};", way_.width, slots, a.extreme ? a.type : "",
+                               a.identity));
+      accumulators.push_back(a);
+      slots_[r] = slots;
+      bodies.push_back(pool_[r].args[0]);
+    }
+    const auto element = [&](const std::string& lane, const std::string&) {
+      std::vector<ExprEmitter::Accumulator> here = accumulators;
+      for (ExprEmitter::Accumulator& a : here) a.name = fmt::format("{}[{}]", slots_.at(a.reduction), lane);
+      emitter_.accumulate(here);
+    };
+    over_elements(pool_[reductions[0]].axes[0], bodies, {.element = element});
+    for (const ExprEmitter::Accumulator& a : accumulators) join(a, slots_.at(a.reduction), way_.parts, way_.width);
+  }
+
+  // The team's results of what its threads have: in the accumulator's own name, and at each place where asked for.
+  void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width) {
+    const bool all = is_asked_for(a.reduction);
+    std::string places = mine;
+    if (all && width != way_.width) {
+      places = writer_.unique(a.name + "_all");
+      writer_.line(fmt::format("{} {}[{}];", a.type, places, way_.width));
+    }
+    writer_.use("interleaved_reduce");
+    writer_.use("combine");
+    if (a.extreme) {
+      writer_.use("spread_extremes");
+      writer_.use("extreme_lanes");
+    }
+    writer_.line(fmt::format("const {} {} = interleaved_reduce<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", a.type,
+                             a.name, way_.team, way_.teams, parts, width, way_.rows, all ? way_.width : 0, mine, places,
+                             thread_, a.combine));
+    done_[a.reduction] = {.own = a, .slots = all ? places : ""};
+  }
+
+  // --- blocks that share rows
+  std::string partials(const ExprEmitter::Accumulator& a) {
+    const auto number = std::ranges::find(form_.reductions, a.reduction) - form_.reductions.begin();
+    const IndexExpr teams = point_count(pool_, way_.outer);
+    return writer_.workspace(teams * (std::int64_t{kPartialBytes} * way_.chunks * way_.rows),
+                             static_cast<std::uint32_t>(number), a.type + " partial");
+  }
+
+  void leave_partials() {
+    writer_.open(fmt::format("if ({} < {})", thread_, way_.rows));
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      if (stages_[i] != stage_) continue;
+      const ExprEmitter::Accumulator& a = done_.at(form_.reductions[i]).own;
+      writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(a), group_, way_.chunks, chunk_,
+                               way_.rows, thread_, a.name));
+    }
+    writer_.close();
+  }
+
+  // What the chunks have left, number i of row i % rows, and of the rows as this team counts them.
+  void combine_partials(ExprId reduction) {
+    const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
+    const std::string mine = writer_.unique(a.name + "_at"), i = writer_.unique("i"), pointer = partials(a);
+    const int parts = way_.team / way_.rows * way_.rows, count = way_.chunks * way_.rows;
+    writer_.line(fmt::format("{} {}[1] = {{{}{}}};", a.type, mine, a.extreme ? a.type : "", a.identity));
+    writer_.line(fmt::format("if ({} < {})", thread_, parts));
+    writer_.line(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, thread_, count, parts));
+    writer_.use("combine");
+    writer_.line(
+        fmt::format("    {0}[0] = {1}({0}[0], {2}[{3} * {4} + {5}]);", mine, a.combine, pointer, group_, count, i));
+    join(a, mine, parts, 1);
+  }
+
+  // --- outputs
+  void store_rows() {
+    const Outputs outputs = outputs_of(true);
+    std::string condition = fmt::format("{} < {}", thread_, way_.rows);
+    if (chunked()) condition += fmt::format(" && {} == 0", chunk_);
+    writer_.open(fmt::format("if ({})", condition));
+    const ExprEmitter::Mark outside = emitter_.mark();
+    const std::string row = writer_.unique("row");
+    writer_.line(fmt::format("const int {} = ({} + {}) % {};", row, begins_, thread_, way_.rows));
+    emitter_.bind(way_.inner, row);
+    for (const auto& [reduction, done] : done_) emitter_.define(reduction, emitter_.result(done.own));
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      const IndexExpr at = simplify(flat_index(outputs[i]->type.shape, outputs[i]->index), pool_.bounds());
+      writer_.line(store_text(writer_, *outputs[i], emitter_.index(at), values[i]));
+    }
+    emitter_.rewind(outside);
+    writer_.close();
+  }
+
+  void store_elements() {
+    const Outputs outputs = outputs_of(false);
+    const std::vector<ExprId> roots = roots_of_outputs(outputs);
+    std::vector<VectorStore> stores;
+    Visit visit;
+    visit.before = [&](const std::string& vector) {
+      for (const KernelOutput* output : outputs)
+        stores.push_back(VectorStore::elsewhere(
+            emitter_, *output, way_.width,
+            fmt::format("store_words({} + {} * {}, ", writer_.output(output->value), vector, way_.width)));
+    };
+    visit.element = [&](const std::string& lane, const std::string& at) {
+      const std::vector<std::string> values = emitter_.emit(roots);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (at.empty())
+          stores[i].put(emitter_, lane, values[i]);
+        else
+          writer_.line(store_text(writer_, *outputs[i], at, values[i]));
+      }
+    };
+    visit.after = [&] {
+      for (VectorStore& store : stores) store.finish(emitter_);
+    };
+    over_elements(form_.columns[0], roots, visit);
+  }
+
+  const RowForm& form_;
+  const ExprPool& pool_;
+  const Graph& graph_;
+  const InterleavedRows& way_;
+  const std::vector<int> stages_;
+  const int stage_, last_stage_;
+  const bool outputs_;  // this kernel's are the form's
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+  std::string thread_, chunk_, group_;    // in its team; of its rows' blocks; the team's rows
+  std::string start_, stop_;              // of the rows' elements in memory
+  std::string first_, last_;              // of the whole vectors there
+  std::string all_;                       // elements of all rows
+  std::string begins_, phase_;            // of which row the first vector's first element is, and this thread's
+  bool aligned_ = false, whole_ = false;  // no vector reaches over the beginning; over any end
+  std::map<ExprId, std::string> slots_;
+  std::map<ExprId, Done> done_;
+  std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared
+  std::set<ValueId> filled_;
+  int kept_turns_ = 0;
+};
+
+}  // namespace
+
+KernelSource emit_interleaved_rows(const RowForm& form, const Graph& graph, const InterleavedRows& way, bool wide,
+                                   int stage, const Kernel& original) {
+  return InterleavedEmitter(form, graph, way, wide, stage).emit(original);
+}
+
+}  // namespace fusec
