@@ -19,6 +19,11 @@ bool is_for_single_threads(const RowForm& form, const Direction& direction) {
   std::int64_t longest = 0;
   for (const ExprId r : form.reductions)
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), pool.bounds().symbols));
+  // Rows that are reduced several times over are kept in registers by threads that have them between them.
+  const std::vector<int> stages = stages_of(form);
+  if (std::ranges::any_of(stages, [](int stage) { return stage > 0; }) && !form.rows.empty() &&
+      direction.along_reduction + direction.along_rows > 0)
+    return false;
   if (longest <= kSmallWindow) return !direction.whole_rows;
   return direction.along_rows == 0 && direction.along_reduction == 0 && longest <= 8 * kSmallWindow;
 }
