@@ -66,7 +66,7 @@ struct GuardedLoad {
 std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
   GuardedLoad found;
   const ExprNode* n = &pool[factor];
-  if (n->op == ExprOp::kSelect) {
+  while (n->op == ExprOp::kSelect) {
     const ExprNode& otherwise = pool[n->args[2]];
     if (otherwise.op != ExprOp::kConstant || otherwise.real != 0) return std::nullopt;
     found.guards.push_back(n->args[0]);
@@ -332,6 +332,8 @@ std::vector<GemmTiles> convolution_tile_table(DType dtype) {
       {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 32},
       {.rows = 64, .columns = 128, .warp_rows = 32, .warp_columns = 32},
       {.rows = 64, .columns = 64, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 128, .columns = 32, .warp_rows = 32, .warp_columns = 32},
+      {.rows = 64, .columns = 32, .warp_rows = 32, .warp_columns = 16},
       {.rows = 32, .columns = 128, .warp_rows = 32, .warp_columns = 32},
       {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 32},
       {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 16},

@@ -68,7 +68,8 @@ ExprId ExprCopier::copy_node(ExprId id) {
       }
       std::vector<IndexExpr> indices;
       for (const IndexExpr& e : n.indices) indices.push_back(copy(e));
-      return to_.load(n.source, n.dtype, std::move(indices), arg(0));
+      const ExprId copied = to_.load(n.source, n.dtype, std::move(indices), arg(0));
+      return finish_load ? finish_load(id, copied) : copied;
     }
     case ExprOp::kIndex:
       return to_.index(copy(n.indices[0]));

@@ -35,6 +35,8 @@ class ExprCopier {
   std::function<bool(ExprId division)> by_reciprocal = nullptr;
   // What is done to the copy of a load's replacement (rounding it).
   std::function<ExprId(ExprId load, ExprId copied)> finish = nullptr;
+  // What becomes of a load's copy that stays a load.
+  std::function<ExprId(ExprId load, ExprId copied)> finish_load = nullptr;
 
  private:
   std::vector<ExprId> operands_of(ExprId id) const;

@@ -7,6 +7,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/matrix_choice.h"
+#include "analysis/output_phases.h"
 
 namespace fusec {
 namespace {
@@ -143,6 +144,13 @@ std::string_view name(KernelForm form) {
 
 FormOfKernel form_of(const Kernel& kernel) {
   if (!has_reduction(kernel)) return {.form = KernelForm::kPointwise, .why_not_better = ""};
+  if (auto phases = with_phases(kernel)) {
+    FormOfKernel form = form_of(*phases);
+    if (form.product) {
+      if (!form.rewritten) form.rewritten = std::move(phases);
+      return form;
+    }
+  }
   ProductAnswer answer = find_product(kernel);
   if (answer.product) return form_of_product(std::move(*answer.product), std::move(answer.kernel));
   if (auto split = with_parts_as_axes(kernel)) {

@@ -151,6 +151,26 @@ def transposed_any(pick, dtype, dims):
              output_padding=[stride - 1] * dims, dilation=[dilation] * dims, groups=groups), node("y", "relu", "p")]
 
 
+def phases(pick, dims, channels_last_too):
+    """Transposed, of taps that are a multiple of the stride: nothing is multiplied by what lies between elements."""
+    stride, taps = pick.choice([2, 2, 3, 4]), pick.choice([1, 1, 2])
+    channels, outputs, size = pick.choice([32, 64]), pick.choice([32, 64]), {1: [64], 2: [8, 16], 3: [4, 4, 8]}[dims]
+    kernel, first, last = stride * taps, [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
+    image = [1, *size, channels] if channels_last_too else [1, channels, *size]
+    nodes = [node("i", "permute", "x", dims=first)] if channels_last_too else []
+    nodes += [node("p", f"conv_transpose{dims}d", ("i" if channels_last_too else "x") + " w b", stride=[stride] * dims,
+                   padding=[(kernel - stride) // 2] * dims, output_padding=[(kernel - stride) % 2] * dims),
+              node("y", "relu", "p")]
+    if channels_last_too:
+        nodes.append(node("z", "permute", "y", dims=last))
+    pairs = channels * outputs * taps ** dims
+    for s in size:
+        pairs *= s * stride
+    made = [tensor("x", "float16", *image)], [tensor("w", "float16", channels, outputs, *[kernel] * dims),
+                                              tensor("b", "float16", outputs)], nodes
+    return made, pairs
+
+
 def awkward(pick, dtype):
     m, n, k = pick.choice([40, 77, 130]), pick.choice([33, 61, 130]), pick.choice([61, 77, 150])
     if pick.random() < 0.5:
@@ -160,7 +180,7 @@ def awkward(pick, dtype):
 
 
 def cases():
-    """(name, model, the schedules it may have)"""
+    """(name, model, the schedules it may have; or the multiply-adds that it needs)"""
     pick, found = random.Random(17), []
 
     def add(name, made, *schedules):
@@ -189,6 +209,10 @@ def cases():
         add(f"network {dtype}", network(pick, dtype), "laid out")
         add(f"images last {dtype}", images_last(pick, dtype), "convolution_mma")
         add(f"before it {dtype}", before_it(pick, dtype))
+    for dims in (1, 2, 2, 3):
+        for channels_last_too in (False, True):
+            made, pairs = phases(pick, dims, channels_last_too)
+            add(f"phases {dims}d {channels_last_too} {len(found)}", made, pairs)
     for dtype, groups in (("float16", 1), ("bfloat16", 2), ("float32", 1)):
         add(f"deep {dtype} {groups}", deep(pick, dtype, groups), "gemm_shares")
     for dtype in ("float16", "bfloat16", "float32", "int8"):
@@ -233,6 +257,10 @@ def check(options, folder, name, entry, schedules, arch):
     expect(all(k["findings"] == 0 for k in kernels), f"{what}: findings on the emulator")
     spills = [m for k, m in zip(kernels, made) if k["resources"]["spill_bytes"] != 0 and m in PIPELINED + WINDOWS]
     expect(not spills, f"{what}: spills in {spills}")
+    if schedules and isinstance(schedules[0], int):
+        pairs = sum(k["tensor_multiply_adds"] for k in kernels)
+        expect(pairs <= 1.3 * schedules[0], f"{what}: {pairs} multiply-adds, {schedules[0]} are needed")
+        schedules = ()
     if schedules == ("convolution_mma",):
         expect(set(made) <= {"convolution_mma", "transpose"}, f"{what}: {made}")
         often = [k["name"] for k in kernels if k["requested_bytes"] > 8 * k["least_bytes"]]

@@ -18,6 +18,7 @@ constexpr std::int64_t kBudget = 100'000;  // nodes that are lowered to find out
 constexpr double kGain = 0.95;             // of the time before, launches aside: what is left to pay is worth it
 constexpr double kSlower = 1.25;           // of its time before: a group that is not to be slowed down
 constexpr int kMostRounds = 6;
+constexpr std::uint8_t kSecond = 2;  // the second dimension goes to the end
 
 bool is_convolution(const Node& node) {
   return node.op->name.starts_with("conv") && node.op->special == Special::kNone;
@@ -69,7 +70,7 @@ class Choice {
   std::vector<ValueLayout> candidates() const {
     std::vector<ValueLayout> values;
     for (ValueId v = 0; v < chosen_.size(); ++v)
-      if (chosen_[v]) values.push_back({v, chosen_[v]});
+      if (chosen_[v]) values.push_back({v, std::size_t{chosen_[v]} - 1});
     return values;
   }
 
@@ -96,10 +97,10 @@ class Choice {
   }
 
   // Do whole pieces of channels lie side by side, for several positions behind them?
-  bool has_channels(ValueId v, std::size_t channels) const {
+  bool has_channels(ValueId v, std::size_t channels, std::size_t behind = 0) const {
     if (graph_.type(v).is_tuple) return false;
     const TensorType& type = graph_.tensor(v);
-    if (type.rank() < channels + 2 || type.rank() > channels + 4) return false;
+    if (type.rank() < channels + 2 || type.rank() > channels + 1 + std::max<std::size_t>(behind, 3)) return false;
     const auto count = type.shape[channels].as_constant();
     bool of_one = true;
     for (std::size_t d = channels + 1; d < type.rank(); ++d) of_one = of_one && type.shape[d].is(1);
@@ -145,8 +146,9 @@ class Choice {
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
-        chosen_[v] =
-            !is_output[v] && !is_last[v] && has_channels(v, 1) && is_between_groups(n, v) && !is_prepared(n) ? 1 : 0;
+        chosen_[v] = !is_output[v] && !is_last[v] && has_channels(v, 1) && is_between_groups(n, v) && !is_prepared(n)
+                         ? kSecond
+                         : 0;
     }
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) take_weights(n);
     if (std::ranges::all_of(chosen_, [](std::uint8_t c) { return c == 0; })) chosen_.clear();
@@ -171,7 +173,7 @@ class Choice {
   // of what lies in memory, it has leading dimensions of 1.
   void take_weights(NodeId n) {
     const Node& node = graph_.nodes[n];
-    if (!is_convolution(node) || node.op->name.starts_with("conv_transpose")) return;
+    if (!is_convolution(node)) return;
     const std::vector<GroupId> home = groups_.of(n);
     if (home.size() != 1 || !is_ours(home[0])) return;
     if (!chosen_[node.inputs[0]] && !may_come_with_channels_last(node.inputs[0], home)) return;
@@ -185,12 +187,13 @@ class Choice {
       reader = producer;
       w = view.inputs[0];
     }
-    const std::size_t channels = graph_.tensor(w).rank() - space - 1;
-    if (!has_channels(w, channels)) return;
+    const bool transposed = node.op->name.starts_with("conv_transpose");
+    const std::size_t channels = graph_.tensor(w).rank() - space - (transposed ? 2 : 1);
+    if (!has_channels(w, channels, transposed ? space + 1 : space)) return;
     const NodeId producer = graph_.value(w).producer;
     const bool constant = graph_.value(w).kind == Value::Kind::kConstant;
     if (!constant && (producer == kNone || !is_prepared(producer) || !is_between_groups(producer, w))) return;
-    chosen_[w] = static_cast<std::uint8_t>(channels);
+    chosen_[w] = static_cast<std::uint8_t>(channels + 1);
     if (constant) constant_readers_[reader] = 1;
   }
 
@@ -307,7 +310,7 @@ class Choice {
   const GroupsOfNodes groups_;
   const Uses uses_;
   std::vector<GroupInterface> before_;
-  std::vector<std::uint8_t> chosen_;            // by value: the dimension that lies last, 0 for as it is
+  std::vector<std::uint8_t> chosen_;            // by value: 1 + the dimension that lies last, 0 for as it is
   std::vector<std::uint8_t> constant_readers_;  // by node
   std::vector<ValueId> tied_to_;
 };
