@@ -154,7 +154,7 @@ def transposed_any(pick, dtype, dims):
 def phases(pick, dims, channels_last_too):
     """Transposed, of taps that are a multiple of the stride: nothing is multiplied by what lies between elements."""
     stride, taps = pick.choice([2, 2, 3, 4]), pick.choice([1, 1, 2])
-    channels, outputs, size = pick.choice([32, 64]), pick.choice([32, 64]), {1: [64], 2: [8, 16], 3: [4, 4, 8]}[dims]
+    channels, outputs, size = 64, pick.choice([32, 64]), {1: [64], 2: [8, 16], 3: [4, 4, 8]}[dims]
     kernel, first, last = stride * taps, [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
     image = [1, *size, channels] if channels_last_too else [1, channels, *size]
     nodes = [node("i", "permute", "x", dims=first)] if channels_last_too else []
