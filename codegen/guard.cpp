@@ -1,11 +1,24 @@
 #include "codegen/guard.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "ir/error.h"
 
 namespace fusec {
+
+namespace {
+
+// The greatest number whose power is no more than this.
+std::int64_t root(std::int64_t most, std::size_t exponent) {
+  auto number = static_cast<std::int64_t>(std::pow(static_cast<double>(most), 1.0 / static_cast<double>(exponent))) + 1;
+  const auto power = [&] { return std::pow(static_cast<double>(number), static_cast<double>(exponent)); };
+  while (number > 0 && power() > static_cast<double>(most)) --number;
+  return number;
+}
+
+}  // namespace
 
 bool holds(const Guard& guard, std::span<const std::int64_t> symbols) {
   return std::ranges::all_of(guard, [&](const GuardCondition& condition) {
@@ -37,10 +50,10 @@ GuardedSymbols assume(const Guard& guard, std::vector<Symbol> symbols) {
     Symbol& symbol = known.symbols.at(condition.symbols.at(0));
     if (condition.multiple_of != 1) symbol.multiple_of = std::lcm(symbol.multiple_of, condition.multiple_of);
     if (condition.at_most == GuardCondition::kNoLimit) continue;
-    if (condition.symbols.size() == 1)
-      symbol.max = std::min(symbol.max, condition.at_most);
-    else
-      known.products.push_back({condition.symbols, condition.at_most});
+    const bool power =
+        std::ranges::all_of(condition.symbols, [&](std::uint32_t s) { return s == condition.symbols[0]; });
+    if (power) symbol.max = std::min(symbol.max, root(condition.at_most, condition.symbols.size()));
+    if (condition.symbols.size() > 1) known.products.push_back({condition.symbols, condition.at_most});
   }
   for (Symbol& symbol : known.symbols) {
     const std::int64_t step = symbol.multiple_of;

@@ -18,6 +18,7 @@ constexpr std::int64_t kSmall = std::int64_t{1} << 40;  // beyond it, bounds are
 constexpr std::int64_t kIntElements = (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
 constexpr std::int64_t kThreadsOfRow = 1024;
 constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for which registers may be tried
+constexpr std::int64_t kLongestOfCluster = 8 * kLongestRow;
 constexpr std::int64_t kLongerThanHint = 8;  // and so many times what is expected where that is shorter
 
 class Search {
@@ -40,7 +41,9 @@ class Search {
     if (!found || (!takes_any_start(*found) && !as_expected)) {
       std::vector<GuardCondition> all = multiples();
       all.insert(all.end(), sizes.begin(), sizes.end());
-      if (auto sources = under(all); sources && is_wider(*sources, found ? *found : result.general)) {
+      const std::vector<KernelSource>& so_far = found ? *found : result.general;
+      // What reads a row again has more wide accesses as well.
+      if (auto sources = under(all); sources && is_wider(*sources, so_far) && (keeps(*sources) || !keeps(so_far))) {
         found = std::move(sources);
         sizes = std::move(all);
       }
@@ -86,6 +89,10 @@ class Search {
     return std::ranges::all_of(sources, [&](const KernelSource& source) {
       return source.any_start && (alike || source.schedule == "pointwise");
     });
+  }
+
+  static bool keeps(const std::vector<KernelSource>& sources) {
+    return std::ranges::any_of(sources, &KernelSource::keeps_rows);
   }
 
   // Of another schedule, or with more words accessed at a time: it is not enough that a comparison has gone.
@@ -184,14 +191,12 @@ class Search {
 
   // The greatest length of rows that registers hold, where they do not hold those that the bounds allow.
   std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) {
-    const auto keeps = [](const std::vector<KernelSource>& sources) {
-      return std::ranges::any_of(sources, &KernelSource::keeps_rows);
-    };
     if (keeps(general) || general.size() != 1 || general[0].schedule != "row_reduction") return std::nullopt;
     std::int64_t expected = 1;
     for (const IndexExpr& length : row_lengths_)
       expected = std::max(expected, kLongerThanHint * value_at_hint(length, graph_.symbols));
     std::int64_t first = kLongestRow, last = kShortestRow;
+    while (first < kLongestOfCluster && first < 2 * (expected / kLongerThanHint)) first *= 2;
     if (expected < kShortestRow) {  // every further turn would be tested in vain
       last = 1;
       while (last < expected) last *= 2;
@@ -200,7 +205,7 @@ class Search {
     for (std::int64_t most = first; most >= last; most /= 2) {
       Guard guard;
       for (const IndexExpr& length : row_lengths_) limit(std::span(&length, 1), most, guard);
-      if (guard.empty()) continue;
+      if (guard.empty() || !holds_as_expected(guard)) continue;
       Guard all = guard;
       all.insert(all.end(), limits.begin(), limits.end());
       if (const auto sources = under(all); sources && keeps(*sources)) return guard;

@@ -359,7 +359,7 @@ Range range_of(const IndexExpr& e, const Bounds& bounds) {
   Range sum{e.constant_term(), e.constant_term()};
   for (const IndexTerm& term : e.terms()) {
     Range r = range_of_factors(term, bounds);
-    if (!bounds.products.empty() && (r.max > INT32_MAX || r.min < INT32_MIN)) {
+    if (!bounds.products.empty() && (term.factors.size() > 1 || r.max > INT32_MAX || r.min < INT32_MIN)) {
       const std::int64_t most = saturated_product(term.coefficient, most_by_products(term, bounds));
       if (term.coefficient > 0)
         r.max = std::min(r.max, most);

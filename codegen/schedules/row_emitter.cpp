@@ -115,7 +115,7 @@ class RowEmitter {
   // these.
   int blocks_at_once() const {
     constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64;
-    if (layout_.chunks > 1) return 1024 / layout_.threads;
+    if (layout_.chunks > 1 || (!keeps_rows_ && layout_.team == RowTeam::kBlock)) return 1024 / layout_.threads;
     if (!keeps_rows_) return 0;
     const int computing = kComputing + (split_.start ? kBesideRows : 0) + (has_tiles() ? kept_words_ / 2 : 0) +
                           (writer_.wide() ? kWide : 0);
