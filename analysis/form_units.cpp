@@ -1,5 +1,6 @@
 #include "analysis/form_units.h"
 
+#include <iterator>
 #include <utility>
 
 namespace fusec {
@@ -29,9 +30,14 @@ class Forming {
       for (std::uint32_t i = 0; i < node.output_count; ++i) {
         const ValueId v = node.first_output + i;
         if (!inlining_.stored(v)) continue;
-        if (inlining_.alias_of(v)) {
-          made_by[v] = units_.size();
-          units_.push_back({.kind = LoweredUnit::Kind::kAlias, .values = {v}, .node = n});
+        if (const std::optional<ValueId> memory = inlining_.alias_of(v)) {
+          KernelUnit alias{.kind = LoweredUnit::Kind::kAlias, .values = {v}, .node = n};
+          if (made_by.contains(*memory)) {
+            made_by[v] = units_.size();
+            units_.push_back(std::move(alias));
+          } else {
+            views_of_inputs_.push_back(std::move(alias));
+          }
         } else if (made_in_parts(v)) {
           form_parts(v);
           made_by[v] = units_.size() - 1;
@@ -41,6 +47,8 @@ class Forming {
       }
     }
     if (limits_.try_segments) join_rows_and_segments();
+    units_.insert(units_.begin(), std::make_move_iterator(views_of_inputs_.begin()),
+                  std::make_move_iterator(views_of_inputs_.end()));
     return std::move(units_);
   }
 
@@ -306,6 +314,7 @@ class Forming {
   const Inlining& inlining_;
   const SharingLimits& limits_;
   std::vector<KernelUnit> units_;
+  std::vector<KernelUnit> views_of_inputs_;  // of what is there before any kernel runs, and so are they
 };
 
 }  // namespace

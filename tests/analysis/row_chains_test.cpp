@@ -60,6 +60,22 @@ TEST_CASE("row chains: forty reductions of a row are one kernel, and not a large
   CHECK(many[0].kernel.pool.size() < 5 * few[0].kernel.pool.size());
 }
 
+TEST_CASE("row chains: log-probabilities and those of the targets, looked up among them, are one kernel") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float16[64, 1000]
+input target: int64[64]
+logs: float16[64, 1000] = log_softmax(x, dim=-1)
+place: int64[64, 1] = unsqueeze(target, dim=1)
+one: float16[64, 1] = gather(logs, place, dim=1)
+flat: float16[64] = squeeze(one, dim=[1])
+loss: float16[64] = neg(flat)
+return logs, loss
+)");
+  std::size_t kernels = 0;
+  for (const LoweredUnit& unit : kernels_of(graph)) kernels += unit.kind == LoweredUnit::Kind::kKernel;
+  CHECK(kernels == 1);
+}
+
 TEST_CASE("row chains: reductions of different rows stay apart") {
   const Graph graph = parse_graph_text(R"(model "m"
 input x: float32[300, 300]
