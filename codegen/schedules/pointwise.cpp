@@ -300,18 +300,26 @@ double sectors_of_stores(const Kernel& kernel) {
   return bytes / 32;
 }
 
-// Where they ask for clearly fewer sectors than windows do, or without those, vectors as they lie.
+// Where they ask for clearly fewer sectors for a point than all loads do `otherwise`.
 std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
-                                                  const WindowedChoice* windows, int width) {
-  if (merged.outputs[0].axes.empty()) return std::nullopt;
+                                                  double otherwise) {
   constexpr double kBetter = 0.87, kBetterOneByOne = 0.75;
-  const double otherwise = windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(merged, graph, width);
   const double stores = sectors_of_stores(merged);
   auto plan = plan_stretches(merged, graph, target);
   if (!plan) return std::nullopt;
   const double better = plan->stretches.empty() ? kBetterOneByOne : kBetter;
   if (plan->sectors + stores > better * (otherwise + stores)) return std::nullopt;
   return plan;
+}
+
+// Tiles with bank conflicts or of few elements, where what else there is asks for many more sectors for a point: about
+// `otherwise` for its loads.
+bool better_in_tiles(const TransposeChoice& tiles, const Kernel& merged, double otherwise) {
+  double least = 0;
+  for (const ExprId id : reachable(merged.pool, roots_of(merged)))
+    if (merged.pool[id].op == ExprOp::kLoad) least += bits(merged.pool[id].dtype) / 256.0;
+  const double stores = sectors_of_stores(merged), worse = tiles.tiles.conflicts > 0 ? 4 : 2;
+  return otherwise + stores > worse * (least + stores);
 }
 
 }  // namespace
@@ -346,10 +354,11 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
       source->schedule = "pointwise";
       return *std::move(source);
     }
-  const Kernel parted = split_axes(merged, graph);
-  if (auto source = transpose(merge_axes(parted, graph), graph)) {
-    source->name = kernel_name(graph, kernel.nodes);
-    return *std::move(source);
+  const auto tiles = choose_transpose(merge_axes(split_axes(merged, graph), graph), graph);
+  if (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points) {
+    KernelSource source = emit_transpose(*tiles, graph);
+    source.name = kernel_name(graph, kernel.nodes);
+    return source;
   }
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
   int width = axes.empty() ? 1 : wanted_width(merged, graph);
@@ -365,7 +374,17 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   std::optional<WindowedChoice> windows;
   if (!axes.empty()) windows = choose_windows(kernel, merged, graph, wanted_width(merged, graph), width);
   KernelSource source;
-  if (const auto stretches = stretches_where_better(merged, graph, target, windows ? &*windows : nullptr, width))
+  std::optional<StretchPlan> stretches;
+  const double otherwise = axes.empty() ? 0
+                           : windows    ? sectors_of_loads(*windows, graph)
+                                        : sectors_of_loads(merged, graph, width);
+  if (!axes.empty()) stretches = stretches_where_better(merged, graph, target, otherwise);
+  if (tiles && better_in_tiles(*tiles, merged, stretches ? stretches->sectors : otherwise)) {
+    source = emit_transpose(*tiles, graph);
+    source.name = kernel_name(graph, kernel.nodes);
+    return source;
+  }
+  if (stretches)
     source = emit_stretches(merged, graph, target, *stretches);
   else if (windows)
     source = emit_windowed(windows->kernel, graph, target, std::move(windows->plan));

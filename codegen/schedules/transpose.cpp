@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/axis_merging.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/transpose_tiles.h"
@@ -401,10 +402,25 @@ class TransposeEmitter {
 
 }  // namespace
 
-std::optional<KernelSource> transpose(const Kernel& kernel, const Graph& graph) {
-  const auto tiles = plan_transpose(kernel, graph);
-  if (!tiles) return std::nullopt;
-  return TransposeEmitter(kernel, graph, *tiles).emit();
+std::optional<TransposeChoice> choose_transpose(const Kernel& kernel, const Graph& graph) {
+  constexpr int kMostMerged = 2;
+  std::optional<TransposeChoice> best;
+  Kernel candidate = kernel;
+  for (int merged = 0; merged <= kMostMerged; ++merged) {
+    if (auto tiles = plan_transpose(candidate, graph)) {
+      const auto badness = [](const TransposeTiles& t) { return (t.conflicts > 0) + 2 * t.few_points; };
+      if (!best || badness(*tiles) < badness(best->tiles)) best = TransposeChoice{candidate, *std::move(tiles)};
+      if (badness(best->tiles) == 0) break;
+    }
+    const std::vector<std::uint32_t>& axes = candidate.outputs[0].axes;
+    if (axes.size() < 3 || range_of(candidate.pool.extent(axes.back()), candidate.pool.bounds()).min < 1) break;
+    candidate = merge_pair(candidate, axes.size() - 2);
+  }
+  return best;
+}
+
+KernelSource emit_transpose(const TransposeChoice& choice, const Graph& graph) {
+  return TransposeEmitter(choice.kernel, graph, choice.tiles).emit();
 }
 
 }  // namespace fusec

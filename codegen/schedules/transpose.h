@@ -10,11 +10,19 @@
 
 #include "analysis/kernel.h"
 #include "codegen/kernel_source.h"
+#include "codegen/schedules/transpose_tiles.h"
 #include "ir/graph.h"
 
 namespace fusec {
 
-// Nothing where no load runs along another axis than the stores.
-std::optional<KernelSource> transpose(const Kernel& kernel, const Graph& graph);
+// How it is best taken in tiles: with its axes as they are, or with the last ones as one where they are short. Nothing
+// where no load runs along another axis than the stores.
+struct TransposeChoice {
+  Kernel kernel;
+  TransposeTiles tiles;
+};
+std::optional<TransposeChoice> choose_transpose(const Kernel& kernel, const Graph& graph);
+
+KernelSource emit_transpose(const TransposeChoice& choice, const Graph& graph);
 
 }  // namespace fusec

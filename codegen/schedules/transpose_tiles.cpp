@@ -41,8 +41,7 @@ class Planner {
     }
     // Blocks of few elements are dearer than lines that are read in parts.
     constexpr int kFewest = 256, kManyPoints = 1 << 13;
-    if (points(0) < kFewest && value_at_hint(point_count(pool_, axes_), graph_.symbols) >= kManyPoints)
-      return std::nullopt;
+    tiles_.few_points = points(0) < kFewest && value_at_hint(point_count(pool_, axes_), graph_.symbols) >= kManyPoints;
     return std::move(tiles_);
   }
 
@@ -148,11 +147,12 @@ class Planner {
     const bool in_fours = tiles_.items.rest % tiles_.unit == 0;
     tiles_.items.lanes = lanes_for(tiles_.items.fast, in_fours ? 32 / tiles_.unit : 32);
     tiles_.words = 0;
+    tiles_.conflicts = 0;
     for (StagedLoad& load : tiles_.loads) {
       const int line = tiles_.tiled[load.along].extent;
       load.items = {.fast = line / load.width, .rest = tiles_.tiled[0].extent / load.packed * others_of(load)};
       load.items.lanes = lanes_for(load.items.fast, load.width <= 4 ? 32 / load.width : 8);
-      place_words(load);
+      tiles_.conflicts += place_words(load);
       load.start = tiles_.words;
       tiles_.words += load.words;
     }
@@ -214,7 +214,7 @@ class Planner {
 
   // Tries gaps between lines, units and others, and orders of a load's items, until no two threads of a warp want
   // different words of one bank.
-  void place_words(StagedLoad& load) const {
+  int place_words(StagedLoad& load) const {
     StagedLoad best = load;
     int fewest = -1;
     const ItemOrder order = load.items;
@@ -230,7 +230,7 @@ class Planner {
         find_gaps(load, best, fewest);
         if (fewest == 0) {
           load = best;
-          return;
+          return 0;
         }
       }
     load.every = 32;
@@ -245,6 +245,7 @@ class Planner {
     load.items = order;
     if (fewest > 0) find_gaps_between_lines(load, best, fewest);
     load = best;
+    return fewest;
   }
 
   // Lines close to one another, but for a gap behind some of them.

@@ -60,6 +60,8 @@ struct TransposeTiles {
   std::vector<StagedLoad> loads;
   int words = 0;  // of shared memory
   int threads = 256;
+  int conflicts = 0;        // of banks, in some warps
+  bool few_points = false;  // of a tile: blocks of few elements may be dearer than lines that are read in parts
 };
 
 // Nothing where no load has to go that way.
