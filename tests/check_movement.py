@@ -59,7 +59,10 @@ def transposes():
               Case("padded and transposed", {"x": ("int8", [129, 5])},
                    [node("p", "pad", "x", pad=[4, 1], value=1), node("y", "permute", "p", dims=[1, 0])], sectors=3,
                    wide=False),
-              permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2], wide=False)]
+              # Few elements, odd extents: no conflicts either.
+              permute("bfloat16", [16, 9, 15], [0, 2, 1], sectors=3, wide=False), permute("int32", [3, 17], [1, 0], sectors=3, wide=False),
+              permute("bool", [17, 17, 5], [0, 2, 1], sectors=3, wide=False), permute("int64", [2, 100, 63, 2], [1, 3, 0, 2], sectors=3, wide=False),
+              permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2], sectors=1.2, wide=False)]
     return cases
 
 
@@ -92,7 +95,7 @@ def around():
               node("y", "reshape", "t", shape=[2, 16, 768])]),
         Case("patches, channels last", {"x": ("bfloat16", [2, 8, 64, 64])},
              [node("r", "reshape", "x", shape=[2, 8, 4, 16, 4, 16]), node("t", "permute", "r", dims=[0, 2, 4, 3, 5, 1]),
-              node("y", "reshape", "t", shape=[2, 16, 2048])]),
+              node("y", "reshape", "t", shape=[2, 16, 2048])], wide=False),
     ]
 
 
@@ -147,6 +150,13 @@ def windows():
                 wide=n == 1024, work=1.2 * work)
         add("a row for all", dtype, [64, 4095], [node("y", "add", "x", "b")], sectors=1.65, work=1.8 * work, b=[4095])
         add("a factor for each row", dtype, [64, 4095], [node("y", "mul", "x", "b")], work=work, b=[64, 1])
+    for dtype in ("uint8", "float16", "float64"):  # what stands several times is read once
+        for times, dim in ((2, 0), (3, 1), (4, 2)):
+            add(f"repeated {times, dim}", dtype, [12, 24, 64], sectors=1.02, work=45, nodes=[
+                node("y", "repeat", "x", repeats=[times if d == dim else 1 for d in range(3)])])
+        add("tiled", dtype, [12, 24, 64], sectors=1.02, work=45, nodes=[
+            node("u", "unsqueeze", "x", dim=1), node("e", "expand", "u", shape=[12, 3, 24, 64]),
+            node("y", "reshape", "e", shape=[36, 24, 64])])
     cases.append(Case("images normalized", {"x": ("uint8", [2, 64, 64, 3]), "m": ("float32", [3]), "s": ("float32", [3])},
                       [node("c", "cast", "x", dtype="float32"), node("d", "sub", "c", "m"), node("y", "mul", "d", "s")],
                       sectors=1.15, wide=False))

@@ -10,6 +10,7 @@
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/repeated_axis.h"
 #include "codegen/schedules/split_axes.h"
 #include "codegen/schedules/stretches.h"
 #include "codegen/schedules/transpose.h"
@@ -187,13 +188,20 @@ class Vectorized {
           first, [&](const std::string& group, const std::string& turn) { emit_group(group, kept, turn); },
           tail_ ? IndexExpr(0) : groups_);
     }
-    KernelSource source = writer_.finish(kernel_comment(graph_, merged), shape_.threads);
+    KernelSource source = writer_.finish(kernel_comment(graph_, merged), shape_.threads, guards_loads() ? 1 : 0);
     source.grid[0] = simplify(ceil_div(groups_, each), kernel_.pool.bounds());
     source.any_start = tail_;
     return source;
   }
 
  private:
+  // ptxas spills a few registers of such for more blocks at a time, unless it is told that one is enough.
+  bool guards_loads() const {
+    return std::ranges::any_of(reachable(kernel_.pool, roots_of(kernel_)), [&](ExprId id) {
+      return kernel_.pool[id].op == ExprOp::kLoad && kernel_.pool[id].args[0] != kNoExpr;
+    });
+  }
+
   // `for (turn) { const int group = ...; if (group < limit) {` unless every group there is within the limit; a limit of
   // 0 is none.
   template <class Body>
@@ -269,27 +277,40 @@ class Vectorized {
   ExprEmitter emitter_;
 };
 
-// Loads of single elements, or of vectors of a thread's lanes, as some warps make them: sectors for a point.
-double sectors_of_loads(const Kernel& merged, const Graph& graph, int width) {
-  const Kernel kernel = width > 1 ? split_last_axis(merged, width) : merged;
-  std::vector<ExprId> vectors;
+// A kernel's loads where each thread has `width` neighbouring points: those that are one access for all its lanes, and
+// those that are an access a lane.
+struct LoadsOfLanes {
+  Kernel kernel;
+  std::vector<ExprId> together, apart;
+};
+
+LoadsOfLanes loads_of_lanes(const Kernel& merged, const Graph& graph, int width) {
+  LoadsOfLanes loads{.kernel = width > 1 ? split_last_axis(merged, width) : merged, .together = {}, .apart = {}};
+  const Kernel& kernel = loads.kernel;
+  const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
   if (width > 1) {
     KernelWriter writer(graph, false);
     ExprEmitter emitter(kernel, writer);
-    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
     for (std::size_t i = 0; i + 1 < axes.size(); ++i) emitter.bind(axes[i], "i");
     for (const auto& [id, type] : VectorLoads(emitter, graph, axes.back(), width).vector_loads(roots_of(kernel)))
-      vectors.push_back(id);
+      loads.together.push_back(id);
   }
-  AccessSamples samples(kernel, graph);
   const std::vector<std::vector<std::uint32_t>> depends = dependences(kernel.pool);
-  double sectors = 0;
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-    if (kernel.pool[id].op != ExprOp::kLoad || samples.is_of_table(id)) continue;
-    const bool of_lanes = std::ranges::binary_search(depends[id], kernel.outputs[0].axes.back());
-    const bool vector = std::ranges::find(vectors, id) != vectors.end();
-    sectors += samples.sectors_a_point(id, width, vector || !of_lanes);
+    if (kernel.pool[id].op != ExprOp::kLoad || std::ranges::find(loads.together, id) != loads.together.end()) continue;
+    (std::ranges::binary_search(depends[id], axes.back()) ? loads.apart : loads.together).push_back(id);
   }
+  return loads;
+}
+
+// Sectors for a point that they ask for, as some warps do.
+double sectors_of_loads(const LoadsOfLanes& loads, const Graph& graph, int width) {
+  AccessSamples samples(loads.kernel, graph);
+  double sectors = 0;
+  for (const ExprId id : loads.together)
+    if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, true);
+  for (const ExprId id : loads.apart)
+    if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, false);
   return sectors;
 }
 
@@ -320,6 +341,32 @@ bool better_in_tiles(const TransposeChoice& tiles, const Kernel& merged, double 
     if (merged.pool[id].op == ExprOp::kLoad) least += bits(merged.pool[id].dtype) / 256.0;
   const double stores = sectors_of_stores(merged), worse = tiles.tiles.conflicts > 0 ? 4 : 2;
   return otherwise + stores > worse * (least + stores);
+}
+
+// The same kernel with every element read once that stands several times in the results, where all of these are stored
+// in vectors.
+struct RepeatedInVectors {
+  RepeatedAxis axis;
+  int width;
+  double sectors;  // for a point of the results
+};
+
+std::optional<RepeatedInVectors> repeated_in_vectors(const Kernel& parted, const Graph& graph) {
+  auto repeated = without_repeated_axis(parted);
+  if (!repeated || writes_half_bytes(parted)) return std::nullopt;
+  const int width = wanted_width(repeated->kernel, graph);
+  const Kernel split = split_last_axis(repeated->kernel, width);
+  const Bounds& bounds = split.pool.bounds();
+  const IndexExpr& inner = repeated->kernel.pool.extent(repeated->kernel.outputs[0].axes.back());
+  const bool whole = width > 1 && proves_multiple_of(inner, width, bounds) &&
+                     std::ranges::all_of(split.outputs, [&](const KernelOutput& output) {
+                       const IndexExpr at = simplify(flat_index(output.type.shape, output.index), bounds);
+                       return is_vector_position(at, output.axes.back(), width, output.type.dtype, bounds);
+                     });
+  if (!whole) return std::nullopt;
+  const double sectors = sectors_of_loads(loads_of_lanes(repeated->kernel, graph, width), graph, width);
+  const int times = repeated->times;
+  return RepeatedInVectors{*std::move(repeated), width, sectors / times};
 }
 
 }  // namespace
@@ -354,7 +401,8 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
       source->schedule = "pointwise";
       return *std::move(source);
     }
-  const auto tiles = choose_transpose(merge_axes(split_axes(merged, graph), graph), graph);
+  const Kernel parted = merge_axes(split_axes(merged, graph), graph);
+  const auto tiles = choose_transpose(parted, graph);
   if (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points) {
     KernelSource source = emit_transpose(*tiles, graph);
     source.name = kernel_name(graph, kernel.nodes);
@@ -373,18 +421,31 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   }
   std::optional<WindowedChoice> windows;
   if (!axes.empty()) windows = choose_windows(kernel, merged, graph, wanted_width(merged, graph), width);
+  const auto repeated = axes.empty() ? std::nullopt : repeated_in_vectors(parted, graph);
   KernelSource source;
   std::optional<StretchPlan> stretches;
-  const double otherwise = axes.empty() ? 0
-                           : windows    ? sectors_of_loads(*windows, graph)
-                                        : sectors_of_loads(merged, graph, width);
-  if (!axes.empty()) stretches = stretches_where_better(merged, graph, target, otherwise);
-  if (tiles && better_in_tiles(*tiles, merged, stretches ? stretches->sectors : otherwise)) {
-    source = emit_transpose(*tiles, graph);
-    source.name = kernel_name(graph, kernel.nodes);
-    return source;
+  bool once = false;  // what is repeated is read once
+  if (!axes.empty()) {
+    const LoadsOfLanes loads = loads_of_lanes(merged, graph, width);
+    const bool as_they_lie = !windows && width > 1 && loads.apart.empty();
+    double least = as_they_lie && !repeated && !tiles ? 0
+                   : windows                          ? sectors_of_loads(*windows, graph)
+                                                      : sectors_of_loads(loads, graph, width);
+    if (!as_they_lie) stretches = stretches_where_better(merged, graph, target, least);
+    if (stretches) least = stretches->sectors;
+    if (tiles && better_in_tiles(*tiles, merged, least)) {
+      source = emit_transpose(*tiles, graph);
+      source.name = kernel_name(graph, kernel.nodes);
+      return source;
+    }
+    once = repeated && repeated->sectors < 0.87 * least;
   }
-  if (stretches)
+  if (once)
+    source = Vectorized(repeated->axis.kernel, graph, target,
+                        choose_shape(shape_of(repeated->axis.kernel, graph, target, repeated->width),
+                                     repeated->axis.kernel, graph, target, choices))
+                 .emit(merged);
+  else if (stretches)
     source = emit_stretches(merged, graph, target, *stretches);
   else if (windows)
     source = emit_windowed(windows->kernel, graph, target, std::move(windows->plan));

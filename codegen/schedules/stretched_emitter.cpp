@@ -33,7 +33,8 @@ class StretchedEmitter {
     find_stretches();
     copy_stretches();
     compute();
-    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), plan_.threads);
+    // One block at a time is enough: for more of them ptxas would spill a few registers.
+    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), plan_.threads, 1);
     source.grid[0] = simplify(ceil_div(total_, points), kernel_.pool.bounds());
     source.dynamic_shared = plan_.shared_bytes;
     return source;

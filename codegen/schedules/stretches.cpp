@@ -238,20 +238,20 @@ class Planner {
     return found;
   }
 
-  // The fewest sectors without conflicts; where those cannot be had, sectors have to be far fewer. Blocks that jump far
-  // had better read their elements as they lie than all that is between.
+  // The fewest sectors without conflicts; with some where they are far fewer. Blocks that jump far had better read
+  // their elements as they lie than all that is between.
   Cost best_way(const std::vector<std::size_t>& members) const {
-    std::optional<Cost> best;
+    std::optional<Cost> best, best_free;
     const std::int64_t own = points_of_block() * bytes_of(kernel_.pool[loads_[members[0]].load]) / 16;
     for (const Way way : {Way::kAsTheyLie, Way::kInParts, Way::kApart, Way::kNear}) {
       for (const std::int64_t limit : {own + own / 4 + 4, 5 * own / 2, kMostBytes / 16}) {
         const Cost other = cost(members, way, std::min(limit, kMostBytes / 16));
-        const bool free = other.conflicts == 0, was_free = best && best->conflicts == 0;
-        if (!best || free > was_free || (free == was_free && other.sectors < 0.98 * best->sectors)) best = other;
+        if (!best || other.sectors < 0.98 * best->sectors) best = other;
+        if (other.conflicts == 0 && (!best_free || other.sectors < 0.98 * best_free->sectors)) best_free = other;
       }
-      if (best->conflicts == 0 && best->most > 0 && way == Way::kAsTheyLie) break;
+      if (way == Way::kAsTheyLie && best_free && best_free->most > 0) break;
     }
-    return *best;
+    return best_free && best_free->sectors < 2 * best->sectors ? *best_free : *best;
   }
 
   void add_stretch(std::size_t first, std::vector<bool>& taken) {

@@ -56,7 +56,8 @@ class TransposeEmitter {
     }
     writer_.line("__syncthreads();");
     compute();
-    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), tiles_.threads);
+    // One block at a time is enough: for more of them ptxas would spill a few registers.
+    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), tiles_.threads, 1);
     source.grid[0] = simplify(grid_, kernel_.pool.bounds());
     source.dynamic_shared = 4 * tiles_.words;
     source.schedule = "transpose";

@@ -54,7 +54,8 @@ class WindowedEmitter {
       emit_tail();
     }
     if (!wanted_.empty() && !plan_.plane) writer_.close();
-    KernelSource source = writer_.finish(kernel_comment(graph_, merged_), threads_);
+    // One block at a time is enough: for more of them ptxas would spill a few registers.
+    KernelSource source = writer_.finish(kernel_comment(graph_, merged_), threads_, 1);
     source.grid[0] = simplify(ceil_div(plan_.groups, threads_), kernel_.pool.bounds());
     source.any_start = tail_ || plan_.crosses;
     return source;
