@@ -102,7 +102,8 @@ LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200
 # Attention of few queries over many keys, which blocks share: heads, heads of keys, queries, keys, head size.
 DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16", False),
             (2, 2, 5, 2000, 40, "float32", False), (3, 3, 3, 2500, 128, "bfloat16", True),
-            (1, 1, 70, 6000, 32, "float16", True), (2, 2, 1, 700, 64, "float32", False)]
+            (1, 1, 70, 6000, 32, "float16", True), (2, 2, 1, 700, 64, "float32", False),
+            (1, 1, 7, 301, 256, "float32", True), (8, 4, 1, 1001, 128, "float32", False)]
 
 
 # Many short rows that begin within sectors.

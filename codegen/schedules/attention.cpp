@@ -32,7 +32,8 @@ KernelSource AttentionEmitter::emit() {
     if (shares_keys()) writer_.close();
     if (!form_.beside.empty()) store_beside();
   }
-  KernelSource source = writer_.finish(comment(), tiles_.threads);
+  // Without tensor cores, more registers are worth more than blocks: ptxas would spill for these.
+  KernelSource source = writer_.finish(comment(), tiles_.threads, tiles_.tensor_cores ? 0 : 1);
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] = simplify(row_tiles() * count(form_.batch) * (shares_keys() ? shares_ : 1), pool_.bounds());
   source.dynamic_shared = tiles_.dynamic() && multiplies ? tiles_.bytes() : 0;
