@@ -68,7 +68,7 @@ std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
   const ExprNode* n = &pool[factor];
   while (n->op == ExprOp::kSelect) {
     const ExprNode& otherwise = pool[n->args[2]];
-    if (otherwise.op != ExprOp::kConstant || otherwise.real != 0) return std::nullopt;
+    if (otherwise.op != ExprOp::kConstant || otherwise.real != 0 || otherwise.integer != 0) return std::nullopt;
     found.guards.push_back(n->args[0]);
     factor = n->args[1];
     n = &pool[factor];
@@ -202,7 +202,8 @@ void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across,
   }
   const bool aligned = proves_multiple_of(count_of(pool, depth), together, pool.bounds()) &&
                        proves_multiple_of(f.across, together, pool.bounds());
-  f.fill = aligned ? ConvolutionFill::kCopies : ConvolutionFill::kStrips;
+  f.tabled = !aligned && bits(dtype) == 8;  // bytes are gathered
+  f.fill = aligned ? ConvolutionFill::kCopies : f.tabled ? ConvolutionFill::kGathered : ConvolutionFill::kStrips;
 }
 
 // Can a block's threads share out a tile? What is gathered, each with one line; strips, each with one place in its
@@ -218,7 +219,8 @@ bool shares_out(const ConvolutionForm& form, const ConvolutionFactor& f, int acr
       return threads % depth == 0 && across % (threads / depth) == 0 &&
              (!f.tabled || across / (threads / depth) <= kMostLines);
     case ConvolutionFill::kGathered:
-      return threads % across == 0 && (form.tensor_cores() ? depth / 8 : depth) % (threads / across) == 0;
+      return threads % across == 0 &&
+             (form.tensor_cores() ? depth * form.element_bytes() / 16 : depth) % (threads / across) == 0;
   }
   return false;
 }
@@ -287,7 +289,9 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   const ProductLoop& loop = product.loops[0];
   const auto depth = count_of(pool, axes).as_constant();
   if (!depth) return std::nullopt;
-  ConvolutionForm form{.dtype = product.tensor_dtype.value_or(DType::kFloat32), .axes = axes, .depth = *depth};
+  const bool whole = pool[loop.terms[0].reduction].type == ScalarType::kInt32;
+  ConvolutionForm form{
+      .dtype = whole ? DType::kInt8 : product.tensor_dtype.value_or(DType::kFloat32), .axes = axes, .depth = *depth};
   for (const bool left : {true, false}) {
     auto factor =
         find_factor(graph, pool, left ? loop.left[0] : loop.right[0], left ? product.rows : product.columns, axes);
@@ -326,18 +330,20 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
 }  // namespace
 
 std::vector<GemmTiles> convolution_tile_table(DType dtype) {
-  if (bits(dtype) != 16) return gemm_tile_table(DType::kFloat32);
-  return {
+  if (bits(dtype) > 16) return gemm_tile_table(DType::kFloat32);
+  std::vector<GemmTiles> table = {
       {.rows = 128, .columns = 128, .warp_rows = 32, .warp_columns = 64},
       {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 32},
       {.rows = 64, .columns = 128, .warp_rows = 32, .warp_columns = 32},
       {.rows = 64, .columns = 64, .warp_rows = 32, .warp_columns = 32},
       {.rows = 128, .columns = 32, .warp_rows = 32, .warp_columns = 32},
-      {.rows = 64, .columns = 32, .warp_rows = 32, .warp_columns = 16},
+      {.rows = 64, .columns = 32, .warp_rows = 16, .warp_columns = 32},
       {.rows = 32, .columns = 128, .warp_rows = 32, .warp_columns = 32},
       {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 32},
       {.rows = 16, .columns = 64, .warp_rows = 16, .warp_columns = 16},
   };
+  for (GemmTiles& t : table) t.depth = t.depth * 16 / bits(dtype);
+  return table;
 }
 
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,
@@ -345,7 +351,8 @@ std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel
   const ExprPool& pool = kernel.pool;
   if (product.choice || !product.row_values.empty() || term_count(product) != 1) return std::nullopt;
   const ProductLoop& loop = product.loops[0];
-  if (pool[loop.terms[0].reduction].type != ScalarType::kFloat32) return std::nullopt;
+  const ScalarType sums = pool[loop.terms[0].reduction].type;
+  if (sums != ScalarType::kFloat32 && sums != ScalarType::kInt32) return std::nullopt;
   std::optional<ConvolutionForm> best;
   for (const Axes& axes : orders_of(pool, loop.depth))
     if (auto form = find_in_order(graph, pool, product, axes, target); form && (!best || form->cycles < best->cycles))

@@ -49,14 +49,14 @@ struct ConvolutionFactor {
 };
 
 struct ConvolutionForm {
-  DType dtype = DType::kFloat16;  // float16 or bfloat16 on tensor cores, float32 in lanes
+  DType dtype = DType::kFloat16;  // float16, bfloat16 or int8 (sums are int32) on tensor cores, float32 in lanes
   ConvolutionFactor left, right;
   GemmTiles tiles;
   std::vector<std::uint32_t> axes;  // of the depth, in the order in which tiles go along it
   std::int64_t depth = 0;
   double cycles = 0;  // predicted of the busiest multiprocessor, to compare forms with one another
 
-  bool tensor_cores() const { return bits(dtype) == 16; }
+  bool tensor_cores() const { return bits(dtype) <= 16; }
   int element_bytes() const { return bits(dtype) / 8; }
   std::int64_t stage_bytes() const { return std::int64_t{tiles.rows + tiles.columns} * tiles.depth * element_bytes(); }
   bool in_pieces() const { return left.fill == ConvolutionFill::kPieces || right.fill == ConvolutionFill::kPieces; }

@@ -174,8 +174,13 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
                    const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
   if (gemm) tile.shares = shares_taken(kernel, product, *gemm, target);
-  if (!gemm && is_few_and_deep(kernel.pool, product, target))
-    if (const auto gathered = find_convolution(graph, kernel, product, target)) tile = tiles_of(*gathered);
+  const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
+  bool gathered_bytes = false;
+  if (!gemm && (whole || is_few_and_deep(kernel.pool, product, target)))
+    if (const auto gathered = find_convolution(graph, kernel, product, target)) {
+      tile = tiles_of(*gathered);
+      gathered_bytes = gathered->dtype == DType::kInt8;
+    }
   if (product.choice) count.choose_along(product.choice->axis);
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);
@@ -187,9 +192,10 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   std::vector<ExprId> stops = sums;
   stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
   // Tiles at the edges are computed whole; factors of 8 bits faster, counted as so many of 16.
-  const double as_wide = gemm && bits(gemm->dtype) == 8 ? target.float16_rate / target.float8_rate : 1;
+  const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
+  const double as_wide = bytes ? target.float16_rate / target.float8_rate : 1;
   const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
-  const bool on_tensor_cores = gemm ? gemm->tensor_cores() : product.tensor_dtype.has_value();
+  const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || product.tensor_dtype.has_value();
   for (const ProductLoop& loop : product.loops) {
     const double depth = count.points(loop.depth);
     for (const ProductTerm& term : loop.terms)
@@ -240,8 +246,8 @@ void count_row_product(const Graph& graph, const Counter& count, const RowProduc
     count.execute_all(count.between(loop.left, stops), {}, columns / chunk, work);
     count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
     if (!pipelined)
-      work.float32 += kOperationsOfCopy * batches * row_tiles * count.points(loop.depth) *
-                      (of_block * columns / chunk + columns);
+      work.float32 +=
+          kOperationsOfCopy * batches * row_tiles * count.points(loop.depth) * (of_block * columns / chunk + columns);
   }
   count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
   work.blocks = batches * row_tiles;

@@ -183,7 +183,7 @@ class Choice {
     for (NodeId producer = graph_.value(w).producer; producer != kNone && groups_.of(producer) == home;
          producer = graph_.value(w).producer) {
       const Node& view = graph_.nodes[producer];
-      if (!view.op->view || !has_weights_at_end(view.inputs[0], node.inputs[1])) return;
+      if ((!view.op->view && view.op->name != "cast") || !has_weights_at_end(view.inputs[0], node.inputs[1])) return;
       reader = producer;
       w = view.inputs[0];
     }
@@ -194,6 +194,7 @@ class Choice {
     const bool constant = graph_.value(w).kind == Value::Kind::kConstant;
     if (!constant && (producer == kNone || !is_prepared(producer) || !is_between_groups(producer, w))) return;
     chosen_[w] = static_cast<std::uint8_t>(channels + 1);
+    weights_.push_back(w);
     if (constant) constant_readers_[reader] = 1;
   }
 
@@ -238,9 +239,8 @@ class Choice {
     }
     std::vector<std::uint8_t> convolved(graph_.value_count(), 0);
     for (const Node& node : graph_.nodes)
-      if (is_convolution(node))
-        for (const ValueId v : {node.inputs[0], node.inputs[1]})
-          if (chosen_[v]) convolved[root(v)] = 1;
+      if (is_convolution(node) && chosen_[node.inputs[0]]) convolved[root(node.inputs[0])] = 1;
+    for (const ValueId w : weights_) convolved[root(w)] = 1;
     for (ValueId v = 0; v < chosen_.size(); ++v)
       if (!convolved[root(v)]) chosen_[v] = 0;
   }
@@ -313,6 +313,7 @@ class Choice {
   std::vector<std::uint8_t> chosen_;            // by value: 1 + the dimension that lies last, 0 for as it is
   std::vector<std::uint8_t> constant_readers_;  // by node
   std::vector<ValueId> tied_to_;
+  std::vector<ValueId> weights_;  // that were chosen
 };
 
 }  // namespace

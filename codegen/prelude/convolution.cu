@@ -16,26 +16,31 @@ __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, 
   copy_16_bytes(to, from + (there ? step.add : 0), there);
 }
 
-//@ part gather_16_bits : gathered
-// Eight along the depth of one line, as they are on their way: each element once it is stored.
-struct EightOnTheWay {
-  unsigned short v[8];
+//@ part gather_to_registers : gathered
+// 16 bytes along the depth of one line, as they are on their way: each element once it is stored.
+template <class Element>
+struct OnTheWay {
+  Element v[16 / sizeof(Element)];
 };
-__device__ __forceinline__ EightOnTheWay gather_eight(const unsigned short* from, const DepthStep* steps,
-                                                      unsigned outside) {
-  EightOnTheWay eight;
+template <class Element>
+__device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, const DepthStep* steps,
+                                       unsigned outside) {
+  const Element* const elements = (const Element*)from;
 #pragma unroll
-  for (int i = 0; i < 8; i += 2) {
+  for (int i = 0; i < 16 / (int)sizeof(Element); i += 2) {
     const uint4 two = *(const uint4*)(steps + i);
-    eight.v[i] = 0, eight.v[i + 1] = 0;
-    if (!(two.y & outside)) eight.v[i] = from[(int)two.x];
-    if (!(two.w & outside)) eight.v[i + 1] = from[(int)two.z];
+    to.v[i] = 0, to.v[i + 1] = 0;
+    if (!(two.y & outside)) to.v[i] = elements[(int)two.x];
+    if (!(two.w & outside)) to.v[i + 1] = elements[(int)two.z];
   }
-  return eight;
 }
-__device__ __forceinline__ void store_eight(void* to, const EightOnTheWay& eight) {
-  const unsigned short* v = eight.v;
-  *(uint4*)to = make_uint4(v[0] | v[1] << 16, v[2] | v[3] << 16, v[4] | v[5] << 16, v[6] | v[7] << 16);
+template <class Element>
+__device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>& from) {
+  constexpr int kEach = 4 / sizeof(Element);
+  unsigned w[4] = {};
+#pragma unroll
+  for (int i = 0; i < 4 * kEach; ++i) w[i / kEach] |= (unsigned)from.v[i] << (i % kEach * 8 * (int)sizeof(Element));
+  *(uint4*)to = make_uint4(w[0], w[1], w[2], w[3]);
 }
 
 //@ part gather_32_bits : gathered

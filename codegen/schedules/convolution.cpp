@@ -19,6 +19,7 @@ namespace {
 GemmForm as_gemm_form(const ConvolutionForm& form) {
   GemmForm gemm;
   gemm.dtype = form.dtype;
+  gemm.float_sums = form.dtype != DType::kInt8;
   gemm.tiles = form.tiles;
   gemm.loops.resize(1);
   for (const bool left : {true, false}) {
@@ -58,7 +59,7 @@ class Convolution {
     place_block();
     place_share();
     sum_ = writer_.unique("sum");
-    declare_sum(writer_, tiles_, form_.tensor_cores(), ScalarType::kFloat32, sum_);
+    declare_sum(writer_, tiles_, form_.tensor_cores(), pool_[reduction()].type, sum_);
     factors_.place(row0_, column0_, stages_, first_, end_);
     factors_.declare();
     main_loop();
@@ -156,7 +157,7 @@ class Convolution {
       writer_.line(fmt::format("load_fragments<{}, true, {}>({}[buffer], stage + {}, {}, depth, warp_lane);", t->left,
                                t->units, t->fragments, t->offset, t->left ? "warp_row" : "warp_column"));
     writer_.close("};");
-    const int slices = tiles_.depth / 16;
+    const int slices = tiles_.depth * form_.element_bytes() / 32;
     writer_.line(wait);
     writer_.line("__syncthreads();");
     writer_.line(fmt::format("load(0, {}, 0);", stages_));
@@ -175,7 +176,9 @@ class Convolution {
     writer_.open("if (slice == 0)");
     for (const std::string& line : fetch_next) writer_.line(line);
     writer_.close();
-    const std::string mma = form_.dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
+    const std::string mma = form_.dtype == DType::kInt8       ? "mma_s8"
+                            : form_.dtype == DType::kBFloat16 ? "mma_bf16"
+                                                              : "mma_fp16";
     writer_.use("multiply_fragments");
     writer_.use(mma);
     writer_.line(fmt::format("multiply_fragments<{}>({}, {}[slice % 2], {}[slice % 2]);", mma, sum_, left_.fragments,

@@ -5,7 +5,7 @@
 //                        gathered tile, and the bits of the taps that are inside there
 //   channels last        16 bytes at a time are copied asynchronously, a few lines by a thread; zeros where a tap is
 //                        outside (convolution_tiles)
-//   16-bit elements      are loaded a step ahead into registers, and stored to the tile in eights
+//   8 and 16 bits        elements are loaded a step ahead into registers, and stored to the tile 16 bytes at a time
 //   float32              are copied asynchronously, each for itself
 #pragma once
 

@@ -123,9 +123,10 @@ void ConvolutionTiles::declare_gather(const ConvolutionTile& t) {
   writer_.line(fmt::format("const {}* {} = {};", storage_type(load.dtype), t.from, writer_.input(load.source)));
   writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
   find_line(t, t.line, t.from, t.outside);
-  writer_.use(form_.tensor_cores() ? "gather_16_bits" : "gather_32_bits");
+  writer_.use(form_.tensor_cores() ? "gather_to_registers" : "gather_32_bits");
   if (!form_.tensor_cores()) return;
-  writer_.line(fmt::format("EightOnTheWay {}[{}];", t.waiting, units_of_thread(t)));
+  writer_.line(fmt::format("OnTheWay<{}> {}[{}];", form_.element_bytes() == 1 ? "unsigned char" : "unsigned short",
+                           t.waiting, units_of_thread(t)));
 }
 
 // Where a line of the tile begins, and its taps outside; both stay as they are where there is no such row or column.
@@ -165,14 +166,14 @@ int ConvolutionTiles::units_of_thread(const ConvolutionTile& t) const {
 void ConvolutionTiles::gather_to_registers(const ConvolutionTile& t, const std::string& step) {
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
-  writer_.line(fmt::format("  {}[i] = gather_eight({}, {} + ({} * {} + {} * {} + i) * 8, {});", t.waiting, t.from,
-                           t.table, step, t.units, t.part, units_of_thread(t), t.outside));
+  writer_.line(fmt::format("  gather({}[i], {}, {} + ({} * {} + {} * {} + i) * {}, {});", t.waiting, t.from, t.table,
+                           step, t.units, t.part, units_of_thread(t), together(), t.outside));
 }
 
 void ConvolutionTiles::store_gathered(const ConvolutionTile& t, const std::string& into) {
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
-  writer_.line(fmt::format("  store_eight(dynamic_shared + {} + {} + swizzled<{}>({}, {} * {} + i), {}[i]);", into,
+  writer_.line(fmt::format("  store_gathered(dynamic_shared + {} + {} + swizzled<{}>({}, {} * {} + i), {}[i]);", into,
                            t.offset, t.units, t.line, t.part, units_of_thread(t), t.waiting));
 }
 
