@@ -11,15 +11,19 @@ bool may_share_depth(const ExprPool& pool, const Product& product, const GemmFor
 
 bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target) {
   if (product.loops.size() != 1 || !product.row_values.empty()) return false;
-  const auto known = [&](const std::vector<std::uint32_t>& axes) {
-    return std::ranges::all_of(axes, [&](std::uint32_t a) { return pool.extent(a).as_constant().has_value(); });
-  };
-  if (!known(product.batch) || !known(product.rows) || !known(product.columns) || !known(product.loops[0].depth))
-    return false;
+  // Shares are chosen for the sizes that are hinted at: whatever comes, tiles are no more than multiprocessors.
+  IndexExpr points = 1;
+  for (const auto* axes : {&product.batch, &product.rows, &product.columns})
+    for (const std::uint32_t a : *axes) points *= pool.extent(a);
+  const auto is_known = [&](std::uint32_t a) { return pool.extent(a).as_constant().has_value(); };
+  if (!std::ranges::all_of(product.loops[0].depth, is_known)) return false;
   // The models of tiles compare tiles with one another; that a launch more is worth it has to be plain.
   constexpr double kTile = 64 * 64, kLeastDepth = 2048;
   const double tiles = points_at_hint(pool, product.batch) * points_at_hint(pool, product.rows) *
                        points_at_hint(pool, product.columns) / kTile;
+  if (static_cast<double>(range_of(simplify(points, pool.bounds()), pool.bounds()).max) / kTile >
+      target.multiprocessors)
+    return false;
   return tiles <= target.multiprocessors / 4.0 && points_at_hint(pool, product.loops[0].depth) >= kLeastDepth;
 }
 

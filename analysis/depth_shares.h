@@ -15,7 +15,8 @@
 
 namespace fusec {
 
-// Sizes that are known, one sum over the depth at a time; tiles of 64x64 for a quarter of the multiprocessors at most.
+// A depth that is known and other sizes that are bounded, one sum over the depth at a time; tiles of 64x64 for a quarter
+// of the multiprocessors at most.
 bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target);
 // The same, of factors that are multiplied as they lie in memory.
 bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target);

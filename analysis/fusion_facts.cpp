@@ -209,13 +209,13 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     facts.product = facts.product || is_contraction(pool, depends, n.args[0], units);
     for (const ExprId inner : reachable(pool, std::vector<ExprId>{n.args[0]})) in_reduction[inner] = 1;
   }
-  // Beside a product, a value for each of its rows (which expert's they are) is no second form.
+  // Beside a product, a value for each of its rows (which expert's they are) is no second form; of one row neither.
   if (!all_rows.empty()) {
     const AxisSet widest = *std::max_element(all_rows.begin(), all_rows.end(),
                                              [](const AxisSet& a, const AxisSet& b) { return a.size() < b.size(); });
     for (const AxisSet& rows : all_rows)
-      if (rows != widest &&
-          !(facts.contraction && std::includes(widest.begin(), widest.end(), rows.begin(), rows.end())))
+      if (rows != widest && !((facts.contraction || facts.product) &&
+                              std::includes(widest.begin(), widest.end(), rows.begin(), rows.end())))
         facts.nested = true;
   }
   for (const ExprId id : order) {

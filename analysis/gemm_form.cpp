@@ -96,6 +96,17 @@ bool fits_integer_sums(const ExprPool& pool, const GemmForm& form, const Product
   return true;
 }
 
+// Offsets are taken from integers, and of one factor of each term alone.
+bool takes_offsets(const GemmForm& form, const Product& product) {
+  for (std::size_t i = 0; i < form.loops.size(); ++i)
+    for (const ProductTerm& term : product.loops[i].terms) {
+      const bool left = form.loops[i].left[term.left].offset != kNoExpr;
+      const bool right = form.loops[i].right[term.right].offset != kNoExpr;
+      if ((left && right) || ((left || right) && form.float_sums)) return false;
+    }
+  return true;
+}
+
 bool alike(const GemmForm& form, bool left) {
   std::optional<bool> along_depth;
   for (const GemmLoop& loop : form.loops)
@@ -135,8 +146,9 @@ std::int64_t computed_bytes(const GemmForm& form, const GemmOperand& operand, bo
   return operand.computed() ? 2ll * across * form.tiles.depth * form.element_bytes() : 0;
 }
 
-std::int64_t scale_bytes(const GemmForm& form, const GemmOperand& operand, bool left) {
-  return operand.scales.empty() ? 0 : 3ll * 4 * (left ? form.tiles.rows : form.tiles.columns);
+std::int64_t scale_bytes(const GemmForm& form, const GemmLoop& loop, const GemmOperand& operand, bool left) {
+  if (operand.scales.empty()) return 0;
+  return 3ll * 4 * loop.blocks_of_tile(form.tiles.depth) * (left ? form.tiles.rows : form.tiles.columns);
 }
 
 std::int64_t tile_bytes(const GemmForm& form) {
@@ -145,7 +157,7 @@ std::int64_t tile_bytes(const GemmForm& form) {
     std::int64_t of_loop = 0;
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? loop.left : loop.right)
-        of_loop += computed_bytes(form, operand, left) + scale_bytes(form, operand, left);
+        of_loop += computed_bytes(form, operand, left) + scale_bytes(form, loop, operand, left);
     beside = std::max(beside, of_loop);
   }
   return stage_bytes(form) * form.tiles.stages + beside;
@@ -237,17 +249,22 @@ std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const Siz
 bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool whole_rows, bool share) {
   // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
-  std::int64_t block = 0;
-  for (const GemmLoop& loop : form.loops) block = common_block(block, loop.block);
   // Sums of a block of the depth stand beside those of all blocks before.
-  const double sums = sizes.terms * (block != 0 ? 2 : 1);
+  const bool in_blocks = std::ranges::any_of(form.loops, [](const GemmLoop& loop) { return loop.block != 0; });
+  const double sums = sizes.terms * (in_blocks ? 2 : 1);
+  // A block, or what of it a tile has, is summed by whole instructions: 32 bytes of a line each.
+  const auto sums_blocks = [&](int depth) {
+    return std::ranges::all_of(form.loops, [&](const GemmLoop& loop) {
+      return depth / loop.blocks_of_tile(depth) % (32 / form.element_bytes()) == 0;
+    });
+  };
   GemmForm tried = form;
   std::vector<std::pair<double, GemmTiles>> ranked, shared;
   for (GemmTiles& t = tried.tiles;
        const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype, form.tf32)) {
     t = row;
     if (whole_rows && (t.columns < sizes.columns || whole_rows_bytes(tried) > most_shared)) continue;
-    if (t.warp_rows * t.warp_columns / 32 * sums > kMostSums || block % t.depth != 0) continue;
+    if (t.warp_rows * t.warp_columns / 32 * sums > kMostSums || !sums_blocks(t.depth)) continue;
     while (t.stages > 2 && tile_bytes(tried) > most_shared) --t.stages;
     if (t.stages < 3) continue;
     ranked.emplace_back(predicted_cycles(tried, sizes, target), t);
@@ -305,6 +322,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   form.groups = groups;
   if (groups) sizes.groups = points_at_hint(pool, {product.choice->axis});
   form.float_sums = pool[product.loops[0].terms[0].reduction].type == ScalarType::kFloat32;
+  if (!takes_offsets(form, product)) return std::nullopt;
   if (multiplied == DType::kInt8 && form.float_sums && !fits_integer_sums(pool, form, product)) return std::nullopt;
   // Whole words go from memory to the tensor cores; what is computed on its way, by lanes.
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;

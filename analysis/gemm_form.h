@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,8 +29,12 @@ namespace fusec {
 struct GemmLoop {
   std::vector<GemmOperand> left, right;  // as the product's loop has them
   std::int64_t block = 0;                // of the depth, for which factors' scales are the same; 0: all of it
+  // Of a tile that deep: 1 where a block is one tile or several.
+  int blocks_of_tile(int depth) const {
+    return block % depth == 0 ? 1 : depth / static_cast<int>(std::gcd(block, std::int64_t{depth}));
+  }
   bool plain() const {
-    const auto is = [](const GemmOperand& o) { return !o.computed() && o.scales.empty(); };
+    const auto is = [](const GemmOperand& o) { return !o.computed() && o.scales.empty() && o.offset == kNoExpr; };
     return std::all_of(left.begin(), left.end(), is) && std::all_of(right.begin(), right.end(), is);
   }
   bool scaled() const {
@@ -81,9 +86,9 @@ struct GemmForm {
 
 // Of what is copied for one stage.
 std::int64_t stage_bytes(const GemmForm& form);
-// Of the two tiles that are made of what is copied, and of three blocks' scales.
+// Of the two tiles that are made of what is copied, and of the scales of three tiles, or of three blocks of several.
 std::int64_t computed_bytes(const GemmForm& form, const GemmOperand& operand, bool left);
-std::int64_t scale_bytes(const GemmForm& form, const GemmOperand& operand, bool left);
+std::int64_t scale_bytes(const GemmForm& form, const GemmLoop& loop, const GemmOperand& operand, bool left);
 // Of all stages and what is made of them.
 std::int64_t tile_bytes(const GemmForm& form);
 // Of 16 rows of a warp's sums on their way to what stands behind the product: rows have two gaps of four.

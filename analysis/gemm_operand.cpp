@@ -138,6 +138,12 @@ bool holds_reduction(const ExprPool& pool, ExprId value) {
                              [&](ExprId id) { return pool[id].op == ExprOp::kReduce; });
 }
 
+// Is it an integer less another, which is one for all of the factor?
+bool is_offset(const ExprPool& pool, const ExprNode& n, const FactorAxes& axes) {
+  return n.op == ExprOp::kSub && n.type == ScalarType::kInt32 && !varies_along(pool, n.args[1], axes.across, kNoExpr) &&
+         !varies_along(pool, n.args[1], axes.depth, kNoExpr);
+}
+
 // Pieces are as long as the narrowest copy is 16 bytes, where that is so of all of them.
 std::optional<GemmOperand> find_computed(const Graph& graph, const ExprPool& pool, ExprId value, const FactorAxes& axes,
                                          bool depth_only) {
@@ -187,7 +193,12 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
            (native ? n.op == ExprOp::kLoad && multiplies(multiplied, n.dtype) : lies_on_grid(pool, value, multiplied));
   };
   FactorParts parts{.value = factor, .scales = {}, .block = 0};
-  if (!fits(factor)) parts = split_scales(pool, factor, axes.depth);
+  ExprId offset = kNoExpr;
+  if (const ExprNode& n = pool[factor]; multiplied == DType::kInt8 && !fits(factor) && is_offset(pool, n, axes)) {
+    offset = n.args[1];
+    parts.value = n.args[0];
+  }
+  if (!fits(parts.value)) parts = split_scales(pool, factor, axes.depth);
   if (!fits(parts.value)) return std::nullopt;
   if (multiplied == DType::kInt8) parts.value = without_conversion(pool, parts.value);
   if (multiplied == DType::kInt8 && is_float(pool[parts.value].type)) return std::nullopt;
@@ -200,6 +211,7 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
   if (!operand && !native) operand = find_computed(graph, pool, parts.value, axes, eight_bits);
   if (!operand) return std::nullopt;
   operand->scales = parts.scales;
+  operand->offset = offset;
   block = common_block(block, parts.block);
   return operand;
 }

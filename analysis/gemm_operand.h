@@ -6,6 +6,7 @@
 //                                            of the tile from them
 //   w[n, k] * s[n, k // 128]   w in int4     pieces of w are copied and widened to what is multiplied; sums are
 //                                            multiplied by s after 128 of the depth each
+//   x[m, k] - z               in int8        x is multiplied; z times the sums of w are taken from the sums
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,9 @@ struct GemmOperand {
   int piece = 0;
   // By which sums are multiplied that were made of blocks of the depth (GemmLoop::block).
   std::vector<ExprId> scales;
+  // Of int8: a number that is to be taken from every element, and is taken from the sums, times those of the other
+  // factor (a zero point).
+  ExprId offset = kNoExpr;
 
   bool computed() const { return value != kNoExpr; }
 };

@@ -46,8 +46,9 @@ std::optional<RowGroups> find_row_groups(const ExprPool& pool, const Product& pr
   const ExprId row = without_conversions(pool, compares.args[end_first ? 1 : 0]);
   if (!is_number(pool, row, IndexExpr::axis(product.rows[0]))) return std::nullopt;
   const ExprNode& end = pool[without_conversions(pool, groups.end)];
-  const bool plain = end.op == ExprOp::kLoad && end.args[0] == kNoExpr && end.indices.size() == 1 &&
-                     end.indices[0] == IndexExpr::axis(groups.axis);
+  const bool plain =
+      end.op == ExprOp::kConstant || (end.op == ExprOp::kLoad && end.args[0] == kNoExpr && end.indices.size() == 1 &&
+                                      end.indices[0] == IndexExpr::axis(groups.axis));
   return plain ? std::optional(groups) : std::nullopt;
 }
 

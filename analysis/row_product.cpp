@@ -286,7 +286,9 @@ RowProductTiles tiles_of(const RowProduct& form) {
   RowProductTiles tiles;
   tiles.chunk = tensor_cores ? 256 : 64;
   tiles.depth = tensor_cores ? 32 : 16;
-  tiles.row_stride = static_cast<int>(form.columns) + 4;
+  // Four rows of eight neighbours, or two of 16, are in different banks.
+  const int wanted = tensor_cores ? 8 : 16, columns = static_cast<int>(form.columns);
+  tiles.row_stride = columns + (wanted + 32 - columns % 32) % 32;
   std::size_t left = 0, right = 0;
   for (const ProductLoop& loop : form.product.loops) {
     left = std::max(left, loop.left.size());

@@ -145,7 +145,7 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
     if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.added_after = float8_depth(pool, depth);
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
-        if (operand.computed()) return std::nullopt;
+        if (operand.computed() || operand.offset != kNoExpr) return std::nullopt;
         auto found = operand_of(pool, operand, left ? product.rows : product.columns, depth, product.batch, elements);
         if (!found) return std::nullopt;
         (left ? loop.left : loop.right).push_back(*std::move(found));

@@ -347,7 +347,7 @@ int main(int argc, char** argv) {
   auto* random = app.add_flag("--random{0}", seed, "make the inputs at random; =SEED");
   auto* verify =
       app.add_flag("--verify{default}", a.verify,
-                   "compare with the reference device; =RTOL,ATOL, else by dtype: "
+                   "compare with the reference device; =RTOL,ATOL, taken as they are; else by dtype: "
                    "float32 2e-5,1e-4; float16 1e-2,1e-2; bfloat16 3e-2,3e-2, those of 16 bits also for what is "
                    "computed from values of theirs; times an output's root mean square where that is over 1");
   auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");

@@ -63,6 +63,8 @@ SHARED = {
                     [node("p", "linear", ["x", "w"]), node("h", "silu", ["p"])]),
     "batch": ([tensor("x", "float16", 2, 70, 4104), tensor("w", "float16", 2, 4104, 72)],
               [node("p", "matmul", ["x", "w"]), node("h", "tanh", ["p"])]),
+    "symbols": ([tensor("x", "float16", "b", 40, 4104), tensor("w", "float16", "b", 4104, 72)],
+                [node("h", "matmul", ["x", "w"])]),
     "gated": ([tensor("x", "bfloat16", 72, 4104), tensor("a", "bfloat16", 72, 4104), tensor("b", "bfloat16", 72, 4104)],
               [node("p", "linear", ["x", "a"]), node("q", "linear", ["x", "b"]), node("s", "silu", ["p"]),
                node("h", "mul", ["s", "q"])]),
@@ -81,19 +83,23 @@ def check_shares(fusec, fusec_run, folder, forms):
     for name in forms:
         inputs, nodes = SHARED[name]
         path = os.path.join(folder, name + ".json")
-        json.dump({"fusec": 1, "name": name, "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+        symbols = {"symbols": {"b": {"max": 16, "hint": 2}}} if name == "symbols" else {}
+        json.dump({"fusec": 1, "name": name, **symbols, "inputs": inputs, "nodes": nodes, "outputs": ["h"]},
+                  open(path, "w"))
         for arch in ["sm_80", "sm_90a"]:
             if name in ("float8", "warpgroups") and arch == "sm_80":
                 continue  # float8 is multiplied in float16 there, of what is computed
-            for more in [[], ["--allow-tf32"]] if name == "float32" else [[]]:
+            for more in {"float32": [[], ["--allow-tf32"]], "symbols": [[], ["--symbol=b=3"]]}.get(name, [[]]):
                 profile = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--json", "--profile=-",
-                                          "--verify" + ("=2e-3,1e-2" if more else ""), "--arch=" + arch, *more]))["kernels"]
+                                          "--verify" + ("=2e-3,1e-2" if "--allow-tf32" in more else ""),
+                                          "--arch=" + arch, *more]))["kernels"]
                 wanted = [True, False]  # the shares', and the one that adds them up
                 expect(["_shares" in k["name"] for k in profile] == wanted, f"{name} on {arch}: no shares of the depth")
                 for kernel in profile:
                     expect(kernel["findings"] == 0, f"{name} on {arch}: findings on the emulator")
                     expect(kernel["bank_conflicts"] == 0, f"{name} on {arch}: bank conflicts")
                     expect(kernel["resources"]["spill_bytes"] == 0, f"{name} on {arch}: spills")
+                more = [option for option in more if option == "--allow-tf32"]
                 report = json.loads(run([fusec, path, "--emit=report", "--no-nvrtc", "--arch=" + arch, *more]))
                 expect(report["groups"][0]["launches"] == 2, f"{name} on {arch}: the report has one launch")
         if name == "warpgroups":
@@ -110,6 +116,37 @@ def check_grouped(fusec, fusec_run, folder):
         for arch in ["sm_80", "sm_90a"]:
             for seed in ["1", "2"]:
                 run([fusec_run, path, f"--random={seed}", "--device=emulator", "--verify", "--arch=" + arch])
+
+
+# Rows of more columns than a tile of the pipeline has, a single expert, zero points and small groups of codes.
+WITHOUT_CONFLICTS = {
+    "norm": ([tensor("x", "bfloat16", 40, 64), tensor("w", "bfloat16", 512, 64), tensor("g", "bfloat16", 512)],
+             [node("p", "linear", ["x", "w"]), node("h", "rms_norm", ["p", "g"], normalized_shape=[512])]),
+    "one_expert": ([tensor("x", "bfloat16", 70, 64), tensor("w", "bfloat16", 1, 64, 72), tensor("o", "int32", 1)],
+                   [node("h", "grouped_matmul", ["x", "w", "o"])]),
+    "zero_point": ([tensor("x", "int8", 60, 256), tensor("w", "int8", 100, 256), tensor("ws", "float32", 100),
+                    tensor("xs", "float32", 1), tensor("xo", "int8", 1)],
+                   [node("h", "static_quant_linear", ["x", "w", "ws", "xs", "xo"], out_dtype="float16")]),
+    "groups_of_16": ([tensor("x", "int8", 65, 224), tensor("w", "int4", 40, 224), tensor("ws", "float32", 40, 14),
+                      tensor("wo", "int8", 40, 14), tensor("xs", "float32", 1), tensor("xo", "int8", 1)],
+                     [node("h", "static_quant_linear_int4", ["x", "w", "ws", "wo", "xs", "xo"], group_size=16,
+                           out_dtype="float16")]),
+    "triangle": ([tensor("x", "float16", 72, 64), tensor("w", "float16", 88, 64)],
+                 [node("p", "linear", ["x", "w"]), node("h", "tril", ["p"])])}
+
+
+def check_no_conflicts(fusec_run, folder):
+    for name, (inputs, nodes) in WITHOUT_CONFLICTS.items():
+        path = os.path.join(folder, name + ".json")
+        json.dump({"fusec": 1, "name": name, "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+        for arch in ["sm_80", "sm_90a"]:
+            profile = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--json", "--profile=-", "--verify",
+                                      "--arch=" + arch]))["kernels"]
+            expect(len(profile) == 1, f"{name} on {arch}: {len(profile)} kernels")
+            for kernel in profile:
+                expect(kernel["tensor_multiply_adds"] > 0, f"{name} on {arch}: not on tensor cores")
+                expect(kernel["bank_conflicts"] == 0, f"{name} on {arch}: bank conflicts")
+                expect(kernel["resources"]["spill_bytes"] == 0, f"{name} on {arch}: spills")
 
 
 def check_tf32(fusec, fusec_run, folder):
@@ -155,7 +192,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_grouped(options.fusec, options.fusec_run, folder)
         check_tf32(options.fusec, options.fusec_run, folder)
-        check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "float32"])
+        check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "symbols", "float32"])
+        check_no_conflicts(options.fusec_run, folder)
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))
         run([options.fusec, path("layer.json"), "-o", path("layer.cu")])

@@ -203,6 +203,43 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
     for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
+//@ part fragment_sums
+// What a lane has of the sums along the depth of int8 fragments: of each eight of a right factor's columns, or of a left
+// one's rows.
+__device__ __forceinline__ void add_codes(int& sum, unsigned four) {
+  asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(four), "r"(0x01010101));
+}
+template <bool kLeft, int kPieces>
+__device__ __forceinline__ void add_fragments(int (&sums)[2 * kPieces], const unsigned (&pieces)[kPieces][4]) {
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) add_codes(sums[2 * i + (kLeft ? k % 2 : k / 2)], pieces[i][k]);
+}
+__device__ __forceinline__ int sum_of_four_lanes(int part) {
+  part += __shfl_xor_sync(~0u, part, 1);
+  return part + __shfl_xor_sync(~0u, part, 2);
+}
+// Takes an offset times the other factor's sums from the sums. kOfColumns: those are of the columns.
+template <bool kOfColumns, int kRows, int kColumns, int kSums>
+__device__ __forceinline__ void take_offset(int (&sum)[kRows][kColumns][4], const int (&others)[kSums], int offset,
+                                            int lane) {
+#pragma unroll
+  for (int o = 0; o < kSums; ++o) {
+    const int times = offset * sum_of_four_lanes(others[o]);  // of line lane / 4
+    const int two[2] = {__shfl_sync(~0u, times, lane % 4 * 8), __shfl_sync(~0u, times, lane % 4 * 8 + 4)};
+#pragma unroll
+    for (int i = 0; i < (kOfColumns ? kRows : kColumns); ++i)
+#pragma unroll
+      for (int k = 0; k < (kOfColumns ? 4 : 2); ++k) {
+        if constexpr (kOfColumns)
+          sum[i][o][k] -= two[k % 2];
+        else
+          sum[o / 2][i][o % 2 * 2 + k] -= times;
+      }
+  }
+}
+
 //@ part add_parts
 // What a warp has summed of a block of the depth, times its rows' scales and its columns', to the sums.
 template <bool kRowsScaled, bool kColumnsScaled, class Part, int kRows, int kColumns>

@@ -96,7 +96,7 @@ class Convolution {
     const GemmShares shares(tiles_.shares, product_, pool_, tiles_.rows, tiles_.columns);
     const SharePlace place{share_, batch_, row0_ + " + warp_row", column0_ + " + warp_column"};
     const ScalarType type = pool_[reduction()].type;
-    leave_share(writer_, shares, declare_partial(writer_, shares, type), place, 0, sum_, type, tiles_.warp_rows / 16,
+    leave_share(emitter_, shares, declare_partial(writer_, shares, type), place, 0, sum_, type, tiles_.warp_rows / 16,
                 tiles_.warp_columns, form_.tensor_cores() ? 1 : 4);
   }
 

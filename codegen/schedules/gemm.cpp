@@ -83,7 +83,7 @@ class GemmEmitter {
     int which = 0;
     for (const auto& [reduction, type] : sum_types()) {
       if (partial.empty()) partial = declare_partial(writer_, shares, type);
-      leave_share(writer_, shares, partial, place, which++, sums_.at(reduction), type, tiles_.warp_rows / 16,
+      leave_share(emitter_, shares, partial, place, which++, sums_.at(reduction), type, tiles_.warp_rows / 16,
                   tiles_.warp_columns, form_.tensor_cores() ? 1 : 4);
     }
   }
@@ -302,6 +302,7 @@ class GemmEmitter {
   void steps_on_tensor_cores(const ProductLoop& loop, const GemmLoop& operands, GemmFactors& factors,
                              const StepLines& lines) {
     const std::string load = declare_load(factors);
+    const std::vector<Offset> offsets = declare_offsets(loop, factors);
     const int slices = tiles_.depth * form_.element_bytes() / 32;
     const bool computes = !lines.compute_next.empty(), places = factors.computes();
     writer_.line(lines.wait);
@@ -338,6 +339,9 @@ class GemmEmitter {
                                parts_.contains(term.reduction) ? parts_.at(term.reduction) : sums_.at(term.reduction),
                                left.fragments, right.fragments));
     }
+    for (const Offset& o : offsets)
+      writer_.line(fmt::format("add_fragments<{}>({}, {}[slice % 2]);", o.other->left, o.sums, o.other->fragments));
+    if (operands.block != 0 && factors.blocks_of_step() > 1) add_parts_of_slices(loop, factors, slices);
     if (computes) {
       writer_.open("if (slice == 0)");
       writer_.line(lines.wait);
@@ -345,9 +349,42 @@ class GemmEmitter {
       writer_.close();
     }
     writer_.close();
-    add_parts(loop, operands, factors, lines.steps);
+    if (factors.blocks_of_step() == 1) add_parts(loop, operands, factors, lines.steps);
     writer_.close();
     if (operands.block == 0) add_all_parts(loop, factors, "0");
+    take_offsets(offsets);
+  }
+
+  // A term one of whose factors has an offset, and the sums of the other one's elements along the depth.
+  struct Offset {
+    std::string sum, sums;
+    const GemmFactor* other;
+    ExprId offset;
+  };
+
+  std::vector<Offset> declare_offsets(const ProductLoop& loop, const GemmFactors& factors) {
+    std::vector<Offset> offsets;
+    for (const ProductTerm& term : loop.terms) {
+      const GemmFactor &left = factors.left(term.left), &right = factors.right(term.right);
+      for (const auto& [f, other] : {std::pair{&left, &right}, {&right, &left}}) {
+        if (f->operand->offset == kNoExpr) continue;
+        writer_.use("fragment_sums");
+        offsets.push_back({sums_.at(term.reduction), writer_.unique("codes"), other, f->operand->offset});
+        writer_.line(fmt::format("int {}[{}] = {{}};", offsets.back().sums,
+                                 (other->left ? tiles_.warp_rows : tiles_.warp_columns) / 8));
+      }
+    }
+    return offsets;
+  }
+
+  void take_offsets(const std::vector<Offset>& offsets) {
+    if (offsets.empty()) return;
+    const ExprEmitter::Mark mark = emitter_.mark();
+    if (!product_.batch.empty()) bind_flat(emitter_, product_.batch, block_.batch, "bcdefgh");
+    for (const Offset& o : offsets)
+      writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !o.other->left, o.sum, o.sums,
+                               emitter_.emit(o.offset)));
+    emitter_.rewind(mark);
   }
 
   void add_all_parts(const ProductLoop& loop, GemmFactors& factors, const std::string& slot) {
@@ -363,6 +400,14 @@ class GemmEmitter {
     if (steps > 1) writer_.open(fmt::format("if (step % {} == {} || step + 1 == {})", steps, steps - 1, all));
     add_all_parts(loop, factors, steps > 1 ? fmt::format("(step / {} % 3)", steps) : "(step % 3)");
     if (steps > 1) writer_.close();
+  }
+
+  // The same of blocks that are parts of a tile.
+  void add_parts_of_slices(const ProductLoop& loop, GemmFactors& factors, int slices) {
+    const int blocks = factors.blocks_of_step(), each = slices / blocks;
+    if (each > 1) writer_.open(fmt::format("if (slice % {} == {})", each, each - 1));
+    add_all_parts(loop, factors, fmt::format("(step % 3 * {} + slice / {})", blocks, each));
+    if (each > 1) writer_.close();
   }
 
   void steps_in_lanes(const ProductLoop& loop, const GemmFactors& factors, const StepLines& lines) {

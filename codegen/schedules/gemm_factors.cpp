@@ -36,7 +36,7 @@ GemmFactor GemmFactors::place(const GemmOperand& operand, bool left, std::int64_
   f.tile = operand.computed() ? beside : staged;
   beside += computed_bytes(form_, operand, left);
   f.scales = beside;
-  beside += scale_bytes(form_, operand, left);
+  beside += scale_bytes(form_, operands_, operand, left);
   int elements = operand.computed() ? operand.piece : 16 / form_.element_bytes();
   // All threads take part, where pieces can be short enough.
   while (operand.computed() && elements > 8 && (line * lines / elements < t.threads() || !operand.along_depth))
@@ -288,11 +288,16 @@ std::string GemmFactors::declare_compute() {
   for (const GemmFactor& f : factors_)
     if (f.operand->computed()) compute(f, step, stage);
   if (scaled) {
-    const int steps = steps_of_block();
+    const int steps = steps_of_block(), blocks = blocks_of_step();
     if (steps > 1) writer_.open(fmt::format("if ({} % {} == 0)", step, steps));
     const std::string slot = steps > 1 ? fmt::format("{} / {} % 3", step, steps) : step + " % 3";
     for (const GemmFactor& f : factors_)
-      if (!f.operand->scales.empty()) scales(f, fmt::format("{} * {}", step, form_.tiles.depth), slot);
+      for (int b = 0; b < blocks && !f.operand->scales.empty(); ++b) {
+        std::string first = fmt::format("{} * {}", step, form_.tiles.depth);
+        if (b > 0) first += fmt::format(" + {}", b * form_.tiles.depth / blocks);
+        if (b > 0 && !whole_tiles()) first = fmt::format("min({}, {} - 1)", first, text(count(loop_.depth)));
+        scales(f, first, blocks == 1 ? slot : fmt::format("({} * {} + {})", slot, blocks, b));
+      }
     if (steps > 1) writer_.close();
   }
   writer_.close("};");

@@ -81,7 +81,8 @@ class GemmFactors {
   void whole_depth_scales();
   // Adds to the sums what has been summed of a block of the depth.
   void add_parts(const ProductTerm& term, const std::string& sum, const std::string& part, const std::string& slot);
-  int steps_of_block() const { return static_cast<int>(operands_.block / form_.tiles.depth); }
+  int steps_of_block() const { return std::max(1, static_cast<int>(operands_.block / form_.tiles.depth)); }
+  int blocks_of_step() const { return operands_.blocks_of_tile(form_.tiles.depth); }
 
  private:
   GemmFactor place(const GemmOperand& operand, bool left, std::int64_t& staged, std::int64_t& beside);

@@ -14,41 +14,40 @@
 namespace fusec {
 namespace {
 
-std::int64_t known_points(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
-  const auto count = simplify(point_count(pool, axes), pool.bounds()).as_constant();
-  if (!count) throw InternalError("a product of unknown sizes in shares of the depth");
-  return *count;
-}
-
 // The floats before the warp's first piece and eight.
-std::string place_of(const GemmShares& s, const SharePlace& place, int which, const std::string& integer) {
+std::string place_of(const GemmShares& s, const SharePlace& place, int which, ExprEmitter& emitter) {
+  const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(e); };
   std::string plane = place.share;
   if (s.sums > 1) plane = fmt::format("({} * {} + {})", plane, s.sums, which);
-  if (!place.batch.empty()) plane = fmt::format("({} * {} + {})", plane, s.batches, place.batch);
-  return fmt::format("((({})({}) * {} + ({}) / 16) * {} + ({}) / 8) * 128", integer, plane, s.pieces, place.row,
-                     s.eights, place.column);
+  if (!place.batch.empty()) plane = fmt::format("({} * {} + {})", plane, text(s.batches), place.batch);
+  return fmt::format("((({})({}) * {} + ({}) / 16) * {} + ({}) / 8) * 128", emitter.writer().index_type(), plane,
+                     text(s.pieces), place.row, text(s.eights), place.column);
 }
 
 }  // namespace
 
 GemmShares::GemmShares(int of_depth, const Product& product, const ExprPool& pool, int tile_rows, int tile_columns)
-    : shares(of_depth), sums(0), batches(known_points(pool, product.batch)) {
+    : shares(of_depth), sums(0), batches(point_count(pool, product.batch)) {
   for (const ProductLoop& loop : product.loops) sums += static_cast<int>(loop.terms.size());
-  const std::int64_t rows = known_points(pool, product.rows), columns = known_points(pool, product.columns);
-  pieces = (rows + tile_rows - 1) / tile_rows * (tile_rows / 16);
-  eights = (columns + tile_columns - 1) / tile_columns * (tile_columns / 8);
+  const auto tiles = [&](const std::vector<std::uint32_t>& axes, int of_tile) {
+    return ceil_div(point_count(pool, axes), of_tile);
+  };
+  batches = simplify(batches, pool.bounds());
+  pieces = simplify(tiles(product.rows, tile_rows) * (tile_rows / 16), pool.bounds());
+  eights = simplify(tiles(product.columns, tile_columns) * (tile_columns / 8), pool.bounds());
 }
 
 std::string declare_partial(KernelWriter& writer, const GemmShares& shares, ScalarType sums) {
-  return writer.workspace(shares.floats() * 4, 0, c_type(sums) + " partial");
+  return writer.workspace(shares.floats_of_share() * (4 * shares.shares), 0, c_type(sums) + " partial");
 }
 
-void leave_share(KernelWriter& writer, const GemmShares& shares, const std::string& partial, const SharePlace& place,
+void leave_share(ExprEmitter& emitter, const GemmShares& shares, const std::string& partial, const SharePlace& place,
                  int which, const std::string& sum, ScalarType type, int pieces, int columns, int rows_of_piece) {
+  KernelWriter& writer = emitter.writer();
   writer.use("depth_shares");
-  const std::string to = writer.unique("share_to"), integer = writer.index_type();
+  const std::string to = writer.unique("share_to");
   writer.line(
-      fmt::format("{}* const {} = {} + {};", c_type(type), to, partial, place_of(shares, place, which, integer)));
+      fmt::format("{}* const {} = {} + {};", c_type(type), to, partial, place_of(shares, place, which, emitter)));
   const auto leave = [&](const std::string& at, const std::string& piece) {
     writer.line(
         fmt::format("leave_share({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
@@ -56,7 +55,7 @@ void leave_share(KernelWriter& writer, const GemmShares& shares, const std::stri
   if (rows_of_piece == 0) return leave(to, fmt::format("{}[0]", sum));
   writer.line("#pragma unroll");
   writer.open(fmt::format("for (int i = 0; i < {}; ++i)", pieces));
-  leave(fmt::format("{} + i * {}", to, shares.eights * 128),
+  leave(fmt::format("{} + i * {}", to, emitter.index_text().tight(shares.eights * 128)),
         rows_of_piece == 1 ? fmt::format("{}[i]", sum) : fmt::format("{}[i * {}]", sum, rows_of_piece));
   writer.close();
 }
@@ -94,10 +93,10 @@ KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const
     if (partial.empty()) partial = declare_partial(writer, shares, type);
     std::string& sum = sums[term.reduction] = writer.unique("sum");
     declare_sum(writer, pieces.tiles, form.tensor_cores(), type, sum);
-    const std::string first =
-        place_of(shares, {"0", place.batch, row0, column0 + " + warp_column"}, which++, writer.index_type());
+    const std::string first = place_of(shares, {"0", place.batch, row0, column0 + " + warp_column"}, which++, emitter);
     writer.line(fmt::format("add_shares<{}>(({} (&)[{}][4]){}[0], {} + {}, {}, warp_lane);", shares.shares,
-                            c_type(type), width / 8, sum, partial, first, shares.floats() / shares.shares));
+                            c_type(type), width / 8, sum, partial, first,
+                            emitter.index_text().tight(shares.floats_of_share())));
   }
   emit_epilogue({.kernel = kernel,
                  .product = product,

@@ -18,12 +18,11 @@ namespace fusec {
 struct GemmShares {
   int shares = 1;
   int sums = 1;  // of each element
-  std::int64_t batches = 1;
-  std::int64_t pieces = 0, eights = 0;  // of 16 rows, of 8 columns: those of whole tiles
+  IndexExpr batches = 1;
+  IndexExpr pieces, eights;  // of 16 rows, of 8 columns: those of whole tiles
 
-  // Of `down` by `across` tiles of so many rows and columns.
   GemmShares(int of_depth, const Product& product, const ExprPool& pool, int tile_rows, int tile_columns);
-  std::int64_t floats() const { return shares * sums * batches * pieces * eights * 128; }
+  IndexExpr floats_of_share() const { return batches * pieces * eights * (128 * sums); }
 };
 
 // A block's place among the shares: C text.
@@ -35,7 +34,7 @@ struct SharePlace {
 std::string declare_partial(KernelWriter& writer, const GemmShares& shares, ScalarType sums);
 // Leaves a warp's sums: `pieces` of 16 rows by `columns`, each of so many of the registers' first dimension: one of
 // fragments, 4 of lanes, 0 where all registers are of one piece.
-void leave_share(KernelWriter& writer, const GemmShares& shares, const std::string& partial, const SharePlace& place,
+void leave_share(ExprEmitter& emitter, const GemmShares& shares, const std::string& partial, const SharePlace& place,
                  int which, const std::string& sum, ScalarType type, int pieces, int columns, int rows_of_piece);
 
 // Adds up the shares and does what stands behind the product. `form`: with the tiles of the kernel before.

@@ -149,7 +149,7 @@ void WarpgroupEmitter::leave_sums(Part& part, const std::vector<Sum>& sums) {
   if (partial_.empty()) partial_ = declare_partial(writer_, shares, type);
   int which = 0;
   for (const std::string& sum : sums_of_terms(part, sums))
-    leave_share(writer_, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, which++, sum, type, 1,
+    leave_share(part.emitter, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, which++, sum, type, 1,
                 tiles_.columns, 0);
 }
 

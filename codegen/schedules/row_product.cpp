@@ -30,7 +30,8 @@ class RowProductEmitter {
     place_block();
     multiply_chunks();
     emit_row_epilogue({form_, rows_, row0_, form_.rows, tiles_.row_stride, tiles_.threads}, writer_, emitter_);
-    KernelSource source = writer_.finish(comment(), tiles_.threads);
+    // Two blocks are what shared memory has room for; without a number ptxas thinks of more, and spills.
+    KernelSource source = writer_.finish(comment(), tiles_.threads, 2);
     source.name = kernel_name(graph_, form_.kernel.nodes);
     source.grid[0] = simplify(row_tiles() * count(product_.batch), pool_.bounds());
     source.dynamic_shared = tiles_.bytes;
@@ -182,24 +183,35 @@ class RowProductEmitter {
   }
 
   void store_sums(const std::string& sum, const std::string& rows) {
-    const bool cores = product_.tensor_dtype.has_value();
+    if (product_.tensor_dtype) return store_fragments(sum, rows);
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
     writer_.line("#pragma unroll");
     writer_.open("  for (int j = 0; j < 4; ++j)");
-    if (cores) {
-      writer_.line("#pragma unroll");
-      writer_.open("for (int e = 0; e < 4; ++e)");
-    }
     const std::string line = writer_.unique("line"), column = writer_.unique("column");
-    writer_.line(cores ? fmt::format("const int {} = i * 16 + e / 2 * 8 + warp_lane / 4, {} = {} + warp * 32 + j * 8 + "
-                                     "warp_lane % 4 * 2 + e % 2;",
-                                     line, column, column0_)
-                       : fmt::format("const int {} = thread_row + 16 * i, {} = {} + thread_column + 16 * j;", line,
-                                     column, column0_));
-    writer_.line(fmt::format("if ({} < {}) {}[{} * {} + {}] = {}{};", column, form_.columns, rows, line,
-                             tiles_.row_stride, column, sum, cores ? "[i][j][e]" : "[i][j]"));
-    if (cores) writer_.close();
+    writer_.line(
+        fmt::format("const int {} = thread_row + 16 * i, {} = {} + thread_column + 16 * j;", line, column, column0_));
+    writer_.line(fmt::format("if ({} < {}) {}[{} * {} + {}] = {}[i][j];", column, form_.columns, rows, line,
+                             tiles_.row_stride, column, sum));
+    writer_.close();
+  }
+
+  // By twos of columns, of which the last row may lack the second: it has room beyond its end.
+  void store_fragments(const std::string& sum, const std::string& rows) {
+    writer_.use("neighbours");
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
+    writer_.line("#pragma unroll");
+    writer_.open("  for (int j = 0; j < 4; ++j)");
+    const std::string column = writer_.unique("column"), to = writer_.unique("to");
+    writer_.line(fmt::format("const int {} = {} + warp * 32 + j * 8 + warp_lane % 4 * 2;", column, column0_));
+    writer_.line(
+        fmt::format("float* const {} = {} + (i * 16 + warp_lane / 4) * {} + {};", to, rows, tiles_.row_stride, column));
+    writer_.open(fmt::format("if ({} < {})", column, form_.columns));
+    writer_.line(fmt::format("*(Neighbours<float, 2>*){} = {{{}[i][j][0], {}[i][j][1]}};", to, sum, sum));
+    writer_.line(fmt::format("*(Neighbours<float, 2>*)({} + {}) = {{{}[i][j][2], {}[i][j][3]}};", to,
+                             8 * tiles_.row_stride, sum, sum));
+    writer_.close();
     writer_.close();
   }
 

@@ -58,6 +58,16 @@ std::string TileLoader::element(const TileLoad& load) {
   return narrow(*load.narrowed, value);
 }
 
+// The line of the e-th access. Eight lanes write at a time: where that is half of the banks to each of two lines, these
+// are four apart, if lines that follow one another share banks and those do not.
+std::string TileLoader::line_of(const TileLoad& load, int width, const std::string& e) const {
+  const int units = load.places / width, bytes = bits(pool_[load.factor].dtype) / 8;
+  const bool apart = width * bytes == 16 && units == 4 && load.lines % 8 == 0 && load.stride * bytes * 4 % 128 == 64 &&
+                     load.stride * bytes % 128 != 64;
+  if (!apart) return fmt::format("{} / {}", e, units);
+  return fmt::format("{0} / {1} * 8 + {0} / {2} % 2 * 4 + {0} / {3} % 4", e, 8 * units, units, 2 * units);
+}
+
 void TileLoader::load(const TileLoad& load) {
   const int width = vector_width(load);
   const bool lines_first = width == 1 && runs_along_lines(load);
@@ -68,8 +78,8 @@ void TileLoader::load(const TileLoad& load) {
   if (lines_first)
     writer_.line(fmt::format("const int {0} = {1} % {2}, {3} = {1} / {2};", line, e, load.lines, place));
   else
-    writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2}{4};", line, e, load.places / width, place,
-                             width > 1 ? fmt::format(" * {}", width) : ""));
+    writer_.line(fmt::format("const int {0} = {5}, {3} = {1} % {2}{4};", line, e, load.places / width, place,
+                             width > 1 ? fmt::format(" * {}", width) : "", line_of(load, width, e)));
   const std::string at = writer_.unique("at");
   writer_.line(
       fmt::format("const {} {} = {}{};", writer_.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));

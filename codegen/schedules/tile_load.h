@@ -37,6 +37,7 @@ class TileLoader {
  private:
   bool looks_up(const TileLoad& load) const;  // is its place made of loaded values?
   bool runs_along_lines(const TileLoad& load) const;
+  std::string line_of(const TileLoad& load, int width, const std::string& e) const;
   void bind(const TileLoad& load, const std::string& line, const std::string& place);
   std::string element(const TileLoad& load);
 

@@ -236,17 +236,17 @@ ExprId grouped_formula(Formula& f, std::size_t, Index index) {
   if (weight[0].is(0)) return zero(f, type);
   const E at = f.index(row);
   const E ended = f.sum({weight[0]}, [&](Index e) { return f.convert(f.load(2, {e[0]}) <= at, ScalarType::kInt64); });
-  const IndexExpr expert = f.as_index(ended, weight[0]);
+  const IndexExpr expert = weight[0].is(1) ? IndexExpr(0) : f.as_index(ended, weight[0]);
   const E owned = ended < f.index(weight[0]);
-  return f.guarded(
-      owned,
-      [&] {
-        E value = sum_over(f, {weight[1]}, [&](Index k) {
-          return f.load(0, {row, k[0]}) * f.load(1, {expert, k[0], n});
-        });
-        return f.has(3) ? value + f.load(3, {expert, n}) : value;
-      },
-      zero(f, type));
+  const auto value = [&] {
+    E product = sum_over(f, {weight[1]}, [&](Index k) {
+      return f.load(0, {row, k[0]}) * f.load(1, {expert, k[0], n});
+    });
+    return f.has(3) ? product + f.load(3, {expert, n}) : product;
+  };
+  // Of one expert it is a product like any other, of all rows.
+  if (weight[0].is(1)) return select(owned, value(), zero(f, type));
+  return f.guarded(owned, value, zero(f, type));
 }
 
 OpDef row(std::string op, std::string summary, std::vector<std::string> operands, std::vector<AttributeSpec> attributes,

@@ -12,74 +12,52 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
-// greatest value, which the caller checks. x is finite.
-template <int kMantissa, int kBias>
-__device__ __forceinline__ unsigned narrow_magnitude(float x) {
-  const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
-  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // subnormal: count units of the last place
-    const float unit = __uint_as_float((unsigned)(127 + kMantissa - 1 + kBias) << 23);
-    return (unsigned)__float2int_rn(__uint_as_float(magnitude) * unit);
-  }
-  constexpr int kShift = 23 - kMantissa;
-  const unsigned rounded = magnitude + ((1u << (kShift - 1)) - 1u) + ((magnitude >> kShift) & 1u);
-  return (rounded >> kShift) - ((unsigned)(127 - kBias) << kMantissa);
+// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
+// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
 }
-
-using fp8_e4m3 = unsigned char;
-__device__ __forceinline__ float from_fp8_e4m3(unsigned bits) {
-  if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
-  const float magnitude = __uint_as_float((bits & 0x7fu) << 20) * __uint_as_float((127u + 120u) << 23);
-  return (bits & 0x80u) ? -magnitude : magnitude;
+__device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
-__device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
-  const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
-  if (!(fabsf(x) <= 464.0f)) return (fp8_e4m3)(sign | 0x7fu);
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  unsigned short pair;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
-  return (fp8_e4m3)pair;
-#else
-  return (fp8_e4m3)(sign | narrow_magnitude<3, 7>(x));
-#endif
+// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
+// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from);
 }
-
-using int4_pair = unsigned char;  // two to a byte, low nibble first
-__device__ __forceinline__ int from_int4(unsigned nibble) { return (int)(nibble << 28) >> 28; }
-
-// Two's complement: sums, differences and products wrap; a division by zero gives 0.
-__device__ __forceinline__ int wrap_add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
-__device__ __forceinline__ int wrap_sub(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
-__device__ __forceinline__ int wrap_mul(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
-__device__ __forceinline__ int wrap_neg(int a) { return (int)(0u - (unsigned)a); }
-__device__ __forceinline__ long long wrap_add(long long a, long long b) {
-  return (long long)((unsigned long long)a + (unsigned long long)b);
+template <int kTo, int kAt = 0, class Element, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount],
+                                           const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from[kAt])), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kAt + 1>(to, from, there);
 }
-__device__ __forceinline__ long long wrap_sub(long long a, long long b) {
-  return (long long)((unsigned long long)a - (unsigned long long)b);
+template <int kTo, int kFrom, int kCount, int kAt = 0>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kCount, kAt + 1>(to, from);
 }
-__device__ __forceinline__ long long wrap_mul(long long a, long long b) {
-  return (long long)((unsigned long long)a * (unsigned long long)b);
+template <int kTo, int kFrom, int kAt = 0, int kCount>
+__device__ __forceinline__ void copy_lines(unsigned to, const void* from, const int (&there)[kCount]) {
+  asm volatile("cp.async.cg.shared.global [%0+%1], [%2+%3], 16, %4;"
+               :
+               : "r"(to), "n"(kAt * kTo), "l"(__cvta_generic_to_global(from)), "n"(kAt * kFrom), "r"(there[kAt]));
+  if constexpr (kAt + 1 < kCount) copy_lines<kTo, kFrom, kAt + 1>(to, from, there);
 }
-__device__ __forceinline__ long long wrap_neg(long long a) { return (long long)(0ull - (unsigned long long)a); }
-
-// NaN if either is, as PyTorch's maximum and minimum.
-template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
-template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-__device__ __forceinline__ float nan_max(float a, float b) {
-  float greatest;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
-  return greatest;
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
+template <int kNewest>
+__device__ __forceinline__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
 }
-__device__ __forceinline__ float nan_min(float a, float b) {
-  float least;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
-  return least;
-}
-#endif
 
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
@@ -134,6 +112,322 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
+// The each-th piece of a thread, of kBytes, among those of kThreads: 16 bytes of neighbouring threads lie side by side.
+template <int kBytes, int kThreads>
+__device__ __forceinline__ void copy_piece(unsigned to, const void* from, int each, bool there) {
+  if constexpr (kBytes >= 16) {
+#pragma unroll
+    for (int i = 0; i < kBytes / 16; ++i)
+      copy_16_bytes(to + ((each * (kBytes / 16) + i) * kThreads + threadIdx.x) * 16, (const char*)from + 16 * i, there);
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(to + (each * kThreads + threadIdx.x) * kBytes), "l"(__cvta_generic_to_global(from)), "n"(kBytes),
+                   "r"(there ? kBytes : 0));
+  }
+}
+template <int kBytes, int kThreads>
+__device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* copies, int each) {
+  if constexpr (kBytes < 16) {
+    return load_words<kBytes / 4>(copies + (each * kThreads + threadIdx.x) * kBytes);
+  } else {
+    Words<kBytes / 4> piece;
+#pragma unroll
+    for (int i = 0; i < kBytes / 16; ++i) {
+      const auto four = load_words<4>(copies + ((each * (kBytes / 16) + i) * kThreads + threadIdx.x) * 16);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) piece.w[i * 4 + k] = four.w[k];
+    }
+    return piece;
+  }
+}
+
+// Shared memory beyond 48 KiB has its size at launch.
+extern __shared__ __align__(16) unsigned char dynamic_shared[];
+
+// The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
+// greatest value, which the caller checks. x is finite.
+template <int kMantissa, int kBias>
+__device__ __forceinline__ unsigned narrow_magnitude(float x) {
+  const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
+  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // subnormal: count units of the last place
+    const float unit = __uint_as_float((unsigned)(127 + kMantissa - 1 + kBias) << 23);
+    return (unsigned)__float2int_rn(__uint_as_float(magnitude) * unit);
+  }
+  constexpr int kShift = 23 - kMantissa;
+  const unsigned rounded = magnitude + ((1u << (kShift - 1)) - 1u) + ((magnitude >> kShift) & 1u);
+  return (rounded >> kShift) - ((unsigned)(127 - kBias) << kMantissa);
+}
+
+using fp8_e4m3 = unsigned char;
+__device__ __forceinline__ float from_fp8_e4m3(unsigned bits) {
+  if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
+  const float magnitude = __uint_as_float((bits & 0x7fu) << 20) * __uint_as_float((127u + 120u) << 23);
+  return (bits & 0x80u) ? -magnitude : magnitude;
+}
+__device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
+  const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
+  if (!(fabsf(x) <= 464.0f)) return (fp8_e4m3)(sign | 0x7fu);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(x));
+  return (fp8_e4m3)pair;
+#else
+  return (fp8_e4m3)(sign | narrow_magnitude<3, 7>(x));
+#endif
+}
+
+// What a lane has of the sums along the depth of int8 fragments: of each eight of a right factor's columns, or of a left
+// one's rows.
+__device__ __forceinline__ void add_codes(int& sum, unsigned four) {
+  asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(four), "r"(0x01010101));
+}
+template <bool kLeft, int kPieces>
+__device__ __forceinline__ void add_fragments(int (&sums)[2 * kPieces], const unsigned (&pieces)[kPieces][4]) {
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i)
+#pragma unroll
+    for (int k = 0; k < 4; ++k) add_codes(sums[2 * i + (kLeft ? k % 2 : k / 2)], pieces[i][k]);
+}
+__device__ __forceinline__ int sum_of_four_lanes(int part) {
+  part += __shfl_xor_sync(~0u, part, 1);
+  return part + __shfl_xor_sync(~0u, part, 2);
+}
+// Takes an offset times the other factor's sums from the sums. kOfColumns: those are of the columns.
+template <bool kOfColumns, int kRows, int kColumns, int kSums>
+__device__ __forceinline__ void take_offset(int (&sum)[kRows][kColumns][4], const int (&others)[kSums], int offset,
+                                            int lane) {
+#pragma unroll
+  for (int o = 0; o < kSums; ++o) {
+    const int times = offset * sum_of_four_lanes(others[o]);  // of line lane / 4
+    const int two[2] = {__shfl_sync(~0u, times, lane % 4 * 8), __shfl_sync(~0u, times, lane % 4 * 8 + 4)};
+#pragma unroll
+    for (int i = 0; i < (kOfColumns ? kRows : kColumns); ++i)
+#pragma unroll
+      for (int k = 0; k < (kOfColumns ? 4 : 2); ++k) {
+        if constexpr (kOfColumns)
+          sum[i][o][k] -= two[k % 2];
+        else
+          sum[o / 2][i][o % 2 * 2 + k] -= times;
+      }
+  }
+}
+
+using int4_pair = unsigned char;  // two to a byte, low nibble first
+__device__ __forceinline__ int from_int4(unsigned nibble) { return (int)(nibble << 28) >> 28; }
+
+__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
+
+// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
+// of the first matrix, 8 to 15 those of the second, and so on.
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+template <int kOffset = 0>
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row), "n"(kOffset));
+}
+
+// d += a * b for a 16x32 a (rows), a 32x8 b (columns) and a 16x8 d.
+__device__ __forceinline__ void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+template <auto kMma, class Sum, int kRows, int kColumns>
+__device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
+                                                   const unsigned (&b)[kColumns][4]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
+}
+
+// NaN if either is, as PyTorch's maximum and minimum.
+template <class T>
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+__device__ __forceinline__ float nan_max(float a, float b) {
+  float greatest;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
+  return greatest;
+}
+__device__ __forceinline__ float nan_min(float a, float b) {
+  float least;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+  return least;
+}
+#endif
+
+// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
+// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled(int line, int unit) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
+}
+
+// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
+// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
+// one's in (0, 0), (0, 8), (8, 0), (8, 8). Which of them is the lane's:
+template <bool kLeft, bool kAlongDepth, int kUnits>
+__device__ __forceinline__ unsigned fragment_place(int across, int depth, int lane) {
+  const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
+  const int lane_across = across + (kLeft ? first : second), lane_depth = depth + (kLeft ? second : first);
+  return kAlongDepth ? swizzled<kUnits>(lane_across + lane % 8, lane_depth / 8)
+                     : swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8);
+}
+template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
+__device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
+                                               int lane) {
+#pragma unroll
+  for (int i = 0; i < kPieces; ++i) {
+    if constexpr (kAlongDepth)
+      load_matrices(pieces[i], tile + i * 256 * kUnits + fragment_place<kLeft, true, kUnits>(across, depth, lane));
+    else
+      load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits +
+                                              fragment_place<kLeft, false, kUnits>(across + 16 * i, 0, lane));
+  }
+}
+
+// The same kCount times, their rows kStep bytes apart.
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
+}
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
+}
+
+// The same in a loop over tiles, from addresses that are known before it: pieces along the depth lie one behind the other,
+// and so do slices of lines that run across, with the swizzle of the first.
+template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces, int kSlices>
+struct FragmentPlaces {
+  unsigned at[kAlongDepth ? kSlices : kPieces];
+
+  __device__ __forceinline__ FragmentPlaces(unsigned tile, int across, int lane) {
+#pragma unroll
+    for (int i = 0; i < (kAlongDepth ? kSlices : kPieces); ++i) {
+      at[i] = tile + fragment_place<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
+                                                                kAlongDepth ? 16 * i : 0, lane);
+      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
+    }
+  }
+  template <int kSlice = 0>
+  __device__ __forceinline__ void load(unsigned (&pieces)[kPieces][4], unsigned stage, int slice) const {
+    if constexpr (kAlongDepth) {
+      load_pieces<256 * kUnits>(pieces, at[slice] + stage);
+    } else if (slice == kSlice) {
+#pragma unroll
+      for (int i = 0; i < kPieces; ++i) load_matrices_transposed<256 * kUnits * kSlice>(pieces[i], at[i] + stage);
+    } else if constexpr (kSlice + 1 < kSlices) {
+      load<kSlice + 1>(pieces, stage, slice);
+    }
+  }
+};
+
+// Elements that are stored by one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount) Neighbours {
+  T v[kCount];
+};
+
+// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
+// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
+template <int kWidth, bool kHalves = true>
+__device__ __forceinline__ constexpr int staged_place(int row, int column) {
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
+  if constexpr (!kHalves) return row * (kWidth + 8) + column;
+  return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
+}
+// A lane's four sums of an eight of columns, kAt bytes from `at`: two of its row, two of the row eight on. Statements of
+// PTX, since what NVRTC takes goes with the number of statements that it optimizes.
+template <int kAt, int kLower>
+__device__ __forceinline__ void store_pairs(unsigned at, const float (&four)[4]) {
+  asm volatile("st.shared.v2.f32 [%0+%5], {%1, %2};\nst.shared.v2.f32 [%0+%6], {%3, %4};"
+               :
+               : "r"(at), "f"(four[0]), "f"(four[1]), "f"(four[2]), "f"(four[3]), "n"(kAt), "n"(kAt + kLower)
+               : "memory");
+}
+template <int kAt, int kLower>
+__device__ __forceinline__ void store_pairs(unsigned at, const int (&four)[4]) {
+  asm volatile("st.shared.v2.s32 [%0+%5], {%1, %2};\nst.shared.v2.s32 [%0+%6], {%3, %4};"
+               :
+               : "r"(at), "r"(four[0]), "r"(four[1]), "r"(four[2]), "r"(four[3]), "n"(kAt), "n"(kAt + kLower)
+               : "memory");
+}
+template <int kLater, int kLower, int kAt = 0, class Sum, int kEights>
+__device__ __forceinline__ void store_pairs_of_eights(unsigned at, const Sum (&sum)[kEights][4]) {
+  store_pairs<kAt * kLater, kLower>(at, sum[kAt]);
+  if constexpr (kAt + 1 < kEights) store_pairs_of_eights<kLater, kLower, kAt + 1>(at, sum);
+}
+template <bool kHalves, class Sum, int kEights>
+__device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
+  constexpr int kWidth = 8 * kEights, kLower = 4 * staged_place<kWidth, kHalves>(8, 0);
+  const unsigned first = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2));
+  if constexpr (!kHalves && kWidth == 16) {  // in some lines the second eight is before the first
+    const unsigned second = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, 8 + lane % 4 * 2));
+    store_pairs<0, kLower>(first, sum[0]);
+    store_pairs<0, kLower>(second, sum[1]);
+  } else {
+    store_pairs_of_eights<4 * staged_place<kWidth, kHalves>(0, 8), kLower>(first, sum);
+  }
+}
+// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+template <int kWidth>
+__device__ __forceinline__ int staged_row(int item) {
+  if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
+  return item / (kWidth / 8);
+}
+template <class Sum>
+struct EightSums {
+  Sum v[8];
+};
+template <int kWidth, class Sum>
+__device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
+  const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
+  const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
+  return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
+}
+
+// Neighbours of a line from its byte-th on: whole units of 16 bytes, or a half of one.
+template <int kUnits, int kCount>
+__device__ __forceinline__ void store_units(unsigned char* tile, int line, int byte, const Words<kCount>& words) {
+  static_assert(kCount == 2 || kCount % 4 == 0);
+  if constexpr (kCount == 2)
+    *(uint2*)(tile + swizzled<kUnits>(line, byte / 16) + byte % 16) = make_uint2(words.w[0], words.w[1]);
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i)
+    *(uint4*)(tile + swizzled<kUnits>(line, byte / 16 + i)) =
+        make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
+}
+
+// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
+// cache: tiles come in groups of kHeight rows of them, each group column by column.
+struct TilePlace {
+  int row, column;
+};
+template <int kHeight>
+__device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int across) {
+  const int group = tile / (kHeight * across), in_group = tile % (kHeight * across);
+  const int height = min(down - group * kHeight, kHeight);
+  return {group * kHeight + in_group % height, in_group / height};
+}
+
 }  // namespace
 
 // ---- quantized_0_quantize_static_quant_linear_relu -------------------------------------------------------
@@ -141,58 +435,133 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // product = static_quant_linear(codes, weight, weight_scale, step, zero)
 // active = relu(product)
 // writes active: float32[4, 16]
-// A block makes a 64x64 tile; 16 of k at a time go through shared memory.
-extern "C" __global__ void __launch_bounds__(256)
+// A block makes 16x32, each of its warps 16x16, on tensor cores; 128 of k are a tile, 4 tiles are in shared memory or on the way.
+extern "C" __global__ void __launch_bounds__(64)
 quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const signed char* __restrict__ weight,
          const float* __restrict__ weight_scale, float* __restrict__ active) {
-  __shared__ __align__(16) int left_tile[16][65];
-  __shared__ __align__(16) int right_tile[16][65];
-  const int tile = blockIdx.x;
-  const int column0 = tile % 1 * 64;
-  const int row0 = tile / 1 % 1 * 64;
-  const int thread_row = threadIdx.x / 16, thread_column = threadIdx.x % 16;
-  int sum[4][4] = {};
-  for (int k0 = 0; k0 < 32; k0 += 16) {
+  const unsigned stages = shared_address(dynamic_shared);
+  const TilePlace tile = tile_in_order<8>((int)blockIdx.x, 1, 1);
+  const int row0 = tile.row * 16, column0 = tile.column * 32;
+  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
+  const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 16;
+  int sum[1][2][4] = {};
+  const int x_unit = threadIdx.x % 16 * 8, x_line = threadIdx.x / 16;
+  const float* x_from[4];
 #pragma unroll
-    for (int e = threadIdx.x; e < 1024; e += 256) {
-      const int place = e % 16, line = e / 16;
-      const int at = row0 + line, k = k0 + place;
-      int one = 0;
-      if (at < 4 && k < 32) {
-        const float t = nan_max(rintf(x[at * 32 + k] / 0.0625f) + 3.0f, -128.0f);
-        const int codes = (int)(signed char)((int)nan_min(t, 127.0f));
-        one = wrap_sub(codes, 3);
-      }
-      left_tile[place][line] = one;
-    }
-#pragma unroll
-    for (int e_2 = threadIdx.x; e_2 < 1024; e_2 += 256) {
-      const int place_2 = e_2 % 16, line_2 = e_2 / 16;
-      const int at_2 = column0 + line_2, k_2 = k0 + place_2;
-      int one_2 = 0;
-      if (at_2 < 16 && k_2 < 32) {
-        one_2 = (int)weight[at_2 * 32 + k_2];
-      }
-      right_tile[place_2][line_2] = one_2;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int kk = 0; kk < 16; ++kk) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) sum[i][j] += left_tile[kk][thread_row + 16 * i] * right_tile[kk][thread_column + 16 * j];
-    }
-    __syncthreads();
+  for (int each = 0; each < 4; ++each) {
+    const int row = min((row0 + x_line + each * 4), 3);
+    x_from[each] = x + (row * 32 + x_unit);
   }
+  const int weight_unit = threadIdx.x % 8 * 16, weight_line = threadIdx.x / 8;
+  unsigned weight_to = stages + 8192 + swizzled<8>(weight_line, weight_unit / 16);
+  asm("" : "+r"(weight_to));  // or else it is computed anew in the loop
+  const signed char* weight_from;
+   {
+    const int column = column0 + weight_line;
+    weight_from = weight + (column * 32 + weight_unit);
+  }
+  int weight_there[4];
 #pragma unroll
-  for (int tile_item = 0; tile_item < 16; ++tile_item) {
-    const int row = row0 + thread_row + tile_item / 4 * 16;
-    const int column = column0 + thread_column + tile_item % 4 * 16;
-    if (row < 4 && column < 16) {
-      const float product = (((float)sum[tile_item / 4][tile_item % 4]) * 0.0625f) * weight_scale[column];
-      active[row * 16 + column] = nan_max(product, 0.0f);
+  for (int each = 0; each < 4; ++each) weight_there[each] = column0 + weight_line + each * 8 < 16 ? 16 : 0;
+  int next_k = 0;
+  const auto fetch = [&](unsigned stage) {
+#pragma unroll
+    for (int each = 0; each < 4; ++each) {
+      copy_piece<32, 64>(stages + stage + 0, x_from[each], each, next_k + x_unit < 32);
+      x_from[each] += 128;
     }
+#pragma unroll
+    for (int each = 0; each < 4; ++each)
+      if (next_k + weight_unit >= 32) weight_there[each] = 0;
+    copy_lines<1024, 256>(weight_to + stage, weight_from, weight_there);
+    weight_from += 128;
+    next_k += 128;
+  };
+  const auto compute = [&](int step, int stage_2) {
+#pragma unroll
+    for (int each = 0; each < 4; ++each) {
+      if (step * 128 + x_unit < 32) {
+        const Words<8> x_w = copied_piece<32, 64>(dynamic_shared + stage_2 + 0, each);
+        Words<2> made = {};
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          const float t = nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / 0.0625f) + 3.0f, -128.0f);
+          put_element<8>(made, e, (unsigned)((int)nan_min(t, 127.0f)));
+        }
+        store_units<8>(dynamic_shared + 49152 + step % 2 * 2048, x_line + each * 4, x_unit, made);
+      } else {
+        store_units<8>(dynamic_shared + 49152 + step % 2 * 2048, x_line + each * 4, x_unit, Words<2>{});
+      }
+    }
+  };
+  const int steps = 1;
+#pragma unroll
+  for (int s = 0; s < 3; ++s) {
+    if (s < steps) fetch(s * 12288);
+    commit_copies();
+  }
+  unsigned reading = 0, writing = 36864;  // where stages begin
+  const FragmentPlaces<true, true, 8, 1, 4> left_places(stages + 49152, warp_row, warp_lane);
+  const FragmentPlaces<false, true, 8, 1, 4> right_places(stages + 8192, warp_column, warp_lane);
+  unsigned left[2][1][4], right[2][1][4];
+  const auto load_2 = [&](int buffer, unsigned stage, int place, int slice) {
+    left_places.load(left[buffer], place * 2048, slice);
+    right_places.load(right[buffer], stage, slice);
+  };
+  int codes[2] = {};
+  wait_for_groups<2>();
+  if (steps > 0) compute(0, 0);
+  __syncthreads();
+  load_2(0, 0, 0, 0);
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int slice = 0; slice < 4; ++slice) {
+      if (slice == 3) {
+        __syncthreads();
+        writing = reading, reading = reading == 36864 ? 0 : reading + 12288;
+      }
+      if (slice < 3 || step + 1 < steps) load_2((slice + 1) % 2, reading, (step + (slice == 3)) % 2, (slice + 1) % 4);
+      if (slice == 0) {
+        if (step + 3 < steps) fetch(writing);
+        commit_copies();
+      }
+      multiply_fragments<mma_s8>(sum, left[slice % 2], right[slice % 2]);
+      add_fragments<false>(codes, right[slice % 2]);
+      if (slice == 0) {
+        wait_for_groups<2>();
+        if (step + 1 < steps) compute(step + 1, reading == 36864 ? 0 : reading + 12288);
+      }
+    }
+  }
+  take_offset<true>(sum, codes, 3, warp_lane);
+  __syncthreads();  // the tiles' memory is free
+  int* const staged = (int*)dynamic_shared + warp * 384;
+#pragma unroll
+  for (int piece = 0; piece < 1; piece += 1) {
+    stage_sums<true>(staged, sum[piece], warp_lane);
+    __syncwarp();
+     {
+      const int place = warp_lane % 2 * 8;
+      const int column_2 = column0 + warp_column + place;
+      if (column_2 < 16) {
+        const int eight = (unsigned int)column_2 / 8;
+        const int first_row = row0 + warp_row + piece * 16;
+        const int lines = min((int)16, (int)(4) - first_row);
+        if (const int line = staged_row<16>(warp_lane); line < lines) {
+          const int row_2 = first_row + line;
+          const EightSums<int> sum_v = eight_staged<16>(staged, line, place);
+          const Words<8> weight_scale_w = load_words<8>(weight_scale + (eight * 8));
+          Words<8> active_w = {};
+#pragma unroll
+          for (int e_2 = 0; e_2 < 8; ++e_2) {
+            const float product = (((float)sum_v.v[e_2]) * 0.0625f) * __uint_as_float(element<32>(weight_scale_w, e_2));
+            put_element<32>(active_w, e_2, __float_as_uint(nan_max(product, 0.0f)));
+          }
+          store_words(active + (eight * 8 + row_2 * 16), active_w);
+        }
+      }
+    }
+    __syncwarp();
   }
 }
 
@@ -323,6 +692,8 @@ cudaError_t quantized_create(quantized_context** ctx, const quantized_libraries*
   quantized_context* made = new quantized_context();
   if (libs) made->libraries = *libs;
   cudaError_t status = cudaSuccess;
+  if (status == cudaSuccess)
+    status = cudaFuncSetAttribute(reinterpret_cast<const void*>(quantized_0_quantize_static_quant_linear_relu), cudaFuncAttributeMaxDynamicSharedMemorySize, 53248);
   if (status != cudaSuccess) {
     delete made;
     return status;
@@ -356,7 +727,7 @@ cudaError_t quantized_launch(quantized_context* ctx, const quantized_args* args,
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // codes, product, active
-  status = launch(reinterpret_cast<const void*>(quantized_0_quantize_static_quant_linear_relu), 1, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(quantized_0_quantize_static_quant_linear_relu), 1, 1, 1, dim3(64, 1, 1), 53248, stream,
                   static_cast<const void*>(args->x),
                   static_cast<const void*>(args->weight),
                   static_cast<const void*>(args->weight_scale),

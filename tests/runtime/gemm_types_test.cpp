@@ -26,6 +26,18 @@ const std::vector<TypeCase> kCases = {
       "v = cast w {\"dtype\": \"int8\"}; h = static_quant_linear x v ws xs {\"out_dtype\": \"float16\"}", "h"},
      DType::kInt8,
      DType::kInt8},
+    {{"int8: a zero point", "x int8 70,144; w int8 104,144; ws float32 104; xs float32 1; xo int8 1",
+      "p = static_quant_linear x w ws xs xo {\"out_dtype\": \"float16\"}; h = relu p", "h"},
+     DType::kInt8,
+     DType::kInt8},
+    {{"int8: a zero point, rows and columns swapped, of two products",
+      "x int8 72,144; w int8 104,144; v int8 104,144; ws float32 1; xs float32 1; xo int8 1",
+      "p = static_quant_linear x w ws xs xo {\"out_dtype\": \"float16\"};"
+      "q = static_quant_linear x v ws xs {\"out_dtype\": \"float16\"}; s = mul p q;"
+      "h = transpose s {\"dim0\": 0, \"dim1\": 1}",
+      "h"},
+     DType::kInt8,
+     DType::kInt8},
     {{"float8: linear", "x float8_e4m3fn 150,80; w float8_e4m3fn 136,80; xs float32 150; ws float32 136; b float32 136",
       "p = fp8_linear x w xs ws b {\"out_dtype\": \"bfloat16\"}; h = gelu p", "h"},
      DType::kFloat16,
@@ -55,6 +67,15 @@ const std::vector<TypeCase> kCases = {
      DType::kBFloat16},
     {{"int4: groups of 32", "x int8 70,160; w int4 96,160; s float32 96,5; xs float32 1",
       "h = static_quant_linear_int4 x w s null xs {\"group_size\": 32, \"out_dtype\": \"float32\"}", "h"},
+     DType::kInt8,
+     DType::kInt8},
+    {{"int4: groups of 16 with offsets",
+      "x int8 70,176; w int4 96,176; s float16 96,11; o int8 96,11; xs float32 1; xo int8 1",
+      "p = static_quant_linear_int4 x w s o xs xo {\"group_size\": 16, \"out_dtype\": \"float16\"}; h = gelu p", "h"},
+     DType::kFloat16,
+     DType::kFloat16},
+    {{"int4: groups of 48", "x int8 70,192; w int4 96,192; s float32 96,4; xs float32 1",
+      "h = static_quant_linear_int4 x w s null xs {\"group_size\": 48, \"out_dtype\": \"float16\"}", "h"},
      DType::kFloat16,
      DType::kFloat16},
     {{"int4: groups of 64 with offsets",
@@ -117,11 +138,12 @@ void check_type(const Nvrtc& nvrtc, const TypeCase& c, bool hopper, std::size_t 
   check_gemm(nvrtc, c.model, hopper ? "sm_90a" : "sm_80", [&](const GemmForm& form) {
     CHECK(form.dtype == (hopper ? c.sm_90 : c.sm_80));
     std::vector<GemmTiles> table = gemm_tile_table(form.dtype);
-    std::int64_t block = 0;
-    for (const GemmLoop& loop : form.loops) block = common_block(block, loop.block);
+    const std::int64_t block = form.loops[0].block;
     const int sums = form.sums * (block != 0 ? 2 : 1);
-    std::erase_if(
-        table, [&](const GemmTiles& t) { return t.warp_rows * t.warp_columns * sums > 4096 || block % t.depth != 0; });
+    std::erase_if(table, [&](const GemmTiles& t) {
+      return t.warp_rows * t.warp_columns * sums > 4096 ||
+             t.depth / form.loops[0].blocks_of_tile(t.depth) % (32 / form.element_bytes()) != 0;
+    });
     return table[which % table.size()];
   });
 }

@@ -146,6 +146,10 @@ TEST_SUITE("product forms") {
     const std::vector<Case> cases = {
         {"one", "x bfloat16 150,16; w bfloat16 5,16,24; o int32 5", "h = grouped_matmul x w o", "h", kGemm},
         {"gated", "x float16 70,24; a float16 7,24,40; b float16 7,24,40; o int32 7", gated, "h", kGemm},
+        {"gated, of one row", "x bfloat16 1,64; a bfloat16 7,64,64; b bfloat16 7,64,64; o int32 7", gated, "h",
+         "column_reduction"},
+        {"one expert", "x bfloat16 150,16; w bfloat16 1,16,24; o int32 1; c bfloat16 1,24",
+         "p = grouped_matmul x w o c; h = relu p", "h", kGemm},
         {"gated, symbolic", "x float32 n,13; a float32 3,13,20; b float32 3,13,20; o int64 3", gated, "h", kLanes, "n"},
         {"with a bias, read in halves", "x bfloat16 70,24; w bfloat16 7,24,48; o int32 7; c bfloat16 7,48",
          "p = grouped_matmul x w o c; g = slice p {\"dim\": 1, \"end\": 24}; u = slice p {\"dim\": 1, \"start\": 24};"
@@ -271,6 +275,8 @@ TEST_SUITE("product forms") {
          kRowMma},
         {"in a pipeline, in lanes", "x float32 150,64; w float32 64,200; r float32 150,200",
          "p = matmul x w; h = add p r; y = softmax h {\"dim\": 1}", "y", kRowLanes},
+        {"rows of more than a tile of a pipeline", "x bfloat16 40,64; w bfloat16 301,64; g bfloat16 301",
+         "p = linear x w; y = rms_norm p g {\"normalized_shape\": [301]}", "y", kRowMma},
         {"rows too long", "x float16 35,20; w float16 1500,20", "p = linear x w; y = softmax p {\"dim\": 1}", "y",
          "convolution_mma row_reduction"},
         {"columns of a product", "x float32 35,20; w float32 72,20", "p = linear x w; y = softmax p {\"dim\": 0}", "y",
