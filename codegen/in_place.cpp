@@ -37,10 +37,29 @@ bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output
   return element_count(extents) == element_count(output.type.shape);
 }
 
+// Each of the kernel's rows stores an element of its own, and nothing else is made of this operand.
+bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
+  IndexExpr points = 1;
+  std::vector<std::uint32_t> named;
+  for (const IndexExpr& index : output.index)
+    for (const Variable v : variables_of(index))
+      if (v.kind == Variable::Kind::kAxis && std::ranges::find(named, v.id) == named.end()) {
+        named.push_back(v.id);
+        points *= kernel.pool.extent(v.id);
+      }
+  if (points != element_count(output.type.shape)) return false;
+  return std::ranges::none_of(kernel.outputs, [&](const KernelOutput& other) {
+    if (other.value == output.value) return false;
+    const std::vector<ExprId> made_of = reachable(kernel.pool, std::span(&other.expr, 1));
+    return std::ranges::any_of(
+        made_of, [&](ExprId id) { return kernel.pool[id].op == ExprOp::kLoad && kernel.pool[id].source == operand; });
+  });
+}
+
 // Every element is stored by a thread that then and there loads what else it needs for it, sums apart.
 bool finishes_elements(const KernelSource& source) {
   static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "convolution", "few_rows"};
-  return source.schedule == "pointwise" ||
+  return source.schedule == "pointwise" || source.schedule == "direct" ||
          std::ranges::any_of(kOfProducts, [&](std::string_view name) { return source.schedule.starts_with(name); });
 }
 
@@ -84,11 +103,14 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
     return without_axes_of_one(at, kernel.pool);
   };
   for (const KernelOutput& output : kernel.outputs) {
-    if (bits(output.type.dtype) < 8 || !has_element_at_every_point(kernel, output)) continue;
+    if (bits(output.type.dtype) < 8) continue;
+    const bool everywhere = has_element_at_every_point(kernel, output);
+    if (!everywhere && !source.owns_rows) continue;
     const IndexExpr stored = without_axes_of_one(flat_index(output.type.shape, output.index), kernel.pool);
     for (const ValueId input : inputs_of(kernel)) {
       const TensorType& type = graph.tensor(input);
       if (type.dtype != output.type.dtype || element_count(type.shape) != element_count(output.type.shape)) continue;
+      if (!everywhere && !has_element_of_row(kernel, output, input)) continue;
       const bool same_place = std::ranges::all_of(nodes, [&](ExprId id) {
         const ExprNode& node = kernel.pool[id];
         return node.op != ExprOp::kLoad || node.source != input || loaded_at(node) == stored;
@@ -98,6 +120,16 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
     }
   }
   return pairs;
+}
+
+bool looks_up(const Kernel& kernel) {
+  return std::ranges::any_of(reachable(kernel.pool, roots_of(kernel)), [&](ExprId id) {
+    const ExprNode& node = kernel.pool[id];
+    return node.op == ExprOp::kLoad && std::ranges::any_of(node.indices, [](const IndexExpr& index) {
+             return std::ranges::any_of(variables_of(index),
+                                        [](Variable v) { return v.kind == Variable::Kind::kValue; });
+           });
+  });
 }
 
 void let_alias(KernelSource& source, const KernelSource::InPlace& pair) {

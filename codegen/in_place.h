@@ -6,6 +6,7 @@
 //   out[i, j] = exp(x[i, j]) + bias[j]              out may lie in x's place
 //   out[i, j] = sum_k a[i, k] * b[k, j] + x[i, j]   in x's place, not in a's
 //   out[i, j] = exp(x[i, j]) / sum_k exp(x[i, k])   in x's place
+//   new[i] = 0.9 * old[i] + 0.1 * sum_k x[i, k]     in old's place, whatever else is made of the rows of x
 //   out[i, j] = x[j, i]                             not: who stores out[0, 1] overwrites what another thread reads
 #pragma once
 
@@ -18,6 +19,9 @@ namespace fusec {
 
 // Pairs of parameters of `source`, which was made of `kernel`.
 std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source);
+
+// Is something loaded from places that loaded values say?
+bool looks_up(const Kernel& kernel);
 
 // The compiler is no longer told that these two parameters of the kernel point to memory of their own.
 void let_alias(KernelSource& source, const KernelSource::InPlace& pair);

@@ -356,9 +356,9 @@ class PlanLowering {
         for (const std::uint32_t k : made.special) note_guard(plan_.kernels[k], made.guard);
       }
       for (const std::vector<std::uint32_t>* kernels : {&made.kernels, &made.special})
-        if (kernels->size() == 1) {
-          KernelSource& source = plan_.kernels[kernels->front()];
-          source.in_place = find_in_place(kernel, graph_, source);
+        if (!kernels->empty()) {  // those before the last leave parts of reductions only
+          KernelSource& source = plan_.kernels[kernels->back()];
+          if (kernels->size() == 1 || source.owns_rows) source.in_place = find_in_place(kernel, graph_, source);
         }
     }
     launch_made(made, signature.tensors, kernel.nodes);

@@ -59,7 +59,7 @@ def weight(dtype, *shape):
 IN_PLACE = [
     (between("softmax", [node("b", "softmax", "a", dim=1)], [37, 1024]), 1),
     (between("short_rows", [node("b", "softmax", "a", dim=1)], [4992, 64]), 1),
-    (between("short_rows_left_over", [node("b", "softmax", "a", dim=1)], [5001, 64]), 2),
+    (between("short_rows_left_over", [node("b", "softmax", "a", dim=1)], [5001, 64]), 1),
     (between("rows_anywhere", [node("b", "softmax", "a", dim=1)], [9, 1001], "float16"), 1),
     (between("long_rows", [node("b", "softmax", "a", dim=1)], [2, 20000]), 1),
     (between("columns", [node("b", "softmax", "a", dim=0)], [300, 70]), 1),
@@ -117,9 +117,38 @@ UPDATES = [
 ]
 
 
+def written(name, nodes, outputs, aliases, **inputs):
+    described = update(name, nodes, outputs, aliases)
+    described["inputs"] = [{"name": n, "dtype": "float32", "shape": s} for n, s in inputs.items()]
+    return described
+
+
+# The running mean of a batch, beside a result of the batch's own mean.
+STATISTICS = [node("m", "mean", "x", dim=[0, 2]), node("d", "mul", "old", 0.9), node("e", "mul", "m", 0.1),
+              node("new", "add", "d", "e"), node("u", "unsqueeze", "m", dim=1), node("y", "sub", "x", "u")]
+# Old and new values, and the new one's sums.
+SUMS = [node("new", "add", "old", "x"), node("y", "mul", "old", 2.0)]
+# Rows that are reduced and written where they, or what belongs to them, lie, under full; an operand that others read.
+WRITTEN = [
+    (written("statistics", STATISTICS, ["new", "y"], {"new": "old"}, x=[4, 8, 36], old=[8]), 1),
+    (written("statistics_left_over", STATISTICS, ["y", "new"], {"new": "old"}, x=[2, 37, 25], old=[37]), 1),
+    (written("statistics_alone", STATISTICS[:4], ["new"], {"new": "old"}, x=[16, 64, 1], old=[64]), 1),
+    (written("statistics_read", STATISTICS[:4] + [node("v", "unsqueeze", "old", dim=1), node("y", "sub", "x", "v")],
+             ["new", "y"], {"new": "old"}, x=[4, 8, 36], old=[8]), None),
+    (written("columns", SUMS + [node("z", "sum", "new", dim=[0])], ["new", "y", "z"], {"new": "old"}, x=[4, 8],
+             old=[4, 8]), 1),
+    (written("many_columns", SUMS + [node("z", "sum", "new", dim=[0])], ["new", "y", "z"], {"new": "old"}, x=[1000, 20],
+             old=[1000, 20]), 2),
+    (written("rows", SUMS + [node("z", "sum", "new", dim=[1])], ["new", "y", "z"], {"new": "old"}, x=[1000, 20],
+             old=[1000, 20]), 1),
+    (written("long_rows", SUMS + [node("z", "softmax", "new", dim=1)], ["new", "y", "z"], {"new": "old"}, x=[2, 40000],
+             old=[2, 40000]), 3),
+]
+
+
 def check_updates(fusec, fusec_run, folder):
     failures = []
-    for described, launches in UPDATES:
+    for described, launches in UPDATES + WRITTEN:
         path = os.path.join(folder, described["name"] + ".json")
         with open(path, "w", encoding="utf-8") as f:
             json.dump(described, f)
@@ -127,7 +156,8 @@ def check_updates(fusec, fusec_run, folder):
             p = subprocess.run([fusec, path, "--emit=partition", "--no-nvrtc", "--strategy=" + strategy],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
             got = json.loads(p.stdout)["launches"]
-            if launches is not None and got != launches:
+            counted = launches is not None and (strategy == "full" or (described, launches) in UPDATES)
+            if counted and got != launches:
                 failures.append(f"{described['name']} {strategy}: {got} launches, not {launches}")
             p = subprocess.run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--host-part=recorded",
                                 "--strategy=" + strategy], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

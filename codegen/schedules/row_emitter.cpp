@@ -10,6 +10,7 @@
 
 #include "analysis/row_segments.h"
 #include "codegen/emit_expr.h"
+#include "codegen/in_place.h"
 #include "codegen/schedules/beside_tiles.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/kept_row.h"
@@ -81,10 +82,13 @@ class RowEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
     source.keeps_rows = keeps_rows_;
-    // Threads that only work along read a row of others', which those may store before; not where all meet in between.
+    // Threads that only work along read a row of others', which those may store before; where that is no place of
+    // something else, or all meet in between, it does not matter. The last kernel of several reduces nothing but what
+    // the others have left: there each element is read by who stores it.
     const bool meet = layout_.team != RowTeam::kWarp && layout_.parts > 1;
-    source.owns_rows = layout_.chunks == 1 && (active_.empty() || meet);
+    source.owns_rows = outputs_ && (active_.empty() || meet || !looks_up(form_.kernel));
     source.any_start = split_.start.has_value();
+    for (KernelParameter& p : source.parameters) p.address_only = p.address_only || (p.written && !outputs_);
     return source;
   }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "codegen/emit_expr.h"
+#include "codegen/in_place.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/kept_row.h"
 #include "codegen/schedules/row_registers.h"
@@ -46,8 +47,9 @@ class ShortRowEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "row_reduction";
     source.keeps_rows = true;
-    // Everything that a block reads of its rows it has read before the barrier behind which it stores them.
-    source.owns_rows = outputs_of(true).empty();
+    // Everything that a block reads of its rows it has read before the barrier behind which it stores them; what has an
+    // element a row is stored by a thread whose warp has reduced the row.
+    source.owns_rows = proves_multiple_of(rows, way_.rows, pool.bounds()) || !looks_up(form_.kernel);
     return source;
   }
 
