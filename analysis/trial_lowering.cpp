@@ -58,7 +58,7 @@ double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::op
 // Of a kernel whose reductions are loops of single threads: for each element that is summed an address, a guard, a load
 // and a conversion, of which windows of channels do most once for many.
 double seconds_of_loops(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  constexpr double kAlone = 17, kInWindows = 7;  // instructions an element
+  constexpr double kAlone = 17, kInWindows = 5;  // instructions an element
   const auto windows = find_channel_windows(kernel, graph, target);
   const bool of_rows = form.form == KernelForm::kRows && !(windows && windows->overlapping);
   if (of_rows && row_ways(kernel, graph, target)) return 0;

@@ -63,6 +63,16 @@ def convolution(dtype):
                    "attrs": {"stride": [1, 1], "padding": [1, 1]}}, {"name": "y", "op": "relu", "inputs": ["p"]}])
 
 
+def depthwise(dtype, kernel):
+    """With channels last."""
+    return model([tensor("x", dtype, 32, 56, 56, 256), tensor("w", dtype, 256, 1, kernel, kernel), tensor("b", dtype, 256)],
+                 [{"name": "i", "op": "permute", "inputs": ["x"], "attrs": {"dims": [0, 3, 1, 2]}},
+                  {"name": "p", "op": "conv2d", "inputs": ["i", "w", "b"],
+                   "attrs": {"padding": [kernel // 2, kernel // 2], "groups": 256}},
+                  {"name": "r", "op": "relu" if dtype == "int8" else "silu", "inputs": ["p"]},
+                  {"name": "y", "op": "permute", "inputs": ["r"], "attrs": {"dims": [0, 2, 3, 1]}}])
+
+
 def softmax(columns, dtype):
     return model([tensor("x", dtype, 512, columns)],
                  [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": -1}}])
@@ -84,6 +94,10 @@ LARGEST = {
     "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),
     "few rows, float32": (linear_gelu(32, 4096, 4096, "float32"), ("sm_80", "sm_90a")),
     "convolution": (convolution("float16"), ("sm_80", "sm_90a")),
+    "convolution, int8": (convolution("int8"), ("sm_80",)),
+    "depthwise, 3x3": (depthwise("float16", 3), ("sm_80", "sm_90a")),
+    "depthwise, 7x7": (depthwise("bfloat16", 7), ("sm_80",)),
+    "depthwise, int8": (depthwise("int8", 5), ("sm_80",)),
     "softmax of long rows": (softmax(16384, "float32"), ("sm_80",)),
 }
 PROMISED_MS = 400

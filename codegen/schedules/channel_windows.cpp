@@ -171,7 +171,9 @@ class Windows {
       const std::string lane = writer_.unique("e");
       writer_.line("#pragma unroll");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, w_.lanes));
+      for (const Point& p : now) take_elements(p, lane);
       for (const Point& p : now) add_point(p, lane);
+      elements_.clear();
       writer_.close();
     }
     for (std::size_t i = 0; i < w_.looped.size(); ++i) writer_.close();
@@ -229,6 +231,18 @@ class Windows {
     }
   }
 
+  // The lane's element of each of the point's vectors, converted once for all points that have it.
+  void take_elements(const Point& p, const std::string& lane) {
+    for (const WindowLoad& w : w_.loads) {
+      const Key key = key_of(w, p);
+      if (elements_.contains(key)) continue;
+      const ExprNode& load = pool_[w.load];
+      std::string& name = elements_[key] = writer_.unique(writer_.wish(load.source) + "_v");
+      writer_.line(fmt::format("const {} {} = {};", c_type(load.type), name,
+                               element_text(load.dtype, vectors_.at(key), lane, writer_)));
+    }
+  }
+
   // `there ? x : 0`, where what is not there is a vector of zeros.
   void define_zeros_elsewhere() {
     for (const ExprId id : reachable(pool_, w_.reductions)) {
@@ -248,7 +262,7 @@ class Windows {
     emitter_.load_text = [&](ExprId id) -> std::string {
       const auto w = std::ranges::find(w_.loads, id, &WindowLoad::load);
       if (w == w_.loads.end()) return "";
-      return element_text(pool_[id].dtype, vectors_.at(key_of(*w, p)), lane, writer_);
+      return elements_.at(key_of(*w, p));
     };
     define_zeros_elsewhere();
     std::vector<Accumulator> sums = sums_;
@@ -320,7 +334,7 @@ class Windows {
   std::map<ExprId, std::string> staged_;
   std::map<std::uint32_t, std::string> first_of_;  // of a walked axis
   std::vector<Accumulator> sums_;
-  std::map<Key, std::string> vectors_;
+  std::map<Key, std::string> vectors_, elements_;  // what is there: of a loop over lanes, of one lane
 };
 
 }  // namespace
