@@ -133,14 +133,25 @@ std::vector<std::int64_t> AccessSamples::starts(std::int64_t count, int samples)
   return found;
 }
 
+std::vector<std::int64_t> AccessSamples::turns_every(std::int64_t points) const {
+  std::vector<std::int64_t> found;
+  const std::int64_t times = points_ / std::max<std::int64_t>(1, points);
+  for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, times / 3, times / 2, times - 1})
+    if (k > 0 && k < times) found.push_back(k * points);
+  return found;
+}
+
+std::int64_t AccessSamples::stride(std::uint32_t axis) const {
+  std::int64_t stride = 1;
+  for (std::size_t i = extents_.size(); i-- > 0 && extents_[i].first != axis;) stride *= extents_[i].second;
+  return stride;
+}
+
 std::vector<std::int64_t> AccessSamples::turns() const {
   std::vector<std::int64_t> found;
-  std::int64_t length = 1;
-  for (std::size_t i = extents_.size(); i-- > 1;) {
-    length *= extents_[i].second;
-    const std::int64_t times = points_ / length;
-    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, times / 3, times / 2, times - 1})
-      if (k > 0 && k < times) found.push_back(k * length);
+  for (std::size_t i = 0; i + 1 < extents_.size(); ++i) {
+    const std::vector<std::int64_t> more = turns_every(stride(extents_[i].first));
+    found.insert(found.end(), more.begin(), more.end());
   }
   return found;
 }

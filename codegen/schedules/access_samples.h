@@ -35,6 +35,9 @@ class AccessSamples {
 
   // Points at which an axis begins anew and the one before it goes on, here and there.
   std::vector<std::int64_t> turns() const;
+  std::vector<std::int64_t> turns_every(std::int64_t points) const;
+  // Points from one value of an axis to the next.
+  std::int64_t stride(std::uint32_t axis) const;
 
   // Of a table that stays in the first cache, however it is read.
   bool is_of_table(ExprId load) const;

@@ -70,6 +70,7 @@ class Planner {
     ExprId load;
     bool may = false;  // be one of a stretch
     double direct = 0;
+    bool jumps = false;  // nobody knows where
     std::vector<std::vector<Warp>> blocks{};
     std::vector<Warp> turning{};  // warps some of whose points are in one row and some in another
   };
@@ -126,7 +127,14 @@ class Planner {
         block.push_back(
             warp_at(seen.load, start + w * kWarp, w % std::max<std::int64_t>(1, warps / kSampledWarps) == 0));
     }
-    for (const std::int64_t turn : samples_.turns())
+    const Jumps jumps = jumps_of(seen.load);
+    seen.jumps = jumps.unknown;
+    std::vector<std::int64_t> turns = samples_.turns();
+    for (const std::int64_t length : jumps.every) {
+      const std::vector<std::int64_t> more = samples_.turns_every(length);
+      turns.insert(turns.end(), more.begin(), more.end());
+    }
+    for (const std::int64_t turn : turns)
       if (turn % kWarp != 0) seen.turning.push_back(warp_at(seen.load, turn / kWarp * kWarp, true));
   }
 
@@ -189,29 +197,57 @@ class Planner {
         if (way != Way::kNear || warp.ends.near(bytes)) cost.conflicts += conflicts(warp, bytes, warp.ends.low, way);
     }
     // Samples need not have seen where it jumps.
-    if (way == Way::kAsTheyLie && std::ranges::any_of(members, [&](std::size_t m) { return jumps(loads_[m].load); }))
+    if (way == Way::kAsTheyLie && std::ranges::any_of(members, [&](std::size_t m) { return loads_[m].jumps; }))
       ++cost.conflicts;
     return cost;
   }
 
-  // Where a remainder begins anew, or where it is looked up.
-  bool jumps(ExprId load) const {
+  // Points after which the remainder begins anew, where it is a part of an axis: a column of a row.
+  std::optional<std::int64_t> length_of_row(const IndexAtom& remainder) const {
+    IndexExpr of = remainder.a, length = remainder.b;
+    if (of.terms().size() == 1 && of.constant_term() == 0 && of.terms()[0].coefficient == 1 &&
+        of.terms()[0].factors.size() == 1 && of.terms()[0].factors[0]->kind == IndexAtom::Kind::kFloorDiv) {
+      const IndexAtom& quotient = *of.terms()[0].factors[0];
+      length *= quotient.b;
+      of = quotient.a;
+    }
+    const auto axis = of.as_variable();
+    if (!axis || axis->kind != Variable::Kind::kAxis) return std::nullopt;
+    for (const Variable v : variables_of(length))
+      if (v.kind != Variable::Kind::kSymbol) return std::nullopt;
+    return samples_.hint(length) * samples_.stride(axis->id);
+  }
+
+  // Where it may go on elsewhere: behind so many points, again and again; or nobody knows: at a remainder of something
+  // else, or where it is looked up.
+  struct Jumps {
+    std::vector<std::int64_t> every;
+    bool unknown = false;
+  };
+  Jumps jumps_of(ExprId load) const {
+    Jumps jumps;
     const ExprNode& n = kernel_.pool[load];
-    std::vector<IndexExpr> left(n.indices.begin(), n.indices.end());
+    std::vector<IndexExpr> left = {
+        simplify(flat_index(graph_.tensor(n.source).shape, n.indices), kernel_.pool.bounds())};
     while (!left.empty()) {
       const IndexExpr e = left.back();
       left.pop_back();
       for (const IndexTerm& term : e.terms())
         for (const IndexAtomPtr& factor : term.factors) {
           if (factor->kind == IndexAtom::Kind::kVariable) {
-            if (factor->variable.kind == Variable::Kind::kValue) return true;
+            jumps.unknown = jumps.unknown || factor->variable.kind == Variable::Kind::kValue;
             continue;
           }
-          if (factor->kind == IndexAtom::Kind::kMod) return true;
-          left.insert(left.end(), {factor->a, factor->b});
+          if (factor->kind == IndexAtom::Kind::kMod) {
+            const auto length = length_of_row(*factor);
+            if (length) jumps.every.push_back(*length);
+            jumps.unknown = jumps.unknown || !length;
+          } else {
+            left.insert(left.end(), {factor->a, factor->b});
+          }
         }
     }
-    return false;
+    return jumps;
   }
 
   // How often threads of a warp want different words of one bank.
