@@ -327,11 +327,13 @@ class TransposeEmitter {
 
   // The staged loads' words of this thread, and how an element of each is written.
   std::map<ExprId, std::string> take_words(const std::string& unit, const std::vector<std::string>& in_tile,
-                                           const std::string& lane) {
+                                           const std::string& variable) {
     std::map<ExprId, std::string> texts;
     for (std::size_t l = 0; l < tiles_.loads.size(); ++l) {
       const StagedLoad& load = tiles_.loads[l];
       const ExprNode& n = kernel_.pool[load.load];
+      // What is the same for all lanes stands before their loop.
+      const std::string lane = after_.depends_on(staged_[l], split_.outputs[0].axes.back()) ? variable : "0";
       std::string other = "0";
       for (const std::size_t i : load.others)
         other = other == "0" ? in_tile[i] : fmt::format("({} * {} + {})", other, tiles_.tiled[i].extent, in_tile[i]);
