@@ -136,8 +136,11 @@ std::vector<std::int64_t> AccessSamples::starts(std::int64_t count, int samples)
 std::vector<std::int64_t> AccessSamples::turns_every(std::int64_t points) const {
   std::vector<std::int64_t> found;
   const std::int64_t times = points_ / std::max<std::int64_t>(1, points);
-  for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, times / 3, times / 2, times - 1})
-    if (k > 0 && k < times) found.push_back(k * points);
+  // The first ones, which begin at different places in a warp, and others evenly apart.
+  constexpr std::int64_t kFirst = 8, kOthers = 8;
+  for (std::int64_t k = 1; k <= kFirst && k < times; ++k) found.push_back(k * points);
+  for (std::int64_t i = 1; i <= kOthers; ++i)
+    if (const std::int64_t k = times * i / kOthers - 1; k > kFirst) found.push_back(k * points);
   return found;
 }
 
