@@ -107,6 +107,13 @@ def columns(op, dtype, shape):
     return {"x": (dtype, shape)}, [node("y", op, ["x"], dim=dim if "max" in op[3:] else [dim], **more)], ()
 
 
+def sliced(dtype, columns, first):
+    """Rows that lie differently to vectors in the input and in the result."""
+    last = first + columns // 16 * 16
+    return ({"x": (dtype, [64, columns])},
+            [node("a", "slice", ["x"], dim=1, start=first, end=last, step=1), node("y", "softmax", ["a"], dim=-1)], ())
+
+
 def group_norm(dtype, shape, groups, symbols=()):
     weights = (dtype, [shape[1]])
     return ({"x": (dtype, shape), "w": weights, "b": weights},
@@ -177,6 +184,7 @@ COUNTED = [
       [("n", {"min": 1, "max": 4096}, 16)]), 1.03),
     (({**group_norm("float16", [2, 12, "n", "n+1"], 3)[0]}, group_norm("float16", [2, 12, "n", "n+1"], 3)[1],
       [("n", {"min": 1, "max": 4096}, 33)]), 1.2),
+    (sliced("float16", 4097, 1), 1.03), (sliced("float32", 1030, 3), 1.03),
     (columns("sum", "float16", [30000, 2]), 1.03, 12000), (columns("amax", "float32", [20000, 3]), 1.03, 25000),
     (columns("mean", "bfloat16", [64, 1001, 7]), 1.1), (columns("sum", "int8", [9000, 31]), 1.1),
     (columns("argmax", "float16", [5000, 5]), 1.1), (columns("var", "float32", [999, 6]), 1.05),

@@ -24,12 +24,14 @@ IndexExpr at_vector(const IndexExpr& position, std::uint32_t vector_axis, std::u
 BesideTiles::BesideTiles(const Row& row, const std::vector<RowLoop>& loops, ExprEmitter& emitter)
     : row_(row), emitter_(emitter) {
   const ExprPool& pool = row.form.kernel.pool;
-  if (!row.split.start || (row.layout.cluster > 1 && row.turns == 0)) return;
+  if (row.layout.cluster > 1 && row.turns == 0) return;
   std::optional<std::uint32_t> vectors;  // the first loop's axis, by which positions are told
   for (const RowLoop& loop : loops) {
     if (loop.width == 1 || loop.axes.size() != 2) continue;
     const std::uint32_t vector_axis = loop.axes[0], lane_axis = loop.axes[1];
-    if (!vectors) vectors = vector_axis;
+    const IndexExpr count = row.split.start ? floor_div(*row.split.length, loop.width) : pool.extent(vector_axis);
+    if (!vectors) vectors = vector_axis, vectors_ = simplify(count, pool.bounds()), width_ = loop.width;
+    if (simplify(count, pool.bounds()) != vectors_ || loop.width != width_) continue;
     for (const ExprId id : outside_reductions(row.form, loop.roots)) {
       const ExprNode& n = pool[id];
       if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) < 8) continue;
@@ -47,6 +49,7 @@ BesideTiles::BesideTiles(const Row& row, const std::vector<RowLoop>& loops, Expr
       if (!plain || !of_rows) continue;
       const IndexExpr here =
           simplify(at_vector(position, vector_axis, lane_axis, IndexExpr::axis(*vectors)), pool.bounds());
+      if (coefficient_of(here, {Variable::Kind::kAxis, *vectors}) != loop.width) continue;
       see(id, {.vector_axis = *vectors, .position = here, .dtype = n.dtype, .words = words});
     }
   }
@@ -77,12 +80,12 @@ void BesideTiles::see(ExprId load, const Together& place) {
 // of each turn apart.
 IndexExpr BesideTiles::bytes_of(int words) const {
   if (row_.layout.cluster > 1) return IndexExpr(row_.turns * 4 * words_of_turn(words));
-  const IndexExpr vectors = floor_div(*row_.split.length, row_.split.reduction_width);
-  return simplify(ceil_div(vectors * words + words + 1, 4) * 16, row_.form.kernel.pool.bounds());
+  return simplify(ceil_div(vectors_ * words + words + 1, 4) * 16, row_.form.kernel.pool.bounds());
 }
 
-void BesideTiles::begin(const Place& place) {
+void BesideTiles::begin(Place place) {
   if (all_.empty()) return;
+  if (!row_.split.start) place.first = "0", place.last = emitter_.index_text().tight(vectors_);
   KernelWriter& writer = emitter_.writer();
   writer.use("dynamic_shared");
   writer.use("beside_tile");
@@ -119,10 +122,10 @@ void BesideTiles::fill(Together& tiles, const Place& place) {
     bounds = fmt::format("0, {}, {}, {}, {}", tiles.words * layout.threads, row_.turns, words_of_turn(tiles.words),
                          tiles.words * layout.parts);
   } else {
-    const Range length = range_of(*row_.split.length, row_.form.kernel.pool.bounds());
-    const int width = row_.split.reduction_width;
-    const std::int64_t least = tiles.words * std::max<std::int64_t>(0, (length.min - (width - 1)) / width);
-    bounds = fmt::format("{}, {}", least, row_.turns == 0 ? 0 : tiles.words * (length.max / width));
+    const Range count = range_of(vectors_, row_.form.kernel.pool.bounds());
+    // Rows that begin anywhere may have a vector less.
+    const std::int64_t least = std::max<std::int64_t>(0, count.min - (row_.split.start ? 1 : 0));
+    bounds = fmt::format("{}, {}", tiles.words * least, row_.turns == 0 ? 0 : tiles.words * count.max);
   }
   const ExprEmitter::Mark mark = emitter_.mark();
   emitter_.bind(tiles.vector_axis, from);

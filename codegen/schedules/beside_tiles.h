@@ -1,6 +1,6 @@
-// Operands that lie differently to vectors than the row that begins anywhere: weights that all rows share, which begin
-// at a multiple of 16 bytes, rows of another pitch. The part of them that a team of threads needs goes through shared
-// memory, so that each sector is asked for once and each thread reads its vector as a whole.
+// Operands that lie differently to vectors than what is stored of a row. Of a row that begins anywhere: weights that
+// all rows share, which begin at a multiple of 16 bytes, rows of another pitch. The part of them that a team of threads
+// needs goes through shared memory, so that each sector is asked for once and each thread reads its vector as a whole.
 //
 //   x[4095 * row + k]   whole vectors begin at k = 1, 5, 9 ...   w[k]   ->   w_tile[k - 1]
 //
@@ -41,7 +41,7 @@ class BesideTiles {
   struct Place {
     std::string first, last, thread, block;
   };
-  void begin(const Place& place);
+  void begin(Place place);
   // Before the first loop that reads of them: what these roots need has come.
   void wait_for(const std::vector<ExprId>& roots);
   // A variable with the load's words of `vector`, the thread's `turn`; one of the two is "".
@@ -67,7 +67,9 @@ class BesideTiles {
   ExprEmitter& emitter_;
   std::vector<Together> all_;
   std::map<ExprId, std::pair<std::size_t, std::size_t>> tile_of_;  // of a load: which together, which of these
-  IndexExpr bytes_ = 0;                                            // of a block
+  IndexExpr vectors_ = 0;                                          // of a row, at most
+  int width_ = 1;
+  IndexExpr bytes_ = 0;  // of a block
   std::string first_vector_, lane_;
   bool waited_ = false;
 };

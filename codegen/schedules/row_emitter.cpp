@@ -98,7 +98,7 @@ class RowEmitter {
   // Blocks that share a multiprocessor have their tiles at once. Where registers are short, ptxas would spill some.
   void plan_tiles(std::int64_t shared_bytes) {
     constexpr std::int64_t kBeside = 4096;  // what blocks reduce through
-    if (kRegisters / layout_.threads < kept_words_ + kComputing + kBesideRows) return;
+    if (!form_.segments.empty() || kRegisters / layout_.threads < kept_words_ + kComputing + kBesideRows) return;
     const bool alone = layout_.cluster > 1 || layout_.threads >= 512;
     const std::vector<RowLoop> all = loops();
     int turns = layout_.parts * 64;
