@@ -62,13 +62,13 @@ __device__ __forceinline__ int vectors_to_tiles(unsigned* tiles, int tile_bytes,
   const int bytes = kBits < 32 ? (int)(at * (kBits / 8)) & 3 : 0, words = vectors * kCount;
   const Index word = kBits < 32 ? at >> (kBits == 16 ? 1 : 2) : at * (kBits / 32);
   const int behind = (int)word & 7;
-  if (vectors <= 0) return 0;
+  if (Tile::kLeast == 0 && vectors <= 0) return 0;
   const unsigned to = (unsigned)__cvta_generic_to_shared(tiles);
-  if (behind % 4 == 0) {
+  if (!(behind & 3)) {
 #pragma unroll
     for (int t = 0; t < kTensors; ++t)
       copy_tile<Tile, kThreads, 4, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
-  } else if (behind % 2 == 0) {
+  } else if (!(behind & 1)) {
 #pragma unroll
     for (int t = 0; t < kTensors; ++t)
       copy_tile<Tile, kThreads, 2, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
@@ -77,12 +77,13 @@ __device__ __forceinline__ int vectors_to_tiles(unsigned* tiles, int tile_bytes,
     for (int t = 0; t < kTensors; ++t)
       copy_tile<Tile, kThreads, 1, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
   }
-  if (kBits < 32 && thread % 32 == 0) {  // of each piece one warp: places of several may be in one bank
+  // Of each piece one warp: places of several may be in one bank.
+  if (kBits < 32 && (Tile::kPieces > 1 ? thread % 32 : thread) == 0) {
     constexpr int kWarps = kThreads < 32 ? 1 : kThreads / 32;
 #pragma unroll
     for (int piece = 0; piece < Tile::kPieces; ++piece) {
       const int last = min(words - piece * Tile::kFrom, Tile::kPieces > 1 ? Tile::kMost : words);
-      if (thread / 32 != piece % kWarps || last <= 0) continue;
+      if (Tile::kPieces > 1 && (thread / 32 != piece % kWarps || last <= 0)) continue;
 #pragma unroll
       for (int t = 0; t < kTensors; ++t)
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
