@@ -49,6 +49,9 @@ std::optional<Phases> phases_of(const ExprPool& pool, ExprId guard, const std::v
     else
       return std::nullopt;
   }
+  // Results that two blocks make would be written twice.
+  if (outputs_seen == 1 && !proves_multiple_of(pool.extent(found.output), found.stride, pool.bounds()))
+    return std::nullopt;
   if (outputs_seen != 1 || taps_seen != 1 || !pool.extent(found.tap).as_constant()) return std::nullopt;
   return found;
 }
@@ -137,10 +140,7 @@ class Splitting {
     const IndexExpr first =
         simplify(phase - p.constant - floor_div(phase - p.constant, p.stride) * p.stride, pool.bounds());
     others.push_back(pool.new_axis(simplify(ceil_div(extent, p.stride), pool.bounds())));
-    IndexExpr quotient = IndexExpr::axis(others.back());
-    if (!proves_multiple_of(extent, p.stride, pool.bounds()))  // the last ones of some phases are made twice
-      quotient = min(quotient, simplify(floor_div(extent - 1 - first, p.stride), pool.bounds()));
-    return simplify(quotient * p.stride + first, pool.bounds());
+    return simplify(IndexExpr::axis(others.back()) * p.stride + first, pool.bounds());
   }
 
   // Taps that are none are not loaded.

@@ -17,7 +17,7 @@
 
 namespace fusec {
 
-// Nothing where no sum takes elements at whole quotients alone.
+// Nothing where results are no multiple of the stride along the axis, and where no sum takes elements at whole quotients alone.
 std::optional<Kernel> with_phases(const Kernel& kernel);
 
 }  // namespace fusec
