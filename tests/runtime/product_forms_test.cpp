@@ -82,7 +82,7 @@ TEST_SUITE("product forms") {
         {"int8", "x int8 18,40; a int8 30,40; b int8 30,40; sa float32 30; sb float32 30; sx float32 1; o int8 1",
          "p = static_quant_linear x a sa sx o {\"out_dtype\": \"float16\"};"
          "q = static_quant_linear x b sb sx o {\"out_dtype\": \"float16\"}; s = silu p; h = mul s q",
-         "h", kLanes},
+         "h", kGemm},
         {"convolutions", "x float16 2,8,9,9; a float16 24,8,3,3; b float16 24,8,3,3",
          "p = conv2d x a {\"padding\": [1, 1]}; q = conv2d x b {\"padding\": [1, 1]}; s = sigmoid q; h = mul p s", "h",
          kMma},
