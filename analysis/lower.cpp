@@ -182,8 +182,10 @@ class GroupLowering {
   bool part_joined(const KernelUnit& unit, const BuiltKernel& built) {
     const FormOfKernel form = form_of(built.kernel);
     if (form.form == KernelForm::kRowProduct) return false;
-    const bool has_form =
-        unit.contraction ? form.product.has_value() : form.form == KernelForm::kRows && !reduces_made_rows(unit, built);
+    // Products of several depths have no factor in common, and no pipeline takes them: side by side each has its own.
+    const bool strangers = unit.values.size() > 1 && form.product && form.product->loops.size() > 1;
+    const bool has_form = unit.contraction ? form.product.has_value() && !strangers
+                                           : form.form == KernelForm::kRows && !reduces_made_rows(unit, built);
     std::optional<ValueId> apart;
     if (!has_form && unit.values.size() > 1 && limits_.alone.insert(unit.values.back()).second) return true;
     if (!has_form) {
