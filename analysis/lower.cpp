@@ -178,12 +178,26 @@ class GroupLowering {
            });
   }
 
+  // Products of several depths, each for outputs of its own: they have no factor in common, and side by side each has
+  // the form that is best for it.
+  static bool are_strangers(const Kernel& kernel, const Product& product) {
+    if (product.loops.size() < 2) return false;
+    return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& output) {
+      const std::vector<ExprId> needed = reachable(kernel.pool, std::span(&output.expr, 1));
+      return std::ranges::count_if(product.loops, [&](const ProductLoop& loop) {
+               return std::ranges::any_of(loop.terms, [&](const ProductTerm& term) {
+                 return std::ranges::find(needed, term.reduction) != needed.end();
+               });
+             }) == 1;
+    });
+  }
+
   // Where what was joined has no form of its own, sees to it that it will not be joined next time.
   bool part_joined(const KernelUnit& unit, const BuiltKernel& built) {
     const FormOfKernel form = form_of(built.kernel);
     if (form.form == KernelForm::kRowProduct) return false;
-    // Products of several depths have no factor in common, and no pipeline takes them: side by side each has its own.
-    const bool strangers = unit.values.size() > 1 && form.product && form.product->loops.size() > 1;
+    const bool strangers =
+        form.product && are_strangers(form.rewritten ? *form.rewritten : built.kernel, *form.product);
     const bool has_form = unit.contraction ? form.product.has_value() && !strangers
                                            : form.form == KernelForm::kRows && !reduces_made_rows(unit, built);
     std::optional<ValueId> apart;
