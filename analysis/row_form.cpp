@@ -215,6 +215,12 @@ std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutp
   return without;
 }
 
+bool is_of_rows(const RowForm& form, const KernelOutput& output) {
+  const auto with_extent =
+      std::ranges::count_if(form.columns, [&](std::uint32_t a) { return !form.kernel.pool.extent(a).is(1); });
+  return static_cast<std::ptrdiff_t>(columns_without(form, output).size()) == with_extent;
+}
+
 std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   Kernel kernel = drop_unit_axes(original);
   if (row_reductions(kernel).empty()) return std::nullopt;
@@ -279,6 +285,25 @@ std::vector<int> stages_of(const RowForm& form) {
     stages.push_back(mine);
   }
   return stages;
+}
+
+std::vector<ExprId> ReductionLoop::bodies(const ExprPool& pool) const {
+  std::vector<ExprId> result;
+  for (const ExprId r : reductions) result.push_back(pool[r].args[0]);
+  return result;
+}
+
+std::vector<ReductionLoop> reduction_loops(const RowForm& form) {
+  const std::vector<int> stages = stages_of(form);
+  std::map<std::pair<int, std::vector<std::uint32_t>>, std::vector<ExprId>> together;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const ExprId reduction = form.reductions[i];
+    together[{stages[i], form.kernel.pool[reduction].axes}].push_back(reduction);
+  }
+  std::vector<ReductionLoop> loops;
+  for (auto& [key, reductions] : together)
+    loops.push_back({.stage = key.first, .axes = key.second, .reductions = std::move(reductions)});
+  return loops;
 }
 
 }  // namespace fusec

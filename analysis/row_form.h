@@ -33,7 +33,20 @@ std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
 std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
                                        const std::function<bool(ExprId)>& known = nullptr);
 
+// Has the output an element a row, rather than one for each column?
+bool is_of_rows(const RowForm& form, const KernelOutput& output);
+
 // How many reductions of a row, one after the other, each reduction waits for; in the order of form.reductions.
 std::vector<int> stages_of(const RowForm& form);
+
+// Reductions that one loop over the row makes: over the same axes, and behind as many others.
+struct ReductionLoop {
+  int stage = 0;
+  std::vector<std::uint32_t> axes;
+  std::vector<ExprId> reductions = {};
+  std::vector<ExprId> bodies(const ExprPool& pool) const;
+};
+// In the order in which they run.
+std::vector<ReductionLoop> reduction_loops(const RowForm& form);
 
 }  // namespace fusec

@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/row_partials.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kPartialBytes = 16;  // the largest accumulator
 constexpr int kMostKeptWords = 64;
 
 class InterleavedEmitter {
@@ -25,10 +26,9 @@ class InterleavedEmitter {
         pool_(form.kernel.pool),
         graph_(graph),
         way_(way),
-        stages_(stages_of(form)),
+        loops_(reduction_loops(form)),
         stage_(stage),
-        last_stage_(*std::ranges::max_element(stages_)),
-        outputs_(way.chunks == 1 || stage > last_stage_),
+        outputs_(way.chunks == 1 || stage > loops_.back().stage),
         writer_(graph, wide),
         emitter_(form.kernel, writer_) {
     plan_kept();
@@ -37,16 +37,12 @@ class InterleavedEmitter {
   KernelSource emit(const Kernel& original) {
     const IndexExpr groups = point_count(pool_, way_.outer);
     open(groups);
-    for (int stage = 0; stage <= (outputs_ ? last_stage_ : stage_); ++stage) {
-      std::map<std::vector<std::uint32_t>, std::vector<ExprId>> together;
-      for (std::size_t i = 0; i < stages_.size(); ++i)
-        if (stages_[i] == stage) together[pool_[form_.reductions[i]].axes].push_back(form_.reductions[i]);
-      for (const auto& [axes, now] : together) {
-        if (way_.chunks > 1 && (outputs_ || stage < stage_))
-          for (const ExprId r : now) combine_partials(r);
-        else
-          reduce(now);
-      }
+    for (const ReductionLoop& loop : loops_) {
+      if (!outputs_ && loop.stage > stage_) break;
+      if (way_.chunks > 1 && (outputs_ || loop.stage < stage_))
+        for (const ExprId r : loop.reductions) combine_partials(r);
+      else
+        reduce(loop);
     }
     if (!outputs_) leave_partials();
     if (outputs_ && !outputs_of(true).empty()) store_rows();
@@ -71,7 +67,7 @@ class InterleavedEmitter {
   Outputs outputs_of(bool row) const {
     Outputs outputs;
     for (const KernelOutput& output : form_.kernel.outputs)
-      if ((form_.columns.empty() || !columns_without(form_, output).empty()) == row) outputs.push_back(&output);
+      if (is_of_rows(form_, output) == row) outputs.push_back(&output);
     return outputs;
   }
   static std::vector<ExprId> roots_of_outputs(const Outputs& outputs) {
@@ -86,8 +82,9 @@ class InterleavedEmitter {
   // Some loop behind the reduction's asks for its result at each place.
   bool is_asked_for(ExprId reduction) const {
     std::vector<ExprId> roots = outputs_ ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
-    for (std::size_t i = 0; i < stages_.size(); ++i)
-      if (way_.chunks == 1 || (!outputs_ && stages_[i] == stage_)) roots.push_back(pool_[form_.reductions[i]].args[0]);
+    for (const ReductionLoop& loop : loops_)
+      if (way_.chunks == 1 || (!outputs_ && loop.stage == stage_))
+        std::ranges::copy(loop.bodies(pool_), std::back_inserter(roots));
     return contains(outside_reductions(form_, roots), reduction);
   }
   static bool contains(const std::vector<ExprId>& ids, ExprId id) { return std::ranges::find(ids, id) != ids.end(); }
@@ -96,8 +93,9 @@ class InterleavedEmitter {
   void plan_kept() {
     if (way_.kept_turns == 0) return;
     std::map<int, std::vector<ExprId>> bodies;
-    for (std::size_t i = 0; i < stages_.size(); ++i) bodies[stages_[i]].push_back(pool_[form_.reductions[i]].args[0]);
-    bodies[last_stage_ + 1] = roots_of_outputs(outputs_of(false));
+    for (const ReductionLoop& loop : loops_)
+      std::ranges::copy(loop.bodies(pool_), std::back_inserter(bodies[loop.stage]));
+    bodies[loops_.back().stage + 1] = roots_of_outputs(outputs_of(false));
     std::map<ValueId, int> uses;
     for (const auto& [stage, roots] : bodies) {
       std::set<ValueId> here;
@@ -300,10 +298,9 @@ class InterleavedEmitter {
   }
 
   // This stage's reductions, all in one loop.
-  void reduce(const std::vector<ExprId>& reductions) {
+  void reduce(const ReductionLoop& loop) {
     std::vector<ExprEmitter::Accumulator> accumulators;
-    std::vector<ExprId> bodies;
-    for (const ExprId r : reductions) {
+    for (const ExprId r : loop.reductions) {
       const ExprEmitter::Accumulator a = emitter_.accumulator(r);
       const std::string slots = writer_.unique(a.name + "_at");
       writer_.line(fmt::format("{} {}[{}];", a.type, slots, way_.width));
@@ -312,14 +309,13 @@ class InterleavedEmitter {
                                a.identity));
       accumulators.push_back(a);
       slots_[r] = slots;
-      bodies.push_back(pool_[r].args[0]);
     }
     const auto element = [&](const std::string& lane, const std::string&) {
       std::vector<ExprEmitter::Accumulator> here = accumulators;
       for (ExprEmitter::Accumulator& a : here) a.name = fmt::format("{}[{}]", slots_.at(a.reduction), lane);
       emitter_.accumulate(here);
     };
-    over_elements(pool_[reductions[0]].axes[0], bodies, {.element = element});
+    over_elements(loop.axes[0], loop.bodies(pool_), {.element = element});
     for (const ExprEmitter::Accumulator& a : accumulators) join(a, slots_.at(a.reduction), way_.parts, way_.width);
   }
 
@@ -345,19 +341,18 @@ class InterleavedEmitter {
 
   // --- blocks that share rows
   std::string partials(const ExprEmitter::Accumulator& a) {
-    const auto number = std::ranges::find(form_.reductions, a.reduction) - form_.reductions.begin();
-    const IndexExpr teams = point_count(pool_, way_.outer);
-    return writer_.workspace(teams * (std::int64_t{kPartialBytes} * way_.chunks * way_.rows),
-                             static_cast<std::uint32_t>(number), a.type + " partial");
+    return row_partials(writer_, form_, a, point_count(pool_, way_.outer) * (std::int64_t{way_.chunks} * way_.rows));
   }
 
   void leave_partials() {
     writer_.open(fmt::format("if ({} < {})", thread_, way_.rows));
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
-      if (stages_[i] != stage_) continue;
-      const ExprEmitter::Accumulator& a = done_.at(form_.reductions[i]).own;
-      writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(a), group_, way_.chunks, chunk_,
-                               way_.rows, thread_, a.name));
+    for (const ReductionLoop& loop : loops_) {
+      if (loop.stage != stage_) continue;
+      for (const ExprId r : loop.reductions) {
+        const ExprEmitter::Accumulator& a = done_.at(r).own;
+        writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(a), group_, way_.chunks, chunk_,
+                                 way_.rows, thread_, a.name));
+      }
     }
     writer_.close();
   }
@@ -426,8 +421,8 @@ class InterleavedEmitter {
   const ExprPool& pool_;
   const Graph& graph_;
   const InterleavedRows& way_;
-  const std::vector<int> stages_;
-  const int stage_, last_stage_;
+  const std::vector<ReductionLoop> loops_;
+  const int stage_;
   const bool outputs_;  // this kernel's are the form's
   KernelWriter writer_;
   ExprEmitter emitter_;

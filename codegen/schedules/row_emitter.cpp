@@ -3,43 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <functional>
-#include <map>
-#include <optional>
 
 #include "analysis/row_segments.h"
 #include "codegen/emit_expr.h"
 #include "codegen/in_place.h"
-#include "codegen/schedules/beside_tiles.h"
 #include "codegen/schedules/direct.h"
-#include "codegen/schedules/kept_row.h"
-#include "codegen/schedules/row_registers.h"
+#include "codegen/schedules/row_partials.h"
+#include "codegen/schedules/row_walk.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
-
-constexpr int kPartialBytes = 16;  // the largest accumulator
-constexpr int kRegisters = 65536;  // of a multiprocessor
-// A thread's, beside what it keeps; and where rows begin anywhere.
-constexpr int kComputing = 64, kBesideRows = 16;
-
-// The reductions, those over the same axes together.
-std::vector<std::vector<ExprId>> by_axes(const RowForm& form) {
-  std::vector<std::vector<ExprId>> groups;
-  for (const ExprId r : form.reductions) {
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<ExprId>& group) {
-      return form.kernel.pool[group[0]].axes == form.kernel.pool[r].axes;
-    });
-    if (same == groups.end())
-      groups.push_back({r});
-    else
-      same->push_back(r);
-  }
-  return groups;
-}
 
 class RowEmitter {
  public:
@@ -48,18 +23,12 @@ class RowEmitter {
         graph_(kernel.graph),
         layout_(kernel.layout),
         split_(kernel.split),
-        stages_(stages_of(kernel.form)),
         stage_(kernel.stage),
-        outputs_(kernel.layout.chunks == 1 || kernel.stage > *std::ranges::max_element(stages_)),
+        outputs_(kernel.layout.chunks == 1 || kernel.stage > reduction_loops(kernel.form).back().stage),
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_),
-        kept_(form_, writer_, emitter_) {
-    if (layout_.chunks > 1) return;
-    RowRegisters plan = plan_row_registers(form_, graph_, loops(), layout_.parts, layout_.threads);
-    keeps_rows_ = !plan.slots.empty();
-    kept_words_ = plan.words;
-    kept_.keep(std::move(plan));
-    plan_tiles(kernel.shared_bytes);
+        walk_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
+    if (layout_.chunks == 1) walk_.keep_between(loops());
   }
 
   KernelSource emit(const Kernel& original) {
@@ -72,16 +41,17 @@ class RowEmitter {
       if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
       if (const Outputs of_columns = outputs_of(false); !of_columns.empty()) store_columns(of_columns);
     } else {
-      for (const std::vector<ExprId>& together : by_axes(form_)) leave_partials(together);
+      for (const ReductionLoop& loop : reduction_loops(form_))
+        if (loop.stage == stage_) leave_partials(loop);
     }
     KernelSource source =
-        writer_.finish(kernel_comment(graph_, original), layout_.threads, blocks_at_once(), layout_.cluster);
-    if (tiles_) source.dynamic_shared = tiles_->shared_bytes();
+        writer_.finish(kernel_comment(graph_, original), layout_.threads, walk_.blocks_at_once(), layout_.cluster);
+    source.dynamic_shared = walk_.shared_bytes();
     source.grid[0] =
         simplify(ceil_div(rows, layout_.rows) * (layout_.cluster * (chunked() ? layout_.chunks : 1)), pool.bounds());
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
-    source.keeps_rows = keeps_rows_;
+    source.keeps_rows = walk_.keeps_rows();
     // Threads that only work along read a row of others', which those may store before; where that is no place of
     // something else, or all meet in between, it does not matter. The last kernel of several reduces nothing but what
     // the others have left: there each element is read by who stores it.
@@ -95,74 +65,25 @@ class RowEmitter {
  private:
   using Outputs = std::vector<const KernelOutput*>;
 
-  // Blocks that share a multiprocessor have their tiles at once. Where registers are short, ptxas would spill some.
-  void plan_tiles(std::int64_t shared_bytes) {
-    constexpr std::int64_t kBeside = 4096;  // what blocks reduce through
-    if (!form_.segments.empty() || kRegisters / layout_.threads < kept_words_ + kComputing + kBesideRows) return;
-    const bool alone = layout_.cluster > 1 || layout_.threads >= 512;
-    const std::vector<RowLoop> all = loops();
-    int turns = layout_.parts * 64;
-    for (const RowLoop& loop : all)
-      if (loop.width > 1) turns = std::min(turns, kept_.turns_of(loop.axes));
-    tiles_.emplace(BesideTiles::Row{.form = form_,
-                                    .graph = graph_,
-                                    .layout = layout_,
-                                    .split = split_,
-                                    .turns = turns,
-                                    .most_bytes = alone ? shared_bytes - kBeside : shared_bytes * 5 / 8},
-                   all, emitter_);
-  }
-
-  bool has_tiles() const { return tiles_ && !tiles_->empty(); }
-
-  // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
-  // these.
-  int blocks_at_once() const {
-    constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64;
-    if (layout_.chunks > 1 || (!keeps_rows_ && layout_.team == RowTeam::kBlock)) return 1024 / layout_.threads;
-    if (!keeps_rows_) return 0;
-    const int computing = kComputing + (split_.start ? kBesideRows : 0) + (has_tiles() ? kept_words_ / 2 : 0) +
-                          (writer_.wide() ? kWide : 0);
-    const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
-    const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
-    return std::max(1, 32 * warps / layout_.threads);
-  }
-
   // Does a block take one chunk of its row? Not where what is left to do is to combine the partial results.
   bool chunked() const { return layout_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
-
-  int stage_of(ExprId reduction) const {
-    const auto at = std::ranges::find(form_.reductions, reduction);
-    return stages_[static_cast<std::size_t>(at - form_.reductions.begin())];
-  }
 
   // Those with an element a row, or those with one a column.
   Outputs outputs_of(bool row) const {
     Outputs outputs;
     for (const KernelOutput& output : form_.kernel.outputs)
-      if ((columns_without(form_, output).size() == columns_with_extent()) == row) outputs.push_back(&output);
+      if (is_of_rows(form_, output) == row) outputs.push_back(&output);
     return outputs;
   }
 
-  // The loops in the order in which they run: reductions by how many others they wait for, then the columns.
+  // All of them, the columns' last.
   std::vector<RowLoop> loops() const {
-    const ExprPool& pool = form_.kernel.pool;
-    std::map<std::pair<int, std::vector<std::uint32_t>>, std::vector<ExprId>> bodies;
-    for (const ExprId r : form_.reductions) bodies[{stage_of(r), pool[r].axes}].push_back(pool[r].args[0]);
     std::vector<RowLoop> result;
-    for (const auto& [key, roots] : bodies) result.push_back(loop_over(key.second, roots));
+    for (const ReductionLoop& loop : reduction_loops(form_))
+      result.push_back(walk_.loop_over(loop.axes, loop.bodies(form_.kernel.pool)));
     if (const Outputs columns = outputs_of(false); !columns.empty())
-      result.push_back(loop_over(form_.columns, roots_of_outputs(columns)));
+      result.push_back(walk_.loop_over(form_.columns, roots_of_outputs(columns)));
     return result;
-  }
-
-  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
-    int width = axes == split_.reduction ? split_.reduction_width : 1;
-    if (axes == form_.columns) width = split_.column_width;
-    RowLoop loop{.axes = axes, .width = width, .roots = std::move(roots)};
-    if (width > 1 && split_.start)
-      loop.vectors = simplify(floor_div(*split_.length, width), form_.kernel.pool.bounds());
-    return loop;
   }
 
   void open_rows(const IndexExpr& rows) {
@@ -209,10 +130,7 @@ class RowEmitter {
     }
     row_ = row;
     bind_flat(emitter_, form_.rows, row);
-    if (split_.start) find_vectors();
-    if (tiles_)
-      tiles_->begin(
-          {.first = first_, .last = last_, .thread = layout_.cluster > 1 ? "threadIdx.x" : part_, .block = chunk_});
+    walk_.begin({.part = part_, .block = chunk_, .chunks = chunked() ? layout_.chunks : 1});
   }
 
   // Threads whose row would be past the end take the last one and store nothing: others of their warp need them.
@@ -228,108 +146,12 @@ class RowEmitter {
     return row;
   }
 
-  // Where memory's vectors lie in this row, which begins anywhere: those that are the row's alone, and what is left at
-  // its ends, an element to each of the first threads.
-  void find_vectors() {
-    const std::string type = writer_.index_type();
-    const int width = split_.reduction_width;
-    const IndexExpr& length = *split_.length;
-    const Bounds& bounds = form_.kernel.pool.bounds();
-    const IndexExpr end = simplify(*split_.start + length, bounds);
-    const std::string stop = writer_.unique("stop");
-    last_ = writer_.unique("last");
-    edge_ = writer_.unique("edge");
-    if (proves_multiple_of(*split_.start, width, bounds)) {  // what is left stands behind them
-      first_ = emitter_.index_text().tight(simplify(floor_div(*split_.start, width), bounds));
-      writer_.line(fmt::format("const {} {} = {}, {} = {};  // whole vectors before it", type, stop,
-                               emitter_.index(end), last_, emitter_.index(simplify(floor_div(end, width), bounds))));
-      writer_.line(fmt::format("const {} {} = {} * {} + {};", type, edge_, last_, width, part_));
-    } else {
-      const std::string start = writer_.unique("start"), head = writer_.unique("head");
-      first_ = writer_.unique("first");
-      writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*split_.start), stop,
-                               emitter_.index(end)));
-      writer_.line(fmt::format("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_,
-                               start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
-      const bool one_at_least = range_of(length, bounds).min >= 2 * width;
-      const std::string before = fmt::format("{} * {}", first_, width);
-      const std::string behind = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
-      writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
-                               one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
-      writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_, part_,
-                               head, start, behind, width));
-    }
-    edge_condition_ = fmt::format("{} < {}", edge_, stop);
-    if (chunked()) edge_condition_ = fmt::format("{} == 0 && {}", chunk_, edge_condition_);
-  }
-
-  // What one of the loops over a row does: `element` prints it for one element, with `lane` the number of that element
-  // in its vector, "" where it is none; `before` and `after` stand around the elements of a vector.
-  struct Visit {
-    std::function<void(const std::string& lane)> element;
-    std::function<void()> before = [] {};
-    std::function<void()> after = [] {};
-  };
-
-  void over_row(const RowLoop& loop, std::string_view wish, const Visit& visit) {
-    if (tiles_ && loop.width > 1) tiles_->wait_for(loop.roots);
-    const ExprEmitter::Mark outside = emitter_.mark();
-    std::vector<std::uint32_t> axes = loop.axes;
-    if (loop.width > 1) axes.pop_back();
-    open_loop(axes, loop.axes, wish);
-    if (loop.width > 1) {
-      vector_turn(loop, visit);
-    } else {
-      kept_.read_elements(loop.roots);
-      kept_.define_values(loop.roots, kept_.turn());
-      visit.element("");
-      emitter_.load_text = nullptr;
-    }
-    emitter_.rewind(outside);
-    close_loop();
-    if (loop.width > 1 && split_.start) edge_turn(loop, visit);
-    kept_.loop_is_done(loop);
-  }
-
-  void vector_turn(const RowLoop& loop, const Visit& visit) {
-    const std::uint32_t lane_axis = loop.axes.back();
-    VectorLoads loads(emitter_, graph_, lane_axis, loop.width);
-    loads.beside = split_.start.has_value();
-    loads.steps = true;
-    const std::string e = writer_.unique("e");
-    if (tiles_) loads.elsewhere = [this](ExprId id) { return tiles_->has(id); };
-    loads.declare(kept_.loads_of(loop.roots), e, [this](ExprId id, const auto& fill) {
-      return tiles_ && tiles_->has(id) ? tiles_->words_of(id, kept_.turn(), vector_) : kept_.words_of(id, fill);
-    });
-    visit.before();
-    emitter_.emit_independent(loop.roots);
-    reduce_segments(loop, e);
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, loop.width));
-    const ExprEmitter::Mark lanes = emitter_.mark();
-    emitter_.bind(lane_axis, e);
-    kept_.define_values(loop.roots, fmt::format("{} * {} + {}", kept_.turn(), loop.width, e));
-    visit.element(e);
-    emitter_.rewind(lanes);
-    writer_.close();
-    visit.after();
-    emitter_.load_text = nullptr;
-  }
-
   // The reductions of the segment in which this turn's vector is, of which neighbouring lanes have the others.
-  void reduce_segments(const RowLoop& loop, const std::string& e) {
-    if (loop.axes != form_.columns) return;
+  void reduce_segments(const RowLoop& loop) {
     for (const ExprId segment : form_.segments) {
       const ExprEmitter::Accumulator a = declared(segment);
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, loop.width));
-      const ExprEmitter::Mark lanes = emitter_.mark();
-      emitter_.bind(loop.axes.back(), e);
-      kept_.define_values({form_.kernel.pool[segment].args[0]},
-                          fmt::format("{} * {} + {}", kept_.turn(), loop.width, e));
-      emitter_.accumulate({a});
-      emitter_.rewind(lanes);
-      writer_.close();
+      walk_.over_vector(loop, {form_.kernel.pool[segment].args[0]},
+                        [&](const std::string&) { emitter_.accumulate({a}); });
       if (const std::int64_t lanes_of_segment = form_.segment / loop.width; lanes_of_segment > 1) {
         writer_.use("combine");
         writer_.use("segment_reduce");
@@ -351,83 +173,6 @@ class RowEmitter {
     for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
     if (vectors > 1) writer_.close();
     emitter_.rewind(outside);
-  }
-
-  // Rows that begin anywhere: the elements before the first whole vector and behind the last one, one to a thread.
-  void edge_turn(const RowLoop& loop, const Visit& visit) {
-    const ExprEmitter::Mark outside = emitter_.mark();
-    const bool keeps = kept_.turns_of(loop.axes) > 0;
-    if (keeps) kept_.declare_edges(loop.roots);
-    writer_.open(fmt::format("if ({})", edge_condition_));
-    const std::uint32_t vector_axis = loop.axes[loop.axes.size() - 2], lane_axis = loop.axes.back();
-    if (split_.exact_ends) {
-      const std::string vector = writer_.unique("edge_vector"), lane = writer_.unique("edge_lane");
-      writer_.line(fmt::format("const {0} {1} = {2} / {3}, {4} = {2} % {3};", writer_.index_type(), vector, edge_,
-                               loop.width, lane));
-      emitter_.bind(vector_axis, vector);
-      emitter_.bind(lane_axis, lane);
-    } else {
-      emitter_.bind(vector_axis, "0");
-      emitter_.bind(lane_axis, edge_);
-    }
-    if (keeps) kept_.enter_edge();
-    kept_.read_elements(loop.roots);
-    kept_.define_values(loop.roots, "");
-    visit.element("");
-    emitter_.load_text = nullptr;
-    kept_.leave();
-    writer_.close();
-    emitter_.rewind(outside);
-  }
-
-  // `for (k = lane; k < count; k += team)`: the axes are bound, the loop stays open. `all_axes` have the lanes of a
-  // vector, too. Where the loop keeps something in registers, its turns are counted and unrolled.
-  void open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
-                 std::string_view wish) {
-    const bool floats = split_.start && axes.size() < all_axes.size();  // from vector to vector of memory
-    const IndexExpr count = point_count(form_.kernel.pool, axes);
-    const std::string k = writer_.unique(wish), limit = floats ? last_ : emitter_.index_text().tight(count);
-    condition_open_ = false;
-    if (const int turns = kept_.turns_of(all_axes); turns > 0) {
-      kept_.declare_arrays(all_axes);
-      const std::string turn = writer_.unique("turn");
-      kept_.enter(turn);
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
-      writer_.line(fmt::format("const {} {} = {}{} + {} * {};", writer_.index_type(), k,
-                               floats && first_ != "0" ? first_ + " + " : "", part_, turn, layout_.parts));
-      const std::int64_t whole = turns_without_end(count, floats);
-      condition_open_ = whole < turns;
-      if (condition_open_)
-        writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn, whole, k, limit)
-                               : fmt::format("if ({} < {})", k, limit));
-    } else {
-      std::string first = chunked() ? fmt::format("{} * {} + {}", chunk_, layout_.parts, part_) : part_;
-      if (floats && first_ != "0") first = first_ + " + " + first;
-      // Several loads on the way at once, where there are so many turns.
-      const std::int64_t stride = std::int64_t{layout_.parts} * (chunked() ? layout_.chunks : 1);
-      if (value_at_hint(count, form_.kernel.pool.bounds().symbols) >= 8 * stride) writer_.line("#pragma unroll 4");
-      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first, limit,
-                               layout_.parts * (chunked() ? layout_.chunks : 1)));
-    }
-    vector_ = k;
-    bind_flat(emitter_, axes, k, "cdefghuvw");
-  }
-
-  // So many turns of a loop find something to do for every thread.
-  std::int64_t turns_without_end(const IndexExpr& count, bool floats) const {
-    const Bounds& bounds = form_.kernel.pool.bounds();
-    const int width = split_.reduction_width;
-    const std::int64_t least =
-        floats ? (range_of(*split_.length, bounds).min - (width - 1)) / width : range_of(count, bounds).min;
-    return std::max<std::int64_t>(least, 0) / layout_.parts;
-  }
-
-  void close_loop() {
-    if (condition_open_) writer_.close();
-    condition_open_ = false;
-    writer_.close();
-    kept_.leave();
   }
 
   std::string team_reduce(const ExprEmitter::Accumulator& a) {
@@ -475,22 +220,17 @@ class RowEmitter {
       accumulators.push_back(declared(r));
       bodies.push_back(form_.kernel.pool[r].args[0]);
     }
-    over_row(loop_over(form_.kernel.pool[reductions[0]].axes, bodies), "k",
-             {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
+    walk_.over_row(walk_.loop_over(form_.kernel.pool[reductions[0]].axes, bodies), "k",
+                   {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
     for (const ExprEmitter::Accumulator& a : accumulators)
       if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
     return accumulators;
   }
 
   // This stage's reductions over a chunk of the row.
-  void leave_partials(const std::vector<ExprId>& same_axes) {
-    std::vector<ExprId> now, bodies;
-    for (const ExprId r : same_axes)
-      if (stage_of(r) == stage_) now.push_back(r);
-    if (now.empty()) return;
-    for (const ExprId r : now) bodies.push_back(form_.kernel.pool[r].args[0]);
-    emitter_.emit_independent(bodies);  // what earlier stages have left is combined
-    const std::vector<ExprEmitter::Accumulator> accumulators = reduced(now);
+  void leave_partials(const ReductionLoop& loop) {
+    emitter_.emit_independent(loop.bodies(form_.kernel.pool));  // what earlier stages have left is combined
+    const std::vector<ExprEmitter::Accumulator> accumulators = reduced(loop.reductions);
     writer_.open(active_.empty() ? fmt::format("if ({} == 0)", part_)
                                  : fmt::format("if ({} == 0 && {})", part_, active_));
     for (const ExprEmitter::Accumulator& a : accumulators)
@@ -500,9 +240,7 @@ class RowEmitter {
 
   // Scratch memory with a partial result of this reduction for each chunk of each row.
   std::string partials(const ExprEmitter::Accumulator& a) {
-    const auto number = std::ranges::find(form_.reductions, a.reduction) - form_.reductions.begin();
-    return writer_.workspace(point_count(form_.kernel.pool, form_.rows) * (kPartialBytes * layout_.chunks),
-                             static_cast<std::uint32_t>(number), a.type + " partial");
+    return row_partials(writer_, form_, a, point_count(form_.kernel.pool, form_.rows) * layout_.chunks);
   }
 
   // Neighbouring threads read neighbouring chunks, or rows.
@@ -527,11 +265,6 @@ class RowEmitter {
     std::vector<ExprId> roots;
     for (const KernelOutput* output : outputs) roots.push_back(output->expr);
     return roots;
-  }
-
-  std::size_t columns_with_extent() const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(form_.columns, [&](std::uint32_t a) { return !form_.kernel.pool.extent(a).is(1); }));
   }
 
   // Outputs with an element a row.
@@ -565,12 +298,14 @@ class RowEmitter {
     for (const KernelOutput* output : outputs)
       (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
     const std::vector<ExprId> roots = roots_of_outputs(of_columns);
+    const RowLoop loop = walk_.loop_over(form_.columns, roots_of_outputs(outputs));
     if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
     std::vector<VectorStore> stores;
-    Visit visit;
+    RowWalk::Visit visit;
     visit.before = [&] {
       for (const KernelOutput* output : of_columns)
         stores.push_back(VectorStore::plan(emitter_, *output, form_.columns.back(), split_.column_width));
+      reduce_segments(loop);
     };
     visit.element = [&](const std::string& lane) {
       const std::vector<std::string> values = emitter_.emit(roots);
@@ -585,7 +320,7 @@ class RowEmitter {
       for (VectorStore& store : stores) store.finish(emitter_);
       store_segments(of_segments);
     };
-    over_row(loop_over(form_.columns, roots_of_outputs(outputs)), "j", visit);
+    walk_.over_row(loop, "j", visit);
     if (!active_.empty()) writer_.close();
   }
 
@@ -593,7 +328,6 @@ class RowEmitter {
   const Graph& graph_;
   const RowLayout layout_;
   const RowSplit split_;
-  const std::vector<int> stages_;  // of form_.reductions
   const int stage_;
   const bool outputs_;  // this kernel's are the form's
   KernelWriter writer_;
@@ -601,15 +335,8 @@ class RowEmitter {
   std::string part_, row_;
   std::string chunk_;   // which block of its row's this is
   std::string active_;  // column teams: is the row a real one
-  KeptRow kept_;
-  std::optional<BesideTiles> tiles_;
-  bool keeps_rows_ = false;
-  int kept_words_ = 0;
+  RowWalk walk_;
   int block_reductions_ = 0;
-  std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
-  std::string vector_;                 // the one that a loop is at
-  std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one
-  bool condition_open_ = false;        // inside a loop whose turns are counted and whose last may be past the end
 };
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 
 #include "codegen/emit_expr.h"
 #include "codegen/in_place.h"
@@ -73,15 +72,9 @@ class ShortRowEmitter {
 
   // In the order in which they run.
   std::vector<RowLoop> loops() const {
-    const ExprPool& pool = form_.kernel.pool;
-    const std::vector<int> stages = stages_of(form_);
-    std::map<std::pair<int, std::vector<std::uint32_t>>, std::vector<ExprId>> bodies;
-    for (std::size_t i = 0; i < form_.reductions.size(); ++i) {
-      const ExprNode& reduction = pool[form_.reductions[i]];
-      bodies[{stages[i], reduction.axes}].push_back(reduction.args[0]);
-    }
     std::vector<RowLoop> result;
-    for (const auto& [key, roots] : bodies) result.push_back(loop_over(key.second, roots));
+    for (const ReductionLoop& loop : reduction_loops(form_))
+      result.push_back(loop_over(loop.axes, loop.bodies(form_.kernel.pool)));
     if (!outputs_of(false).empty()) result.push_back(loop_over(form_.columns, roots_of_outputs(false)));
     return result;
   }

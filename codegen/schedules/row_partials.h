@@ -1,0 +1,16 @@
+// Where blocks that know nothing of one another share rows: the scratch memory in which they leave partial results of a
+// reduction, which the kernel of the next stage combines.
+#pragma once
+
+#include <string>
+
+#include "analysis/row_form.h"
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+// Its name, with room for so many.
+std::string row_partials(KernelWriter& writer, const RowForm& form, const ExprEmitter::Accumulator& accumulator,
+                         const IndexExpr& count);
+
+}  // namespace fusec

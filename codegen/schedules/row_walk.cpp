@@ -1,0 +1,238 @@
+#include "codegen/schedules/row_walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/row_registers.h"
+#include "codegen/schedules/vector_access.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kRegisters = 65536;  // of a multiprocessor
+// A thread's, beside what it keeps; and where rows begin anywhere.
+constexpr int kComputing = 64, kBesideRows = 16;
+
+}  // namespace
+
+RowWalk::RowWalk(const Row& row, KernelWriter& writer, ExprEmitter& emitter)
+    : row_(row), writer_(writer), emitter_(emitter), kept_(row.form, writer, emitter) {}
+
+void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
+  RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, row_.layout.parts, row_.layout.threads);
+  keeps_rows_ = !plan.slots.empty();
+  kept_words_ = plan.words;
+  kept_.keep(std::move(plan));
+  plan_tiles(loops);
+}
+
+void RowWalk::begin(Place place) {
+  place_ = std::move(place);
+  if (row_.split.start) find_vectors();
+  if (tiles_)
+    tiles_->begin({.first = first_,
+                   .last = last_,
+                   .thread = row_.layout.cluster > 1 ? "threadIdx.x" : place_.part,
+                   .block = place_.block});
+}
+
+// Blocks that share a multiprocessor have their tiles at once. Where registers are short, ptxas would spill some.
+void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
+  constexpr std::int64_t kBeside = 4096;  // what blocks reduce through
+  if (!row_.form.segments.empty() || kRegisters / row_.layout.threads < kept_words_ + kComputing + kBesideRows) return;
+  const bool alone = row_.layout.cluster > 1 || row_.layout.threads >= 512;
+  int turns = row_.layout.parts * 64;
+  for (const RowLoop& loop : loops)
+    if (loop.width > 1) turns = std::min(turns, kept_.turns_of(loop.axes));
+  tiles_.emplace(BesideTiles::Row{.form = row_.form,
+                                  .graph = row_.graph,
+                                  .layout = row_.layout,
+                                  .split = row_.split,
+                                  .turns = turns,
+                                  .most_bytes = alone ? row_.shared_bytes - kBeside : row_.shared_bytes * 5 / 8},
+                 loops, emitter_);
+}
+
+int RowWalk::blocks_at_once() const {
+  constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64;
+  if (row_.layout.chunks > 1 || (!keeps_rows_ && row_.layout.team == RowTeam::kBlock))
+    return 1024 / row_.layout.threads;
+  if (!keeps_rows_) return 0;
+  const int computing = kComputing + (row_.split.start ? kBesideRows : 0) + (has_tiles() ? kept_words_ / 2 : 0) +
+                        (writer_.wide() ? kWide : 0);
+  const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
+  const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
+  return std::max(1, 32 * warps / row_.layout.threads);
+}
+
+RowLoop RowWalk::loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
+  int width = axes == row_.split.reduction ? row_.split.reduction_width : 1;
+  if (axes == row_.form.columns) width = row_.split.column_width;
+  RowLoop loop{.axes = axes, .width = width, .roots = std::move(roots)};
+  if (width > 1 && row_.split.start) loop.vectors = simplify(floor_div(*row_.split.length, width), bounds());
+  return loop;
+}
+
+// Where memory's vectors lie in this row, which begins anywhere: those that are the row's alone, and what is left at
+// its ends, an element to each of the first threads.
+void RowWalk::find_vectors() {
+  const std::string type = writer_.index_type();
+  const int width = row_.split.reduction_width;
+  const IndexExpr& length = *row_.split.length;
+  const IndexExpr end = simplify(*row_.split.start + length, bounds());
+  const std::string stop = writer_.unique("stop");
+  last_ = writer_.unique("last");
+  edge_ = writer_.unique("edge");
+  if (proves_multiple_of(*row_.split.start, width, bounds())) {  // what is left stands behind them
+    first_ = emitter_.index_text().tight(simplify(floor_div(*row_.split.start, width), bounds()));
+    writer_.line(fmt::format("const {} {} = {}, {} = {};  // whole vectors before it", type, stop, emitter_.index(end),
+                             last_, emitter_.index(simplify(floor_div(end, width), bounds()))));
+    writer_.line(fmt::format("const {} {} = {} * {} + {};", type, edge_, last_, width, place_.part));
+  } else {
+    const std::string start = writer_.unique("start"), head = writer_.unique("head");
+    first_ = writer_.unique("first");
+    writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*row_.split.start), stop,
+                             emitter_.index(end)));
+    writer_.line(fmt::format("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_,
+                             start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
+    const bool one_at_least = range_of(length, bounds()).min >= 2 * width;
+    const std::string before = fmt::format("{} * {}", first_, width);
+    const std::string behind = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
+    writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
+                             one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
+    writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_,
+                             place_.part, head, start, behind, width));
+  }
+  edge_condition_ = fmt::format("{} < {}", edge_, stop);
+  if (place_.chunks > 1) edge_condition_ = fmt::format("{} == 0 && {}", place_.block, edge_condition_);
+}
+
+void RowWalk::over_row(const RowLoop& loop, std::string_view wish, const Visit& visit) {
+  if (tiles_ && loop.width > 1) tiles_->wait_for(loop.roots);
+  const ExprEmitter::Mark outside = emitter_.mark();
+  std::vector<std::uint32_t> axes = loop.axes;
+  if (loop.width > 1) axes.pop_back();
+  open_loop(axes, loop.axes, wish);
+  if (loop.width > 1) {
+    vector_turn(loop, visit);
+  } else {
+    kept_.read_elements(loop.roots);
+    kept_.define_values(loop.roots, kept_.turn());
+    visit.element("");
+    emitter_.load_text = nullptr;
+  }
+  emitter_.rewind(outside);
+  close_loop();
+  if (loop.width > 1 && row_.split.start) edge_turn(loop, visit);
+  kept_.loop_is_done(loop);
+}
+
+void RowWalk::vector_turn(const RowLoop& loop, const Visit& visit) {
+  VectorLoads loads(emitter_, row_.graph, loop.axes.back(), loop.width);
+  loads.beside = row_.split.start.has_value();
+  loads.steps = true;
+  lane_ = writer_.unique("e");
+  if (tiles_) loads.elsewhere = [this](ExprId id) { return tiles_->has(id); };
+  loads.declare(kept_.loads_of(loop.roots), lane_, [this](ExprId id, const auto& fill) {
+    return tiles_ && tiles_->has(id) ? tiles_->words_of(id, kept_.turn(), vector_) : kept_.words_of(id, fill);
+  });
+  emitter_.emit_independent(loop.roots);
+  visit.before();
+  over_vector(loop, loop.roots, visit.element);
+  visit.after();
+  emitter_.load_text = nullptr;
+}
+
+void RowWalk::over_vector(const RowLoop& loop, const std::vector<ExprId>& roots,
+                          const std::function<void(const std::string& lane)>& element) {
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane_, loop.width));
+  const ExprEmitter::Mark lanes = emitter_.mark();
+  emitter_.bind(loop.axes.back(), lane_);
+  kept_.define_values(roots, fmt::format("{} * {} + {}", kept_.turn(), loop.width, lane_));
+  element(lane_);
+  emitter_.rewind(lanes);
+  writer_.close();
+}
+
+// Rows that begin anywhere: the elements before the first whole vector and behind the last one, one to a thread.
+void RowWalk::edge_turn(const RowLoop& loop, const Visit& visit) {
+  const ExprEmitter::Mark outside = emitter_.mark();
+  const bool keeps = kept_.turns_of(loop.axes) > 0;
+  if (keeps) kept_.declare_edges(loop.roots);
+  writer_.open(fmt::format("if ({})", edge_condition_));
+  const std::uint32_t vector_axis = loop.axes[loop.axes.size() - 2], lane_axis = loop.axes.back();
+  if (row_.split.exact_ends) {
+    const std::string vector = writer_.unique("edge_vector"), lane = writer_.unique("edge_lane");
+    writer_.line(fmt::format("const {0} {1} = {2} / {3}, {4} = {2} % {3};", writer_.index_type(), vector, edge_,
+                             loop.width, lane));
+    emitter_.bind(vector_axis, vector);
+    emitter_.bind(lane_axis, lane);
+  } else {
+    emitter_.bind(vector_axis, "0");
+    emitter_.bind(lane_axis, edge_);
+  }
+  if (keeps) kept_.enter_edge();
+  kept_.read_elements(loop.roots);
+  kept_.define_values(loop.roots, "");
+  visit.element("");
+  emitter_.load_text = nullptr;
+  kept_.leave();
+  writer_.close();
+  emitter_.rewind(outside);
+}
+
+// `for (k = lane; k < count; k += team)`: the axes are bound, the loop stays open. `all_axes` have the lanes of a
+// vector, too. Where the loop keeps something in registers, its turns are counted and unrolled.
+void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
+                        std::string_view wish) {
+  const bool floats = row_.split.start && axes.size() < all_axes.size();  // from vector to vector of memory
+  const IndexExpr count = point_count(row_.form.kernel.pool, axes);
+  const std::string k = writer_.unique(wish), limit = floats ? last_ : emitter_.index_text().tight(count);
+  condition_open_ = false;
+  if (const int turns = kept_.turns_of(all_axes); turns > 0) {
+    kept_.declare_arrays(all_axes);
+    const std::string turn = writer_.unique("turn");
+    kept_.enter(turn);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
+    writer_.line(fmt::format("const {} {} = {}{} + {} * {};", writer_.index_type(), k,
+                             floats && first_ != "0" ? first_ + " + " : "", place_.part, turn, row_.layout.parts));
+    const std::int64_t whole = turns_without_end(count, floats);
+    condition_open_ = whole < turns;
+    if (condition_open_)
+      writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn, whole, k, limit)
+                             : fmt::format("if ({} < {})", k, limit));
+  } else {
+    std::string first =
+        place_.chunks > 1 ? fmt::format("{} * {} + {}", place_.block, row_.layout.parts, place_.part) : place_.part;
+    if (floats && first_ != "0") first = first_ + " + " + first;
+    // Several loads on the way at once, where there are so many turns.
+    const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
+    if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line("#pragma unroll 4");
+    writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first, limit,
+                             row_.layout.parts * place_.chunks));
+  }
+  vector_ = k;
+  bind_flat(emitter_, axes, k, "cdefghuvw");
+}
+
+// So many turns of a loop find something to do for every thread.
+std::int64_t RowWalk::turns_without_end(const IndexExpr& count, bool floats) const {
+  const int width = row_.split.reduction_width;
+  const std::int64_t least =
+      floats ? (range_of(*row_.split.length, bounds()).min - (width - 1)) / width : range_of(count, bounds()).min;
+  return std::max<std::int64_t>(least, 0) / row_.layout.parts;
+}
+
+void RowWalk::close_loop() {
+  if (condition_open_) writer_.close();
+  condition_open_ = false;
+  writer_.close();
+  kept_.leave();
+}
+
+}  // namespace fusec

@@ -1,0 +1,97 @@
+// The loops over a row, as the threads that share it make them: so many turns where its length is known, a vector to a
+// turn where memory allows, and where rows begin anywhere the elements at their ends behind it. What later loops need
+// once more is kept in registers (kept_row), what lies differently to the row's vectors is in shared memory
+// (beside_tiles).
+//
+//   for (int turn = 0; turn < 4; ++turn) {      // a vector for each of the row's threads
+//     const int k = lane + turn * 256;
+//     x_row[turn] = load_words<4>(x + ...);
+//     for (int e = 0; e < 4; ++e) ...           // Visit::element
+//   }
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/row_layout.h"
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/beside_tiles.h"
+#include "codegen/schedules/kept_row.h"
+#include "codegen/schedules/row_vectors.h"
+
+namespace fusec {
+
+class RowWalk {
+ public:
+  struct Row {
+    const RowForm& form;
+    const Graph& graph;
+    const RowLayout& layout;
+    const RowSplit& split;
+    std::int64_t shared_bytes = 0;  // that a block may have
+  };
+  RowWalk(const Row& row, KernelWriter& writer, ExprEmitter& emitter);
+
+  // A loop over these axes of the form.
+  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const;
+  // All loops, in the order in which they run: what of it is kept between them is decided here. Without this nothing
+  // is.
+  void keep_between(const std::vector<RowLoop>& loops);
+
+  // Names of variables: this thread's number among those that take the row, and its block's. Of `chunks` blocks each
+  // goes over a part of the row.
+  struct Place {
+    std::string part, block;
+    int chunks = 1;
+  };
+  // Before the first loop; the axes of rows are bound.
+  void begin(Place place);
+
+  // What a loop does: `element` prints it for one element, with `lane` the number of that element in its vector, ""
+  // where it is none; `before` and `after` stand around the elements of a vector.
+  struct Visit {
+    std::function<void(const std::string& lane)> element;
+    std::function<void()> before = [] {};
+    std::function<void()> after = [] {};
+  };
+  void over_row(const RowLoop& loop, std::string_view wish, const Visit& visit);
+  // In `before`: a loop over the elements of this turn's vector that the roots need.
+  void over_vector(const RowLoop& loop, const std::vector<ExprId>& roots,
+                   const std::function<void(const std::string& lane)>& element);
+
+  bool keeps_rows() const { return keeps_rows_; }
+  // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
+  // these; 0: it does not.
+  int blocks_at_once() const;
+  // The dynamic shared memory that a block needs.
+  IndexExpr shared_bytes() const { return has_tiles() ? tiles_->shared_bytes() : IndexExpr(0); }
+
+ private:
+  bool has_tiles() const { return tiles_ && !tiles_->empty(); }
+  void plan_tiles(const std::vector<RowLoop>& loops);
+  void find_vectors();
+  void vector_turn(const RowLoop& loop, const Visit& visit);
+  void edge_turn(const RowLoop& loop, const Visit& visit);
+  void open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
+                 std::string_view wish);
+  std::int64_t turns_without_end(const IndexExpr& count, bool floats) const;
+  void close_loop();
+  const Bounds& bounds() const { return row_.form.kernel.pool.bounds(); }
+
+  const Row row_;
+  KernelWriter& writer_;
+  ExprEmitter& emitter_;
+  KeptRow kept_;
+  std::optional<BesideTiles> tiles_;
+  bool keeps_rows_ = false;
+  int kept_words_ = 0;
+  Place place_;
+  std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
+  std::string vector_, lane_;          // what a loop is at
+  std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one
+  bool condition_open_ = false;        // inside a loop whose turns are counted and whose last may be past the end
+};
+
+}  // namespace fusec
