@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check_movement.py FUSEC_RUN FUSEC [--sample=N] [--seed=N]: transposes, permutes, gathers, pads and concats, with what is
-elementwise around them, on the emulator: verified, without bank conflicts, local memory and findings, in few sectors more
-than a copy of the same bytes takes; accesses of global memory 16 bytes wide where extents and alignment allow it.
-Random chains of such ops are held against
-the reference alone. Status 77: no NVRTC."""
+"""check_movement.py FUSEC_RUN FUSEC [--sample=N] [--seed=N] [--update]: transposes, permutes, gathers, pads and concats,
+with what is elementwise around them, on the emulator: verified, without bank conflicts, local memory and findings, in few
+sectors more than a copy of the same bytes takes; accesses of global memory 16 bytes wide where extents and alignment
+allow it. movement_figures.json has what each case was measured to take, which it may not go beyond; --update writes that
+anew. Random chains of such ops are held against the reference alone. Status 77: no NVRTC."""
 import argparse
 import json
 import os
@@ -17,6 +17,8 @@ ARCHITECTURES = ("sm_80", "sm_90a")
 BYTES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
 ALIGNED = 1.1  # sectors, over those of the bytes
 # Where lines begin between sectors, elements are taken one by one: a warp's touch a sector more than they fill.
+FIGURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "movement_figures.json")
+MORE_SECTORS, MORE_INSTRUCTIONS = 1.02, 1.05  # than measured; compilers differ
 ODD = {"float64": 1.2, "int64": 1.2, "float32": 1.35, "int32": 1.35, "float16": 1.65, "bfloat16": 1.65, "int8": 2.4}
 
 
@@ -24,10 +26,11 @@ class Case:
     """inputs: name -> (dtype, shape); nodes; what is allowed; loads and stores that are wide"""
 
     def __init__(self, name, inputs, nodes, outputs=("y",), sectors=ALIGNED, wide=True, conflicts=0, moved=0,
-                 symbols=None, kernels=1, work=0):
+                 symbols=None, kernels=1):
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
         self.symbols, self.kernels = symbols or {}, kernels
-        self.sectors, self.wide, self.conflicts, self.moved, self.work = sectors, wide, conflicts, moved, work
+        self.sectors, self.wide, self.conflicts, self.moved = sectors, wide, conflicts, moved
+        self.counted = sectors < 1e9  # else results alone count
 
 
 def node(name, op, *inputs, **attrs):
@@ -52,8 +55,8 @@ def transposes():
                   permute(dtype, [3, 65, 100], [0, 2, 1], sectors=ODD[dtype], wide=False)]
     for dtype in ("uint8", "float16", "float32", "float64"):  # colours of images
         for colours in (2, 3, 4):
-            cases += [permute(dtype, [2, colours, 64, 64], [0, 2, 3, 1], work=42, sectors=1.01),
-                      permute(dtype, [2, 64, 64, colours], [0, 3, 1, 2], work=42, sectors=1.01)]
+            cases += [permute(dtype, [2, colours, 64, 64], [0, 2, 3, 1], sectors=1.01),
+                      permute(dtype, [2, 64, 64, colours], [0, 3, 1, 2], sectors=1.01)]
     cases += [permute("float32", [64, 64, 7], [0, 2, 1], wide=False), permute("float32", [5, 129, 3], [0, 2, 1], sectors=2, wide=False),
               permute("float64", [3, 129, 1, 65], [3, 2, 1, 0], sectors=1.7, wide=False),
               Case("padded and transposed", {"x": ("int8", [129, 5])},
@@ -62,7 +65,7 @@ def transposes():
               # Few elements, odd extents: no conflicts either.
               permute("bfloat16", [16, 9, 15], [0, 2, 1], sectors=3, wide=False), permute("int32", [3, 17], [1, 0], sectors=3, wide=False),
               permute("bool", [17, 17, 5], [0, 2, 1], sectors=3, wide=False), permute("int64", [2, 100, 63, 2], [1, 3, 0, 2], sectors=3, wide=False),
-              permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2], sectors=1.2, wide=False)]
+              permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2])]
     return cases
 
 
@@ -125,39 +128,37 @@ def windows():
     Results are stored 16 bytes at a time; sectors and executed instructions over those of a copy's 16 bytes."""
     cases = []
 
-    def add(name, dtype, shape, nodes, sectors=ALIGNED, wide=False, work=40, **inputs):
+    def add(name, dtype, shape, nodes, sectors=ALIGNED, wide=False, **inputs):
         cases.append(Case(f"{name} {dtype}{shape}", {"x": (dtype, shape)} | {n: (dtype, s) for n, s in inputs.items()},
-                          nodes, sectors=sectors, wide=wide, work=work))
+                          nodes, sectors=sectors, wide=wide))
 
     for dtype in ("uint8", "float16", "float32", "float64"):
-        work = {"uint8": 3, "float16": 1.8, "float32": 1, "float64": 0.8}[dtype]
         for step in (2, 3, 4):
             add(f"every {step}", dtype, [96, 768], [node("y", "slice", "x", dim=1, start=1, end=768, step=step)],
-                wide=(dtype, step) != ("float64", 3), work=40 * work)
-        add("backwards", dtype, [96, 512], [node("y", "flip", "x", dims=[1])], wide=True, work=30 * work)
-        add("backwards", dtype, [96, 515], [node("y", "flip", "x", dims=[0, 1])], sectors=1.15, work=60 * work)
-        add("each twice", dtype, [96, 512], [node("y", "repeat_interleave", "x", repeats=2, dim=1)], work=35 * work)
-        add("twice", dtype, [96, 517], [node("y", "repeat", "x", repeats=[1, 2])], sectors=1.5, work=100 * work)
-        add("rolled", dtype, [96, 512], [node("y", "roll", "x", shifts=[1], dims=[1])], sectors=1.2, work=75 * work)
+                wide=(dtype, step) != ("float64", 3))
+        add("backwards", dtype, [96, 512], [node("y", "flip", "x", dims=[1])], wide=True)
+        add("backwards", dtype, [96, 515], [node("y", "flip", "x", dims=[0, 1])], sectors=1.15)
+        add("each twice", dtype, [96, 512], [node("y", "repeat_interleave", "x", repeats=2, dim=1)])
+        add("twice", dtype, [96, 517], [node("y", "repeat", "x", repeats=[1, 2])], sectors=1.5)
+        add("rolled", dtype, [96, 512], [node("y", "roll", "x", shifts=[1], dims=[1])], sectors=1.2)
         for before, after in ((1, 0), (0, 1), (3, 2)):
             add(f"padded by {before, after}", dtype, [96, 1023], [node("y", "pad", "x", pad=[before, after])],
-                sectors=1.15, work=85 * work)
-        add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15, work=65 * work)
-        add("rows joined", dtype, [31, 511], [node("y", "concat", "x", "u", dim=0)], u=[32, 511], work=60 * work)
-        add("joined", dtype, [64, 511], [node("y", "concat", "x", "u", dim=1)], sectors=1.25, u=[64, 130], work=130 * work)
-    for dtype, work in (("bfloat16", 60), ("float32", 40)):
+                sectors=1.15)
+        add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15)
+        add("rows joined", dtype, [31, 511], [node("y", "concat", "x", "u", dim=0)], u=[32, 511])
+        add("joined", dtype, [64, 511], [node("y", "concat", "x", "u", dim=1)], sectors=1.25, u=[64, 130])
+    for dtype in ("bfloat16", "float32"):
         for n in (1024, 1030):
-            add("interleaved swiglu", dtype, [64, n], [node("y", "swiglu", "x", interleaved=True)], wide=n == 1024,
-                work=work)
+            add("interleaved swiglu", dtype, [64, n], [node("y", "swiglu", "x", interleaved=True)], wide=n == 1024)
             add("clamped", dtype, [64, n], [node("y", "swiglu", "x", interleaved=True, alpha=1.702, limit=7.0, up_offset=1.0)],
-                wide=n == 1024, work=1.2 * work)
-        add("a row for all", dtype, [64, 4095], [node("y", "add", "x", "b")], sectors=1.65, work=1.8 * work, b=[4095])
-        add("a factor for each row", dtype, [64, 4095], [node("y", "mul", "x", "b")], work=work, b=[64, 1])
+                wide=n == 1024)
+        add("a row for all", dtype, [64, 4095], [node("y", "add", "x", "b")], sectors=1.65, b=[4095])
+        add("a factor for each row", dtype, [64, 4095], [node("y", "mul", "x", "b")], b=[64, 1])
     for dtype in ("uint8", "float16", "float64"):  # what stands several times is read once
         for times, dim in ((2, 0), (3, 1), (4, 2)):
-            add(f"repeated {times, dim}", dtype, [12, 24, 64], sectors=1.02, work=45, nodes=[
+            add(f"repeated {times, dim}", dtype, [12, 24, 64], sectors=1.02, nodes=[
                 node("y", "repeat", "x", repeats=[times if d == dim else 1 for d in range(3)])])
-        add("tiled", dtype, [12, 24, 64], sectors=1.02, work=45, nodes=[
+        add("tiled", dtype, [12, 24, 64], sectors=1.02, nodes=[
             node("u", "unsqueeze", "x", dim=1), node("e", "expand", "u", shape=[12, 3, 24, 64]),
             node("y", "reshape", "e", shape=[36, 24, 64])])
     cases.append(Case("images normalized", {"x": ("uint8", [2, 64, 64, 3]), "m": ("float32", [3]), "s": ("float32", [3])},
@@ -172,6 +173,8 @@ def stretches():
     cases = []
 
     def add(name, dtype, shape, nodes, sectors=1.12, symbols=None):
+        if symbols:
+            name += f" of {symbols['n']['hint']}"
         cases.append(Case(f"stretches: {name} {dtype}{shape}", {"x": (dtype, shape)}, nodes, sectors=sectors, wide=False,
                           symbols=symbols))
 
@@ -429,7 +432,8 @@ def narrow_accesses(fusec, path, arch, scratch):
     return f"{narrow[0]} among {len(accesses)} accesses" if narrow or not accesses else ""
 
 
-def what_is_wrong(programs, scratch, case, arch):
+def what_is_wrong(programs, scratch, case, arch, figures):
+    """What the kernel does not keep to; its figures become those of `figures` where they are worse or there are none."""
     path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
     inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in case.inputs.items()]
     with open(path, "w", encoding="utf-8") as f:
@@ -450,14 +454,34 @@ def what_is_wrong(programs, scratch, case, arch):
         return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
     if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
         return "local memory is used"
-    least = (case.moved or kernel["distinct_bytes"]) / 32
-    if kernel["sectors"] > case.sectors * least:
-        return f"{kernel['sectors']} sectors, {kernel['sectors'] / least:.2f} times those of the bytes"
-    # A warp's instructions for 16 bytes of each of its threads, edges apart.
+    # Sectors over those of the bytes, and a warp's instructions for 16 bytes of each of its threads, edges apart.
+    sectors = kernel["sectors"] * 32 / (case.moved or kernel["distinct_bytes"])
     executed = (sum(kernel["instructions"].values()) - 2000) * 512 / kernel["distinct_bytes"]
-    if case.work and executed > case.work:
-        return f"{executed:.1f} instructions for 16 bytes"
-    return narrow_accesses(programs.fusec, path, arch, scratch) if case.wide else ""
+    if sectors > case.sectors:
+        return f"{kernel['sectors']} sectors, {sectors:.2f} times those of the bytes"
+    if not case.counted:
+        return ""
+    narrow = narrow_accesses(programs.fusec, path, arch, scratch)
+    if narrow and case.wide:
+        return narrow
+    return beyond_figures(programs, case, {"sectors": round(sectors, 3), "instructions": round(executed, 1),
+                                           "wide": not narrow}, figures)
+
+
+def beyond_figures(programs, case, found, figures):
+    known = figures.get(case.name)
+    if programs.update:
+        figures[case.name] = found if known is None else {
+            "sectors": max(known["sectors"], found["sectors"]),
+            "instructions": max(known["instructions"], found["instructions"]), "wide": known["wide"] and found["wide"]}
+        return ""
+    if known is None:
+        return f"nothing in {os.path.basename(FIGURES)}, which --update writes"
+    if found["sectors"] > MORE_SECTORS * known["sectors"]:
+        return f"{found['sectors']} times the sectors of the bytes, and {known['sectors']} before"
+    if found["instructions"] > MORE_INSTRUCTIONS * max(known["instructions"], 10):
+        return f"{found['instructions']} instructions for 16 bytes, and {known['instructions']} before"
+    return "accesses of less than 16 bytes" if known["wide"] and not found["wide"] else ""
 
 
 def main():
@@ -467,18 +491,28 @@ def main():
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
+    parser.add_argument("--update", action="store_true")
     programs = parser.parse_args()
     chosen = [(case, arch) for case, arch in cases() if programs.only in case.name]
     if programs.sample:
         random.Random(programs.seed).shuffle(chosen)
         chosen = chosen[:programs.sample]
-    failures = 0
+    failures, figures = 0, {}
+    if not programs.update or programs.only or programs.sample:
+        with open(FIGURES, encoding="utf-8") as f:
+            figures = json.load(f)
+    if programs.update:
+        for case, _ in chosen:
+            figures.pop(case.name, None)
     with tempfile.TemporaryDirectory() as scratch:
         for case, arch in chosen:
-            wrong = what_is_wrong(programs, scratch, case, arch)
+            wrong = what_is_wrong(programs, scratch, case, arch, figures)
             failures += bool(wrong)
             if wrong:
                 print("FAILED", case.name, arch, wrong, flush=True)
+    if programs.update:
+        with open(FIGURES, "w", encoding="utf-8") as f:
+            f.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in figures.items()) + "\n}\n")
     print(f"movement: {len(chosen)} cases, {failures} failures")
     return failures != 0
 

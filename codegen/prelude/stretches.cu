@@ -5,11 +5,12 @@
 struct Stretch {
   int first, vectors;
 };
-// -1 is nowhere.
+// Widens what a thread wants by the element `at`; -1 is none.
 __device__ __forceinline__ void widen_stretch(unsigned& low, int& high, int at) {
   low = min(low, (unsigned)at), high = max(high, at);
 }
-// The same by all threads of a warp together: whether what they want lies within 32 words becomes bit `turn` of `near`.
+// The same by all threads of a warp together, where what they want lies within 32 words: that becomes bit `turn` of
+// `near`. Else they will read it in memory.
 template <int kBits>
 __device__ __forceinline__ void widen_where_near(unsigned& low, int& high, unsigned& near, int turn, int at) {
   const unsigned from = __reduce_min_sync(~0u, (unsigned)at);
@@ -17,8 +18,8 @@ __device__ __forceinline__ void widen_where_near(unsigned& low, int& high, unsig
   constexpr int kEach = kBits > 32 ? 1 : 32 / kBits;
   if (to >= 0 && to / kEach - (int)from / kEach < 32) low = min(low, from), high = max(high, to), near |= 1u << turn;
 }
-// The same of whole stretches: how many times 32 words this thread's lies behind the first of its
-// warp's, three bits; 7: nowhere.
+// The same wherever it lies; three bits of `parts` for each turn say how many times 32 words behind the first of its
+// warp's this thread's element is, 7 that it has none.
 template <int kBits>
 __device__ __forceinline__ void widen_in_parts(unsigned& low, int& high, unsigned& parts, int turn, int at) {
   const int from = (int)min(__reduce_min_sync(~0u, (unsigned)at), 0x7fffffffu);
@@ -27,7 +28,8 @@ __device__ __forceinline__ void widen_in_parts(unsigned& low, int& high, unsigne
   const int words = (kBits > 32 ? 2 : 1) * (at / kEach - from / kEach);
   parts |= (at < 0 ? 7u : (unsigned)min(3, words / 32)) << 3 * turn;
 }
-// The bits of an element of shared memory, by four accesses: in none do two threads want different words of a bank.
+// The bits of an element of shared memory, by four accesses, one for each part: in none do two threads want different
+// words of a bank.
 template <int kBits, class T>
 __device__ __forceinline__ auto element_in_parts(const T* from, unsigned part) {
   if constexpr (kBits == 64) {
@@ -65,11 +67,13 @@ __device__ __forceinline__ auto element_in_parts(const T* from, unsigned part) {
     return bits;
   }
 }
+// A warp's first and last element, for all warps of the block to see: the firsts of all warps, then the lasts.
 template <int kWarps>
 __device__ __forceinline__ void put_ends_of_stretch(int* ends, unsigned low, int high) {
   low = __reduce_min_sync(~0u, low), high = __reduce_max_sync(~0u, high);
   if (threadIdx.x % 32 == 0) ends[threadIdx.x / 32] = (int)min(low, 0x7fffffffu), ends[kWarps + threadIdx.x / 32] = high;
 }
+// What lies between all warps' ends; nothing where that is more than kMost vectors.
 template <int kBits, int kWarps, int kMost>
 __device__ __forceinline__ Stretch stretch_between(const int* ends) {
   constexpr int kEach = 128 / kBits;
@@ -83,7 +87,7 @@ __device__ __forceinline__ Stretch stretch_between(const int* ends) {
   const int first = low / kEach, count = high / kEach - first + 1;
   return {first, high < 0 || count > kMost ? 0 : count};
 }
-// kApart: a word (an element of 64 bits) is left out behind every 128 bytes.
+// By all threads of the block. kApart: a word (an element of 64 bits) is left out behind every 128 bytes.
 template <int kBits, int kThreads, int kMost, bool kApart, Inside kInside, bool kStream, class Index>
 __device__ __forceinline__ void copy_stretch(unsigned char* tile, const void* tensor, Index count, Stretch stretch) {
   constexpr int kTurns = (kMost + kThreads - 1) / kThreads;

@@ -47,6 +47,15 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
   }
 }
 
+void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values) {
+  const Kernel& kernel = emitter.kernel();
+  for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
+    const KernelOutput& output = kernel.outputs[i];
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
+    emitter.writer().line(store_text(emitter.writer(), output, emitter.index(at), values[i]));
+  }
+}
+
 namespace {
 
 // Two neighbours along the last axis, whose extent is even, to a thread: each output's bytes are written whole. A
@@ -98,12 +107,7 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target&) {
     emit_pairs(emitter, kernel, t);
   } else {
     bind_flat(emitter, axes, t);
-    const std::vector<std::string> values = emitter.emit(roots_of(kernel));
-    for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
-      const KernelOutput& output = kernel.outputs[i];
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
-      writer.line(store_text(writer, output, emitter.index(at), values[i]));
-    }
+    store_scalars(emitter, emitter.emit(roots_of(kernel)));
   }
   KernelSource source = writer.finish(kernel_comment(graph, kernel), kPointwiseThreads);
   source.name = kernel_name(graph, kernel.nodes);

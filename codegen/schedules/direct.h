@@ -27,4 +27,7 @@ std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const
 void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, const std::string& flat,
                std::string_view names = "ijlmnpqr");
 
+// Stores the results' values, each by itself, where its bound axes say.
+void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values);
+
 }  // namespace fusec

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "analysis/axis_merging.h"
-#include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/repeated_axis.h"
 #include "codegen/schedules/split_axes.h"
 #include "codegen/schedules/stretches.h"
@@ -47,15 +47,6 @@ int wanted_planes_width(const Kernel& kernel) {
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
     if (kernel.pool[id].op == ExprOp::kLoad) widest = std::max(widest, bits(kernel.pool[id].dtype));
   return 128 / widest;
-}
-
-void store_scalars(ExprEmitter& emitter, const Kernel& kernel, const std::vector<std::string>& values) {
-  KernelWriter& writer = emitter.writer();
-  for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
-    const KernelOutput& output = kernel.outputs[i];
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
-    writer.line(store_text(writer, output, emitter.index(at), values[i]));
-  }
 }
 
 // How the points are given to threads: groups of `width` neighbours, `turns` groups to a thread, a block's threads
@@ -154,7 +145,7 @@ void emit_tail(ExprEmitter& emitter, const Kernel& kernel, const std::string& gr
                           emitter.index_text().tight(count)));
   const ExprEmitter::Mark mark = emitter.mark();
   emitter.bind(lane_axis, e);
-  store_scalars(emitter, kernel, emitter.emit(roots_of(kernel)));
+  store_scalars(emitter, emitter.emit(roots_of(kernel)));
   emitter.rewind(mark);
   writer.close();
 }
@@ -277,38 +268,13 @@ class Vectorized {
   ExprEmitter emitter_;
 };
 
-// A kernel's loads where each thread has `width` neighbouring points: those that are one access for all its lanes, and
-// those that are an access a lane.
-struct LoadsOfLanes {
-  Kernel kernel;
-  std::vector<ExprId> together, apart;
-};
-
-LoadsOfLanes loads_of_lanes(const Kernel& merged, const Graph& graph, int width) {
-  LoadsOfLanes loads{.kernel = width > 1 ? split_last_axis(merged, width) : merged, .together = {}, .apart = {}};
-  const Kernel& kernel = loads.kernel;
-  const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-  if (width > 1) {
-    KernelWriter writer(graph, false);
-    ExprEmitter emitter(kernel, writer);
-    for (std::size_t i = 0; i + 1 < axes.size(); ++i) emitter.bind(axes[i], "i");
-    for (const auto& [id, type] : VectorLoads(emitter, graph, axes.back(), width).vector_loads(roots_of(kernel)))
-      loads.together.push_back(id);
-  }
-  const std::vector<std::vector<std::uint32_t>> depends = dependences(kernel.pool);
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-    if (kernel.pool[id].op != ExprOp::kLoad || std::ranges::find(loads.together, id) != loads.together.end()) continue;
-    (std::ranges::binary_search(depends[id], axes.back()) ? loads.apart : loads.together).push_back(id);
-  }
-  return loads;
-}
-
 // Sectors for a point that they ask for, as some warps do.
 double sectors_of_loads(const LoadsOfLanes& loads, const Graph& graph, int width) {
   AccessSamples samples(loads.kernel, graph);
   double sectors = 0;
-  for (const ExprId id : loads.together)
-    if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, true);
+  for (const std::vector<ExprId>& once : {loads.vectors, loads.same})
+    for (const ExprId id : once)
+      if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, true);
   for (const ExprId id : loads.apart)
     if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, false);
   return sectors;
@@ -321,10 +287,13 @@ double sectors_of_stores(const Kernel& kernel) {
   return bytes / 32;
 }
 
+// Of the sectors otherwise: what is worth a schedule with more instructions.
+constexpr double kBetter = 0.87;
+
 // Where they ask for clearly fewer sectors for a point than all loads do `otherwise`.
 std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
                                                   double otherwise) {
-  constexpr double kBetter = 0.87, kBetterOneByOne = 0.75;
+  constexpr double kBetterOneByOne = 0.75;
   const double stores = sectors_of_stores(merged);
   auto plan = plan_stretches(merged, graph, target);
   if (!plan) return std::nullopt;
@@ -371,28 +340,6 @@ std::optional<RepeatedInVectors> repeated_in_vectors(const Kernel& parted, const
 
 }  // namespace
 
-Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow) {
-  const auto groups_and_lanes = [&](ExprPool& pool, ExprCopier&) {
-    AxisChange change;
-    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const IndexExpr& extent = kernel.pool.extent(axes[i]);
-      const bool last = i + 1 == axes.size();
-      const std::uint32_t outer = pool.new_axis(last ? simplify(ceil_div(extent, width), pool.bounds()) : extent);
-      change.new_axes.push_back(outer);
-      if (!last) {
-        change.values.push_back(IndexExpr::axis(outer));
-        continue;
-      }
-      const std::uint32_t lane = pool.new_axis(width);
-      change.new_axes.push_back(lane);
-      change.values.push_back(IndexExpr::axis(outer) * width + IndexExpr::axis(lane));
-    }
-    return change;
-  };
-  return change_axes(kernel, groups_and_lanes, follow);
-}
-
 KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
   const Kernel merged = merge_axes(kernel, graph);
   if (!merged.outputs[0].axes.empty())
@@ -438,7 +385,7 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
       source.name = kernel_name(graph, kernel.nodes);
       return source;
     }
-    once = repeated && repeated->sectors < 0.87 * least;
+    once = repeated && repeated->sectors < kBetter * least;
   }
   if (once)
     source = Vectorized(repeated->axis.kernel, graph, target,

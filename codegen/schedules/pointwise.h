@@ -6,9 +6,6 @@
 //   group = blockIdx.x * 512 + threadIdx.x, and 256 on:   gate_w[0], up_w[0], gate_w[1], up_w[1], then h of both
 #pragma once
 
-#include <span>
-
-#include "analysis/axis_merging.h"
 #include "analysis/kernel.h"
 #include "analysis/target.h"
 #include "codegen/choices.h"
@@ -18,9 +15,5 @@ namespace fusec {
 
 // A kernel without reductions.
 KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices);
-
-// The last axis as groups of `width` neighbours: two axes, the group and the lane. Each of `follow`, expressions of the
-// kernel, becomes what it is in the result.
-Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow = {});
 
 }  // namespace fusec

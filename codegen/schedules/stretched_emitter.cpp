@@ -13,6 +13,8 @@
 namespace fusec {
 namespace {
 
+using Way = TensorStretch::Way;
+
 class StretchedEmitter {
  public:
   StretchedEmitter(const Kernel& kernel, const Graph& graph, const Target& target, const StretchPlan& plan)
@@ -36,7 +38,7 @@ class StretchedEmitter {
     // One block at a time is enough: for more of them ptxas would spill a few registers.
     KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), plan_.threads, 1);
     source.grid[0] = simplify(ceil_div(total_, points), kernel_.pool.bounds());
-    source.dynamic_shared = plan_.shared_bytes;
+    source.dynamic_shared = plan_.shared_bytes();
     return source;
   }
 
@@ -67,8 +69,8 @@ class StretchedEmitter {
       for (const ExprId load : stretch.loads) {
         at_[load] = writer_.unique(tensor + "_at");
         writer_.line(fmt::format("int {}[{}];", at_[load], plan_.each));
-        if (!stretch.near && !stretch.in_parts) continue;
-        near_[load] = writer_.unique(tensor + (stretch.near ? "_near" : "_parts"));
+        if (stretch.way != Way::kNear && stretch.way != Way::kInParts) continue;
+        near_[load] = writer_.unique(tensor + (stretch.way == Way::kNear ? "_near" : "_parts"));
         writer_.line(fmt::format("unsigned {} = 0;", near_[load]));
       }
     }
@@ -82,7 +84,7 @@ class StretchedEmitter {
     bind_flat(emitter_, kernel_.outputs[0].axes, point);
     for (std::size_t s = 0; s < plan_.stretches.size(); ++s)
       for (const ExprId load : plan_.stretches[s].loads) {
-        emit_looked_up(load);
+        emitter_.emit(values_in(kernel_.pool[load]));  // what its place is made of
         const ExprId guard = kernel_.pool[load].args[0];
         const std::string wanted = guard == kNoExpr ? "" : emitter_.emit(guard);
         const std::string position = emitter_.index(emitter_.position(load));
@@ -90,31 +92,22 @@ class StretchedEmitter {
                                     : fmt::format("{}[{}] = ({}) ? {} : -1;", at_[load], turn_, wanted, position));
         const std::string at = fmt::format("{}[{}]", at_[load], turn_);
         const TensorStretch& stretch = plan_.stretches[s];
-        writer_.line(
-            stretch.near || stretch.in_parts
-                ? fmt::format("{}<{}>({}, {}, {}, {}, {});", stretch.near ? "widen_where_near" : "widen_in_parts",
-                              bits(kernel_.pool[load].dtype), names_[s].low, names_[s].high, near_[load], turn_, at)
-                : fmt::format("widen_stretch({}, {}, {});", names_[s].low, names_[s].high, at));
+        writer_.line(near_.contains(load)
+                         ? fmt::format("{}<{}>({}, {}, {}, {}, {});",
+                                       stretch.way == Way::kNear ? "widen_where_near" : "widen_in_parts",
+                                       bits(kernel_.pool[load].dtype), names_[s].low, names_[s].high, near_[load],
+                                       turn_, at)
+                         : fmt::format("widen_stretch({}, {}, {});", names_[s].low, names_[s].high, at));
       }
     emitter_.rewind(mark);
     writer_.close();
   }
 
-  void emit_looked_up(ExprId load) {
-    std::vector<ExprId> values;
-    for (const IndexExpr& e : kernel_.pool[load].indices)
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
-    emitter_.emit(values);
-  }
-
   void copy_stretches() {
     const int warps = plan_.threads / 32;
-    const std::int64_t ends_at =
-        plan_.shared_bytes - std::int64_t{8} * warps * static_cast<std::int64_t>(plan_.stretches.size());
     const auto ends = [&](std::size_t s) {
       return fmt::format("(int*)(dynamic_shared + {})",
-                         ends_at + std::int64_t{8} * warps * static_cast<std::int64_t>(s));
+                         plan_.ends_start + plan_.ends_bytes() * static_cast<std::int64_t>(s));
     };
     for (std::size_t s = 0; s < plan_.stretches.size(); ++s)
       writer_.line(fmt::format("put_ends_of_stretch<{}>({}, {}, {});", warps, ends(s), names_[s].low, names_[s].high));
@@ -129,7 +122,7 @@ class StretchedEmitter {
       const IndexExpr count = element_count(writer_.tensor_type(n.source).shape).value_or(0);
       const bool whole_vectors = proves_multiple_of(count, 128 / bits(n.dtype), kernel_.pool.bounds());
       writer_.line(fmt::format("copy_stretch<{}, {}, {}, {}, {}, {}>(dynamic_shared + {}, {}, {}, {});", bits(n.dtype),
-                               plan_.threads, stretch.most, stretch.apart,
+                               plan_.threads, stretch.most, stretch.way == Way::kApart,
                                whole_vectors ? "Inside::kSure" : "Inside::kUnknown", streams(stretch), stretch.start,
                                writer_.input(n.source), emitter_.index(count), names_[s].stretch));
       names_[s].tile = writer_.unique(tensor + "_tile");
@@ -144,7 +137,7 @@ class StretchedEmitter {
     const ExprNode& n = kernel_.pool[stretch.loads[0]];
     writer_.use(n.dtype);
     const std::string tile = fmt::format("(const {}*)(dynamic_shared + {})", storage_type(n.dtype), stretch.start);
-    if (stretch.apart) {
+    if (stretch.way == Way::kApart) {
       writer_.line(fmt::format("const {}* const {} = {};", storage_type(n.dtype), name.tile, tile));
       name.base = writer_.unique(writer_.wish(n.source) + "_base");
       writer_.line(fmt::format("const int {} = {}.first * {};", name.base, name.stretch, 128 / bits(n.dtype)));
@@ -156,12 +149,8 @@ class StretchedEmitter {
   }
 
   bool streams(const TensorStretch& stretch) const {
-    return bytes_at_hint(graph_.tensor(kernel_.pool[stretch.loads[0]].source), graph_.symbols) >= target_.l2_bytes &&
-           std::ranges::all_of(stretch.loads, [&](ExprId load) {
-             return std::ranges::all_of(kernel_.outputs[0].axes, [&](std::uint32_t axis) {
-               return kernel_.pool.extent(axis).is(1) || emitter_.depends_on(load, axis);
-             });
-           });
+    return std::ranges::all_of(
+        stretch.loads, [&](ExprId load) { return streams_past_caches(emitter_, graph_, load, target_.l2_bytes); });
   }
 
   void compute() {
@@ -172,12 +161,7 @@ class StretchedEmitter {
     if (!whole()) writer_.open(fmt::format("if ({} < {})", point, emitter_.index_text().tight(total_)));
     bind_flat(emitter_, kernel_.outputs[0].axes, point);
     emitter_.load_text = [&](ExprId load) { return element_text(load); };
-    const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const KernelOutput& output = kernel_.outputs[i];
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel_.pool.bounds());
-      writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
-    }
+    store_scalars(emitter_, emitter_.emit(roots_of(kernel_)));
     emitter_.load_text = nullptr;
     if (!whole()) writer_.close();
     emitter_.rewind(mark);
@@ -193,17 +177,17 @@ class StretchedEmitter {
     const Names& name = names_[static_cast<std::size_t>(of - plan_.stretches.begin())];
     const ExprNode& n = kernel_.pool[load];
     const std::string at = fmt::format("{}[{}]", known->second, turn_);
-    if (of->near)
+    if (of->way == Way::kNear)
       return widen(n.dtype, fmt::format("({} >> {} & 1 ? {} : {})[{}]", near_.at(load), turn_, name.tile,
                                         writer_.input(n.source), at));
-    if (of->in_parts) {
+    if (of->way == Way::kInParts) {
       // A statement of its own, which reads nothing where nothing is wanted, is no branch.
       const std::string raw = writer_.unique(writer_.wish(n.source) + "_bits");
       writer_.line(fmt::format("const auto {} = element_in_parts<{}>({} + {}, {} >> 3 * {} & 7);", raw, bits(n.dtype),
                                name.tile, at, near_.at(load), turn_));
       return value_of_bits(n.dtype, raw, writer_);
     }
-    if (!of->apart) return widen(n.dtype, fmt::format("{}[{}]", name.tile, at));
+    if (of->way == Way::kAsTheyLie) return widen(n.dtype, fmt::format("{}[{}]", name.tile, at));
     const std::string place = writer_.unique("place");
     const int elements = std::max(1, 32 / bits(n.dtype));  // that are left out
     writer_.line(fmt::format("const int {} = {} - {};", place, at, name.base));
@@ -220,7 +204,7 @@ class StretchedEmitter {
   ExprEmitter emitter_;
   std::string first_, turn_;
   std::vector<Names> names_;                 // of each stretch
-  std::map<ExprId, std::string> at_, near_;  // of each load: positions; which of them lie near to those of its warp
+  std::map<ExprId, std::string> at_, near_;  // of each load: positions; which lie near to its warp's, or in which part
 };
 
 }  // namespace

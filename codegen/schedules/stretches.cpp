@@ -6,16 +6,18 @@
 #include "analysis/kernel_forms.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
+#include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
+using Way = TensorStretch::Way;
+
 constexpr std::int64_t kMostBytes = 20 * 1024, kMostOfAll = 40 * 1024;  // of shared memory
 constexpr int kSampledBlocks = 8, kSampledWarps = 8, kWarp = 32;
 constexpr std::int64_t kFewestPoints = 1024;
 constexpr double kWorth = 0.93, kWorthConflicts = 0.75;  // of the sectors otherwise
-constexpr int kEndsBytes = 2 * 8 * 4;
 
 int bytes_of(const ExprNode& load) {
   return bits(load.dtype) / 8;
@@ -34,13 +36,11 @@ class Planner {
     std::vector<bool> taken(loads_.size(), false);
     for (std::size_t i = 0; i < loads_.size(); ++i)
       if (!taken[i]) add_stretch(i, taken);
-    plan_.shared_bytes = 0;
     for (TensorStretch& stretch : plan_.stretches) {
-      stretch.start = plan_.shared_bytes;
-      plan_.shared_bytes += stretch.bytes;
+      stretch.start = plan_.ends_start;
+      plan_.ends_start += bytes_in_shared(stretch);
     }
-    plan_.shared_bytes += kEndsBytes * static_cast<std::int64_t>(plan_.stretches.size());
-    if (plan_.shared_bytes > kMostOfAll) return std::nullopt;
+    if (plan_.shared_bytes() > kMostOfAll) return std::nullopt;
     return std::move(plan_);
   }
 
@@ -66,31 +66,40 @@ class Planner {
     Ends ends;
     std::vector<std::int64_t> places;
   };
+  struct Cost {
+    Way way = Way::kAsTheyLie;
+    double sectors = 0;     // a point
+    std::int64_t most = 0;  // vectors
+    int conflicts = 0;
+  };
   struct Seen {
     ExprId load;
     bool may = false;  // be one of a stretch
     double direct = 0;
     bool jumps = false;  // nobody knows where
+    Cost alone{};
     std::vector<std::vector<Warp>> blocks{};
     std::vector<Warp> turning{};  // warps some of whose points are in one row and some in another
   };
 
   void find_loads() {
     const std::vector<ExprId> ids = reachable(kernel_.pool, roots_of(kernel_));
-    std::vector<bool> looks_up(kernel_.pool.size(), false);
-    const auto holds_load = [&](ExprId guard) {
-      return guard != kNoExpr && std::ranges::any_of(reachable(kernel_.pool, std::vector<ExprId>{guard}),
-                                                     [&](ExprId id) { return kernel_.pool[id].op == ExprOp::kLoad; });
-    };
-    for (const ExprId id : ids)
-      for (const IndexExpr& e : kernel_.pool[id].indices)
-        for (const Variable v : variables_of(e))
-          if (v.kind == Variable::Kind::kValue)
-            for (const ExprId inside : reachable(kernel_.pool, std::vector<ExprId>{v.id})) looks_up[inside] = true;
+    // What places are made of, and what is made of loads.
+    std::vector<ExprId> looked_up;
+    std::vector<bool> looks_up(kernel_.pool.size(), false), loads(kernel_.pool.size(), false);
+    for (const ExprId id : ids) {
+      const ExprNode& n = kernel_.pool[id];
+      const std::vector<ExprId> values = values_in(n);
+      looked_up.insert(looked_up.end(), values.begin(), values.end());
+      loads[id] = n.op == ExprOp::kLoad || !values.empty() ||
+                  std::ranges::any_of(n.args, [&](ExprId arg) { return arg != kNoExpr && loads[arg]; });
+    }
+    for (const ExprId id : reachable(kernel_.pool, looked_up)) looks_up[id] = true;
     for (const ExprId id : ids) {
       const ExprNode& n = kernel_.pool[id];
       if (n.op != ExprOp::kLoad || bits(n.dtype) < 8 || samples_.is_of_table(id)) continue;
-      loads_.push_back({.load = id, .may = !looks_up[id] && !holds_load(n.args[0]) && !is_stored_place(id)});
+      const bool guarded_by_load = n.args[0] != kNoExpr && loads[n.args[0]];
+      loads_.push_back({.load = id, .may = !looks_up[id] && !guarded_by_load && !is_stored_place(id)});
     }
   }
 
@@ -136,6 +145,7 @@ class Planner {
     }
     for (const std::int64_t turn : turns)
       if (turn % kWarp != 0) seen.turning.push_back(warp_at(seen.load, turn / kWarp * kWarp, true));
+    seen.alone = best_way({static_cast<std::size_t>(&seen - loads_.data())});
   }
 
   Warp warp_at(ExprId load, std::int64_t first, bool whole) {
@@ -151,14 +161,6 @@ class Planner {
     }
     return warp;
   }
-
-  enum class Way { kAsTheyLie, kInParts, kApart, kNear };
-  struct Cost {
-    Way way = Way::kAsTheyLie;
-    double sectors = 0;     // a point
-    std::int64_t most = 0;  // vectors
-    int conflicts = 0;
-  };
 
   // Of one load, or of several of one tensor that lie together.
   Cost cost(const std::vector<std::size_t>& members, Way way, std::int64_t limit) const {
@@ -290,6 +292,23 @@ class Planner {
     return best_free && best_free->sectors < 2 * best->sectors ? *best_free : *best;
   }
 
+  // Loads of one tensor that one stretch of it could be for.
+  bool lie_together(std::size_t a, std::size_t b) const {
+    if (kernel_.pool[loads_[a].load].source != kernel_.pool[loads_[b].load].source) return false;
+    for (std::size_t block = 0; block < loads_[a].blocks.size(); ++block) {
+      Ends ends;
+      for (const std::size_t load : {a, b})
+        for (const Warp& warp : loads_[load].blocks[block]) ends.add(warp.ends);
+      if (ends.vectors() <= kMostBytes / 16) return true;
+    }
+    return false;
+  }
+
+  static std::int64_t bytes_in_shared(const TensorStretch& stretch) {
+    const std::int64_t words = std::int64_t{4} * stretch.most;
+    return 4 * (stretch.way == Way::kApart ? words + words / 16 + 4 : words) / 16 * 16;
+  }
+
   void add_stretch(std::size_t first, std::vector<bool>& taken) {
     taken[first] = true;
     if (!loads_[first].may) {
@@ -297,15 +316,14 @@ class Planner {
       return;
     }
     std::vector<std::size_t> members = {first};
-    Cost best = best_way(members);
+    Cost best = loads_[first].alone;
     double direct = loads_[first].direct;
     for (std::size_t i = first + 1; i < loads_.size(); ++i) {
-      if (taken[i] || !loads_[i].may || kernel_.pool[loads_[i].load].source != kernel_.pool[loads_[first].load].source)
-        continue;
+      if (taken[i] || !loads_[i].may || !lie_together(first, i)) continue;
       std::vector<std::size_t> more = members;
       more.push_back(i);
-      const Cost together = best_way(more), alone = best_way({i});
-      if (together.sectors > 0.8 * (best.sectors + std::min(alone.sectors, loads_[i].direct))) continue;
+      const Cost together = best_way(more);
+      if (together.sectors > 0.8 * (best.sectors + std::min(loads_[i].alone.sectors, loads_[i].direct))) continue;
       taken[i] = true;
       members = std::move(more);
       best = together;
@@ -316,15 +334,10 @@ class Planner {
       return;
     }
     plan_.sectors += best.sectors;
-    plan_.conflicts += best.conflicts;
     TensorStretch stretch;
     for (const std::size_t m : members) stretch.loads.push_back(loads_[m].load);
     stretch.most = static_cast<int>(std::min(best.most + best.most / 8 + 4, kMostBytes / 16));
-    stretch.apart = best.way == Way::kApart;
-    stretch.near = best.way == Way::kNear;
-    stretch.in_parts = best.way == Way::kInParts;
-    const std::int64_t words = std::int64_t{4} * stretch.most;
-    stretch.bytes = 4 * (stretch.apart ? words + words / 16 + 4 : words) / 16 * 16;
+    stretch.way = best.way;
     plan_.stretches.push_back(std::move(stretch));
   }
 

@@ -6,6 +6,7 @@
 //   y[i, j] = x[i, reflected(j - 3)]     points 1024 g .. 1024 g + 1023   <-   x's elements around 1018 g
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -18,25 +19,34 @@ namespace fusec {
 
 // What a block reads of one tensor in one piece.
 struct TensorStretch {
+  // How its threads take their elements of it without bank conflicts.
+  enum class Way {
+    kAsTheyLie,  // neighbouring threads want neighbouring words
+    kInParts,    // a warp's words that lie 32, 64 or 96 behind its first are read by accesses of their own
+    kApart,      // a word is left out behind every 32
+    kNear,       // a warp whose threads want what lies more than 32 words apart reads it in memory
+  };
   std::vector<ExprId> loads;
-  int most = 0;           // vectors of 16 bytes; longer ones are not copied
-  bool apart = false;     // a word is left out behind every 32, for the banks' sake
-  bool in_parts = false;  // those of a warp's words that lie 32, 64, 96 behind the first are read after the others
-  bool near = false;      // a warp whose threads want what lies more than 32 words apart reads it in memory
-  std::int64_t start = 0, bytes = 0;  // in shared memory
+  int most = 0;  // vectors of 16 bytes; longer ones are not copied
+  Way way = Way::kAsTheyLie;
+  std::int64_t start = 0;  // in shared memory, in bytes
 };
 
 struct StretchPlan {
   std::vector<TensorStretch> stretches;
   int threads = 256;
-  int each = 4;  // points of a thread, a block's threads apart
-  std::int64_t shared_bytes = 0;
-  double sectors = 0;  // of all loads, for a point, as sampled
-  int conflicts = 0;   // of banks, in all samples
+  int each = 4;                 // points of a thread, a block's threads apart
+  std::int64_t ends_start = 0;  // in shared memory, in bytes: where each stretch's first and last elements are found
+  double sectors = 0;           // of all loads, for a point, as sampled
+
+  // A first and a last one of each warp.
+  std::int64_t ends_bytes() const { return std::int64_t{2} * 4 * (threads / 32); }
+  std::int64_t shared_bytes() const { return ends_start + ends_bytes() * static_cast<std::int64_t>(stretches.size()); }
 };
 
-// Without stretches where no load is the better for it: neighbouring threads then read neighbouring points' elements as
-// they lie. `kernel` has no reductions; its axes are merged.
+// Nothing where points are few or indices wide. The plan has no stretches where no load is the better for one;
+// neighbouring threads then read neighbouring points' elements as they lie. `kernel` has no reductions; its axes are
+// merged.
 std::optional<StretchPlan> plan_stretches(const Kernel& kernel, const Graph& graph, const Target& target);
 
 KernelSource emit_stretches(const Kernel& kernel, const Graph& graph, const Target& target, const StretchPlan& plan);

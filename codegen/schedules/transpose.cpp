@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "analysis/axis_merging.h"
 #include "codegen/schedules/direct.h"
-#include "codegen/schedules/pointwise.h"
-#include "codegen/schedules/transpose_tiles.h"
+#include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -358,12 +358,7 @@ class TransposeEmitter {
     if (tiles_.vector == 1) {
       const std::map<ExprId, std::string> texts = take_words(unit, in_tile, "0");
       after_.load_text = [texts](ExprId id) { return texts.contains(id) ? texts.at(id) : std::string(); };
-      const std::vector<std::string> values = after_.emit(roots);
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const KernelOutput& output = split_.outputs[i];
-        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), split_.pool.bounds());
-        writer_.line(store_text(writer_, output, after_.index(at), values[i]));
-      }
+      store_scalars(after_, after_.emit(roots));
       after_.rewind(mark);
       return;
     }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "analysis/kernel_forms.h"
-#include "codegen/schedules/direct.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -222,7 +222,7 @@ class Planner {
         {{32, 0}, {32, 4}, {32, 8}, {32, 1}, {32, 2}, {32, 16}, {8, 8}, {8, 4}, {4, 1}}};
     for (const int lanes : {order.lanes, 8, 16, 32, 4, 2, 3, 1})
       for (const auto& [every, spread] : kSpreads) {
-        const bool whole_sectors = lanes == order.fast || lanes * load.width * load.bits >= 256;
+        const bool whole_sectors = lanes == order.fast || lanes * load.width * load.bits % 256 == 0;
         if (order.fast % lanes != 0 || !whole_sectors || load.width > every) continue;
         load.items.lanes = lanes;
         load.every = every;
@@ -235,10 +235,11 @@ class Planner {
       }
     load.every = 32;
     load.spread = 0;
-    // The whole of each line by a warp, some of whose lanes are idle.
+    // The whole of each line by a warp, or of several by one, some of whose lanes are idle.
     constexpr int kWarp = 32;
-    if (order.fast > kWarp && order.fast % kWarp != 0) {
-      const int padded = (order.fast + kWarp - 1) / kWarp * kWarp;
+    const int padded = order.fast > kWarp ? (order.fast + kWarp - 1) / kWarp * kWarp
+                                          : static_cast<int>(std::bit_ceil(static_cast<unsigned>(order.fast)));
+    if (padded != order.fast) {
       load.items = {.fast = padded, .lanes = padded, .rest = order.rest, .real = order.fast};
       find_gaps(load, best, fewest);
     }

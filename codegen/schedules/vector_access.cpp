@@ -61,15 +61,6 @@ std::optional<IndexExpr> as_index(const ExprNode& n) {
   return std::nullopt;
 }
 
-// The loaded values that a load's place depends on.
-std::vector<ExprId> values_in(const ExprNode& load) {
-  std::vector<ExprId> values;
-  for (const IndexExpr& e : load.indices)
-    for (const Variable v : variables_of(e))
-      if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
-  return values;
-}
-
 // Without what is a multiple of `by` whatever the variables are.
 IndexExpr remainder(const IndexExpr& e, int by) {
   std::vector<IndexTerm> left;
@@ -119,6 +110,22 @@ bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int 
   const int words = total / 32;
   const int together = words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
   return proves_multiple_of(first, std::max(1, together * 32 / bits(dtype)), bounds);
+}
+
+std::vector<ExprId> values_in(const ExprNode& load) {
+  std::vector<ExprId> values;
+  for (const IndexExpr& e : load.indices)
+    for (const Variable v : variables_of(e))
+      if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+  return values;
+}
+
+bool streams_past_caches(const ExprEmitter& emitter, const Graph& graph, ExprId load, std::int64_t bytes) {
+  const Kernel& kernel = emitter.kernel();
+  return bytes_at_hint(graph.tensor(kernel.pool[load].source), graph.symbols) >= bytes &&
+         std::ranges::all_of(kernel.outputs[0].axes, [&](std::uint32_t axis) {
+           return kernel.pool.extent(axis).is(1) || emitter.depends_on(load, axis);
+         });
 }
 
 bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width) {
@@ -195,12 +202,8 @@ bool VectorLoads::holds_for_whole_vectors(ExprId condition) const {
 }
 
 bool VectorLoads::streams(ExprId load) const {
-  const ExprNode& n = emitter_.kernel().pool[load];
-  if (stream_from == 0 || word_count(n.dtype, width_) % 4 != 0) return false;
-  if (bytes_at_hint(graph_.tensor(n.source), graph_.symbols) < stream_from) return false;
-  return std::ranges::all_of(emitter_.kernel().outputs[0].axes, [&](std::uint32_t axis) {
-    return emitter_.kernel().pool.extent(axis).is(1) || emitter_.depends_on(load, axis);
-  });
+  return stream_from != 0 && word_count(emitter_.kernel().pool[load].dtype, width_) % 4 == 0 &&
+         streams_past_caches(emitter_, graph_, load, stream_from);
 }
 
 // Some lanes of a vector read what its first does, the others then one other element: the place depends on the lane by

@@ -33,6 +33,12 @@ std::string element_text(DType dtype, const std::string& words, const std::strin
 std::string put_text(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
                      KernelWriter& writer);
 
+// The loaded values that a load's place depends on.
+std::vector<ExprId> values_in(const ExprNode& load);
+
+// Is it of a tensor of `bytes` and more of which every point reads elements of its own? Such go past the caches.
+bool streams_past_caches(const ExprEmitter& emitter, const Graph& graph, ExprId load, std::int64_t bytes);
+
 class VectorLoads {
  public:
   VectorLoads(ExprEmitter& emitter, const Graph& graph, std::uint32_t lane_axis, int width)
@@ -48,7 +54,7 @@ class VectorLoads {
   // The loads that `declare` would make, each with the type of its words, "Words<4>".
   std::vector<std::pair<ExprId, std::string>> vector_loads(const std::vector<ExprId>& roots) const;
 
-  // Tensors of so many bytes and more, where every point reads elements of its own, go past the caches. 0: none.
+  // Vectors of tensors of so many bytes and more may go past the caches. 0: none.
   std::int64_t stream_from = 0;
   // Loads whose vectors begin anywhere in memory, equally for all threads of a warp, are made by a few narrower
   // accesses instead of element by element.

@@ -1,14 +1,14 @@
 #include "codegen/schedules/windowed.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/access_samples.h"
-#include "codegen/schedules/direct.h"
-#include "codegen/schedules/pointwise.h"
+#include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/split_axes.h"
 #include "codegen/schedules/vector_access.h"
 #include "codegen/schedules/windowed_emitter.h"
@@ -24,39 +24,31 @@ constexpr std::int64_t kManyPoints = 1 << 13;
 
 // Accesses for `width` points by vectors of `usual` elements as they lie, and how many loads are of single elements.
 std::pair<std::int64_t, int> usual_cost(const Kernel& merged, const Graph& graph, int usual, int width) {
+  const LoadsOfLanes loads = loads_of_lanes(merged, graph, usual);
+  const ExprPool& pool = loads.kernel.pool;
+  const std::uint32_t last = loads.kernel.outputs[0].axes.back();
   std::int64_t cost = 0;
-  int singles = 0;
-  const Kernel kernel = usual > 1 ? split_last_axis(merged, usual) : merged;
-  const std::uint32_t last = kernel.outputs[0].axes.back();
-  const Bounds& bounds = kernel.pool.bounds();
-  const auto see = [&](const IndexExpr& position, DType dtype) {
-    if (usual > 1 && is_vector_position(position, last, usual, dtype, bounds))
-      cost += width / usual * std::max(1, bits(dtype) * usual / 128);
-    else
-      cost += width;
+  const auto add = [&](bool vector, DType dtype) {
+    cost += vector ? width / usual * std::max(1, bits(dtype) * usual / 128) : width;
   };
-  KernelWriter writer(graph, false);
-  ExprEmitter emitter(kernel, writer);
-  for (std::size_t i = 0; i + 1 < kernel.outputs[0].axes.size(); ++i) emitter.bind(kernel.outputs[0].axes[i], "i");
-  VectorLoads loads(emitter, graph, last, usual);
-  std::vector<ExprId> vectors;
-  if (usual > 1)
-    for (const auto& [id, type] : loads.vector_loads(roots_of(kernel))) vectors.push_back(id);
-  for (const KernelOutput& output : kernel.outputs)
-    see(simplify(flat_index(output.type.shape, output.index), bounds), output.type.dtype);
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-    if (kernel.pool[id].op != ExprOp::kLoad || !emitter.depends_on(id, last)) continue;
-    const bool vector = std::ranges::find(vectors, id) != vectors.end();
-    const auto step = coefficient_of(emitter.position(id), axis_variable(last));
-    if (!vector && usual > 1 && step && std::abs(*step) > 1) cost += width;  // twice the sectors
-    cost += vector ? width / usual * std::max(1, bits(kernel.pool[id].dtype) * usual / 128) : width;
-    singles += !vector;
+  for (const KernelOutput& output : loads.kernel.outputs) {
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    add(usual > 1 && is_vector_position(at, last, usual, output.type.dtype, pool.bounds()), output.type.dtype);
   }
-  return {cost, singles};
+  for (const ExprId id : loads.vectors) add(true, pool[id].dtype);
+  for (const ExprId id : loads.apart) {
+    const ExprNode& n = pool[id];
+    const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+    const auto step = coefficient_of(at, axis_variable(last));
+    if (usual > 1 && step && std::abs(*step) > 1) cost += width;  // twice the sectors
+    add(false, n.dtype);
+  }
+  return {cost, static_cast<int>(loads.apart.size())};
 }
 
-// x[(j + c) % n] as what it is before and behind the end, where c is no more than n.
-Kernel without_remainders(const Kernel& kernel) {
+// x[(j + c) % n] as what it is before and behind the end, where c is no more than n. Nothing where there is no such
+// load.
+std::optional<Kernel> without_remainders(const Kernel& kernel) {
   Kernel extended = kernel;
   ExprPool& pool = extended.pool;
   std::map<ExprId, ExprId> replaced;
@@ -84,7 +76,7 @@ Kernel without_remainders(const Kernel& kernel) {
       break;
     }
   }
-  if (replaced.empty()) return kernel;
+  if (replaced.empty()) return std::nullopt;
   return change_axes(extended, [&](ExprPool& to, ExprCopier& copier) {
     copier.replacement = [&](ExprId load) {
       const auto at = replaced.find(load);
@@ -244,7 +236,7 @@ std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel&
     of_best = std::move(candidate);
   };
   consider(merged);
-  consider(merge_axes(without_remainders(kernel), graph));
+  if (const auto extended = without_remainders(kernel)) consider(merge_axes(*extended, graph));
   consider(merge_axes(split_axes(kernel, graph), graph));
   consider(flat(merged));
   if (!best) return std::nullopt;

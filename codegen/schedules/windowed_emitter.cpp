@@ -7,7 +7,6 @@
 #include <string>
 
 #include "codegen/schedules/direct.h"
-#include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -259,9 +258,7 @@ class WindowedEmitter {
   void emit_looked_up() {
     std::vector<ExprId> values;
     for (const WindowedPlan::Read& read : plan_.reads)
-      for (const IndexExpr& e : kernel_.pool[read.window.load].indices)
-        for (const Variable v : variables_of(e))
-          if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+      for (const ExprId value : values_in(kernel_.pool[read.window.load])) values.push_back(value);
     emitter_.emit_independent(values);
   }
 
@@ -281,7 +278,7 @@ class WindowedEmitter {
     };
     if (guard != kNoExpr) also(!guarded.empty() ? guarded : lanes_wanted(guard, writer_.wish(n.source)));
     if (later) also(fmt::format("{} < {}", left_, plan_.width));
-    window.stream = streams(window.load);
+    window.stream = streams_past_caches(emitter_, graph_, window.load, target_.l2_bytes);
     const std::string name = writer_.unique(writer_.wish(n.source) + "_w");
     // One row's window goes on where lanes are the other row's: ahead of the tensor's first row read backwards, or
     // behind its last one where rows are backwards.
@@ -289,13 +286,6 @@ class WindowedEmitter {
     writer_.line(fmt::format("const Words<{}> {} = {};", window.words, name, words));
     read_.emplace_back(window, name);
     return name;
-  }
-
-  bool streams(ExprId load) const {
-    if (bytes_at_hint(graph_.tensor(kernel_.pool[load].source), graph_.symbols) < target_.l2_bytes) return false;
-    return std::ranges::all_of(kernel_.outputs[0].axes, [&](std::uint32_t axis) {
-      return kernel_.pool.extent(axis).is(1) || emitter_.depends_on(load, axis);
-    });
   }
 
   // Whether the guard holds for some lane; where that takes much to say, it may be true though it does not.
@@ -424,12 +414,7 @@ class WindowedEmitter {
     writer_.open(fmt::format("for (int {0} = 0; {1} < {2}; ++{0})", e, at, text(plan_.total)));
     const ExprEmitter::Mark mark = single_.mark();
     bind_flat(single_, merged_.outputs[0].axes, declared("at", at));
-    const std::vector<std::string> values = single_.emit(roots_of(merged_));
-    for (std::size_t i = 0; i < merged_.outputs.size(); ++i) {
-      const KernelOutput& output = merged_.outputs[i];
-      const IndexExpr position = simplify(flat_index(output.type.shape, output.index), merged_.pool.bounds());
-      writer_.line(store_text(writer_, output, single_.index(position), values[i]));
-    }
+    store_scalars(single_, single_.emit(roots_of(merged_)));
     single_.rewind(mark);
     writer_.close();
   }

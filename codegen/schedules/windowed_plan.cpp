@@ -2,11 +2,8 @@
 
 #include <algorithm>
 
-#include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
-#include "codegen/schedules/direct.h"
-#include "codegen/schedules/pointwise.h"
-#include "codegen/schedules/split_axes.h"
+#include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -75,11 +72,7 @@ class Planner {
   void cross() {
     plan_.crosses = true;
     plan_.kernel = change_axes(merged_, [&](ExprPool& pool) {
-      AxisChange change;
-      for (const std::uint32_t a : merged_.outputs[0].axes) {
-        change.new_axes.push_back(pool.new_axis(merged_.pool.extent(a)));
-        change.values.push_back(IndexExpr::axis(change.new_axes.back()));
-      }
+      AxisChange change = same_axes(merged_, pool);
       change.new_axes.push_back(pool.new_axis(plan_.width));
       change.values.back() += IndexExpr::axis(change.new_axes.back());
       return change;
@@ -141,9 +134,7 @@ class Planner {
   bool may_be_window(ExprId load) const {
     const ExprPool& pool = plan_.kernel.pool;
     const ExprNode& n = pool[load];
-    for (const IndexExpr& e : n.indices)
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue && of_lanes(v.id)) return false;
+    if (std::ranges::any_of(values_in(n), [&](ExprId value) { return of_lanes(value); })) return false;
     if (n.args[0] == kNoExpr) return true;
     return std::ranges::none_of(reachable(pool, std::vector<ExprId>{n.args[0]}),
                                 [&](ExprId id) { return pool[id].op == ExprOp::kLoad && of_lanes(id); });
