@@ -266,7 +266,7 @@ std::vector<int> numbers_of_shares(const ConvolutionForm& form, double rows, dou
   if (!may) return numbers;
   const GemmTiles& t = form.tiles;
   const double tiles = std::ceil(rows / t.rows) * std::ceil(columns / t.columns) * batch;
-  for (const int shares : depth_shares(tiles, static_cast<double>(form.entries()) / t.depth, target))
+  for (const int shares : depth_shares(tiles, static_cast<double>(form.entries()) / t.depth, 1, target))
     numbers.push_back(shares);
   return numbers;
 }

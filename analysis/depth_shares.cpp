@@ -1,12 +1,12 @@
 #include "analysis/depth_shares.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fusec {
 
 bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target) {
-  return form.loops.size() == 1 && form.plain() && !form.in_parts(form.loops[0]) &&
-         is_few_and_deep(pool, product, target);
+  return form.loops.size() == 1 && !form.groups && is_few_and_deep(pool, product, target);
 }
 
 bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target) {
@@ -15,8 +15,6 @@ bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target&
   IndexExpr points = 1;
   for (const auto* axes : {&product.batch, &product.rows, &product.columns})
     for (const std::uint32_t a : *axes) points *= pool.extent(a);
-  const auto is_known = [&](std::uint32_t a) { return pool.extent(a).as_constant().has_value(); };
-  if (!std::ranges::all_of(product.loops[0].depth, is_known)) return false;
   // The models of tiles compare tiles with one another; that a launch more is worth it has to be plain.
   constexpr double kTile = 64 * 64, kLeastDepth = 2048;
   const double tiles = points_at_hint(pool, product.batch) * points_at_hint(pool, product.rows) *
@@ -27,16 +25,20 @@ bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target&
   return tiles <= target.multiprocessors / 4.0 && points_at_hint(pool, product.loops[0].depth) >= kLeastDepth;
 }
 
-std::vector<int> depth_shares(double tiles, double steps, const Target& target) {
+std::vector<int> depth_shares(double tiles, double steps, int together, const Target& target) {
   constexpr int kLeastSteps = 4;           // of a share
   constexpr double kMostBlocks = 2;        // of a multiprocessor
   constexpr double kEnoughWithout = 0.75;  // of the multiprocessors, which have a tile each
   std::vector<int> counts;
   if (tiles >= kEnoughWithout * target.multiprocessors) return counts;
   for (const int shares : {2, 3, 4, 6, 8, 12, 16, 24, 32})
-    if (steps >= kLeastSteps * shares && tiles * shares <= kMostBlocks * target.multiprocessors)
+    if (steps >= std::max(kLeastSteps, together) * shares && tiles * shares <= kMostBlocks * target.multiprocessors)
       counts.push_back(shares);
   return counts;
+}
+
+double steps_of_share(double steps, int together, int shares) {
+  return std::ceil(std::ceil(steps / together) / shares) * together;
 }
 
 double shared_cycles(double cycles, double sums, int shares, const Target& target) {

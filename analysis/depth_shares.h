@@ -7,6 +7,8 @@
 // Into how many shares the depth goes is decided here, for the ways of products (gemm_form, warpgroup_gemm_form).
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "analysis/gemm_form.h"
@@ -15,15 +17,23 @@
 
 namespace fusec {
 
-// A depth that is known and other sizes that are bounded, one sum over the depth at a time; tiles of 64x64 for a quarter
-// of the multiprocessors at most.
+// Sizes across the depth that are bounded, one sum over the depth at a time; tiles of 64x64 for a quarter of the
+// multiprocessors at most.
 bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target);
-// The same, of factors that are multiplied as they lie in memory.
+// The same, of rows that have one matrix.
 bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target);
 
-// Numbers of shares to try, of so many tiles with so many steps along the depth each; none where there are tiles enough
-// or steps too few.
-std::vector<int> depth_shares(double tiles, double steps, const Target& target);
+// Steps along the depth that are one share's: those of a block for which scales are the same (0: all of the depth, and
+// any step may be the first of a share).
+inline int steps_together(std::int64_t block, int depth) {
+  return block == 0 ? 1 : static_cast<int>(std::max<std::int64_t>(1, block / depth));
+}
+
+// Numbers of shares to try, of so many tiles with so many steps along the depth each, of which so many are one share's;
+// none where there are tiles enough or steps too few.
+std::vector<int> depth_shares(double tiles, double steps, int together, const Target& target);
+// Steps of the longest share.
+double steps_of_share(double steps, int together, int shares);
 
 // Cycles for what the shares leave of so many sums, the kernel more, and what the model of tiles may be wrong by.
 double shared_cycles(double cycles, double sums, int shares, const Target& target);

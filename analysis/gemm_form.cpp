@@ -232,10 +232,11 @@ std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const Siz
   GemmTiles& t = form.tiles;
   const double padded = std::ceil(sizes.rows / t.rows) * t.rows * std::ceil(sizes.columns / t.columns) * t.columns;
   const double tiles = padded / (t.rows * t.columns) * sizes.batch, steps = std::ceil(sizes.depth / t.depth);
-  for (const int shares : depth_shares(tiles, steps, target)) {
+  const int together = steps_together(form.loops[0].block, t.depth);
+  for (const int shares : depth_shares(tiles, steps, together, target)) {
     Sizes shared = sizes;
     shared.batch *= shares;
-    shared.depth = std::ceil(steps / shares) * t.depth;
+    shared.depth = steps_of_share(steps, together, shares) * t.depth;
     const double sums = padded * sizes.batch * sizes.terms;
     const double cycles = shared_cycles(predicted_cycles(form, shared, target), sums, shares, target);
     if (best && best->first <= cycles) continue;

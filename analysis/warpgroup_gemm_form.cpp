@@ -360,9 +360,10 @@ std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const Sizes& s
   const double clusters = cluster_tiles(t, sizes), at_a_time = target.multiprocessors / t.cluster;
   const double steps = std::ceil(sizes.depth / form.depth());
   std::optional<std::pair<double, int>> best;
-  for (const int shares : depth_shares(clusters * t.cluster, steps, target)) {
+  const int together = steps_together(form.loops[0].block, form.depth());
+  for (const int shares : depth_shares(clusters * t.cluster, steps, together, target)) {
     Sizes shared = sizes;
-    shared.depth = std::ceil(steps / shares) * form.depth();
+    shared.depth = steps_of_share(steps, together, shares) * form.depth();
     const double cycles = 1500 + std::ceil(clusters * shares / at_a_time) * tile_cycles(form, shared);
     const double sums = clusters * t.cluster * t.kRows * t.columns * form.sums;
     const double all = shared_cycles(cycles, sums, shares, target);

@@ -21,6 +21,11 @@ PRODUCT = model("layer", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {
                 x=("bfloat16", [200, 128]), w=("bfloat16", [264, 128]))
 SHARED = model("deep", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "relu", "inputs": ["p"]}],
                x=("bfloat16", [72, 2056]), w=("bfloat16", [136, 2056]))
+CODES = model("codes", [{"name": "w", "op": "dequantize", "inputs": ["c", "s"],
+                         "attrs": {"dtype": "float32", "axis": 1, "block": 128}},
+                        {"name": "f", "op": "cast", "inputs": ["x"], "attrs": {"dtype": "float32"}},
+                        {"name": "y", "op": "linear", "inputs": ["f", "w"]}],
+              x=("float16", [40, 4224]), c=("int4", [40, 4224]), s=("float32", [40, 33]))
 FEW_ROWS = model("decode", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "silu", "inputs": ["p"]}],
                  x=("float16", [5, 1024]), w=("float16", [264, 1024]))
 POINTWISE = model("gate", [{"name": "s", "op": "silu", "inputs": ["g"]}, {"name": "y", "op": "mul", "inputs": ["s", "u"]}],
@@ -110,6 +115,8 @@ with tempfile.TemporaryDirectory() as scratch:
     expect("shares of the depth are ways, of warps and of warpgroups",
            {"by warps", "by warpgroups"} <= {kind for way in ways if "shares of the depth" in way
                                              for kind in ("by warps", "by warpgroups") if kind in way}, ways)
+    ways = check_model(scratch, CODES, "sm_80")
+    expect("shares of the depth are ways of codes in groups", any("shares of the depth" in way for way in ways), ways)
     check_model(scratch, FEW_ROWS, "sm_80")
     for architecture in ("sm_80", "sm_90a"):
         check_model(scratch, POINTWISE, architecture)

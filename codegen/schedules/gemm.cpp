@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/depth_shares.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_block.h"
@@ -223,19 +224,21 @@ class GemmEmitter {
 
   void main_loop(const ProductLoop& loop, const GemmLoop& operands) {
     const std::string steps = writer_.unique("steps");
-    const std::string all = text(ceil_div(count(loop.depth), tiles_.depth));
+    const IndexExpr all_steps = ceil_div(count(loop.depth), tiles_.depth);
+    const std::string all = text(all_steps);
+    const int together = steps_together(operands.block, tiles_.depth);
     if (tiles_.shares > 1) {
+      const ShareSteps share = share_steps(emitter_, share_, all_steps, together, tiles_.shares);
       block_.first_step = writer_.unique("first_step");
-      writer_.line(fmt::format("const int {0} = {1} * {2} / {3}, {4} = ({1} + 1) * {2} / {3} - {0};", block_.first_step,
-                               share_, all, tiles_.shares, steps));
+      writer_.line(
+          fmt::format("const int {0} = {1}, {2} = {3} - {0};", block_.first_step, share.first, steps, share.end));
     }
     GemmFactors factors(product_, loop, operands, form_, block_, graph_, emitter_);
     factors.declare_copies();
     factors.whole_depth_scales();
     const std::string fetch = factors.declare_fetch(), compute = factors.declare_compute();
     const int ahead = tiles_.stages - 1;
-    const std::int64_t least_steps =
-        range_of(ceil_div(count(loop.depth), tiles_.depth), pool_.bounds()).min / tiles_.shares;
+    const std::int64_t least_steps = range_of(all_steps, pool_.bounds()).min / together / tiles_.shares;
     if (form_.groups)  // rows behind the last group have no matrix
       writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
                                text(pool_.extent(product_.choice->axis)), all));

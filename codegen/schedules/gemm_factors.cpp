@@ -131,6 +131,12 @@ std::string GemmFactors::step_of(const GemmOperand& operand) {
   return text(in_storage(*operand.depth_stride * form_.tiles.depth, operand, pool_.bounds()));
 }
 
+// Where the block's step along the depth begins.
+std::string GemmFactors::depth_at(const std::string& step) const {
+  return block_.first_step.empty() ? fmt::format("{} * {}", step, form_.tiles.depth)
+                                   : fmt::format("({} + {}) * {}", block_.first_step, step, form_.tiles.depth);
+}
+
 void GemmFactors::declare_copies() {
   writer_.use("copy_pipeline");
   writer_.use("swizzle");
@@ -293,7 +299,7 @@ std::string GemmFactors::declare_compute() {
     const std::string slot = steps > 1 ? fmt::format("{} / {} % 3", step, steps) : step + " % 3";
     for (const GemmFactor& f : factors_)
       for (int b = 0; b < blocks && !f.operand->scales.empty(); ++b) {
-        std::string first = fmt::format("{} * {}", step, form_.tiles.depth);
+        std::string first = depth_at(step);
         if (b > 0) first += fmt::format(" + {}", b * form_.tiles.depth / blocks);
         if (b > 0 && !whole_tiles()) first = fmt::format("min({}, {} - 1)", first, text(count(loop_.depth)));
         scales(f, first, blocks == 1 ? slot : fmt::format("({} * {} + {})", slot, blocks, b));
@@ -313,7 +319,7 @@ void GemmFactors::compute(const GemmFactor& f, const std::string& step, const st
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
   const std::string line = line_of(c);
   const bool along = f.operand->along_depth;
-  const std::string k = fmt::format("{} * {} + {}", step, form_.tiles.depth, along ? c.unit : line);
+  const std::string k = fmt::format("{} + {}", depth_at(step), along ? c.unit : line);
   const std::string to = fmt::format("dynamic_shared + {} + {} % 2 * {}", f.tile, step, f.bytes);
   const std::string bytes = form_.element_bytes() == 1 ? "" : fmt::format(" * {}", form_.element_bytes());
   const std::string place = fmt::format("{}, {}{}", line, c.unit, bytes);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/depth_shares.h"
 #include "analysis/gemm_form.h"
 #include "codegen/emit_expr.h"
 
@@ -81,7 +82,7 @@ class GemmFactors {
   void whole_depth_scales();
   // Adds to the sums what has been summed of a block of the depth.
   void add_parts(const ProductTerm& term, const std::string& sum, const std::string& part, const std::string& slot);
-  int steps_of_block() const { return std::max(1, static_cast<int>(operands_.block / form_.tiles.depth)); }
+  int steps_of_block() const { return steps_together(operands_.block, form_.tiles.depth); }
   int blocks_of_step() const { return operands_.blocks_of_tile(form_.tiles.depth); }
 
  private:
@@ -102,6 +103,7 @@ class GemmFactors {
   IndexExpr count(const std::vector<std::uint32_t>& axes) const;
   std::string text(const IndexExpr& e);
   std::string step_of(const GemmOperand& operand);
+  std::string depth_at(const std::string& step) const;
   const std::vector<std::uint32_t>& across(const GemmFactor& f) const {
     return f.left ? product_.rows : product_.columns;
   }

@@ -37,6 +37,20 @@ GemmShares::GemmShares(int of_depth, const Product& product, const ExprPool& poo
   eights = simplify(tiles(product.columns, tile_columns) * (tile_columns / 8), pool.bounds());
 }
 
+ShareSteps share_steps(const ExprEmitter& emitter, const std::string& share, const IndexExpr& steps, int together,
+                       int shares) {
+  const Bounds& bounds = emitter.kernel().pool.bounds();
+  const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(simplify(e, bounds)); };
+  const std::string of_all = fmt::format("{} / {}", text(ceil_div(steps, together)), shares);
+  ShareSteps steps_of{.first = fmt::format("{} * {}", share, of_all),
+                      .end = fmt::format("({} + 1) * {}", share, of_all)};
+  if (together == 1) return steps_of;
+  for (std::string* bound : {&steps_of.first, &steps_of.end}) *bound += fmt::format(" * {}", together);
+  if (!proves_multiple_of(steps, together, bounds))
+    steps_of.end = fmt::format("min({}, {})", steps_of.end, text(steps));
+  return steps_of;
+}
+
 std::string declare_partial(KernelWriter& writer, const GemmShares& shares, ScalarType sums) {
   return writer.workspace(shares.floats_of_share() * (4 * shares.shares), 0, c_type(sums) + " partial");
 }

@@ -37,6 +37,13 @@ std::string declare_partial(KernelWriter& writer, const GemmShares& shares, Scal
 void leave_share(ExprEmitter& emitter, const GemmShares& shares, const std::string& partial, const SharePlace& place,
                  int which, const std::string& sum, ScalarType type, int pieces, int columns, int rows_of_piece);
 
+// The first step along the depth of a share, and of the one behind it: C text. `together`: steps that are one share's.
+struct ShareSteps {
+  std::string first, end;
+};
+ShareSteps share_steps(const ExprEmitter& emitter, const std::string& share, const IndexExpr& steps, int together,
+                       int shares);
+
 // Adds up the shares and does what stands behind the product. `form`: with the tiles of the kernel before.
 KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const GemmForm& form,
                              const GemmShares& shares, const Graph& graph);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "analysis/depth_shares.h"
 #include "codegen/schedules/gemm_block.h"
+#include "codegen/schedules/gemm_shares.h"
 #include "codegen/schedules/gemm_warpgroup_emitter.h"
 
 namespace fusec {
@@ -217,12 +219,13 @@ std::string WarpgroupEmitter::open_part(const std::string& tile) {
 std::string WarpgroupEmitter::open_share(const std::string& tile) {
   const Part& part = *parts_[0];
   const std::string all = part.text(part.tiles), number = writer_.unique("tile_of_share");
-  const std::string steps = part.text(ceil_div(part.count(part.product.loops[0].depth), part.form.depth()));
+  const IndexExpr steps = ceil_div(part.count(part.product.loops[0].depth), part.form.depth());
   share_ = writer_.unique("share");
   first_step_ = writer_.unique("first_step"), end_step_ = writer_.unique("end_step");
   writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", share_, tile, all, number));
-  writer_.line(fmt::format("const int {0} = {1} * {2} / {3}, {4} = ({1} + 1) * {2} / {3};", first_step_, share_, steps,
-                           tiles_.shares, end_step_));
+  const ShareSteps bounds = share_steps(part.emitter, share_, steps,
+                                        steps_together(part.form.loops[0].block, part.form.depth()), tiles_.shares);
+  writer_.line(fmt::format("const int {} = {}, {} = {};", first_step_, bounds.first, end_step_, bounds.end));
   return number;
 }
 

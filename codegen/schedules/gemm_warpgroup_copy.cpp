@@ -6,6 +6,14 @@
 
 namespace fusec {
 
+// Along the depth, or the tile's share of it.
+void WarpgroupEmitter::open_steps(const std::string& k, const std::string& all, int depth) {
+  const bool share = tiles_.shares > 1;
+  writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", k,
+                           share ? fmt::format("{} * {}", first_step_, depth) : "0",
+                           share ? fmt::format("{} * {}", end_step_, depth) : all, depth));
+}
+
 // Warp 0: all its lanes wait, one copies.
 void WarpgroupEmitter::copy_tiles() {
   open_tiles();
@@ -14,11 +22,7 @@ void WarpgroupEmitter::copy_tiles() {
   if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
   const std::string k = writer_.unique("k"), into = writer_.unique("into"), ready = writer_.unique("ready");
   for (std::size_t i = 0; i < first.loops.size(); ++i) {
-    const int depth = first.form.depth();
-    const bool share = tiles_.shares > 1;
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", k,
-                             share ? fmt::format("{} * {}", first_step_, depth) : "0",
-                             share ? fmt::format("{} * {}", end_step_, depth) : depth_of(i), depth));
+    open_steps(k, depth_of(i), first.form.depth());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.open("if (warp_lane == 0)");
     writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_,
@@ -70,7 +74,7 @@ void WarpgroupEmitter::scale_tiles() {
   const std::string k = writer_.unique("k");
   for (std::size_t i = 0; i < part.loops.size(); ++i) {
     const Loop& loop = part.loops[i];
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", k, loop.depth, part.form.depth()));
+    open_steps(k, loop.depth, part.form.depth());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     if (loop.form->block != 0)
       for (const Factor& f : loop.factors)

@@ -96,6 +96,7 @@ class WarpgroupEmitter {
   void for_part(F write);
 
   // --- gemm_warpgroup_copy.cpp
+  void open_steps(const std::string& k, const std::string& all, int depth);
   void copy_tiles();
   void copy(Part& part, const Factor& f, const std::string& k, const std::string& into, const std::string& ready);
   void scale_tiles();
