@@ -58,6 +58,8 @@ std::vector<ExprId> ExprCopier::operands_of(ExprId id) const {
 ExprId ExprCopier::copy_node(ExprId id) {
   const ExprNode& n = from_[id];
   auto arg = [&](std::size_t i) { return n.args[i] == kNoExpr ? kNoExpr : done_[n.args[i]]; };
+  if (rewritten)
+    if (const ExprId now = rewritten(id, [&](ExprId of) { return done_.at(of); }); now != kNoExpr) return now;
   switch (n.op) {
     case ExprOp::kConstant:
       return to_.add(n);
@@ -108,10 +110,6 @@ ExprId ExprCopier::copy_node(ExprId id) {
       if (x && y) return n.op == ExprOp::kLt ? to_.less(*x, *y) : to_.nonnegative(*x - *y);
       return to_.binary(n.op, arg(0), arg(1));
     }
-    case ExprOp::kDiv:
-      if (by_reciprocal && by_reciprocal(id))
-        return to_.binary(ExprOp::kMul, arg(0), to_.unary(ExprOp::kReciprocal, arg(1)));
-      return to_.binary(n.op, arg(0), arg(1));
     default:
       return arity(n.op) == 1 ? to_.unary(n.op, arg(0)) : to_.binary(n.op, arg(0), arg(1));
   }

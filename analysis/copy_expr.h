@@ -31,8 +31,10 @@ class ExprCopier {
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> reduction_axes;
   // Where a load's value comes from: an expression of `from` that replaces it. kNoExpr keeps the load.
   std::function<ExprId(ExprId load)> replacement = nullptr;
-  // Divisions of floats that become products with the divisor's reciprocal.
-  std::function<bool(ExprId division)> by_reciprocal = nullptr;
+  // What stands in an expression's place in `to`, kNoExpr where it stays; `copied` says what has become of operands,
+  // and of theirs.
+  using Copied = std::function<ExprId(ExprId)>;
+  std::function<ExprId(ExprId id, const Copied& copied)> rewritten = nullptr;
   // What is done to the copy of a load's replacement (rounding it).
   std::function<ExprId(ExprId load, ExprId copied)> finish = nullptr;
   // What becomes of a load's copy that stays a load.

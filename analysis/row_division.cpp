@@ -64,10 +64,13 @@ Kernel divide_once_a_row(const Kernel& kernel) {
   const auto depends = dependences(kernel.pool);
   const Divisors divisors(kernel.pool);
   return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
-    copier.by_reciprocal = [&](ExprId id) {
+    copier.rewritten = [&](ExprId id, const ExprCopier::Copied& copied) {
       const ExprNode& n = kernel.pool[id];
-      return n.type == ScalarType::kFloat32 && kernel.pool[n.args[1]].op != ExprOp::kConstant &&
-             !std::ranges::includes(depends[n.args[1]], depends[n.args[0]]) && divisors.is_moderate(n.args[1]);
+      if (n.op != ExprOp::kDiv || n.type != ScalarType::kFloat32 || kernel.pool[n.args[1]].op == ExprOp::kConstant)
+        return kNoExpr;
+      if (std::ranges::includes(depends[n.args[1]], depends[n.args[0]]) || !divisors.is_moderate(n.args[1]))
+        return kNoExpr;
+      return pool.binary(ExprOp::kMul, copied(n.args[0]), pool.unary(ExprOp::kReciprocal, copied(n.args[1])));
     };
     return same_axes(kernel, pool);
   });

@@ -1,6 +1,7 @@
 // Where a float operation, or some that stand together, has a form without division and slow paths (docs/numerics.md).
 //
 //   exp(x - max)     exp_fast: at most 1, so that the error in x's last bits does not count
+//                    exp2_fast, where a row's are powers of two already (analysis/row_exponentials)
 //   e / total        e * reciprocal_fast(total), where the total is that of such exponentials: it is at least 1
 //   a / b            divide_fast, where either is itself inexact: a transcendental function, a sum of many
 //   a / sqrt(b)      a * rsqrtf(b), or by the root's reciprocal, likewise: a root is no denormal number
@@ -12,6 +13,7 @@
 
 #include <cmath>
 
+#include "analysis/row_exponentials.h"
 #include "codegen/emit_expr.h"
 
 namespace fusec {
@@ -128,6 +130,8 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_form(const ExprNode& n) {
   switch (n.op) {
     case ExprOp::kExp:
       return is_exp_below_maximum(n) ? std::optional(function("exp_fast")) : std::nullopt;
+    case ExprOp::kExp2:
+      return is_shared_power_of_two(pool_, n) ? std::optional(function("exp2_fast")) : std::nullopt;
     case ExprOp::kReciprocal:
       return inexact(n.args[0]) ? std::optional(function("reciprocal_fast")) : std::nullopt;
     case ExprOp::kDiv:

@@ -114,6 +114,19 @@ def sliced(dtype, columns, first):
             [node("a", "slice", ["x"], dim=1, start=first, end=last, step=1), node("y", "softmax", ["a"], dim=-1)], ())
 
 
+def softmax_around(dtype, rows, columns, factor, summand):
+    """Of rows whose greatest element is far from 0."""
+    return ({"x": (dtype, [rows, columns])}, [node("m", "mul", ["x", factor]), node("a", "add", ["m", summand]),
+                                              node("y", "softmax", ["a"], dim=-1)], ())
+
+
+def softmax_masked(dtype, rows, columns, fill):
+    """Of rows of which some have nothing but the number that masks elements."""
+    return ({"x": (dtype, [rows, columns]), "r": (dtype, [rows, 1])},
+            [node("z", "full", [], shape=[rows, columns], value=fill, dtype=dtype), node("c", "gt", ["r", 0.0]),
+             node("a", "where", ["c", "x", "z"]), node("y", "softmax", ["a"], dim=-1)], ())
+
+
 def group_norm(dtype, shape, groups, symbols=()):
     weights = (dtype, [shape[1]])
     return ({"x": (dtype, shape), "w": weights, "b": weights},
@@ -184,9 +197,13 @@ COUNTED = [
       [("n", {"min": 1, "max": 4096}, 16)]), 1.03),
     (({**group_norm("float16", [2, 12, "n", "n+1"], 3)[0]}, group_norm("float16", [2, 12, "n", "n+1"], 3)[1],
       [("n", {"min": 1, "max": 4096}, 33)]), 1.2),
+    (reduced("softmax", "bfloat16", 128, 4096), 1.03, 190000), (reduced("softmax", "bfloat16", 32, 16384), 1.03, 162000),
+    *((softmax_around("float32", 9, 520, factor, summand), 1.03)
+      for factor, summand in [(1.0, -1e4), (1e6, 2e6), (1e8, 5e8), (3e8, -1.1e9), (1.0, 3e9), (3e37, 0.0), (1.0, -3.4e38)]),
+    (softmax_masked("float32", 9, 520, -3.4e38), 1.4), (softmax_masked("bfloat16", 9, 519, -3.38e38), 1.4),
     (sliced("float16", 4097, 1), 1.03), (sliced("float32", 1030, 3), 1.03),
     (columns("sum", "float16", [30000, 2]), 1.03, 12000), (columns("amax", "float32", [20000, 3]), 1.03, 25000),
-    (columns("mean", "bfloat16", [64, 1001, 7]), 1.1), (columns("sum", "int8", [9000, 31]), 1.1),
+    (columns("mean", "bfloat16", [64, 1001, 7]), 1.1), (columns("sum", "int8", [4000, 31]), 1.1),
     (columns("argmax", "float16", [5000, 5]), 1.1), (columns("var", "float32", [999, 6]), 1.05),
     (columns("softmax", "float16", [4096, 4]), 1.03), (columns("log_softmax", "float32", [8, 700, 9]), 1.1),
     (({"x": ("float16", [33, 4096])}, [node("y", "softmax", ["x"], dim=0)], ()), 1.03),

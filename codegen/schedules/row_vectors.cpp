@@ -5,6 +5,7 @@
 
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
+#include "analysis/row_exponentials.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
 #include "ir/type.h"
@@ -112,8 +113,24 @@ bool asks_for_place(const RowForm& form, const Graph& graph, const std::vector<s
                              [&](const KernelOutput& o) { return divided_in(o.type.shape, o.index); });
 }
 
+// What becomes of expressions on the way: exponentials powers of two.
+class Rewriting {
+ public:
+  explicit Rewriting(const Kernel& kernel) : pool_(kernel.pool), shared_(shared_exponentials(kernel)) {}
+  void set(ExprPool& to, ExprCopier& copier) const {
+    copier.rewritten = [&to, this](ExprId id, const ExprCopier::Copied& copied) {
+      return shared_[id] ? shared_power_of_two(pool_, id, to, copied) : kNoExpr;
+    };
+  }
+
+ private:
+  const ExprPool& pool_;
+  std::vector<bool> shared_;
+};
+
 // The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
-std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, RowSplit& split) {
+std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, RowSplit& split,
+                                     const Rewriting& rewriting) {
   constexpr std::int64_t kShortest = 128;  // elements of a row: with fewer, ends are too much of it
   const ExprPool& old = form.kernel.pool;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
@@ -152,6 +169,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
   now.reduction_width = now.column_width = width;
   now.exact_ends = exact_ends;
   result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
+    rewriting.set(pool, copier);
     AxisChange change;
     std::map<std::uint32_t, IndexExpr> row;
     for (const std::uint32_t a : form.rows) {
@@ -195,6 +213,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
 
 RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) {
   const ExprPool& old = form.kernel.pool;
+  const Rewriting rewriting(form.kernel);
   std::vector<ExprId> bodies;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
   bool shared = reduced.size() == 1;
@@ -211,7 +230,7 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   // What vectors there could be if rows began and ended at multiples of them.
   const int wanted = shared ? vector_width(form, graph, reduced[0], bodies, false, false) : 1;
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
-    if (auto floating = float_vectors(form, graph, split)) return *std::move(floating);
+    if (auto floating = float_vectors(form, graph, split, rewriting)) return *std::move(floating);
   // Loops over one extent take the same vectors, so that one may keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == 1 &&
       old.extent(form.columns[0]) == old.extent(reduced[0]))
@@ -221,6 +240,7 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   result.segment = form.segment;
   std::vector<std::uint32_t> new_reduced;
   const auto split_axes = [&](ExprPool& pool, ExprCopier& copier) {
+    rewriting.set(pool, copier);
     AxisChange change;
     const std::vector<std::uint32_t>& axes = form.kernel.outputs[0].axes;
     for (std::size_t i = 0; i < axes.size(); ++i) {

@@ -154,9 +154,6 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
-// e^x for x <= 0: its relative error grows with |x|, but not faster than it falls.
-__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
-
 using fp16 = unsigned short;  // storage only; arithmetic is float
 __device__ __forceinline__ float from_fp16(unsigned bits) {
   float x;
@@ -500,22 +497,24 @@ guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, con
     }
   }
   row_max = block_reduce<256, 0>(row_max, Maximum{});
+  const float t = (fabsf(row_max) >= 1073741824.0f) ? 1.0f : 1.442695f;
+  const float t_2 = -(row_max * t);
   float row_sum = 0.0f;
   for (long long k_2 = lane; k_2 < (n * 25); k_2 += 256) {
     const Words<4> long_w_2 = load_words<4>(long_v + (n * row * 100 + k_2 * 4));
 #pragma unroll
     for (int e_2 = 0; e_2 < 4; ++e_2) {
-      row_sum += exp_fast(__uint_as_float(element<32>(long_w_2, e_2)) - row_max);
+      row_sum += exp2_fast(fmaf(__uint_as_float(element<32>(long_w_2, e_2)), t, t_2));
     }
   }
   row_sum = block_reduce<256, 1>(row_sum, Sum{});
-  const float t = reciprocal_fast(row_sum);
+  const float t_3 = reciprocal_fast(row_sum);
   for (long long j = lane; j < (n * 25); j += 256) {
     const Words<4> long_w_3 = load_words<4>(long_v + (n * row * 100 + j * 4));
     Words<4> rows_w = {};
 #pragma unroll
     for (int e_3 = 0; e_3 < 4; ++e_3) {
-      put_element<32>(rows_w, e_3, __float_as_uint(exp_fast(__uint_as_float(element<32>(long_w_3, e_3)) - row_max) * t));
+      put_element<32>(rows_w, e_3, __float_as_uint(exp2_fast(fmaf(__uint_as_float(element<32>(long_w_3, e_3)), t, t_2)) * t_3));
     }
     store_words(rows + (n * row * 100 + j * 4), rows_w);
   }
@@ -545,6 +544,8 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
     }
   }
   row_max = block_reduce<512, 0>(row_max, Maximum{});
+  const float t = (fabsf(row_max) >= 1073741824.0f) ? 1.0f : 1.442695f;
+  const float t_2 = -(row_max * t);
   float row_sum = 0.0f;
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 16; ++turn_2) {
@@ -552,13 +553,13 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
     if (k_2 < (n * 25)) {
 #pragma unroll
       for (int e_2 = 0; e_2 < 4; ++e_2) {
-        t_row[turn_2 * 4 + e_2] = exp_fast(long_row[turn_2 * 4 + e_2] - row_max);
+        t_row[turn_2 * 4 + e_2] = exp2_fast(fmaf(long_row[turn_2 * 4 + e_2], t, t_2));
         row_sum += t_row[turn_2 * 4 + e_2];
       }
     }
   }
   row_sum = block_reduce<512, 1>(row_sum, Sum{});
-  const float t = reciprocal_fast(row_sum);
+  const float t_3 = reciprocal_fast(row_sum);
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 16; ++turn_3) {
     const int j = lane + turn_3 * 512;
@@ -566,7 +567,7 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
       Words<4> rows_w = {};
 #pragma unroll
       for (int e_3 = 0; e_3 < 4; ++e_3) {
-        put_element<32>(rows_w, e_3, __float_as_uint(t_row[turn_3 * 4 + e_3] * t));
+        put_element<32>(rows_w, e_3, __float_as_uint(t_row[turn_3 * 4 + e_3] * t_3));
       }
       store_words(rows + (n * row * 100 + j * 4), rows_w);
     }

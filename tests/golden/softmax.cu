@@ -59,9 +59,6 @@ __device__ __forceinline__ float exp2_fast(float x) {
   return y;
 }
 
-// e^x for x <= 0: its relative error grows with |x|, but not faster than it falls.
-__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
-
 using fp16 = unsigned short;  // storage only; arithmetic is float
 __device__ __forceinline__ float from_fp16(unsigned bits) {
   float x;
@@ -128,22 +125,24 @@ softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const f
     }
   }
   row_max = warp_reduce(row_max, Maximum{});
+  const float t = (fabsf(row_max) >= 1073741824.0f) ? 1.0f : 1.442695f;
+  const float t_2 = -(row_max * t);
   float row_sum = 0.0f;
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 2; ++turn_2) {
     const int k_2 = lane + turn_2 * 32;
     if (turn_2 < 1 || k_2 < 33) {
-      t_row[turn_2] = exp_fast(masked_row[turn_2] - row_max);
+      t_row[turn_2] = exp2_fast(fmaf(masked_row[turn_2], t, t_2));
       row_sum += t_row[turn_2];
     }
   }
   row_sum = warp_reduce(row_sum, Sum{});
-  const float t = reciprocal_fast(row_sum);
+  const float t_3 = reciprocal_fast(row_sum);
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 2; ++turn_3) {
     const int j = lane + turn_3 * 32;
     if (turn_3 < 1 || j < 33) {
-      y[row * 33 + j] = t_row[turn_3] * t;
+      y[row * 33 + j] = t_row[turn_3] * t_3;
     }
   }
 }
