@@ -199,13 +199,17 @@ void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vecto
     kept_.enter(turn);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
-    writer_.line(fmt::format("const {} {} = {}{} + {} * {};", writer_.index_type(), k,
-                             floats && first_ != "0" ? first_ + " + " : "", place_.part, turn, row_.layout.parts));
+    const std::string first = (floats && first_ != "0" ? first_ + " + " : "") + place_.part;
+    const std::string now = fmt::format("{} + {} * {}", first, turn, row_.layout.parts);
+    // In 64 bits turns are that far apart for all accesses: their distances stand in the instructions.
+    const bool far = floats && !row_.split.exact_ends && !writer_.wide();
+    writer_.line(far ? fmt::format("const long long {} = (long long)({}) + {} * {};", k, first, turn, row_.layout.parts)
+                     : fmt::format("const {} {} = {};", writer_.index_type(), k, now));
     const std::int64_t whole = turns_without_end(count, floats);
     condition_open_ = whole < turns;
     if (condition_open_)
-      writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn, whole, k, limit)
-                             : fmt::format("if ({} < {})", k, limit));
+      writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn, whole, far ? now : k, limit)
+                             : fmt::format("if ({} < {})", far ? now : k, limit));
   } else {
     std::string first =
         place_.chunks > 1 ? fmt::format("{} * {} + {}", place_.block, row_.layout.parts, place_.part) : place_.part;
