@@ -199,6 +199,56 @@ def stretches():
     return cases
 
 
+def picks():
+    """Elements looked up along the last axis: rows go through shared memory, what looks them up is read once for several.
+    Which banks they lie in, chance decides."""
+    cases = []
+
+    def add(name, nodes, sectors, symbols=None, **inputs):
+        cases.append(Case(f"picks: {name}", inputs, nodes, sectors=sectors, wide=False, conflicts=1 << 40,
+                          symbols=symbols))
+
+    select, gather = node("y", "index_select", "x", "i", dim=1), node("y", "gather", "x", "i", dim=1)
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        for rows, length, count in ((1024, 1024, 1024), (4000, 100, 100), (4001, 257, 129)):
+            shared = {"uint8": 1.6, "float16": 1.35}.get(dtype, 1.2)  # what looks them up has 8 bytes
+            add(f"{count} of {dtype}{[rows, length]}", [select], shared, x=(dtype, [rows, length]), i=("int64", [count]))
+            add(f"{count} of each of {dtype}{[rows, length]}", [gather], 1.2, x=(dtype, [rows, length]),
+                i=("int64", [rows, count]))
+        add(f"of two {dtype}", [node("t", "index_select", "x", "i", dim=1), node("s", "index_select", "u", "i", dim=1),
+                                node("y", "add", "t", "s")], 1.9, x=(dtype, [2100, 513]), u=(dtype, [2100, 128]),
+            i=("int32", [128]))
+        add(f"symbolic {dtype}", [select], 1.7, {"m": {"min": 1, "max": 100000, "hint": 3001}}, x=(dtype, ["m", 65]),
+            i=("int32", [65]))
+    add("256 of each of float32[1024, 1024]", [gather], 1.05, x=("float32", [1024, 1024]), i=("int64", [1024, 256]))
+    return cases
+
+
+def any_picks(seed):
+    """Elements looked up along some axis, with something before and behind: results alone count."""
+    chance = random.Random(seed)
+    dtype = chance.choice(["float32", "float16", "bfloat16", "int8", "int64", "float64", "uint8"])
+    shape = [chance.choice([1, 2, 5, 64, 300]), chance.choice([1, 3, 40, 257]), chance.choice([1, 7, 64, 65, 1000])]
+    count, dim = chance.choice([1, 3, 32, 65, 129]), chance.choice([2, 2, 2, 1, 0])
+    index, to = chance.choice(["int32", "int64"]), [*shape[:dim], count, *shape[dim + 1:]]
+    gathers = chance.random() < 0.5
+    inputs = {"x": (dtype, shape), "i": (index, to if gathers else [count])}
+    nodes = [node("p", "gather" if gathers else "index_select", "x", "i", dim=dim)]
+    last = "p"
+    for step in range(chance.randint(0, 2)):
+        kind = chance.choice(["add", "of row", "permute", "again"])
+        if kind == "permute":
+            dims = chance.sample(range(3), 3)
+            to = [to[d] for d in dims]
+            nodes.append(node(f"v{step}", "permute", last, dims=dims))
+        else:
+            inputs[f"b{step}"] = (dtype, to if kind == "again" else [1, 1, to[2]] if kind == "add" else [*to[:2], 1])
+            nodes.append(node(f"v{step}", "add", last, f"b{step}"))
+        last = f"v{step}"
+    nodes.append(node("y", "neg" if dtype != "uint8" else "relu", last))
+    return Case(f"any picks {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
+
+
 def any_windows(seed):
     """Some ops one after the other whose operands are windows: results alone count."""
     chance = random.Random(seed)
@@ -403,10 +453,11 @@ def element_count(shape):
 
 
 def cases():
-    counted = transposes() + around() + rows_and_parts() + windows() + symbolic()
+    counted = transposes() + around() + rows_and_parts() + windows() + symbolic() + picks()
     return ([(case, arch) for arch in ARCHITECTURES for case in counted]
             + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(stretches())]
             + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
+            + [(any_picks(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
             + [(any_windows(seed), ARCHITECTURES[seed % 2]) for seed in range(100)]
             + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(rows_backwards())]
             + [(any_planes(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]

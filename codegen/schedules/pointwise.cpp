@@ -10,6 +10,7 @@
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/loads_of_lanes.h"
+#include "codegen/schedules/picked_rows.h"
 #include "codegen/schedules/repeated_axis.h"
 #include "codegen/schedules/split_axes.h"
 #include "codegen/schedules/stretches.h"
@@ -302,6 +303,15 @@ std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Gr
   return plan;
 }
 
+// The same of picked rows. Less will do in place of stretches, which take more instructions.
+std::optional<PickedRows> picked_rows_where_better(const Kernel& merged, const Graph& graph, const Target& target,
+                                                   double otherwise, bool in_stretches) {
+  const double stores = sectors_of_stores(merged);
+  auto plan = plan_picked_rows(merged, graph, target);
+  if (!plan || plan->sectors + stores > (in_stretches ? 1.05 : kBetter) * (otherwise + stores)) return std::nullopt;
+  return plan;
+}
+
 // Tiles with bank conflicts or of few elements, where what else there is asks for many more sectors for a point: about
 // `otherwise` for its loads.
 bool better_in_tiles(const TransposeChoice& tiles, const Kernel& merged, double otherwise) {
@@ -371,6 +381,7 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   const auto repeated = axes.empty() ? std::nullopt : repeated_in_vectors(parted, graph);
   KernelSource source;
   std::optional<StretchPlan> stretches;
+  std::optional<PickedRows> picked;
   bool once = false;  // what is repeated is read once
   if (!axes.empty()) {
     const LoadsOfLanes loads = loads_of_lanes(merged, graph, width);
@@ -380,6 +391,8 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
                                                       : sectors_of_loads(loads, graph, width);
     if (!as_they_lie) stretches = stretches_where_better(merged, graph, target, least);
     if (stretches) least = stretches->sectors;
+    if (!as_they_lie) picked = picked_rows_where_better(merged, graph, target, least, stretches.has_value());
+    if (picked) least = picked->sectors;
     if (tiles && better_in_tiles(*tiles, merged, least)) {
       source = emit_transpose(*tiles, graph);
       source.name = kernel_name(graph, kernel.nodes);
@@ -392,6 +405,8 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
                         choose_shape(shape_of(repeated->axis.kernel, graph, target, repeated->width),
                                      repeated->axis.kernel, graph, target, choices))
                  .emit(merged);
+  else if (picked)
+    source = emit_picked_rows(merged, graph, target, *picked);
   else if (stretches)
     source = emit_stretches(merged, graph, target, *stretches);
   else if (windows)
