@@ -199,6 +199,68 @@ def stretches():
     return cases
 
 
+def turned():
+    """Transposed where lines do not lie as they are: rolled, reflected, backwards, in steps, parts, padded, joined."""
+    cases = []
+    turn = node("y", "permute", "v", dims=[1, 0])
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        beside = {"uint8": 1.55, "float16": 1.26, "float32": 1.14, "float64": 1.08}[dtype]  # what begins between sectors
+        x = {"x": (dtype, [384, 256])}
+        for name, op, attrs, sectors in (
+                ("rolled", "roll", {"shifts": [3], "dims": [1]}, beside),
+                ("rows rolled", "roll", {"shifts": [3], "dims": [0]}, 1.01),
+                ("reflected", "pad", {"pad": [3, 2], "mode": "reflect"}, beside),
+                ("rows reflected", "pad", {"pad": [0, 0, 16, 16], "mode": "reflect"}, 1.05),
+                ("every other", "slice", {"dim": 1, "start": 0, "end": 256, "step": 2}, 1.01),
+                ("backwards", "flip", {"dims": [1]}, 1.01), ("rows backwards", "flip", {"dims": [0]}, 1.01),
+                ("a part", "slice", {"dim": 1, "start": 3, "end": 251}, beside),
+                ("padded", "pad", {"pad": [3, 2]}, beside)):
+            cases.append(Case(f"turned: {name} {dtype}", x, [node("v", op, "x", **attrs), turn], sectors=sectors,
+                              wide=False))
+        for shift in (0, 3):
+            cases.append(Case(f"turned: windows rolled by {shift} {dtype}", {"x": (dtype, [2, 56, 56, 64])},
+                              [node("r", "roll", "x", shifts=[-shift, -shift], dims=[1, 2]),
+                               node("v", "reshape", "r", shape=[2, 8, 7, 8, 7, 64]),
+                               node("y", "permute", "v", dims=[0, 1, 3, 2, 4, 5])], sectors=1.01))
+    return cases
+
+
+def any_turned(seed):
+    """Permuted, with something before and behind that leaves lines not as they are: results alone count."""
+    chance = random.Random(seed)
+    dtype = chance.choice(["float32", "float16", "bfloat16", "int8", "int64", "float64", "uint8"])
+    shape = [chance.choice([1, 2, 3, 8, 31, 32, 40, 64, 130]) for _ in range(chance.randint(2, 4))]
+    while element_count(shape) > 200000:
+        shape[chance.randrange(len(shape))] = 2
+    inputs, nodes, last = {"x": (dtype, list(shape))}, [], "x"
+    for step in range(chance.randint(2, 4)):
+        name, dim = f"v{step}", chance.randrange(len(shape))
+        kind = chance.choice(["permute", "permute", "roll", "flip", "step", "reflect", "replicate", "circular", "add"])
+        extent = shape[dim]
+        if kind == "permute":
+            dims = chance.sample(range(len(shape)), len(shape))
+            shape = [shape[d] for d in dims]
+            nodes.append(node(name, "permute", last, dims=dims))
+        elif kind == "roll":
+            nodes.append(node(name, "roll", last, shifts=[chance.randint(-extent, extent)], dims=[dim]))
+        elif kind == "flip":
+            nodes.append(node(name, "flip", last, dims=[dim]))
+        elif kind == "step":
+            start, by = chance.randrange(extent), chance.choice([1, 2, 3])
+            nodes.append(node(name, "slice", last, dim=dim, start=start, end=extent, step=by))
+            shape[dim] = -(-(extent - start) // by)
+        elif kind == "add":
+            inputs[f"u{step}"] = (dtype, [extent if chance.random() < 0.6 else 1 for extent in shape])
+            nodes.append(node(name, "add", last, f"u{step}"))
+        else:
+            pad = [min(chance.randint(0, 3), shape[-1] - 1), min(chance.randint(0, 3), shape[-1] - 1)]
+            nodes.append(node(name, "pad", last, pad=pad, mode=kind))
+            shape[-1] += sum(pad)
+        last = name
+    nodes.append(node("y", "neg" if dtype != "uint8" else "relu", last))
+    return Case(f"any turned {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
+
+
 def picks():
     """Elements looked up along the last axis: rows go through shared memory, what looks them up is read once for several.
     Which banks they lie in, chance decides."""
@@ -453,10 +515,11 @@ def element_count(shape):
 
 
 def cases():
-    counted = transposes() + around() + rows_and_parts() + windows() + symbolic() + picks()
+    counted = transposes() + around() + rows_and_parts() + windows() + symbolic() + picks() + turned()
     return ([(case, arch) for arch in ARCHITECTURES for case in counted]
             + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(stretches())]
             + [(any_movement(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
+            + [(any_turned(seed), ARCHITECTURES[seed % 2]) for seed in range(100)]
             + [(any_picks(seed), ARCHITECTURES[seed % 2]) for seed in range(60)]
             + [(any_windows(seed), ARCHITECTURES[seed % 2]) for seed in range(100)]
             + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(rows_backwards())]

@@ -1,6 +1,7 @@
 #include "codegen/schedules/access_samples.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "ir/type.h"
 
@@ -155,6 +156,21 @@ std::vector<std::int64_t> AccessSamples::turns() const {
   for (std::size_t i = 0; i + 1 < extents_.size(); ++i) {
     const std::vector<std::int64_t> more = turns_every(stride(extents_[i].first));
     found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
+std::vector<std::int64_t> AccessSamples::distances(ExprId load, std::uint32_t axis) {
+  constexpr int kSamples = 16;
+  const auto extent = std::ranges::find(extents_, axis, &std::pair<std::uint32_t, std::int64_t>::first)->second;
+  std::vector<std::int64_t> found;
+  for (const std::int64_t point : starts(1, kSamples)) {
+    move_to(point);
+    if (axes_[axis] + 1 >= extent) continue;
+    const auto here = position(load);
+    ++axes_[axis];
+    const auto next = position(load);
+    if (here && next) found.push_back(std::abs(*next - *here));
   }
   return found;
 }

@@ -39,6 +39,9 @@ class AccessSamples {
   // Points from one value of an axis to the next.
   std::int64_t stride(std::uint32_t axis) const;
 
+  // How far apart, here and there, the elements of neighbours along an axis lie.
+  std::vector<std::int64_t> distances(ExprId load, std::uint32_t axis);
+
   // Of a table that stays in the first cache, however it is read.
   bool is_of_table(ExprId load) const;
 

@@ -359,7 +359,10 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
       return *std::move(source);
     }
   const Kernel parted = merge_axes(split_axes(merged, graph), graph);
-  const auto tiles = choose_transpose(parted, graph);
+  auto tiles = choose_transpose(parted, graph);
+  // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
+  // themselves.
+  if (!tiles) tiles = choose_transpose(drop_unit_axes(kernel), graph);
   if (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points) {
     KernelSource source = emit_transpose(*tiles, graph);
     source.name = kernel_name(graph, kernel.nodes);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/kernel_forms.h"
+#include "codegen/schedules/access_samples.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -76,7 +77,7 @@ class Planner {
   }
 
   // The axis that the load's neighbours lie along, where that is not the one that is stored.
-  std::optional<std::uint32_t> other_direction(ExprId id) const {
+  std::optional<std::uint32_t> other_direction(ExprId id) {
     const ExprNode& n = pool_[id];
     if (n.op != ExprOp::kLoad || bits(n.dtype) < 8) return std::nullopt;
     if (n.args[0] != kNoExpr && holds_load(pool_, n.args[0])) return std::nullopt;
@@ -90,6 +91,22 @@ class Planner {
     if (!depends(position, tiles_.stored) || step(position, tiles_.stored) == 1) return std::nullopt;
     for (std::size_t i = axes_.size() - 1; i-- > 0;)
       if (step(position, axes_[i]) == 1) return axes_[i];
+    return nearly_other_direction(id, position);
+  }
+
+  // The axis along which neighbours lie close to one another, rolled, reflected, backwards or in steps, where those
+  // along the stored axis lie apart.
+  std::optional<std::uint32_t> nearly_other_direction(ExprId id, const IndexExpr& position) {
+    if (!samples_) samples_.emplace(kernel_, graph_);
+    const auto mostly = [&](std::uint32_t axis, auto holds) {
+      const std::vector<std::int64_t> distances = samples_->distances(id, axis);
+      return !distances.empty() && 4 * std::ranges::count_if(distances, holds) >= 3 * std::ssize(distances);
+    };
+    constexpr std::int64_t kNear = 2, kSector = 256;
+    const std::int64_t size = bits(pool_[id].dtype);
+    if (!mostly(tiles_.stored, [&](std::int64_t d) { return d * size >= kSector; })) return std::nullopt;
+    for (std::size_t i = axes_.size() - 1; i-- > 0;)
+      if (depends(position, axes_[i]) && mostly(axes_[i], [&](std::int64_t d) { return d <= kNear; })) return axes_[i];
     return std::nullopt;
   }
 
@@ -105,6 +122,7 @@ class Planner {
       tiles_.loads.push_back({.load = id,
                               .along = static_cast<std::size_t>(at - tiles_.tiled.begin()),
                               .others = {},
+                              .linear = step(position_of(id), *along) == 1,
                               .bits = bits(pool_[id].dtype)});
     }
     for (StagedLoad& load : tiles_.loads)
@@ -138,7 +156,7 @@ class Planner {
     for (StagedLoad& load : tiles_.loads) {
       const std::uint32_t along = tiles_.tiled[load.along].axis;
       load.width = aligned_width(position_of(load.load), along, std::min(16, 128 / load.bits));
-      if (load.width * load.bits < 32 || pool_[load.load].args[0] != kNoExpr) load.width = 1;
+      if (load.width * load.bits < 32 || pool_[load.load].args[0] != kNoExpr || !load.linear) load.width = 1;
       load.packed = packed;
       load.planes = std::max(1, load.bits / 32);
     }
@@ -350,6 +368,7 @@ class Planner {
   const ExprPool& pool_;
   const std::vector<std::uint32_t>& axes_;
   const std::vector<std::vector<std::uint32_t>> dependences_;
+  std::optional<AccessSamples> samples_;  // once they are needed
   TransposeTiles tiles_{.stored = 0, .tiled = {}, .items = {}, .loads = {}};
   int widest_ = 8, narrowest_ = 64;
 };

@@ -39,6 +39,7 @@ struct StagedLoad {
   ExprId load;                          // of the kernel
   std::size_t along;                    // which of the tiled axes memory runs along
   std::vector<std::size_t> others;      // tiled axes it depends on besides, without the stored one
+  bool linear = true;                   // one element after the other along that axis; else nearly so
   int width = 1;                        // elements of an access
   int bits = 32;                        // of an element
   int packed = 1;                       // elements of a word, neighbours along the stored axis
