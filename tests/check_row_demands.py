@@ -202,6 +202,10 @@ COUNTED = [
     *((softmax_around("float32", 9, 520, factor, summand), 1.03)
       for factor, summand in [(1.0, -1e4), (1e6, 2e6), (1e8, 5e8), (3e8, -1.1e9), (1.0, 3e9), (3e37, 0.0), (1.0, -3.4e38)]),
     (softmax_masked("float32", 9, 520, -3.4e38), 1.4), (softmax_masked("bfloat16", 9, 519, -3.38e38), 1.4),
+    # Long rows beside weights: what is kept of them lies in shared memory, nothing is spilled.
+    (norm("layer_norm", "float32", 2, 32767), 2.1), (norm("rms_norm", "float32", 2, 32767), 1.7),
+    (norm("rms_norm", "float32", 2, 32767, residual=True), 1.5), (norm("layer_norm", "float16", 2, 50001), 2.5),
+    (norm("layer_norm", "float32", 2, 32001, residual=True), 2.5), (codes(2, 32001), 2.5),
     (sliced("float16", 4097, 1), 1.03), (sliced("float32", 1030, 3), 1.03),
     (columns("sum", "float16", [30000, 2]), 1.03, 12000), (columns("amax", "float32", [20000, 3]), 1.03, 25000),
     (columns("mean", "bfloat16", [64, 1001, 7]), 1.1), (columns("sum", "int8", [4000, 31]), 1.1),

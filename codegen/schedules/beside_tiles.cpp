@@ -90,7 +90,7 @@ void BesideTiles::begin(Place place) {
   writer.use("dynamic_shared");
   writer.use("beside_tile");
   first_vector_ = place.first, lane_ = place.thread;
-  IndexExpr at = 0;
+  IndexExpr at = row_.first_byte;
   for (Together& tiles : all_) {
     const IndexExpr bytes = bytes_of(tiles.words);
     const auto count = static_cast<std::int64_t>(tiles.tensors.size());

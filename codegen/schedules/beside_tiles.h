@@ -29,6 +29,7 @@ class BesideTiles {
     const RowSplit& split;
     int turns = 0;
     std::int64_t most_bytes = 0;
+    std::int64_t first_byte = 0;  // of shared memory
   };
   BesideTiles(const Row& row, const std::vector<RowLoop>& loops, ExprEmitter& emitter);
 

@@ -10,6 +10,17 @@
 
 namespace fusec {
 
+void KeptRow::keep(RowRegisters plan, int threads) {
+  plan_ = std::move(plan);
+  threads_ = threads;
+}
+
+// Element `index` of a slot's array.
+std::string KeptRow::place_of(const RowRegisters::Slot& slot, const std::string& index) const {
+  return in_shared_memory() ? fmt::format("{}[({}) * {}]", slot.name, index, threads_)
+                            : fmt::format("{}[{}]", slot.name, index);
+}
+
 int KeptRow::turns_of(const std::vector<std::uint32_t>& axes) const {
   const auto it = plan_.turns_of.find(axes);
   return it == plan_.turns_of.end() ? 0 : it->second;
@@ -49,7 +60,13 @@ void KeptRow::declare_arrays(const std::vector<std::uint32_t>& axes) {
       type = fmt::format("Words<{}>", slot.width * bits(n.dtype) / 32);
       count = slot.turns;
     }
-    writer_.line(fmt::format("{} {}[{}];", type, slot.name, count));
+    if (!in_shared_memory()) {
+      writer_.line(fmt::format("{} {}[{}];", type, slot.name, count));
+      continue;
+    }
+    writer_.use("dynamic_shared");
+    const std::int64_t first = std::int64_t{4} * threads_ * slot.place;
+    writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_shared + {2}) + threadIdx.x;", type, slot.name, first));
   }
 }
 
@@ -70,7 +87,8 @@ std::string KeptRow::words_of(ExprId load, const std::function<void(const std::s
   if (it == plan_.slot_of.end() || (turn_.empty() && !at_edge_)) return "";
   const RowRegisters::Slot& slot = plan_.slots[it->second];
   if (!slot.words) return "";
-  const std::string place = at_edge_ ? slot.edge : fmt::format("{}[{}]", slot.name, turn_);
+  const std::string place = at_edge_ ? slot.edge : place_of(slot, turn_);
+  if (in_shared_memory() && slot.width > 1 && !at_edge_) return words_in_shared_memory(slot, place, fill);
   if (!slot.filled) {
     fill(place);
   } else if (slot.width > 1 && !at_edge_) {
@@ -78,6 +96,20 @@ std::string KeptRow::words_of(ExprId load, const std::function<void(const std::s
     writer_.line(fmt::format("forget_words({});", place));
   }
   return place;
+}
+
+// A variable with the vector that is kept at `place`.
+std::string KeptRow::words_in_shared_memory(const RowRegisters::Slot& slot, const std::string& place,
+                                            const std::function<void(const std::string& place)>& fill) {
+  const std::string variable = writer_.unique(emitter_.plain_name(slot.expr) + "_w");
+  if (slot.filled) {
+    writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>(&{2});", slot.words_of_element, variable, place));
+    return variable;
+  }
+  writer_.line(fmt::format("Words<{}> {};", slot.words_of_element, variable));
+  fill(variable);
+  writer_.line(fmt::format("store_words(&{}, {});", place, variable));
+  return variable;
 }
 
 void KeptRow::read_elements(const std::vector<ExprId>& roots) {
@@ -105,7 +137,7 @@ void KeptRow::define_values(const std::vector<ExprId>& roots, const std::string&
     const auto it = plan_.slot_of.find(id);
     if (it == plan_.slot_of.end() || plan_.slots[it->second].words) continue;
     const RowRegisters::Slot& slot = plan_.slots[it->second];
-    const std::string place = at_edge_ ? slot.edge : fmt::format("{}[{}]", slot.name, index);
+    const std::string place = at_edge_ ? slot.edge : place_of(slot, index);
     if (!slot.filled) writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
     emitter_.define(id, place);
   }

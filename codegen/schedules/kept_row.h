@@ -5,6 +5,11 @@
 //   x_row[turn] = x[row * 1024 + k];                         in it
 //   float t_row[4]; ... t_row[turn] = exp(x_row[turn] - m);  in the second loop; the third reads t_row
 //
+// In shared memory a thread's elements lie as far apart as there are threads, so that neighbours have theirs side by
+// side:
+//
+//   float* const x_row = (float*)dynamic_shared + threadIdx.x;  ... x_row[turn * 256] = x[row * 1024 + k];
+//
 // Where rows begin anywhere in memory, the element at the row's ends that a thread has is a register of its own, the
 // edge.
 #pragma once
@@ -25,7 +30,11 @@ class KeptRow {
   // Nothing is kept before keep().
   KeptRow(const RowForm& form, KernelWriter& writer, ExprEmitter& emitter)
       : form_(form), writer_(writer), emitter_(emitter) {}
-  void keep(RowRegisters plan) { plan_ = std::move(plan); }
+  // By a block of so many threads.
+  void keep(RowRegisters plan, int threads);
+  // What it takes of shared memory, from the beginning on.
+  std::int64_t shared_bytes() const { return std::int64_t{4} * threads_ * plan_.shared_words; }
+  bool in_shared_memory() const { return plan_.shared_words > 0; }
 
   // Of the loop over these axes, where its turns are counted; else 0.
   int turns_of(const std::vector<std::uint32_t>& axes) const;
@@ -56,11 +65,15 @@ class KeptRow {
 
  private:
   bool is_value(ExprId id) const;
+  std::string words_in_shared_memory(const RowRegisters::Slot& slot, const std::string& place,
+                                     const std::function<void(const std::string& place)>& fill);
+  std::string place_of(const RowRegisters::Slot& slot, const std::string& index) const;
 
   const RowForm& form_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
   RowRegisters plan_;
+  int threads_ = 0;  // of a block
   std::string turn_;
   bool at_edge_ = false;
 };

@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMostWords = 64;            // of a thread, for all that it keeps
 constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's: the other half computes
+constexpr int kMostOfAccess = 4;          // words of shared memory at once
 constexpr int kMostElements = 64;         // of a loop's turns: each is emitted once more when the loop is unrolled
 
 // Where a load reads, told by the axes of the first loop of its kind.
@@ -76,7 +77,7 @@ class ValuePlanner {
     }
     const int words = words_between(computed, spans, kept);
     if (words > most_words) return std::nullopt;
-    RowRegisters plan = registers_for(computed, kept);
+    RowRegisters plan = registers_for(computed, kept, spans);
     plan.words = words;
     return plan;
   }
@@ -161,14 +162,21 @@ class ValuePlanner {
   }
 
   RowRegisters registers_for(const std::vector<std::map<ExprId, std::uint32_t>>& computed,
-                             const std::set<std::uint32_t>& kept) const {
+                             const std::set<std::uint32_t>& kept, const std::map<std::uint32_t, Span>& spans) const {
     RowRegisters plan;
     std::map<std::uint32_t, std::size_t> slot_of_class;
     for (std::size_t l = 0; l < loops_.size(); ++l)
       for (const auto& [id, c] : computed[l]) {
         if (!kept.contains(c)) continue;
         const auto [at, fresh] = slot_of_class.try_emplace(c, plan.slots.size());
-        if (fresh) plan.slots.push_back({.expr = id, .width = loops_[l].width, .turns = turns_[l], .words = false});
+        if (fresh)
+          plan.slots.push_back({.expr = id,
+                                .width = loops_[l].width,
+                                .turns = turns_[l],
+                                .words = false,
+                                .words_of_element = words_of(pool_[id].type),
+                                .first = spans.at(c).first,
+                                .last = spans.at(c).last});
         plan.slot_of[id] = at->second;
         plan.turns_of[loops_[l].axes] = turns_[l];
       }
@@ -214,11 +222,16 @@ class LoadPlanner {
       const auto& [loads, uses] = places.at(place);
       if (uses < 2) continue;
       const auto [turns, width] = turns_.at(place);
-      const int more = turns * std::max(1, width * bits(place.dtype) / 32);
+      const int of_turn = std::max(1, width * bits(place.dtype) / 32), more = turns * of_turn;
       if (plan.words + more > most_words) continue;
       plan.words += more;
       for (const ExprId id : loads) plan.slot_of[id] = plan.slots.size();
-      plan.slots.push_back({.expr = *loads.begin(), .width = width, .turns = turns, .words = true});
+      plan.slots.push_back({.expr = *loads.begin(),
+                            .width = width,
+                            .turns = turns,
+                            .words = true,
+                            .words_of_element = of_turn,
+                            .last = loops.size()});
     }
     for (const RowLoop& loop : loops)
       for (const ExprId id : outside_reductions(form_, loop.roots))
@@ -260,6 +273,32 @@ class LoadPlanner {
   std::map<Place, std::pair<int, int>> turns_;  // turns and width
 };
 
+// Slots have places in shared memory; where one of the same size is needed no more, in its: a thread reads its element
+// of the one before it writes that of the other.
+bool is_placed(RowRegisters& plan, int most_words) {
+  std::vector<RowRegisters::Slot*> slots;
+  for (RowRegisters::Slot& slot : plan.slots) slots.push_back(&slot);
+  std::ranges::stable_sort(slots, {}, [](const RowRegisters::Slot* slot) { return slot->first; });
+  std::vector<RowRegisters::Slot*> places;  // who has each at last
+  plan.shared_words = 0;
+  for (RowRegisters::Slot* slot : slots) {
+    if (slot->words_of_element > kMostOfAccess) return false;
+    const auto free = std::ranges::find_if(places, [&](const RowRegisters::Slot* other) {
+      return other->last <= slot->first && !other->words && !slot->words && other->turns == slot->turns &&
+             other->width == slot->width && other->words_of_element == slot->words_of_element;
+    });
+    if (free != places.end()) {
+      slot->place = (*free)->place;
+      *free = slot;
+      continue;
+    }
+    slot->place = plan.shared_words;
+    plan.shared_words += plan.words_of(*slot);
+    places.push_back(slot);
+  }
+  return plan.shared_words > 0 && plan.shared_words <= most_words;
+}
+
 }  // namespace
 
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
@@ -267,6 +306,17 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
   if (auto values = ValuePlanner(form, graph, loops, parts).run(most_words)) return *std::move(values);
   return LoadPlanner(form, graph).run(loops, parts, most_words);
+}
+
+std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
+                                                      const std::vector<RowLoop>& loops, int parts, int threads,
+                                                      std::int64_t bytes) {
+  const auto most_words = static_cast<int>(bytes / (4 * std::int64_t{threads}));
+  std::optional<RowRegisters> plan = ValuePlanner(form, graph, loops, parts).run(most_words);
+  if (!plan || !is_placed(*plan, most_words)) plan = LoadPlanner(form, graph).run(loops, parts, most_words);
+  if (!is_placed(*plan, most_words)) return std::nullopt;
+  plan->words = 0;
+  return plan;
 }
 
 }  // namespace fusec

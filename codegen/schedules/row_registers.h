@@ -6,8 +6,8 @@
 //         with the exponentials for the third
 //
 // Where values take too many registers (16-bit elements are twice as many then), loads alone are kept, as they lie in
-// memory, and the compiler is kept from keeping more. Loops whose trip count is not known, or too long for registers,
-// read again.
+// memory, and the compiler is kept from keeping more. Where that takes registers that ptxas needs to compute, each
+// thread has its elements in shared memory instead. Loops whose trip count is not known, or too long, read again.
 #pragma once
 
 #include <map>
@@ -33,19 +33,30 @@ struct RowRegisters {
     ExprId expr;  // one of those that it stands for
     int width;    // elements a turn
     int turns;
-    bool words;             // a load's elements as they lie in memory, else values of the compute type
-    std::string name = "";  // of the array, once it is declared
-    std::string edge = "";  // of the element before or behind the vectors, once it is declared
-    bool filled = false;    // some loop has computed it
+    bool words;                       // a load's elements as they lie in memory, else values of the compute type
+    int words_of_element;             // of a turn of a load that is kept so, or of a value: 32 bits each
+    std::size_t first = 0, last = 0;  // loops that need it
+    int place = 0;                    // in shared memory: words of a thread before it
+    std::string name = "";            // of the array, once it is declared
+    std::string edge = "";            // of the element before or behind the vectors, once it is declared
+    bool filled = false;              // some loop has computed it
   };
   std::vector<Slot> slots;
   std::map<ExprId, std::size_t> slot_of;               // of each expression that is kept
   std::map<std::vector<std::uint32_t>, int> turns_of;  // of the loops over these axes; others are ordinary loops
   int words = 0;                                       // that a thread keeps at once, at most
+  int shared_words = 0;                                // of a thread; 0: nothing is in shared memory
+
+  int words_of(const Slot& slot) const { return slot.turns * (slot.words ? 1 : slot.width) * slot.words_of_element; }
 };
 
 // `parts` threads share a row, `threads` are a block's. Loops are given in the order in which they run.
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads);
+
+// The same in so many bytes of a block's shared memory. Nothing where that keeps nothing.
+std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
+                                                      const std::vector<RowLoop>& loops, int parts, int threads,
+                                                      std::int64_t bytes);
 
 }  // namespace fusec

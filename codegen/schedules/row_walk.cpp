@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/row_registers.h"
@@ -22,11 +23,37 @@ RowWalk::RowWalk(const Row& row, KernelWriter& writer, ExprEmitter& emitter)
     : row_(row), writer_(writer), emitter_(emitter), kept_(row.form, writer, emitter) {}
 
 void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
-  RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, row_.layout.parts, row_.layout.threads);
+  const int parts = row_.layout.parts, threads = row_.layout.threads;
+  RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, parts, threads);
+  if (is_tight(plan, loops))
+    if (auto shared = plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block()))
+      plan = *std::move(shared);
   keeps_rows_ = !plan.slots.empty();
   kept_words_ = plan.words;
-  kept_.keep(std::move(plan));
+  kept_.keep(std::move(plan), threads);
   plan_tiles(loops);
+}
+
+// Without what blocks reduce through. Blocks that share a multiprocessor have theirs at once.
+std::int64_t RowWalk::shared_bytes_of_block() const {
+  const bool alone = row_.layout.cluster > 1 || row_.layout.threads >= 512;
+  return alone ? row_.shared_bytes - 4096 : row_.shared_bytes * 5 / 8;
+}
+
+// Do rows that begin anywhere leave ptxas too few registers, where several tensors are read along them, or are they too
+// long for registers?
+bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
+  if (row_.layout.team != RowTeam::kBlock || !row_.form.segments.empty()) return false;
+  if (plan.slots.empty()) return true;
+  if (!row_.split.start || plan.words + kComputing + kBesideRows <= kRegisters / row_.layout.threads) return false;
+  std::set<ValueId> along;
+  for (const RowLoop& loop : loops)
+    for (const ExprId id : outside_reductions(row_.form, loop.roots)) {
+      const ExprNode& n = row_.form.kernel.pool[id];
+      const auto runs = [&](std::uint32_t axis) { return emitter_.depends_on(id, axis); };
+      if (n.op == ExprOp::kLoad && std::ranges::any_of(loop.axes, runs)) along.insert(n.source);
+    }
+  return along.size() > 1;
 }
 
 void RowWalk::begin(Place place) {
@@ -39,11 +66,9 @@ void RowWalk::begin(Place place) {
                    .block = place_.block});
 }
 
-// Blocks that share a multiprocessor have their tiles at once. Where registers are short, ptxas would spill some.
+// Where registers are short, ptxas would spill some.
 void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
-  constexpr std::int64_t kBeside = 4096;  // what blocks reduce through
   if (!row_.form.segments.empty() || kRegisters / row_.layout.threads < kept_words_ + kComputing + kBesideRows) return;
-  const bool alone = row_.layout.cluster > 1 || row_.layout.threads >= 512;
   int turns = row_.layout.parts * 64;
   for (const RowLoop& loop : loops)
     if (loop.width > 1) turns = std::min(turns, kept_.turns_of(loop.axes));
@@ -52,7 +77,8 @@ void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
                                   .layout = row_.layout,
                                   .split = row_.split,
                                   .turns = turns,
-                                  .most_bytes = alone ? row_.shared_bytes - kBeside : row_.shared_bytes * 5 / 8},
+                                  .most_bytes = shared_bytes_of_block() - kept_.shared_bytes(),
+                                  .first_byte = kept_.shared_bytes()},
                  loops, emitter_);
 }
 
@@ -197,7 +223,8 @@ void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vecto
     kept_.declare_arrays(all_axes);
     const std::string turn = writer_.unique("turn");
     kept_.enter(turn);
-    writer_.line("#pragma unroll");
+    // Unrolled, shared memory's elements would come to registers ahead of their turns.
+    writer_.line(kept_.in_shared_memory() ? "#pragma unroll 4" : "#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
     const std::string first = (floats && first_ != "0" ? first_ + " + " : "") + place_.part;
     const std::string now = fmt::format("{} + {} * {}", first, turn, row_.layout.parts);

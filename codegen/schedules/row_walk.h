@@ -1,7 +1,7 @@
 // The loops over a row, as the threads that share it make them: so many turns where its length is known, a vector to a
 // turn where memory allows, and where rows begin anywhere the elements at their ends behind it. What later loops need
-// once more is kept in registers (kept_row), what lies differently to the row's vectors is in shared memory
-// (beside_tiles).
+// once more is kept in registers or shared memory (kept_row), what lies differently to the row's vectors is in shared
+// memory (beside_tiles).
 //
 //   for (int turn = 0; turn < 4; ++turn) {      // a vector for each of the row's threads
 //     const int k = lane + turn * 256;
@@ -66,10 +66,14 @@ class RowWalk {
   // these; 0: it does not.
   int blocks_at_once() const;
   // The dynamic shared memory that a block needs.
-  IndexExpr shared_bytes() const { return has_tiles() ? tiles_->shared_bytes() : IndexExpr(0); }
+  IndexExpr shared_bytes() const {
+    return kept_.shared_bytes() + (has_tiles() ? tiles_->shared_bytes() : IndexExpr(0));
+  }
 
  private:
   bool has_tiles() const { return tiles_ && !tiles_->empty(); }
+  std::int64_t shared_bytes_of_block() const;
+  bool is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
   void plan_tiles(const std::vector<RowLoop>& loops);
   void find_vectors();
   void vector_turn(const RowLoop& loop, const Visit& visit);

@@ -27,7 +27,7 @@ class ShortRowEmitter {
         kept_(form_, writer_, emitter_) {
     RowRegisters plan = plan_row_registers(form_, graph_, loops(), 1, way_.threads());
     // Loads alone are no better in registers than in shared memory.
-    if (std::ranges::none_of(plan.slots, &RowRegisters::Slot::words)) kept_.keep(std::move(plan));
+    if (std::ranges::none_of(plan.slots, &RowRegisters::Slot::words)) kept_.keep(std::move(plan), way_.threads());
   }
 
   KernelSource emit(const Kernel& original) {
