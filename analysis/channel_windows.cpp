@@ -8,6 +8,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -21,16 +22,6 @@ constexpr std::int64_t kMostWritten = 16;   // of these, written out one by one
 constexpr std::int64_t kMostCombined = 80;  // the same for all results of a thread
 constexpr int kMostSums = 64;               // of a thread
 constexpr std::int64_t kMostStaged = 16 << 10;
-constexpr int kThreads = 128;
-
-IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
-  const ExprNode& n = pool[load];
-  return simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
-}
-
-bool by_values(const IndexExpr& e) {
-  return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
-}
 
 // The axis along which all outputs' elements are neighbours.
 std::optional<std::uint32_t> lane_axis_of(const Kernel& kernel) {
@@ -175,19 +166,13 @@ class FindWindows {
         continue;
       }
       if (!is_vector(position, n.dtype)) return false;
-      if (n.args[0] != kNoExpr && (depends_on(n.args[0], found_.lane) || !is_of_indices(n.args[0]))) return false;
+      if (n.args[0] != kNoExpr && (depends_on(n.args[0], found_.lane) || !is_of_indices(pool(), n.args[0])))
+        return false;
       if (!at_point) continue;
       found_.loads.push_back({id, false});
       some = true;
     }
     return some;
-  }
-
-  bool is_of_indices(ExprId guard) const {
-    return std::ranges::all_of(reachable(pool(), std::span(&guard, 1)), [&](ExprId id) {
-      const ExprNode& n = pool()[id];
-      return n.op != ExprOp::kLoad && n.op != ExprOp::kReduce && std::ranges::none_of(n.indices, by_values);
-    });
   }
 
   // Whole lines of memory, where the channels allow; a power of two, or else shared memory has bank conflicts.
@@ -243,23 +228,24 @@ class FindWindows {
   // Vectors that one thread reads.
   std::int64_t distinct_vectors() const {
     std::set<std::pair<ExprId, std::vector<std::int64_t>>> distinct;
+    std::map<ExprId, IndexExpr> positions;
+    for (const WindowLoad& w : found_.loads)
+      if (!w.staged) positions.emplace(w.load, position_of(graph_, pool(), w.load));
     for (const Point& point : points_in_order(found_, graph_))
-      for (const WindowLoad& w : found_.loads)
-        if (!w.staged) distinct.emplace(w.load, vector_of(found_, w.load, position_of(graph_, pool(), w.load), point));
+      for (const auto& [load, position] : positions) distinct.emplace(load, vector_of(found_, load, position, point));
     return static_cast<std::int64_t>(distinct.size());
   }
 
   // Results of a thread: those whose windows share the most. Few enough for the device to have work everywhere.
   void choose_walks() {
-    std::int64_t written = 1, looped = 1;
+    std::int64_t written = 1;
     for (const std::uint32_t a : found_.written) written *= extent(a);
-    for (const std::uint32_t a : found_.looped) looped *= extent(a);
     Axes candidates;
     for (const std::uint32_t a : found_.rest)
       if (is_linear(a) && value_at_hint(pool().extent(a), graph_.symbols) > 1) candidates.push_back(a);
     const double vectors = static_cast<double>(
         value_at_hint(point_count(pool(), found_.rest) * pool().extent(found_.vectors), graph_.symbols));
-    const double enough = 2.0 * target_.multiprocessors * kThreads;
+    const double enough = 2.0 * target_.multiprocessors * ChannelWindows::kThreads;
     double best = static_cast<double>(distinct_vectors());
     std::vector<WalkedAxis> chosen;
     const auto consider = [&](std::vector<WalkedAxis> walks) {
@@ -291,7 +277,6 @@ class FindWindows {
     found_.overlapping = !found_.walks.empty() || std::ranges::any_of(found_.loads, [&](const WindowLoad& w) {
       return w.staged || pool()[w.load].args[0] != kNoExpr;
     });
-    found_.vectors_each = best * static_cast<double>(looped);
   }
 
   const Kernel& kernel_;

@@ -32,6 +32,8 @@ struct WindowLoad {
 };
 
 struct ChannelWindows {
+  static constexpr int kThreads = 128;  // of a block
+
   Kernel kernel;  // its outputs' axes: all others, vectors of channels, lanes
   std::uint32_t vectors = 0, lane = 0;
   int lanes = 8;
@@ -42,7 +44,6 @@ struct ChannelWindows {
   std::vector<std::uint32_t> written;  // each with all its elements
   std::vector<ExprId> reductions;
   std::vector<WindowLoad> loads;
-  double vectors_each = 0;    // read for a vector of results
   bool whole_vectors = true;  // of 16 bytes
   bool overlapping = false;   // windows have something in common, or end where the tensor does
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "analysis/depth_shares.h"
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -30,18 +31,6 @@ IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
 
 double at_hint(const ExprPool& pool, const Axes& axes) {
   return std::max(1.0, static_cast<double>(value_at_hint(count_of(pool, axes), pool.bounds().symbols)));
-}
-
-bool by_values(const IndexExpr& e) {
-  return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
-}
-
-// Made of indices and numbers alone.
-bool is_of_indices(const ExprPool& pool, ExprId guard) {
-  return std::ranges::all_of(reachable(pool, std::span(&guard, 1)), [&](ExprId id) {
-    const ExprNode& n = pool[id];
-    return n.op != ExprOp::kLoad && n.op != ExprOp::kReduce && std::ranges::none_of(n.indices, by_values);
-  });
 }
 
 // What must hold for all of these to hold.
@@ -126,15 +115,9 @@ IndexExpr without_axes(const IndexExpr& e, const Axes& axes, const ExprPool& poo
 bool guards_say_multiple(const ExprPool& pool, const std::vector<ExprId>& guards, const IndexExpr& e,
                          std::int64_t divisor) {
   return std::ranges::any_of(guards, [&](ExprId id) {
-    const ExprNode& guard = pool[id];
-    if (guard.op != ExprOp::kLt || pool[guard.args[0]].op != ExprOp::kIndex ||
-        pool[guard.args[1]].op != ExprOp::kConstant || pool[guard.args[1]].integer != 1)
-      return false;
-    const IndexExpr& left = pool[guard.args[0]].indices[0];
-    if (left.constant_term() != 0 || left.terms().size() != 1 || left.terms()[0].factors.size() != 1) return false;
-    const IndexAtom& atom = *left.terms()[0].factors[0];
-    return atom.kind == IndexAtom::Kind::kMod && left.terms()[0].coefficient == 1 && atom.b.is(divisor) &&
-           proves_multiple_of(simplify(e - atom.a, pool.bounds()), divisor, pool.bounds());
+    const auto quotient = whole_quotient(pool, id);
+    return quotient && quotient->divisor.is(divisor) &&
+           proves_multiple_of(simplify(e - quotient->dividend, pool.bounds()), divisor, pool.bounds());
   });
 }
 
@@ -307,13 +290,13 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   std::optional<GemmTiles> best;
   double least = 0;
+  const bool few_and_deep = is_few_and_deep(pool, product, target);
   for (const GemmTiles& tiles : convolution_tile_table(form.dtype)) {
     form.tiles = tiles;
     form.tiles.stages = 3;
     if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;
     if (form.shared_bytes() > most_shared || gathers_often(form, rows, columns)) continue;
-    for (const int shares :
-         numbers_of_shares(form, rows, columns, batch, is_few_and_deep(pool, product, target), target)) {
+    for (const int shares : numbers_of_shares(form, rows, columns, batch, few_and_deep, target)) {
       form.tiles.shares = shares;
       const double cycles = predicted_cycles(form, rows, columns, batch, target);
       if (best && cycles >= least) continue;

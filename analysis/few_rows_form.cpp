@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -24,14 +25,6 @@ IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
 
 double at_hint(const ExprPool& pool, const Axes& axes) {
   return static_cast<double>(value_at_hint(count_of(pool, axes), pool.bounds().symbols));
-}
-
-IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
-  return simplify(flat_index(graph.tensor(pool[load].source).shape, pool[load].indices), pool.bounds());
-}
-
-bool by_values(const IndexExpr& e) {
-  return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
 }
 
 // The load of a factor that runs through the whole matrix: unguarded, by nothing that was loaded, neighbours along the

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/counted_points.h"
+#include "analysis/loads.h"
 #include "analysis/operation_work.h"
 #include "ir/type.h"
 
@@ -29,14 +30,8 @@ class OperationCounter {
 double OperationCounter::share_that_holds(ExprId condition) const {
   const ExprNode& node = pool_[condition];
   if (node.op == ExprOp::kAnd) return share_that_holds(node.args[0]) * share_that_holds(node.args[1]);
-  if (node.op != ExprOp::kLt || pool_[node.args[0]].op != ExprOp::kIndex ||
-      pool_[node.args[1]].op != ExprOp::kConstant || pool_[node.args[1]].integer != 1)
-    return 1;
-  const IndexExpr& left = pool_[node.args[0]].indices[0];
-  if (left.constant_term() != 0 || left.terms().size() != 1 || left.terms()[0].factors.size() != 1) return 1;
-  const IndexAtom& atom = *left.terms()[0].factors[0];
-  if (atom.kind != IndexAtom::Kind::kMod || left.terms()[0].coefficient != 1) return 1;
-  return 1 / static_cast<double>(atom.b.as_constant().value_or(1));
+  const auto quotient = whole_quotient(pool_, condition);
+  return quotient ? 1 / static_cast<double>(quotient->divisor.as_constant().value_or(1)) : 1;
 }
 
 // A factor that is 0 but for some of the places (a transposed convolution meets an element of its input where the

@@ -25,8 +25,8 @@ struct KernelUnit {
   std::set<ValueId> reads;
   ValueId space = kNone;                   // the value whose shape the kernel runs over
   std::map<ValueId, DimsInSpace> smaller;  // values that have an element a row, or other dimensions of extent 1
-  // Values of another shape with as many elements, in the same order: of rows, where the space is of their segments. The
-  // unit is here only if that is what its kernel is (analysis/row_segments).
+  // Values of another shape with as many elements, in the same order: of rows, where the space is of their segments.
+  // The unit is here only if that is what its kernel is (analysis/row_segments).
   std::set<ValueId> reshaped = {};
   std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
   std::optional<ConcatPart> part;          // of the only value no more than this

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 
 namespace fusec {
 namespace {
@@ -20,23 +21,14 @@ struct Phases {
   std::int64_t period() const { return stride / common(); }  // of the taps that meet an element
 };
 
-// `remainder(e, s) < 1`
 std::optional<Phases> phases_of(const ExprPool& pool, ExprId guard, const std::vector<std::uint32_t>& outputs,
                                 const std::vector<std::uint32_t>& summed) {
-  const ExprNode& n = pool[guard];
-  if (n.op != ExprOp::kLt || pool[n.args[0]].op != ExprOp::kIndex || pool[n.args[1]].op != ExprOp::kConstant ||
-      pool[n.args[1]].integer != 1)
-    return std::nullopt;
-  const IndexExpr& left = pool[n.args[0]].indices[0];
-  if (left.constant_term() != 0 || left.terms().size() != 1 || left.terms()[0].coefficient != 1 ||
-      left.terms()[0].factors.size() != 1)
-    return std::nullopt;
-  const IndexAtom& atom = *left.terms()[0].factors[0];
-  const auto stride = atom.b.as_constant();
-  if (atom.kind != IndexAtom::Kind::kMod || !stride || *stride < 2) return std::nullopt;
-  Phases found{.output = 0, .tap = 0, .stride = *stride, .dilation = 0, .constant = atom.a.constant_term()};
+  const auto quotient = whole_quotient(pool, guard);
+  const auto stride = quotient ? quotient->divisor.as_constant() : std::nullopt;
+  if (!stride || *stride < 2) return std::nullopt;
+  Phases found{.output = 0, .tap = 0, .stride = *stride, .dilation = 0, .constant = quotient->dividend.constant_term()};
   int outputs_seen = 0, taps_seen = 0;
-  for (const IndexTerm& term : atom.a.terms()) {
+  for (const IndexTerm& term : quotient->dividend.terms()) {
     if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kVariable) return std::nullopt;
     const Variable v = term.factors[0]->variable;
     if (v.kind != Variable::Kind::kAxis) return std::nullopt;

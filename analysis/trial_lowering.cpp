@@ -67,7 +67,9 @@ double seconds_of_loops(const Graph& graph, const Kernel& kernel, const FormOfKe
     if (kernel.pool[id].op == ExprOp::kReduce)
       elements = std::max(elements, points_at_hint(kernel.pool, kernel.outputs[0].axes) *
                                         points_at_hint(kernel.pool, kernel.pool[id].axes));
-  return elements * (windows ? kInWindows : kAlone) * 2 / target.float32_rate;
+  const bool in_windows =
+      windows && (windows->whole_vectors || (form.form == KernelForm::kRows && windows->overlapping));
+  return elements * (in_windows ? kInWindows : kAlone) * 2 / target.float32_rate;
 }
 
 // What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and

@@ -173,7 +173,8 @@ double shares_taken(const Kernel& kernel, const Product& product, const GemmForm
 void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
                    const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
-  if (gemm) tile.shares = shares_taken(kernel, product, *gemm, target);
+  if (gemm && may_share_depth(kernel.pool, product, *gemm, target))
+    tile.shares = shares_taken(kernel, product, *gemm, target);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false;
   if (!gemm && (whole || is_few_and_deep(kernel.pool, product, target)))
@@ -384,7 +385,6 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   work.threads = std::clamp(threads, 256.0, 1024.0);
   work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * launch.cluster * launch.chunks;
   work.launches = launch.launches;
-  work.stands_alone = !launch.is_plain();
   // A thread asks for all that it keeps of a row before it needs any of it.
   work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
   work.registers += std::min(of_block / threads, 64.0);

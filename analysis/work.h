@@ -25,7 +25,6 @@ struct Work {
   double blocks = 1, threads = 256;  // of the grid, of a block
   double on_the_way = 4096;          // bytes that a block has asked of memory at a time
   double launches = 1;               // one after the other, where blocks leave partial results for the next kernel
-  bool stands_alone = false;         // no other kernels' blocks beside its own: clusters, several launches
   double registers = 32;             // of a thread: what is alive at once; may be more than a thread can have
   double shared = 0;                 // bytes of shared memory of a block, where they limit how many are there at a time
   // Of several kernels in one launch: seconds of memory and of computing, were they one after the other.

@@ -177,7 +177,7 @@ def phases(pick, dims, channels_last_too):
     image = [1, *size, channels] if channels_last_too else [1, channels, *size]
     nodes = [node("i", "permute", "x", dims=first)] if channels_last_too else []
     nodes += [node("p", f"conv_transpose{dims}d", ("i" if channels_last_too else "x") + " w b", stride=[stride] * dims,
-                   padding=[(kernel - stride) // 2] * dims, output_padding=[(kernel - stride) % 2] * dims),
+                   padding=[(kernel - stride + 1) // 2] * dims, output_padding=[(kernel - stride) % 2] * dims),
               node("y", "relu", "p")]
     if channels_last_too:
         nodes.append(node("z", "permute", "y", dims=last))
@@ -281,11 +281,11 @@ def check(options, folder, name, entry, schedules, arch):
     expect(not spills, f"{what}: spills in {spills}")
     if schedules and isinstance(schedules[0], int):
         pairs = sum(k["tensor_multiply_adds"] for k in kernels)
-        expect(pairs <= 1.3 * schedules[0], f"{what}: {pairs} multiply-adds, {schedules[0]} are needed")
+        expect(pairs <= 1.05 * schedules[0], f"{what}: {pairs} multiply-adds, {schedules[0]} are needed")
         schedules = ()
     if schedules == ("convolution_mma",):
         expect(set(made) <= {"convolution_mma", "transpose"}, f"{what}: {made}")
-        often = [k["name"] for k in kernels if k["requested_bytes"] > 8 * k["least_bytes"] and name.find("False") < 0]
+        often = [k["name"] for k in kernels if k["requested_bytes"] > 7 * k["least_bytes"] and not name.startswith("bytes False")]
         expect(not often, f"{what}: {often} read more than their tiles need")
     conflicts = [k["name"] for k in kernels if k["bank_conflicts"] != 0 and entry["inputs"][0]["dtype"] != "float32"]
     expect(not conflicts, f"{what}: bank conflicts in {conflicts}")
@@ -299,7 +299,7 @@ def check_windows(kernels, what):
     """Elements of a window are read once for several results, weights once by each block."""
     for k in kernels:
         expect(k["bank_conflicts"] == 0, f"{what}: bank conflicts in {k['name']}")
-        expect(k["requested_bytes"] < 12 * k["least_bytes"], f"{what}: {k['name']} reads {k['requested_bytes']} bytes, "
+        expect(k["requested_bytes"] < 10 * k["least_bytes"], f"{what}: {k['name']} reads {k['requested_bytes']} bytes, "
                f"{k['least_bytes']} are the least")
 
 

@@ -9,6 +9,7 @@
 #include "analysis/trial_lowering.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "transforms/algebraic_rules.h"
 
 namespace fusec {
 namespace {
@@ -24,22 +25,10 @@ bool is_convolution(const Node& node) {
   return node.op->name.starts_with("conv") && node.op->special == Special::kNone;
 }
 
-// Which dimension of the operand each of the result's is; empty where the node is no permutation.
-std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node) {
-  if (node.op->name != "permute" && node.op->name != "transpose") return {};
-  const auto rank = static_cast<std::int64_t>(graph.tensor(node.first_output).rank());
-  const auto from_begin = [&](std::int64_t d) { return d < 0 ? d + rank : d; };
-  std::vector<std::int64_t> dims(static_cast<std::size_t>(rank));
-  std::iota(dims.begin(), dims.end(), 0);
-  const Attributes& attributes = graph.attributes(node);
-  if (node.op->name == "permute") {
-    dims = attributes.integers("dims").value_or(dims);
-    for (std::int64_t& d : dims) d = from_begin(d);
-  } else {
-    std::swap(dims.at(static_cast<std::size_t>(from_begin(attributes.integer("dim0", 0)))),
-              dims.at(static_cast<std::size_t>(from_begin(attributes.integer("dim1", 1)))));
-  }
-  return dims;
+// Of the set that a value is in.
+ValueId root(std::vector<ValueId>& parents, ValueId v) {
+  while (parents[v] != v) v = parents[v] = parents[parents[v]];
+  return v;
 }
 
 class Choice {
@@ -52,8 +41,8 @@ class Choice {
   std::optional<LaidOut> run() {
     find_values();
     if (chosen_.empty()) return std::nullopt;
-    drop_apart_from_convolutions();
     before_ = group_interfaces(graph_, plan_);
+    drop_apart_from_convolutions();
     intern_all();
     TrialLowering as_is(graph_, memory_, kBudget);
     for (int round = 0; round < kMostRounds; ++round) {
@@ -112,16 +101,13 @@ class Choice {
   std::vector<std::uint8_t> find_channels_last() const {
     std::vector<ValueId> alike(graph_.value_count());
     std::iota(alike.begin(), alike.end(), 0);
-    const auto root_of = [&](ValueId v) {
-      while (alike[v] != v) v = alike[v] = alike[alike[v]];
-      return v;
-    };
     std::vector<ValueId> last;
     for (const Node& node : graph_.nodes) {
       if (node.output_count != 1 || node.inputs.empty() || graph_.type(node.first_output).is_tuple) continue;
       const ValueId to = node.first_output;
       const TensorType& type = graph_.tensor(to);
-      if (const std::vector<std::int64_t> dims = permutation_of(graph_, node); !dims.empty()) {
+      if (node.op->name == "permute" || node.op->name == "transpose") {
+        const std::vector<std::int64_t> dims = permutation_of(graph_, node, type.rank());
         if (type.rank() > 2 && dims == channels_last(type.rank(), 1)) last.push_back(to);
         if (type.rank() > 2 && dims == channels_first(type.rank(), 1)) last.push_back(node.inputs[0]);
         continue;
@@ -129,11 +115,11 @@ class Choice {
       if (node.op->view || node.op->special != Special::kNone || is_convolution(node)) continue;
       for (const ValueId v : node.inputs)
         if (v != kNone && !graph_.type(v).is_tuple && graph_.tensor(v).shape == type.shape)
-          alike[root_of(v)] = root_of(to);
+          alike[root(alike, v)] = root(alike, to);
     }
     std::vector<std::uint8_t> has(alike.size(), 0);
-    for (const ValueId v : last) has[root_of(v)] = 1;
-    for (ValueId v = 0; v < has.size(); ++v) has[v] = has[root_of(v)];
+    for (const ValueId v : last) has[root(alike, v)] = 1;
+    for (ValueId v = 0; v < has.size(); ++v) has[v] = has[root(alike, v)];
     return has;
   }
 
@@ -227,27 +213,21 @@ class Choice {
   void drop_apart_from_convolutions() {
     tied_to_.resize(graph_.value_count());
     std::iota(tied_to_.begin(), tied_to_.end(), 0);
-    const std::vector<GroupInterface> interfaces = group_interfaces(graph_, plan_);
-    for (const GroupInterface& interface : interfaces) {
+    for (const GroupInterface& interface : before_) {
       ValueId first = kNone;
       for (const auto* values : {&interface.inputs, &interface.outputs})
         for (const ValueId v : *values) {
           if (!chosen_[v]) continue;
           if (first == kNone) first = v;
-          tied_to_[root(v)] = root(first);
+          tied_to_[root(tied_to_, v)] = root(tied_to_, first);
         }
     }
     std::vector<std::uint8_t> convolved(graph_.value_count(), 0);
     for (const Node& node : graph_.nodes)
-      if (is_convolution(node) && chosen_[node.inputs[0]]) convolved[root(node.inputs[0])] = 1;
-    for (const ValueId w : weights_) convolved[root(w)] = 1;
+      if (is_convolution(node) && chosen_[node.inputs[0]]) convolved[root(tied_to_, node.inputs[0])] = 1;
+    for (const ValueId w : weights_) convolved[root(tied_to_, w)] = 1;
     for (ValueId v = 0; v < chosen_.size(); ++v)
-      if (!convolved[root(v)]) chosen_[v] = 0;
-  }
-
-  ValueId root(ValueId v) {
-    while (tied_to_[v] != v) v = tied_to_[v] = tied_to_[tied_to_[v]];
-    return v;
+      if (!convolved[root(tied_to_, v)]) chosen_[v] = 0;
   }
 
   bool touches(GroupId g) const {
@@ -278,7 +258,7 @@ class Choice {
     if (!spoiled.empty()) return false;
     bool kept = true;
     for (ValueId v = 0; v < chosen_.size(); ++v) {
-      const ValueId of = root(v);
+      const ValueId of = root(tied_to_, v);
       if (!chosen_[v] || gain[of] > (1 - kGain) * whole[of]) continue;
       chosen_[v] = 0;
       kept = false;
@@ -295,7 +275,7 @@ class Choice {
   ValueId tie_of(GroupId g) {
     for (const auto* values : {&before_[g].inputs, &before_[g].outputs})
       for (const ValueId v : *values)
-        if (chosen_[v]) return root(v);
+        if (chosen_[v]) return root(tied_to_, v);
     throw InternalError("a group without values that are laid out");
   }
 

@@ -158,7 +158,8 @@ std::vector<Obstacle> refused_merges(const Graph& graph, std::span<const OpPatte
                                      Traffic& traffic) {
   std::vector<Obstacle> obstacles;
   const RefusedMerges merges(plan);
-  MergeExplainer explainer(graph, kinds, plan);
+  std::optional<MergeExplainer> explainer;  // it looks at the whole graph: where there is something to explain
+  if (!plan.refused.empty()) explainer.emplace(graph, kinds, plan);
   for (std::size_t i = 1; i < groups.size(); ++i) {
     if (groups[i - 1] == groups[i]) continue;
     if (plan.groups[groups[i - 1]].prepared != plan.groups[groups[i]].prepared) {
@@ -173,7 +174,7 @@ std::vector<Obstacle> refused_merges(const Graph& graph, std::span<const OpPatte
     }
     const FusionDecision* refused = merges.about(groups[i - 1], groups[i]);
     if (refused == nullptr) return {};
-    MergeObstacle obstacle = explainer.obstacle(explainer.edge_between(groups[i - 1], groups[i]), *refused);
+    MergeObstacle obstacle = explainer->obstacle(explainer->edge_between(groups[i - 1], groups[i]), *refused);
     obstacles.push_back({.from = plan.groups[groups[i - 1]].nodes.back(),
                          .to = refused->meeting,
                          .rule = refused->rule,
@@ -272,7 +273,8 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
   if (graph.nodes.empty()) return entries;
   Traffic traffic(graph, plan);
   const RefusedMerges merges(plan);
-  MergeExplainer explainer(graph, kinds, plan);
+  std::optional<MergeExplainer> explainer;  // it looks at the whole graph: where there is something to explain
+  if (!plan.refused.empty()) explainer.emplace(graph, kinds, plan);
   std::optional<FusionTrial> trial;
   if (is_of_partitioner(plan, 0)) trial.emplace(graph, kinds, plan);
   const bool tried = graph.nodes.size() <= kMostNodesForTriedLedger;
@@ -296,7 +298,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
       } else if (const FusionDecision* refused = merges.about(plan.group_of[from], plan.group_of[to])) {
         entry.rule = refused->rule;
         entry.phase = refused->phase;
-        MergeObstacle obstacle = explainer.obstacle({from, to}, *refused);
+        MergeObstacle obstacle = explainer->obstacle({from, to}, *refused);
         entry.blocker = obstacle.blocker;
         entry.would_allow = std::move(obstacle.would_allow);
         entry.joined_us = refused->joined_us;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -15,6 +14,8 @@ namespace {
 
 // Groups that are looked at for a way around; outputs that are each left out for a trial; nodes named in one sentence.
 constexpr std::size_t kMostGroupsOnTheWay = 4096, kMostOutputsTried = 8, kMostNamed = 8;
+// Nodes that are lowered for answers; whoever is asked about beyond is named without a trial.
+constexpr std::int64_t kMostNodesTried = 200'000;
 
 constexpr const char* kOneGroup = "one group for both in a plan file (--emit=plan, --plan)";
 
@@ -39,12 +40,13 @@ MergeExplainer::MergeExplainer(const Graph& graph, std::span<const OpPattern> ki
       plan_(plan),
       uses_(uses_of(graph)),
       is_output_(graph.value_count(), 0),
-      lowering_(graph, memory_, std::numeric_limits<std::int64_t>::max()) {
+      lowering_(graph, memory_, kMostNodesTried) {
   for (const ValueId v : graph.outputs) is_output_[v] = 1;
 }
 
 bool MergeExplainer::is_one_launch(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs) {
-  return lowering_.of(nodes, outputs).launches <= 1;
+  const TrialResult& tried = lowering_.of(nodes, outputs);
+  return tried.known && tried.launches <= 1;
 }
 
 MergeObstacle MergeExplainer::obstacle(GroupEdge edge, const FusionDecision& refused) {

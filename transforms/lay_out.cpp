@@ -1,6 +1,7 @@
 #include "transforms/lay_out.h"
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <unordered_set>
 

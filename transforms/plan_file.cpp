@@ -166,22 +166,20 @@ LeftOut left_out_of(std::string_view text, const std::string& file) {
   const JsonDocument document = JsonDocument::parse(text, file);
   LeftOut left_out;
   if (!document.root().is(JsonKind::kObject)) return left_out;  // what is wrong is told when the plan is read
+  const auto require_kind = [&](const Json& json, JsonKind kind, const char* expected) {
+    if (json.is(kind)) return;
+    throw Error(ErrorKind::kInput, Error::Parts{.file = file,
+                                                .pointer = json.pointer(),
+                                                .what = "wrong type",
+                                                .found = json.description(),
+                                                .expected = expected});
+  };
   for (const Json member : document.root()) {
     const bool passes = member.key_text() == "disabled_passes";
     if (!passes && member.key_text() != "disabled_patterns") continue;
-    if (!member.is(JsonKind::kArray))
-      throw Error(ErrorKind::kInput, Error::Parts{.file = file,
-                                                  .pointer = member.pointer(),
-                                                  .what = "wrong type",
-                                                  .found = member.description(),
-                                                  .expected = "an array of names"});
+    require_kind(member, JsonKind::kArray, "an array of names");
     for (const Json item : member) {
-      if (!item.is(JsonKind::kString))
-        throw Error(ErrorKind::kInput, Error::Parts{.file = file,
-                                                    .pointer = item.pointer(),
-                                                    .what = "wrong type",
-                                                    .found = item.description(),
-                                                    .expected = "a name"});
+      require_kind(item, JsonKind::kString, "a name");
       (passes ? left_out.passes : left_out.patterns).emplace_back(item.text());
     }
   }

@@ -17,7 +17,6 @@ namespace {
 using Point = ChannelWindows::Point;
 using Accumulator = ExprEmitter::Accumulator;
 
-constexpr int kThreads = 128;
 constexpr std::size_t kAtATime = 24;  // points whose vectors are on their way together
 
 class Windows {
@@ -29,7 +28,7 @@ class Windows {
         pool_(kernel_.pool),
         graph_(graph),
         points_(point_count(pool_, tiled_axes())),
-        writer_(graph, needs_wide_index(kernel_, graph, points_ * pool_.extent(w_.vectors) + kThreads)),
+        writer_(graph, needs_wide_index(kernel_, graph, points_ * pool_.extent(w_.vectors) + ChannelWindows::kThreads)),
         emitter_(kernel_, writer_) {}
 
   KernelSource emit() {
@@ -40,7 +39,7 @@ class Windows {
     declare_sums();
     add_up();
     finish_results();
-    KernelSource source = writer_.finish(kernel_comment(graph_, original_), kThreads);
+    KernelSource source = writer_.finish(kernel_comment(graph_, original_), ChannelWindows::kThreads);
     source.name = kernel_name(graph_, original_.nodes);
     source.grid[0] = simplify(ceil_div(points_, points_of_block()) * slabs(), pool_.bounds());
     source.schedule = "channel_windows";
@@ -49,7 +48,7 @@ class Windows {
 
  private:
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
-  int points_of_block() const { return kThreads / w_.together; }
+  int points_of_block() const { return ChannelWindows::kThreads / w_.together; }
   IndexExpr slabs() const { return simplify(ceil_div(pool_.extent(w_.vectors), w_.together), pool_.bounds()); }
   int channels() const { return w_.together * w_.lanes; }
 
@@ -99,7 +98,8 @@ class Windows {
       std::string& tile = staged_[w.load] = writer_.unique(writer_.wish(load.source) + "_tile");
       writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}];", type, tile, text(count)));
       const std::string at = writer_.unique("at");
-      writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", at, text(count), kThreads));
+      writer_.open(
+          fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", at, text(count), ChannelWindows::kThreads));
       const ExprEmitter::Mark mark = emitter_.mark();
       const std::string channel = writer_.unique("channel");
       writer_.line(fmt::format("const int {} = {} % {};", channel, at, channels()));

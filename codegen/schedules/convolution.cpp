@@ -16,7 +16,7 @@ namespace fusec {
 namespace {
 
 // What stands behind the sums takes them as a product's.
-GemmForm as_gemm_form(const ConvolutionForm& form) {
+GemmForm as_gemm(const ConvolutionForm& form) {
   GemmForm gemm;
   gemm.dtype = form.dtype;
   gemm.float_sums = form.dtype != DType::kInt8;
@@ -66,12 +66,13 @@ class Convolution {
     if (tiles_.shares > 1)
       leave_sums();
     else
-      emit_epilogue({kernel_, product_, as_gemm(), {{reduction(), sum_}}, row0_, column0_, batch_}, graph_, writer_);
+      emit_epilogue({kernel_, product_, as_gemm(form_), {{reduction(), sum_}}, row0_, column0_, batch_}, graph_,
+                    writer_);
     KernelSource source = writer_.finish(comment(), tiles_.threads(), blocks_at_a_time());
     source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.shares > 1 ? "_shares" : "");
     source.grid[1] = tiles_.shares;
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
-    source.dynamic_shared = std::max(form_.shared_bytes(), shared_bytes(as_gemm()));
+    source.dynamic_shared = std::max(form_.shared_bytes(), shared_bytes(as_gemm(form_)));
     source.schedule = form_.tensor_cores() ? "convolution_mma" : "convolution";
     return source;
   }
@@ -99,8 +100,6 @@ class Convolution {
     leave_share(emitter_, shares, declare_partial(writer_, shares, type), place, 0, sum_, type, tiles_.warp_rows / 16,
                 tiles_.warp_columns, form_.tensor_cores() ? 1 : 4);
   }
-
-  GemmForm as_gemm() const { return as_gemm_form(form_); }
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
@@ -224,7 +223,7 @@ std::vector<KernelSource> convolution(const Kernel& kernel, const Product& produ
   std::vector<KernelSource> sources{Convolution(kernel, product, form, graph, writer).emit()};
   const GemmTiles& t = form.tiles;
   if (t.shares > 1)
-    sources.push_back(add_gemm_shares(kernel, product, as_gemm_form(form),
+    sources.push_back(add_gemm_shares(kernel, product, as_gemm(form),
                                       GemmShares(t.shares, product, kernel.pool, t.rows, t.columns), graph));
   return sources;
 }

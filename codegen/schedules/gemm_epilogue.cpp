@@ -148,6 +148,8 @@ class EpilogueEmitter {
     return calls;
   }
 
+  // From one piece of 16 rows to the next (staged_place in the prelude).
+  int piece_apart() const { return width_ == 1 && e_.form.tiles.warp_columns == 16 ? 256 : piece_floats(); }
   int piece_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
 
   // As many pieces of 16 rows as there is room for.
@@ -171,7 +173,7 @@ class EpilogueEmitter {
     std::size_t which = 0;
     for (const auto& [reduction, sum] : split_.sums) {
       const std::string to =
-          staged_at(which++, together) + (together > 1 ? fmt::format(" + i * {}", piece_floats()) : "");
+          staged_at(which++, together) + (together > 1 ? fmt::format(" + i * {}", piece_apart()) : "");
       if (e_.form.tensor_cores())
         writer_.line(fmt::format("stage_sums<{}>({}, {}[{}], warp_lane);", width_ > 1, to, sum, number));
       else

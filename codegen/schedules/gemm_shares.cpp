@@ -8,7 +8,6 @@
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_block.h"
 #include "codegen/schedules/gemm_epilogue.h"
-#include "ir/error.h"
 #include "ir/type.h"
 
 namespace fusec {

@@ -79,6 +79,17 @@ std::vector<KernelSource> tiled_product(const Kernel& kernel, const Product& pro
   return warps_product(kernel, product, form, graph);
 }
 
+// Rows, where they can be shared out; else each result in a thread, in vectors of neighbouring channels where these
+// are.
+std::vector<KernelSource> rows_or_elements(const Kernel& kernel, const Graph& graph, const Target& target,
+                                           Choices& choices) {
+  const auto windows = find_channel_windows(kernel, graph, target);
+  if (windows && windows->overlapping) return {channel_windows(kernel, *windows, graph)};
+  if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
+  if (windows && windows->whole_vectors) return {channel_windows(kernel, *windows, graph)};
+  return {direct(kernel, graph, target)};
+}
+
 std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
   const FormOfKernel form = form_of(kernel);
   switch (form.form) {
@@ -108,10 +119,7 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       if (auto vector = find_vector_product(kernel, graph, target))
         return {choose_few_rows(vector->answer.kernel ? *vector->answer.kernel : kernel, *vector->answer.product,
                                 vector->form, graph, choices)};
-      if (const auto windows = find_channel_windows(kernel, graph, target); windows && windows->overlapping)
-        return {channel_windows(kernel, *windows, graph)};
-      if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
-      [[fallthrough]];
+      return rows_or_elements(kernel, graph, target, choices);
     case KernelForm::kElements:
       if (const auto windows = find_channel_windows(kernel, graph, target); windows && windows->whole_vectors)
         return {channel_windows(kernel, *windows, graph)};

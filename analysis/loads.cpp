@@ -1,0 +1,37 @@
+#include "analysis/loads.h"
+
+#include <algorithm>
+
+namespace fusec {
+
+IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
+  const ExprNode& n = pool[load];
+  return simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+}
+
+bool by_values(const IndexExpr& e) {
+  return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
+}
+
+bool is_of_indices(const ExprPool& pool, ExprId guard) {
+  return std::ranges::all_of(reachable(pool, std::span(&guard, 1)), [&](ExprId id) {
+    const ExprNode& n = pool[id];
+    return n.op != ExprOp::kLoad && n.op != ExprOp::kReduce && std::ranges::none_of(n.indices, by_values);
+  });
+}
+
+std::optional<WholeQuotient> whole_quotient(const ExprPool& pool, ExprId guard) {
+  const ExprNode& n = pool[guard];
+  if (n.op != ExprOp::kLt || pool[n.args[0]].op != ExprOp::kIndex || pool[n.args[1]].op != ExprOp::kConstant ||
+      pool[n.args[1]].integer != 1)
+    return std::nullopt;
+  const IndexExpr& left = pool[n.args[0]].indices[0];
+  if (left.constant_term() != 0 || left.terms().size() != 1 || left.terms()[0].coefficient != 1 ||
+      left.terms()[0].factors.size() != 1)
+    return std::nullopt;
+  const IndexAtom& atom = *left.terms()[0].factors[0];
+  if (atom.kind != IndexAtom::Kind::kMod) return std::nullopt;
+  return WholeQuotient{atom.a, atom.b};
+}
+
+}  // namespace fusec

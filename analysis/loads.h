@@ -1,0 +1,26 @@
+// Where loads lie, and what is said by the guards that they have: the questions that several forms ask of both.
+#pragma once
+
+#include <optional>
+
+#include "analysis/kernel.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+// Of the element that is read, in its tensor.
+IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load);
+
+// Does a value that was loaded say where?
+bool by_values(const IndexExpr& e);
+
+// Made of indices and numbers alone.
+bool is_of_indices(const ExprPool& pool, ExprId guard);
+
+// `remainder(e, divisor) < 1`: what a transposed convolution asks of places between which nothing lies.
+struct WholeQuotient {
+  IndexExpr dividend, divisor;
+};
+std::optional<WholeQuotient> whole_quotient(const ExprPool& pool, ExprId guard);
+
+}  // namespace fusec
