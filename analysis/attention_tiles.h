@@ -54,6 +54,10 @@ struct AttentionTiles {
 // Of what combines shares of keys that blocks of `tiles` left: as many lanes a row as have four columns each.
 AttentionTiles combining_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
+// That a block waits for at a time: a tile of keys.
+inline double bytes_on_the_way(const AttentionTiles& tiles) {
+  return static_cast<double>(tiles.keys) * tiles.depth * tiles.element_bytes;
+}
 // Those of warpgroups, where the target has them and there are enough rows. Whether TMA can copy what they multiply is
 // for the caller to see.
 std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target);

@@ -260,41 +260,45 @@ class Forming {
     return true;
   }
 
+  // Puts the value into the unit, if it may be there.
+  bool takes(std::size_t u, ValueId v, const std::set<ValueId>& reads, const std::map<ValueId, std::size_t>& made_by) {
+    KernelUnit& unit = units_[u];
+    // All else that it reads must be there before that unit runs.
+    for (const ValueId r : reads)
+      if (const auto it = made_by.find(r); it != made_by.end() && it->second >= u && !contains(unit, r)) return false;
+    const bool joins = may_join(unit, v, reads);
+    if (!joins && !may_try_rows(unit, v, reads)) return false;
+    if (!joins) {
+      find_place(unit, v);
+      unit.on_trial.push_back(v);
+    }
+    unit.values.push_back(v);
+    unit.reads.merge(reads_of(v, &unit));
+    const Inlined& mine = inlining_.inlined(v);
+    unit.joined = unit.joined || unit.contraction || mine.contraction || mine.joined || reduces_only_row(unit, mine) ||
+                  is_mixed(unit, mine);
+    unit.contraction = unit.contraction || mine.contraction;
+    unit.vector_product = unit.vector_product || mine.vector_product;
+    if (mine.reduces) {
+      unit.reduces = true;
+      unit.rows = mine.rows;
+    }
+    return true;
+  }
+
   std::size_t place(ValueId v, const std::map<ValueId, std::size_t>& made_by) {
     const std::set<ValueId> reads = reads_of(v, nullptr);
     std::size_t after = 0;  // units before this one must not take it
     for (const ValueId r : reads)
       if (const auto it = made_by.find(r); it != made_by.end()) after = std::max(after, it->second);
-    // The last units first; far back there is little to share and much to search.
+    // The last units first; far back there is little to share and much to search. Who makes what is read comes before
+    // who reads the same: beside the latter the value would wait for the former.
     const std::size_t first = std::max(after, units_.size() > 8 ? units_.size() - 8 : 0);
-    for (std::size_t u = units_.size(); u-- > first;) {
-      // All else that it reads must be there before that unit runs.
-      bool ready = true;
-      for (const ValueId r : reads)
-        if (const auto it = made_by.find(r); it != made_by.end() && it->second >= u && !contains(units_[u], r))
-          ready = false;
-      if (!ready) continue;
-      const bool joins = may_join(units_[u], v, reads);
-      if (!joins && !may_try_rows(units_[u], v, reads)) continue;
-      KernelUnit& unit = units_[u];
-      if (!joins) {
-        find_place(unit, v);
-        unit.on_trial.push_back(v);
+    for (const bool reading : {true, false})
+      for (std::size_t u = units_.size(); u-- > first;) {
+        const auto made_here = [&](ValueId r) { return contains(units_[u], r); };
+        if (std::ranges::any_of(reads, made_here) == reading && takes(u, v, reads, made_by)) return u;
       }
-      unit.values.push_back(v);
-      const std::set<ValueId> now = reads_of(v, &unit);
-      unit.reads.insert(now.begin(), now.end());
-      unit.joined = unit.joined || unit.contraction || inlining_.inlined(v).contraction ||
-                    inlining_.inlined(v).joined || reduces_only_row(unit, inlining_.inlined(v)) ||
-                    is_mixed(unit, inlining_.inlined(v));
-      unit.contraction = unit.contraction || inlining_.inlined(v).contraction;
-      unit.vector_product = unit.vector_product || inlining_.inlined(v).vector_product;
-      if (inlining_.inlined(v).reduces) {
-        unit.reduces = true;
-        unit.rows = inlining_.inlined(v).rows;
-      }
-      return u;
-    }
     const Inlined& mine = inlining_.inlined(v);
     units_.push_back({.values = {v},
                       .reduces = mine.reduces,

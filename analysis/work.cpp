@@ -306,7 +306,7 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   const int shares = shares_of_keys(form, graph, tile, target);
   work.blocks = count.points(form.batch) * row_tiles * shares;
   work.threads = tile.threads;
-  work.on_the_way = static_cast<double>(tile.keys) * tile.depth * tile.element_bytes;
+  work.on_the_way = bytes_on_the_way(tile);
   work.registers = 64 + static_cast<double>(tile.columns) * tile.rows / tile.threads;
   if (shares == 1) return;
   // What the shares leave: sums of a row's columns, its greatest score and total, written and read once more.

@@ -64,6 +64,7 @@ bool finishes_elements(const KernelSource& source) {
 }
 
 // In a kernel of rows: the column of the outputs along which each reduced axis runs, for reductions over whole rows.
+// What others go over, of another length, is no place of the outputs.
 std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kernel, const std::vector<ExprId>& nodes) {
   const ExprPool& pool = kernel.pool;
   const auto depends = dependences(pool);
@@ -78,10 +79,11 @@ std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kerne
     std::erase_if(of_row, [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); });
     of_row = with_extent(std::move(of_row));
     const std::vector<std::uint32_t> reduced = with_extent(pool[id].axes);
-    const bool alike = std::ranges::equal(reduced, of_row, [&](std::uint32_t a, std::uint32_t b) {
-      return pool.extent(a) == pool.extent(b) && columns.try_emplace(a, b).first->second == b;
-    });
-    if (!alike) return {};
+    const bool alike = std::ranges::equal(
+        reduced, of_row, [&](std::uint32_t a, std::uint32_t b) { return pool.extent(a) == pool.extent(b); });
+    if (!alike) continue;
+    for (std::size_t i = 0; i < reduced.size(); ++i)
+      if (columns.try_emplace(reduced[i], of_row[i]).first->second != of_row[i]) return {};
   }
   return columns;
 }

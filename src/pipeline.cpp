@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "input_file.h"
@@ -20,6 +21,10 @@ constexpr bool kAlwaysVerify = false;
 #else
 constexpr bool kAlwaysVerify = true;
 #endif
+
+constexpr std::size_t kLargestToCompare =
+    2000;  // nodes of a model whose plan is held against those of other strategies
+constexpr double kRounding = 1 + 1e-9;
 
 void add_names(const std::vector<std::string>& names, std::vector<std::string>& to) {
   for (const std::string& name : names)
@@ -75,9 +80,11 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
 
 PlannedModel Pipeline::plan(Graph graph) {
   if (!options_.plan_text.empty() || !options_.plan_file.empty()) return plan_as_given(std::move(graph));
-  const bool compares =
-      options_.own_target && options_.strategy == Strategy::kFull && graph.nodes.size() <= kLargestToRun;
-  return compares ? plan_cheaper(graph) : plan_as_asked(std::move(graph));
+  if (options_.strategy != Strategy::kFull || graph.nodes.size() > kLargestToCompare)
+    return plan_as_asked(std::move(graph));
+  PlannedModel planned = plan_as_asked(graph);
+  return options_.own_target || is_dearer_than_unchanged(planned, graph) ? cheaper_of(std::move(planned), graph)
+                                                                         : std::move(planned);
 }
 
 // A given plan is one of the graph that was rewritten as when it was made.
@@ -88,9 +95,24 @@ PlannedModel Pipeline::plan_as_given(Graph graph) {
   return plan_as_asked(std::move(graph));
 }
 
+double Pipeline::seconds_of(const PlannedModel& model) const {
+  return sum_of(predict_groups(model.graph, model.plan, options_.target)).total;
+}
+
+// Rules say what is worth rewriting; where they are wrong about a model, its plan may be dearer than the model as it
+// is.
+bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph) {
+  const double seconds = seconds_of(planned);
+  return std::ranges::any_of(std::array{Strategy::kTvm, Strategy::kUnfused}, [&](Strategy strategy) {
+    PipelineOptions options = options_;
+    options.strategy = strategy;
+    options.before_pass = options.after_pass = nullptr;
+    return seconds > kRounding * seconds_of(Pipeline(std::move(options)).plan_as_asked(graph));
+  });
+}
+
 // With rewriting and without, on a chip that the rewritings' rules were not made for.
-PlannedModel Pipeline::plan_cheaper(const Graph& graph) {
-  PlannedModel rewritten = plan_as_asked(graph);
+PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
   LeftOut all;
   for (const Pass& pass : passes())
     if (pass.part == CompilationPart::kGraph && pass.under_full_alone && !pass.needed)
@@ -98,11 +120,7 @@ PlannedModel Pipeline::plan_cheaper(const Graph& graph) {
   PipelineOptions plain = leaving_out(options_, all);
   plain.before_pass = plain.after_pass = nullptr;
   PlannedModel unchanged = Pipeline(std::move(plain)).plan_as_asked(graph);
-  const auto seconds = [&](const PlannedModel& model) {
-    return sum_of(predict_groups(model.graph, model.plan, options_.target)).total;
-  };
-  constexpr double kRounding = 1 + 1e-9;
-  return seconds(rewritten) <= kRounding * seconds(unchanged) ? rewritten : unchanged;
+  return seconds_of(rewritten) <= kRounding * seconds_of(unchanged) ? rewritten : unchanged;
 }
 
 PlannedModel Pipeline::plan_as_asked(Graph graph) {

@@ -96,7 +96,9 @@ class Pipeline {
 
  private:
   PlannedModel plan_as_given(Graph graph);
-  PlannedModel plan_cheaper(const Graph& graph);
+  double seconds_of(const PlannedModel& model) const;
+  bool is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph);
+  PlannedModel cheaper_of(PlannedModel rewritten, const Graph& graph);
   PlannedModel plan_as_asked(Graph graph);
   void run_part(CompilationPart part, CompilationState& state);
   void run(const Pass& pass, CompilationState& state);  // timed, shown, verified

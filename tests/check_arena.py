@@ -128,6 +128,15 @@ STATISTICS = [node("m", "mean", "x", dim=[0, 2]), node("d", "mul", "old", 0.9), 
               node("new", "add", "d", "e"), node("u", "unsqueeze", "m", dim=1), node("y", "sub", "x", "u")]
 # Old and new values, and the new one's sums.
 SUMS = [node("new", "add", "old", "x"), node("y", "mul", "old", 2.0)]
+# A state whose rows are summed up, beside the short sums that change it.
+STATE = [node("a", "mul", "c", "w"), node("b", "sum", "a", dim=[2]), node("d", "unsqueeze", "b", dim=2),
+         node("e", "mul", "x", "d"), node("new", "add", "old", "e"), node("f", "mul", "new", "x"),
+         node("y", "sum", "f", dim=[2])]
+# An optimizer's step whose number is a tensor, too: what all of its tensors need is made by one kernel.
+STEP = [node("step_new", "add", "step", 1.0), node("a", "pow", 0.9, "step_new"), node("b", "sub", 1.0, "a"),
+        node("rate", "div", "lr", "b"), node("c", "mul", "lr", 0.01), node("decay", "sub", 1.0, "c"),
+        node("d", "mul", "p", "decay"), node("e", "mul", "g", "rate"), node("p_new", "sub", "d", "e"),
+        node("f", "mul", "q", "decay"), node("i", "mul", "h", "rate"), node("q_new", "sub", "f", "i")]
 # Rows that are reduced and written where they, or what belongs to them, lie, under full; an operand that others read.
 WRITTEN = [
     (written("statistics", STATISTICS, ["new", "y"], {"new": "old"}, x=[4, 8, 36], old=[8]), 1),
@@ -141,6 +150,10 @@ WRITTEN = [
              old=[1000, 20]), 2),
     (written("rows", SUMS + [node("z", "sum", "new", dim=[1])], ["new", "y", "z"], {"new": "old"}, x=[1000, 20],
              old=[1000, 20]), 1),
+    (written("beside_other_sums", STATE, ["y", "new"], {"new": "old"}, x=[4, 40, 16], old=[4, 40, 16], c=[4, 40, 3],
+             w=[40, 3]), 1),
+    (written("scalars", STEP, ["step_new", "p_new", "q_new"], {"step_new": "step", "p_new": "p"}, step=[], lr=[],
+             p=[4096], q=[4095], g=[4096], h=[4095]), 2),
     (written("long_rows", SUMS + [node("z", "softmax", "new", dim=1)], ["new", "y", "z"], {"new": "old"}, x=[2, 40000],
              old=[2, 40000]), 3),
 ]

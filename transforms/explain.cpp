@@ -177,13 +177,13 @@ std::vector<Obstacle> refused_merges(const Graph& graph, std::span<const OpPatte
     MergeObstacle obstacle = explainer->obstacle(explainer->edge_between(groups[i - 1], groups[i]), *refused);
     obstacles.push_back({.from = plan.groups[groups[i - 1]].nodes.back(),
                          .to = refused->meeting,
-                         .rule = refused->rule,
+                         .rule = obstacle.rule,
                          .phase = refused->phase,
                          .blocker = obstacle.blocker,
                          .bytes_saved = traffic.saved_by_joining({groups[i - 1], groups[i]}),
                          .would_allow = std::move(obstacle.would_allow),
-                         .joined_us = refused->joined_us,
-                         .apart_us = refused->apart_us});
+                         .joined_us = obstacle.joined_us,
+                         .apart_us = obstacle.apart_us});
   }
   return obstacles;
 }
@@ -296,13 +296,13 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
         entry.blocker = from;
         entry.would_allow = kNothingPrepared;
       } else if (const FusionDecision* refused = merges.about(plan.group_of[from], plan.group_of[to])) {
-        entry.rule = refused->rule;
-        entry.phase = refused->phase;
         MergeObstacle obstacle = explainer->obstacle({from, to}, *refused);
+        entry.rule = obstacle.rule;
+        entry.phase = refused->phase;
         entry.blocker = obstacle.blocker;
         entry.would_allow = std::move(obstacle.would_allow);
-        entry.joined_us = refused->joined_us;
-        entry.apart_us = refused->apart_us;
+        entry.joined_us = obstacle.joined_us;
+        entry.apart_us = obstacle.apart_us;
       } else if (trial) {
         const Vertex leader = trial->result().root[trial->vertex_of(from)];
         if (!known.contains(leader)) known.emplace(leader, trial->obstacle_of(leader, precise));

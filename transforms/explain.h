@@ -67,8 +67,8 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
 // To an explanation that found the nodes in one group: whether code generation made one kernel of it.
 void split_by_kernels(Explanation& explanation, const Graph& graph, GroupKernels made);
 
-// Each edge between two groups, once, by producer and consumer. In small graphs `would_allow` is what was tried and puts
-// the two in one kernel, where something was found; else, and in larger ones, it removes the obstacle named.
+// Each edge between two groups, once, by producer and consumer. In small graphs `would_allow` is what was tried and
+// puts the two in one kernel, where something was found; else, and in larger ones, it removes the obstacle named.
 struct LedgerEntry {
   NodeId from = kNone, to = kNone;
   FusionRule rule = FusionRule::kUndecided;

@@ -51,12 +51,16 @@ bool MergeExplainer::is_one_launch(const std::vector<NodeId>& nodes, const std::
 
 MergeObstacle MergeExplainer::obstacle(GroupEdge edge, const FusionDecision& refused) {
   MergeObstacle found;
-  switch (refused.rule) {
+  FusionRule rule = refused.rule;
+  // What lay between two groups may have joined one of them since.
+  const std::optional<MergeObstacle> cycle = rule == FusionRule::kClosesCycle ? of_cycle(edge) : std::nullopt;
+  if (rule == FusionRule::kClosesCycle && !cycle) rule = FusionRule::kNotOneKernel;
+  switch (rule) {
     case FusionRule::kNotOneKernel:
       found = of_lowering(edge);
       break;
     case FusionRule::kClosesCycle:
-      found = of_cycle(edge);
+      found = *cycle;
       break;
     case FusionRule::kTooManyNodes:
       found.would_allow = "a larger --max-fused-ops";
@@ -73,6 +77,8 @@ MergeObstacle MergeExplainer::obstacle(GroupEdge edge, const FusionDecision& ref
     default:
       break;
   }
+  found.rule = rule;
+  if (rule == refused.rule) found.joined_us = refused.joined_us, found.apart_us = refused.apart_us;
   if (found.blocker == kNone) found.blocker = refused.blocker;
   if (found.blocker == kNone) found.blocker = edge.to;
   return found;
@@ -205,8 +211,8 @@ MergeObstacle MergeExplainer::of_lowering(GroupEdge edge) {
   return before.empty() ? of_need(edge) : of_kinds(before);
 }
 
-// A third group between the two.
-MergeObstacle MergeExplainer::of_cycle(GroupEdge edge) const {
+// A third group between the two, if there is one.
+std::optional<MergeObstacle> MergeExplainer::of_cycle(GroupEdge edge) const {
   const GroupId from = plan_.group_of[edge.from], to = plan_.group_of[edge.to];
   std::unordered_map<GroupId, NodeId> reached;  // the node by which the way left `from`
   std::vector<GroupId> waiting;
@@ -227,7 +233,7 @@ MergeObstacle MergeExplainer::of_cycle(GroupEdge edge) const {
   std::optional<NodeId> between = follow(from, kNone);
   for (std::size_t i = 0; !between && i < waiting.size() && i < kMostGroupsOnTheWay; ++i)
     between = follow(waiting[i], reached.at(waiting[i]));
-  if (!between) return {.blocker = kNone, .would_allow = kOneGroup};  // what lay between has joined one of them since
+  if (!between) return std::nullopt;
   NodeId read = edge.from;
   for (const ValueId v : graph_.nodes[*between].inputs) {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;

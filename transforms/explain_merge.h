@@ -7,6 +7,7 @@
 //     {a} ──▶ {c}, closes_cycle               blocked by b, of a third group: a ──▶ b ──▶ c
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ namespace fusec {
 struct MergeObstacle {
   NodeId blocker = kNone;
   std::string would_allow;
+  FusionRule rule = FusionRule::kJoined;  // that keeps them apart now: what was refused may have had another reason
+  float joined_us = 0, apart_us = 0;      // where one kernel is possible
 };
 
 // A node of one group reads a result of a node of another.
@@ -40,7 +43,7 @@ class MergeExplainer {
   bool is_one_launch(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs);
   MergeObstacle of_lowering(GroupEdge edge);
   MergeObstacle of_outputs(const Pair& pair);
-  MergeObstacle of_cycle(GroupEdge edge) const;
+  std::optional<MergeObstacle> of_cycle(GroupEdge edge) const;
   MergeObstacle of_kinds(const std::vector<NodeId>& nodes) const;
   MergeObstacle of_need(GroupEdge edge) const;
   bool is_complex(NodeId n) const;

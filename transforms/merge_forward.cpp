@@ -32,7 +32,10 @@ class ForwardMerger {
       }
     trial_.allow_row_products();
     for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;)
-      if (groups_.alive(g) && trial_.open(g) && !is_complex(g) && reads_product(g)) changed |= take_producers(g, false);
+      if (groups_.alive(g) && trial_.open(g) && (!is_complex(g) || trial_.is_rows(g)) && reads_product(g))
+        changed |= take_producers(g, false);
+    // Of two of the three there was no kernel; what was said of all is what there is to know.
+    plan_.refused.insert(plan_.refused.end(), refused_streams_.begin(), refused_streams_.end());
     if (changed) groups_.write_to(plan_, kinds_);
   }
 
@@ -67,6 +70,10 @@ class ForwardMerger {
         const MergeAnswer answer = trial_.ask(parts);
         const bool joined = answer.yes() && groups_.contract(parts);
         trial_.note(kind, joined);
+        if (!joined && answer.rule != FusionRule::kNotOneKernel) {
+          refused_streams_.push_back({joining[0], joining[1], decision(answer, joining[1])});
+          refused_streams_.push_back({joining[1], consumer, decision(answer, consumer)});
+        }
         if (!joined) continue;
         for (const NodeId n : joining) plan_.decisions[n] = decision(answer, consumer);
         return true;
@@ -162,6 +169,7 @@ class ForwardMerger {
   std::span<const OpPattern> kinds_;
   GroupGraph groups_;
   MergeTrial trial_;
+  std::vector<RefusedMerge> refused_streams_;
   std::vector<GroupId> producers_;  // of the group that is looked at
 };
 

@@ -28,7 +28,11 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 
 MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, std::int64_t bytes_apart) {
   MergeAnswer answer{.joined_us = static_cast<float>(1e6 * joined), .apart_us = static_cast<float>(1e6 * apart)};
-  if (bytes_joined > bytes_apart)
+  // Where more is read, as by two that look at the same, it has to pay plainly.
+  constexpr double kMoreBytes = 1.05, kPlainly = 0.9;
+  const bool pays =
+      static_cast<double>(bytes_joined) <= kMoreBytes * static_cast<double>(bytes_apart) && joined <= kPlainly * apart;
+  if (bytes_joined > bytes_apart && !pays)
     answer.rule = FusionRule::kMoreBytes;
   else if (joined > kRounding * apart)
     answer.rule = FusionRule::kPredictedSlower;
@@ -70,6 +74,10 @@ std::uint32_t MergeTrial::arguments_of(GroupId g) {
   OfGroup& known = known_of(g);
   if (known.arguments == 0) known.arguments = static_cast<std::uint32_t>(argument_count(groups_.nodes(g)));
   return known.arguments;
+}
+
+bool MergeTrial::is_rows(GroupId g) {
+  return of_group(g).strength == strength(KernelForm::kRows);
 }
 
 std::uint64_t MergeTrial::kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const {

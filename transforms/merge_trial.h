@@ -50,6 +50,8 @@ class MergeTrial {
   std::int64_t bytes(GroupId g) { return of_group(g).bytes; }
   // Nothing but element by element, or views.
   bool is_pointwise(GroupId g) { return of_group(g).strength == 0 && !of_group(g).has_elements; }
+  // Rows that are reduced, and no product.
+  bool is_rows(GroupId g);
 
   // In graphs of very many nodes: a short description of the question whether these may join, by the nodes between
   // which data flows (or which read the same); whether it is hopeless; and what became of it.

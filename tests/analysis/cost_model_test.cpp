@@ -109,6 +109,17 @@ TEST_CASE("a longer row is divided among blocks, keys that one query looks at am
   CHECK(decoding.memory < 2 * decoding.read / 1.555e12);
 }
 
+TEST_CASE("blocks share keys while they do not draw all of the bandwidth") {
+  // Decoding with 32 heads: as many blocks would leave most multiprocessors idle.
+  const std::string inputs = "q float16 4,8,1,64; k float16 4,8,2048,64; v float16 4,8,2048,64";
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const Target target = target_for(arch);
+    const Prediction p = predicted(test::short_model(inputs, "y = scaled_dot_product_attention q k v", "y"), target);
+    CHECK(p.launches == 2);
+    CHECK(p.memory < 1.5 * p.read / target.bandwidth);
+  }
+}
+
 TEST_CASE("what is fused shares its launch and leaves out what stood between") {
   const Graph graph = test::short_model("x float16 2048,4096; z float16 2048,4096", "a = silu x; y = mul a z", "y");
   const double mebibyte = 1 << 20;

@@ -137,6 +137,36 @@ return c
   CHECK(m.decision("a").rule == FusionRule::kClosesCycle);
 }
 
+TEST_CASE("merging: a norm of short rows is the epilogue of the product that it reads") {
+  const Merged m(R"(model "m"
+input x: float16[3136, 96]
+input r: float16[3136, 96]
+constant w: float16[96, 96]
+constant g: float16[96]
+p: float16[3136, 96] = linear(x, w)
+s: float16[3136, 96] = add(p, r)
+y: float16[3136, 96] = rms_norm(s, g, normalized_shape=[96])
+return s, y
+)");
+  CHECK(m.groups() == 1);
+}
+
+TEST_CASE("merging: a mask that two sums read is read by both where one launch is plainly faster") {
+  const Merged m(R"(model "m"
+input x: float16[32, 128, 384]
+input m: int64[32, 128]
+c: float16[32, 128] = cast(m, dtype="float16")
+u: float16[32, 128, 1] = unsqueeze(c, dim=-1)
+p: float16[32, 128, 384] = mul(x, u)
+s: float16[32, 384] = sum(p, dim=[1])
+n: float16[32] = sum(c, dim=[1])
+t: float16[32, 1] = unsqueeze(n, dim=-1)
+y: float16[32, 384] = div(s, t)
+return y
+)");
+  CHECK(m.groups() == 2);
+}
+
 TEST_CASE("merging: no group grows beyond the limits") {
   const Merged m(R"(model "m"
 input x: float32[7, 130]
