@@ -22,7 +22,7 @@ int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTil
   // What is stored beside the result takes a second walk over the keys, where scores do not wait in its place.
   const double of_key =
       (form.beside.empty() || form.waiting ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
-  const double bytes = static_cast<double>(blocks * keys) * of_key;
+  const double bytes = static_cast<double>(batch * keys) * of_key;  // blocks of other rows find them in the cache
   // As the cost model has it: blocks have so much on the way in one latency.
   const auto seconds = [&](std::int64_t shares) {
     const double on_the_way = static_cast<double>(blocks * shares) * bytes_on_the_way(tiles);

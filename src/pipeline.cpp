@@ -101,7 +101,10 @@ double Pipeline::seconds_of(const PlannedModel& model) const {
 
 // Rules say what is worth rewriting; where they are wrong about a model, its plan may be dearer than the model as it
 // is.
+// A plan that calls libraries was asked to.
 bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph) {
+  if (std::ranges::any_of(planned.plan.groups, [](const FusionGroup& g) { return g.code != GroupCode::kFusec; }))
+    return false;
   const double seconds = seconds_of(planned);
   return std::ranges::any_of(std::array{Strategy::kTvm, Strategy::kUnfused}, [&](Strategy strategy) {
     PipelineOptions options = options_;
@@ -115,7 +118,8 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
 PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
   LeftOut all;
   for (const Pass& pass : passes())
-    if (pass.part == CompilationPart::kGraph && pass.under_full_alone && !pass.needed)
+    if (pass.part == CompilationPart::kGraph && pass.under_full_alone && !pass.needed &&
+        pass.name != "prepare-constants")
       all.passes.emplace_back(pass.name);
   PipelineOptions plain = leaving_out(options_, all);
   plain.before_pass = plain.after_pass = nullptr;

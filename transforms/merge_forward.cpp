@@ -67,8 +67,9 @@ class ForwardMerger {
         const std::vector<GroupId> parts{scores, softmax, g};
         const NodeId consumer = groups_.nodes(g).back();
         const std::vector<NodeId> joining{groups_.nodes(scores).back(), groups_.nodes(softmax).back()};
-        const MergeAnswer answer = trial_.ask(parts);
-        const bool joined = answer.yes() && groups_.contract(parts);
+        MergeAnswer answer = trial_.ask(parts);
+        if (answer.yes() && !groups_.contract(parts)) answer.rule = FusionRule::kClosesCycle;
+        const bool joined = answer.yes();
         trial_.note(kind, joined);
         if (!joined && answer.rule != FusionRule::kNotOneKernel) {
           refused_streams_.push_back({joining[0], joining[1], decision(answer, joining[1])});
