@@ -214,9 +214,13 @@ def turned():
                 ("every other", "slice", {"dim": 1, "start": 0, "end": 256, "step": 2}, 1.01),
                 ("backwards", "flip", {"dims": [1]}, 1.01), ("rows backwards", "flip", {"dims": [0]}, 1.01),
                 ("a part", "slice", {"dim": 1, "start": 3, "end": 251}, beside),
-                ("padded", "pad", {"pad": [3, 2]}, beside)):
+                ("rows' part", "slice", {"dim": 0, "start": 3, "end": 377}, beside),
+                ("padded", "pad", {"pad": [3, 2]}, beside), ("rows padded", "pad", {"pad": [0, 0, 3, 1]}, beside)):
             cases.append(Case(f"turned: {name} {dtype}", x, [node("v", op, "x", **attrs), turn], sectors=sectors,
                               wide=False))
+        cases.append(Case(f"turned: images padded {dtype}", {"x": (dtype, [2, 30, 32, 64])},
+                          [node("v", "permute", "x", dims=[0, 3, 1, 2]), node("y", "pad", "v", pad=[1, 1, 1, 1])],
+                          sectors=1 + 1.8 * (beside - 1) if dtype != "uint8" else 2, wide=False))
         for shift in (0, 3):
             cases.append(Case(f"turned: windows rolled by {shift} {dtype}", {"x": (dtype, [2, 56, 56, 64])},
                               [node("r", "roll", "x", shifts=[-shift, -shift], dims=[1, 2]),
@@ -625,8 +629,9 @@ def main():
             if wrong:
                 print("FAILED", case.name, arch, wrong, flush=True)
     if programs.update:
+        names = [name for name in dict.fromkeys(case.name for case, _ in cases()) if name in figures]
         with open(FIGURES, "w", encoding="utf-8") as f:
-            f.write("{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in figures.items()) + "\n}\n")
+            f.write("{\n" + ",\n".join(f"{json.dumps(n)}: {json.dumps(figures[n])}" for n in names) + "\n}\n")
     print(f"movement: {len(chosen)} cases, {failures} failures")
     return failures != 0
 

@@ -151,6 +151,9 @@ class Planner {
     tiles_.vector = std::clamp(128 / widest_, 1, 16);
     for (const KernelOutput& output : kernel_.outputs)
       tiles_.vector = aligned_width(position_of(output), tiles_.stored, tiles_.vector);
+    // Less than a word is stored one by one: neighbouring elements had better be neighbouring threads'.
+    for (const KernelOutput& output : kernel_.outputs)
+      if (tiles_.vector * bits(output.type.dtype) < 32) tiles_.vector = 1;
     const int packed = tiles_.vector >= 8 ? tiles_.vector / 4 : 1;
     tiles_.unit = tiles_.vector / packed;
     for (StagedLoad& load : tiles_.loads) {
