@@ -71,17 +71,20 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
       if (n.op != ExprOp::kLoad) continue;
       const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
       const std::vector<std::uint32_t>& axes = pool[r].axes;
-      bool reduced = false, along_reduction = false, some_row = form.rows.empty();
+      // A condition may say of the reduced axis where one element is read.
+      bool reduced = false, runs = false, along_reduction = false, some_row = form.rows.empty();
+      const std::vector<Variable> named = variables_of(at);
       std::vector<std::uint32_t> lacks;
       for (const std::uint32_t a : axes) {
         reduced = reduced || std::binary_search(depends[id].begin(), depends[id].end(), a);
+        runs = runs || std::ranges::find(named, Variable{Variable::Kind::kAxis, a}) != named.end();
         along_reduction = along_reduction || coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
       }
       for (const std::uint32_t a : form.rows) {
         const bool here = std::binary_search(depends[id].begin(), depends[id].end(), a);
         some_row = some_row || here;
         if (!here) lacks.push_back(a);
-        if (reduced && coefficient_of(at, {Variable::Kind::kAxis, a}) == 1) {
+        if (runs && coefficient_of(at, {Variable::Kind::kAxis, a}) == 1) {
           ++direction.along_rows;
           direction.contiguous_row = a;
         }

@@ -115,6 +115,17 @@ def sliced(dtype, columns, first):
             [node("a", "slice", ["x"], dim=1, start=first, end=last, step=1), node("y", "softmax", ["a"], dim=-1)], ())
 
 
+def of_parts(op, dtype, rows, parts, **attrs):
+    """Of rows whose parts lie in several tensors."""
+    names = [f"p{i}" for i in range(len(parts))]
+    return ({n: (dtype, [rows, columns]) for n, columns in zip(names, parts)},
+            [node("c", "concat", names, dim=1), node("y", op, ["c"], **attrs)], ())
+
+
+def of_padded(op, dtype, rows, columns, before, behind, **attrs):
+    return ({"x": (dtype, [rows, columns])}, [node("p", "pad", ["x"], pad=[before, behind]), node("y", op, ["p"], **attrs)], ())
+
+
 def softmax_around(dtype, rows, columns, factor, summand):
     """Of rows whose greatest element is far from 0."""
     return ({"x": (dtype, [rows, columns])}, [node("m", "mul", ["x", factor]), node("a", "add", ["m", summand]),
@@ -202,6 +213,11 @@ COUNTED = [
     *((softmax_around("float32", 9, 520, factor, summand), 1.03)
       for factor, summand in [(1.0, -1e4), (1e6, 2e6), (1e8, 5e8), (3e8, -1.1e9), (1.0, 3e9), (3e37, 0.0), (1.0, -3.4e38)]),
     (softmax_masked("float32", 9, 520, -3.4e38), 1.4), (softmax_masked("bfloat16", 9, 519, -3.38e38), 1.4),
+    # Rows that are put together of parts which lie differently to vectors.
+    (of_padded("softmax", "float32", 64, 513, 1, 2, dim=1), 1.25), (of_padded("softmax", "float32", 64, 301, 3, 0, dim=1), 1.2),
+    (of_padded("sum", "bfloat16", 64, 4095, 0, 3, dim=[1]), 1.65), (of_parts("softmax", "float32", 64, [767, 257], dim=1), 1.25),
+    (of_parts("rms_norm", "bfloat16", 64, [767, 257], normalized_shape=[1024]), 1.55),
+    (of_parts("sum", "float16", 64, [1, 4096, 1], dim=[1]), 1.7), (of_parts("log_softmax", "float32", 9, [1, 1000, 1], dim=1), 1.4),
     # Long rows beside weights: what is kept of them lies in shared memory, nothing is spilled.
     (norm("layer_norm", "float32", 2, 32767), 2.1), (norm("rms_norm", "float32", 2, 32767), 1.7),
     (norm("rms_norm", "float32", 2, 32767, residual=True), 1.5), (norm("layer_norm", "float16", 2, 50001), 2.5),

@@ -93,6 +93,41 @@ bool divides(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
   return false;
 }
 
+double bytes_of(const TensorType& type, const Bounds& bounds) {
+  double bytes = bits(type.dtype) / 8.0;
+  for (const Dim& d : type.shape) bytes *= static_cast<double>(value_at_hint(d, bounds.symbols));
+  return bytes;
+}
+
+// Does much of what is read lie in rows of which it is but a part (padded, one behind the other), elsewhere than
+// vectors that begin `start` into them? It is read element by element then, each thread's a vector apart from its
+// neighbour's, and every sector asked for several times: neighbouring threads had better take neighbouring elements.
+bool parts_lie_elsewhere(const RowForm& form, const Graph& graph, const IndexExpr& start, int width) {
+  const ExprPool& pool = form.kernel.pool;
+  std::vector<std::uint32_t> along = form.columns;
+  for (const ExprId r : form.reductions) along.insert(along.end(), pool[r].axes.begin(), pool[r].axes.end());
+  std::map<ValueId, bool> elsewhere;  // of tensors that are read along a row
+  for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad) continue;
+    const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+    const auto axis = std::ranges::find_if(along, [&](std::uint32_t a) {
+      return coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
+    });
+    if (axis == along.end()) continue;
+    const IndexExpr place = simplify(at - IndexExpr::axis(*axis) - start, pool.bounds());
+    elsewhere[n.source] |= n.args[0] != kNoExpr && !proves_multiple_of(place, width, pool.bounds());
+  }
+  double bytes = 0, bytes_elsewhere = 0;
+  for (const auto& [value, is_elsewhere] : elsewhere) {
+    const double of_tensor = bytes_of(graph.tensor(value), pool.bounds());
+    bytes += of_tensor;
+    if (is_elsewhere) bytes_elsewhere += of_tensor;
+  }
+  for (const KernelOutput& output : form.kernel.outputs) bytes += bytes_of(output.type, pool.bounds());
+  return bytes_elsewhere * (width - 1) > bytes / 4;
+}
+
 // Vectors of memory reach over both ends of a row. Where a row's ends count as lanes of vector 0, as is simplest, the
 // extents of the two axes say nothing about which element of the row this is, and nothing may be proved from them: no
 // guard (it would be dropped as always true, and its load read what is not there), no other value of the place in the
@@ -157,7 +192,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
     width = std::min(width, vector_width(form, graph, form.columns[0], roots_of(form.kernel), true, false));
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
   const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
-  if (!start) return std::nullopt;
+  if (!start || parts_lie_elsewhere(form, graph, *start, width)) return std::nullopt;
   if (!form.columns.empty()) {
     const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true, exact_ends);
     if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))
@@ -227,6 +262,9 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   });
   if (!form.columns.empty() && !ragged)
     split.column_width = vector_width(form, graph, form.columns.back(), roots_of(form.kernel), true);
+  const int widest = std::max(split.reduction_width, split.column_width);
+  if (widest > 1 && form.segments.empty() && parts_lie_elsewhere(form, graph, 0, widest))
+    split.reduction_width = split.column_width = 1;
   // What vectors there could be if rows began and ended at multiples of them.
   const int wanted = shared ? vector_width(form, graph, reduced[0], bodies, false, false) : 1;
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
