@@ -410,6 +410,22 @@ double bytes_of(const Graph& graph, ValueId v) {
   return sum;
 }
 
+// Scatter and index_put into the input's buffer that is the result's, too: only the places that are named.
+bool changes_in_place(const Graph& graph, const Node& node) {
+  return node.op->special == Special::kScatter && std::ranges::any_of(graph.aliases, [&](const Alias& alias) {
+           return alias.output == node.first_output && alias.input == node.inputs.at(0);
+         });
+}
+
+Work work_of_update(const Graph& graph, const Node& node) {
+  Work work;
+  for (std::size_t i = 1; i < node.inputs.size(); ++i)
+    if (node.inputs[i] != kNone) work.read += bytes_of(graph, node.inputs[i]);
+  work.written = bytes_of(graph, node.inputs.at(node.op->name == "scatter" ? 2 : 1));
+  work.blocks = std::max(1.0, std::ceil(work.written / 4096));
+  return work;
+}
+
 }  // namespace
 
 Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
@@ -446,6 +462,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
 }
 
 Work work_of_special(const Graph& graph, const Node& node) {
+  if (changes_in_place(graph, node)) return work_of_update(graph, node);
   Work work;
   std::vector<ValueId> read;
   for (const ValueId v : node.inputs) {

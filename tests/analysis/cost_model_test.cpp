@@ -84,6 +84,15 @@ TEST_CASE("views cost nothing, rows that an index chooses are read, not the whol
   CHECK(cut.read == 64 * 128 * 4);
 }
 
+TEST_CASE("a cache that is changed in its place is not read") {
+  Graph graph = test::short_model("x float32 1024,1024; v float32 2,1024; i int64 2", "y = index_put x v i", "y");
+  CHECK(predicted(graph).written == 4 * 1024 * 1024);
+  graph.aliases.push_back({graph.outputs[0], graph.nodes[0].inputs[0]});
+  const Prediction p = predicted(graph);
+  CHECK(p.written == 4 * 2 * 1024);
+  CHECK(p.read == 4 * 2 * 1024 + 2 * 8);
+}
+
 TEST_CASE("a row that is read several times comes from memory once") {
   const Prediction p = predicted(
       test::short_model("x float32 512,256", "m = amax x {\"dim\": [1], \"keepdim\": true}; y = sub x m", "y"));
