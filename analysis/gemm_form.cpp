@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "analysis/depth_shares.h"
+#include "analysis/tile_streams.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -58,8 +59,9 @@ double predicted_cycles(const GemmForm& form, const Sizes& sizes, const Target& 
       std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
                 std::floor(static_cast<double>(target.shared_bytes_per_block) / static_cast<double>(tile_bytes(form))),
                 std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
-  const double of_one = std::ceil(tiles / target.multiprocessors);  // tiles that the busiest one makes
-  const double at_a_time = std::min(resident, of_one);
+  const double whole = std::ceil(tiles / target.multiprocessors);
+  const double of_one = t.streamed > 0 ? tiles / target.multiprocessors : whole;  // tiles that the busiest one makes
+  const double at_a_time = std::min(resident, whole);
   // A multiprocessor takes 40 bytes a cycle from the L2 cache, or what its tiles on the way are in one latency.
   constexpr double kMostBytes = 40, kLatency = 466;
   const double of_stage = static_cast<double>(stage_bytes(form));
@@ -70,7 +72,7 @@ double predicted_cycles(const GemmForm& form, const Sizes& sizes, const Target& 
   const double steps = sizes.depth / 16;
   const double tile = steps * std::max(product_cycles(t, sizes) + computing_cycles(form), from_cache) / busy;
   const double ends = 1500 + sums / 64;  // the first tiles' way from memory, and the results'
-  return of_one * tile + std::ceil(of_one / at_a_time) * ends;
+  return of_one * tile + (std::ceil(of_one / at_a_time) + (t.streamed > 0)) * ends;
 }
 
 // The dtypes in which the factors may be multiplied, best first.
@@ -202,8 +204,11 @@ std::vector<GemmTiles> gemm_tile_table(DType multiplied, bool tf32) {
 }
 
 std::string name_of(const GemmTiles& t) {
+  std::string more;
+  if (t.shares > 1) more = fmt::format(", {} shares of the depth", t.shares);
+  if (t.streamed > 0) more = fmt::format(", the last {} of {} blocks", t.streamed, t.streams);
   return fmt::format("{}x{} by warps of {}x{}, {} deep in {} stages{}", t.rows, t.columns, t.warp_rows, t.warp_columns,
-                     t.depth, t.stages, t.shares > 1 ? fmt::format(", {} shares of the depth", t.shares) : "");
+                     t.depth, t.stages, more);
 }
 
 namespace {
@@ -223,7 +228,7 @@ std::vector<GemmTiles> whole_row_table(DType multiplied) {
 }
 
 constexpr int kMostSums = 128;          // of a thread, in registers
-constexpr std::size_t kMostShared = 3;  // ways to share the depth out
+constexpr std::size_t kMostShared = 3;  // ways to share the depth out, and of streams of tiles
 constexpr int kMostGroups = 1024;       // whose ends a block keeps
 
 // The number of shares of the depth that suits the tiles best, and its cycles.
@@ -246,8 +251,23 @@ std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const Siz
   return best;
 }
 
-// Ranks the tiles for the form's factors: false where there are none. `share`: the depth may be shared out.
-bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool whole_rows, bool share) {
+// The form's tiles with the last ones streamed, and their cycles.
+std::optional<std::pair<double, GemmTiles>> best_streams(GemmForm form, const Sizes& sizes, const Target& target) {
+  GemmTiles& t = form.tiles;
+  const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
+  t = with_streams(form, tiles, std::ceil(sizes.depth / t.depth), target);
+  if (t.streamed == 0) return std::nullopt;
+  // What the last wave has less to do has to be worth it even where nothing but the products takes time.
+  const double cost = cycles_of_streams(sizes.terms, t, target);
+  const double less = 1 - static_cast<double>(t.streamed) / t.streams;
+  if (less * sizes.depth / 16 * product_cycles(t, sizes) < cost) return std::nullopt;
+  constexpr double kWorthIt = 1.5;  // of a launch more: what is little over two waves is left to measuring
+  return std::pair(kWorthIt * (predicted_cycles(form, sizes, target) + cost), t);
+}
+
+// Ranks the tiles for the form's factors: false where there are none. The depth may be shared out, of all tiles where
+// these are few (`share`), else of the last ones (`stream`).
+bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool whole_rows, bool share, bool stream) {
   // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   // Sums of a block of the depth stand beside those of all blocks before.
@@ -260,7 +280,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
     });
   };
   GemmForm tried = form;
-  std::vector<std::pair<double, GemmTiles>> ranked, shared;
+  std::vector<std::pair<double, GemmTiles>> ranked, shared, streamed;
   for (GemmTiles& t = tried.tiles;
        const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype, form.tf32)) {
     t = row;
@@ -271,12 +291,16 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
     ranked.emplace_back(predicted_cycles(tried, sizes, target), t);
     if (share && !whole_rows)
       if (const auto best = best_shares(tried, sizes, target)) shared.push_back(*best);
+    if (stream && !share && !whole_rows)
+      if (const auto best = best_streams(tried, sizes, target)) streamed.push_back(*best);
   }
   if (ranked.empty()) return false;
   const auto by_cycles = [](const auto& tiles) { return tiles.first; };
-  std::ranges::stable_sort(shared, {}, by_cycles);
-  shared.resize(std::min(shared.size(), kMostShared));
-  ranked.insert(ranked.end(), shared.begin(), shared.end());
+  for (auto* ways : {&shared, &streamed}) {
+    std::ranges::stable_sort(*ways, {}, by_cycles);
+    ways->resize(std::min(ways->size(), kMostShared));
+    ranked.insert(ranked.end(), ways->begin(), ways->end());
+  }
   std::ranges::stable_sort(ranked, {}, by_cycles);
   for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
   form.tiles = form.ranking.front();
@@ -329,7 +353,9 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
   // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
-  if (!rank_tiles(form, sizes, target, whole_rows, may_share_depth(pool, product, form, target))) return std::nullopt;
+  if (!rank_tiles(form, sizes, target, whole_rows, may_share_depth(pool, product, form, target),
+                  may_stream(pool, product, form, target)))
+    return std::nullopt;
   return form;
 }
 

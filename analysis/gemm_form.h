@@ -48,8 +48,10 @@ struct GemmTiles {
   int rows = 0, columns = 0;
   int warp_rows = 0, warp_columns = 0;
   int depth = 32;
-  int stages = 4;  // tiles along the depth that are in shared memory or on the way there
-  int shares = 1;  // of the depth, each a block's (analysis/depth_shares.h)
+  int stages = 4;    // tiles along the depth that are in shared memory or on the way there
+  int shares = 1;    // of the depth, each a block's (analysis/depth_shares.h)
+  int streamed = 0;  // the last tiles, whose depth so many blocks share (analysis/tile_streams.h)
+  int streams = 0;
 
   int warps_down() const { return rows / warp_rows; }
   int warps_across() const { return columns / warp_columns; }
@@ -106,7 +108,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
 
 // The product of the axes' extents at the symbols' hints.
 double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
-// "128x256 by warps of 64x64, 32 deep in 4 stages", ", 8 shares of the depth".
+// "128x256 by warps of 64x64, 32 deep in 4 stages", ", 8 shares of the depth", ", the last 5 of 108 blocks".
 std::string name_of(const GemmTiles& tiles);
 
 // The tiles that are looked among, largest first. Lines along the depth have 64 bytes, or 128.

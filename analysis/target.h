@@ -28,6 +28,7 @@ struct Target {
   double float8_rate = 624e12;      // or int8
   double latency_seconds = 331e-9;  // of a load from device memory when little else is going on
   double launch_seconds = 3e-6;     // what a kernel costs before it does anything
+  bool streams_tiles = true;        // of products (analysis/tile_streams.h): not of kernels that stand in one launch
   std::string source;               // where the figures are from
 };
 

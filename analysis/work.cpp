@@ -125,6 +125,8 @@ struct ProductTiles {
   double on_the_way = 0, shared = 0;
   double fragments = 0;  // registers of a thread for what it multiplies next
   double shares = 1;     // of the depth, a block's each
+  double streamed = 0;   // the last tiles, shared by so many blocks
+  double streams = 0;
 };
 
 ProductTiles tiles_of(const GemmForm& form) {
@@ -162,19 +164,25 @@ ProductTiles tiles_of(const Product& product) {
   return tiles;
 }
 
-// Of the depth, in the way that is predicted to be the fastest: of warps or of warpgroups.
-double shares_taken(const Kernel& kernel, const Product& product, const GemmForm& form, const Target& target) {
+// Of the way that is predicted to be the fastest: of warps or of warpgroups, whose last tiles are not streamed.
+ProductTiles tiles_taken(const Kernel& kernel, const Product& product, GemmForm form, const Target& target) {
   const WarpgroupCandidate candidate{&kernel, &product, &form};
   const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
   const bool by_warpgroups = !wide.empty() && wide[0].cycles < form.cycles;
-  return by_warpgroups ? wide[0].forms[0].tiles.shares : form.tiles.shares;
+  if (by_warpgroups)
+    form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.streamed == 0; });
+  ProductTiles tiles = tiles_of(form);
+  tiles.shares = by_warpgroups ? wide[0].forms[0].tiles.shares : form.tiles.shares;
+  tiles.streamed = form.tiles.streamed;
+  tiles.streams = form.tiles.streams;
+  return tiles;
 }
 
 void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
                    const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
-  if (gemm && may_share_depth(kernel.pool, product, *gemm, target))
-    tile.shares = shares_taken(kernel, product, *gemm, target);
+  if (gemm && (gemm->tiles.streamed > 0 || may_share_depth(kernel.pool, product, *gemm, target)))
+    tile = tiles_taken(kernel, product, *gemm, target);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false;
   if (!gemm && (whole || is_few_and_deep(kernel.pool, product, target)))
@@ -206,9 +214,11 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   }
   count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
   count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
-  work.blocks = batches * row_tiles * column_tiles * tile.shares;
-  if (tile.shares > 1) {  // their sums are written and read once more
-    const double left = 4 * work.blocks * tile.rows * tile.columns * static_cast<double>(sums.size());
+  work.blocks = batches * row_tiles * column_tiles * tile.shares + tile.streams - tile.streamed;
+  // Of streamed tiles, at most: a block's stretch may end one and begin another.
+  const double parts = tile.shares > 1 ? work.blocks : tile.streams + tile.streamed;
+  if (parts > 0) {  // their sums are written and read once more
+    const double left = 4 * parts * tile.rows * tile.columns * static_cast<double>(sums.size());
     work.written += left;
     work.read += left;
     work.launches = 2;

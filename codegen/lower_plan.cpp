@@ -164,6 +164,7 @@ class PlanLowering {
       // stand alone.
       Target plain = target_;
       plain.architecture_specific = false;
+      plain.streams_tiles = false;
       GuardedSources made = schedule_with_guard(kernel, graph_, plain, wanted_of(signature.text).way);
       const auto usable = [&](std::vector<KernelSource>& sources) {
         if (sources.size() != 1 || !can_be_part(sources[0])) return false;

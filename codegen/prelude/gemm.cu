@@ -438,18 +438,19 @@ __device__ __forceinline__ EightSums<Sum> eight_staged_at(unsigned at) {
 
 //@ part depth_shares : neighbours
 // 16 rows of a warp's sums over a share of the depth, each 4 of a lane beside those of the other lanes, and the sums of
-// all shares, kShares of them `apart`.
+// all shares, `apart` from one another.
 template <class Sum, int kEights>
 __device__ __forceinline__ void leave_share(Sum* share, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j)
     *(Neighbours<Sum, 4>*)(share + j * 128 + lane * 4) = {sum[j][0], sum[j][1], sum[j][2], sum[j][3]};
 }
-template <int kShares, class Sum, int kEights>
-__device__ __forceinline__ void add_shares(Sum (&sum)[kEights][4], const Sum* first, long long apart, int lane) {
+template <class Sum, int kEights>
+__device__ __forceinline__ void add_shares(Sum (&sum)[kEights][4], const Sum* first, int shares, long long apart,
+                                           int lane) {
   const Sum* share = first + lane * 4;
 #pragma unroll 4
-  for (int s = 0; s < kShares; ++s, share += apart)
+  for (int s = 0; s < shares; ++s, share += apart)
 #pragma unroll
     for (int j = 0; j < kEights; ++j) {
       const auto four = *(const Neighbours<Sum, 4>*)(share + j * 128);
@@ -457,3 +458,21 @@ __device__ __forceinline__ void add_shares(Sum (&sum)[kEights][4], const Sum* fi
       for (int i = 0; i < 4; ++i) sum[j][i] += four.v[i];
     }
 }
+
+//@ part tile_streams
+// The first kWhole tiles have a block each; the depth of kStreamed others, kSteps of each, is one stream that kBlocks
+// blocks share evenly, each with a stretch of it.
+template <int kWhole, int kStreamed, int kSteps, int kBlocks>
+struct TileStreams {
+  // The first of a block's steps, counted over all tiles; it has those up to the next block's.
+  static __device__ __forceinline__ int first_of(int block) {
+    return block < kWhole ? block * kSteps : kWhole * kSteps + (block - kWhole) * (kStreamed * kSteps) / kBlocks;
+  }
+  // The block, among those that share, which has this step of the streamed tiles.
+  static __device__ __forceinline__ int block_at(int step) { return ((step + 1) * kBlocks - 1) / (kStreamed * kSteps); }
+  // Which part of a streamed tile a block has, and how many parts there are.
+  static __device__ __forceinline__ int part_of(int block, int tile) { return block - kWhole - block_at(tile * kSteps); }
+  static __device__ __forceinline__ int parts_of(int tile) {
+    return block_at(tile * kSteps + kSteps - 1) - block_at(tile * kSteps) + 1;
+  }
+};

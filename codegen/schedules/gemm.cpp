@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "analysis/depth_shares.h"
 #include "codegen/emit_expr.h"
@@ -30,7 +31,9 @@ class GemmEmitter {
         pool_(kernel.pool),
         graph_(graph),
         writer_(writer),
-        emitter_(kernel, writer) {}
+        emitter_(kernel, writer) {
+    if (tiles_.streamed > 0) streams_ = streams_of(pool_, product_, tiles_);
+  }
 
   KernelSource emit() {
     for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
@@ -39,6 +42,7 @@ class GemmEmitter {
     writer_.use("dynamic_shared");
     writer_.use("load_matrices");
     writer_.line(fmt::format("const unsigned {} = shared_address(dynamic_shared);", block_.stages));
+    if (streams()) open_stretch();
     place_block();
     declare_sums();
     for (std::size_t i = 0; i < form_.loops.size(); ++i) {
@@ -47,14 +51,17 @@ class GemmEmitter {
       if (i + 1 < form_.loops.size()) writer_.line("__syncthreads();");
       if (form_.loops.size() > 1) writer_.close();
     }
-    if (tiles_.shares > 1)
+    if (streams())
+      close_stretch();
+    else if (tiles_.shares > 1)
       leave_sums();
     else
       rows_ ? reduce_rows() : finish_tile();
     KernelSource source =
         writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), sums_.size()));
-    source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.shares > 1 ? "_shares" : "");
+    source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.shares > 1 ? "_shares" : streams() ? "_streams" : "");
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
+    if (streams()) source.grid[0] = streams_->whole + streams_->blocks;
     source.grid[1] = tiles_.shares;
     source.dynamic_shared = rows_ ? std::max(tile_bytes(form_), whole_rows_bytes(form_)) : shared_bytes(form_);
     source.schedule = fmt::format("{}{}", rows_ ? "row_product" : "gemm", form_.tensor_cores() ? "_mma" : "");
@@ -62,6 +69,37 @@ class GemmEmitter {
   }
 
  private:
+  bool streams() const { return streams_.has_value(); }
+
+  // Tile after tile of a block's stretch of the steps along the depth; that of most blocks is a whole tile's.
+  void open_stretch() {
+    const std::string at = writer_.unique("at"), end = writer_.unique("end");
+    stretches_ = writer_.unique("Streams");
+    number_ = writer_.unique("number"), steps_ = writer_.unique("steps");
+    block_.first_step = writer_.unique("first_step");
+    writer_.line(fmt::format("using {} = {};", stretches_, name_of(*streams_, writer_)));
+    writer_.open(
+        fmt::format("for (int {0} = {2}::first_of(blockIdx.x), {1} = {2}::first_of(blockIdx.x + 1); {0} < {1}; {0} += "
+                    "{3} - {0} % {3})",
+                    at, end, stretches_, streams_->steps));
+    writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2}, {4} = min({2} - {3}, {5} - {1});", number_,
+                             at, streams_->steps, block_.first_step, steps_, end));
+  }
+
+  void close_stretch() {
+    writer_.open(fmt::format("if ({} == {})", steps_, streams_->steps));
+    finish_tile();
+    writer_.line("return;");
+    writer_.close();
+    const std::string streamed = streams_->whole == 0 ? number_ : fmt::format("{} - {}", number_, streams_->whole);
+    const std::string tile = writer_.unique("streamed"), part = writer_.unique("part");
+    writer_.line(
+        fmt::format("const int {0} = {1}, {2} = {3}::part_of(blockIdx.x, {0});", tile, streamed, part, stretches_));
+    leave_sums(GemmShares(*streams_, product_, tiles_), {part, tile, "warp_row", "warp_column"});
+    writer_.line("__syncthreads();  // the tiles' memory is free");
+    writer_.close();
+  }
+
   void finish_tile() {
     GemmEpilogue epilogue{.kernel = kernel_,
                           .product = product_,
@@ -78,8 +116,11 @@ class GemmEmitter {
   }
 
   void leave_sums() {
-    const GemmShares shares(tiles_.shares, product_, pool_, tiles_.rows, tiles_.columns);
-    const SharePlace place{share_, block_.batch, block_.row0 + " + warp_row", block_.column0 + " + warp_column"};
+    leave_sums(GemmShares(tiles_.shares, product_, pool_, tiles_.rows, tiles_.columns),
+               {share_, block_.batch, block_.row0 + " + warp_row", block_.column0 + " + warp_column"});
+  }
+
+  void leave_sums(const GemmShares& shares, const SharePlace& place) {
     std::string partial;
     int which = 0;
     for (const auto& [reduction, type] : sum_types()) {
@@ -133,6 +174,11 @@ class GemmEmitter {
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
+    if (streams())
+      lines.push_back(
+          fmt::format("Of {} tiles, the depth of the last {} is one stream, of which {} blocks sum a stretch each; the "
+                      "next kernel adds that up.",
+                      streams_->whole + streams_->streamed, streams_->streamed, streams_->blocks));
     if (tiles_.shares > 1)
       lines.push_back(fmt::format("Sums of {} shares of the depth, which the next kernel adds up.", tiles_.shares));
     lines.push_back(tiles_comment(tiles_, form_.tensor_cores()) +
@@ -143,7 +189,8 @@ class GemmEmitter {
   void place_block() {
     block_.row0 = writer_.unique("row0");
     block_.column0 = writer_.unique("column0");
-    const auto [tile, batch] = fusec::place_block(emitter_, product_, tiles_down(), tiles_across());
+    const auto [tile, batch] =
+        fusec::place_block(emitter_, product_, tiles_down(), tiles_across(), streams() ? number_ : "(int)blockIdx.x");
     block_.batch = batch;
     if (tiles_.shares > 1) {
       share_ = writer_.unique("share");
@@ -223,7 +270,7 @@ class GemmEmitter {
   }
 
   void main_loop(const ProductLoop& loop, const GemmLoop& operands) {
-    const std::string steps = writer_.unique("steps");
+    const std::string steps = streams() ? steps_ : writer_.unique("steps");
     const IndexExpr all_steps = ceil_div(count(loop.depth), tiles_.depth);
     const std::string all = text(all_steps);
     const int together = steps_together(operands.block, tiles_.depth);
@@ -238,11 +285,11 @@ class GemmEmitter {
     factors.whole_depth_scales();
     const std::string fetch = factors.declare_fetch(), compute = factors.declare_compute();
     const int ahead = tiles_.stages - 1;
-    const std::int64_t least_steps = range_of(all_steps, pool_.bounds()).min / together / tiles_.shares;
+    const std::int64_t least_steps = streams() ? 1 : range_of(all_steps, pool_.bounds()).min / together / tiles_.shares;
     if (form_.groups)  // rows behind the last group have no matrix
       writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
                                text(pool_.extent(product_.choice->axis)), all));
-    else if (tiles_.shares == 1)
+    else if (tiles_.shares == 1 && !streams())
       writer_.line(fmt::format("const int {} = {};", steps, all));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", ahead));
@@ -454,7 +501,10 @@ class GemmEmitter {
   ExprEmitter emitter_;
   std::map<ExprId, std::string> sums_, parts_;  // parts: of a block of the depth, or as integers
   GemmBlock block_;
-  std::string share_;  // of the depth, where it is shared out
+  std::string share_;                   // of the depth, where it is shared out
+  std::optional<TileStreams> streams_;  // where the last tiles are
+  std::string stretches_;               // their type
+  std::string number_, steps_;          // of the tile that the block has steps of, and these
 };
 
 }  // namespace

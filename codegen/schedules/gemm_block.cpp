@@ -14,17 +14,18 @@ std::string tiles_comment(const GemmTiles& tiles, bool tensor_cores) {
       tiles.depth, tiles.stages);
 }
 
-BlockPlace place_block(ExprEmitter& emitter, const Product& product, const IndexExpr& down, const IndexExpr& across) {
+BlockPlace place_block(ExprEmitter& emitter, const Product& product, const IndexExpr& down, const IndexExpr& across,
+                       const std::string& tile) {
   KernelWriter& writer = emitter.writer();
   const Bounds& bounds = emitter.kernel().pool.bounds();
   const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(simplify(e, bounds)); };
   writer.use("tile_order");
   BlockPlace place{.tile = writer.unique("tile"), .batch = ""};
-  std::string number = "(int)blockIdx.x";
+  std::string number = tile;
   if (!product.batch.empty()) {
     const std::string of_batch = text(down * across);
     place.batch = writer.unique("batch");
-    writer.line(fmt::format("const {} {} = (int)blockIdx.x / {};", writer.index_type(), place.batch, of_batch));
+    writer.line(fmt::format("const {} {} = {} / {};", writer.index_type(), place.batch, tile, of_batch));
     bind_flat(emitter, product.batch, place.batch, "bcdefgh");
     number += " % " + of_batch;
   }

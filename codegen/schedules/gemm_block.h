@@ -22,7 +22,9 @@ struct BlockPlace {
   std::string tile;   // .row and .column of so many down and across
   std::string batch;  // flattened, its axes bound; "" where there is none
 };
-BlockPlace place_block(ExprEmitter& emitter, const Product& product, const IndexExpr& down, const IndexExpr& across);
+// `tile`: its number among them, C text.
+BlockPlace place_block(ExprEmitter& emitter, const Product& product, const IndexExpr& down, const IndexExpr& across,
+                       const std::string& tile = "(int)blockIdx.x");
 void place_warps(KernelWriter& writer, const GemmTiles& tiles);
 
 // A warp's sums, as mma spreads them or as lanes that are 4 by 8 have them.

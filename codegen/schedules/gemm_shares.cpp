@@ -26,14 +26,25 @@ std::string place_of(const GemmShares& s, const SharePlace& place, int which, Ex
 }  // namespace
 
 GemmShares::GemmShares(int of_depth, const Product& product, const ExprPool& pool, int tile_rows, int tile_columns)
-    : shares(of_depth), sums(0), batches(point_count(pool, product.batch)) {
-  for (const ProductLoop& loop : product.loops) sums += static_cast<int>(loop.terms.size());
+    : shares(of_depth), sums(static_cast<int>(term_count(product))), batches(point_count(pool, product.batch)) {
   const auto tiles = [&](const std::vector<std::uint32_t>& axes, int of_tile) {
     return ceil_div(point_count(pool, axes), of_tile);
   };
   batches = simplify(batches, pool.bounds());
   pieces = simplify(tiles(product.rows, tile_rows) * (tile_rows / 16), pool.bounds());
   eights = simplify(tiles(product.columns, tile_columns) * (tile_columns / 8), pool.bounds());
+}
+
+GemmShares::GemmShares(const TileStreams& streams, const Product& product, const GemmTiles& tiles)
+    : shares(static_cast<int>(streams.most_parts())),
+      sums(static_cast<int>(term_count(product))),
+      batches(streams.streamed),
+      pieces(tiles.rows / 16),
+      eights(tiles.columns / 8) {}
+
+std::string name_of(const TileStreams& s, KernelWriter& writer) {
+  writer.use("tile_streams");
+  return fmt::format("TileStreams<{}, {}, {}, {}>", s.whole, s.streamed, s.steps, s.blocks);
 }
 
 ShareSteps share_steps(const ExprEmitter& emitter, const std::string& share, const IndexExpr& steps, int together,
@@ -73,14 +84,11 @@ void leave_share(ExprEmitter& emitter, const GemmShares& shares, const std::stri
   writer.close();
 }
 
-KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const GemmForm& form,
-                             const GemmShares& shares, const Graph& graph) {
-  const ExprPool& pool = kernel.pool;
-  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(pool, kernel.outputs.at(0).axes)));
-  ExprEmitter emitter(kernel, writer);
-  for (const std::uint32_t a : product.shared_rest) emitter.bind(a, "0");
-  for (const char* part : {"dynamic_shared", "depth_shares"}) writer.use(part);
-  // Fragments of any columns are lanes' of the same; in lanes, a warp's columns are as they were.
+namespace {
+
+// Of what is added up: tiles of 16 rows. Fragments of any columns are lanes' of the same; in lanes, a warp's columns
+// are as they were.
+GemmForm in_pieces(const GemmForm& form) {
   GemmForm pieces = form;
   const int width = form.tensor_cores() ? 16 : form.tiles.warp_columns;
   pieces.tiles = {.rows = 16,
@@ -89,46 +97,145 @@ KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const
                   .warp_columns = width,
                   .depth = form.tiles.depth,
                   .stages = form.tiles.stages};
-  const auto tiles = [&](const std::vector<std::uint32_t>& axes, int of_tile) {
-    return simplify(ceil_div(point_count(pool, axes), of_tile), pool.bounds());
-  };
-  const IndexExpr down = tiles(product.rows, pieces.tiles.rows), across = tiles(product.columns, pieces.tiles.columns);
-  const BlockPlace place = place_block(emitter, product, down, across);
-  const std::string row0 = writer.unique("row0"), column0 = writer.unique("column0");
-  writer.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", writer.index_type(), row0,
-                          place.tile, pieces.tiles.rows, column0, pieces.tiles.columns));
-  place_warps(writer, pieces.tiles);
-  std::map<ExprId, std::string> sums;
-  std::string partial;
-  int which = 0;
-  for (const ProductTerm& term : product.loops[0].terms) {
-    const ScalarType type = pool[term.reduction].type;
-    if (partial.empty()) partial = declare_partial(writer, shares, type);
-    std::string& sum = sums[term.reduction] = writer.unique("sum");
-    declare_sum(writer, pieces.tiles, form.tensor_cores(), type, sum);
-    const std::string first = place_of(shares, {"0", place.batch, row0, column0 + " + warp_column"}, which++, emitter);
-    writer.line(fmt::format("add_shares<{}>(({} (&)[{}][4]){}[0], {} + {}, {}, warp_lane);", shares.shares,
-                            c_type(type), width / 8, sum, partial, first,
-                            emitter.index_text().tight(shares.floats_of_share())));
+  return pieces;
+}
+
+class SharesAdder {
+ public:
+  SharesAdder(const Kernel& kernel, const Product& product, const GemmForm& form, const GemmShares& shares,
+              const Graph& graph, KernelWriter& writer)
+      : kernel_(kernel),
+        product_(product),
+        tiles_(form.tiles),
+        pieces_(in_pieces(form)),
+        shares_(shares),
+        graph_(graph),
+        pool_(kernel.pool),
+        writer_(writer),
+        emitter_(kernel, writer) {}
+
+  KernelSource emit() {
+    for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
+    for (const char* part : {"dynamic_shared", "depth_shares"}) writer_.use(part);
+    row0_ = writer_.unique("row0"), column0_ = writer_.unique("column0");
+    tiles_.streamed > 0 ? place_in_tile() : place();
+    place_warps(writer_, pieces_.tiles);
+    first_.column += " + warp_column";
+    const std::map<ExprId, std::string> sums = add_up();
+    emit_epilogue({.kernel = kernel_,
+                   .product = product_,
+                   .form = pieces_,
+                   .sums = sums,
+                   .row0 = row0_,
+                   .column0 = column0_,
+                   .batch = batch_},
+                  graph_, writer_);
+    // Without a number of blocks ptxas takes 32 registers, and spills.
+    const int threads = pieces_.tiles.threads();
+    KernelSource source = writer_.finish(comment(), threads, 1024 / threads);
+    source.name = kernel_name(graph_, kernel_.nodes);
+    source.grid[0] = simplify(blocks_, pool_.bounds());
+    source.dynamic_shared = staged_bytes(pieces_) * threads / 32;
+    source.schedule = "gemm_shares";
+    return source;
   }
-  emit_epilogue({.kernel = kernel,
-                 .product = product,
-                 .form = pieces,
-                 .sums = sums,
-                 .row0 = row0,
-                 .column0 = column0,
-                 .batch = place.batch},
-                graph, writer);
-  std::vector<std::string> comment = kernel_comment(graph, kernel);
-  comment.push_back(fmt::format("A warp makes 16x{} of what {} blocks have summed of the depth, in their order.", width,
-                                shares.shares));
-  // Without a number of blocks ptxas takes 32 registers, and spills.
-  KernelSource source = writer.finish(comment, pieces.tiles.threads(), 1024 / pieces.tiles.threads());
-  source.name = kernel_name(graph, kernel.nodes);
-  source.grid[0] = simplify(down * across * point_count(pool, product.batch), pool.bounds());
-  source.dynamic_shared = staged_bytes(pieces) * pieces.tiles.threads() / 32;
-  source.schedule = "gemm_shares";
-  return source;
+
+ private:
+  IndexExpr count_tiles(const std::vector<std::uint32_t>& axes, int of_tile) const {
+    return simplify(ceil_div(point_count(pool_, axes), of_tile), pool_.bounds());
+  }
+
+  void place() {
+    const GemmTiles& t = pieces_.tiles;
+    const IndexExpr down = count_tiles(product_.rows, t.rows), across = count_tiles(product_.columns, t.columns);
+    blocks_ = down * across * point_count(pool_, product_.batch);
+    const BlockPlace block = place_block(emitter_, product_, down, across);
+    batch_ = block.batch;
+    writer_.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", writer_.index_type(), row0_,
+                             block.tile, t.rows, column0_, t.columns));
+    first_ = {"0", batch_, row0_, column0_};
+    parts_ = std::to_string(shares_.shares);
+  }
+
+  // Pieces of streamed tiles, one tile's behind the other's.
+  void place_in_tile() {
+    const TileStreams streams = streams_of(pool_, product_, tiles_);
+    const int down = tiles_.rows / pieces_.tiles.rows, across = tiles_.columns / pieces_.tiles.columns;
+    blocks_ = streams.streamed * down * across;
+    const std::string streamed = writer_.unique("streamed"), piece = writer_.unique("piece");
+    writer_.line(fmt::format("const int {0} = (int)blockIdx.x / {2}, {1} = (int)blockIdx.x % {2};", streamed, piece,
+                             down * across));
+    const std::string number = streams.whole == 0 ? streamed : fmt::format("({} + {})", streams.whole, streamed);
+    const BlockPlace block = place_block(emitter_, product_, count_tiles(product_.rows, tiles_.rows),
+                                         count_tiles(product_.columns, tiles_.columns), number);
+    batch_ = block.batch;
+    const std::string row = writer_.unique("row_in_tile"), column = writer_.unique("column_in_tile");
+    writer_.line(fmt::format("const int {0} = {1} / {2} * {3}, {4} = {1} % {2} * {5};", row, piece, across,
+                             pieces_.tiles.rows, column, pieces_.tiles.columns));
+    writer_.line(fmt::format("const {0} {1} = {2}.row * {3} + {4}, {5} = {2}.column * {6} + {7};", writer_.index_type(),
+                             row0_, block.tile, tiles_.rows, row, column0_, tiles_.columns, column));
+    leave_beyond(product_.rows, tiles_.rows, row0_);
+    leave_beyond(product_.columns, tiles_.columns, column0_);
+    first_ = {"0", streamed, row, column};
+    parts_ = fmt::format("{}::parts_of({})", name_of(streams, writer_), streamed);
+  }
+
+  // Where tiles reach beyond the product.
+  void leave_beyond(const std::vector<std::uint32_t>& axes, int of_tile, const std::string& first) {
+    const IndexExpr all = simplify(point_count(pool_, axes), pool_.bounds());
+    if (!proves_multiple_of(all, of_tile, pool_.bounds()))
+      writer_.line(fmt::format("if ({} >= {}) return;", first, emitter_.index_text().tight(all)));
+  }
+
+  std::map<ExprId, std::string> add_up() {
+    std::map<ExprId, std::string> sums;
+    std::string partial;
+    int which = 0;
+    for (const ProductTerm& term : product_.loops[0].terms) {
+      const ScalarType type = pool_[term.reduction].type;
+      if (partial.empty()) partial = declare_partial(writer_, shares_, type);
+      std::string& sum = sums[term.reduction] = writer_.unique("sum");
+      declare_sum(writer_, pieces_.tiles, pieces_.tensor_cores(), type, sum);
+      writer_.line(fmt::format("add_shares(({} (&)[{}][4]){}[0], {} + {}, {}, {}, warp_lane);", c_type(type),
+                               pieces_.tiles.warp_columns / 8, sum, partial,
+                               place_of(shares_, first_, which++, emitter_), parts_,
+                               emitter_.index_text().tight(shares_.floats_of_share())));
+    }
+    return sums;
+  }
+
+  std::vector<std::string> comment() const {
+    std::vector<std::string> lines = kernel_comment(graph_, kernel_);
+    const int width = pieces_.tiles.warp_columns;
+    lines.push_back(tiles_.streamed > 0
+                        ? fmt::format("Of the tiles whose depth is one stream ({}), a warp makes 16x{} of what blocks "
+                                      "have summed, in the order of the depth.",
+                                      tiles_.streamed, width)
+                        : fmt::format("A warp makes 16x{} of what {} blocks have summed of the depth, in their order.",
+                                      width, shares_.shares));
+    return lines;
+  }
+
+  const Kernel& kernel_;
+  const Product& product_;
+  const GemmTiles& tiles_;  // of the kernel before
+  const GemmForm pieces_;
+  const GemmShares& shares_;
+  const Graph& graph_;
+  const ExprPool& pool_;
+  KernelWriter& writer_;
+  ExprEmitter emitter_;
+  std::string row0_, column0_, batch_, parts_;
+  SharePlace first_;  // of the warp's sums
+  IndexExpr blocks_;
+};
+
+}  // namespace
+
+KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const GemmForm& form,
+                             const GemmShares& shares, const Graph& graph) {
+  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
+  return SharesAdder(kernel, product, form, shares, graph, writer).emit();
 }
 
 }  // namespace fusec

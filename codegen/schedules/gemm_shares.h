@@ -4,24 +4,29 @@
 //   partial[share][sum][batch][16 rows][8 columns]      of each 8 columns, 4 sums of each lane of the warp that made
 //                                                       them: whole lines of 512 bytes, written and read as they lie
 //                                                       in registers, whatever the instruction spreads them like
+//   partial[part][sum][streamed tile][16 rows][8 columns]  likewise where the last tiles alone are shared out
+//                                                       (analysis/tile_streams.h)
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "analysis/gemm_form.h"
+#include "analysis/tile_streams.h"
 #include "codegen/emit_expr.h"
 #include "codegen/kernel_source.h"
 
 namespace fusec {
 
 struct GemmShares {
-  int shares = 1;
-  int sums = 1;  // of each element
-  IndexExpr batches = 1;
+  int shares = 1;            // or parts of a streamed tile, at most
+  int sums = 1;              // of each element
+  IndexExpr batches = 1;     // or streamed tiles
   IndexExpr pieces, eights;  // of 16 rows, of 8 columns: those of whole tiles
 
   GemmShares(int of_depth, const Product& product, const ExprPool& pool, int tile_rows, int tile_columns);
+  // Of streamed tiles, where a warp's row and column are those in the tile.
+  GemmShares(const TileStreams& streams, const Product& product, const GemmTiles& tiles);
   IndexExpr floats_of_share() const { return batches * pieces * eights * (128 * sums); }
 };
 
@@ -43,6 +48,9 @@ struct ShareSteps {
 };
 ShareSteps share_steps(const ExprEmitter& emitter, const std::string& share, const IndexExpr& steps, int together,
                        int shares);
+
+// The prelude's name of the streams: C text.
+std::string name_of(const TileStreams& streams, KernelWriter& writer);
 
 // Adds up the shares and does what stands behind the product. `form`: with the tiles of the kernel before.
 KernelSource add_gemm_shares(const Kernel& kernel, const Product& product, const GemmForm& form,

@@ -35,7 +35,7 @@ void choose_tiles(GemmForm& form, Choices& choices) {
   form.tiles = form.ranking[choices.take(std::move(ways))];
 }
 
-// Tiles of warps, which may have a share of the depth each.
+// Tiles of warps, which may have a share of the depth each, or the last of them stretches of it.
 std::vector<KernelSource> warps_product(const Kernel& kernel, const Product& product, const GemmForm& form,
                                         const Graph& graph) {
   std::vector<KernelSource> sources{gemm(kernel, product, form, graph)};
@@ -43,6 +43,9 @@ std::vector<KernelSource> warps_product(const Kernel& kernel, const Product& pro
   if (t.shares > 1)
     sources.push_back(
         add_gemm_shares(kernel, product, form, GemmShares(t.shares, product, kernel.pool, t.rows, t.columns), graph));
+  if (t.streamed > 0)
+    sources.push_back(
+        add_gemm_shares(kernel, product, form, GemmShares(streams_of(kernel.pool, product, t), product, t), graph));
   return sources;
 }
 
