@@ -109,10 +109,9 @@ class Convolution {
     return lines;
   }
 
-  // What gathers elements keeps them in registers for a step: ptxas takes too few by itself, and spills.
+  // What is gathered, and where pieces lie, is kept in registers for a step: ptxas takes too few by itself, and spills.
   int blocks_at_a_time() const {
-    const bool gathers = form_.tensor_cores() && (form_.left.gathered() || form_.right.gathered());
-    return gathers ? std::max(1, 384 / tiles_.threads()) : least_blocks(tiles_, form_.tensor_cores(), 1);
+    return form_.tensor_cores() ? std::max(1, 384 / tiles_.threads()) : least_blocks(tiles_, false, 1);
   }
 
   void place_block() {
