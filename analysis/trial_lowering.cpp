@@ -90,6 +90,27 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
          kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
 }
 
+// Places in the list of the nodes whose results one kernel stores and another reads, in order.
+std::vector<std::uint32_t> stored_between(const Graph& graph, const std::vector<LoweredUnit>& units,
+                                          std::span<const NodeId> nodes) {
+  std::set<ValueId> read;
+  for (const LoweredUnit& unit : units)
+    if (unit.kind == LoweredUnit::Kind::kKernel)
+      for (const ValueId v : inputs_of(unit.kernel)) read.insert(v);
+  for (auto unit = units.rbegin(); unit != units.rend(); ++unit)
+    if (unit->kind == LoweredUnit::Kind::kAlias && read.contains(unit->value)) read.insert(unit->of);
+  std::vector<std::uint32_t> places;
+  for (const LoweredUnit& unit : units)
+    for (const KernelOutput& output : unit.kernel.outputs) {
+      if (!read.contains(output.value)) continue;
+      const auto producer = std::ranges::lower_bound(nodes, graph.value(output.value).producer);
+      places.push_back(static_cast<std::uint32_t>(producer - nodes.begin()));
+    }
+  std::ranges::sort(places);
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
+
 }  // namespace
 
 std::size_t TrialMemory::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
@@ -152,7 +173,10 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     result.has_elements = result.has_elements || form.form == KernelForm::kElements;
     result.row_product = result.row_product || form.form == KernelForm::kRowProduct;
   }
-  if (result.launches != 1) result.work.reset();
+  if (result.launches != 1) {
+    result.work.reset();
+    result.stored = stored_between(graph_, units, nodes);
+  }
   return result;
 }
 

@@ -28,6 +28,7 @@ struct TrialResult {
   double seconds = 0;          // that they are predicted to take
   double form_seconds = 0;     // the same with products as their forms fetch factors (TrialMemory::ask_for_forms)
   std::optional<Work> work;    // where they are one launch
+  std::vector<std::uint32_t> stored;  // places in the list of the nodes whose results one kernel stores for another
 };
 
 // Answers for graphs that are made of one another (Graph::emptied, Graph::rearrange): ids of types and attributes mean

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "analysis/group_graph.h"
+#include "analysis/value_bytes.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
 
@@ -16,7 +17,11 @@ constexpr std::int64_t kSmallBytes = 8 << 20;                        // what tak
 class SiblingMerger {
  public:
   SiblingMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
-      : plan_(plan), kinds_(kinds), groups_(graph, plan, memory.uses(graph)), trial_(groups_, kinds, plan, memory) {}
+      : plan_(plan),
+        kinds_(kinds),
+        groups_(graph, plan, memory.uses(graph)),
+        trial_(groups_, kinds, plan, memory),
+        bytes_(graph) {}
 
   void run() {
     const std::vector<GroupId> order = groups_.order();
@@ -27,9 +32,11 @@ class SiblingMerger {
     for (const GroupId g : order)
       if (has_siblings_[g] != 0 && groups_.alive(g) && trial_.open(g)) merge_readers_of(g, Readers::kAll);
     std::vector<GroupId> taking;
+    GroupId previous = kNone;
     for (const GroupId g : groups_.order()) {
-      if (!trial_.open(g) || groups_.nodes(g).empty()) continue;
-      put_beside(g, taking);
+      if (groups_.nodes(g).empty()) continue;
+      if (trial_.open(g)) put_beside(g, previous, taking);
+      previous = g;
     }
     std::ranges::sort(joined_);
     joined_.erase(std::unique(joined_.begin(), joined_.end()), joined_.end());
@@ -83,20 +90,31 @@ class SiblingMerger {
     trial_.note(kind, answer.yes() && join(other, g, answer));
   }
 
-  void put_beside(GroupId g, std::vector<GroupId>& taking) {
+  void put_beside(GroupId g, GroupId previous, std::vector<GroupId>& taking) {
     // Where there is haste, what is no doubt a product is not even looked at.
     if (trial_.in_haste() && plan_.groups[g].pattern == OpPattern::kOutEwiseFusable) return;
-    if (!may_wait(g)) return;
-    for (GroupId& other : taking) {
-      if (reads(g, other)) continue;
-      const MergeAnswer answer = trial_.ask_beside(other, g);
-      if (!answer.yes() || is_slower_as_one(other, g) || !join(other, g, answer)) continue;
-      trial_.note_beside(other, g, g);
-      other = g;
+    const bool waits = may_wait(g);
+    if (waits)
+      for (GroupId& other : taking)
+        if (join_beside(other, g)) {
+          other = g;
+          return;
+        }
+    // What runs directly before it waits for nothing, if one of the two leaves little behind.
+    if (previous != kNone && trial_.open(previous) && !trial_.in_haste() && (waits || may_wait(previous)) &&
+        std::ranges::find(taking, previous) == taking.end() && join_beside(previous, g))
       return;
-    }
+    if (!waits) return;
     taking.push_back(g);
     if (taking.size() > kMostOpen) taking.erase(taking.begin());
+  }
+
+  bool join_beside(GroupId other, GroupId g) {
+    if (reads(g, other)) return false;
+    const MergeAnswer answer = trial_.ask_beside(other, g);
+    if (!answer.yes() || is_slower_as_one(other, g) || !join(other, g, answer)) return false;
+    trial_.note_beside(other, g, g);
+    return true;
   }
 
   // Those that read a tensor in common do not stay beside one another: they become one kernel, which may cost more.
@@ -119,12 +137,15 @@ class SiblingMerger {
     });
   }
 
-  // A group that waits for another one keeps memory alive: small, or of the model's arguments and results alone.
+  // A group that waits for another one keeps memory alive: small, of small results, or of the model's arguments and
+  // results alone.
   bool may_wait(GroupId g) {
     if (trial_.bytes(g) <= kSmallBytes) return true;
     const std::vector<ValueId> outputs = groups_.outputs_of(groups_.nodes(g));
-    return groups_.producers(g).empty() &&
-           std::ranges::all_of(outputs, [&](ValueId v) { return groups_.is_output(v); });
+    std::int64_t kept = 0;
+    for (const ValueId v : outputs)
+      if (!groups_.is_output(v)) kept += bytes_.of(v);
+    return kept == 0 ? groups_.producers(g).empty() : kept <= kSmallBytes;
   }
 
   bool reads(GroupId g, GroupId other) const {
@@ -164,6 +185,7 @@ class SiblingMerger {
   std::span<const OpPattern> kinds_;
   GroupGraph groups_;
   MergeTrial trial_;
+  ValueBytes bytes_;
   bool changed_ = false;
   std::vector<std::uint8_t> has_siblings_;  // by group: does another read what it reads, as far as was looked at?
   std::vector<NodeId> nodes_;               // of the group that is looked at

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "analysis/trial_lowering.h"
 #include "transforms/merge_groups.h"
@@ -11,6 +12,7 @@ constexpr std::uint8_t kPhase = 3;
 constexpr std::size_t kMostNodesWithCare = 20'000;  // beyond, only groups of which it is likely are looked at
 constexpr std::int64_t kMostNodesTried = 20'000;
 constexpr double kRounding = 1 + 1e-9;
+constexpr double kNearly = 1.01;  // what is cut where a claim ends rather than where its kernels part may cost
 
 class Splitting {
  public:
@@ -22,7 +24,8 @@ class Splitting {
     bool changed = false;
     for (GroupId g = 0; g < plan_.groups.size(); ++g) {
       FusionGroup& group = plan_.groups[g];
-      if (!may_be_costly(group) || !is_costly(group)) {
+      const Parts parts = may_be_costly(group) ? parts_of(group) : Parts{};
+      if (parts.empty()) {
         if (changed) groups.push_back(std::move(group));
         continue;
       }
@@ -31,10 +34,11 @@ class Splitting {
         std::move(plan_.groups.begin(), plan_.groups.begin() + g, std::back_inserter(groups));
       }
       changed = true;
-      for (const NodeId n : group.nodes) {
-        FusionGroup& alone = groups.emplace_back();
-        alone.nodes = {n};
-        classify_group(kinds_, alone);
+      for (const std::vector<NodeId>& part : parts) {
+        FusionGroup& apart = groups.emplace_back();
+        apart.nodes = part;
+        apart.claimed_by = first_claim(part);
+        classify_group(kinds_, apart);
       }
     }
     if (!changed) return;
@@ -43,6 +47,91 @@ class Splitting {
   }
 
  private:
+  using Parts = std::vector<std::vector<NodeId>>;
+
+  // What a group is taken apart into, in an order that can be run; nothing where it stays.
+  Parts parts_of(const FusionGroup& group) {
+    const TrialResult together = lowered(group.nodes);
+    if (!together.known) return {};
+    if (group.claimed_by == kNone && is_costly(group, together)) return alone(group);
+    return together.launches > 1 ? kernels_of(group, together) : Parts{};
+  }
+
+  static Parts alone(const FusionGroup& group) {
+    Parts parts;
+    for (const NodeId n : group.nodes) parts.push_back({n});
+    return parts;
+  }
+
+  // A group that is several kernels, where they part: each of them may then join what reads it, or what it reads. The
+  // parts have to be as few launches and no dearer, which they are not where several compute the same again.
+  Parts kernels_of(const FusionGroup& group, const TrialResult& together) {
+    Parts parts;
+    std::vector<NodeId> left(group.nodes.begin(), group.nodes.end());
+    for (const std::uint32_t place : together.stored) {
+      const NodeId stored = group.nodes[place];
+      if (!std::ranges::binary_search(left, stored)) continue;
+      std::vector<NodeId>& part = parts.emplace_back(needed_for(stored, left));
+      std::vector<NodeId> rest;
+      std::ranges::set_difference(left, part, std::back_inserter(rest));
+      left = std::move(rest);
+    }
+    if (left.empty() || parts.empty()) return {};
+    parts.push_back(std::move(left));
+    std::uint32_t launches = 0;
+    double seconds = 0;
+    for (const std::vector<NodeId>& part : parts) {
+      const TrialResult& result = lowered(part);
+      if (!result.known || !holds_whole_claims(part)) return {};
+      launches += result.launches;
+      seconds += result.seconds;
+    }
+    if (launches > together.launches || seconds > kNearly * together.seconds) return {};
+    for (std::size_t p = 0; p + 1 < parts.size(); ++p)
+      plan_.decisions[parts[p].back()] = {
+          .meeting = group.nodes.back(), .rule = FusionRule::kNotOneKernel, .phase = kPhase};
+    return parts;
+  }
+
+  // This node, the rest of its claim, and what of `nodes` they need.
+  std::vector<NodeId> needed_for(NodeId stored, std::span<const NodeId> nodes) {
+    std::set<NodeId> needed{stored};
+    if (const std::uint32_t claim = claim_of(stored); claim != kNone) needed.insert(plan_.claims[claim].nodes.back());
+    std::vector<NodeId> found;
+    for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
+      if (!needed.contains(*n)) continue;
+      found.push_back(*n);
+      for (const ValueId v : graph_.nodes[*n].inputs)
+        if (v != kNone && graph_.value(v).producer != kNone) needed.insert(graph_.value(v).producer);
+    }
+    std::ranges::reverse(found);
+    return found;
+  }
+
+  // The claim that a node is part of.
+  std::uint32_t claim_of(NodeId n) {
+    if (claim_of_.empty() && !plan_.claims.empty()) {
+      claim_of_.assign(graph_.nodes.size(), kNone);
+      for (std::uint32_t c = 0; c < plan_.claims.size(); ++c)
+        for (const NodeId claimed : plan_.claims[c].nodes) claim_of_[claimed] = c;
+    }
+    return claim_of_.empty() ? kNone : claim_of_[n];
+  }
+
+  std::uint32_t first_claim(const std::vector<NodeId>& part) {
+    std::uint32_t first = kNone;
+    for (const NodeId n : part) first = std::min(first, claim_of(n));
+    return first;
+  }
+
+  // What a pattern made one stays one.
+  bool holds_whole_claims(const std::vector<NodeId>& part) {
+    return std::ranges::all_of(part, [&](NodeId n) {
+      const std::uint32_t claim = claim_of(n);
+      return claim == kNone || std::ranges::includes(part, plan_.claims[claim].nodes);
+    });
+  }
+
   // What follows a node that reduces, but is no product, may have to compute that once for every element.
   bool reduces(NodeId n) const {
     const std::string& family = graph_.nodes[n].op->family;
@@ -50,8 +139,7 @@ class Splitting {
   }
 
   bool may_be_costly(const FusionGroup& group) const {
-    if (group.nodes.size() < 2 || group.claimed_by != kNone || group.code != GroupCode::kFusec || group.prepared)
-      return false;
+    if (group.nodes.size() < 2 || group.code != GroupCode::kFusec || group.prepared) return false;
     const auto is_plain = [&](NodeId n) {
       return graph_.nodes[n].op->formula && kinds_[n] != OpPattern::kOpaque && kinds_[n] != OpPattern::kTuple;
     };
@@ -69,9 +157,7 @@ class Splitting {
     return lowering_.of(nodes, needed_of(graph_, *uses_, is_output_, nodes));
   }
 
-  bool is_costly(const FusionGroup& group) {
-    const TrialResult together = lowered(group.nodes);
-    if (!together.known) return false;
+  bool is_costly(const FusionGroup& group, const TrialResult& together) {
     double apart = 0;
     for (const NodeId n : group.nodes) {
       const TrialResult& alone = lowered(std::span(&n, 1));
@@ -94,6 +180,7 @@ class Splitting {
   TrialMemory& memory_;
   std::shared_ptr<const Uses> uses_;  // made with is_output_ when the first group is looked at
   std::vector<std::uint8_t> is_output_;
+  std::vector<std::uint32_t> claim_of_;  // by node, where there are claims; made when the first is asked for
   TrialLowering lowering_;
 };
 

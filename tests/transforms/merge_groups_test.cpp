@@ -23,10 +23,18 @@ struct Merged {
   std::vector<OpPattern> kinds;
   FusionPlan plan;
 
-  explicit Merged(const std::string& text, std::uint32_t max_fused_ops = 256) : graph(parse_graph_text(text)) {
+  explicit Merged(const std::string& text, std::uint32_t max_fused_ops = 256,
+                  const std::vector<const char*>& claimed = {})
+      : graph(parse_graph_text(text)) {
     kinds = annotate(graph, pattern_source(Strategy::kFull));
-    plan = fuse(graph, kinds, {.max_fused_ops = max_fused_ops});
+    FuseOptions options{.max_fused_ops = max_fused_ops};
+    if (!claimed.empty()) {
+      PatternClaim& claim = options.claims.emplace_back(PatternClaim{.pattern = "a.pattern"});
+      for (const char* node : claimed) claim.nodes.push_back(graph.find_node(node));
+    }
+    plan = fuse(graph, kinds, std::move(options));
     TrialMemory memory;
+    split_costly(graph, kinds, plan, memory);
     merge_forward(graph, kinds, plan, memory);
     merge_siblings(graph, kinds, plan, memory);
     recompute(graph, kinds, plan, memory);
@@ -35,6 +43,7 @@ struct Merged {
   }
 
   std::size_t groups() const { return plan.groups.size(); }
+  GroupId group_of(const char* node) const { return plan.group_of[graph.find_node(node)]; }
   FusionDecision decision(const char* node) const { return plan.decisions[graph.find_node(node)]; }
 };
 
@@ -233,6 +242,52 @@ return d
   for (NodeId n = 0; n < 2; ++n)
     apart += predict(graph, {n}, {graph.nodes[n].first_output}, true, memory.target()).total;
   CHECK(seconds <= apart * 1.0001);
+}
+
+// Squeeze and excitation: the product with the gate stands in the gate's group, of which every kernel would compute the
+// gate again. The product that reads it takes it in for nothing.
+TEST_CASE("merging: a group that is two kernels is taken apart, and what reads the second takes it in") {
+  const std::string text = R"(model "m"
+input x: float32[8, 160, 28, 28]
+input s: float32[8, 160, 1, 1]
+constant u: float32[160, 160, 1, 1]
+constant w: float32[80, 160, 1, 1]
+c: float32[8, 160, 1, 1] = conv2d(s, u)
+h: float32[8, 160, 1, 1] = hardsigmoid(c)
+m: float32[8, 160, 28, 28] = mul(x, h)
+y: float32[8, 80, 28, 28] = conv2d(m, w)
+return y
+)";
+  const Merged m(text);
+  CHECK(m.groups() == 2);
+  CHECK(m.group_of("m") == m.group_of("y"));
+  CHECK(m.group_of("c") != m.group_of("y"));
+  const Merged claimed(text, 256, {"c", "h"});
+  CHECK(claimed.groups() == 2);
+  CHECK(claimed.group_of("c") == claimed.group_of("h"));
+  CHECK(claimed.group_of("m") == claimed.group_of("y"));
+  CHECK(claimed.plan.groups[claimed.group_of("h")].claimed_by == 0);
+  CHECK(claimed.plan.groups[claimed.group_of("y")].claimed_by == kNone);
+}
+
+// Backward attention: the softmax and the sums of rows that the gradient takes away, which waits for nobody.
+TEST_CASE("merging: groups that run one after the other run side by side, whatever they read, if one leaves little") {
+  const std::string rows = R"(model "m"
+input x: bfloat16[4, 16, 1024, 1024]
+input y: bfloat16[4, 16, 1024, 64]
+input z: bfloat16[4, 16, 1024, 64]
+input v: bfloat16[4, 16, 1024, 64]
+t: bfloat16[4, 16, 1024, 64] = cumsum(v, dim=2)
+s: bfloat16[4, 16, 1024, 1024] = softmax(x, dim=-1)
+o: bfloat16[4, 16, 1024, 64] = mul(t, z)
+d: bfloat16[4, 16, 1024, 1] = sum(o, dim=[-1], keepdim=true)
+)";
+  const Merged little(rows + R"(p: bfloat16[4, 16, 1024, 64] = matmul(s, y)
+r: bfloat16[4, 16, 1024, 1] = cumsum(d, dim=2)
+return p, r
+)");
+  CHECK(little.group_of("s") == little.group_of("d"));
+  CHECK(little.group_of("s") != little.group_of("p"));
 }
 
 TEST_CASE("merging: what is predicted to take longer is refused, and by how much") {
