@@ -286,6 +286,11 @@ def picks():
             i=("int32", [128]))
         add(f"symbolic {dtype}", [select], 1.7, {"m": {"min": 1, "max": 100000, "hint": 3001}}, x=(dtype, ["m", 65]),
             i=("int32", [65]))
+    add("of looked-up rows", [node("t", "index_select", "x", "i", dim=1), node("y", "index_select", "t", "r", dim=0)],
+        2, x=("float16", [300, 600]), i=("int32", [600]), r=("int64", [2000]))
+    add("besides being added", [node("t", "index_select", "x", "i", dim=1), node("c", "cast", "i", dtype="float32"),
+                                node("y", "add", "t", "c")], 1.6,
+        x=("float32", [3000, 600]), i=("int32", [600]))
     add("256 of each of float32[1024, 1024]", [gather], 1.05, x=("float32", [1024, 1024]), i=("int64", [1024, 256]))
     return cases
 

@@ -78,22 +78,13 @@ class Planner {
                              .aligned = aligned});
   }
 
-  // What is the same for all rows, and made of nothing that the kernel needs for something else.
+  // What is the same for all rows.
   void find_picks() {
-    looked_up_.clear();
     for (const PickedRows::Source& source : plan_.sources) looked_up_.push_back(source.value);
     looked_up_ = reachable(pool_, looked_up_);
-    const auto needed_besides = [&](ExprId value) {
-      const std::vector<ExprId> inside = reachable(pool_, std::vector<ExprId>{value});
-      const auto has = [&](ExprId id) { return std::ranges::find(inside, id) != inside.end(); };
-      return std::ranges::any_of(ids_, [&](ExprId id) {
-        return !has(id) && std::ranges::any_of(pool_[id].args, [&](ExprId arg) { return arg != kNoExpr && has(arg); });
-      });
-    };
     for (const PickedRows::Source& source : plan_.sources) {
       const bool known = std::ranges::find(plan_.picks, source.value, &PickedRows::Picks::value) != plan_.picks.end();
-      if (!known && same_for_all_rows(source.value) && !needed_besides(source.value))
-        plan_.picks.push_back({.value = source.value});
+      if (!known && same_for_all_rows(source.value)) plan_.picks.push_back({.value = source.value});
     }
   }
 

@@ -169,6 +169,24 @@ class PickedRowsEmitter {
     after_.load_text = nullptr;
   }
 
+  // By anything but the values that shared memory has.
+  std::vector<bool> needed_besides_picks() const {
+    std::vector<bool> needed(split_.pool.size(), false), known(split_.pool.size(), false);
+    for (std::size_t i = 0; i < picks_.size(); ++i) known[picks_after(i)] = true;
+    std::vector<ExprId> left = roots_of(split_);
+    while (!left.empty()) {
+      const ExprId id = left.back();
+      left.pop_back();
+      if (id == kNoExpr || needed[id] || known[id]) continue;
+      needed[id] = true;
+      const ExprNode& n = split_.pool[id];
+      left.insert(left.end(), n.args.begin(), n.args.end());
+      const std::vector<ExprId> values = values_in(n);
+      left.insert(left.end(), values.begin(), values.end());
+    }
+    return needed;
+  }
+
   void compute_vector(const std::string& column) {
     const std::uint32_t lane = split_.outputs[0].axes.back();
     const std::vector<ExprId> roots = roots_of(split_);
@@ -180,12 +198,10 @@ class PickedRowsEmitter {
       writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2} + {3} * {0});", plan_.width, words.back(),
                                picks, column));
     }
-    std::vector<ExprId> picked;
-    for (std::size_t i = 0; i < picks_.size(); ++i) picked.push_back(picks_after(i));
-    picked = reachable(split_.pool, picked);
+    const std::vector<bool> needed = needed_besides_picks();
     VectorLoads loads(after_, graph_, lane, plan_.width);
     loads.declare(roots, e, [&](ExprId load, const VectorLoads::Fill&) {
-      return std::ranges::find(picked, load) != picked.end() ? std::string("picked_already") : std::string();
+      return needed[load] ? std::string() : std::string("picked_already");
     });
     after_.load_text = [&, others = after_.load_text](ExprId load) {
       const std::string text = text_of(load);
