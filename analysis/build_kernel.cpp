@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 #include "analysis/shared_row_axes.h"
 #include "ir/constant_data.h"
 #include "ir/type.h"
@@ -67,10 +68,14 @@ class Building {
       }
       const auto first = static_cast<ExprId>(raw.size());
       const ExprId guard = reads_unguarded(raw, source, load) ? kNoExpr : load.args[0];
-      ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, guard);
       const FormulaFacts& facts = *inlining_.facts(source);
-      if (is_rows(unit) && facts.reduces && !facts.product && !facts.nested)
-        value = row_axes.take(first, value, rows_of(load.indices, facts));
+      const bool of_rows = is_rows(unit) && facts.reduces && !facts.product && !facts.nested;
+      ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, guard);
+      // The guard speaks of the element that is asked for: its row is reduced once for all of them.
+      if (of_rows && guard != kNoExpr && is_of_indices(raw, guard))
+        value = row_axes.without_guard(first, value,
+                                       [&](const ExprNode& n) { return n.args[0] == guard && is_inside(raw, n); });
+      if (of_rows) value = row_axes.take(first, value, rows_of(load.indices, facts));
       std::map<ExprId, ValueId> inner_reductions;
       if (facts.contraction)
         note_operands(raw, first, source, operands, facts.nested ? inner_reductions : raw_reductions);
@@ -162,15 +167,12 @@ class Building {
   // elements would be read (padding) stay.
   bool reads_unguarded(const ExprPool& raw, ValueId source, const ExprNode& load) const {
     if (load.args[0] == kNoExpr || !inlining_.facts(source)->reduces) return false;
-    const auto by_indices = [&](ExprId id) {
-      const auto by_value = [](const IndexExpr& e) {
-        return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
-      };
-      return raw[id].op != ExprOp::kLoad && raw[id].op != ExprOp::kReduce &&
-             std::ranges::none_of(raw[id].indices, by_value);
-    };
-    if (!std::ranges::all_of(reachable(raw, std::span(load.args.data(), 1)), by_indices)) return false;
-    const Shape& shape = graph_.tensor(source).shape;
+    return is_of_indices(raw, load.args[0]) && is_inside(raw, load);
+  }
+
+  // Is this load there, guarded or not?
+  bool is_inside(const ExprPool& raw, const ExprNode& load) const {
+    const Shape& shape = graph_.tensor(load.source).shape;
     for (std::size_t d = 0; d < shape.size(); ++d)
       if (!proves_nonnegative(load.indices[d], raw.bounds()) || !proves_less(load.indices[d], shape[d], raw.bounds()))
         return false;

@@ -43,6 +43,21 @@ return shares, greatest
   CHECK(is_rows_throughout(units[0].kernel));
 }
 
+// What an element is asked for under is no condition on the row that its norm reduces: it would name that row's places.
+TEST_CASE("row chains: halves that change places between two norms leave the first one's sums as they are") {
+  for (const int length : {32, 33}) {
+    const std::string n = std::to_string(length), rest = std::to_string(length - 16);
+    const Graph graph =
+        parse_graph_text("model \"m\"\ninput x: float32[600, " + n + "]\na: float32[600, " + n +
+                         "] = layer_norm(x, normalized_shape=[" + n + "])\nb: float32[600, 16], c: float32[600, " +
+                         rest + "] = split(a, split_sizes=[16, " + rest + "], dim=1)\nd: float32[600, " + n +
+                         "] = concat(c, b, dim=1)\ny: float32[600, " + n + "] = softmax(d, dim=-1)\nreturn y\n");
+    const auto units = kernels_of(graph);
+    REQUIRE(units.size() == 1);
+    CHECK(row_reductions(units[0].kernel).size() == 4);
+  }
+}
+
 TEST_CASE("row chains: whatever is computed of elements may stand inside a reduction") {
   std::string text = "model \"m\"\ninput x: float32[64, 300]\nt0: float32[64, 300] = erf(x)\n";
   for (int i = 0; i < 12; ++i)
