@@ -194,7 +194,8 @@ void TrialLowering::write_key(std::span<const NodeId> nodes, std::span<const Val
   for (const NodeId n : nodes) {
     const Node& node = graph_.nodes[n];
     key_.push_back(std::bit_cast<std::uintptr_t>(node.op));
-    key_.push_back(std::uint64_t{node.attributes} << 32 | std::uint64_t{node.inputs.size()} << 8 | node.output_count);
+    key_.push_back(std::uint64_t{node.attributes} << 32 | std::uint64_t{node.leads_to_codes} << 31 |
+                   std::uint64_t{node.inputs.size()} << 8 | node.output_count);
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
       const bool is_output = next_output < outputs.size() && outputs[next_output] == v;
       next_output += is_output ? 1 : 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/annotate.h"
+#include "analysis/lead_to_codes.h"
 #include "codegen/build_launch_plan.h"
 #include "input_file.h"
 #include "ir/error.h"
@@ -92,6 +93,7 @@ void note_kept_apart(CompilationState& state) {
 }
 
 void annotate_nodes(CompilationState& state) {
+  mark_what_leads_to_codes(state.planned->graph);
   state.planned->kinds = annotate(state.planned->graph, pattern_source(state.options.strategy));
 }
 
@@ -178,8 +180,8 @@ constexpr Pass kPasses[] = {
      CompilationPart::kGraph, rewrite<mark_prepared>, true},
     {"claim-patterns", "makes groups of what patterns match, before the partitioner runs (under full)",
      CompilationPart::kGraph, claim, true},
-    {"annotate", "derives the op pattern kind of every node from its formula and shapes", CompilationPart::kPlan,
-     annotate_nodes},
+    {"annotate", "derives the op pattern kind of every node from its formula and shapes, and what leads to codes",
+     CompilationPart::kPlan, annotate_nodes},
     {"fuse", "groups nodes in three phases over the post-dominator tree", CompilationPart::kPlan, fuse_nodes},
     {"split-costly", "takes apart what is predicted to take longer as one kernel than node by node (under full)",
      CompilationPart::kPlan, merge<split_costly>, true},

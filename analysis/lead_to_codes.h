@@ -1,0 +1,19 @@
+// What is quantized, or rounded to whole numbers, in another kernel than that which makes it. A value of 16 bits on the
+// way there is rounded by whoever stores it; one that is made wider again before it is stored must be rounded first, or
+// one code in some hundred would be another than the graph says (analysis/build_kernel does that within a kernel).
+//
+//     norm: bfloat16 ──▶ cast: float32 ──▶ (stored) ──▶ div ──▶ round          cast leads to codes, and norm is rounded
+#pragma once
+
+#include "ir/graph.h"
+
+namespace fusec {
+
+// Sets Node::leads_to_codes: of nodes from which a way leads to a quantize or a round through floats of more than 16
+// bits alone.
+void mark_what_leads_to_codes(Graph& graph);
+
+// Makes codes, or whole numbers, of floats.
+bool makes_codes(const Node& node);
+
+}  // namespace fusec
