@@ -189,6 +189,18 @@ void GroupGraph::add_recomputed(GroupId consumer, std::span<const NodeId> nodes)
   for (const NodeId n : nodes) ++recomputed_by_[n];
 }
 
+void GroupGraph::move_into(std::span<const GroupId> readers, std::span<const NodeId> nodes, GroupId from,
+                           std::span<const NodeId> leaving) {
+  for (const GroupId reader : readers) add_recomputed(reader, nodes);
+  std::vector<NodeId> rest;
+  std::ranges::set_difference(members_[from], leaving, std::back_inserter(rest));
+  members_[from] = rest;
+  for (const NodeId n : leaving) {
+    --recomputed_by_[n];
+    group_of_[n] = readers.front();
+  }
+}
+
 void GroupGraph::write_to(FusionPlan& plan, std::span<const OpPattern> kinds) const {
   LargeVector<FusionGroup> groups;
   groups.reserve(size());

@@ -59,6 +59,11 @@ class GroupGraph {
   // The consumer computes these nodes, which are in another group, itself from now on. No contraction may follow.
   void add_recomputed(GroupId consumer, std::span<const NodeId> nodes);
 
+  // The readers compute these nodes of a group themselves from now on; those that leave it, it no more, which may not
+  // be all that it has. No contraction may follow.
+  void move_into(std::span<const GroupId> readers, std::span<const NodeId> nodes, GroupId from,
+                 std::span<const NodeId> leaving);
+
   // Groups and recomputed nodes as they are now; what the groups are called is the caller's business.
   void write_to(FusionPlan& plan, std::span<const OpPattern> kinds) const;
 

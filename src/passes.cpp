@@ -193,6 +193,8 @@ constexpr Pass kPasses[] = {
      CompilationPart::kPlan, merge<merge_siblings>, true},
     {"recompute", "computes a cheap group in each of several that read it, where that moves no more bytes (under full)",
      CompilationPart::kPlan, merge<recompute>, true},
+    {"move-borders", "computes what widens a group's result where it is read, and stores it narrow (under full)",
+     CompilationPart::kPlan, merge<move_borders>, true},
     {"name-groups", "names every group by what it computes (under full, where fuse leaves it to this)",
      CompilationPart::kPlan, name_plan, true, true},
     {"choose-layouts",

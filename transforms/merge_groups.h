@@ -7,6 +7,7 @@
 //                    a norm with what stands around it; prologues into products
 //   merge-siblings   groups that read the same, and small or independent ones side by side
 //   recompute        a cheap group that several read is computed in each of them, and stored no more
+//   move-borders     what makes a group's result wider at its end (a cast, a broadcast) goes to those that read it
 //
 //       max ──▶ sub ──▶ exp ──▶ sum ──▶ div          {max} {sub, exp} {sum} {div}  ▶  one group, rows in one kernel
 //                         └──────────────▶
@@ -25,5 +26,6 @@ void split_costly(const Graph& graph, std::span<const OpPattern> kinds, FusionPl
 void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
+void move_borders(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 
 }  // namespace fusec

@@ -113,9 +113,11 @@ FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
   // Most are known to be within the limits before anything is counted that is read or given twice.
   if (count <= plan_.max_fused_ops && (plan_.max_args == 0 || most_arguments <= plan_.max_args))
     return FusionRule::kJoined;
-  const std::vector<NodeId> nodes =
-      count > plan_.max_fused_ops || plan_.max_args != 0 ? groups_.nodes_of(groups) : std::vector<NodeId>{};
-  if (count > plan_.max_fused_ops && largest_part(groups_.graph(), nodes) > plan_.max_fused_ops)
+  return nodes_within_limits(groups_.nodes_of(groups));
+}
+
+FusionRule MergeTrial::nodes_within_limits(std::span<const NodeId> nodes) const {
+  if (nodes.size() > plan_.max_fused_ops && largest_part(groups_.graph(), nodes) > plan_.max_fused_ops)
     return FusionRule::kTooManyNodes;
   if (plan_.max_args == 0) return FusionRule::kJoined;
   const std::size_t arguments = argument_count(nodes);
@@ -176,6 +178,32 @@ MergeAnswer MergeTrial::ask_again(GroupId producer, std::span<const GroupId> rea
     joined += together.seconds;
   }
   return predicted(joined, apart, bytes_joined, bytes_apart);
+}
+
+MergeAnswer MergeTrial::ask_instead(std::span<const GroupInstead> groups) {
+  std::int64_t bytes_before = 0, bytes_after = 0;
+  double before = 0, after = 0;
+  std::uint32_t launches_before = 0, launches_after = 0;
+  for (const GroupInstead& group : groups) {
+    if (const FusionRule limit = nodes_within_limits(group.nodes); limit != FusionRule::kJoined) return {.rule = limit};
+    const TrialResult& is = of_group(group.group);
+    const TrialResult& would_be = lowering_.of(group.nodes, group.outputs);
+    if (!is.known || !would_be.known) return {.rule = FusionRule::kNotTried};
+    if (would_be.strength < is.strength || would_be.has_elements > is.has_elements ||
+        would_be.row_product > is.row_product)
+      return {.rule = FusionRule::kWorseForm};
+    launches_before += is.launches;
+    launches_after += would_be.launches;
+    bytes_before += is.bytes;
+    bytes_after += would_be.bytes;
+    before += is.seconds;
+    after += would_be.seconds;
+  }
+  if (launches_after > launches_before) return {.rule = FusionRule::kNotOneKernel};
+  MergeAnswer answer = predicted(after, before, bytes_after, bytes_before);
+  const bool gains = kRounding * after < before || bytes_after < bytes_before;
+  if (answer.yes() && !gains) answer.rule = FusionRule::kPredictedSlower;
+  return answer;
 }
 
 MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {

@@ -28,6 +28,13 @@ struct MergeAnswer {
   bool yes() const { return rule == FusionRule::kJoined; }
 };
 
+// A group as it would be, with nodes more or less.
+struct GroupInstead {
+  GroupId group = kNone;
+  std::vector<NodeId> nodes;     // in topological order
+  std::vector<ValueId> outputs;  // in order
+};
+
 class MergeTrial {
  public:
   MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan, TrialMemory& memory);
@@ -47,6 +54,13 @@ class MergeTrial {
   // Whether all readers would be one kernel each, in forms no worse, and together take no longer and read no more, if
   // each computed the producer's nodes itself.
   MergeAnswer ask_again(GroupId producer, std::span<const GroupId> readers);
+  // Whether with other nodes these groups would be as few launches, in forms no worse, and faster or of fewer bytes.
+  MergeAnswer ask_instead(std::span<const GroupInstead> groups);
+  // It is so now.
+  void note_instead(const GroupInstead& group) {
+    of_group_[group.group] = {.nodes = static_cast<std::uint32_t>(group.nodes.size()),
+                              .result = &lowering_.of(group.nodes, group.outputs)};
+  }
   std::int64_t bytes(GroupId g) { return of_group(g).bytes; }
   // Nothing but element by element, or views.
   bool is_pointwise(GroupId g) { return of_group(g).strength == 0 && !of_group(g).has_elements; }
@@ -74,6 +88,7 @@ class MergeTrial {
   FusionRule compare(const TrialResult& together, std::span<const GroupId> parts);
   std::size_t argument_count(std::span<const NodeId> nodes) const;
   FusionRule within_limits(std::span<const GroupId> groups) const;
+  FusionRule nodes_within_limits(std::span<const NodeId> nodes) const;
 
   const GroupGraph& groups_;
   std::span<const OpPattern> kinds_;

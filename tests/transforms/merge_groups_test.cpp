@@ -38,6 +38,7 @@ struct Merged {
     merge_forward(graph, kinds, plan, memory);
     merge_siblings(graph, kinds, plan, memory);
     recompute(graph, kinds, plan, memory);
+    move_borders(graph, kinds, plan, memory);
     name_groups(graph, plan);
     verify_plan(graph, kinds, plan);
   }
