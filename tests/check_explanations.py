@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """check_explanations.py FUSEC: --explain and --require-one-kernel on nodes that were rewritten away and
 on a group that takes several kernels; the explanation that the README shows is today's; every edge that was not fused
-has a node to blame and a change that would allow it."""
+has a node to blame and a change that would allow it; plan files with one group for both, where that is offered, are
+taken and are one kernel."""
 import glob, json, os, re, subprocess, sys, tempfile
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -12,6 +13,37 @@ PRODUCTS = {"fusec": 1, "inputs": [{"name": "x", "dtype": "float32", "shape": [1
             "nodes": [{"name": "first", "op": "matmul", "inputs": ["x", "w"]},
                       {"name": "second", "op": "matmul", "inputs": ["first", "w"]}],
             "outputs": ["second"]}
+
+
+def refused_offers(fusec, model, edges):
+    offered = [(e["from"], e["to"]) for e in edges if e["would_allow"].startswith("one group for both")]
+    if not offered:
+        return []
+    refused = []
+    with tempfile.TemporaryDirectory(prefix="fusec_plans_") as scratch:
+        path = os.path.join(scratch, "plan.json")
+        subprocess.run([fusec, model, "--no-nvrtc", f"--emit=plan={path}"], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=True)
+        with open(path, encoding="utf-8") as f:
+            plan = json.load(f)
+        for edge in offered:
+            both = [g for g in plan["groups"] if edge[0] in g["nodes"] or edge[1] in g["nodes"]][:2]
+            nodes = list(dict.fromkeys(n for g in both for n in g["nodes"]))
+            messages = []
+            for at in both:  # in the place of the one, or of the other
+                groups = [{"name": "both", "nodes": nodes} if g is at else g
+                          for g in plan["groups"] if g is at or g not in both]
+                with open(path, "w", encoding="utf-8") as f:
+                    json.dump({**plan, "groups": groups}, f)
+                tried = subprocess.run([fusec, model, "--no-nvrtc", f"--plan={path}",
+                                        "--require-one-kernel=" + json.dumps(edge)],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                if tried.returncode == 0:
+                    break
+                messages.append(tried.stderr.strip())
+            else:
+                refused.append(f"{os.path.basename(model)}: {edge} as one group, which is offered: {messages}")
+    return refused
 
 
 def main():
@@ -73,6 +105,7 @@ def main():
         silent = [edge for edge in json.loads(told)["edges"] if not edge["blocker"] or not edge["would_allow"]]
         if silent:
             failures.append(f"{os.path.basename(model)}: {len(silent)} edges without blocker or change, {silent[0]}")
+        failures += refused_offers(fusec, model, json.loads(told)["edges"])
     for failure in failures:
         print("FAILED", failure)
     print(f"{len(failures)} failures")

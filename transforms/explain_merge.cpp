@@ -49,12 +49,26 @@ bool MergeExplainer::is_one_launch(const std::vector<NodeId>& nodes, const std::
   return tried.known && tried.launches <= 1;
 }
 
+// As one group, one kernel would store what another reads; false where that is not known.
+bool MergeExplainer::is_several_kernels(const Pair& pair) {
+  const bool tried =
+      std::ranges::all_of(pair.nodes, [&](NodeId n) { return static_cast<bool>(graph_.nodes[n].op->formula); });
+  return tried && !lowering_.of(pair.nodes, pair.outputs).stored.empty();
+}
+
 MergeObstacle MergeExplainer::obstacle(GroupEdge edge, const FusionDecision& refused) {
   MergeObstacle found;
   FusionRule rule = refused.rule;
-  // What lay between two groups may have joined one of them since.
-  const std::optional<MergeObstacle> cycle = rule == FusionRule::kClosesCycle ? of_cycle(edge) : std::nullopt;
-  if (rule == FusionRule::kClosesCycle && !cycle) rule = FusionRule::kNotOneKernel;
+  // Both groups have grown since, perhaps: what lay between them may have joined one, or come between, and what one
+  // kernel was possible for then may be several now.
+  const bool was_possible = rule == FusionRule::kWorseForm || rule == FusionRule::kMoreBytes ||
+                            rule == FusionRule::kPredictedSlower || rule == FusionRule::kNotTried;
+  const std::optional<MergeObstacle> cycle =
+      was_possible || rule == FusionRule::kClosesCycle ? of_cycle(edge) : std::nullopt;
+  if (cycle)
+    rule = FusionRule::kClosesCycle;
+  else if (rule == FusionRule::kClosesCycle || (was_possible && is_several_kernels(pair_of(edge))))
+    rule = FusionRule::kNotOneKernel;
   switch (rule) {
     case FusionRule::kNotOneKernel:
       found = of_lowering(edge);
@@ -188,7 +202,7 @@ MergeObstacle MergeExplainer::of_outputs(const Pair& pair) {
   return {};
 }
 
-MergeObstacle MergeExplainer::of_lowering(GroupEdge edge) {
+MergeExplainer::Pair MergeExplainer::pair_of(GroupEdge edge) const {
   Pair pair{.edge = edge, .nodes = {}, .outputs = {}};
   for (const NodeId n : {edge.from, edge.to}) {
     const auto& nodes = plan_.groups[plan_.group_of[n]].nodes;
@@ -197,6 +211,11 @@ MergeObstacle MergeExplainer::of_lowering(GroupEdge edge) {
   std::ranges::sort(pair.nodes);
   pair.nodes.erase(std::unique(pair.nodes.begin(), pair.nodes.end()), pair.nodes.end());
   pair.outputs = needed_of(graph_, uses_, is_output_, pair.nodes);
+  return pair;
+}
+
+MergeObstacle MergeExplainer::of_lowering(GroupEdge edge) {
+  const Pair pair = pair_of(edge);
   for (const NodeId n : pair.nodes)
     if (!graph_.nodes[n].op->formula && graph_.nodes[n].op->special != Special::kTuple) return of_kinds({n});
   if (is_one_launch(pair.nodes, pair.outputs))

@@ -41,6 +41,8 @@ class MergeExplainer {
  private:
   struct Pair;
   bool is_one_launch(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs);
+  bool is_several_kernels(const Pair& pair);
+  Pair pair_of(GroupEdge edge) const;
   MergeObstacle of_lowering(GroupEdge edge);
   MergeObstacle of_outputs(const Pair& pair);
   std::optional<MergeObstacle> of_cycle(GroupEdge edge) const;

@@ -109,6 +109,28 @@ return y, a
   CHECK(t.would_allow == "if \"b\" did not need \"a\"");
 }
 
+// Both products as one kernel were predicted to be slower; as one group they would need what stands between them.
+TEST_CASE("explain merges: no group for both is offered where a third stands between") {
+  const Told t = told(R"(model "m"
+input x: float16[1, 32]
+input r: float16[1, 32]
+constant w: float16[32, 32]
+constant u: float16[64, 32]
+constant d: float16[32, 64]
+p: float16[1, 32] = linear(x, w)
+a: float16[1, 32] = add(p, r)
+n: float16[1, 32] = layer_norm(a, normalized_shape=[32])
+h: float16[1, 64] = linear(n, u)
+g: float16[1, 64] = gelu(h)
+q: float16[1, 32] = linear(g, d)
+y: float16[1, 32] = add(q, a)
+return y
+)",
+                      "a", "y");
+  CHECK(t.rule == "closes_cycle");
+  CHECK(t.would_allow.starts_with("if \""));
+}
+
 TEST_CASE("explain merges: a limit") {
   const Told t = told(R"(model "m"
 input x: float32[64, 64]
