@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analysis/attention_outputs.h"
 #include "analysis/attention_score.h"
 #include "analysis/copy_expr.h"
 #include "analysis/peel_sinks.h"
@@ -19,12 +20,6 @@ constexpr std::int64_t kManyRows = 64;  // queries along one axis that fill a ti
 
 bool contains(const Axes& axes, std::uint32_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
-IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
-  IndexExpr count = 1;
-  for (const std::uint32_t a : axes) count *= pool.extent(a);
-  return count;
 }
 
 // Reductions one inside the other, a maximum among them: what every attention holds.
@@ -152,12 +147,12 @@ class Recognizer {
   const Kernel& kernel() const { return found_.kernel; }
 
   std::string_view finish(Attention& attention) {
-    if (const auto why = check_beside(); !why.empty()) return why;
+    if (const auto why = sort_outputs(found_); !why.empty()) return why;
     if (const auto why = check_heads(); !why.empty()) return why;
     choose_rows();
     find_key_limits(found_);
     found_.tensor_dtype = tensor_dtype();
-    if (!found_.tensor_dtype) find_waiting();
+    if (!found_.tensor_dtype) find_waiting(found_);
     attention = std::move(found_);
     return "";
   }
@@ -326,99 +321,6 @@ class Recognizer {
     return "";
   }
 
-  // What is stored beside is made of a score or its exponential, at rows and keys.
-  std::string_view check_beside() {
-    constexpr std::string_view kNoWeights = "an output beside the result is not made of its weights";
-    for (std::size_t i = 0; i < found_.kernel.outputs.size(); ++i) {
-      const KernelOutput& output = found_.kernel.outputs[i];
-      if (output.axes == found_.kernel.outputs[0].axes) continue;
-      const bool of_rows = std::ranges::none_of(output.axes, [&](std::uint32_t a) { return contains(found_.keys, a); });
-      if (of_rows && (on_keys(output.expr) || element_count(output.type.shape) != rows_count())) return kNoWeights;
-      (of_rows ? found_.of_rows : found_.beside).push_back(i);
-      for (const std::uint32_t a : output.axes)
-        if (!contains(found_.kernel.outputs[0].axes, a) && !contains(found_.keys, a)) return kNoWeights;
-      if (!covers_all(output)) return kNoWeights;
-      if (std::ranges::any_of(depends_[output.expr], [&](std::uint32_t a) { return contains(found_.columns, a); }))
-        return kNoWeights;
-      if (reaches_product(output.expr)) return kNoWeights;
-    }
-    return "";
-  }
-
-  // Which output beside has an element of the scores' own type for each of them. Tensor cores multiply faster than
-  // scores go to memory and back.
-  void find_waiting() {
-    const DType wide = at(found_.product).type == ScalarType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
-    for (const std::size_t i : found_.beside) {
-      const KernelOutput& output = found_.kernel.outputs[i];
-      const IndexExpr scores = rows_count() * count_of(found_.kernel.pool, found_.keys);
-      if (output.type.dtype != wide || element_count(output.type.shape) != scores) continue;
-      found_.waiting = i;
-      return;
-    }
-  }
-
-  IndexExpr rows_count() const {
-    return count_of(found_.kernel.pool, found_.batch) * count_of(found_.kernel.pool, found_.rows);
-  }
-
-  // Does the output get each of its elements, once for a row and key?
-  bool covers_all(const KernelOutput& output) const {
-    Axes seen;
-    for (std::size_t d = 0; d < output.index.size(); ++d) {
-      if (output.type.shape[d].is(1)) continue;
-      const auto digits = digits_of(output.index[d]);
-      if (!digits || count_of(found_.kernel.pool, *digits) != output.type.shape[d]) return false;
-      for (const std::uint32_t a : *digits) {
-        if (contains(seen, a) || contains(found_.columns, a)) return false;
-        seen.push_back(a);
-      }
-    }
-    return true;
-  }
-
-  // The axes that number the values of an index, each once, as digits number a number's: a, or head * group + member.
-  std::optional<Axes> digits_of(const IndexExpr& index) const {
-    if (index.constant_term() != 0) return std::nullopt;
-    const std::vector<Variable> variables = variables_of(index);
-    Axes axes;
-    for (std::size_t digit = 0; digit < index.terms().size(); ++digit) {
-      const IndexExpr weight = count_of(found_.kernel.pool, axes);
-      const auto next = std::ranges::find_if(variables, [&](const Variable& v) {
-        const auto one = [&](Variable w) { return w == v ? std::optional<IndexExpr>(1) : std::nullopt; };
-        const auto none = [&](Variable w) { return w == v ? std::optional<IndexExpr>(0) : std::nullopt; };
-        return v.kind == Variable::Kind::kAxis && !contains(axes, v.id) &&
-               substitute(index, one) - substitute(index, none) == weight;
-      });
-      if (next == variables.end()) return std::nullopt;
-      axes.push_back(next->id);
-    }
-    IndexExpr made = 0, weight = 1;
-    for (const std::uint32_t a : axes) {
-      made += IndexExpr::axis(a) * weight;
-      weight *= found_.kernel.pool.extent(a);
-    }
-    if (made != index) return std::nullopt;
-    return axes;
-  }
-
-  // Otherwise than through a score or a reduction of a row.
-  bool reaches_product(ExprId root) const {
-    std::vector<ExprId> stack{root};
-    std::vector<std::uint8_t> seen(found_.kernel.pool.size(), 0);
-    while (!stack.empty()) {
-      const ExprId id = stack.back();
-      stack.pop_back();
-      if (id == found_.whole_score || id == found_.exponential || std::exchange(seen[id], 1)) continue;
-      const ExprNode& n = at(id);
-      if (n.op == ExprOp::kReduce && n.axes == found_.keys && id != found_.result) continue;
-      if (n.op == ExprOp::kReduce) return true;
-      for (const ExprId a : n.args)
-        if (a != kNoExpr) stack.push_back(a);
-    }
-    return false;
-  }
-
   // What is multiplied with single weights is made anew for each: of indices and loads.
   std::string_view check_steps() const {
     for (const WeightStep& step : found_.key_steps)
@@ -450,7 +352,7 @@ class Recognizer {
   std::string_view check_heads() {
     const ExprPool& pool = found_.kernel.pool;
     const auto fits = [&](const Axes& axes) {
-      const auto count = count_of(pool, axes).as_constant();
+      const auto count = point_count(pool, axes).as_constant();
       return count && *count >= 1 && *count <= kLargestHead;
     };
     while (!fits(found_.columns) && found_.columns.size() > 1) {
@@ -514,11 +416,11 @@ class Recognizer {
 }  // namespace
 
 std::int64_t Attention::depth_count() const {
-  return *count_of(kernel.pool, depth).as_constant();
+  return *point_count(kernel.pool, depth).as_constant();
 }
 
 std::int64_t Attention::column_count() const {
-  return *count_of(kernel.pool, columns).as_constant();
+  return *point_count(kernel.pool, columns).as_constant();
 }
 
 AttentionAnswer find_attention(const Kernel& kernel) {

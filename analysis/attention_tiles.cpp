@@ -39,8 +39,11 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   if (!fills_large_tiles(form, target)) return t;
   AttentionTiles large = t;
   large.rows = 128;
-  // A warp with two slabs loads each fragment of keys and values for both; what is made of scores needs registers, too.
-  const bool two_slabs = std::max(t.depth, t.columns) <= 128 && form.score == form.product && form.key_steps.empty();
+  // A warp with two slabs loads each fragment of keys and values for both; what is made of scores needs registers, too,
+  // and where weights are stored, which takes longer than all else, large heads would only be twice the code.
+  const int head = std::max(t.depth, t.columns);
+  const bool two_slabs =
+      head <= (form.beside.empty() ? 128 : 64) && form.score == form.product && form.key_steps.empty();
   large.slabs = two_slabs ? 2 : 1;
   large.my_rows = 2 * large.slabs;
   large.threads = two_slabs ? 128 : 256;

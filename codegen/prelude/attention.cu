@@ -81,19 +81,32 @@ struct Lines {
     unit = warp / kDown * kTogether + (kTogether == 8 ? lane % 8 : lane / 8 % kTogether);
   }
   // `to` and `from` are the first place; lines that are kStride bytes apart in shared memory are `step` elements apart
-  // in memory. Those from `there` on become 0.
-  template <int kStride, bool kAll, int kPiece = 0, class T>
-  __device__ __forceinline__ void copy(unsigned to, const T* from, long long step, int there = 0) const {
+  // in memory.
+  template <int kStride, int kPiece = 0, class T>
+  __device__ __forceinline__ void copy(unsigned to, const T* from, long long step) const {
     constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // of the thread's place in a line
     constexpr int kLine = kPiece / kPieces * kDown * kHigh, kUnit = kPiece % kPieces * kWide;
     if constexpr (kLine < kLines) {
       if (kUnit + kWide <= kUnits || unit + kUnit < kUnits)
-        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
                      :
                      : "r"(to), "n"(kLine * kStride + kUnit * 16),
-                       "l"(__cvta_generic_to_global(from + kLine * step + kUnit * 8)),
-                       "r"(kAll || line + kLine < there ? 16 : 0));
-      copy<kStride, kAll, kPiece + 1>(to, from, step, there);
+                       "l"(__cvta_generic_to_global(from + kLine * step + kUnit * 8)));
+      copy<kStride, kPiece + 1>(to, from, step);
+    }
+  }
+  // The same where not all lines are there, which is seldom: those from `there` on become 0.
+  template <int kStride, class T>
+  __device__ __forceinline__ void copy_some(unsigned to, const T* from, long long step, int there) const {
+#pragma unroll 1
+    for (int l = line; l < kLines + line; l += kDown * kHigh) {
+#pragma unroll
+      for (int u = 0; u < kUnits; u += kWide)
+        if (u + kWide <= kUnits || u + unit < kUnits)
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                       :
+                       : "r"(to + u * 16), "l"(__cvta_generic_to_global(from + u * 8)), "r"(l < there ? 16 : 0));
+      to += kDown * kHigh * kStride, from += kDown * kHigh * step;
     }
   }
 };
@@ -110,7 +123,7 @@ __device__ __forceinline__ float shift_of(float greatest) {
 __device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
   return exp2_fast((score - shift_of(greatest)) * log2_scale);
 }
-// What was summed up is the caller's: `shrink(row, by)` multiplies a row of it.
+// What was summed up is the caller's: `shrink(by)` multiplies row r of it by by[r].
 template <bool kLarge, bool kExact, int kSlabs, int kKeys, class Shrink>
 __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
                                              float (&total)[2 * kSlabs], float log2_scale, const Shrink& shrink) {
@@ -125,15 +138,16 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
     grows |= kExact ? now[r] > greatest[r] : (now[r] - greatest[r]) * log2_scale > kMuch;
   }
   if (__any_sync(0xffffffffu, grows)) {
+    float by[2 * kSlabs];
 #pragma unroll
     for (int r = 0; r < 2 * kSlabs; ++r) {
       now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 1));
       now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 2));
-      const float by = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
+      by[r] = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
       greatest[r] = now[r];
-      total[r] *= by;
-      shrink(r, by);
+      total[r] *= by[r];
     }
+    shrink(by);
   }
 #pragma unroll
   for (int r = 0; r < 2 * kSlabs; ++r) {
@@ -145,17 +159,6 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
       total[r] += s;
     }
   }
-}
-template <int kSlabs, int kColumns>
-__device__ __forceinline__ void shrink_row(float (&sum)[kSlabs][kColumns][4], int r, float by) {
-#pragma unroll
-  for (int m = 0; m < 2 * kColumns; ++m) sum[r / 2][m / 2][2 * (r % 2) + m % 2] *= by;
-}
-template <bool kLarge, bool kExact, int kSlabs, int kKeys, int kColumns>
-__device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], float (&sum)[kSlabs][kColumns][4],
-                                             float (&greatest)[2 * kSlabs], float (&total)[2 * kSlabs],
-                                             float log2_scale) {
-  weigh_scores<kLarge, kExact>(score, greatest, total, log2_scale, [&](int r, float by) { shrink_row(sum, r, by); });
 }
 
 //@ part keep_keys

@@ -23,6 +23,7 @@ KernelSource AttentionEmitter::emit() {
     form_.beside.empty() ? combine_in_lanes() : combine_shares();
   else
     key_loop();
+  if (names_sums()) fetch_sums();
   if (part_ == AttentionPart::kShare) {
     leave_state();
   } else {
@@ -37,6 +38,7 @@ KernelSource AttentionEmitter::emit() {
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] = simplify(row_tiles() * count(form_.batch) * (shares_keys() ? shares_ : 1), pool_.bounds());
   source.dynamic_shared = tiles_.dynamic() && multiplies ? tiles_.bytes() : 0;
+  source.names_registers = names_sums();
   source.schedule = tiles_.tensor_cores ? "attention_mma" : "attention";
   return source;
 }
@@ -132,9 +134,8 @@ std::string AttentionEmitter::score(const std::string& r, const std::string& n) 
                              : fmt::format("{}[{}][{}]", score_, r, n);
 }
 
-std::string AttentionEmitter::key(const std::string& n) const {
-  return tiles_.tensor_cores ? fmt::format("{0} + {1} + {2} / 2 * 8 + {2} % 2", key0_, my_column_, n)
-                             : fmt::format("{} + {} + {} * 8", key0_, my_column_, n);
+std::string AttentionEmitter::key_offset(const std::string& n) const {
+  return tiles_.tensor_cores ? fmt::format("{0} / 2 * 8 + {0} % 2", n) : n + " * 8";
 }
 
 std::string AttentionEmitter::sum(const std::string& r, const std::string& m) const {
@@ -172,14 +173,15 @@ void AttentionEmitter::load_queries() {
   }
   if (!tiles_.tensor_cores) return;
   writer_.use("load_pieces");
+  writer_.use("kept");
   // A lane's row of four matrices: left ones are 16 lines times 16 places, in that order right ones as well.
   const std::string lane_row = writer_.unique("lane_row"), lane_place = writer_.unique("lane_place");
   writer_.line(fmt::format("const int {} = warp_lane / 16 * 8 + warp_lane % 8, {} = warp_lane / 8 % 2 * 8;", lane_row,
                            lane_place));
   const auto rows_of = [&](const char* wish, const std::string& tile, int stride, const std::string& first) {
     const std::string name = writer_.unique(wish);
-    writer_.line(fmt::format("const unsigned {} = shared_address({} + ({}{}) * {} + {});", name, tile, first, lane_row,
-                             stride, lane_place));
+    writer_.line(fmt::format("const unsigned {} = kept(shared_address({} + ({}{}) * {} + {}));", name, tile, first,
+                             lane_row, stride, lane_place));
     return name;
   };
   query_rows_ =
@@ -208,8 +210,12 @@ void AttentionEmitter::declare_state() {
                                                 : fmt::format("[{}][{}]", tiles_.my_rows, tiles_.my_columns());
   std::string least;
   for (int r = 0; r < tiles_.my_rows; ++r) least += (r ? ", " : "") + bottom();
-  writer_.line(fmt::format("{0} {1}{2} = {{}}, {3}[{4}] = {{{5}}}, {6}[{4}] = {{}};", type(), sum_, shape, greatest_,
-                           tiles_.my_rows, least, total_));
+  const std::string sums = names_sums() ? "" : fmt::format("{}{} = {{}}, ", sum_, shape);
+  writer_.line(fmt::format("{0} {1}{2}[{3}] = {{{4}}}, {5}[{3}] = {{}};", type(), sums, greatest_, tiles_.my_rows,
+                           least, total_));
+  if (names_sums()) declare_sums();
+  // What scores need of neither rows nor keys, a head's slope for one.
+  if (part_ != AttentionPart::kCombine && form_.score != form_.product) emitter_.emit_independent({form_.score});
 }
 
 std::string AttentionEmitter::limit_at(const IndexExpr& limit, const std::string& row) {

@@ -1,6 +1,6 @@
 // How attention's kernel is written, part by part (codegen/schedules/attention.h says what it does): attention.cpp
-// places blocks and walks over keys, attention_scores.cpp makes scores and weights, attention_result.cpp stores what
-// comes out.
+// places blocks and walks over keys, attention_scores.cpp makes scores and weights, attention_sums.cpp adds up what
+// they weigh, attention_result.cpp stores what comes out.
 #pragma once
 
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ class AttentionEmitter {
   void place_block();
   std::string row(const std::string& r) const { return fmt::format("{} + {} * {}", my_row_, r, tiles_.row_step()); }
   std::string score(const std::string& r, const std::string& n) const;
-  std::string key(const std::string& n) const;
+  std::string key_offset(const std::string& n) const;  // of the thread's n-th key behind its first
   std::string sum(const std::string& r, const std::string& m) const;
   std::string column(const std::string& m) const;
   void load_queries();
@@ -120,15 +120,21 @@ class AttentionEmitter {
   // Loops over a thread's rows and the keys of each, `together` at a time: row and key are variables, their axes bound.
   struct ScorePlace {
     std::string row, key;
-    std::string at;    // the (first) score
-    std::string r, n;  // which of the thread's rows and keys
+    std::string at;     // the (first) score
+    std::string r, n;   // which of the thread's rows and keys
+    std::string there;  // a condition, where not all are: row and key exist
   };
   using ScoreBody = std::function<void(const ScorePlace& place)>;
-  void each_score(const ScoreBody& body, int together = 1);
+  // `guarded`: what loads is made only for rows and keys that are there; rows that are not are left out here.
+  void each_score(const ScoreBody& body, bool guarded, int together = 1);
+  // Of the keys behind the thread's first, how many are there in the last tile, too, so that none of them is asked for.
+  int keys_always_there() const;
   bool holds_loads(const std::vector<ExprId>& roots) const;
-  // Where it loads, an expression is made only for rows and keys that are there.
-  // True where that had to be asked for.
-  bool open_guard(bool guarded, const std::string& row, const std::string& key);
+  // True where the place has to be asked for; the keys' axes are bound in any case.
+  bool open_guard(const ScorePlace& place);
+  // Are scores of keys that do not exist -inf as soon as masks have been read?
+  bool masks_end() const;
+  void close_guard(const std::vector<std::string>& scores);
   // Leaves of the score that are made for every row and key; the product's own loads are none.
   std::vector<ExprId> score_loads() const;
   // Of these, such as have neighbouring keys side by side in memory.
@@ -145,11 +151,24 @@ class AttentionEmitter {
   void let_scores_wait();
   void fetch_scores();
   void step_softmax();
+  // Scores become weights; `shrink` writes what happens where they grow: sums of row r become `by`[r] times as much.
+  void weigh_tile(const std::string& by, const std::function<void()>& shrink);
   // What stands between softmax and values.
   void step_weights();
   // The steps' linear function of `value`, the innermost first.
   std::string apply(const std::vector<WeightStep>& steps, std::string value);
   void add_values();
+
+  // --- what is summed up on tensor cores, in registers by name (attention_sums.cpp)
+  static constexpr const char* kSums = "sum";
+  bool names_sums() const { return tiles_.tensor_cores && part_ != AttentionPart::kCombine; }
+  int sum_count() const;
+  std::string sum_register(int slab, int eight, int i) const;
+  void declare_sums();
+  void shrink_sums(const std::string& by);
+  void add_values_by_warp(const std::string& weight, const std::string& values);
+  // Into variables.
+  void fetch_sums();
 
   // --- by warpgroups (attention_warpgroup.cpp)
   void declare_boxes();
@@ -168,7 +187,6 @@ class AttentionEmitter {
   void attend_tiles();
   void overlap_tile();
   void finish_tile();
-  void weigh_tile(const std::string& shrink);
   void multiply_keys_by_warpgroup();
   void add_values_by_warpgroup(const std::string& tile);
   void pack_weights();

@@ -322,17 +322,21 @@ void AttentionEmitter::store_beside() {
   writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
   declare_scores();
   form_.waiting ? fetch_scores() : make_scores_again();
-  each_score([&](const ScorePlace& place) {
-    const bool guarded = open_guard(true, place.row, place.key);
-    define_row(place.r);
-    emitter_.define(form_.whole_score,
-                    form_.score_scale == 1 ? place.at : fmt::format("({} * {})", place.at, number(form_.score_scale)));
-    const std::string weight = weight_of(place.at, fmt::format("{}[{}]", greatest_, place.r));
-    emitter_.define(form_.exponential,
-                    form_.shrink == kNoExpr ? weight : fmt::format("({} * {})", weight, emitter_.emit(form_.shrink)));
-    store(form_.beside);
-    if (guarded) writer_.close();
-  });
+  each_score(
+      [&](const ScorePlace& place) {
+        const bool guarded = open_guard(place);
+        define_row(place.r);
+        emitter_.define(form_.whole_score, form_.score_scale == 1
+                                               ? place.at
+                                               : fmt::format("({} * {})", place.at, number(form_.score_scale)));
+        const std::string weight = weight_of(place.at, fmt::format("{}[{}]", greatest_, place.r));
+        emitter_.define(form_.exponential, form_.shrink == kNoExpr
+                                               ? weight
+                                               : fmt::format("({} * {})", weight, emitter_.emit(form_.shrink)));
+        store(form_.beside);
+        if (guarded) writer_.close();
+      },
+      true);
   writer_.close();
 }
 

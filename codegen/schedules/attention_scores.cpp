@@ -54,37 +54,50 @@ void AttentionEmitter::multiply_keys() {
   writer_.close();
 }
 
-void AttentionEmitter::each_score(const ScoreBody& body, int together) {
+void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int together) {
   const std::string r = writer_.unique("r"), n = writer_.unique("n");
   const ExprEmitter::Mark outside = emitter_.mark();
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
   const std::string row_name = writer_.unique("row");
   writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
+  if (guarded && !whole_rows()) writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  const std::string first = writer_.unique("first_key");
+  writer_.line(fmt::format("const {} {} = {} + {};", integer(), first, key0_, my_column_));
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", n, tiles_.my_keys(),
                            together == 1 ? "++" + n : fmt::format("{} += {}", n, together)));
   const std::string key_name = writer_.unique("key");
-  writer_.line(fmt::format("const {} {} = {};", integer(), key_name, key(n)));
-  body({.row = row_name, .key = key_name, .at = score(r, n), .r = r, .n = n});
+  writer_.line(fmt::format("const {} {} = {} + {};", integer(), key_name, first, key_offset(n)));
+  std::string there = fmt::format("{} < {} - {}", key_offset(n), text(count(form_.keys)), first);
+  if (const int sure = keys_always_there(); sure > 0) there = fmt::format("{} < {} || {}", key_offset(n), sure, there);
+  body({.row = row_name,
+        .key = key_name,
+        .at = score(r, n),
+        .r = r,
+        .n = n,
+        .there = guarded && !whole_keys() ? there : ""});
   emitter_.rewind(outside);
   writer_.close();
   writer_.close();
+}
+
+int AttentionEmitter::keys_always_there() const {
+  constexpr int kLanes = 8;  // a lane's first key is below that
+  const auto keys = count(form_.keys).as_constant();
+  if (!keys || form_.first_key || part_ == AttentionPart::kShare) return 0;
+  return static_cast<int>((*keys - 1) % tiles_.keys) + 2 - kLanes;
 }
 
 bool AttentionEmitter::holds_loads(const std::vector<ExprId>& roots) const {
   return std::ranges::any_of(reachable(pool_, roots), [&](ExprId id) { return pool_[id].op == ExprOp::kLoad; });
 }
 
-bool AttentionEmitter::open_guard(bool guarded, const std::string& row, const std::string& key) {
-  std::string there;
-  if (guarded && !whole_rows()) there = fmt::format("{} < {}", row, text(count(form_.rows)));
-  if (guarded && !whole_keys())
-    there += fmt::format("{}{} < {}", there.empty() ? "" : " && ", key, text(count(form_.keys)));
-  if (!there.empty()) writer_.open(fmt::format("if ({})", there));
-  bind_flat(emitter_, form_.keys, key, "klst");
-  return !there.empty();
+bool AttentionEmitter::open_guard(const ScorePlace& place) {
+  if (!place.there.empty()) writer_.open(fmt::format("if ({})", place.there));
+  bind_flat(emitter_, form_.keys, place.key, "klst");
+  return !place.there.empty();
 }
 
 std::vector<ExprId> AttentionEmitter::score_loads() const {
@@ -123,13 +136,28 @@ std::vector<ExprId> AttentionEmitter::pair_loads() const {
 void AttentionEmitter::change_scores() {
   const bool loads = !score_loads().empty();
   if (const std::vector<ExprId> pairs = pair_loads(); !pairs.empty()) return change_pairs(pairs);
-  each_score([&](const ScorePlace& place) {
-    const bool guarded = open_guard(loads, place.row, place.key);
-    emitter_.define(form_.product, place.at);
-    const std::string value = emitter_.emit(form_.score);
-    writer_.line(fmt::format("{} = {};", place.at, value));
-    if (guarded) writer_.close();
-  });
+  each_score(
+      [&](const ScorePlace& place) {
+        const bool guarded = open_guard(place);
+        emitter_.define(form_.product, place.at);
+        const std::string value = emitter_.emit(form_.score);
+        writer_.line(fmt::format("{} = {};", place.at, value));
+        if (guarded) close_guard({place.at});
+      },
+      loads);
+}
+
+bool AttentionEmitter::masks_end() const {
+  return tiles_.tensor_cores && !score_loads().empty() && !whole_keys() && !form_.last_key;
+}
+
+void AttentionEmitter::close_guard(const std::vector<std::string>& scores) {
+  if (masks_end()) {
+    writer_.close("} else {");
+    writer_.reopen();
+    for (const std::string& at : scores) writer_.line(fmt::format("{} = {};", at, bottom()));
+  }
+  writer_.close();
 }
 
 // A lane's keys come in neighbouring twos, of which one access loads what the masks have.
@@ -138,7 +166,7 @@ void AttentionEmitter::change_pairs(const std::vector<ExprId>& pairs) {
   const std::string second = writer_.unique("i"), next = writer_.unique("key");
   each_score(
       [&](const ScorePlace& place) {
-        const bool guarded = open_guard(true, place.row, place.key);
+        const bool guarded = open_guard(place);
         std::vector<std::string> words;
         for (const ExprId id : pairs) {
           const ExprNode& n = pool_[id];
@@ -165,15 +193,16 @@ void AttentionEmitter::change_pairs(const std::vector<ExprId>& pairs) {
         const std::string value = emitter_.emit(form_.score);
         writer_.line(fmt::format("{} = {};", at, value));
         writer_.close();
-        if (guarded) writer_.close();
+        if (guarded) close_guard({score(place.r, place.n), score(place.r, fmt::format("({} + 1)", place.n))});
       },
-      2);
+      true, 2);
 }
 
 void AttentionEmitter::mask_scores() {
   if (form_.score != form_.product) change_scores();
   std::string some_masked;
-  if (form_.last_key || !whole_keys()) some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_rows_to_);
+  if (form_.last_key || (!whole_keys() && !masks_end()))
+    some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_rows_to_);
   if (form_.first_key)
     some_masked += fmt::format("{}{} < {}", some_masked.empty() ? "" : " || ", key0_, all_rows_from_);
   if (some_masked.empty()) return;
@@ -191,11 +220,13 @@ std::string AttentionEmitter::last_limit(const std::string& row) {
 }
 
 void AttentionEmitter::keep_keys_of_lanes() {
-  each_score([&](const ScorePlace& place) {
-    std::string masked = fmt::format("{} >= {}", place.key, last_limit(place.row));
-    if (form_.first_key) masked += fmt::format(" || {} < {}", place.key, limit_at(*form_.first_key, place.row));
-    writer_.line(fmt::format("if ({}) {} = {};", masked, place.at, bottom()));
-  });
+  each_score(
+      [&](const ScorePlace& place) {
+        std::string masked = fmt::format("{} >= {}", place.key, last_limit(place.row));
+        if (form_.first_key) masked += fmt::format(" || {} < {}", place.key, limit_at(*form_.first_key, place.row));
+        writer_.line(fmt::format("if ({}) {} = {};", masked, place.at, bottom()));
+      },
+      false);
 }
 
 void AttentionEmitter::keep_keys_of_fragments() {
@@ -218,46 +249,63 @@ std::string AttentionEmitter::waiting_place() {
 }
 
 void AttentionEmitter::let_scores_wait() {
-  each_score([&](const ScorePlace& place) {
-    const bool guarded = open_guard(true, place.row, place.key);
-    writer_.line(fmt::format("{} = {};", waiting_place(), place.at));
-    if (guarded) writer_.close();
-  });
+  each_score(
+      [&](const ScorePlace& place) {
+        const bool guarded = open_guard(place);
+        writer_.line(fmt::format("{} = {};", waiting_place(), place.at));
+        if (guarded) writer_.close();
+      },
+      true);
 }
 
 // Keys beyond a row's limits had no score.
 void AttentionEmitter::fetch_scores() {
-  each_score([&](const ScorePlace& place) {
-    const bool guarded = open_guard(true, place.row, place.key);
-    const std::string waiting = waiting_place();
-    std::string seen;
-    if (form_.last_key) seen = fmt::format("{} < {}", place.key, last_limit(place.row));
-    if (form_.first_key)
-      seen += fmt::format("{}{} >= {}", seen.empty() ? "" : " && ", place.key, limit_at(*form_.first_key, place.row));
-    writer_.line(seen.empty() ? fmt::format("{} = {};", place.at, waiting)
-                              : fmt::format("{} = {} ? {} : {};", place.at, seen, waiting, bottom()));
-    if (guarded) writer_.close();
-  });
+  each_score(
+      [&](const ScorePlace& place) {
+        const bool guarded = open_guard(place);
+        const std::string waiting = waiting_place();
+        std::string seen;
+        if (form_.last_key) seen = fmt::format("{} < {}", place.key, last_limit(place.row));
+        if (form_.first_key)
+          seen +=
+              fmt::format("{}{} >= {}", seen.empty() ? "" : " && ", place.key, limit_at(*form_.first_key, place.row));
+        writer_.line(seen.empty() ? fmt::format("{} = {};", place.at, waiting)
+                                  : fmt::format("{} = {} ? {} : {};", place.at, seen, waiting, bottom()));
+        if (guarded) writer_.close();
+      },
+      true);
 }
 
 void AttentionEmitter::step_softmax() {
-  writer_.use(tiles_.tensor_cores ? "softmax_fragments" : "softmax_lanes");
-  const std::string how =
-      tiles_.tensor_cores ? fmt::format("<{}, {}>", form_.score != form_.product, exact_maximum()) : "";
-  writer_.line(fmt::format("softmax_step{}({}, {}, {}, {}, {});", how, score_, sum_, greatest_, total_,
-                           number(exponent_scale())));
+  if (!tiles_.tensor_cores) writer_.use("softmax_lanes");
+  if (tiles_.tensor_cores)
+    weigh_tile("by", [&] { shrink_sums("by"); });
+  else
+    writer_.line(
+        fmt::format("softmax_step({}, {}, {}, {}, {});", score_, sum_, greatest_, total_, number(exponent_scale())));
   step_weights();
+}
+
+void AttentionEmitter::weigh_tile(const std::string& by, const std::function<void()>& shrink) {
+  writer_.use("softmax_fragments");
+  writer_.open(fmt::format("weigh_scores<{}, {}>({}, {}, {}, {}, [&](const float (&{})[{}])",
+                           form_.score != form_.product, exact_maximum(), score_, greatest_, total_,
+                           number(exponent_scale()), by, tiles_.my_rows));
+  shrink();
+  writer_.close("});");
 }
 
 void AttentionEmitter::step_weights() {
   if (form_.key_steps.empty()) return;
   std::vector<ExprId> operands;
   for (const WeightStep& step : form_.key_steps) operands.push_back(step.operand);
-  each_score([&](const ScorePlace& place) {
-    const bool guarded = open_guard(holds_loads(operands), place.row, place.key);
-    writer_.line(fmt::format("{} = {};", place.at, apply(form_.key_steps, place.at)));
-    if (guarded) writer_.close();
-  });
+  each_score(
+      [&](const ScorePlace& place) {
+        const bool guarded = open_guard(place);
+        writer_.line(fmt::format("{} = {};", place.at, apply(form_.key_steps, place.at)));
+        if (guarded) writer_.close();
+      },
+      holds_loads(operands));
 }
 
 std::string AttentionEmitter::apply(const std::vector<WeightStep>& steps, std::string value) {
@@ -306,18 +354,7 @@ void AttentionEmitter::add_values() {
       fmt::format("  weight[w / 4][w % 4] = {0}({1}[w / 4][k + w % 4 / 2][w % 2 * 2], {1}[w / 4][k + w % 4 / "
                   "2][w % 2 * 2 + 1]);",
                   pack, score_));
-  const int all = tiles_.columns / 16, pieces = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int n = 0; n < {}; n += {})", 2 * all, 2 * pieces));
-  writer_.line(fmt::format("unsigned b[{}][4];", pieces));
-  writer_.line(
-      fmt::format("load_pieces_transposed<32>(b, {} + k * {} + n * 16);", value_rows_, 16 * tiles_.value_stride));
-  writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int i = 0; i < {}; ++i) {{", 2 * pieces * tiles_.slabs));
-  writer_.line(fmt::format("  const int m = i / {0}, s = i % {0};", tiles_.slabs));
-  writer_.line(fmt::format("  {0}({1}[s][n + m], weight[s], {{b[m / 2][m % 2], b[m / 2][m % 2 + 2]}});", mma(), sum_));
-  writer_.line("}");
-  writer_.close();
+  add_values_by_warp("weight", fmt::format("{} + k * {}", value_rows_, 16 * tiles_.value_stride));
   writer_.close();
 }
 

@@ -218,22 +218,19 @@ void AttentionEmitter::attend_tiles() {
   else
     overlap_tile();
   writer_.close();
-  if (tiles_.columns > kMostOverlapped) {
-    writer_.line("wait_for_products<0>();");
-    writer_.line(fmt::format("hold({}[0]);", sum_));
-    return;
+  if (tiles_.columns <= kMostOverlapped) {
+    writer_.open(fmt::format("if ({} > 0)", tile_count_));
+    add_values_by_warpgroup(fmt::format("({} - 1)", tile_count_));
+    writer_.line("commit_products();");
+    writer_.close();
   }
-  writer_.open(fmt::format("if ({} > 0)", tile_count_));
-  add_values_by_warpgroup(fmt::format("({} - 1)", tile_count_));
-  writer_.line("commit_products();");
   writer_.line("wait_for_products<0>();");
-  writer_.line(fmt::format("hold({}[0]);", sum_));
-  writer_.close();
+  fetch_sums();
 }
 
 // Values that the last tile's weights are multiplied with are under way while this tile's scores become weights.
 void AttentionEmitter::overlap_tile() {
-  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew"), r = writer_.unique("r");
+  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew");
   const std::string before = fmt::format("({} - 1)", tile_);
   writer_.open(fmt::format("if ({} > 0)", tile_));
   add_values_by_warpgroup(before);
@@ -245,13 +242,15 @@ void AttentionEmitter::overlap_tile() {
   mask_scores();
   writer_.line(fmt::format("float {}[2];", shrink));
   writer_.line(fmt::format("bool {} = false;", grew));
-  weigh_tile(fmt::format("{}[r] = by, {} = true;", shrink, grew));
+  weigh_tile("by", [&] {
+    for (int r = 0; r < tiles_.my_rows; ++r) writer_.line(fmt::format("{0}[{1}] = by[{1}];", shrink, r));
+    writer_.line(fmt::format("{} = true;", grew));
+  });
+  step_weights();
   writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
-  writer_.line(fmt::format("hold({}[0]);", sum_));
   writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_used_, before)));
   writer_.open(fmt::format("if ({})", grew));
-  writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int {0} = 0; {0} < 2; ++{0}) shrink_row({1}, {0}, {2}[{0}]);", r, sum_, shrink));
+  shrink_sums(shrink);
   writer_.close();
   pack_weights();
 }
@@ -260,25 +259,15 @@ void AttentionEmitter::overlap_tile() {
 void AttentionEmitter::finish_tile() {
   writer_.line("wait_for_products<0>();");
   writer_.line(fmt::format("hold({}[0]);", score_));
-  writer_.line(fmt::format("hold({}[0]);", sum_));
   writer_.open("if (warp_lane == 0)");
   writer_.line(fmt::format("arrive({});", of_stage(keys_used_, tile_)));
   writer_.line(fmt::format("if ({0} > 0) arrive({1});", tile_, of_stage(values_used_, fmt::format("({} - 1)", tile_))));
   writer_.close();
   mask_scores();
-  weigh_tile(fmt::format("shrink_row({}, r, by);", sum_));
+  step_softmax();
   pack_weights();
   add_values_by_warpgroup(tile_);
   writer_.line("commit_products();");
-}
-
-// Scores become weights; `shrink` is what happens to sums of row `r` that are `by` times as much now.
-void AttentionEmitter::weigh_tile(const std::string& shrink) {
-  writer_.use("softmax_fragments");
-  writer_.line(fmt::format("weigh_scores<{}, {}>({}, {}, {}, {}, [&](int r, float by) {{ {} }});",
-                           form_.score != form_.product, exact_maximum(), score_, greatest_, total_,
-                           number(exponent_scale()), shrink));
-  step_weights();
 }
 
 // Descriptors count in 16 bytes, of which 16 of the depth are two; 64 are a piece.
@@ -301,7 +290,8 @@ void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
   for (int first = 0; first < tiles_.columns / 8; first += kMostEights) {
     WgmmaChain chain{.dtype = *form_.tensor_dtype,
-                     .sums = sum_ + "[0]",
+                     .sums = kSums,
+                     .named = true,
                      .first_eight = first,
                      .eights = std::min(kMostEights, tiles_.columns / 8 - first),
                      .right_across = true,

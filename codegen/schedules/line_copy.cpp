@@ -81,8 +81,8 @@ void LineCopy::copy(ExprEmitter& emitter, const std::string& first) const {
   const std::string at = first == "0" ? at_ : fmt::format("({} + ({}) * {})", at_, first, step);
   const std::string from = fmt::format("{} + {}", writer.input(emitter.kernel().pool[load_.factor].source), at);
   const auto issue = [&](bool all) {
-    writer.line(fmt::format("{}.copy<{}, {}>({}, {}, {}{});", place_, 2 * load_.stride, all, to_, from, step,
-                            all ? "" : fmt::format(", {} - ({})", count, first)));
+    writer.line(fmt::format("{}.copy{}<{}>({}, {}, {}{});", place_, all ? "" : "_some", 2 * load_.stride, to_, from,
+                            step, all ? "" : fmt::format(", {} - ({})", count, first)));
   };
   if (proves_multiple_of(count_, load_.lines, bounds)) {
     issue(true);

@@ -43,7 +43,7 @@ class SideBySide {
         arguments += ", " + result_.parameters[numbers.back()].name;
       }
       numbers_.push_back(std::move(numbers));
-      const bool compiled_once = uses[part.source] > kMostInlined;
+      const bool compiled_once = uses[part.source] > kMostInlined || part.source->names_registers;
       calls_.push_back(fmt::format("{}({});", function_of(*part.source, compiled_once), arguments));
       blocks += part.source->grid[0];
       shared = std::max(shared, part.source->dynamic_shared.as_constant().value_or(0));

@@ -18,6 +18,7 @@ namespace fusec {
 struct WgmmaChain {
   DType dtype = DType::kBFloat16;
   std::string sums;     // an array of eights of columns, of each four sums
+  bool named = false;   // ... or what PTX registers are called before their number, which no statement need pass on
   int first_eight = 0;  // of those that the chain adds to
   int eights = 8;
   bool fresh = false;         // the first step overwrites what is in the sums: they are no operands

@@ -114,6 +114,12 @@ __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T 
     if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
 }
 
+// A value that is not computed anew in the loop behind it.
+__device__ __forceinline__ unsigned kept(unsigned value) {
+  asm("" : "+r"(value));
+  return value;
+}
+
 // Which places of kLines lines of kUnits times 16 bytes a thread of kWarps warps copies. A warp takes several lines at a
 // time, of each a few units: eight lanes' places lie in different banks, where lines are an odd number of units apart.
 template <int kWarps, int kLines, int kUnits>
@@ -131,19 +137,32 @@ struct Lines {
     unit = warp / kDown * kTogether + (kTogether == 8 ? lane % 8 : lane / 8 % kTogether);
   }
   // `to` and `from` are the first place; lines that are kStride bytes apart in shared memory are `step` elements apart
-  // in memory. Those from `there` on become 0.
-  template <int kStride, bool kAll, int kPiece = 0, class T>
-  __device__ __forceinline__ void copy(unsigned to, const T* from, long long step, int there = 0) const {
+  // in memory.
+  template <int kStride, int kPiece = 0, class T>
+  __device__ __forceinline__ void copy(unsigned to, const T* from, long long step) const {
     constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // of the thread's place in a line
     constexpr int kLine = kPiece / kPieces * kDown * kHigh, kUnit = kPiece % kPieces * kWide;
     if constexpr (kLine < kLines) {
       if (kUnit + kWide <= kUnits || unit + kUnit < kUnits)
-        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16, %3;"
+        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
                      :
                      : "r"(to), "n"(kLine * kStride + kUnit * 16),
-                       "l"(__cvta_generic_to_global(from + kLine * step + kUnit * 8)),
-                       "r"(kAll || line + kLine < there ? 16 : 0));
-      copy<kStride, kAll, kPiece + 1>(to, from, step, there);
+                       "l"(__cvta_generic_to_global(from + kLine * step + kUnit * 8)));
+      copy<kStride, kPiece + 1>(to, from, step);
+    }
+  }
+  // The same where not all lines are there, which is seldom: those from `there` on become 0.
+  template <int kStride, class T>
+  __device__ __forceinline__ void copy_some(unsigned to, const T* from, long long step, int there) const {
+#pragma unroll 1
+    for (int l = line; l < kLines + line; l += kDown * kHigh) {
+#pragma unroll
+      for (int u = 0; u < kUnits; u += kWide)
+        if (u + kWide <= kUnits || u + unit < kUnits)
+          asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                       :
+                       : "r"(to + u * 16), "l"(__cvta_generic_to_global(from + u * 8)), "r"(l < there ? 16 : 0));
+      to += kDown * kHigh * kStride, from += kDown * kHigh * step;
     }
   }
 };
@@ -232,7 +251,7 @@ __device__ __forceinline__ float shift_of(float greatest) {
 __device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
   return exp2_fast((score - shift_of(greatest)) * log2_scale);
 }
-// What was summed up is the caller's: `shrink(row, by)` multiplies a row of it.
+// What was summed up is the caller's: `shrink(by)` multiplies row r of it by by[r].
 template <bool kLarge, bool kExact, int kSlabs, int kKeys, class Shrink>
 __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
                                              float (&total)[2 * kSlabs], float log2_scale, const Shrink& shrink) {
@@ -247,15 +266,16 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
     grows |= kExact ? now[r] > greatest[r] : (now[r] - greatest[r]) * log2_scale > kMuch;
   }
   if (__any_sync(0xffffffffu, grows)) {
+    float by[2 * kSlabs];
 #pragma unroll
     for (int r = 0; r < 2 * kSlabs; ++r) {
       now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 1));
       now[r] = fmaxf(now[r], __shfl_xor_sync(0xffffffffu, now[r], 2));
-      const float by = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
+      by[r] = exp2_fast((greatest[r] - shift_of(now[r])) * log2_scale);
       greatest[r] = now[r];
-      total[r] *= by;
-      shrink(r, by);
+      total[r] *= by[r];
     }
+    shrink(by);
   }
 #pragma unroll
   for (int r = 0; r < 2 * kSlabs; ++r) {
@@ -267,17 +287,6 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
       total[r] += s;
     }
   }
-}
-template <int kSlabs, int kColumns>
-__device__ __forceinline__ void shrink_row(float (&sum)[kSlabs][kColumns][4], int r, float by) {
-#pragma unroll
-  for (int m = 0; m < 2 * kColumns; ++m) sum[r / 2][m / 2][2 * (r % 2) + m % 2] *= by;
-}
-template <bool kLarge, bool kExact, int kSlabs, int kKeys, int kColumns>
-__device__ __forceinline__ void softmax_step(float (&score)[kSlabs][kKeys][4], float (&sum)[kSlabs][kColumns][4],
-                                             float (&greatest)[2 * kSlabs], float (&total)[2 * kSlabs],
-                                             float log2_scale) {
-  weigh_scores<kLarge, kExact>(score, greatest, total, log2_scale, [&](int r, float by) { shrink_row(sum, r, by); });
 }
 
 }  // namespace
@@ -318,14 +327,19 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
     store_words(key_tile + line * 24 + eight * 8, made);
   }
   const int lane_row = warp_lane / 16 * 8 + warp_lane % 8, lane_place = warp_lane / 8 % 2 * 8;
-  const unsigned query_rows = shared_address(key_tile + (warp * 16 + lane_row) * 24 + lane_place);
-  const unsigned key_rows = shared_address(key_tile + (lane_row) * 24 + lane_place);
-  const unsigned value_rows = shared_address(value_tile + (lane_row) * 24 + lane_place);
+  const unsigned query_rows = kept(shared_address(key_tile + (warp * 16 + lane_row) * 24 + lane_place));
+  const unsigned key_rows = kept(shared_address(key_tile + (lane_row) * 24 + lane_place));
+  const unsigned value_rows = kept(shared_address(value_tile + (lane_row) * 24 + lane_place));
   __syncthreads();  // queries are there
   unsigned query[1][1][4];
 #pragma unroll
   for (int e = 0; e < 1; ++e) load_pieces<768>(query[e], query_rows + e * 32);
-  float sum[1][2][4] = {}, greatest[2] = {__uint_as_float(0xff800000u), __uint_as_float(0xff800000u)}, total[2] = {};
+  float greatest[2] = {__uint_as_float(0xff800000u), __uint_as_float(0xff800000u)}, total[2] = {};
+  asm volatile(
+      ".reg .f32 sum<8>; mov.f32 sum0, 0f00000000; mov.f32 sum1, 0f00000000; mov.f32 sum2, 0f00000000;\n"
+      "mov.f32 sum3, 0f00000000; mov.f32 sum4, 0f00000000; mov.f32 sum5, 0f00000000;\n"
+      "mov.f32 sum6, 0f00000000; mov.f32 sum7, 0f00000000;"
+      :);
   const int last_row = row0 + 63 < 12 ? row0 + 63 : 12 - 1;
   const int last_warp_row = warp_row + 15 < 12 ? warp_row + 15 : 12 - 1;
   const int keys_end = (last_row + 1);
@@ -336,17 +350,17 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   const int key_tile_at = batch * 320 + key_tile_lines.unit * 8 + key_tile_lines.line * 16;
   __syncthreads();
   if (0 + 64 <= 20) {
-    key_tile_lines.copy<48, true>(key_tile_to, k + key_tile_at, 16);
+    key_tile_lines.copy<48>(key_tile_to, k + key_tile_at, 16);
   } else {
-    key_tile_lines.copy<48, false>(key_tile_to, k + key_tile_at, 16, 20 - (0));
+    key_tile_lines.copy_some<48>(key_tile_to, k + key_tile_at, 16, 20 - (0));
   }
   for (int key0 = 0; key0 < keys_end; key0 += 64) {
     wait_for_copies();
     __syncthreads();  // keys are there, values used up
     if (key0 + 64 <= 20) {
-      key_tile_lines.copy<48, true>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16);
+      key_tile_lines.copy<48>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16);
     } else {
-      key_tile_lines.copy<48, false>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16, 20 - (key0));
+      key_tile_lines.copy_some<48>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16, 20 - (key0));
     }
     float score[1][8][4] = {};
     if (key0 < warp_keys_end) {
@@ -365,9 +379,9 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
     __syncthreads();  // values are there, keys used up
     if (key0 + 64 < keys_end) {
       if (key0 + 64 + 64 <= 20) {
-        key_tile_lines.copy<48, true>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16);
+        key_tile_lines.copy<48>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16);
       } else {
-        key_tile_lines.copy<48, false>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16, 20 - (key0 + 64));
+        key_tile_lines.copy_some<48>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16, 20 - (key0 + 64));
       }
     }
     if (key0 < warp_keys_end) {
@@ -379,26 +393,35 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
           keep_keys<int>(score[r / 2], r % 2, (row + 1) - lane_key);
         }
       }
-      softmax_step<false, false>(score, sum, greatest, total, 0.36067376f);
+      weigh_scores<false, false>(score, greatest, total, 0.36067376f, [&](const float (&by)[2]) {
+        asm volatile(
+            "mul.f32 sum0, sum0, %0; mul.f32 sum1, sum1, %0; mul.f32 sum4, sum4, %0; mul.f32 sum5, sum5, %0;\n"
+            "mul.f32 sum2, sum2, %1; mul.f32 sum3, sum3, %1; mul.f32 sum6, sum6, %1; mul.f32 sum7, sum7, %1;"
+            :
+            : "f"(by[0]), "f"(by[1]));
+      });
 #pragma unroll
       for (int k = 0; k < 8; k += 2) {
         unsigned weight[1][4];
 #pragma unroll
         for (int w = 0; w < 4; ++w)
           weight[w / 4][w % 4] = pack_fp16(score[w / 4][k + w % 4 / 2][w % 2 * 2], score[w / 4][k + w % 4 / 2][w % 2 * 2 + 1]);
-#pragma unroll
-        for (int n = 0; n < 2; n += 2) {
-          unsigned b[1][4];
-          load_pieces_transposed<32>(b, value_rows + k * 384 + n * 16);
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            const int m = i / 1, s = i % 1;
-            mma_fp16(sum[s][n + m], weight[s], {b[m / 2][m % 2], b[m / 2][m % 2 + 2]});
-          }
-        }
+        asm volatile(
+            "{.reg .b32 b<4>; ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {b0,b1,b2,b3}, [%4+0];\n"
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {sum0,sum1,sum2,sum3}, {%0,%1,%2,%3}, {b0,b2}, {sum0,sum1,sum2,sum3};\n"
+            "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {sum4,sum5,sum6,sum7}, {%0,%1,%2,%3}, {b1,b3}, {sum4,sum5,sum6,sum7};}"
+            :
+            : "r"(weight[0][0]), "r"(weight[0][1]), "r"(weight[0][2]), "r"(weight[0][3]),
+            "r"(value_rows + k * 384));
       }
     }
   }
+  float sum[1][2][4];
+  asm volatile(
+      "mov.f32 %0, sum0; mov.f32 %1, sum1; mov.f32 %2, sum2; mov.f32 %3, sum3; mov.f32 %4, sum4;\n"
+      "mov.f32 %5, sum5; mov.f32 %6, sum6; mov.f32 %7, sum7;"
+      : "=f"(sum[0][0][0]), "=f"(sum[0][0][1]), "=f"(sum[0][0][2]), "=f"(sum[0][0][3]),
+      "=f"(sum[0][1][0]), "=f"(sum[0][1][1]), "=f"(sum[0][1][2]), "=f"(sum[0][1][3]));
   float row_scale[2];
 #pragma unroll
   for (int r_2 = 0; r_2 < 2; ++r_2) {
