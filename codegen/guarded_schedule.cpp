@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/moved_bits.h"
 #include "codegen/schedules/schedules.h"
 #include "ir/type.h"
 
@@ -250,7 +251,8 @@ class Search {
 
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
                                    const std::string& wanted) {
-  return Search(kernel, graph, target, wanted).run();
+  const Kernel moving = moved_as_bits(kernel);
+  return Search(moving, graph, target, wanted).run();
 }
 
 }  // namespace fusec

@@ -1,6 +1,7 @@
 #include "codegen/in_place.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -37,8 +38,28 @@ bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output
   return element_count(extents) == element_count(output.type.shape);
 }
 
-// Each of the kernel's rows stores an element of its own, and nothing else is made of this operand.
-bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
+std::vector<ExprId> loads_of(ValueId operand, ExprId root, const ExprPool& pool) {
+  std::vector<ExprId> loads = reachable(pool, std::span(&root, 1));
+  std::erase_if(loads, [&](ExprId id) { return pool[id].op != ExprOp::kLoad || pool[id].source != operand; });
+  return loads;
+}
+
+// Has the row's element of this operand been loaded, once for all, where the output is known? So it has where a
+// reduction goes over what is made of it: its threads wait for one another.
+bool is_loaded_before(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
+  const std::vector<ExprId> roots = roots_of(kernel);
+  const std::vector<ExprId> all = reachable(kernel.pool, roots);
+  if (std::ranges::count_if(all, [&](ExprId id) {
+        return kernel.pool[id].op == ExprOp::kLoad && kernel.pool[id].source == operand;
+      }) != 1)
+    return false;
+  return std::ranges::any_of(reachable(kernel.pool, std::span(&output.expr, 1)), [&](ExprId id) {
+    return kernel.pool[id].op == ExprOp::kReduce && !loads_of(operand, id, kernel.pool).empty();
+  });
+}
+
+// Each of the kernel's rows stores an element of its own, and nothing else is made of this operand from then on.
+bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueId operand, bool of_one_block) {
   IndexExpr points = 1;
   std::vector<std::uint32_t> named;
   for (const IndexExpr& index : output.index)
@@ -48,12 +69,10 @@ bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueI
         points *= kernel.pool.extent(v.id);
       }
   if (points != element_count(output.type.shape)) return false;
-  return std::ranges::none_of(kernel.outputs, [&](const KernelOutput& other) {
-    if (other.value == output.value) return false;
-    const std::vector<ExprId> made_of = reachable(kernel.pool, std::span(&other.expr, 1));
-    return std::ranges::any_of(
-        made_of, [&](ExprId id) { return kernel.pool[id].op == ExprOp::kLoad && kernel.pool[id].source == operand; });
-  });
+  return (of_one_block && is_loaded_before(kernel, output, operand)) ||
+         std::ranges::none_of(kernel.outputs, [&](const KernelOutput& other) {
+           return other.value != output.value && !loads_of(operand, other.expr, kernel.pool).empty();
+         });
 }
 
 // Every element is stored by a thread that then and there loads what else it needs for it, sums apart.
@@ -90,10 +109,12 @@ std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kerne
 
 }  // namespace
 
-std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source) {
+std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source,
+                                                 bool alone) {
   std::vector<KernelSource::InPlace> pairs;
   if (!(finishes_elements(source) || source.owns_rows) || !source.tabled.empty()) return pairs;
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
+  const bool of_one_block = alone && source.cluster == std::array{1, 1, 1};
   std::map<std::uint32_t, std::uint32_t> columns;
   if (source.owns_rows) columns = columns_of_reductions(kernel, nodes);
   const auto loaded_at = [&](const ExprNode& load) {
@@ -112,7 +133,7 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
     for (const ValueId input : inputs_of(kernel)) {
       const TensorType& type = graph.tensor(input);
       if (type.dtype != output.type.dtype || element_count(type.shape) != element_count(output.type.shape)) continue;
-      if (!everywhere && !has_element_of_row(kernel, output, input)) continue;
+      if (!everywhere && !has_element_of_row(kernel, output, input, of_one_block)) continue;
       const bool same_place = std::ranges::all_of(nodes, [&](ExprId id) {
         const ExprNode& node = kernel.pool[id];
         return node.op != ExprOp::kLoad || node.source != input || loaded_at(node) == stored;

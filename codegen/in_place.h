@@ -7,6 +7,7 @@
 //   out[i, j] = sum_k a[i, k] * b[k, j] + x[i, j]   in x's place, not in a's
 //   out[i, j] = exp(x[i, j]) / sum_k exp(x[i, k])   in x's place
 //   new[i] = 0.9 * old[i] + 0.1 * sum_k x[i, k]     in old's place, whatever else is made of the rows of x
+//   new[i] = max_k abs(x[i, k] * old[i])            in old's place, where one block has the row and keeps old[i]
 //   out[i, j] = x[j, i]                             not: who stores out[0, 1] overwrites what another thread reads
 #pragma once
 
@@ -17,8 +18,9 @@
 
 namespace fusec {
 
-// Pairs of parameters of `source`, which was made of `kernel`.
-std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source);
+// Pairs of parameters of `source`, which was made of `kernel`: alone, or as the last of several launches.
+std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source,
+                                                 bool alone);
 
 // Is something loaded from places that loaded values say?
 bool looks_up(const Kernel& kernel);

@@ -168,7 +168,7 @@ class PlanLowering {
       GuardedSources made = schedule_with_guard(kernel, graph_, plain, wanted_of(signature.text).way);
       const auto usable = [&](std::vector<KernelSource>& sources) {
         if (sources.size() != 1 || !can_be_part(sources[0])) return false;
-        sources[0].in_place = find_in_place(kernel, graph_, sources[0]);
+        sources[0].in_place = find_in_place(kernel, graph_, sources[0], true);
         return true;
       };
       if (usable(made.general)) it->second.source = std::move(made.general[0]);
@@ -359,7 +359,8 @@ class PlanLowering {
       for (const std::vector<std::uint32_t>* kernels : {&made.kernels, &made.special})
         if (!kernels->empty()) {  // those before the last leave parts of reductions only
           KernelSource& source = plan_.kernels[kernels->back()];
-          if (kernels->size() == 1 || source.owns_rows) source.in_place = find_in_place(kernel, graph_, source);
+          const bool alone = kernels->size() == 1;
+          if (alone || source.owns_rows) source.in_place = find_in_place(kernel, graph_, source, alone);
         }
     }
     launch_made(made, signature.tensors, kernel.nodes);

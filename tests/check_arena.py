@@ -132,6 +132,9 @@ SUMS = [node("new", "add", "old", "x"), node("y", "mul", "old", 2.0)]
 STATE = [node("a", "mul", "c", "w"), node("b", "sum", "a", dim=[2]), node("d", "unsqueeze", "b", dim=2),
          node("e", "mul", "x", "d"), node("new", "add", "old", "e"), node("f", "mul", "new", "x"),
          node("y", "sum", "f", dim=[2])]
+# Rows of codes with a scale each, which is that of the codes before until then; blocks that share rows need a copy.
+SCALES = [node("s", "mul", "x", "old"), node("t", "abs", "s"), node("new", "amax", "t", dim=[1], keepdim=True),
+          node("y", "div", "s", "new")]
 # An optimizer's step whose number is a tensor, too: what all of its tensors need is made by one kernel.
 STEP = [node("step_new", "add", "step", 1.0), node("a", "pow", 0.9, "step_new"), node("b", "sub", 1.0, "a"),
         node("rate", "div", "lr", "b"), node("c", "mul", "lr", 0.01), node("decay", "sub", 1.0, "c"),
@@ -154,6 +157,10 @@ WRITTEN = [
              w=[40, 3]), 1),
     (written("scalars", STEP, ["step_new", "p_new", "q_new"], {"step_new": "step", "p_new": "p"}, step=[], lr=[],
              p=[4096], q=[4095], g=[4096], h=[4095]), 2),
+    (written("scales", SCALES, ["y", "new"], {"new": "old"}, x=[300, 260], old=[300, 1]), 1),
+    (written("scales_of_short_rows", SCALES, ["y", "new"], {"new": "old"}, x=[100, 3], old=[100, 1]), 1),
+    (written("scales_read_again", SCALES, ["y", "new"], {"new": "old"}, x=[130, 33001], old=[130, 1]), 1),
+    (written("scales_of_long_rows", SCALES, ["y", "new"], {"new": "old"}, x=[2, 40000], old=[2, 1]), None),
     (written("long_rows", SUMS + [node("z", "softmax", "new", dim=1)], ["new", "y", "z"], {"new": "old"}, x=[2, 40000],
              old=[2, 40000]), 3),
 ]

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ARCHITECTURES = ("sm_80", "sm_90a")
-BYTES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "bool": 1}
+BYTES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "int8": 1, "uint8": 1, "bool": 1}
 ALIGNED = 1.1  # sectors, over those of the bytes
 # Where lines begin between sectors, elements are taken one by one: a warp's touch a sector more than they fill.
 FIGURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "movement_figures.json")
@@ -120,7 +120,11 @@ def rows_and_parts():
         Case("rows joined", {"x": ("bfloat16", [64, 511]), "u": ("bfloat16", [32, 511])},
              [node("y", "concat", "x", "u", dim=0)]),
         Case("a part", {"x": ("float16", [96, 512])}, [node("y", "slice", "x", dim=1, start=64, end=320)]),
-    ]
+    ] + [case for dtype in ("float8_e4m3fn", "float8_e5m2") for case in (
+        Case(f"a part of {dtype}", {"x": (dtype, [96, 512])}, [node("y", "slice", "x", dim=1, start=64, end=320)]),
+        Case(f"backwards {dtype}", {"x": (dtype, [96, 512])}, [node("y", "flip", "x", dims=[0])]),
+        Case(f"turned round {dtype}", {"x": (dtype, [512, 768])}, [node("y", "permute", "x", dims=[1, 0])]),
+        Case(f"padded by 1.5 {dtype}", {"x": (dtype, [64, 512])}, [node("y", "pad", "x", pad=[16, 32, 1, 1], value=1.5)]))]
 
 
 def windows():

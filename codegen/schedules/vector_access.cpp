@@ -38,7 +38,7 @@ std::string put_text(DType dtype, const std::string& words, const std::string& l
   else if (is_float(dtype))
     raw = narrow(dtype, value);
   else
-    raw = fmt::format("(unsigned)({})", value);
+    raw = compute_type(dtype) == ScalarType::kUInt32 ? value : fmt::format("(unsigned)({})", value);
   return fmt::format("put_element<{}>({}, {}, {});", bits(dtype), words, lane, raw);
 }
 
@@ -86,6 +86,8 @@ std::string value_of_bits(DType dtype, const std::string& raw, KernelWriter& wri
     case DType::kInt64:
       return "(long long)" + raw;
     case DType::kUInt64:
+    case DType::kUInt16:
+    case DType::kUInt8:
     case DType::kUInt4:
       return raw;
     case DType::kFloat32:

@@ -1,0 +1,109 @@
+#include "analysis/moved_bits.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "analysis/copy_expr.h"
+#include "ir/float_formats.h"
+
+namespace fusec {
+namespace {
+
+bool is_narrow_float(DType dtype) {
+  return is_float(dtype) && (bits(dtype) == 8 || bits(dtype) == 16);
+}
+
+// The dtype as which a node of one output is moved; none for what no output hands on.
+using Moved = std::vector<std::optional<DType>>;
+
+// Marks what hands on an output's elements, and collects what else is needed for that. False where something is
+// computed, or one element is moved into two dtypes.
+bool mark_moved(const ExprPool& pool, const KernelOutput& output, Moved& moved, std::vector<ExprId>& asked) {
+  std::vector<ExprId> left{output.expr};
+  while (!left.empty()) {
+    const ExprId id = left.back();
+    left.pop_back();
+    const ExprNode& n = pool[id];
+    if (moved[id] && *moved[id] != output.type.dtype) return false;
+    if (moved[id]) continue;
+    moved[id] = output.type.dtype;
+    if (n.op == ExprOp::kSelect) {
+      asked.push_back(n.args[0]);
+      left.insert(left.end(), {n.args[1], n.args[2]});
+    } else if (n.op == ExprOp::kLoad && n.dtype == output.type.dtype) {
+      if (n.args[0] != kNoExpr) asked.push_back(n.args[0]);
+    } else if (n.op != ExprOp::kConstant) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Values that are looked up for places are needed as what they are.
+void find_looked_up(const ExprPool& pool, const Moved& moved, std::vector<ExprId>& asked) {
+  for (ExprId id = 0; id < moved.size(); ++id) {
+    if (!moved[id]) continue;
+    for (const IndexExpr& index : pool[id].indices)
+      for (const Variable v : variables_of(index))
+        if (v.kind == Variable::Kind::kValue) asked.push_back(v.id);
+  }
+}
+
+std::optional<Moved> moved_of(const Kernel& kernel) {
+  Moved moved(kernel.pool.size());
+  std::vector<ExprId> asked;
+  bool narrow = false;
+  for (const KernelOutput& output : kernel.outputs) {
+    if (!mark_moved(kernel.pool, output, moved, asked)) return std::nullopt;
+    narrow = narrow || is_narrow_float(output.type.dtype);
+  }
+  if (!narrow) return std::nullopt;
+  find_looked_up(kernel.pool, moved, asked);
+  const std::vector<ExprId> needed = reachable(kernel.pool, asked);
+  const bool computed = std::ranges::any_of(needed, [&](ExprId id) { return moved[id].has_value(); });
+  return computed ? std::nullopt : std::optional(std::move(moved));
+}
+
+DType bits_of(DType dtype) {
+  return bits(dtype) == 8 ? DType::kUInt8 : DType::kUInt16;
+}
+
+ExprId as_bits(const ExprNode& n, DType dtype, ExprPool& to, ExprCopier& copier, const ExprCopier::Copied& copied) {
+  if (!is_narrow_float(dtype)) return kNoExpr;
+  switch (n.op) {
+    case ExprOp::kConstant:
+      return to.constant(ScalarType::kUInt32, static_cast<std::int64_t>(encode_float(dtype, n.real)));
+    case ExprOp::kLoad: {
+      std::vector<IndexExpr> indices;
+      for (const IndexExpr& index : n.indices) indices.push_back(copier.copy(index));
+      return to.load(n.source, bits_of(dtype), std::move(indices), n.args[0] == kNoExpr ? kNoExpr : copied(n.args[0]));
+    }
+    default:
+      return kNoExpr;
+  }
+}
+
+}  // namespace
+
+Kernel moved_as_bits(const Kernel& kernel) {
+  const std::optional<Moved> moved = moved_of(kernel);
+  if (!moved) return kernel;
+  // What the outputs do not need may compute with what is moved, and has a name nevertheless.
+  Kernel needed = kernel;
+  const std::vector<ExprId> inside = reachable(kernel.pool, roots_of(kernel));
+  std::erase_if(needed.named,
+                [&](const NamedExpr& named) { return std::ranges::find(inside, named.expr) == inside.end(); });
+  Kernel changed = change_axes(needed, [&](ExprPool& to, ExprCopier& copier) {
+    copier.rewritten = [&](ExprId id, const ExprCopier::Copied& copied) {
+      const std::optional<DType>& dtype = (*moved)[id];
+      return dtype ? as_bits(needed.pool[id], *dtype, to, copier, copied) : kNoExpr;
+    };
+    return same_axes(needed, to);
+  });
+  for (KernelOutput& output : changed.outputs)
+    if (is_narrow_float(output.type.dtype)) output.type.dtype = bits_of(output.type.dtype);
+  return changed;
+}
+
+}  // namespace fusec
