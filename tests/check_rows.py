@@ -87,12 +87,19 @@ def repeated(op, rows, columns, start, end):
                            {"name": "y", "op": op, "inputs": ["a"], "attrs": {"dim": 1}}]
 
 
+def part_of(op, rows, columns, start, end, **attrs):
+    return rows, columns, [{"name": "c", "op": "slice", "inputs": ["x"], "attrs": {"dim": 1, "start": start, "end": end}},
+                           {"name": "y", "op": op, "inputs": ["c"], "attrs": attrs or {"dim": 1}}]
+
+
 # Rows of which memory has a part, or several: where in the row an element is decides whether and where it is read.
 GUARDED = [padded("amax", 1, 512, 1, 2, keepdim=True), padded("softmax", 1, 513, 1, 2),
            padded("softmax", 1, 512, 0, 1), padded("softmax", 7, 301, 3, 0), padded("sum", 1, 20000, 1, 2, keepdim=True),
            cut_from_two("log_softmax", 1, 65, 1, 130), cut_from_two("softmax", 5, 301, 3, 500),
            cut_from_two("layer_norm", 1, 1000, 8, 1983, normalized_shape=[1975], eps=1e-5),
-           repeated("softmax", 1, 40, 8, 267), repeated("softmax", 3, 40, 8, 267)]
+           repeated("softmax", 1, 40, 8, 267), repeated("softmax", 3, 40, 8, 267),
+           *[part_of("softmax", 8, columns, start, start + count) for columns, start, count in
+             ((5, 3, 2), (7, 3, 4), (9, 1, 6), (13, 5, 8), (11, 3, 3))]]
 # Few long rows, and everything at once.
 LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200000), (softmax, 1, 1000003),
         (reduction("sum", dim=[1]), 3, 100003), (reduction("sum"), 1024, 1025), (reduction("var"), 700, 1000),
@@ -158,7 +165,8 @@ def any_short(seed):
 
 def guarded(number):
     rows, columns, nodes = GUARDED[number]
-    inputs = [{"name": "x", "dtype": "float16", "shape": [rows, columns]}]
+    dtype = "float32" if nodes[0]["op"] == "slice" else "float16"
+    inputs = [{"name": "x", "dtype": dtype, "shape": [rows, columns]}]
     if nodes[0]["op"] == "unsqueeze":
         inputs.append({"name": "z", "dtype": "float16", "shape": [rows, 8 * columns]})
     return nodes, inputs

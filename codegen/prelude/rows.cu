@@ -2,7 +2,7 @@
 
 //@ part beside_tile : words
 // Words into shared memory while the thread goes on, from where one is copied to where it is, as word `first` of some:
-// kLeast and kMost bound how many there are. A warp's copies begin with sectors.
+// kLeast and kMost bound how many there are. A warp's copies begin with sectors: few threads have turns before word 0.
 template <int kBytes, int kTo, int kFrom>
 __device__ __forceinline__ void copy_bytes(unsigned to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0+%2], [%1+%3], %4;"
@@ -12,7 +12,8 @@ __device__ __forceinline__ void copy_bytes(unsigned to, const void* from) {
 template <int kThreads, int kEach, int kLeast, int kMost, int kTo, int kFrom, int kTurn = 0>
 __device__ __forceinline__ void copy_words(unsigned to, const unsigned* from, int words, int first) {
   constexpr int kStep = kEach * kThreads;
-  if ((kTurn > 0 || first >= 0) && ((kTurn + 1) * kStep <= kLeast || first + kTurn * kStep + kEach <= words))
+  const bool begun = kTurn * kStep >= 8 - kEach || first + kTurn * kStep >= 0;
+  if (begun && ((kTurn + 1) * kStep <= kLeast || first + kTurn * kStep + kEach <= words))
     copy_bytes<4 * kEach, 4 * (kTo + kTurn * kStep), 4 * (kFrom + kTurn * kStep)>(to, from);
   if constexpr ((kTurn + 1) * kStep - (8 - kEach) < kMost)
     copy_words<kThreads, kEach, kLeast, kMost, kTo, kFrom, kTurn + 1>(to, from, words, first);
