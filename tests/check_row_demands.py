@@ -230,6 +230,16 @@ COUNTED = [
     (({"x": ("float16", [33, 4096])}, [node("y", "softmax", ["x"], dim=0)], ()), 1.03),
 ]
 
+# Likewise, for sm_80 alone, whose blocks have no neighbours' shared memory: rows that registers do not hold, and rows of
+# which shared memory has a part, so that no more than the rest is read again.
+LONG = [
+    (reduced("softmax", "float16", 40, 65536), 1.03), (norm("layer_norm", "float16", 40, 65536), 2.05),
+    (norm("layer_norm", "float16", 40, 49152), 2.05), (norm("rms_norm", "float16", 40, 65536, residual=True), 1.7),
+    (reduced("softmax", "float16", 40, 100003), 1.33), (reduced("softmax", "float32", 40, 100003), 1.7),
+    (reduced("softmax", "float32", 40, "c", [("c", ANY, 100003)]), 1.7),
+    (norm("layer_norm", "float32", 40, 100003), 3.95), (norm("rms_norm", "float32", 40, 100000, residual=True), 2.0),
+]
+
 
 def counted_faults(programs, folder, counted, arch):
     (inputs, nodes, symbols), most, *instructions = counted
@@ -282,6 +292,12 @@ def main():
                 failed += bool(faults)
                 for fault in faults:
                     print("FAILED", *(n["op"] for n in counted[0][1]), counted[0][0]["x"], arch, fault, flush=True)
+        for counted in LONG:
+            cases.append(counted)
+            faults = counted_faults(programs, folder, counted, "sm_80")
+            failed += bool(faults)
+            for fault in faults:
+                print("FAILED", *(n["op"] for n in counted[0][1]), counted[0][0]["x"], "sm_80", fault, flush=True)
     print(f"row demands: {len(cases)} cases, {failed} failures, "
           f"SASS {'read' if sass.disassembler() else 'not read: no nvdisasm'}")
     return failed != 0

@@ -35,6 +35,8 @@ class KeptRow {
   // What it takes of shared memory, from the beginning on.
   std::int64_t shared_bytes() const { return std::int64_t{4} * threads_ * plan_.shared_words; }
   bool in_shared_memory() const { return plan_.shared_words > 0; }
+  // Do loops whose turns are counted go on behind these, over what is not kept?
+  bool goes_on() const { return plan_.goes_on; }
 
   // Of the loop over these axes, where its turns are counted; else 0.
   int turns_of(const std::vector<std::uint32_t>& axes) const;

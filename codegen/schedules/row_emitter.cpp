@@ -303,6 +303,7 @@ class RowEmitter {
     std::vector<VectorStore> stores;
     RowWalk::Visit visit;
     visit.before = [&] {
+      stores.clear();
       for (const KernelOutput* output : of_columns)
         stores.push_back(VectorStore::plan(emitter_, *output, form_.columns.back(), split_.column_width));
       reduce_segments(loop);

@@ -33,11 +33,16 @@ std::vector<IndexExpr> extents_of(const ExprPool& pool, const RowLoop& loop) {
   return extents;
 }
 
-// How many turns a thread makes at most; 0 where that is unknown or too many.
-int turns_of(const ExprPool& pool, const RowLoop& loop, int parts) {
+// Of the points that a thread of a team visits one after the other: vectors, or elements.
+IndexExpr points_of(const ExprPool& pool, const RowLoop& loop) {
   std::vector<std::uint32_t> axes = loop.axes;
   if (loop.width > 1) axes.pop_back();
-  const auto most = range_of(loop.vectors ? *loop.vectors : point_count(pool, axes), pool.bounds()).max;
+  return loop.vectors ? *loop.vectors : point_count(pool, axes);
+}
+
+// How many turns a thread makes at most; 0 where that is unknown or too many.
+int turns_of(const ExprPool& pool, const RowLoop& loop, int parts) {
+  const auto most = range_of(points_of(pool, loop), pool.bounds()).max;
   if (most < 1 || most > std::int64_t{parts} * kMostElements) return 0;
   const auto turns = static_cast<int>((most + parts - 1) / parts);
   return turns * loop.width <= kMostElements ? turns : 0;
@@ -197,11 +202,45 @@ class LoadPlanner {
   LoadPlanner(const RowForm& form, const Graph& graph) : form_(form), graph_(graph), pool_(form.kernel.pool) {}
 
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words) {
-    // By place: the loads that read there, and how many loops they are in.
-    std::map<Place, std::pair<std::set<ExprId>, int>> places;
-    std::vector<Place> in_order;
+    see(loops, [&](const RowLoop& loop) { return turns_of(pool_, loop, parts); });
+    RowRegisters plan;
+    for (const Place& place : in_order_) {
+      if (places_.at(place).second < 2) continue;
+      const auto [turns, width] = turns_.at(place);
+      if (plan.words + turns * words_of_turn(place) <= most_words) add(place, loops, plan);
+    }
+    count_turns(loops, plan);
+    return plan;
+  }
+
+  // Of each load as many of the first turns as fit, where all rows of the hinted length, and all loops, make more.
+  std::optional<RowRegisters> run_partly(const std::vector<RowLoop>& loops, int parts, int most_words) {
+    const auto hinted = [&](const RowLoop& loop) {
+      const std::int64_t turns = value_at_hint(points_of(pool_, loop), pool_.bounds().symbols) / parts;
+      return static_cast<int>(std::min<std::int64_t>(turns, most_words));
+    };
+    see(loops, hinted);
+    int of_turn = 0;
+    for (const Place& place : in_order_)
+      if (places_.at(place).second > 1) of_turn += words_of_turn(place);
+    const int turns = of_turn > 0 ? most_words / of_turn : 0;
+    const bool all = std::ranges::all_of(loops, [&](const RowLoop& loop) { return hinted(loop) >= turns; });
+    if (turns == 0 || !all) return std::nullopt;
+    RowRegisters plan;
+    plan.goes_on = true;
+    for (const Place& place : in_order_) {
+      turns_.at(place).first = turns;
+      if (places_.at(place).second > 1) add(place, loops, plan);
+    }
+    count_turns(loops, plan);
+    return plan;
+  }
+
+ private:
+  // Which loads read the same places, and how many turns the loops make that they are in: of others 0.
+  void see(const std::vector<RowLoop>& loops, const std::function<int(const RowLoop&)>& turns_of_loop) {
     for (const RowLoop& loop : loops) {
-      const int turns = turns_of(pool_, loop, parts);
+      const int turns = turns_of_loop(loop);
       if (turns == 0) continue;
       const RowLoop& kind = *std::ranges::find_if(loops, [&](const RowLoop& other) {
         return other.width == loop.width && extents_of(pool_, other) == extents_of(pool_, loop);
@@ -210,36 +249,38 @@ class LoadPlanner {
       for (const ExprId id : outside_reductions(form_, loop.roots)) {
         if (!may_be_kept(id, loop)) continue;
         const Place place = place_of(id, loop, kind);
-        const auto [it, fresh] = places.try_emplace(place);
-        if (fresh) in_order.push_back(place);
+        const auto [it, fresh] = places_.try_emplace(place);
+        if (fresh) in_order_.push_back(place);
         it->second.first.insert(id);
         if (here.insert(place).second) ++it->second.second;
         turns_[place] = {turns, loop.width};
       }
     }
-    RowRegisters plan;
-    for (const Place& place : in_order) {
-      const auto& [loads, uses] = places.at(place);
-      if (uses < 2) continue;
-      const auto [turns, width] = turns_.at(place);
-      const int of_turn = std::max(1, width * bits(place.dtype) / 32), more = turns * of_turn;
-      if (plan.words + more > most_words) continue;
-      plan.words += more;
-      for (const ExprId id : loads) plan.slot_of[id] = plan.slots.size();
-      plan.slots.push_back({.expr = *loads.begin(),
-                            .width = width,
-                            .turns = turns,
-                            .words = true,
-                            .words_of_element = of_turn,
-                            .last = loops.size()});
-    }
-    for (const RowLoop& loop : loops)
-      for (const ExprId id : outside_reductions(form_, loop.roots))
-        if (plan.slot_of.contains(id) && may_be_kept(id, loop)) plan.turns_of[loop.axes] = turns_of(pool_, loop, parts);
-    return plan;
   }
 
- private:
+  int words_of_turn(const Place& place) const { return std::max(1, turns_.at(place).second * bits(place.dtype) / 32); }
+
+  void add(const Place& place, const std::vector<RowLoop>& loops, RowRegisters& plan) const {
+    const auto [turns, width] = turns_.at(place);
+    const std::set<ExprId>& loads = places_.at(place).first;
+    plan.words += turns * words_of_turn(place);
+    for (const ExprId id : loads) plan.slot_of[id] = plan.slots.size();
+    plan.slots.push_back({.expr = *loads.begin(),
+                          .width = width,
+                          .turns = turns,
+                          .words = true,
+                          .words_of_element = words_of_turn(place),
+                          .last = loops.size()});
+  }
+
+  // Of the loops that read what is kept.
+  void count_turns(const std::vector<RowLoop>& loops, RowRegisters& plan) const {
+    for (const RowLoop& loop : loops)
+      for (const ExprId id : outside_reductions(form_, loop.roots))
+        if (const auto slot = plan.slot_of.find(id); slot != plan.slot_of.end() && may_be_kept(id, loop))
+          plan.turns_of[loop.axes] = plan.slots[slot->second].turns;
+  }
+
   IndexExpr position_of(ExprId load) const {
     const ExprNode& n = pool_[load];
     return simplify(flat_index(graph_.tensor(n.source).shape, n.indices), pool_.bounds());
@@ -270,6 +311,8 @@ class LoadPlanner {
   const RowForm& form_;
   const Graph& graph_;
   const ExprPool& pool_;
+  std::map<Place, std::pair<std::set<ExprId>, int>> places_;  // the loads that read there, in how many loops
+  std::vector<Place> in_order_;
   std::map<Place, std::pair<int, int>> turns_;  // turns and width
 };
 
@@ -313,7 +356,11 @@ std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const
                                                       std::int64_t bytes) {
   const auto most_words = static_cast<int>(bytes / (4 * std::int64_t{threads}));
   std::optional<RowRegisters> plan = ValuePlanner(form, graph, loops, parts).run(most_words);
-  if (!plan || !is_placed(*plan, most_words)) plan = LoadPlanner(form, graph).run(loops, parts, most_words);
+  if (!plan || !is_placed(*plan, most_words)) {
+    plan = LoadPlanner(form, graph).run(loops, parts, most_words);
+    std::optional<RowRegisters> partly = LoadPlanner(form, graph).run_partly(loops, parts, most_words);
+    if (partly && partly->words > plan->words) plan = std::move(partly);
+  }
   if (!is_placed(*plan, most_words)) return std::nullopt;
   plan->words = 0;
   return plan;

@@ -7,7 +7,8 @@
 //
 // Where values take too many registers (16-bit elements are twice as many then), loads alone are kept, as they lie in
 // memory, and the compiler is kept from keeping more. Where that takes registers that ptxas needs to compute, each
-// thread has its elements in shared memory instead. Loops whose trip count is not known, or too long, read again.
+// thread has its elements in shared memory instead. Of rows that do not fit there either the first turns are kept, and
+// the others read again. Loops whose trip count is not known, or too long, read again.
 #pragma once
 
 #include <map>
@@ -46,6 +47,7 @@ struct RowRegisters {
   std::map<std::vector<std::uint32_t>, int> turns_of;  // of the loops over these axes; others are ordinary loops
   int words = 0;                                       // that a thread keeps at once, at most
   int shared_words = 0;                                // of a thread; 0: nothing is in shared memory
+  bool goes_on = false;                                // rows are longer than these turns: the rest is read again
 
   int words_of(const Slot& slot) const { return slot.turns * (slot.words ? 1 : slot.width) * slot.words_of_element; }
 };
@@ -54,7 +56,8 @@ struct RowRegisters {
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads);
 
-// The same in so many bytes of a block's shared memory. Nothing where that keeps nothing.
+// The same in so many bytes of a block's shared memory; of rows that do not fit, the first turns. Nothing where that
+// keeps nothing.
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
                                                       const std::vector<RowLoop>& loops, int parts, int threads,
                                                       std::int64_t bytes);

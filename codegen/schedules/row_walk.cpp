@@ -16,6 +16,8 @@ namespace {
 constexpr int kRegisters = 65536;  // of a multiprocessor
 // A thread's, beside what it keeps; and where rows begin anywhere.
 constexpr int kComputing = 64, kBesideRows = 16;
+// With as many left, ptxas spills some of a thread that reads one tensor, or several.
+constexpr int kComputingOne = 32, kComputingSeveral = 40;
 
 }  // namespace
 
@@ -40,12 +42,14 @@ std::int64_t RowWalk::shared_bytes_of_block() const {
   return alone ? row_.shared_bytes - 4096 : row_.shared_bytes * 5 / 8;
 }
 
-// Do rows that begin anywhere leave ptxas too few registers, where several tensors are read along them, or are they too
-// long for registers?
+// Does what is kept leave ptxas too few registers to compute, more where several tensors are read along the row, or is
+// the row too long for registers?
 bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
   if (row_.layout.team != RowTeam::kBlock || !row_.form.segments.empty()) return false;
   if (plan.slots.empty()) return true;
-  if (!row_.split.start || plan.words + kComputing + kBesideRows <= kRegisters / row_.layout.threads) return false;
+  const int left = kRegisters / row_.layout.threads - plan.words;
+  if (left <= kComputingOne) return true;
+  if (left >= (row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1)) return false;
   std::set<ValueId> along;
   for (const RowLoop& loop : loops)
     for (const ExprId id : outside_reductions(row_.form, loop.roots)) {
@@ -66,9 +70,11 @@ void RowWalk::begin(Place place) {
                    .block = place_.block});
 }
 
-// Where registers are short, ptxas would spill some.
+// Where registers are short, ptxas would spill some; where a row does not fit, shared memory is full.
 void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
-  if (!row_.form.segments.empty() || kRegisters / row_.layout.threads < kept_words_ + kComputing + kBesideRows) return;
+  if (kept_.goes_on() || !row_.form.segments.empty() ||
+      kRegisters / row_.layout.threads < kept_words_ + kComputing + kBesideRows)
+    return;
   int turns = row_.layout.parts * 64;
   for (const RowLoop& loop : loops)
     if (loop.width > 1) turns = std::min(turns, kept_.turns_of(loop.axes));
@@ -138,10 +144,19 @@ void RowWalk::find_vectors() {
 
 void RowWalk::over_row(const RowLoop& loop, std::string_view wish, const Visit& visit) {
   if (tiles_ && loop.width > 1) tiles_->wait_for(loop.roots);
+  over_turns(loop, wish, visit, 0);
+  const int kept_turns = kept_.turns_of(loop.axes);
+  if (kept_.goes_on() && kept_turns > 0) over_turns(loop, wish, visit, kept_turns);
+  if (loop.width > 1 && row_.split.start) edge_turn(loop, visit);
+  kept_.loop_is_done(loop);
+}
+
+// From the first turn on those of which something is kept, or all; behind those the others.
+void RowWalk::over_turns(const RowLoop& loop, std::string_view wish, const Visit& visit, int behind) {
   const ExprEmitter::Mark outside = emitter_.mark();
   std::vector<std::uint32_t> axes = loop.axes;
   if (loop.width > 1) axes.pop_back();
-  open_loop(axes, loop.axes, wish);
+  open_loop(axes, loop.axes, wish, behind);
   if (loop.width > 1) {
     vector_turn(loop, visit);
   } else {
@@ -152,8 +167,6 @@ void RowWalk::over_row(const RowLoop& loop, std::string_view wish, const Visit& 
   }
   emitter_.rewind(outside);
   close_loop();
-  if (loop.width > 1 && row_.split.start) edge_turn(loop, visit);
-  kept_.loop_is_done(loop);
 }
 
 void RowWalk::vector_turn(const RowLoop& loop, const Visit& visit) {
@@ -214,12 +227,12 @@ void RowWalk::edge_turn(const RowLoop& loop, const Visit& visit) {
 // `for (k = lane; k < count; k += team)`: the axes are bound, the loop stays open. `all_axes` have the lanes of a
 // vector, too. Where the loop keeps something in registers, its turns are counted and unrolled.
 void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
-                        std::string_view wish) {
+                        std::string_view wish, int behind) {
   const bool floats = row_.split.start && axes.size() < all_axes.size();  // from vector to vector of memory
   const IndexExpr count = point_count(row_.form.kernel.pool, axes);
   const std::string k = writer_.unique(wish), limit = floats ? last_ : emitter_.index_text().tight(count);
   condition_open_ = false;
-  if (const int turns = kept_.turns_of(all_axes); turns > 0) {
+  if (const int turns = kept_.turns_of(all_axes); turns > 0 && behind == 0) {
     kept_.declare_arrays(all_axes);
     const std::string turn = writer_.unique("turn");
     kept_.enter(turn);
@@ -241,6 +254,7 @@ void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vecto
     std::string first =
         place_.chunks > 1 ? fmt::format("{} * {} + {}", place_.block, row_.layout.parts, place_.part) : place_.part;
     if (floats && first_ != "0") first = first_ + " + " + first;
+    if (behind > 0) first += fmt::format(" + {}", behind * row_.layout.parts);
     // Several loads on the way at once, where there are so many turns.
     const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
     if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line("#pragma unroll 4");

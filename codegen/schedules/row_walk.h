@@ -76,10 +76,11 @@ class RowWalk {
   bool is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
   void plan_tiles(const std::vector<RowLoop>& loops);
   void find_vectors();
+  void over_turns(const RowLoop& loop, std::string_view wish, const Visit& visit, int behind);
   void vector_turn(const RowLoop& loop, const Visit& visit);
   void edge_turn(const RowLoop& loop, const Visit& visit);
   void open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
-                 std::string_view wish);
+                 std::string_view wish, int behind);
   std::int64_t turns_without_end(const IndexExpr& count, bool floats) const;
   void close_loop();
   const Bounds& bounds() const { return row_.form.kernel.pool.bounds(); }
