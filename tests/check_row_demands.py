@@ -231,13 +231,18 @@ COUNTED = [
 ]
 
 # Likewise, for sm_80 alone, whose blocks have no neighbours' shared memory: rows that registers do not hold, and rows of
-# which shared memory has a part, so that no more than the rest is read again.
+# which shared memory has a part, so that no more than the rest is read again, and that once, behind one pass for both
+# reductions.
 LONG = [
     (reduced("softmax", "float16", 40, 65536), 1.03), (norm("layer_norm", "float16", 40, 65536), 2.05),
     (norm("layer_norm", "float16", 40, 49152), 2.05), (norm("rms_norm", "float16", 40, 65536, residual=True), 1.7),
-    (reduced("softmax", "float16", 40, 100003), 1.33), (reduced("softmax", "float32", 40, 100003), 1.7),
-    (reduced("softmax", "float32", 40, "c", [("c", ANY, 100003)]), 1.7),
-    (norm("layer_norm", "float32", 40, 100003), 3.95), (norm("rms_norm", "float32", 40, 100000, residual=True), 2.0),
+    (reduced("softmax", "float16", 40, 100003), 1.2), (reduced("log_softmax", "float32", 40, 100003), 1.4),
+    (reduced("softmax", "float32", 40, "c", [("c", ANY, 100003)]), 1.4),
+    *((softmax_around("float32", 40, 100003, factor, summand), 1.4) for factor, summand in [(1.0, -1e4), (3e8, -1.1e9)]),
+    (softmax_masked("float32", 40, 100003, "-inf"), 1.4), (softmax_masked("bfloat16", 40, 100003, -3.38e38), 1.2),
+    (reduced("var", "float32", 40, 100003, correction=1), 1.05), (norm("layer_norm", "float32", 40, 100003), 3.65),
+    (norm("layer_norm", "float16", 40, 100000, residual=True), 2.15),
+    (norm("rms_norm", "float32", 40, 100000, residual=True), 2.0),
 ]
 
 

@@ -123,6 +123,50 @@ __device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int
   return words;
 }
 
+//@ part running_exponentials : exp_fast nan_max
+// Of the elements so far the greatest, and the sum of their exponentials below it.
+struct RunningExponentials {
+  float greatest = __uint_as_float(0xff800000u), sum = 0.0f;
+  // What is subtracted before exponentials: before the first element that is not -inf another number.
+  __device__ __forceinline__ static float shift_of(float x) {
+    return x == __uint_as_float(0xff800000u) ? -3.402823466e38f : x;
+  }
+  __device__ __forceinline__ float shift() const { return shift_of(greatest); }
+  template <int kCount>
+  __device__ __forceinline__ void add(const float (&elements)[kCount]) {
+    float now = greatest;
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) now = nan_max(now, elements[e]);
+    if (!(now <= greatest)) {  // NaN, too
+      sum *= exp_fast(shift() - shift_of(now));
+      greatest = now;
+    }
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) sum += exp_fast(elements[e] - shift());
+  }
+};
+
+//@ part running_moments : reciprocal_fast
+// Of the elements so far their sum, how many there are, their mean and the squares of their differences to it.
+struct RunningMoments {
+  float sum = 0.0f, count = 0.0f, mean = 0.0f, squares = 0.0f;
+  template <int kCount>
+  __device__ __forceinline__ void add(const float (&elements)[kCount]) {
+    float more = 0.0f, beside = 0.0f;
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) more += elements[e];
+    const float here = more * (1.0f / kCount);
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) beside += (elements[e] - here) * (elements[e] - here);
+    const float before = count, apart = here - mean;
+    sum += more;
+    count += kCount;
+    const float share = kCount * reciprocal_fast(count);
+    mean += apart * share;
+    squares += beside + apart * apart * (before * share);
+  }
+};
+
 //@ part spread_partials
 // Elements in shared memory so that threads which are 2, 4 or 8 apart find theirs in different banks, and 16 neighbours.
 template <class T, int kCount>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/row_one_pass.h"
 #include "analysis/row_segments.h"
 #include "codegen/emit_expr.h"
 #include "codegen/in_place.h"
@@ -29,6 +30,9 @@ class RowEmitter {
         emitter_(kernel.form.kernel, writer_),
         walk_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
     if (layout_.chunks == 1) walk_.keep_between(loops());
+    if (!walk_.reads_again()) return;
+    one_pass_ = row_one_pass(form_);
+    if (one_pass_) walk_.keep_between(loops());
   }
 
   KernelSource emit(const Kernel& original) {
@@ -79,8 +83,11 @@ class RowEmitter {
   // All of them, the columns' last.
   std::vector<RowLoop> loops() const {
     std::vector<RowLoop> result;
-    for (const ReductionLoop& loop : reduction_loops(form_))
-      result.push_back(walk_.loop_over(loop.axes, loop.bodies(form_.kernel.pool)));
+    if (one_pass_)
+      result.push_back(loop_of_one_pass());
+    else
+      for (const ReductionLoop& loop : reduction_loops(form_))
+        result.push_back(walk_.loop_over(loop.axes, loop.bodies(form_.kernel.pool)));
     if (const Outputs columns = outputs_of(false); !columns.empty())
       result.push_back(walk_.loop_over(form_.columns, roots_of_outputs(columns)));
     return result;
@@ -202,8 +209,59 @@ class RowEmitter {
       for (const ExprId r : reductions) combine_partials(declared(r));
       return true;
     }
+    if (one_pass_) {
+      reductions[0] == one_pass_->first ? reduce_in_one_pass() : reduce_second();
+      return true;
+    }
     for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
     return true;
+  }
+
+  RowLoop loop_of_one_pass() const {
+    return walk_.loop_over(form_.kernel.pool[one_pass_->first].axes, {one_pass_->element});
+  }
+  bool of_exponentials() const { return one_pass_->kind == RowOnePass::Kind::kExponentials; }
+
+  void define_reduced(ExprId reduction, const std::string& mine) {
+    const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
+    writer_.line(fmt::format("{} {} = {};", a.type, a.name, mine));
+    writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    emitter_.define(reduction, emitter_.result(a));
+  }
+
+  // The first reduction, and what is needed of the row for the second.
+  void reduce_in_one_pass() {
+    writer_.use(of_exponentials() ? "running_exponentials" : "running_moments");
+    running_ = writer_.unique("running");
+    writer_.line(fmt::format("{} {};", of_exponentials() ? "RunningExponentials" : "RunningMoments", running_));
+    const RowLoop loop = loop_of_one_pass();
+    std::string elements;
+    RowWalk::Visit visit;
+    visit.before = [&] {
+      elements = writer_.unique("elements");
+      writer_.line(fmt::format("float {}[{}];", elements, loop.width));
+    };
+    visit.element = [&](const std::string& lane) {
+      const std::string value = emitter_.emit(one_pass_->element);
+      writer_.line(lane.empty() ? fmt::format("{}.add<1>({{{}}});", running_, value)
+                                : fmt::format("{}[{}] = {};", elements, lane, value));
+    };
+    visit.after = [&] { writer_.line(fmt::format("{}.add({});", running_, elements)); };
+    walk_.over_row(loop, "k", visit);
+    define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
+  }
+
+  // Each thread's share of the second reduction, of elements that are as one now: below the row's first result.
+  void reduce_second() {
+    const ExprNode& second = form_.kernel.pool[one_pass_->second];
+    const ExprEmitter::Mark outside = emitter_.mark();
+    for (const std::uint32_t a : second.axes) emitter_.bind(a, "0");
+    emitter_.define(one_pass_->element, running_ + (of_exponentials() ? ".shift()" : ".mean"));
+    const std::string of_all = emitter_.emit(second.args[0]);
+    emitter_.rewind(outside);
+    define_reduced(one_pass_->second, of_exponentials()
+                                          ? fmt::format("{}.sum * ({})", running_, of_all)
+                                          : fmt::format("{0}.squares + {0}.count * ({1})", running_, of_all));
   }
 
   ExprEmitter::Accumulator declared(ExprId reduction) {
@@ -338,6 +396,8 @@ class RowEmitter {
   std::string active_;  // column teams: is the row a real one
   RowWalk walk_;
   int block_reductions_ = 0;
+  std::optional<RowOnePass> one_pass_;  // rows that are read again: once for both reductions
+  std::string running_;                 // what a thread has of them
 };
 
 }  // namespace

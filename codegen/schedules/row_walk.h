@@ -62,6 +62,8 @@ class RowWalk {
                    const std::function<void(const std::string& lane)>& element);
 
   bool keeps_rows() const { return keeps_rows_; }
+  // Is only the beginning of a row kept?
+  bool reads_again() const { return kept_.goes_on(); }
   // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
   // these; 0: it does not.
   int blocks_at_once() const;

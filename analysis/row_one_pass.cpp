@@ -1,0 +1,58 @@
+#include "analysis/row_one_pass.h"
+
+#include "analysis/row_exponentials.h"
+
+namespace fusec {
+namespace {
+
+// The element of which this is the exponential below the maximum.
+std::optional<ExprId> exponent_below(const ExprPool& pool, const ExprNode& body, ExprId maximum) {
+  if (is_shared_power_of_two(pool, body)) {
+    const ExprNode& sum = pool[body.args[0]];
+    const ExprNode& product = pool[pool[sum.args[2]].args[0]];
+    return product.args[0] == maximum ? std::optional(sum.args[0]) : std::nullopt;
+  }
+  if (body.op != ExprOp::kExp) return std::nullopt;
+  const ExprNode& difference = pool[body.args[0]];
+  return difference.op == ExprOp::kSub && difference.args[1] == maximum ? std::optional(difference.args[0])
+                                                                        : std::nullopt;
+}
+
+// Is it the mean of what is summed up, by division or by a product with one number?
+bool is_mean(const ExprPool& pool, ExprId id, ExprId sum) {
+  const ExprNode& n = pool[id];
+  return (n.op == ExprOp::kDiv || n.op == ExprOp::kMul) && n.args[0] == sum;
+}
+
+// The element whose difference to the mean this is the square of.
+std::optional<ExprId> element_of_square(const ExprPool& pool, const ExprNode& body, ExprId sum) {
+  if (body.op != ExprOp::kMul || body.args[0] != body.args[1]) return std::nullopt;
+  const ExprNode& difference = pool[body.args[0]];
+  if (difference.op != ExprOp::kSub || !is_mean(pool, difference.args[1], sum)) return std::nullopt;
+  return difference.args[0];
+}
+
+}  // namespace
+
+std::optional<RowOnePass> row_one_pass(const RowForm& form) {
+  const ExprPool& pool = form.kernel.pool;
+  if (form.kernel.exact_steps || form.kernel.numerics.precise_math) return std::nullopt;
+  const std::vector<ReductionLoop> loops = reduction_loops(form);
+  if (loops.size() != 2 || loops[0].reductions.size() != 1 || loops[1].reductions.size() != 1) return std::nullopt;
+  const ExprId first = loops[0].reductions[0], second = loops[1].reductions[0];
+  const ExprNode &one = pool[first], &other = pool[second], &body = pool[other.args[0]];
+  if (one.axes != other.axes || one.type != ScalarType::kFloat32 || other.type != ScalarType::kFloat32 ||
+      other.reduction != Reduction::kSum)
+    return std::nullopt;
+  std::optional<ExprId> element;
+  if (one.reduction == Reduction::kMax) element = exponent_below(pool, body, first);
+  if (one.reduction == Reduction::kSum) element = element_of_square(pool, body, first);
+  if (element != one.args[0]) return std::nullopt;
+  using Kind = RowOnePass::Kind;
+  return RowOnePass{.kind = one.reduction == Reduction::kMax ? Kind::kExponentials : Kind::kMoments,
+                    .first = first,
+                    .second = second,
+                    .element = *element};
+}
+
+}  // namespace fusec

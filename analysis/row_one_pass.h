@@ -1,0 +1,25 @@
+// Two reductions of a row of which the second needs the first, and which one pass over the row makes all the same:
+// what a thread has summed up below another first result than the row's becomes what it would have been below that.
+//
+//   max(x), sum(exp(x - max))   the greatest so far and the sum below it, which shrinks where that grows
+//   sum(x), sum((x - mean)^2)   how many there were, their mean and squares of differences to it (Chan et al. 1979)
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "analysis/row_form.h"
+
+namespace fusec {
+
+struct RowOnePass {
+  enum class Kind : std::uint8_t { kExponentials, kMoments };
+  Kind kind;
+  ExprId first, second;  // reductions
+  ExprId element;        // of both
+};
+
+// Nothing where the form's reductions are others.
+std::optional<RowOnePass> row_one_pass(const RowForm& form);
+
+}  // namespace fusec
