@@ -242,7 +242,7 @@ LONG = [
     (softmax_masked("float32", 40, 100003, "-inf"), 1.4), (softmax_masked("bfloat16", 40, 100003, -3.38e38), 1.2),
     (reduced("var", "float32", 40, 100003, correction=1), 1.05), (norm("layer_norm", "float32", 40, 100003), 3.65),
     (norm("layer_norm", "float16", 40, 100000, residual=True), 2.15),
-    (norm("rms_norm", "float32", 40, 100000, residual=True), 2.0),
+    (norm("rms_norm", "float32", 40, 100000, residual=True), 2.0), (columns("softmax", "bfloat16", [4, 4096, 6]), 1.03),
 ]
 
 

@@ -47,7 +47,7 @@ class InterleavedEmitter {
     if (!outputs_) leave_partials();
     if (outputs_ && !outputs_of(true).empty()) store_rows();
     if (outputs_ && !outputs_of(false).empty()) store_elements();
-    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads());
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads(), blocks_at_once());
     source.grid[0] = simplify(ceil_div(groups, way_.teams) * (chunked() ? way_.chunks : 1), pool_.bounds());
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "column_reduction";
@@ -102,14 +102,19 @@ class InterleavedEmitter {
       for (const ExprId load : loads_of(roots)) here.insert(pool_[load].source);
       for (const ValueId value : here) ++uses[value];
     }
-    int words = 0;
     for (const auto& [value, count] : uses) {
       const int more = way_.kept_turns * way_.width * bits(graph_.tensor(value).dtype) / 32;
-      if (count < 2 || words + more > kMostKeptWords) continue;
-      words += more;
+      if (count < 2 || kept_words_ + more > kMostKeptWords) continue;
+      kept_words_ += more;
       kept_[value] = "";
       kept_turns_ = way_.kept_turns;
     }
+  }
+
+  // One where two have too few registers between them: left alone, ptxas would spill some for the second. Else 0.
+  int blocks_at_once() const {
+    constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
+    return kept_words_ > 0 && 2 * way_.threads() * (kept_words_ + kComputing) > kRegisters ? 1 : 0;
   }
 
   // The loads of elements as they follow one another, a tensor once.
@@ -436,7 +441,7 @@ class InterleavedEmitter {
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared
   std::set<ValueId> filled_;
-  int kept_turns_ = 0;
+  int kept_turns_ = 0, kept_words_ = 0;
 };
 
 }  // namespace
