@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 
 #include "input_file.h"
 #include "ir/error.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes.h"
+#include "predicted_model.h"
 #include "transforms/cost_report.h"
 
 namespace fusec {
@@ -22,8 +24,7 @@ constexpr bool kAlwaysVerify = false;
 constexpr bool kAlwaysVerify = true;
 #endif
 
-constexpr std::size_t kLargestToCompare =
-    2000;  // nodes of a model whose plan is held against those of other strategies
+constexpr std::size_t kLargestToCompare = 2000;  // nodes of a model whose plan is held against other strategies'
 constexpr double kRounding = 1 + 1e-9;
 
 void add_names(const std::vector<std::string>& names, std::vector<std::string>& to) {
@@ -95,13 +96,19 @@ PlannedModel Pipeline::plan_as_given(Graph graph) {
   return plan_as_asked(std::move(graph));
 }
 
-double Pipeline::seconds_of(const PlannedModel& model) const {
+double Pipeline::seconds_of_groups(const PlannedModel& model) const {
   return sum_of(predict_groups(model.graph, model.plan, options_.target)).total;
 }
 
+// With the copies that a launch has, which only aliases ask for.
+double Pipeline::seconds_of(const PlannedModel& model) const {
+  if (model.graph.aliases.empty()) return seconds_of_groups(model);
+  const std::optional<LaunchPlan> launch = launch_plan_of(model, options_);
+  return predicted(model, launch ? &*launch : nullptr, options_.target).total().total;
+}
+
 // Rules say what is worth rewriting; where they are wrong about a model, its plan may be dearer than the model as it
-// is.
-// A plan that calls libraries was asked to.
+// is. A plan that calls libraries was asked to.
 bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph) {
   if (std::ranges::any_of(planned.plan.groups, [](const FusionGroup& g) { return g.code != GroupCode::kFusec; }))
     return false;
@@ -110,21 +117,26 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
     PipelineOptions options = options_;
     options.strategy = strategy;
     options.before_pass = options.after_pass = nullptr;
-    return seconds > kRounding * seconds_of(Pipeline(std::move(options)).plan_as_asked(graph));
+    const PlannedModel other = Pipeline(std::move(options)).plan_as_asked(graph);
+    return seconds > kRounding * seconds_of_groups(other) && seconds > kRounding * seconds_of(other);
   });
 }
 
-// With rewriting and without, on a chip that the rewritings' rules were not made for.
+// With rewriting and without, and with neither rewriting, claims nor merging: on a chip that their rules were not made
+// for, or where a merge forces a copy that only the whole model shows.
 PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
-  LeftOut all;
-  for (const Pass& pass : passes())
-    if (pass.part == CompilationPart::kGraph && pass.under_full_alone && !pass.needed &&
-        pass.name != "prepare-constants")
-      all.passes.emplace_back(pass.name);
-  PipelineOptions plain = leaving_out(options_, all);
-  plain.before_pass = plain.after_pass = nullptr;
-  PlannedModel unchanged = Pipeline(std::move(plain)).plan_as_asked(graph);
-  return seconds_of(rewritten) <= kRounding * seconds_of(unchanged) ? rewritten : unchanged;
+  LeftOut left_out;
+  for (const CompilationPart part : {CompilationPart::kGraph, CompilationPart::kPlan}) {
+    for (const Pass& pass : passes())
+      if (pass.part == part && pass.under_full_alone && !pass.needed && pass.name != "prepare-constants")
+        left_out.passes.emplace_back(pass.name);
+    if (part == CompilationPart::kPlan) left_out.patterns = {"all"};
+    PipelineOptions plain = leaving_out(options_, left_out);
+    plain.before_pass = plain.after_pass = nullptr;
+    PlannedModel plainer = Pipeline(std::move(plain)).plan_as_asked(graph);
+    if (seconds_of(rewritten) > kRounding * seconds_of(plainer)) rewritten = std::move(plainer);
+  }
+  return rewritten;
 }
 
 PlannedModel Pipeline::plan_as_asked(Graph graph) {

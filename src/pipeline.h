@@ -96,6 +96,7 @@ class Pipeline {
 
  private:
   PlannedModel plan_as_given(Graph graph);
+  double seconds_of_groups(const PlannedModel& model) const;
   double seconds_of(const PlannedModel& model) const;
   bool is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph);
   PlannedModel cheaper_of(PlannedModel rewritten, const Graph& graph);

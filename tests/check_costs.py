@@ -146,6 +146,23 @@ def product_and_rows(seed):
             "outputs": ["y"]}
 
 
+def state_in_place(state):
+    """A GRU's step, its new state in the old one's place: in the product's epilogue it would need a copy."""
+    def node(op, *inputs, name=None, **more):
+        nodes.append({"name": name or f"n{len(nodes)}", "op": op, "inputs": list(inputs), **more})
+        return nodes[-1]["name"]
+
+    nodes, thirds = [], {"chunks": 3, "dim": 1}
+    node("linear", "h", "w", name="p")
+    node("chunk", "g", attrs=thirds, outputs=["ir", "iz", "in"])
+    node("chunk", "p", attrs=thirds, outputs=["hr", "hz", "hn"])
+    reset, update = node("sigmoid", node("add", "ir", "hr")), node("sigmoid", node("add", "iz", "hz"))
+    node("lerp", node("tanh", node("add", "in", node("mul", reset, "hn"))), "h", update, name="y")
+    inputs = [{"name": n, "dtype": "float32", "shape": [state[0], e]} for n, e in (("h", state[1]), ("g", 3 * state[1]))]
+    return {"fusec": 1, "name": f"state_{state[1]}", "inputs": inputs, "nodes": nodes, "outputs": ["y"], "aliases": {"y": "h"},
+            "constants": [{"name": "w", "dtype": "float32", "shape": [3 * state[1], state[1]]}]}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
@@ -175,6 +192,7 @@ def main():
             check(path)
         models = [check_merges.Maker(seed, SIZES).make() for seed in range(args.seed, args.seed + args.graphs)]
         models += [product_and_rows(seed) for seed in range(args.seed, args.seed + max(20, args.graphs // 10))]
+        models += [state_in_place(state) for state in ((3, 8), (64, 512))]
         for i, model in enumerate(models):
             path = os.path.join(folder, f"random_{i}_{model['name']}.json")
             with open(path, "w", encoding="utf-8") as f:
