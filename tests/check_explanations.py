@@ -46,6 +46,45 @@ def refused_offers(fusec, model, edges):
     return refused
 
 
+def optimizer(tensors):
+    """AdamW with its step and its learning rate as inputs: some numbers are made of them, and read by all tensors'
+    updates."""
+    node = lambda name, op, *inputs, **attrs: {"name": name, "op": op, "inputs": list(inputs), "attrs": attrs}
+    nodes = [node("next", "add", "step", 1.0), node("a", "pow", 0.9, "next"), node("b", "sub", 1.0, "a"),
+             node("c", "pow", 0.999, "next"), node("d", "sub", 1.0, "c"), node("e", "mul", "rate", 0.01),
+             node("decay", "sub", 1.0, "e"), node("root", "sqrt", "d"), node("scale", "div", "rate", "b")]
+    outputs, inputs = ["next"], [{"name": n, "dtype": "float32", "shape": []} for n in ("rate", "step")]
+    for i in range(tensors):
+        inputs += [{"name": f"{n}{i}", "dtype": "float32", "shape": [4096 + 1000 * i]} for n in "pgmv"]
+        nodes += [node(f"f{i}", "mul", f"p{i}", "decay"), node(f"m_new{i}", "lerp", f"m{i}", f"g{i}", 0.1),
+                  node(f"h{i}", "mul", f"v{i}", 0.999), node(f"v_new{i}", "addcmul", f"h{i}", f"g{i}", f"g{i}", value=0.001),
+                  node(f"i{i}", "sqrt", f"v_new{i}"), node(f"j{i}", "div", f"i{i}", "root"),
+                  node(f"k{i}", "add", f"j{i}", 1e-8), node(f"l{i}", "div", f"m_new{i}", f"k{i}"), node(f"n{i}", "mul", "scale", f"l{i}"),
+                  node(f"p_new{i}", "sub", f"f{i}", f"n{i}")]
+        outputs += [f"p_new{i}", f"m_new{i}", f"v_new{i}"]
+    aliases = {"next": "step"} | {f"{n}_new{i}": f"{n}{i}" for i in range(tensors) for n in "pmv"}
+    return {"fusec": 1, "name": "optimizer", "inputs": inputs, "nodes": nodes, "outputs": outputs, "aliases": aliases}
+
+
+def unprepared_offers(fusec, path, model):
+    """What would be prepared if inputs were constant is prepared where they are."""
+    emitted = lambda what: json.loads(subprocess.run([fusec, path, "--no-nvrtc", "--emit=" + what],
+                                                     stdout=subprocess.PIPE, check=True).stdout)
+    offers = [re.fullmatch(r"if (.*) were constant: (.*) would be prepared then", e["would_allow"])
+              for e in emitted("ledger")["edges"]]
+    offers = {offer.groups() for offer in offers if offer}
+    wrong = [] if offers else ["no offer to make a number constant"]
+    for inputs, prepared in offers:
+        constant = json.loads(f"[{inputs}]")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({**model, "inputs": [i for i in model["inputs"] if i["name"] not in constant],
+                       "constants": [i for i in model["inputs"] if i["name"] in constant],
+                       "aliases": {o: i for o, i in model["aliases"].items() if i not in constant}}, f)
+        if json.loads(prepared) not in emitted("partition")["prepared"]:
+            wrong.append(f"{prepared} is not prepared with {inputs} as constants")
+    return wrong
+
+
 def main():
     fusec = os.path.abspath(sys.argv[1])
     failures = []
@@ -69,6 +108,8 @@ def main():
                                           {"name": "y", "op": "exp", "inputs": ["once"]}], "outputs": ["y"]}
         expect(0, '"same" was rewritten away: "once" computes its value',
                [fusec, file("rewritten.json", rewritten), "--no-nvrtc", "--explain=same,y"])
+
+        failures += unprepared_offers(fusec, file("optimizer.json", optimizer(12)), optimizer(12))
 
         # A user's patterns of one node, that do nothing or claim it.
         def patterns(text):

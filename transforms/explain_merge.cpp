@@ -8,12 +8,14 @@
 #include <unordered_set>
 
 #include "ir/spelling.h"
+#include "ir/type.h"
 
 namespace fusec {
 namespace {
 
 // Groups that are looked at for a way around; outputs that are each left out for a trial; nodes named in one sentence.
 constexpr std::size_t kMostGroupsOnTheWay = 4096, kMostOutputsTried = 8, kMostNamed = 8;
+constexpr std::size_t kMostAbove = 64;  // nodes that make what a node reads
 // Nodes that are lowered for answers; whoever is asked about beyond is named without a trial.
 constexpr std::int64_t kMostNodesTried = 200'000;
 
@@ -23,6 +25,10 @@ std::string names_of(const Graph& graph, std::span<const NodeId> nodes) {
   std::vector<std::string> names;
   for (const NodeId n : nodes) names.push_back(in_quotes(graph.nodes[n].name));
   return listed(names, kMostNamed);
+}
+
+bool has_one_element(const Shape& shape) {
+  return std::ranges::all_of(shape, [](const Dim& d) { return d.is(1); });
 }
 
 }  // namespace
@@ -120,6 +126,32 @@ MergeObstacle MergeExplainer::of_kinds(const std::vector<NodeId>& nodes) const {
 MergeObstacle MergeExplainer::of_need(GroupEdge edge) const {
   return {.blocker = edge.to,
           .would_allow = fmt::format("if {} did not need {}", in_quotes(graph_.nodes[edge.to].name),
+                                     in_quotes(graph_.nodes[edge.from].name))};
+}
+
+// What is made of a few numbers alone (a learning rate), none of them given back, would be prepared if they did not
+// change.
+MergeObstacle MergeExplainer::of_small_inputs(GroupEdge edge) const {
+  std::vector<ValueId> inputs;
+  std::vector<NodeId> above{edge.from};
+  for (std::size_t i = 0; i < above.size(); ++i) {
+    for (const ValueId v : graph_.nodes[above[i]].inputs) {
+      const bool changes =
+          v != kNone && (graph_.value(v).kind == Value::Kind::kInput || graph_.value(v).kind == Value::Kind::kResult);
+      if (!changes) continue;
+      if (is_output_[v] != 0 || graph_.type(v).is_tuple || !has_one_element(graph_.tensor(v).shape))
+        return of_need(edge);
+      const NodeId producer = graph_.value(v).producer;
+      if (producer == kNone && std::ranges::find(inputs, v) == inputs.end()) inputs.push_back(v);
+      if (producer != kNone && std::ranges::find(above, producer) == above.end()) above.push_back(producer);
+      if (above.size() > kMostAbove) return of_need(edge);
+    }
+  }
+  if (inputs.empty() || inputs.size() > kMostNamed) return of_need(edge);
+  std::vector<std::string> names;
+  for (const ValueId v : inputs) names.push_back(in_quotes(graph_.value(v).name));
+  return {.blocker = edge.from,
+          .would_allow = fmt::format("if {} were constant: {} would be prepared then", listed(names, kMostNamed),
                                      in_quotes(graph_.nodes[edge.from].name))};
 }
 
@@ -227,7 +259,7 @@ MergeObstacle MergeExplainer::of_lowering(GroupEdge edge) {
       break;
     }
   const std::vector<NodeId> before = complex_before(edge.from, pair.nodes);
-  return before.empty() ? of_need(edge) : of_kinds(before);
+  return before.empty() ? of_small_inputs(edge) : of_kinds(before);
 }
 
 // A third group between the two, if there is one.

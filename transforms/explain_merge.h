@@ -48,6 +48,7 @@ class MergeExplainer {
   std::optional<MergeObstacle> of_cycle(GroupEdge edge) const;
   MergeObstacle of_kinds(const std::vector<NodeId>& nodes) const;
   MergeObstacle of_need(GroupEdge edge) const;
+  MergeObstacle of_small_inputs(GroupEdge edge) const;
   bool is_complex(NodeId n) const;
   bool is_alone_to_blame(const Pair& pair, NodeId suspect);
   std::vector<NodeId> complex_before(NodeId n, std::span<const NodeId> nodes) const;
