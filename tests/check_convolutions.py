@@ -197,6 +197,16 @@ def awkward(pick, dtype):
     return [tensor("x", dtype, 3, m, k), tensor("w", dtype, 3, k, n)], [], [node("y", "bmm", "x w")]
 
 
+def mapped(pick, way, dtype):
+    """A factor whose depth runs backwards, or both ways: no line beyond the last is read."""
+    m, n, k = pick.choice([4, 33, 70]), pick.choice([16, 61]), pick.choice([5, 31, 77])
+    how = {"flip": {"dims": [1]}, "roll": {"shifts": [2], "dims": [1]}, "reflect": {"pad": [3, 2], "mode": "reflect"},
+           "circular": {"pad": [3, 2], "mode": "circular"}}[way]
+    depth = k + 5 if "mode" in how else k
+    return ([tensor("x", dtype, m, k)], [tensor("w", dtype, n, depth)],
+            [node("t", "pad" if "mode" in how else way, "x", **how), node("y", "linear", "t w")])
+
+
 def cases():
     """(name, model, the schedules it may have; or the multiply-adds that it needs)"""
     pick, found = random.Random(17), []
@@ -227,6 +237,9 @@ def cases():
         add(f"network {dtype}", network(pick, dtype), "laid out")
         add(f"images last {dtype}", images_last(pick, dtype), "convolution_mma")
         add(f"before it {dtype}", before_it(pick, dtype))
+    for way in ("flip", "roll", "reflect", "circular"):
+        for dtype in ("bfloat16", "float32"):
+            add(f"mapped {way} {dtype}", mapped(pick, way, dtype))
     for channels_last_too in (False, True):
         for cast in (False, True):
             add(f"bytes {channels_last_too} {cast}", bytes_on_tensor_cores(pick, channels_last_too, cast),

@@ -133,7 +133,7 @@ struct RunningExponentials {
   }
   __device__ __forceinline__ float shift() const { return shift_of(greatest); }
   template <int kCount>
-  __device__ __forceinline__ void add(const float (&elements)[kCount]) {
+  __device__ __forceinline__ void take_elements(const float (&elements)[kCount]) {
     float now = greatest;
 #pragma unroll
     for (int e = 0; e < kCount; ++e) now = nan_max(now, elements[e]);
@@ -151,7 +151,7 @@ struct RunningExponentials {
 struct RunningMoments {
   float sum = 0.0f, count = 0.0f, mean = 0.0f, squares = 0.0f;
   template <int kCount>
-  __device__ __forceinline__ void add(const float (&elements)[kCount]) {
+  __device__ __forceinline__ void take_elements(const float (&elements)[kCount]) {
     float more = 0.0f, beside = 0.0f;
 #pragma unroll
     for (int e = 0; e < kCount; ++e) more += elements[e];

@@ -95,7 +95,8 @@ void ConvolutionTiles::make_table(const ConvolutionTile& t) {
     bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
                         emitter_.index(simplify(bit + group.first_bit, pool_.bounds())));
   }
-  writer_.line(fmt::format("{} = {};", taps, bits.empty() ? "0" : bits));
+  // Without taps a bit that only lines have which are not there: no line is read beyond the last.
+  writer_.line(fmt::format("{} = {};", taps, bits.empty() ? "1u" : bits));
   emitter_.rewind(mark);
   writer_.close();
   writer_.line(fmt::format("{}[{}] = {{{}, {}}};", t.table, k, add, taps));

@@ -246,7 +246,7 @@ class RowEmitter {
       writer_.line(lane.empty() ? fmt::format("{}.add<1>({{{}}});", running_, value)
                                 : fmt::format("{}[{}] = {};", elements, lane, value));
     };
-    visit.after = [&] { writer_.line(fmt::format("{}.add({});", running_, elements)); };
+    visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running_, elements)); };
     walk_.over_row(loop, "k", visit);
     define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
   }
