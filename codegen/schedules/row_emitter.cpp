@@ -243,7 +243,7 @@ class RowEmitter {
     };
     visit.element = [&](const std::string& lane) {
       const std::string value = emitter_.emit(one_pass_->element);
-      writer_.line(lane.empty() ? fmt::format("{}.add<1>({{{}}});", running_, value)
+      writer_.line(lane.empty() ? fmt::format("{}.take_elements<1>({{{}}});", running_, value)
                                 : fmt::format("{}[{}] = {};", elements, lane, value));
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running_, elements)); };
