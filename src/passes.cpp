@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "transforms/choose_layouts.h"
+#include "transforms/decompose_attention.h"
 #include "transforms/fold_constants.h"
 #include "transforms/fuse.h"
 #include "transforms/merge_groups.h"
@@ -68,6 +69,12 @@ void rewrite(CompilationState& state) {
 void recognize(CompilationState& state) {
   if (state.options.emit.round_intermediates) return;
   rewrite_with(state, [&](CanonicalGraph& canonical) { recognize_patterns(canonical, state.options.patterns); });
+}
+
+// What it makes of the op rounds where the op does not.
+void decompose(CompilationState& state) {
+  if (state.options.emit.round_intermediates) return;
+  rewrite_with(state, [&](CanonicalGraph& canonical) { decompose_attention(canonical, state.trials); });
 }
 
 void claim(CompilationState& state) {
@@ -174,6 +181,8 @@ constexpr Pass kPasses[] = {
      CompilationPart::kGraph, rewrite<simplify_algebra>, true},
     {"recognize-patterns", "makes composite ops of what was written as primitive ones (under full)",
      CompilationPart::kGraph, recognize, true},
+    {"decompose-attention", "makes products and a softmax of attention that no kernel has a form for (under full)",
+     CompilationPart::kGraph, decompose, true},
     {"sink-split", "makes pieces of pieces pieces of the tensor itself, each for itself (under full)",
      CompilationPart::kGraph, rewrite<sink_split>, true},
     {"prepare-constants", "marks what is made of constants alone and is no dearer to read than to compute (under full)",

@@ -28,6 +28,7 @@ class Writer {
         bytes_(graph) {}
 
   std::string write() && {
+    find_shared();
     text_ = "{\"fusec_partition\": 1, \"model\": " + json_string(graph_.name) + ", \"strategy\": \"";
     text_.append(name(plan_.strategy)).append("\", \"arch\": ").append(json_string(context_.arch));
     text_ += ",\n \"groups\": [";
