@@ -4,7 +4,8 @@
 Softmax, norms and attention as front ends decompose them, wired in random ways: grouped heads, decoding, masks of all
 kinds, rope before, soft caps, sinks on either side, weights and logarithms of their sums that are needed elsewhere,
 residuals before and codes behind. Each is one group of one launch (two where the keys of few rows, or few long rows, are
-divided among blocks), and its numbers are the reference's. Status 77: no NVRTC."""
+divided among blocks), and its numbers are the reference's. Attention whose heads no kernel has a form for is products on
+tensor cores. Status 77: no NVRTC."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 
@@ -219,6 +220,24 @@ def rows(rng, number):
     return m, {"sm_80": 5 if count < 10 and length > 30000 else 1, "sm_90a": 1}
 
 
+def large_heads():
+    """The op with heads of more than 256."""
+    def model(name, dtype, heads, groups, queries, keys, depth, columns, mask=None, **attrs):
+        m = Model(name)
+        operands = [m.input("q", dtype, 1, heads, queries, depth), m.input("k", dtype, 1, groups, keys, depth),
+                    m.input("v", dtype, 1, groups, keys, columns)]
+        if mask:
+            operands.append(m.input("mask", mask, queries, keys))
+        m.outputs.append(m("scaled_dot_product_attention", *operands, **attrs))
+        return m
+
+    return [model("vae", "float16", 1, 1, 45, 45, 512, 512),
+            model("latent", "bfloat16", 16, 1, 1, 96, 576, 512, enable_gqa=True),
+            model("causal", "float16", 2, 2, 40, 33, 320, 320, is_causal=True),
+            model("flags", "float16", 2, 2, 40, 50, 512, 512, "bool"),
+            model("added", "bfloat16", 2, 2, 40, 50, 512, 512, "bfloat16", scale=0.04)]
+
+
 FAMILIES = {"attention": attention, "rows": rows}
 
 
@@ -248,6 +267,17 @@ def problem(args, path, model, most, arch):
     return "; ".join(wrong) or None
 
 
+def problem_of_large_heads(args, path, arch):
+    status, out, text = run([args.fusec_run, path, "--device=emulator", "--verify", "--random=3", f"--arch={arch}",
+                             "--json", "--profile=-"])
+    if status != 0:
+        return (text + out).strip()[-500:]
+    kernels, _ = json.JSONDecoder().raw_decode(out[out.index("["):])
+    if len(kernels) != 2 or not all(kernel["tensor_multiply_adds"] > 0 for kernel in kernels):
+        return "not two products on tensor cores: " + ", ".join(kernel["name"] for kernel in kernels)
+    return None
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
@@ -260,6 +290,16 @@ def main():
     args = parser.parse_args()
     failures = checked = 0
     with tempfile.TemporaryDirectory() as scratch:
+        for model in large_heads() if args.only in "large_heads" else []:
+            path = os.path.join(args.keep or scratch, f"{model.name}.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(model.json(), f)
+            for arch in args.arch.split(","):
+                checked += 1
+                why = problem_of_large_heads(args, path, arch)
+                if why:
+                    failures += 1
+                    print(f"FAILED {model.name} ({arch}): {why}", flush=True)
         for number in range(args.seed, args.seed + args.count):
             rng = random.Random(number)
             family = list(FAMILIES)[number % len(FAMILIES)]
