@@ -24,6 +24,7 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kMostNodesTried = 60'000;  // nodes that may be lowered to see what they become
+constexpr std::size_t kMostBefore = 64;           // nodes before a match that are looked at for other products
 constexpr std::size_t kNear = 2;                  // nodes of a pattern that were found, for its miss to be a near one
 constexpr std::size_t kFarthestSearch = 10000;    // nodes looked at for a circle; beyond, a claim is not worth it
 
@@ -53,13 +54,13 @@ class Claiming {
       if (!searched_.taken[*it]) try_at(*it, memory);
   }
 
-  // What is known of a match whose surroundings look the same holds here as well, but for circles: those may lead
-  // anywhere.
+  // What is known of a match whose surroundings look the same holds here as well, but for what depends on nodes far
+  // away.
   void try_at(NodeId root, MatchMemory& memory) {
     if (RememberedMatch* remembered = memory.find(root)) {
       if (!remembered->matched() || remembered->accepted == false) return;
       PatternMatch match = memory.match(*remembered, root);
-      const bool accepted = remembered->accepted ? circle_outside(match).empty() : why_not(match).empty();
+      const bool accepted = remembered->accepted ? why_not_from_afar(match).empty() : why_not(match).empty();
       if (accepted) add(std::move(match));
       return;
     }
@@ -68,7 +69,7 @@ class Claiming {
     if (!match) return;
     const bool accepted = why_not(*match).empty();
     if (remembered && accepted) remembered->accepted = true;
-    if (remembered && !accepted && circle_outside(*match).empty() && !lowering_.is_spent())
+    if (remembered && !accepted && why_not_from_afar(*match).empty() && !lowering_.is_spent())
       remembered->accepted = false;
     if (accepted) add(std::move(*match));
   }
@@ -101,6 +102,7 @@ class Claiming {
       if (std::string circle = circle_through(match); !circle.empty()) return circle;
     }
     if (match.pattern->becomes == Becomes::kLibrary) return "";
+    if (std::string waits = why_waiting(match); !waits.empty()) return waits;
     const TrialResult lowered = lowering_.of(match.nodes, outputs);
     if (!lowered.known) return "whether its nodes are one kernel was not tried: too many ever new matches before";
     if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);
@@ -124,6 +126,57 @@ class Claiming {
   bool is_product(NodeId n) const {
     const std::string& family = graph_.nodes[n].op->family;
     return family == "matrix" || family == "quantized";
+  }
+
+  // Circles may lead anywhere, and what a product waits for may be far before it.
+  std::string why_not_from_afar(const PatternMatch& match) {
+    std::string circle = circle_outside(match);
+    return circle.empty() && match.pattern->becomes != Becomes::kLibrary ? why_waiting(match) : circle;
+  }
+
+  // Products of one operand stand beside one another in one launch, unless one waits in its epilogue for what is made
+  // of another: v = linear(x) in sub(v, what the state holds for k = linear(x)).
+  std::string why_waiting(const PatternMatch& match) const {
+    if (!is_builtin(*match.pattern)) return "";
+    const auto is_inside = [&](NodeId n) { return std::ranges::binary_search(match.nodes, n); };
+    for (const NodeId n : match.nodes) {
+      if (!is_product(n)) continue;
+      const ValueId shared = graph_.nodes[n].inputs[0];
+      std::set<NodeId> beside;
+      for (const NodeId reader : searched_.uses.of(shared))
+        if (is_product(reader) && !is_inside(reader)) beside.insert(reader);
+      if (beside.empty()) continue;
+      if (const NodeId first = made_of_one(match.nodes, beside); first != kNone)
+        return fmt::format("{} would wait for what is made of {}, beside which it can stand",
+                           in_quotes(graph_.nodes[n].name), in_quotes(graph_.nodes[first].name));
+    }
+    return "";
+  }
+
+  // One of these products of which something is reduced, nearby, that the nodes read; kNone where there is none. What
+  // is elementwise between two products goes into their epilogues, and is read once.
+  NodeId made_of_one(const std::vector<NodeId>& nodes, const std::set<NodeId>& products) const {
+    struct Before {
+      NodeId node;
+      bool reduced;  // on the way from here to the match
+    };
+    std::vector<Before> before;
+    for (const NodeId n : nodes) before.push_back({n, false});
+    for (std::size_t i = 0; i < before.size() && before.size() < nodes.size() + kMostBefore; ++i)
+      for (const ValueId v : graph_.nodes[before[i].node].inputs) {
+        const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
+        if (producer == kNone) continue;
+        if (before[i].reduced && products.contains(producer)) return producer;
+        const Before here{producer, before[i].reduced || reduces(producer)};
+        const auto known = [&](const Before& b) { return b.node == producer && b.reduced >= here.reduced; };
+        if (std::ranges::none_of(before, known)) before.push_back(here);
+      }
+    return kNone;
+  }
+
+  bool reduces(NodeId n) const {
+    const std::string& family = graph_.nodes[n].op->family;
+    return family == "reduction" || family == "normalization";
   }
 
   // A product whose rows are reduced has few blocks, where its rows are few or long: two kernels may take less time.

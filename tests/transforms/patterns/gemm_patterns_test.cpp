@@ -38,6 +38,14 @@ TEST_CASE("what the epilogue begins with may be a second output, and be read by 
         "linear_epilogue{p y}");
 }
 
+TEST_CASE("a product does not wait in its epilogue for what is made of one beside it") {
+  const std::string beside = "k: float16[6, 24] = linear(x, w)\nt: float16[6, 1] = sum(k, dim=[1], keepdim=true)\n";
+  CHECK(claimed(linear(beside + "y: float16[6, 24] = sub(p, t)\nreturn y\n")) == "");
+  const std::string before = "k: float16[6, 24] = linear(r, u)\nt: float16[6, 1] = sum(k, dim=[1], keepdim=true)\n";
+  CHECK(claimed("constant u: float16[24, 24]\n" + linear(before + "y: float16[6, 24] = sub(p, t)\nreturn y\n")) ==
+        "linear_epilogue{p y}");
+}
+
 TEST_CASE("other products and convolutions") {
   const std::string inputs =
       "input x: float32[2, 5, 6]\ninput y: float32[2, 6, 7]\ninput i: float32[2, 3, 8, 8]\n"
