@@ -78,8 +78,10 @@ class Building {
                                        [&](const ExprNode& n) { return n.args[0] == guard && is_inside(raw, n); });
       if (of_rows) value = row_axes.take(first, value, rows_of(load.indices, facts));
       std::map<ExprId, ValueId> inner_reductions;
-      if (facts.contraction)
-        note_operands(raw, first, source, operands, facts.nested ? inner_reductions : raw_reductions);
+      // Attention multiplies tiles of rows even where one query has but the heads that share its keys.
+      if (facts.contraction || (facts.product && unit.nested))
+        note_operands(raw, first, source, operands,
+                      facts.nested || !facts.contraction ? inner_reductions : raw_reductions);
       value = raw.convert(value, load.type);
       // What attention made with weights of 16 bits is no finer than that, whatever reads it here.
       if (facts.nested && facts.maximum && is_float(load.dtype) && bits(load.dtype) == 16 && !contains(unit, source))

@@ -5,7 +5,8 @@ Softmax, norms and attention as front ends decompose them, wired in random ways:
 kinds, rope before, soft caps, sinks on either side, weights and logarithms of their sums that are needed elsewhere,
 residuals before and codes behind. Each is one group of one launch (two where the keys of few rows, or few long rows, are
 divided among blocks), and its numbers are the reference's. Attention whose heads no kernel has a form for is products on
-tensor cores. Status 77: no NVRTC."""
+tensor cores. Of one query, what is computed on the way to the products (rope, codes as keys and values) takes a bounded
+share of instructions more than plain operands. Status 77: no NVRTC."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 
@@ -241,6 +242,29 @@ def large_heads():
 FAMILIES = {"attention": attention, "rows": rows}
 
 
+def one_query(before):
+    """Decoding with grouped heads; `before` says what stands before queries, or keys and values."""
+    m = Model("decoding_" + before)
+    depth, keys, dtype = 128, 1025, "bfloat16"
+    q = m.input("q", dtype, 1, 8, 1, depth)
+    codes = before if before in ("int8", "float8_e4m3fn") else None
+    k, v = (m.input(name, codes or dtype, 1, 2, keys, depth) for name in "kv")
+    if before == "rope":
+        q = rope(m, q, "q", dtype, 1, depth)
+    elif before in ("halves", "interleaved"):
+        cos, sin = m.input("cos", dtype, 1, depth), m.input("sin", dtype, 1, depth)
+        q = m("rope", q, cos, sin, interleaved=before == "interleaved")
+    elif codes:
+        scale = m.input("scale", "float32", 1)
+        k, v = m("dequantize", k, scale, dtype=dtype), m("dequantize", v, scale, dtype=dtype)
+    m.outputs.append(m("scaled_dot_product_attention", q, k, v, enable_gqa=True))
+    return m
+
+
+# What may stand before the products of one query, and how many times the instructions it may take.
+BEFORE_ONE_QUERY = {"rope": 1.3, "halves": 1.3, "interleaved": 1.3, "int8": 2.6, "float8_e4m3fn": 4.5}
+
+
 def run(command, **more):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **more)
     text = done.stderr.decode("utf-8", "replace")
@@ -276,6 +300,37 @@ def problem_of_large_heads(args, path, arch):
     if len(kernels) != 2 or not all(kernel["tensor_multiply_adds"] > 0 for kernel in kernels):
         return "not two products on tensor cores: " + ", ".join(kernel["name"] for kernel in kernels)
     return None
+
+
+def counted(args, folder, model, arch):
+    """Executed instructions, and what else is not to be more; or what is wrong."""
+    path, report = os.path.join(folder, f"{model.name}.json"), os.path.join(folder, "profile.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(model.json(), f)
+    status, out, text = run([args.fusec_run, path, "--device=emulator", "--verify", "--random=3", f"--arch={arch}",
+                             "--profile=" + report])
+    if status != 0:
+        return 0, 0, (text + out).strip()[-500:]
+    with open(report, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    return (sum(sum(k["instructions"].values()) for k in kernels),
+            sum(k["bank_conflicts"] + k["findings"] + k["resources"]["spill_bytes"] for k in kernels), None)
+
+
+def costly_queries(args, folder, arch):
+    plain, _, why = counted(args, folder, one_query("nothing"), arch)
+    if why:
+        return [why]
+    wrong = []
+    for before, most in BEFORE_ONE_QUERY.items():
+        executed, faults, why = counted(args, folder, one_query(before), arch)
+        if why:
+            wrong.append(f"{before}: {why}")
+        elif faults:
+            wrong.append(f"{before}: findings, bank conflicts or spills")
+        elif executed > most * plain:
+            wrong.append(f"{before}: {executed / plain:.2f} times the instructions of plain operands, {most} allowed")
+    return wrong
 
 
 def main():
@@ -315,6 +370,13 @@ def main():
                 if why:
                     failures += 1
                     print(f"FAILED {model.name} ({arch}): {why}", flush=True)
+        if args.only in ("", "decoding"):
+            for arch in args.arch.split(","):
+                wrong = costly_queries(args, args.keep or scratch, arch)
+                checked += len(BEFORE_ONE_QUERY)
+                failures += len(wrong)
+                for why in wrong:
+                    print(f"FAILED decoding ({arch}): {why}", flush=True)
     print(f"{checked} models, {failures} failures")
     sys.exit(0 if checked and not failures else 1)
 

@@ -98,6 +98,17 @@ TEST_SUITE("attention forms") {
          "{\"dim0\": 1, \"dim1\": 2}; y = reshape g {\"shape\": [2, 20, 48]}"},
         {"rope on queries and keys", operands("bfloat16", 2, 30, 30, 16, 16) + "; c bfloat16 30,16; s bfloat16 30,16",
          "a = rope q c s; b = rope k c s; y = " + op + " a b v {\"is_causal\": true}"},
+        {"rope on one query",
+         "q bfloat16 1,6,1,64; k bfloat16 1,2,70,64; v bfloat16 1,2,70,64; c bfloat16 1,64; s bfloat16 "
+         "1,64",
+         "a = rope q c s {\"interleaved\": true}; y = " + op + " a k v {\"enable_gqa\": true}"},
+        {"rope on one query, written out", operands("float16", 2, 1, 70, 64, 40) + "; c float16 1,64; s float16 1,64",
+         "r = rope q c s; t = transpose k {\"dim0\": 2, \"dim1\": 3}; p = matmul r t; u = mul p 0.2; w = softmax u "
+         "{\"dim\": -1}; y = matmul w v"},
+        {"one query, keys and values of float8",
+         "q float16 1,6,1,64; i float8_e4m3fn 1,2,70,64; j float8_e4m3fn 1,2,70,64",
+         "k = cast i {\"dtype\": \"float16\"}; v = cast j {\"dtype\": \"float16\"}; y = " + op +
+             " q k v {\"enable_gqa\": true}"},
         {"rope, float32", operands("float32", 2, 30, 30, 16, 16) + "; c float32 30,16; s float32 30,16",
          "a = rope q c s {\"interleaved\": true}; b = rope k c s {\"interleaved\": true}; y = " + op +
              " a b v {\"is_causal\": true}",
@@ -266,6 +277,15 @@ TEST_SUITE("full") {
                {"few keys are seen", some, op + causal, "y", shared},
                {"values of large heads", "q bfloat16 1,2,1,64; k bfloat16 1,1,1500,64; v bfloat16 1,1,1500,256",
                 op + gqa, "y", shared},
+               {"rope on the query", in + "; c bfloat16 1,128; s bfloat16 1,128",
+                "a = rope q c s; y = scaled_dot_product_attention a k v" + gqa, "y", shared},
+               {"codes as keys and values",
+                "q bfloat16 1,4,1,64; i int8 1,1,1088,64; j int8 1,1,1088,64; c bfloat16 1,1,1088,1",
+                "k = dequantize i c {\"dtype\": \"bfloat16\", \"axis\": 3, \"block\": 64}; v = dequantize j c "
+                "{\"dtype\": "
+                "\"bfloat16\", \"axis\": 3, \"block\": 64}; " +
+                    op + gqa,
+                "y", shared},
                {"float32", "q float32 1,1,1,64; k float32 1,1,1100,64; v float32 1,1,1100,64", op, "y",
                 "attention attention"},
                {"symbolic", "q bfloat16 1,4,1,64; k bfloat16 1,1,n,64; v bfloat16 1,1,n,64", op + gqa, "y", shared,
