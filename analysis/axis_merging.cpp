@@ -1,6 +1,7 @@
 #include "analysis/axis_merging.h"
 
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -20,8 +21,7 @@ std::size_t count_divisions(const Kernel& kernel, const Graph& graph) {
   const Bounds& bounds = kernel.pool.bounds();
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     const ExprNode& n = kernel.pool[id];
-    if (n.op == ExprOp::kLoad)
-      count += has_division(simplify(flat_index(graph.tensor(n.source).shape, n.indices), bounds));
+    if (n.op == ExprOp::kLoad) count += has_division(position_of(graph, kernel.pool, id));
     if (n.op == ExprOp::kIndex) count += has_division(n.indices[0]);
   }
   for (const KernelOutput& output : kernel.outputs)

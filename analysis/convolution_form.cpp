@@ -140,8 +140,7 @@ std::optional<ConvolutionFactor> find_factor(const Graph& graph, const ExprPool&
                                              const Axes& across, const Axes& depth) {
   const std::optional<GuardedLoad> guarded = guarded_load(pool, factor);
   if (!guarded) return std::nullopt;
-  const ExprNode& load = pool[guarded->load];
-  const IndexExpr flat = simplify(flat_index(graph.tensor(load.source).shape, load.indices), pool.bounds());
+  const IndexExpr flat = position_of(graph, pool, guarded->load);
   if (by_values(flat)) return std::nullopt;
   const IndexExpr position = simplify(with_divisions_apart(pool, flat, guarded->guards, depth), pool.bounds());
   ConvolutionFactor found{.load = guarded->load};

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "analysis/kernel.h"
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -99,7 +100,7 @@ std::optional<GemmOperand> find_pieces(const Graph& graph, const ExprPool& pool,
   const ExprNode& n = pool[factor];
   if (n.op != ExprOp::kLoad) return std::nullopt;
   if (n.args[0] != kNoExpr && !(axes.holds && axes.holds(n.args[0]))) return std::nullopt;
-  const IndexExpr position = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+  const IndexExpr position = position_of(graph, pool, factor);
   bool looks_up = false;
   for (const Variable v : variables_of(position)) {
     if (v.kind != Variable::Kind::kValue) continue;

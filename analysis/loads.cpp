@@ -9,6 +9,14 @@ IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
   return simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
 }
 
+std::vector<ExprId> values_in(const ExprNode& load) {
+  std::vector<ExprId> values;
+  for (const IndexExpr& e : load.indices)
+    for (const Variable v : variables_of(e))
+      if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+  return values;
+}
+
 bool by_values(const IndexExpr& e) {
   return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kValue; });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "analysis/kernel.h"
 #include "ir/graph.h"
@@ -10,6 +11,9 @@ namespace fusec {
 
 // Of the element that is read, in its tensor.
 IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load);
+
+// The loaded values that a load's place depends on.
+std::vector<ExprId> values_in(const ExprNode& load);
 
 // Does a value that was loaded say where?
 bool by_values(const IndexExpr& e);

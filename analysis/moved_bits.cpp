@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 #include "ir/float_formats.h"
 
 namespace fusec {
@@ -40,16 +41,6 @@ bool mark_moved(const ExprPool& pool, const KernelOutput& output, Moved& moved, 
   return true;
 }
 
-// Values that are looked up for places are needed as what they are.
-void find_looked_up(const ExprPool& pool, const Moved& moved, std::vector<ExprId>& asked) {
-  for (ExprId id = 0; id < moved.size(); ++id) {
-    if (!moved[id]) continue;
-    for (const IndexExpr& index : pool[id].indices)
-      for (const Variable v : variables_of(index))
-        if (v.kind == Variable::Kind::kValue) asked.push_back(v.id);
-  }
-}
-
 std::optional<Moved> moved_of(const Kernel& kernel) {
   Moved moved(kernel.pool.size());
   std::vector<ExprId> asked;
@@ -59,7 +50,10 @@ std::optional<Moved> moved_of(const Kernel& kernel) {
     narrow = narrow || is_narrow_float(output.type.dtype);
   }
   if (!narrow) return std::nullopt;
-  find_looked_up(kernel.pool, moved, asked);
+  // Values that are looked up for places are needed as what they are.
+  for (ExprId id = 0; id < moved.size(); ++id)
+    if (moved[id])
+      for (const ExprId value : values_in(kernel.pool[id])) asked.push_back(value);
   const std::vector<ExprId> needed = reachable(kernel.pool, asked);
   const bool computed = std::ranges::any_of(needed, [&](ExprId id) { return moved[id].has_value(); });
   return computed ? std::nullopt : std::optional(std::move(moved));

@@ -7,6 +7,7 @@
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "analysis/row_division.h"
 #include "analysis/row_segments.h"
 
@@ -176,9 +177,7 @@ bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& g
     return false;
   for (const ExprId id : reachable(pool, roots_of(kernel))) {
     const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad &&
-        has_remainder(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds())))
-      return false;
+    if (n.op == ExprOp::kLoad && has_remainder(position_of(graph, pool, id))) return false;
   }
   return std::ranges::none_of(kernel.outputs, [&](const KernelOutput& o) {
     return has_remainder(simplify(flat_index(o.type.shape, o.index), pool.bounds()));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/loads.h"
 #include "analysis/row_teams.h"
 #include "ir/type.h"
 
@@ -69,7 +70,7 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
     for (const ExprId id : reachable(pool, std::vector<ExprId>{pool[r].args[0]})) {
       const ExprNode& n = pool[id];
       if (n.op != ExprOp::kLoad) continue;
-      const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+      const IndexExpr at = position_of(graph, pool, id);
       const std::vector<std::uint32_t>& axes = pool[r].axes;
       // A condition may say of the reduced axis where one element is read.
       bool reduced = false, runs = false, along_reduction = false, some_row = form.rows.empty();

@@ -5,6 +5,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -74,9 +75,7 @@ bool runs_along_segments(const Kernel& kernel, const Parts& parts, const Graph& 
   };
   for (const ExprId id : reachable(pool, roots_of(kernel))) {
     const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad &&
-        !goes(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds()), n.dtype))
-      return false;
+    if (n.op == ExprOp::kLoad && !goes(position_of(graph, pool, id), n.dtype)) return false;
   }
   for (const KernelOutput& o : kernel.outputs)
     if (!goes(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype)) return false;

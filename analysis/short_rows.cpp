@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -89,7 +90,7 @@ class Reader {
     if (here.empty()) return true;  // of the row as a whole, or of all rows
     const bool has_guard = !n.args.empty() && n.args[0] != kNoExpr;
     if (here.size() > 1 || has_guard || !is_word(n.type) || bits(n.dtype) < 8 || bits(n.dtype) > 32) return false;
-    const IndexExpr at = simplify(flat_index(graph_.tensor(n.source).shape, n.indices), pool_.bounds());
+    const IndexExpr at = position_of(graph_, pool_, id);
     ShortRows::Tile tile{.value = n.source, .dtype = n.dtype, .type = n.type};
     if (!depends_on_rows(id)) {
       const auto first = simplify(at - IndexExpr::axis(here[0]), pool_.bounds()).as_constant();

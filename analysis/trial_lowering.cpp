@@ -10,6 +10,7 @@
 #include "analysis/few_rows_form.h"
 #include "analysis/gemm_form.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "analysis/lower.h"
 #include "analysis/row_ways.h"
 #include "analysis/side_by_side.h"
@@ -41,7 +42,7 @@ double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::op
   for (const ExprId id : nodes) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kLoad) continue;
-    const IndexExpr position = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+    const IndexExpr position = position_of(graph, pool, id);
     bool runs = false, stands = true;
     for (const std::uint32_t axis : along) {
       const Variable v{Variable::Kind::kAxis, axis};

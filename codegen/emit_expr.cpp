@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/loads.h"
 #include "ir/error.h"
 #include "ir/type.h"
 
@@ -277,9 +278,7 @@ bool needs_wide_index(const Kernel& kernel, const Graph& graph, const IndexExpr&
     }
     for (const IndexExpr& e : n.indices)
       if (!fits_int32(e, bounds)) return true;
-    if (n.op == ExprOp::kLoad &&
-        !fits_int32(simplify(flat_index(graph.tensor(n.source).shape, n.indices), bounds), bounds))
-      return true;
+    if (n.op == ExprOp::kLoad && !fits_int32(position_of(graph, kernel.pool, id), bounds)) return true;
   }
   return false;
 }

@@ -4,8 +4,10 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -38,8 +40,8 @@ bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output
   return element_count(extents) == element_count(output.type.shape);
 }
 
-std::vector<ExprId> loads_of(ValueId operand, ExprId root, const ExprPool& pool) {
-  std::vector<ExprId> loads = reachable(pool, std::span(&root, 1));
+std::vector<ExprId> loads_of(ValueId operand, std::span<const ExprId> roots, const ExprPool& pool) {
+  std::vector<ExprId> loads = reachable(pool, roots);
   std::erase_if(loads, [&](ExprId id) { return pool[id].op != ExprOp::kLoad || pool[id].source != operand; });
   return loads;
 }
@@ -47,14 +49,9 @@ std::vector<ExprId> loads_of(ValueId operand, ExprId root, const ExprPool& pool)
 // Has the row's element of this operand been loaded, once for all, where the output is known? So it has where a
 // reduction goes over what is made of it: its threads wait for one another.
 bool is_loaded_before(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
-  const std::vector<ExprId> roots = roots_of(kernel);
-  const std::vector<ExprId> all = reachable(kernel.pool, roots);
-  if (std::ranges::count_if(all, [&](ExprId id) {
-        return kernel.pool[id].op == ExprOp::kLoad && kernel.pool[id].source == operand;
-      }) != 1)
-    return false;
+  if (loads_of(operand, roots_of(kernel), kernel.pool).size() != 1) return false;
   return std::ranges::any_of(reachable(kernel.pool, std::span(&output.expr, 1)), [&](ExprId id) {
-    return kernel.pool[id].op == ExprOp::kReduce && !loads_of(operand, id, kernel.pool).empty();
+    return kernel.pool[id].op == ExprOp::kReduce && !loads_of(operand, std::span(&id, 1), kernel.pool).empty();
   });
 }
 
@@ -71,7 +68,7 @@ bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueI
   if (points != element_count(output.type.shape)) return false;
   return (of_one_block && is_loaded_before(kernel, output, operand)) ||
          std::ranges::none_of(kernel.outputs, [&](const KernelOutput& other) {
-           return other.value != output.value && !loads_of(operand, other.expr, kernel.pool).empty();
+           return other.value != output.value && !loads_of(operand, std::span(&other.expr, 1), kernel.pool).empty();
          });
 }
 
@@ -148,10 +145,7 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
 bool looks_up(const Kernel& kernel) {
   return std::ranges::any_of(reachable(kernel.pool, roots_of(kernel)), [&](ExprId id) {
     const ExprNode& node = kernel.pool[id];
-    return node.op == ExprOp::kLoad && std::ranges::any_of(node.indices, [](const IndexExpr& index) {
-             return std::ranges::any_of(variables_of(index),
-                                        [](Variable v) { return v.kind == Variable::Kind::kValue; });
-           });
+    return node.op == ExprOp::kLoad && !values_in(node).empty();
   });
 }
 

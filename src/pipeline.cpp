@@ -126,6 +126,7 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
 // for, or where a merge forces a copy that only the whole model shows.
 PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
   LeftOut left_out;
+  double least = seconds_of(rewritten);
   for (const CompilationPart part : {CompilationPart::kGraph, CompilationPart::kPlan}) {
     for (const Pass& pass : passes())
       if (pass.part == part && pass.under_full_alone && !pass.needed && pass.name != "prepare-constants")
@@ -134,7 +135,10 @@ PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
     PipelineOptions plain = leaving_out(options_, left_out);
     plain.before_pass = plain.after_pass = nullptr;
     PlannedModel plainer = Pipeline(std::move(plain)).plan_as_asked(graph);
-    if (seconds_of(rewritten) > kRounding * seconds_of(plainer)) rewritten = std::move(plainer);
+    if (const double seconds = seconds_of(plainer); least > kRounding * seconds) {
+      rewritten = std::move(plainer);
+      least = seconds;
+    }
   }
   return rewritten;
 }

@@ -275,7 +275,7 @@ def what_is_wrong(programs, scratch, case):
         kernels = json.load(f)["kernels"]
     for kernel in kernels:
         # A few threads that share rows of a few elements meet in a bank now and then.
-        few = 8 if form is guarded and nodes[0]["op"] == "slice" else 0
+        few = 6 if form is guarded and nodes[0]["op"] == "slice" else 0
         if kernel["findings"] or (kernel["bank_conflicts"] > few and form is not attention):
             return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
         if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:

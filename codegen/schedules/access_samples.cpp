@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -117,7 +118,7 @@ std::optional<std::int64_t> AccessSamples::position(ExprId load) {
   const ExprNode& n = kernel_.pool[load];
   if (n.args[0] != kNoExpr && !holds(n.args[0])) return std::nullopt;
   if (!known_[load]) {
-    positions_[load] = simplify(flat_index(graph_.tensor(n.source).shape, n.indices), kernel_.pool.bounds());
+    positions_[load] = position_of(graph_, kernel_.pool, load);
     known_[load] = true;
   }
   return value(positions_[load]);

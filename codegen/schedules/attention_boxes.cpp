@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/gemm_form.h"
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -69,7 +70,7 @@ std::optional<AttentionBoxes> boxes_of(const Attention& form, const Graph& graph
   const ExprPool& pool = form.kernel.pool;
   const ExprNode& n = pool[factor];
   if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) != 16) return std::nullopt;
-  const IndexExpr position = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+  const IndexExpr position = position_of(graph, pool, factor);
   for (const Variable v : variables_of(position))
     if (v.kind == Variable::Kind::kValue) return std::nullopt;
   const auto beside = flat_stride(position, places, pool), apart = flat_stride(position, lines, pool);

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "analysis/loads.h"
 #include "codegen/schedules/attention_emitter.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
@@ -122,9 +123,7 @@ std::vector<ExprId> AttentionEmitter::pair_loads() const {
   const Variable key{Variable::Kind::kAxis, form_.keys[0]};
   for (const ExprId id : score_loads()) {
     const ExprNode& n = pool_[id];
-    if (std::ranges::any_of(variables_of(emitter_.position(id)),
-                            [](const Variable& v) { return v.kind == Variable::Kind::kValue; }))
-      continue;
+    if (by_values(emitter_.position(id))) continue;
     const bool word = bits(n.dtype) == 8 || bits(n.dtype) == 16 || n.dtype == DType::kFloat32;
     if (word && n.args[0] == kNoExpr && coefficient_of(emitter_.position(id), key) == 1 &&
         proves_multiple_of(emitter_.position(id) - IndexExpr::axis(form_.keys[0]), 2, pool_.bounds()))

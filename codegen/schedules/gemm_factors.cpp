@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_pieces.h"
 #include "ir/type.h"
@@ -116,8 +117,7 @@ const char* swizzle_of(const GemmCopy& c) {
 std::optional<std::int64_t> GemmFactors::elements_apart(const GemmFactor& f, const GemmCopy& c) const {
   const GemmOperand& operand = *c.operand;
   if (!c.placed || !operand.depth_stride) return std::nullopt;
-  if (std::ranges::any_of(variables_of(operand.across), [](Variable v) { return v.kind == Variable::Kind::kValue; }))
-    return std::nullopt;  // rows that are looked up
+  if (by_values(operand.across)) return std::nullopt;  // rows that are looked up
   const std::optional<IndexExpr> stride =
       operand.along_depth ? flat_stride(operand.across, across(f), pool_) : operand.depth_stride;
   const auto line = stride ? simplify(*stride, pool_.bounds()).as_constant() : std::nullopt;

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/loads_of_lanes.h"
@@ -57,7 +58,7 @@ class Planner {
   void see(ExprId load) {
     const ExprNode& n = pool_[load];
     if (bits(n.dtype) < 8 || n.args[0] != kNoExpr || samples_.is_of_table(load)) return;
-    const IndexExpr position = simplify(flat_index(graph_.tensor(n.source).shape, n.indices), pool_.bounds());
+    const IndexExpr position = position_of(graph_, pool_, load);
     std::vector<IndexTerm> of_points;
     for (const IndexTerm& term : position.terms())
       if (of_columns(from_terms({term}, 0))) of_points.push_back(term);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/loads.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/loads_of_lanes.h"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
@@ -281,15 +282,10 @@ class LoadPlanner {
           plan.turns_of[loop.axes] = plan.slots[slot->second].turns;
   }
 
-  IndexExpr position_of(ExprId load) const {
-    const ExprNode& n = pool_[load];
-    return simplify(flat_index(graph_.tensor(n.source).shape, n.indices), pool_.bounds());
-  }
-
   bool may_be_kept(ExprId id, const RowLoop& loop) const {
     const ExprNode& n = pool_[id];
     if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) == 4) return false;
-    const IndexExpr position = position_of(id);
+    const IndexExpr position = position_of(graph_, pool_, id);
     bool runs = false;
     for (const Variable v : variables_of(position)) {
       if (v.kind == Variable::Kind::kValue) return false;
@@ -300,7 +296,7 @@ class LoadPlanner {
   }
 
   Place place_of(ExprId id, const RowLoop& loop, const RowLoop& kind) const {
-    const IndexExpr position = substitute(position_of(id), [&](Variable v) -> std::optional<IndexExpr> {
+    const IndexExpr position = substitute(position_of(graph_, pool_, id), [&](Variable v) -> std::optional<IndexExpr> {
       const auto at = std::ranges::find(loop.axes, v.id);
       if (v.kind != Variable::Kind::kAxis || at == loop.axes.end()) return std::nullopt;
       return IndexExpr::axis(kind.axes[static_cast<std::size_t>(at - loop.axes.begin())]);

@@ -5,6 +5,7 @@
 
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 #include "analysis/row_exponentials.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
@@ -35,8 +36,7 @@ int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, co
   };
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad)
-      see(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds()), n.dtype);
+    if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id), n.dtype);
   }
   if (outputs)
     for (const KernelOutput& o : form.kernel.outputs)
@@ -76,7 +76,7 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
   };
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad) see(simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds()));
+    if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id));
   }
   if (outputs)
     for (const KernelOutput& o : form.kernel.outputs) see(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
@@ -110,7 +110,7 @@ bool parts_lie_elsewhere(const RowForm& form, const Graph& graph, const IndexExp
   for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kLoad) continue;
-    const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+    const IndexExpr at = position_of(graph, pool, id);
     const auto axis = std::ranges::find_if(along, [&](std::uint32_t a) {
       return coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
     });

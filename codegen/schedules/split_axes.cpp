@@ -3,6 +3,7 @@
 #include <set>
 
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -44,7 +45,7 @@ Divisions divisions_of(const Kernel& kernel, const Graph& graph) {
   const Bounds& bounds = kernel.pool.bounds();
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     const ExprNode& n = kernel.pool[id];
-    if (n.op == ExprOp::kLoad) see(simplify(flat_index(graph.tensor(n.source).shape, n.indices), bounds), found);
+    if (n.op == ExprOp::kLoad) see(position_of(graph, kernel.pool, id), found);
     if (n.op == ExprOp::kIndex) see(n.indices[0], found);
   }
   for (const KernelOutput& output : kernel.outputs)

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "analysis/loads.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/stretches.h"

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/vector_access.h"
@@ -105,8 +106,7 @@ class Planner {
 
   // What is stored where it is read is read by the thread that stores it: the tensors may be one.
   bool is_stored_place(ExprId load) const {
-    const ExprNode& n = kernel_.pool[load];
-    const IndexExpr place = simplify(flat_index(graph_.tensor(n.source).shape, n.indices), kernel_.pool.bounds());
+    const IndexExpr place = position_of(graph_, kernel_.pool, load);
     return std::ranges::any_of(kernel_.outputs, [&](const KernelOutput& output) {
       return simplify(flat_index(output.type.shape, output.index), kernel_.pool.bounds()) == place;
     });
@@ -228,9 +228,7 @@ class Planner {
   };
   Jumps jumps_of(ExprId load) const {
     Jumps jumps;
-    const ExprNode& n = kernel_.pool[load];
-    std::vector<IndexExpr> left = {
-        simplify(flat_index(graph_.tensor(n.source).shape, n.indices), kernel_.pool.bounds())};
+    std::vector<IndexExpr> left = {position_of(graph_, kernel_.pool, load)};
     while (!left.empty()) {
       const IndexExpr e = left.back();
       left.pop_back();

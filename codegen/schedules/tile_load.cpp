@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
 
@@ -42,8 +43,7 @@ void TileLoader::bind(const TileLoad& load, const std::string& line, const std::
 }
 
 bool TileLoader::looks_up(const TileLoad& load) const {
-  return std::ranges::any_of(variables_of(emitter_.position(load.factor)),
-                             [](Variable v) { return v.kind == Variable::Kind::kValue; });
+  return by_values(emitter_.position(load.factor));
 }
 
 std::string TileLoader::element(const TileLoad& load) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "codegen/schedules/access_samples.h"
 #include "ir/type.h"
 
@@ -47,10 +48,7 @@ class Planner {
   }
 
  private:
-  IndexExpr position_of(ExprId load) const {
-    const ExprNode& n = pool_[load];
-    return simplify(flat_index(graph_.tensor(n.source).shape, n.indices), pool_.bounds());
-  }
+  IndexExpr position_of(ExprId load) const { return fusec::position_of(graph_, pool_, load); }
   IndexExpr position_of(const KernelOutput& output) const {
     return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
   }

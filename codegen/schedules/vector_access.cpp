@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/loads.h"
 #include "ir/error.h"
 #include "ir/type.h"
 
@@ -112,14 +113,6 @@ bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int 
   const int words = total / 32;
   const int together = words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
   return proves_multiple_of(first, std::max(1, together * 32 / bits(dtype)), bounds);
-}
-
-std::vector<ExprId> values_in(const ExprNode& load) {
-  std::vector<ExprId> values;
-  for (const IndexExpr& e : load.indices)
-    for (const Variable v : variables_of(e))
-      if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
-  return values;
 }
 
 bool streams_past_caches(const ExprEmitter& emitter, const Graph& graph, ExprId load, std::int64_t bytes) {

@@ -33,9 +33,6 @@ std::string element_text(DType dtype, const std::string& words, const std::strin
 std::string put_text(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
                      KernelWriter& writer);
 
-// The loaded values that a load's place depends on.
-std::vector<ExprId> values_in(const ExprNode& load);
-
 // Is it of a tensor of `bytes` and more of which every point reads elements of its own? Such go past the caches.
 bool streams_past_caches(const ExprEmitter& emitter, const Graph& graph, ExprId load, std::int64_t bytes);
 

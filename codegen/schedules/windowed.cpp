@@ -7,6 +7,7 @@
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/split_axes.h"
@@ -38,7 +39,7 @@ std::pair<std::int64_t, int> usual_cost(const Kernel& merged, const Graph& graph
   for (const ExprId id : loads.vectors) add(true, pool[id].dtype);
   for (const ExprId id : loads.apart) {
     const ExprNode& n = pool[id];
-    const IndexExpr at = simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
+    const IndexExpr at = position_of(graph, pool, id);
     const auto step = coefficient_of(at, axis_variable(last));
     if (usual > 1 && step && std::abs(*step) > 1) cost += width;  // twice the sectors
     add(false, n.dtype);

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/copy_expr.h"
+#include "analysis/loads.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
@@ -142,8 +143,7 @@ class Planner {
 
   void see(ExprId load) {
     const ExprNode& n = plan_.kernel.pool[load];
-    const Bounds& bounds = plan_.kernel.pool.bounds();
-    IndexExpr position = simplify(flat_index(graph_.tensor(n.source).shape, n.indices), bounds);
+    IndexExpr position = position_of(graph_, plan_.kernel.pool, load);
     std::optional<Window> window;
     bool next_row = false;
     if (may_be_window(load)) {

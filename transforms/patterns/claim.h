@@ -29,17 +29,4 @@ struct ClaimLimits {
 std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const PatternList& patterns,
                                          const ClaimLimits& limits = {}, TrialMemory* memory = nullptr);
 
-// Why there is no claim of this pattern at this node, for --explain: "" where nothing is in the way, nothing at all
-// where the graph does not resemble the pattern there.
-struct NotClaimed {
-  NodeId root = kNone;
-  std::string pattern, why;
-};
-// Near misses that hold one of these nodes: patterns of which at least two nodes were found. Of a place those that only
-// a condition keeps away, or else the few that came nearest; where another pattern claimed it, those that would have
-// taken more.
-std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
-                                    const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes,
-                                    const ClaimLimits& limits = {});
-
 }  // namespace fusec

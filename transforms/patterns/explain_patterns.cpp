@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ir/spelling.h"
-#include "transforms/patterns/claim.h"
+#include "transforms/patterns/near_misses.h"
 
 namespace fusec {
 namespace {

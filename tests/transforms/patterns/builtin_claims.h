@@ -9,6 +9,7 @@
 #include "ir/verify.h"
 #include "transforms/patterns/builtin_patterns.h"
 #include "transforms/patterns/claim.h"
+#include "transforms/patterns/near_misses.h"
 #include "transforms/patterns/pattern_text.h"
 
 namespace fusec {

@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "transforms/patterns/near_misses.h"
 #include "transforms/patterns/pattern_text.h"
 #include "transforms/patterns/recognize.h"
 

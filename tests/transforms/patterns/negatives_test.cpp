@@ -8,6 +8,7 @@
 #include "transforms/patterns/library_patterns.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/mutations.h"
+#include "transforms/patterns/near_misses.h"
 #include "transforms/patterns/recognized.h"
 
 using namespace fusec;

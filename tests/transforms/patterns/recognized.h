@@ -17,6 +17,7 @@
 #include "support/short_model.h"
 #include "transforms/patterns/builtin_patterns.h"
 #include "transforms/patterns/claim.h"
+#include "transforms/patterns/near_misses.h"
 #include "transforms/patterns/pattern_text.h"
 #include "transforms/patterns/recognize.h"
 

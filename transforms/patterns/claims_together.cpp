@@ -1,0 +1,85 @@
+#include "transforms/patterns/claims_together.h"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+// The nodes in an order in which each claim's stand side by side: of what is ready, always what ended first before.
+std::vector<NodeId> order_of(const Graph& graph, const std::vector<PatternClaim>& claims,
+                             const std::vector<std::uint32_t>& claim_of) {
+  const NodeId count = static_cast<NodeId>(graph.nodes.size());
+  const auto leader = [&](NodeId n) { return claim_of[n] == kNone ? n : claims[claim_of[n]].nodes.back(); };
+  std::vector<std::uint32_t> waiting(count, 0);
+  std::vector<std::vector<NodeId>> followers(count);
+  for (NodeId n = 0; n < count; ++n)
+    for (const ValueId v : graph.nodes[n].inputs) {
+      const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
+      if (producer == kNone || leader(producer) == leader(n)) continue;
+      followers[leader(producer)].push_back(leader(n));
+      ++waiting[leader(n)];
+    }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (NodeId n = 0; n < count; ++n)
+    if (leader(n) == n && waiting[n] == 0) ready.push(n);
+  std::vector<NodeId> order;
+  order.reserve(count);
+  while (!ready.empty()) {
+    const NodeId n = ready.top();
+    ready.pop();
+    if (claim_of[n] == kNone)
+      order.push_back(n);
+    else
+      order.insert(order.end(), claims[claim_of[n]].nodes.begin(), claims[claim_of[n]].nodes.end());
+    for (const NodeId follower : followers[n])
+      if (--waiting[follower] == 0) ready.push(follower);
+  }
+  if (order.size() != count) throw InternalError("claims of patterns close a circle");
+  return order;
+}
+
+// They were found from the last node to the first, one pattern after the other.
+void sort_by_nodes(std::vector<PatternClaim>& claims) {
+  const auto first_node = [](const PatternClaim& claim) { return claim.nodes.front(); };
+  std::ranges::reverse(claims);
+  if (std::ranges::is_sorted(claims, {}, first_node)) return;
+  std::vector<std::pair<NodeId, std::size_t>> order;
+  order.reserve(claims.size());
+  for (std::size_t c = 0; c < claims.size(); ++c) order.emplace_back(first_node(claims[c]), c);
+  std::ranges::sort(order);
+  std::vector<PatternClaim> sorted;
+  sorted.reserve(claims.size());
+  for (const auto& [node, c] : order) sorted.push_back(std::move(claims[c]));
+  claims = std::move(sorted);
+}
+
+}  // namespace
+
+void bring_claims_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
+                           const std::vector<std::uint32_t>& claim_of) {
+  const auto together = [](const PatternClaim& claim) {
+    return claim.nodes.back() - claim.nodes.front() + 1 == claim.nodes.size();
+  };
+  if (std::ranges::all_of(claims, together)) {
+    sort_by_nodes(claims);
+    return;
+  }
+  Graph& graph = canonical.graph;
+  const std::vector<NodeId> order = order_of(graph, claims, claim_of);
+  std::vector<NodeId> now(order.size());
+  for (NodeId n = 0; n < order.size(); ++n) now[order[n]] = n;
+  const std::vector<ValueId> value_now = graph.rearrange(order, std::vector<bool>(graph.constants.size(), true));
+  for (PatternClaim& claim : claims) {
+    for (NodeId& n : claim.nodes) n = now[n];
+    for (auto& [part, node] : claim.parts) node = now[node];
+    for (ValueId& v : claim.bound_constants) v = value_now[v];
+  }
+  note_fates(canonical, now);
+  sort_by_nodes(claims);
+}
+
+}  // namespace fusec
