@@ -12,7 +12,7 @@ namespace fusec {
 namespace {
 
 bool is_narrow_float(DType dtype) {
-  return is_float(dtype) && (bits(dtype) == 8 || bits(dtype) == 16);
+  return is_float(dtype) && bits(dtype) <= 16;
 }
 
 // The dtype as which a node of one output is moved; none for what no output hands on.
@@ -60,7 +60,7 @@ std::optional<Moved> moved_of(const Kernel& kernel) {
 }
 
 DType bits_of(DType dtype) {
-  return bits(dtype) == 8 ? DType::kUInt8 : DType::kUInt16;
+  return bits(dtype) == 4 ? DType::kUInt4 : bits(dtype) == 8 ? DType::kUInt8 : DType::kUInt16;
 }
 
 ExprId as_bits(const ExprNode& n, DType dtype, ExprPool& to, ExprCopier& copier, const ExprCopier::Copied& copied) {

@@ -217,6 +217,20 @@ class TransposeEmitter {
 
   int words_of_line(const StagedLoad& load) const { return std::max(1, load.width * load.bits / 32); }
 
+  // An access of the load: of whole words, or of less.
+  std::string loaded_text(const StagedLoad& load, bool scalar) {
+    const std::string& pointer = writer_.input(kernel_.pool[load.load].source);
+    const IndexExpr position = before_.position(load.load);
+    if (load.bits == 4 && load.width == 1) {
+      writer_.use("nibble");
+      return fmt::format("Words<1>{{{{nibble({}, {})}}}}", pointer, before_.index(position));
+    }
+    const std::string from =
+        address(pointer, kernel_.pool[load.load].dtype, position, before_.index_text(), kernel_.pool.bounds());
+    return scalar ? fmt::format("load_element<{}>({})", load.bits * load.width, from)
+                  : fmt::format("load_words<{}>({})", words_of_line(load), from);
+  }
+
   // The load's lines of all this thread's items, on their way at once.
   std::string read_lines(const StagedLoad& load, int round) {
     const ExprNode& n = kernel_.pool[load.load];
@@ -245,10 +259,7 @@ class TransposeEmitter {
                    const std::string guard = before_.emit(n.args[0]);
                    condition = condition.empty() ? guard : fmt::format("{} && ({})", condition, guard);
                  }
-                 const std::string from = fmt::format("{} + {}", writer_.input(n.source),
-                                                      before_.index_text().tight(before_.position(load.load)));
-                 const std::string loaded = scalar ? fmt::format("load_element<{}>({})", load.bits, from)
-                                                   : fmt::format("load_words<{}>({})", words_of_line(load), from);
+                 const std::string loaded = loaded_text(load, scalar);
                  const std::string to = fmt::format("{}[{}][{}]", name, turn, i);
                  writer_.line(condition.empty() ? fmt::format("{} = {};", to, loaded)
                                                 : fmt::format("{} = {} ? {} : {}{{}};", to, condition, loaded, type));

@@ -32,11 +32,11 @@ class Planner {
         dependences_(dependences(kernel.pool)) {}
 
   std::optional<TransposeTiles> run() {
-    if (axes_.size() < 2 || writes_half_bytes(kernel_)) return std::nullopt;
+    if (axes_.size() < 2) return std::nullopt;
     tiles_.stored = axes_.back();
     tiles_.tiled.push_back({.axis = tiles_.stored, .extent = 1});
     find_loads();
-    if (tiles_.loads.empty() || !runs_along_stored_axis()) return std::nullopt;
+    if (tiles_.loads.empty() || !runs_along_stored_axis() || !stores_whole_bytes()) return std::nullopt;
     while (!lay_out()) {
       tiles_.loads.pop_back();
       if (tiles_.loads.empty()) return std::nullopt;
@@ -74,10 +74,17 @@ class Planner {
     return true;
   }
 
+  // Half-byte elements are stored in pairs at least.
+  bool stores_whole_bytes() const {
+    return std::ranges::all_of(kernel_.outputs, [&](const KernelOutput& output) {
+      return bits(output.type.dtype) >= 8 || aligned_width(position_of(output), tiles_.stored, 2) == 2;
+    });
+  }
+
   // The axis that the load's neighbours lie along, where that is not the one that is stored.
   std::optional<std::uint32_t> other_direction(ExprId id) {
     const ExprNode& n = pool_[id];
-    if (n.op != ExprOp::kLoad || bits(n.dtype) < 8) return std::nullopt;
+    if (n.op != ExprOp::kLoad) return std::nullopt;
     if (n.args[0] != kNoExpr && holds_load(pool_, n.args[0])) return std::nullopt;
     const IndexExpr position = position_of(id);
     // Whether an element is there must be known where it is read, for all elements that take it.
@@ -146,18 +153,19 @@ class Planner {
 
   // Widths, extents of tiles and the places of words; false where shared memory does not hold them.
   bool lay_out() {
-    tiles_.vector = std::clamp(128 / widest_, 1, 16);
+    tiles_.vector = 128 / widest_;
     for (const KernelOutput& output : kernel_.outputs)
       tiles_.vector = aligned_width(position_of(output), tiles_.stored, tiles_.vector);
     // Less than a word is stored one by one: neighbouring elements had better be neighbouring threads'.
     for (const KernelOutput& output : kernel_.outputs)
-      if (tiles_.vector * bits(output.type.dtype) < 32) tiles_.vector = 1;
+      if (tiles_.vector * bits(output.type.dtype) < 32) tiles_.vector = writes_half_bytes(kernel_) ? 2 : 1;
     const int packed = tiles_.vector >= 8 ? tiles_.vector / 4 : 1;
     tiles_.unit = tiles_.vector / packed;
     for (StagedLoad& load : tiles_.loads) {
       const std::uint32_t along = tiles_.tiled[load.along].axis;
-      load.width = aligned_width(position_of(load.load), along, std::min(16, 128 / load.bits));
-      if (load.width * load.bits < 32 || pool_[load.load].args[0] != kNoExpr || !load.linear) load.width = 1;
+      load.width = aligned_width(position_of(load.load), along, 128 / load.bits);
+      if (load.width * load.bits < 32) load.width = load.bits == 4 ? std::min(load.width, 2) : 1;
+      if (pool_[load.load].args[0] != kNoExpr || !load.linear) load.width = 1;
       load.packed = packed;
       load.planes = std::max(1, load.bits / 32);
     }
@@ -239,7 +247,7 @@ class Planner {
     const ItemOrder order = load.items;
     constexpr std::array<std::pair<int, int>, 9> kSpreads = {
         {{32, 0}, {32, 4}, {32, 8}, {32, 1}, {32, 2}, {32, 16}, {8, 8}, {8, 4}, {4, 1}}};
-    for (const int lanes : {order.lanes, 8, 16, 32, 4, 2, 3, 1})
+    for (const int lanes : {order.lanes, 8, 16, 32, 4, 2, 3, 1, order.fast})
       for (const auto& [every, spread] : kSpreads) {
         const bool whole_sectors = lanes == order.fast || lanes * load.width * load.bits % 256 == 0;
         if (order.fast % lanes != 0 || !whole_sectors || load.width > every) continue;
@@ -371,7 +379,7 @@ class Planner {
   const std::vector<std::vector<std::uint32_t>> dependences_;
   std::optional<AccessSamples> samples_;  // once they are needed
   TransposeTiles tiles_{.stored = 0, .tiled = {}, .items = {}, .loads = {}};
-  int widest_ = 8, narrowest_ = 64;
+  int widest_ = 4, narrowest_ = 64;
 };
 
 }  // namespace

@@ -70,14 +70,13 @@ IndexExpr remainder(const IndexExpr& e, int by) {
   return from_terms(std::move(left), e.constant_term());
 }
 
-// A pointer to the element at `position`: half-byte elements have byte addresses.
+}  // namespace
+
 std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
                     const Bounds& bounds) {
   const IndexExpr at = bits(dtype) == 4 ? simplify(floor_div(position, 2), bounds) : position;
   return at.is(0) ? pointer : fmt::format("{} + {}", pointer, text.tight(at));
 }
-
-}  // namespace
 
 std::string value_of_bits(DType dtype, const std::string& raw, KernelWriter& writer) {
   writer.use(dtype);
@@ -114,6 +113,17 @@ bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int 
   const int together = words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
   return proves_multiple_of(first, std::max(1, together * 32 / bits(dtype)), bounds);
 }
+
+namespace {
+
+// Two half-byte elements that are one byte there.
+bool is_byte_position(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype,
+                      const Bounds& bounds) {
+  return bits(dtype) == 4 && width == 2 && coefficient_of(position, {Variable::Kind::kAxis, lane_axis}) == 1 &&
+         proves_multiple_of(at_first_lane(position, lane_axis), 2, bounds);
+}
+
+}  // namespace
 
 bool streams_past_caches(const ExprEmitter& emitter, const Graph& graph, ExprId load, std::int64_t bytes) {
   const Kernel& kernel = emitter.kernel();
@@ -347,16 +357,17 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
   store.width_ = width;
   const Bounds& bounds = emitter.kernel().pool.bounds();
   const IndexExpr at = simplify(flat_index(output.type.shape, output.index), bounds);
-  if (!is_vector_position(at, lane_axis, width, output.type.dtype, bounds)) {
-    if (bits(output.type.dtype) == 4) throw InternalError("half-byte elements are stored as vectors alone");
+  const bool byte = is_byte_position(at, lane_axis, width, output.type.dtype, bounds);
+  if (!byte && !is_vector_position(at, lane_axis, width, output.type.dtype, bounds)) {
+    if (bits(output.type.dtype) == 4) throw InternalError("half-byte elements are stored as vectors or bytes");
     return store;
   }
   KernelWriter& writer = emitter.writer();
   const bool streams = stream && word_count(output.type.dtype, width) % 4 == 0;
-  writer.use(streams ? "stream_words" : "words");
+  writer.use(byte ? "store_byte" : streams ? "stream_words" : "words");
   const std::string start = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
                                     emitter.index_text(), bounds);
-  store.store_ = fmt::format("{}({}, ", streams ? "stream_words_out" : "store_words", start);
+  store.store_ = fmt::format("{}({}, ", byte ? "store_byte" : streams ? "stream_words_out" : "store_words", start);
   store.declare(writer);
   return store;
 }
@@ -376,7 +387,7 @@ void VectorStore::declare(KernelWriter& writer) {
   if (packs())
     writer.line(fmt::format("float {}[{}];", words_, width_));
   else
-    writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output_->type.dtype, width_), words_));
+    writer.line(fmt::format("Words<{}> {} = {{}};", std::max(1, word_count(output_->type.dtype, width_)), words_));
 }
 
 bool VectorStore::packs() const {

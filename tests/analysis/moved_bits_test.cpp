@@ -40,6 +40,15 @@ return y
   CHECK(text.find("15872") != std::string::npos);  // 0x3e00
 }
 
+TEST_CASE("moved bits: codes of 4 bits") {
+  CHECK(moved_text(R"(model "m"
+input x: float4_e2m1fn[4, 8]
+y: float4_e2m1fn[8, 4] = transpose(x, dim0=0, dim1=1)
+return y
+)")
+            .starts_with("uint4 "));
+}
+
 TEST_CASE("moved bits: one output of bytes beside one of float32") {
   const Kernel moved = moved_as_bits(kernel_of(R"(model "m"
 input x: float8_e4m3fn[4, 8]

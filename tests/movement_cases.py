@@ -1,0 +1,322 @@
+"""Transposes, permutes, gathers, pads and concats whose figures tests/check_movement.py counts: each case with the
+sectors it may take over those of its bytes, and what else is demanded of it."""
+
+ALIGNED = 1.1  # sectors, over those of the bytes
+# Where lines begin between sectors, elements are taken one by one: a warp's touch a sector more than they fill.
+ODD = {"float64": 1.2, "int64": 1.2, "float32": 1.35, "int32": 1.35,
+       "float16": 1.65, "bfloat16": 1.65, "int8": 2.4}
+
+
+class Case:
+    """inputs: name -> (dtype, shape); nodes; what is allowed; loads and stores that are wide"""
+
+    def __init__(self, name, inputs, nodes, outputs=("y",), sectors=ALIGNED, wide=True, conflicts=0, moved=0,
+                 symbols=None, kernels=1):
+        self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
+        self.symbols, self.kernels = symbols or {}, kernels
+        self.sectors, self.wide, self.conflicts, self.moved = sectors, wide, conflicts, moved
+        self.counted = sectors < 1e9  # else results alone count
+
+
+def node(name, op, *inputs, **attrs):
+    return {"name": name, "op": op, "inputs": list(inputs)} | ({"attrs": attrs} if attrs else {})
+
+
+def element_count(shape):
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def permute(dtype, shape, dims, **how):
+    return Case(f"permute{dims} {dtype}{shape}", {"x": (dtype, shape)}, [node("y", "permute", "x", dims=dims)], **how)
+
+
+def transposes():
+    cases = []
+    for dtype in ("float32", "bfloat16", "int8", "float64", "int64", "bool"):
+        cases += [permute(dtype, [512, 768], [1, 0]), permute(dtype, [3, 256, 384], [0, 2, 1]),
+                  permute(dtype, [2, 64, 28, 32], [0, 2, 3, 1]), permute(dtype, [2, 28, 32, 64], [0, 3, 1, 2]),
+                  permute(dtype, [2, 48, 16, 64], [0, 2, 1, 3])]
+    for dtype in ("float32", "bfloat16", "int8", "int64"):
+        # No multiples of the tile; lines that begin at sectors all the same.
+        cases += [permute(dtype, [160, 352], [1, 0]), permute(dtype, [5, 96, 416], [2, 0, 1])]
+        # Lines that begin anywhere.
+        cases += [permute(dtype, [257, 129], [1, 0], sectors=ODD[dtype], wide=False),
+                  permute(dtype, [3, 65, 100], [0, 2, 1], sectors=ODD[dtype], wide=False)]
+    for dtype in ("uint8", "float16", "float32", "float64"):  # colours of images
+        for colours in (2, 3, 4):
+            cases += [permute(dtype, [2, colours, 64, 64], [0, 2, 3, 1], sectors=1.01),
+                      permute(dtype, [2, 64, 64, colours], [0, 3, 1, 2], sectors=1.01)]
+    cases += [permute("float32", [64, 64, 7], [0, 2, 1], wide=False), permute("float32", [5, 129, 3], [0, 2, 1], sectors=2, wide=False),
+              permute("float64", [3, 129, 1, 65], [3, 2, 1, 0], sectors=1.7, wide=False),
+              Case("padded and transposed", {"x": ("int8", [129, 5])},
+                   [node("p", "pad", "x", pad=[4, 1], value=1), node("y", "permute", "p", dims=[1, 0])], sectors=3,
+                   wide=False),
+              # Few elements, odd extents: no conflicts either.
+              permute("bfloat16", [16, 9, 15], [0, 2, 1], sectors=3, wide=False), permute("int32", [3, 17], [1, 0], sectors=3, wide=False),
+              permute("bool", [17, 17, 5], [0, 2, 1], sectors=3, wide=False), permute("int64", [2, 100, 63, 2], [1, 3, 0, 2], sectors=3, wide=False),
+              permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2])]
+    return cases
+
+
+def half_bytes():
+    """Elements of 4 bits, two to a byte, that are turned round: eight lines' are one word of the tile."""
+    cases = []
+    for dtype in ("int4", "uint4", "float4_e2m1fn"):
+        cases += [permute(dtype, [512, 768], [1, 0]), permute(dtype, [3, 256, 384], [0, 2, 1]),
+                  permute(dtype, [2, 64, 32, 64], [0, 2, 3, 1]), permute(dtype, [2, 32, 64, 64], [0, 3, 1, 2])]
+    for dtype, sectors in (("float32", 1.12), ("bfloat16", 1.01), ("int8", 1.01), ("int64", 1.06)):
+        cases += [Case(f"int4 turned to {dtype}", {"x": ("int4", [512, 768])},
+                       [node("c", "cast", "x", dtype=dtype), node("y", "permute", "c", dims=[1, 0])], sectors=1.01),
+                  Case(f"{dtype} turned to int4", {"x": (dtype, [512, 768])},
+                       [node("c", "cast", "x", dtype="int4"), node("y", "permute", "c", dims=[1, 0])], sectors=sectors,
+                       wide=False)]
+    return cases
+
+
+def around():
+    x = ("float32", [384, 256])
+    h = ("bfloat16", [4, 192, 128])
+    return [
+        Case("transposed and added", {"x": x, "z": ("float32", [256, 384])},
+             [node("t", "permute", "x", dims=[1, 0]), node("s", "add", "t", "z"), node("y", "relu", "s")]),
+        Case("before and behind", {"x": h, "b": ("bfloat16", [192])},
+             [node("g", "gelu", "x"), node("t", "permute", "g", dims=[0, 2, 1]), node("y", "add", "t", "b")],
+             sectors=1.15, wide=False),
+        Case("two transposed", {"x": h, "u": h},
+             [node("a", "permute", "x", dims=[0, 2, 1]), node("c", "permute", "u", dims=[0, 2, 1]),
+              node("s", "silu", "a"), node("y", "mul", "s", "c")]),
+        Case("permuted in two ways", {"x": ("float32", [32, 64, 96]), "u": ("float32", [32, 96, 64])},
+             [node("a", "permute", "x", dims=[2, 0, 1]), node("c", "permute", "u", dims=[1, 2, 0]),
+              node("d", "permute", "c", dims=[0, 2, 1]), node("y", "add", "a", "d")]),
+        Case("in three ways", {"x": ("bfloat16", [64, 64, 64]), "u": ("bfloat16", [64, 64, 64]), "w": ("bfloat16", [64, 64, 64])},
+             [node("a", "permute", "x", dims=[2, 0, 1]), node("c", "permute", "u", dims=[1, 2, 0]),
+              node("s", "add", "a", "c"), node("y", "add", "s", "w")]),
+        Case("narrowed", {"x": x}, [node("t", "permute", "x", dims=[1, 0]), node("y", "cast", "t", dtype="bfloat16")],
+             wide=False),
+        Case("widened", {"x": ("bfloat16", [384, 256])},
+             [node("t", "permute", "x", dims=[1, 0]), node("y", "cast", "t", dtype="float32")]),
+        Case("each four times, transposed", {"x": ("float32", [192, 4, 192])},
+             [node("t", "permute", "x", dims=[1, 2, 0]), node("r", "repeat_interleave", "t", repeats=4, dim=2),
+              node("y", "relu", "r")], sectors=4, wide=False),
+        Case("heads joined", {"x": ("bfloat16", [2, 8, 96, 64])},
+             [node("t", "permute", "x", dims=[0, 2, 1, 3]), node("y", "reshape", "t", shape=[2, 96, 512])]),
+        Case("patches", {"x": ("float32", [2, 3, 64, 64])},
+             [node("r", "reshape", "x", shape=[2, 3, 4, 16, 4, 16]), node("t", "permute", "r", dims=[0, 2, 4, 1, 3, 5]),
+              node("y", "reshape", "t", shape=[2, 16, 768])]),
+        Case("patches, channels last", {"x": ("bfloat16", [2, 8, 64, 64])},
+             [node("r", "reshape", "x", shape=[2, 8, 4, 16, 4, 16]), node("t", "permute", "r", dims=[0, 2, 4, 3, 5, 1]),
+              node("y", "reshape", "t", shape=[2, 16, 2048])], wide=False),
+    ]
+
+
+def rows_and_parts():
+    """Gathered rows, padded and joined ones: vectors wherever they begin at one."""
+    table, ids = ("bfloat16", [1000, 768]), ("int64", [4, 128])
+    return [
+        Case("embedding", {"w": table, "i": ids}, [node("y", "embedding", "w", "i")], wide=False,
+             moved=2 * 512 * 768 * 2),
+        Case("embedding and positions", {"w": ("float32", [500, 512]), "p": ("float32", [128, 512]), "i": ids},
+             [node("e", "embedding", "w", "i"), node("y", "add", "e", "p")], wide=False, moved=3 * 512 * 512 * 4),
+        Case("index_select", {"w": table, "i": ("int64", [300])}, [node("y", "index_select", "w", "i", dim=0)], wide=False),
+        Case("padded", {"x": ("bfloat16", [64, 512])}, [node("y", "pad", "x", pad=[8, 16, 1, 1])]),
+        Case("rows padded", {"x": ("float32", [3, 20, 129])}, [node("y", "pad", "x", pad=[0, 0, 4, 8])]),
+        Case("joined", {"x": ("bfloat16", [64, 512]), "u": ("bfloat16", [64, 256])}, [node("y", "concat", "x", "u", dim=1)]),
+        Case("rows joined", {"x": ("bfloat16", [64, 511]), "u": ("bfloat16", [32, 511])},
+             [node("y", "concat", "x", "u", dim=0)]),
+        Case("a part", {"x": ("float16", [96, 512])}, [node("y", "slice", "x", dim=1, start=64, end=320)]),
+    ] + [case for dtype in ("float8_e4m3fn", "float8_e5m2") for case in (
+        Case(f"a part of {dtype}", {"x": (dtype, [384, 2048])}, [node("y", "slice", "x", dim=1, start=64, end=1344)]),
+        Case(f"backwards {dtype}", {"x": (dtype, [384, 2048])}, [node("y", "flip", "x", dims=[0])]),
+        Case(f"turned round {dtype}", {"x": (dtype, [512, 768])}, [node("y", "permute", "x", dims=[1, 0])]),
+        Case(f"padded by 1.5 {dtype}", {"x": (dtype, [384, 2048])}, [node("y", "pad", "x", pad=[16, 32, 1, 1], value=1.5)]))]
+
+
+def windows():
+    """What does not lie as the results do: some steps apart, backwards, each element several times, beginning anywhere.
+    Results are stored 16 bytes at a time; sectors and executed instructions over those of a copy's 16 bytes."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, sectors=ALIGNED, wide=False, **inputs):
+        cases.append(Case(f"{name} {dtype}{shape}", {"x": (dtype, shape)} | {n: (dtype, s) for n, s in inputs.items()},
+                          nodes, sectors=sectors, wide=wide))
+
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        for step in (2, 3, 4):
+            add(f"every {step}", dtype, [96, 768], [node("y", "slice", "x", dim=1, start=1, end=768, step=step)],
+                wide=(dtype, step) != ("float64", 3))
+        add("backwards", dtype, [96, 512], [node("y", "flip", "x", dims=[1])], wide=True)
+        add("backwards", dtype, [96, 515], [node("y", "flip", "x", dims=[0, 1])], sectors=1.15)
+        add("each twice", dtype, [96, 512], [node("y", "repeat_interleave", "x", repeats=2, dim=1)])
+        add("twice", dtype, [96, 517], [node("y", "repeat", "x", repeats=[1, 2])], sectors=1.5)
+        add("rolled", dtype, [96, 512], [node("y", "roll", "x", shifts=[1], dims=[1])], sectors=1.2)
+        for before, after in ((1, 0), (0, 1), (3, 2)):
+            add(f"padded by {before, after}", dtype, [96, 1023], [node("y", "pad", "x", pad=[before, after])],
+                sectors=1.15)
+        add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15)
+        add("rows joined", dtype, [31, 511], [node("y", "concat", "x", "u", dim=0)], u=[32, 511])
+        add("joined", dtype, [64, 511], [node("y", "concat", "x", "u", dim=1)], sectors=1.25, u=[64, 130])
+    for dtype in ("bfloat16", "float32"):
+        for n in (1024, 1030):
+            add("interleaved swiglu", dtype, [64, n], [node("y", "swiglu", "x", interleaved=True)], wide=n == 1024)
+            add("clamped", dtype, [64, n], [node("y", "swiglu", "x", interleaved=True, alpha=1.702, limit=7.0, up_offset=1.0)],
+                wide=n == 1024)
+        add("a row for all", dtype, [64, 4095], [node("y", "add", "x", "b")], sectors=1.65, b=[4095])
+        add("a factor for each row", dtype, [64, 4095], [node("y", "mul", "x", "b")], b=[64, 1])
+    for dtype in ("uint8", "float16", "float64"):  # what stands several times is read once
+        for times, dim in ((2, 0), (3, 1), (4, 2)):
+            add(f"repeated {times, dim}", dtype, [12, 24, 64], sectors=1.02, nodes=[
+                node("y", "repeat", "x", repeats=[times if d == dim else 1 for d in range(3)])])
+        add("tiled", dtype, [12, 24, 64], sectors=1.02, nodes=[
+            node("u", "unsqueeze", "x", dim=1), node("e", "expand", "u", shape=[12, 3, 24, 64]),
+            node("y", "reshape", "e", shape=[36, 24, 64])])
+    cases.append(Case("images normalized", {"x": ("uint8", [2, 64, 64, 3]), "m": ("float32", [3]), "s": ("float32", [3])},
+                      [node("c", "cast", "x", dtype="float32"), node("d", "sub", "c", "m"), node("y", "mul", "d", "s")],
+                      sectors=1.15, wide=False))
+    return cases
+
+
+def stretches():
+    """What follows no line: reflected, replicated and circular pads, rolls, short odd rows, odd steps. A block copies what
+    its points want to shared memory, in few sectors more than that has and without conflicts."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, sectors=1.12, symbols=None):
+        if symbols:
+            name += f" of {symbols['n']['hint']}"
+        cases.append(Case(f"stretches: {name} {dtype}{shape}", {"x": (dtype, shape)}, nodes, sectors=sectors, wide=False,
+                          symbols=symbols))
+
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        for mode in ("reflect", "replicate", "circular"):
+            add(mode, dtype, [64, 1024], [node("y", "pad", "x", pad=[3, 4], mode=mode)])
+            add(mode + " rows", dtype, [500, 37], [node("y", "pad", "x", pad=[2, 1], mode=mode)])
+            add(mode + " images", dtype, [4, 6, 64, 56], [node("p", "pad", "x", pad=[1, 1, 1, 1], mode=mode),
+                                                          node("y", "relu", "p")], sectors=1.3)
+            add(mode + " volumes", dtype, [2, 3, 12, 20, 48], [node("y", "pad", "x", pad=[2, 2, 1, 1, 1, 1], mode=mode)],
+                sectors=1.75)
+        add("roll of odd rows", dtype, [300, 129], [node("y", "roll", "x", shifts=[1, -3], dims=[0, 1])], sectors=1.2)
+        add("each three times", dtype, [300, 65], [node("y", "repeat_interleave", "x", repeats=3, dim=1)])
+        add("odd rows twice", dtype, [300, 65], [node("y", "repeat", "x", repeats=[1, 2])])
+        add("odd rows backwards", dtype, [40, 16, 33], [node("y", "flip", "x", dims=[0, 2])], sectors=1.6)
+        for n in (255, 256):
+            any_size = {"n": {"min": 1, "max": 4096, "hint": n}}
+            add("symbolic roll", dtype, [128, "n"], [node("a", "roll", "x", shifts=[1], dims=[1]), node("y", "relu", "a")],
+                symbols=any_size, sectors=1.3)
+            add("symbolic odd steps", dtype, [128, "n+1"],
+                [node("a", "slice", "x", dim=1, start=1, end=1 << 62, step=2), node("y", "relu", "a")], symbols=any_size)
+    return cases
+
+
+def turned():
+    """Transposed where lines do not lie as they are: rolled, reflected, backwards, in steps, parts, padded, joined."""
+    cases = []
+    turn = node("y", "permute", "v", dims=[1, 0])
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        beside = {"uint8": 1.55, "float16": 1.26, "float32": 1.14, "float64": 1.08}[dtype]  # what begins between sectors
+        x = {"x": (dtype, [384, 256])}
+        for name, op, attrs, sectors in (
+                ("rolled", "roll", {"shifts": [3], "dims": [1]}, beside),
+                ("rows rolled", "roll", {"shifts": [3], "dims": [0]}, 1.01),
+                ("reflected", "pad", {"pad": [3, 2], "mode": "reflect"}, beside),
+                ("rows reflected", "pad", {"pad": [0, 0, 16, 16], "mode": "reflect"}, 1.05),
+                ("every other", "slice", {"dim": 1, "start": 0, "end": 256, "step": 2}, 1.01),
+                ("backwards", "flip", {"dims": [1]}, 1.01), ("rows backwards", "flip", {"dims": [0]}, 1.01),
+                ("a part", "slice", {"dim": 1, "start": 3, "end": 251}, beside),
+                ("rows' part", "slice", {"dim": 0, "start": 3, "end": 377}, beside),
+                ("padded", "pad", {"pad": [3, 2]}, beside), ("rows padded", "pad", {"pad": [0, 0, 3, 1]}, beside)):
+            cases.append(Case(f"turned: {name} {dtype}", x, [node("v", op, "x", **attrs), turn], sectors=sectors,
+                              wide=False))
+        cases.append(Case(f"turned: images padded {dtype}", {"x": (dtype, [2, 30, 32, 64])},
+                          [node("v", "permute", "x", dims=[0, 3, 1, 2]), node("y", "pad", "v", pad=[1, 1, 1, 1])],
+                          sectors=1 + 1.8 * (beside - 1) if dtype != "uint8" else 2, wide=False))
+        for shift in (0, 3):
+            cases.append(Case(f"turned: windows rolled by {shift} {dtype}", {"x": (dtype, [2, 56, 56, 64])},
+                              [node("r", "roll", "x", shifts=[-shift, -shift], dims=[1, 2]),
+                               node("v", "reshape", "r", shape=[2, 8, 7, 8, 7, 64]),
+                               node("y", "permute", "v", dims=[0, 1, 3, 2, 4, 5])], sectors=1.01))
+    return cases
+
+
+def picks():
+    """Elements looked up along the last axis: rows go through shared memory, what looks them up is read once for several.
+    Which banks they lie in, chance decides."""
+    cases = []
+
+    def add(name, nodes, sectors, symbols=None, **inputs):
+        cases.append(Case(f"picks: {name}", inputs, nodes, sectors=sectors, wide=False, conflicts=1 << 40,
+                          symbols=symbols))
+
+    select, gather = node("y", "index_select", "x", "i", dim=1), node("y", "gather", "x", "i", dim=1)
+    for dtype in ("uint8", "float16", "float32", "float64"):
+        for rows, length, count in ((1024, 1024, 1024), (4000, 100, 100), (4001, 257, 129)):
+            shared = {"uint8": 1.6, "float16": 1.35}.get(dtype, 1.2)  # what looks them up has 8 bytes
+            add(f"{count} of {dtype}{[rows, length]}", [select], shared, x=(dtype, [rows, length]), i=("int64", [count]))
+            add(f"{count} of each of {dtype}{[rows, length]}", [gather], 1.2, x=(dtype, [rows, length]),
+                i=("int64", [rows, count]))
+        add(f"of two {dtype}", [node("t", "index_select", "x", "i", dim=1), node("s", "index_select", "u", "i", dim=1),
+                                node("y", "add", "t", "s")], 1.9, x=(dtype, [2100, 513]), u=(dtype, [2100, 128]),
+            i=("int32", [128]))
+        add(f"symbolic {dtype}", [select], 1.7, {"m": {"min": 1, "max": 100000, "hint": 3001}}, x=(dtype, ["m", 65]),
+            i=("int32", [65]))
+    add("of looked-up rows", [node("t", "index_select", "x", "i", dim=1), node("y", "index_select", "t", "r", dim=0)],
+        2, x=("float16", [300, 600]), i=("int32", [600]), r=("int64", [2000]))
+    add("besides being added", [node("t", "index_select", "x", "i", dim=1), node("c", "cast", "i", dtype="float32"),
+                                node("y", "add", "t", "c")], 1.6,
+        x=("float32", [3000, 600]), i=("int32", [600]))
+    add("256 of each of float32[1024, 1024]", [gather], 1.05, x=("float32", [1024, 1024]), i=("int64", [1024, 256]))
+    return cases
+
+
+def rows_backwards():
+    """Odd rows backwards, or in the reverse order: the windows of a tensor's first and last row go on outside of it,
+    where the other row's lanes are. All elements together are whole vectors, but for some."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, symbols=None, **inputs):
+        cases.append(Case(f"rows backwards: {name} {dtype}{shape}", {"x": (dtype, shape)} | inputs,
+                          [*nodes, node("y", "abs", "v")], sectors=1e9, wide=False, symbols=symbols))
+
+    for dtype, end in (("int8", "float32"), ("float16", "float16"), ("float32", "float16"), ("float64", "float64")):
+        for rows, columns in ((64, 255), (48, 337), (63, 261)):
+            shape, kept = [rows, columns], columns - 1 if columns == 255 else columns
+            add("columns", dtype, shape, [node("v", "flip", "x", dims=[1])])
+            add("rows", dtype, shape, [node("v", "flip", "x", dims=[0])])
+            add("both", dtype, [4, *shape], [node("v", "flip", "x", dims=[0, 2])])
+            add("cast", dtype, shape, [node("f", "flip", "x", dims=[1]), node("v", "cast", "f", dtype=end)])
+            add("a part", dtype, shape, [node("f", "flip", "x", dims=[1]),
+                                         node("v", "slice", "f", dim=1, start=0, end=kept - 6)])
+            for step in (2, 3) if rows != 63 else (2,):
+                for dims in ([0], [1], [0, 1]):
+                    add(f"{dims} in steps of {step}", dtype, [rows, step * columns],
+                        [node("f", "flip", "x", dims=dims),
+                         node("v", "slice", "f", dim=1, start=step - 1, end=step * columns, step=step)])
+            add("added up", dtype, shape, [node("f", "flip", "x", dims=[1]), node("g", "flip", "x", dims=[0]),
+                                           node("h", "add", "f", "g"), node("v", "add", "h", "b")],
+                b=(dtype, [columns]))
+            add("each twice", dtype, shape, [node("f", "flip", "x", dims=[1]),
+                                             node("v", "repeat_interleave", "f", repeats=2, dim=0)])
+            add("joined", dtype, shape, [node("f", "flip", "x", dims=[1]), node("v", "concat", "f", "x", dim=0)])
+    for dtype in ("int8", "float16", "float32", "float64"):
+        for dims in ([0], [1], [0, 1]):
+            add(f"symbolic {dims}", dtype, ["m", 255], [node("v", "flip", "x", dims=dims)],
+                {"m": {"min": 16, "max": 256, "multiple_of": 16, "hint": 64}})
+            add(f"symbolic {dims} in steps of 2", dtype, ["m", 510],
+                [node("f", "flip", "x", dims=dims), node("v", "slice", "f", dim=1, start=0, end=510, step=2)],
+                {"m": {"min": 16, "max": 256, "multiple_of": 16, "hint": 64}})
+    return cases
+
+
+def symbolic():
+    """Sizes that are known at launch, as multiples of 8."""
+    symbols = {"n": {"min": 8, "max": 4096, "multiple_of": 8, "hint": 256}}
+    return [Case("symbolic transpose", {"x": ("bfloat16", [128, "n"])}, [node("y", "permute", "x", dims=[1, 0])],
+                 symbols=symbols),
+            Case("symbolic images", {"x": ("float32", [2, 64, "n"])}, [node("y", "permute", "x", dims=[0, 2, 1])],
+                 symbols=symbols)]
+
+
+def counted():
+    return (transposes() + half_bytes() + around() + rows_and_parts() + windows() + symbolic() + picks() + turned())
