@@ -1,6 +1,7 @@
 #include "analysis/attention_tiles.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace fusec {
 namespace {
@@ -21,6 +22,15 @@ std::int64_t points(const Attention& form, const std::vector<std::uint32_t>& axe
   return count;
 }
 
+// A power of two, which threads copy evenly: no more than a tile has where there may be that many.
+int most_keys(const Attention& form) {
+  constexpr std::int64_t kTile = 64;
+  IndexExpr keys = 1;
+  for (const std::uint32_t a : form.keys) keys *= form.kernel.pool.extent(a);
+  return static_cast<int>(std::bit_ceil(
+      static_cast<std::uint64_t>(std::clamp<std::int64_t>(range_of(keys, form.kernel.pool.bounds()).max, 16, kTile))));
+}
+
 // Tiles of 128 rows read keys and values half as often as those of 64; they pay where there are enough of them.
 bool fills_large_tiles(const Attention& form, const Target& target) {
   const std::int64_t rows = points(form, form.rows);
@@ -33,7 +43,7 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   t.depth = rounded_up(form.depth_count(), 16);
   t.columns = rounded_up(form.column_count(), 16);
   // Sums and queries of large heads leave few registers for scores.
-  t.keys = t.depth + t.columns > 320 ? 32 : 64;
+  t.keys = std::min(t.depth + t.columns > 320 ? 32 : 64, most_keys(form));
   t.query_stride = t.key_stride = padded(t.depth, 8);
   t.value_stride = padded(t.columns, 8);
   if (!fills_large_tiles(form, target)) return t;

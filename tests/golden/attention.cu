@@ -297,13 +297,13 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
 // rows = transpose(mixed)
 // y = reshape(rows)
 // writes y: float16[1, 12, 32]
-// A block takes 64 rows; 64 keys at a time go through shared memory, their softmax is kept as it goes, products on tensor cores.
+// A block takes 64 rows; 32 keys at a time go through shared memory, their softmax is kept as it goes, products on tensor cores.
 extern "C" __global__ void __launch_bounds__(128)
 attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restrict__ q, const fp16* __restrict__ k, const fp16* __restrict__ v,
          fp16* __restrict__ y) {
-  __shared__ __align__(16) unsigned short tiles[3072];
+  __shared__ __align__(16) unsigned short tiles[1536];
   unsigned short* const key_tile = tiles;
-  unsigned short* const value_tile = tiles + 1536;
+  unsigned short* const value_tile = tiles + 768;
   const int tile = blockIdx.x;
   const int row0 = 0;
   const int batch = tile;
@@ -345,31 +345,31 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   const int keys_end = (last_row + 1);
   const int warp_keys_end = (last_warp_row + 1);
   const int all_rows_to = (warp_row + 1);
-  const Lines<4, 64, 2> key_tile_lines(threadIdx.x);
+  const Lines<4, 32, 2> key_tile_lines(threadIdx.x);
   const unsigned key_tile_to = shared_address(key_tile + key_tile_lines.line * 24 + key_tile_lines.unit * 8);
   const int key_tile_at = batch * 320 + key_tile_lines.unit * 8 + key_tile_lines.line * 16;
   __syncthreads();
-  if (0 + 64 <= 20) {
+  if (0 + 32 <= 20) {
     key_tile_lines.copy<48>(key_tile_to, k + key_tile_at, 16);
   } else {
     key_tile_lines.copy_some<48>(key_tile_to, k + key_tile_at, 16, 20 - (0));
   }
-  for (int key0 = 0; key0 < keys_end; key0 += 64) {
+  for (int key0 = 0; key0 < keys_end; key0 += 32) {
     wait_for_copies();
     __syncthreads();  // keys are there, values used up
-    if (key0 + 64 <= 20) {
-      key_tile_lines.copy<48>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16);
+    if (key0 + 32 <= 20) {
+      key_tile_lines.copy<48>(key_tile_to + 1536, v + (key_tile_at + (key0) * 16), 16);
     } else {
-      key_tile_lines.copy_some<48>(key_tile_to + 3072, v + (key_tile_at + (key0) * 16), 16, 20 - (key0));
+      key_tile_lines.copy_some<48>(key_tile_to + 1536, v + (key_tile_at + (key0) * 16), 16, 20 - (key0));
     }
-    float score[1][8][4] = {};
+    float score[1][4][4] = {};
     if (key0 < warp_keys_end) {
 #pragma unroll
       for (int e = 0; e < 1; ++e) {
-        unsigned b[4][4];
+        unsigned b[2][4];
         load_pieces<768>(b, key_rows + e * 32);
 #pragma unroll
-        for (int i = 0; i < 8; ++i) {
+        for (int i = 0; i < 4; ++i) {
           const int n = i / 1, s = i % 1;
           mma_fp16(score[s][n], {query[e][s][0], query[e][s][2], query[e][s][1], query[e][s][3]}, {b[n / 2][n % 2 * 2], b[n / 2][n % 2 * 2 + 1]});
         }
@@ -377,15 +377,15 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
     }
     wait_for_copies();
     __syncthreads();  // values are there, keys used up
-    if (key0 + 64 < keys_end) {
-      if (key0 + 64 + 64 <= 20) {
-        key_tile_lines.copy<48>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16);
+    if (key0 + 32 < keys_end) {
+      if (key0 + 32 + 32 <= 20) {
+        key_tile_lines.copy<48>(key_tile_to, k + (key_tile_at + (key0 + 32) * 16), 16);
       } else {
-        key_tile_lines.copy_some<48>(key_tile_to, k + (key_tile_at + (key0 + 64) * 16), 16, 20 - (key0 + 64));
+        key_tile_lines.copy_some<48>(key_tile_to, k + (key_tile_at + (key0 + 32) * 16), 16, 20 - (key0 + 32));
       }
     }
     if (key0 < warp_keys_end) {
-      if (key0 + 64 > all_rows_to) {
+      if (key0 + 32 > all_rows_to) {
         const int lane_key = key0 + my_column;
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
@@ -401,7 +401,7 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
             : "f"(by[0]), "f"(by[1]));
       });
 #pragma unroll
-      for (int k = 0; k < 8; k += 2) {
+      for (int k = 0; k < 4; k += 2) {
         unsigned weight[1][4];
 #pragma unroll
         for (int w = 0; w < 4; ++w)
