@@ -71,6 +71,61 @@ def float8_in_blocks(m, n, k):
                    {"name": "y", "op": "cast", "inputs": ["p"], "attrs": {"dtype": "bfloat16"}}])
 
 
+def gated(x, weights, product):
+    """Nodes of a gated unit: factors as they become bfloat16, their products, SwiGLU. `x`, `weights`: (node before the
+    product or None, the factor's name)."""
+    factors = [x, *weights]
+    return ([n for n, _ in factors if n] +
+            [{"name": name, **product(x[1], factor)} for name, (_, factor) in zip("gu", weights)] +
+            [{"name": "y", "op": "swiglu", "inputs": ["g", "u"]}])
+
+
+def dequantized(name, axis, block):
+    return ({"name": name + "d", "op": "dequantize", "inputs": [name, name + "s"],
+             "attrs": {"dtype": "bfloat16", "axis": axis, "block": block}}, name + "d")
+
+
+def gated_codes(dtype, scales, block):
+    """With weights of so many bits, or all in float8, in blocks."""
+    both = dtype.startswith("float8")
+    inputs = [tensor("x", dtype if both else "bfloat16", 4096, 4096)]
+    inputs += [tensor("xs", scales, 4096, 4096 // block)] if both else []
+    for name in "wv":
+        inputs += [tensor(name, dtype, 4096, 4096), tensor(name + "s", scales, 4096, 4096 // block)]
+    return model(inputs, gated(dequantized("x", 1, block) if both else (None, "x"),
+                               [dequantized(name, 1, block) for name in "wv"],
+                               lambda x, w: {"op": "linear", "inputs": [x, w]}))
+
+
+def grouped_gated_codes(dtype, scales, block):
+    """Matrices of experts; float8 has no scales."""
+    def wide(name):
+        return dequantized(name, 2, block)[0] if scales else {
+            "name": name + "d", "op": "cast", "inputs": [name], "attrs": {"dtype": "bfloat16"}}
+
+    inputs = [tensor("x", "bfloat16" if scales else dtype, 4096, 4096), tensor("o", "int32", 8)]
+    nodes = [] if scales else [wide("x")]
+    for name in "wv":
+        inputs.append(tensor(name, dtype, 8, 1024, 4096))
+        if scales:
+            inputs.append(tensor(name + "s", scales, 8, 1024, 4096 // block))
+        nodes += [wide(name),
+                  {"name": name + "t", "op": "transpose", "inputs": [name + "d"], "attrs": {"dim0": 1, "dim1": 2}}]
+    return model(inputs, nodes + gated((None, "x" if scales else "xd"), [(None, "wt"), (None, "vt")],
+                                       lambda x, w: {"op": "grouped_matmul", "inputs": [x, w, "o"]}))
+
+
+def attention_of_codes(queries, dtype):
+    """Keys and values with a scale each."""
+    inputs = [tensor("q", "bfloat16", 2, 32, queries, 128)]
+    for name in "kv":
+        inputs += [tensor(name, dtype, 2, 8, 4096, 128), tensor(name + "s", "bfloat16", 2, 8, 4096, 1)]
+    keys, values = dequantized("k", 3, 128), dequantized("v", 3, 128)
+    return model(inputs, [keys[0], values[0],
+                          {"name": "y", "op": "scaled_dot_product_attention", "inputs": ["q", keys[1], values[1]],
+                           "attrs": {"enable_gqa": True}}])
+
+
 def convolution(dtype):
     return model([tensor("x", dtype, 8, 128, 28, 28), tensor("w", dtype, 256, 128, 3, 3), tensor("b", dtype, 256)],
                  [{"name": "p", "op": "conv2d", "inputs": ["x", "w", "b"],
@@ -108,6 +163,15 @@ LARGEST = {
     "gemm, bias and gelu": (linear_gelu(4096, 4096, 4096), ("sm_80", "sm_90a")),
     "gemm, products of one launch": (products_of_one_launch(), ("sm_80", "sm_90a")),
     "gemm, float8 with scales of blocks": (float8_in_blocks(4096, 4096, 4096), ("sm_90a",)),
+    "gemm, gated float8 with scales of blocks": (gated_codes("float8_e4m3fn", "float32", 128), ("sm_80", "sm_90a")),
+    "gemm, gated int4": (gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
+    "gemm, gated mxfp4": (gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
+    "gemm, gated float8 of experts": (grouped_gated_codes("float8_e4m3fn", "", 0), ("sm_80", "sm_90a")),
+    "gemm, gated int4 of experts": (grouped_gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
+    "gemm, gated mxfp4 of experts": (grouped_gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
+    "attention, keys and values in int8": (attention_of_codes(1024, "int8"), ("sm_80", "sm_90a")),
+    "attention, decoding keys and values in int8": (attention_of_codes(1, "int8"), ("sm_80", "sm_90a")),
+    "attention, keys and values in float8": (attention_of_codes(1024, "float8_e4m3fn"), ("sm_80", "sm_90a")),
     "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),
     "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),
     "few rows, float32": (linear_gelu(32, 4096, 4096, "float32"), ("sm_80", "sm_90a")),

@@ -198,34 +198,20 @@ __device__ __forceinline__ Words<4> fp16_of_e5m2(Words<2> eight) {
   return made;
 }
 
-//@ part fp16_of_e4m3 : pairs words
-// Exponent and mantissa in the place of float16's are 2^-8 of the number; NaN, 127, gets the exponent's first bit, too.
+//@ part fp16_of_e4m3 : words e4m3_pair
 __device__ __forceinline__ Words<4> fp16_of_e4m3(Words<2> eight) {
   Words<4> made;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const unsigned four = eight.w[i / 2], magnitude = four & 0x7f7f7f7fu;
-    const unsigned marked = magnitude | ((magnitude + 0x01010101u) & 0x80808080u);
-    const unsigned pair = __byte_perm(marked, 0u, i % 2 ? 0x4342 : 0x4140) << 7;
-    const unsigned sign = __byte_perm(four, 0u, i % 2 ? 0x3424 : 0x1404) & 0x80008000u;
-    made.w[i] = multiply_add_fp16(pair | sign, 0x5c005c00u, 0x80008000u);  // * 256 - 0
-  }
+  for (int i = 0; i < 4; ++i) made.w[i] = e4m3_pair(eight.w[i / 2], i % 2);
   return made;
 }
 
-//@ part bf16_of_e4m3 : pairs words
-// The same in bfloat16, where it is 2^-120 of the number; what was NaN becomes all ones.
+//@ part bf16_of_e4m3 : e4m3_element packed_words
 __device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
-  Words<4> made;
+  float made[8];
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const unsigned four = eight.w[i / 2], magnitude = four & 0x7f7f7f7fu;
-    const unsigned pair = __byte_perm(magnitude, 0u, i % 2 ? 0x4342 : 0x4140);
-    const unsigned sign = __byte_perm(four, 0u, i % 2 ? 0x3424 : 0x1404) & 0x80008000u;
-    const unsigned nan = ((pair + 0x00010001u) >> 7 & 0x00010001u) * 0x7fc0u;
-    made.w[i] = multiply_add_bf16(pair << 4 | sign, 0x7b807b80u, 0x80008000u) | nan;  // * 2^120 - 0
-  }
-  return made;
+  for (int e = 0; e < 8; ++e) made[e] = e4m3_element(eight, e);
+  return bf16_words(made);
 }
 
 //@ part fp16_of_e2m1 : words

@@ -41,9 +41,17 @@ __device__ __forceinline__ unsigned narrow_magnitude(float x) {
 //@ part fp8_e4m3 : small_float
 using fp8_e4m3 = unsigned char;
 __device__ __forceinline__ float from_fp8_e4m3(unsigned bits) {
-  if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
-  const float magnitude = __uint_as_float((bits & 0x7fu) << 20) * __uint_as_float((127u + 120u) << 23);
-  return (bits & 0x80u) ? -magnitude : magnitude;
+  float x;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  asm("{\n.reg .b32 pair;\n.reg .b16 low, high;\ncvt.rn.f16x2.e4m3x2 pair, %1;\nmov.b32 {low, high}, pair;\n"
+      "cvt.f32.f16 %0, low;\n}"
+      : "=f"(x)
+      : "h"((unsigned short)bits));
+#else  // the sign is shifted in; 480 stands for NaN
+  x = __uint_as_float((unsigned)((int)(bits << 24) >> 4) & 0x87f00000u) * __uint_as_float((127u + 120u) << 23);
+  if (fabsf(x) == 480.0f) x = __uint_as_float(0x7fc00000u);
+#endif
+  return x;
 }
 __device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
   const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;

@@ -70,6 +70,32 @@ __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e)
   return x;
 }
 
+//@ part e4m3_pair
+// Two of four float8 as float16. Without an instruction for it, exponent and mantissa in the place of float16's are 2^-8
+// of the number; NaN, 127, gets the exponent's first bit, too.
+__device__ __forceinline__ unsigned e4m3_pair(unsigned four, int second) {
+  unsigned pair;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  unsigned short low, high;
+  asm("mov.b32 {%0, %1}, %2;" : "=h"(low), "=h"(high) : "r"(four));
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(second ? high : low));
+#else
+  const unsigned magnitude = four & 0x7f7f7f7fu;
+  const unsigned marked = magnitude | ((magnitude + 0x01010101u) & 0x80808080u);
+  const unsigned sign = __byte_perm(four, 0u, second ? 0x3424 : 0x1404) & 0x80008000u;
+  pair = __byte_perm(marked, 0u, second ? 0x4342 : 0x4140) << 7 | sign;
+  asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(pair) : "r"(0x5c005c00u), "r"(0x80008000u));  // * 256 - 0
+#endif
+  return pair;
+}
+
+//@ part e4m3_element : words e4m3_pair fp16_element
+// Half a pair: the compiler makes each of them once.
+template <int kCount>
+__device__ __forceinline__ float e4m3_element(const Words<kCount>& words, int e) {
+  return fp16_element(Words<1>{e4m3_pair(words.w[e / 4], e / 2 % 2)}, e % 2);
+}
+
 //@ part packed_words : words pack_pair
 // Values as 16-bit elements of words, two by one conversion.
 template <int kCount>

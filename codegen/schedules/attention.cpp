@@ -191,7 +191,7 @@ void AttentionEmitter::load_queries() {
   query_ = writer_.unique("query");
   if (tiles_.queries_stay) {
     // Else they are waited for with the keys.
-    if (loads_.copies(load) && !loads_.copies(key_load("0"))) writer_.line("wait_for_copies();");
+    if (!loads_.copies(key_load("0"))) wait_for_copies(load);
     return;
   }
   synchronize(load, "queries are there");
@@ -365,11 +365,14 @@ TileLoad AttentionEmitter::value_load() const {
           .narrowed = form_.tensor_dtype};
 }
 
+void AttentionEmitter::wait_for_copies(const TileLoad& loaded) {
+  if (!loads_.copies(loaded)) return;
+  writer_.use("copy_async");
+  writer_.line("wait_for_copies();");
+}
+
 void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
-  if (loads_.copies(loaded)) {
-    writer_.use("copy_async");
-    writer_.line("wait_for_copies();");
-  }
+  wait_for_copies(loaded);
   writer_.line(fmt::format("__syncthreads();  // {}", why));
 }
 

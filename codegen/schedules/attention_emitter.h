@@ -104,6 +104,7 @@ class AttentionEmitter {
   TileLoad query_load() const;
   TileLoad key_load(const std::string& first) const;
   TileLoad value_load() const;
+  void wait_for_copies(const TileLoad& loaded);  // where it is copied while threads go on
   // What was loaded is there for all threads, and what all of them were done with may be overwritten.
   void synchronize(const TileLoad& loaded, const char* why);
   // A score's weight beside a greatest one, by the prelude's function of these tiles.

@@ -318,7 +318,7 @@ void AttentionEmitter::store_beside() {
   std::string first = "0", end = text(count(form_.keys));
   if (shares_keys()) narrow_keys(first, end);
   key0_ = writer_.unique("key0");
-  if (!form_.waiting && loads_.copies(key_load(key0_))) writer_.line("wait_for_copies();");
+  if (!form_.waiting) wait_for_copies(key_load(key0_));
   writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
   declare_scores();
   form_.waiting ? fetch_scores() : make_scores_again();

@@ -178,12 +178,21 @@ class PieceEmitter {
     };
     emitter_.emit_independent({value});
     const std::string made = writer_.unique("made");
-    writer_.line(fmt::format("Words<{}> {} = {{}};", words(), made));
+    const bool packs = bits(p_.multiplied) == 16 && pool_[value].type == ScalarType::kFloat32;
+    const std::string values = packs ? writer_.unique("values") : "";
+    writer_.line(packs ? fmt::format("float {}[{}];", values, p_.piece)
+                       : fmt::format("Words<{}> {} = {{}};", words(), made));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, p_.piece));
     emitter_.bind(k_.lane, lane);
-    writer_.line(put_text(p_.multiplied, made, lane, emitter_.emit(value), writer_));
+    const std::string element = emitter_.emit(value);
+    writer_.line(packs ? fmt::format("{}[{}] = {};", values, lane, element)
+                       : put_text(p_.multiplied, made, lane, element, writer_));
     writer_.close();
+    if (packs) {
+      writer_.use("packed_words");
+      writer_.line(fmt::format("const Words<{}> {} = {}_words({});", words(), made, short_name(p_.multiplied), values));
+    }
     return made;
   }
 

@@ -12,9 +12,10 @@ namespace fusec {
 std::string element_text(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer) {
   const bool wide = bits(dtype) == 64;
   writer.use(wide ? "words64" : "words");
-  if (dtype == DType::kFloat16) {
-    writer.use("fp16_element");
-    return fmt::format("fp16_element({}, {})", words, lane);
+  if (dtype == DType::kFloat16 || dtype == DType::kFloat8E4M3FN) {
+    const char* element = dtype == DType::kFloat16 ? "fp16_element" : "e4m3_element";
+    writer.use(element);
+    return fmt::format("{}({}, {})", element, words, lane);
   }
   return value_of_bits(dtype,
                        wide ? fmt::format("element64({}, {})", words, lane)

@@ -145,6 +145,40 @@ __device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* c
 // Shared memory beyond 48 KiB has its size at launch.
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
+// Two of four float8 as float16. Without an instruction for it, exponent and mantissa in the place of float16's are 2^-8
+// of the number; NaN, 127, gets the exponent's first bit, too.
+__device__ __forceinline__ unsigned e4m3_pair(unsigned four, int second) {
+  unsigned pair;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  unsigned short low, high;
+  asm("mov.b32 {%0, %1}, %2;" : "=h"(low), "=h"(high) : "r"(four));
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(second ? high : low));
+#else
+  const unsigned magnitude = four & 0x7f7f7f7fu;
+  const unsigned marked = magnitude | ((magnitude + 0x01010101u) & 0x80808080u);
+  const unsigned sign = __byte_perm(four, 0u, second ? 0x3424 : 0x1404) & 0x80008000u;
+  pair = __byte_perm(marked, 0u, second ? 0x4342 : 0x4140) << 7 | sign;
+  asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(pair) : "r"(0x5c005c00u), "r"(0x80008000u));  // * 256 - 0
+#endif
+  return pair;
+}
+
+// Half a word as it is: no shift moves it to where it is converted.
+template <int kCount>
+__device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
+  unsigned short low, high;
+  asm("mov.b32 {%0, %1}, %2;" : "=h"(low), "=h"(high) : "r"(words.w[e / 2]));
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(e % 2 == 0 ? low : high));
+  return x;
+}
+
+// Half a pair: the compiler makes each of them once.
+template <int kCount>
+__device__ __forceinline__ float e4m3_element(const Words<kCount>& words, int e) {
+  return fp16_element(Words<1>{e4m3_pair(words.w[e / 4], e / 2 % 2)}, e % 2);
+}
+
 // The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
 // greatest value, which the caller checks. x is finite.
 template <int kMantissa, int kBias>
@@ -161,9 +195,17 @@ __device__ __forceinline__ unsigned narrow_magnitude(float x) {
 
 using fp8_e4m3 = unsigned char;
 __device__ __forceinline__ float from_fp8_e4m3(unsigned bits) {
-  if ((bits & 0x7fu) == 0x7fu) return __uint_as_float(0x7fc00000u);
-  const float magnitude = __uint_as_float((bits & 0x7fu) << 20) * __uint_as_float((127u + 120u) << 23);
-  return (bits & 0x80u) ? -magnitude : magnitude;
+  float x;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  asm("{\n.reg .b32 pair;\n.reg .b16 low, high;\ncvt.rn.f16x2.e4m3x2 pair, %1;\nmov.b32 {low, high}, pair;\n"
+      "cvt.f32.f16 %0, low;\n}"
+      : "=f"(x)
+      : "h"((unsigned short)bits));
+#else  // the sign is shifted in; 480 stands for NaN
+  x = __uint_as_float((unsigned)((int)(bits << 24) >> 4) & 0x87f00000u) * __uint_as_float((127u + 120u) << 23);
+  if (fabsf(x) == 480.0f) x = __uint_as_float(0x7fc00000u);
+#endif
+  return x;
 }
 __device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
   const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
@@ -584,7 +626,7 @@ quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8
   const float block_scale_v = block_scale[(t / 4) * 2 + ((t % 4) / 2)];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
-    const float from_eight = from_fp8_e4m3(element<8>(eight_bit_w, e)) * eight_bit_scale_v;
+    const float from_eight = e4m3_element(eight_bit_w, e) * eight_bit_scale_v;
     const float from_four = ((float)from_int4(element<4>(four_bit_w, e))) * block_scale_v;
     put_element<32>(mixed_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) + (from_eight * from_four)));
   }

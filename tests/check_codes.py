@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""check_codes.py FUSEC_RUN: every code of float8 becomes the very number it stands for on the emulator, for sm_80, sm_89
+and sm_90a: read as vectors, element by element, and as the factor of a product with scales of blocks, whose elements
+are rounded once. Status 77: no NVRTC."""
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+CODES = 256
+NAMES = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+NOT_FINITE = {"float8_e4m3fn": {0x7f, 0xff}, "float8_e5m2": {s + c for s in (0, 0x80) for c in range(0x7c, 0x80)}}
+ONE = {"float16": b"\x00\x3c", "bfloat16": b"\x80\x3f"}
+
+
+def node(name, op, inputs, **attributes):
+    return {"name": name, "op": op, "inputs": inputs, "attrs": attributes}
+
+
+def diagonal(elements):
+    """A matrix of these on its diagonal."""
+    size = len(elements[0])
+    return b"".join(bytes(size * i) + e + bytes(size * (CODES - 1 - i)) for i, e in enumerate(elements))
+
+
+def cases():
+    """Name, inputs by name (dtype, shape, bytes), nodes."""
+    for codes in NOT_FINITE:
+        for to in ("float32", "float16", "bfloat16"):
+            x = {"x": (codes, [16, CODES], bytes(range(CODES)) * 16)}
+            yield f"{codes} to {to}", x, [node("y", "cast", ["x"], dtype=to)]
+            yield f"{codes} to {to}, transposed", x, [node("t", "transpose", ["x"], dim0=0, dim1=1),
+                                                      node("y", "cast", ["t"], dtype=to)]
+        for to, one in ONE.items():
+            finite = [bytes([0 if c in NOT_FINITE[codes] else c]) for c in range(CODES)]
+            scales = struct.pack("<512f", *(1.37 * (1 + i / 7) for i in range(512)))
+            yield (f"{codes} as a factor in {to}",
+                   {"x": (codes, [CODES, CODES], diagonal(finite)), "s": ("float32", [CODES, 2], scales),
+                    "w": (to, [CODES, CODES], diagonal([one] * CODES))},
+                   [node("d", "dequantize", ["x", "s"], dtype=to, axis=1, block=128), node("y", "linear", ["d", "w"])])
+
+
+def write(path, tensors):
+    header, body = {}, b""
+    for name, (dtype, shape, data) in tensors.items():
+        header[name] = {"dtype": NAMES[dtype], "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + body)
+
+
+def main():
+    fusec_run, failed, count = sys.argv[1], 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        model, inputs = os.path.join(folder, "model.json"), os.path.join(folder, "inputs.safetensors")
+        for name, tensors, nodes in cases():
+            with open(model, "w", encoding="utf-8") as f:
+                json.dump({"fusec": 1, "name": "codes", "nodes": nodes, "outputs": ["y"],
+                           "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s, _) in tensors.items()]}, f)
+            write(inputs, tensors)
+            for arch in ("sm_80", "sm_89", "sm_90a"):
+                told = subprocess.run([fusec_run, model, f"--inputs={inputs}", "--device=emulator", f"--arch={arch}",
+                                       "--verify=0,0"], text=True, capture_output=True)
+                if "NVRTC" in told.stderr:
+                    print(told.stderr.strip())
+                    sys.exit(77)
+                count += 1
+                if told.returncode:
+                    failed += 1
+                    print(f"{name}, {arch}: {told.stderr.strip()}")
+    print(f"{count - failed} of {count} ways to read codes give the numbers they stand for")
+    sys.exit(1 if failed else 0)
+
+
+main()
