@@ -134,6 +134,8 @@ std::int64_t float8_depth(const ExprPool& pool, const Axes& depth) {
 
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const GemmForm& form, const Product& product) {
   std::vector<WarpgroupLoop> loops;
+  Axes of_matrices = product.batch;
+  if (product.choice) of_matrices.insert(of_matrices.begin(), product.choice->axis);
   const Elements elements{.aligned = 16 / form.element_bytes(),
                           .depth = WarpgroupTiles::kLineBytes / form.element_bytes()};
   for (std::size_t i = 0; i < form.loops.size(); ++i) {
@@ -146,7 +148,8 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
         if (operand.computed() || operand.offset != kNoExpr) return std::nullopt;
-        auto found = operand_of(pool, operand, left ? product.rows : product.columns, depth, product.batch, elements);
+        auto found = operand_of(pool, operand, left ? product.rows : product.columns, depth,
+                                left ? product.batch : of_matrices, elements);
         if (!found) return std::nullopt;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
@@ -156,6 +159,7 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
 
 struct Sizes {
   double rows, columns, batch, depth;
+  double groups;  // of rows: the last tile of each is half full
 };
 
 Sizes sizes_of(const WarpgroupCandidate& c) {
@@ -163,13 +167,15 @@ Sizes sizes_of(const WarpgroupCandidate& c) {
   Sizes sizes{.rows = points_at_hint(pool, c.product->rows),
               .columns = points_at_hint(pool, c.product->columns),
               .batch = points_at_hint(pool, c.product->batch),
-              .depth = 0};
+              .depth = 0,
+              .groups = c.form->groups ? points_at_hint(pool, {c.product->choice->axis}) : 0};
   for (const ProductLoop& loop : c.product->loops) sizes.depth += points_at_hint(pool, loop.depth);
   return sizes;
 }
 
 double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
-  return std::ceil(sizes.rows / (t.kRows * t.cluster)) * std::ceil(sizes.columns / t.columns) * sizes.batch;
+  return (std::ceil(sizes.rows / (t.kRows * t.cluster)) + sizes.groups / 2) * std::ceil(sizes.columns / t.columns) *
+         sizes.batch;
 }
 
 // As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
@@ -190,7 +196,7 @@ double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
 // Blocks go from one product's tiles to another's with one loop over the depth each.
 bool stand_together(std::span<const WarpgroupCandidate> products) {
   return products.size() == 1 || std::ranges::all_of(products, [&](const WarpgroupCandidate& c) {
-           return c.product->loops.size() == 1 && c.product->batch.empty() &&
+           return c.product->loops.size() == 1 && c.product->batch.empty() && !c.form->groups &&
                   c.form->dtype == products[0].form->dtype &&
                   !(c.form->loops[0].scaled() && c.form->loops[0].block != 0);
          });
@@ -242,28 +248,37 @@ std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput&
   return fits ? std::optional(std::move(store)) : std::nullopt;
 }
 
-std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const Product& product) {
+// Of groups' last rows, lanes store 16 bytes each of what is in a box.
+std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const Product& product, bool groups) {
   std::vector<std::optional<WarpgroupStore>> stores;
   IndexExpr columns = 1;
   for (const std::uint32_t a : product.columns) columns *= kernel.pool.extent(a);
-  const bool eights = proves_multiple_of(simplify(columns, kernel.pool.bounds()), 8, kernel.pool.bounds());
-  for (const KernelOutput& output : kernel.outputs)
-    stores.push_back(eights ? store_of(kernel.pool, output, product) : std::nullopt);
+  columns = simplify(columns, kernel.pool.bounds());
+  for (const KernelOutput& output : kernel.outputs) {
+    const int together = groups && bits(output.type.dtype) == 8 ? 16 : 8;
+    stores.push_back(proves_multiple_of(columns, together, kernel.pool.bounds())
+                         ? store_of(kernel.pool, output, product)
+                         : std::nullopt);
+  }
   return stores;
 }
 
 std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
   const int bits_multiplied = bits(c.form->dtype);
-  if ((bits_multiplied != 16 && bits_multiplied != 8) || c.form->groups) return std::nullopt;
-  if (bits_multiplied == 16 && !c.form->plain()) return std::nullopt;
+  if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
+  const bool plain = std::ranges::all_of(c.form->loops, [](const GemmLoop& l) { return l.plain(); });
+  if (bits_multiplied == 16 && !plain) return std::nullopt;
   auto loops = loops_of(c.kernel->pool, *c.form, *c.product);
   if (!loops) return std::nullopt;
+  const std::int64_t matrices = c.form->groups ? *c.kernel->pool.extent(c.product->choice->axis).as_constant() : 0;
   return WarpgroupGemmForm{.dtype = c.form->dtype,
                            .loops = *std::move(loops),
                            .tiles = {},
                            .sums = c.form->sums,
                            .float_sums = c.form->float_sums,
-                           .stores = stores_of(*c.kernel, *c.product)};
+                           .stores = stores_of(*c.kernel, *c.product, c.form->groups.has_value()),
+                           .groups = c.form->groups,
+                           .matrices = static_cast<int>(matrices)};
 }
 
 // Tiles of so many columns, or fewer where registers do not hold their sums; false where that cannot be.
@@ -341,9 +356,13 @@ std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms) {
   return most;
 }
 
+std::int64_t group_bytes(const WarpgroupGemmForm& form) {
+  return 2ll * 4 * form.matrices;
+}
+
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
   return forms[0].tiles.stages * (stage_bytes(forms) + 16) +
-         (box_bytes(forms) + staged_bytes(forms)) * 4 * WarpgroupTiles::kConsumers;
+         (box_bytes(forms) + staged_bytes(forms)) * 4 * WarpgroupTiles::kConsumers + group_bytes(forms[0]);
 }
 
 std::string name_of(const WarpgroupTiles& t) {

@@ -3,6 +3,9 @@
 // the batch: what TMA calls a tensor.
 //
 //   x[b, m, k]     innermost k, then m, then b: a box of 64 along k and 128 along m is a tile
+//
+// Rows may come in groups with a matrix each (row_groups.h): a tile has rows of one of them, and the matrix' number is
+// a dimension of the right factors.
 #pragma once
 
 #include <optional>
@@ -68,6 +71,8 @@ struct WarpgroupGemmForm {
   int sums = 1;
   bool float_sums = true;
   std::vector<std::optional<WarpgroupStore>> stores;  // of each output of the kernel
+  std::optional<RowGroups> groups = std::nullopt;
+  int matrices = 0;  // that groups choose among
 
   int element_bytes() const { return bits(dtype) / 8; }
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
@@ -90,7 +95,9 @@ std::int64_t box_bytes(const WarpgroupGemmForm& form);
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms);
-// Of a block: tiles, boxes of outputs, staged sums, an mbarrier for full and one for empty of each stage.
+// Where groups of rows end, as it is found and in order.
+std::int64_t group_bytes(const WarpgroupGemmForm& form);
+// Of a block: tiles, boxes of outputs, staged sums, an mbarrier for full and one for empty of each stage, groups' ends.
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms);
 
 // A product of one launch.

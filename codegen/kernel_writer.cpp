@@ -174,6 +174,11 @@ const std::string& KernelWriter::output(ValueId value) {
   return tensor(value, true);
 }
 
+const std::string& KernelWriter::output_of_lanes(ValueId value) {
+  stored_by_lanes_.insert(value);
+  return tensor(value, true);
+}
+
 const std::string& KernelWriter::symbol(std::uint32_t id) {
   const auto [it, fresh] = symbols_.try_emplace(id);
   if (fresh) {
@@ -265,7 +270,7 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
   // What TMA alone stores needs no pointer.
   std::erase_if(listed, [&](const Parameter& p) {
     return p.parameter.kind == KernelParameter::Kind::kTensor && p.parameter.written &&
-           std::ranges::any_of(maps_, [&](const Parameter& map) {
+           !stored_by_lanes_.contains(p.parameter.value) && std::ranges::any_of(maps_, [&](const Parameter& map) {
              return map.parameter.written && map.parameter.value == p.parameter.value;
            });
   });

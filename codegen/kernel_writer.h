@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ class KernelWriter {
   // Names of parameters; each is added when first asked for.
   const std::string& input(ValueId value);
   const std::string& output(ValueId value);
+  // Of what TMA stores: lanes store to it as well.
+  const std::string& output_of_lanes(ValueId value);
   const std::string& symbol(std::uint32_t id);
   // Scratch memory; `type_and_name` is "float partial".
   std::string workspace(const IndexExpr& bytes, std::uint32_t scratch, std::string_view type_and_name);
@@ -71,6 +74,7 @@ class KernelWriter {
   UniqueNames names_;
   std::map<ValueId, std::size_t> tensors_;  // into inputs_ or outputs_
   std::map<std::uint32_t, std::string> symbols_;
+  std::set<ValueId> stored_by_lanes_;  // beside TMA
   std::vector<Parameter> maps_, inputs_, outputs_, workspaces_, sizes_;
   std::string text_;
   int depth_ = 1;

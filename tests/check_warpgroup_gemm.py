@@ -5,8 +5,8 @@ What the GEMM of sm_90a has to show without a GPU. A linear layer with bias and 
 into both blocks of a cluster where both multiply it, from a producer that gives registers to consumers; stores by TMA;
 no bank conflict, no spill; bytes asked of global memory within 1.1 times what its tiles need; NVRTC within 400 ms of
 CPU. Then every transposition, batches, dual products with a gated unit, results in several tensors and sizes that are
-symbols, factors of float8 and int8 with scales of tensors, rows and blocks of the depth, on a device of few
-multiprocessors, so that small products take this form and blocks make tile after tile: sizes that are no multiple of
+symbols, factors of float8 and int8 with scales of tensors, rows and blocks of the depth, rows in groups with a matrix
+each, on a device of few multiprocessors, so that small products take this form and blocks make tile after tile: sizes that are no multiple of
 any tile, right results and no finding on the emulator, what the compiled host part launches.
 --full: the layer at 4096 x 4096 x 4096 on a sample of its blocks. --sample: N of the forms, evenly spread. Where nvdisasm is in PATH, HGMMA, QGMMA, IGMMA,
 UTMALDG and UTMASTG are looked for in the machine code, too."""
@@ -219,8 +219,71 @@ def forms_in_8_bits():
                  constants=[tensor("w", 344, 528, dtype=e4m3), tensor("ws", 1, dtype="float32")]), [])
 
 
+def grouped(m, k, n, offsets, dtype="bfloat16", turned=False, **more):
+    """Rows that choose among matrices in groups: those of "a", and of "b" where the product is gated. `offsets`: numbers,
+    or how many, which --random makes come in any order and beyond the rows."""
+    given = isinstance(offsets, list)
+    offsets_ = tensor("o", len(offsets) if given else offsets, dtype="int32")
+    count = offsets_["shape"][0]
+    if given:
+        offsets_["data"] = offsets
+    weights, nodes, constants = {}, [], [offsets_]
+    for name in "ab" if more.get("gated") else "a":
+        constants.append(tensor(name, count, *((n, k) if turned else (k, n)), dtype=dtype))
+        weights[name] = name
+        if dtype.startswith("float8"):
+            nodes.append(node(name + "f", "cast", name, dtype="float32"))
+            weights[name] = name + "f"
+        if turned:
+            nodes.append(node(name + "t", "transpose", weights[name], dim0=1, dim1=2))
+            weights[name] = name + "t"
+    x = "x"
+    if dtype.startswith("float8"):
+        nodes.append(node("xf", "cast", "x", dtype="float32"))
+        x = "xf"
+    bias = []
+    if more.get("biased"):
+        constants.append(tensor("bias", count, n, dtype=dtype))
+        bias = ["bias"]
+    nodes.append(node("p", "grouped_matmul", x, weights["a"], "o", *bias))
+    if more.get("gated"):
+        nodes += [node("q", "grouped_matmul", x, weights["b"], "o"), node("s", "silu", "p"), node("y", "mul", "s", "q")]
+    else:
+        nodes.append(node("y", more.get("behind", "gelu"), "p", **more.get("attributes", {})))
+    if more.get("router"):  # a weight of each row
+        nodes += [node("v", "unsqueeze", "r", dim=1), node("z", "mul", "y", "v")]
+    inputs = [tensor("x", m, k, dtype=dtype)] + ([tensor("r", m, dtype=dtype)] if more.get("router") else [])
+    outputs = ["z"] if more.get("router") else ["p", "y"] if more.get("both") else ["y"]
+    return model(inputs, nodes, outputs, constants=constants, **more.get("fields", {}))
+
+
+def forms_in_groups():
+    """Groups of no row, of one, of all; rows behind the last group; ends in any order and beyond the rows."""
+    ends = [0, 1, 1, 300, 520]
+    yield ("groups", grouped(700, 136, 344, ends), ["find_group<", "<false, true>(", "store_box(", "store_lines("])
+    yield ("groups, a bias of each", grouped(700, 136, 344, 5, "float16", turned=True, biased=True), ["<false, false>("])
+    yield ("one group has all", grouped(389, 200, 264, [0, 0, 389, 389], router=True), [])
+    yield ("no group has a row", grouped(700, 136, 344, [0, 0], biased=True), [])
+    yield ("many groups", grouped(2000, 264, 344, list(range(80, 2080, 80))), [])
+    yield ("groups, gated", grouped(700, 264, 344, ends, gated=True), ["makes 128x128", "float sum"])
+    yield ("groups, gated, of rows weighted", grouped(515, 264, 328, 4, turned=True, gated=True, router=True), [])
+    yield ("groups, columns in no eights", grouped(451, 136, 341, [100, 101, 451], turned=True), [])
+    yield ("groups, both results", grouped(451, 136, 344, 3, both=True), [])
+    for columns in (344, 336):  # 344 bytes are no multiple of 16
+        yield (f"groups, results of 32 and 8 bits, {columns} columns",
+               grouped(451, 136, columns, [7, 140, 451], behind="cast", attributes={"dtype": "float8_e4m3fn"}), [])
+    yield ("groups, float32 results", grouped(451, 136, 344, [7, 140, 451], behind="cast", attributes={"dtype": "float32"}), [])
+    yield ("groups, rows that are a symbol",
+           grouped("tokens", 136, 344, 3, fields={"symbols": {"tokens": {"min": 0, "max": 4096, "hint": 1100}}}), [])
+    yield ("groups of few tiles, in clusters", grouped(2048, 136, 520, [1000, 2048]), ["__cluster_dims__(2", "find_group<256>"])
+    yield ("groups, fp8", grouped(451, 208, 344, [7, 140, 451], "float8_e4m3fn", turned=True),
+           ["multiply_warpgroup_e4m3_e4m3("])
+    yield ("groups, fp8, a long depth, gated", grouped(451, 1232, 136, [7, 140, 451], "float8_e4m3fn", turned=True, gated=True),
+           ["add_warpgroup_parts<false, false>"])
+
+
 def check_forms(options, path, few):
-    chosen = list(forms()) + list(forms_in_8_bits())
+    chosen = list(forms()) + list(forms_in_8_bits()) + list(forms_in_groups())
     for name, graph, wanted in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
         if options.only not in name:
             continue
@@ -242,6 +305,44 @@ def check_forms(options, path, few):
             expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
             expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
             expect(kernel["resources"]["spill_bytes"] == 0, f"{name}: spills")
+
+
+def check_groups(options, path, few):
+    """A gated unit whose rows come in groups: tiles of each group's rows and of no others, what these need of global
+    memory, fewer instructions than a multiply-add in 1.5 by warps takes, code that is fed by TMA."""
+    m, k, n, ends = 1024, 2048, 256, [0, 1, 256, 700]
+    json.dump(grouped(m, k, n, ends, gated=True), open(path("groups.json"), "w"))
+    run([options.fusec, path("groups.json"), "-o", path("groups.cu")] + few)
+    spent = min(seconds_of_cpu([options.fusec, path("groups.json"), "-o", path("groups.cubin"), "--no-cache"] + few)
+                for _ in range(3))
+    expect(spent < 0.5, f"groups: {spent:.2f} s of CPU for the whole of fusec, of which NVRTC may take 0.4")
+    source = open(path("groups.cu")).read()
+    tile = re.search(r"makes 128x(\d+) at a time", source)
+    expect(tile, "groups: the kernel is no gemm of warpgroups")
+    if not tile:
+        return
+    columns, cluster = int(tile[1]), 2 if "__cluster_dims__(2" in source else 1
+    profile = json.loads(run([options.fusec_run, path("groups.json"), "--random", "--device=emulator", "--json",
+                              "--profile=-"] + few))["kernels"][0]
+    expect(profile["findings"] == 0, "groups: findings on the emulator")
+    expect(profile["bank_conflicts"] == 0, f"groups: {profile['bank_conflicts']} bank conflicts")
+    expect(profile["resources"]["spill_bytes"] == 0, "groups: spills")
+    sizes = [end - begin for begin, end in zip([0] + ends, ends)]
+    tiles = sum(cluster * -(-rows // (ROWS * cluster)) for rows in sizes) * -(-n // columns)
+    products = tiles * ROWS * columns * k * 2
+    expect(profile["tensor_multiply_adds"] == products,
+           f"groups: {profile['tensor_multiply_adds']} multiply-adds, {products} of whole tiles")
+    needed = tiles * (ROWS + 2 * columns // cluster) * k * 2 + 2 * m * n
+    expect(profile["requested_bytes"] <= 1.1 * needed,
+           f"groups: {profile['requested_bytes']} bytes of global memory, {needed} needed")
+    executed = sum(profile["instructions"].values())
+    expect(executed < products / 1500, f"groups: {executed} instructions for {products} multiply-adds")
+    disassembler = shutil.which("nvdisasm")
+    if disassembler:
+        code = run([disassembler, path("groups.cubin")])
+        for wanted in ["HGMMA.64x256x16.F32.BF16", "UTMALDG.3D", "UTMASTG.2D", "USETMAXREG"]:
+            expect(wanted in code, f"groups: no {wanted} in the machine code")
+        expect("STL" not in code and "LDL" not in code, "groups: local memory in the machine code")
 
 
 def check_machine_code(options, path, target):
@@ -323,6 +424,7 @@ def main():
         few = [ARCH, "--target=" + path("few.json")]
         check_layer(options, path, [ARCH] if options.full else few)
         if not options.full:
+            check_groups(options, path, few)
             check_forms(options, path, few)
             check_machine_code(options, path, few)
 

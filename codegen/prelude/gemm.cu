@@ -13,12 +13,8 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
   return {group * kHeight + in_group % height, in_group / height};
 }
 
-//@ part row_groups
-// Rows in groups, one behind the other: ends in order, whatever order they have in memory, and the tile-th tile of the
-// groups', each of which has tiles of its own; rows behind the last group are one more.
-struct RowsOfTile {
-  int group, first, end;
-};
+//@ part sorted_ends
+// Rows in groups, one behind the other: their ends in order, whatever order they have in memory.
 template <int kThreads>
 __device__ __forceinline__ void sort_ends(const int* given, int* sorted, int count) {
   __syncthreads();
@@ -30,6 +26,12 @@ __device__ __forceinline__ void sort_ends(const int* given, int* sorted, int cou
   }
   __syncthreads();
 }
+
+//@ part row_groups : sorted_ends
+// The tile-th tile of the groups', each of which has tiles of its own; rows behind the last group are one more.
+struct RowsOfTile {
+  int group, first, end;
+};
 template <int kRows>
 __device__ __forceinline__ RowsOfTile rows_of_tile(const int* ends, int count, int rows, int tile) {
   int first = 0;
@@ -39,6 +41,25 @@ __device__ __forceinline__ RowsOfTile rows_of_tile(const int* ends, int count, i
     tile -= tiles, first = end;
   }
   return {count, rows, rows};
+}
+
+//@ part group_tiles : sorted_ends
+// A group's tiles stand together: all of the first group's, then the next one's, as many down as its rows need. Rows
+// behind the last group are one more. `before`: how many tiles stand ahead of the group's.
+struct GroupTiles {
+  int group = -1, first = 0, end = 0, down = 0, before = 0;
+};
+// Goes on to the group whose tile it is; false where there are fewer tiles.
+template <int kRows>
+__device__ __forceinline__ bool find_group(GroupTiles& at, const int* ends, int count, int rows, int across, int tile) {
+  while (tile >= at.before + at.down * across) {
+    if (at.group == count) return false;
+    at.before += at.down * across;
+    at.first = at.end;
+    at.end = ++at.group < count ? ends[at.group] : rows;
+    at.down = (at.end - at.first + kRows - 1) / kRows;
+  }
+  return true;
 }
 
 //@ part copy_pipeline

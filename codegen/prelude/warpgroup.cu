@@ -151,6 +151,21 @@ __device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, i
                : "l"(&map), "r"(i), "r"(j), "r"(k), "r"(l), "r"(from)
                : "memory");
 }
+// The first lines of a box to memory, each `apart` bytes behind the one before, by the lanes of a warp: 16 bytes of a
+// line each, of which there are so many.
+__device__ __forceinline__ void store_lines(void* to, long long apart, unsigned from, int lines, int bytes, int lane) {
+  const int byte = lane % 8 * 16;
+  if (byte >= bytes) return;
+#pragma unroll 1
+  for (int line = lane / 8; line < lines; line += 4) {
+    uint4 words;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+                 : "r"(place_in_box(from, line, byte))
+                 : "memory");
+    *(uint4*)((unsigned char*)to + line * apart + byte) = words;
+  }
+}
 __device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
 // Until the thread's boxes have been read, and may be written again.
 __device__ __forceinline__ void wait_for_stored_boxes() { asm volatile("cp.async.bulk.wait_group.read 0;" : : : "memory"); }

@@ -13,6 +13,7 @@
 #include "codegen/schedules/gemm_epilogue.h"
 #include "codegen/schedules/gemm_factors.h"
 #include "codegen/schedules/gemm_shares.h"
+#include "codegen/schedules/group_ends.h"
 #include "codegen/schedules/row_epilogue.h"
 #include "ir/type.h"
 
@@ -207,23 +208,14 @@ class GemmEmitter {
   // The block's rows are of one group: nothing is left for it to do where there are fewer tiles than there might be.
   void place_in_group(const std::string& tile) {
     writer_.use("row_groups");
-    const IndexExpr& matrices = pool_.extent(product_.choice->axis);
-    const std::string ends = writer_.unique("ends"), e = writer_.unique("e"), all = text(matrices);
+    const std::string all = text(pool_.extent(product_.choice->axis)), memory = writer_.unique("ends");
     block_.matrix = writer_.unique("matrix");
     block_.row_end = writer_.unique("row_end");
-    writer_.line(fmt::format("__shared__ int {}[2][{}];", ends, all));
-    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, all, tiles_.threads()));
-    const ExprEmitter::Mark mark = emitter_.mark();
-    emitter_.bind(form_.groups->axis, e);
-    const std::string rows = text(count(product_.rows));
-    writer_.line(fmt::format("{}[0][{}] = (int)min(max((long long)({}), 0ll), (long long){});", ends, e,
-                             emitter_.emit(form_.groups->end), rows));
-    emitter_.rewind(mark);
-    writer_.close();
+    writer_.line(fmt::format("__shared__ int {}[2 * {}];", memory, all));
+    const std::string ends = declare_group_ends(emitter_, product_, *form_.groups, tiles_.threads(), memory);
     const std::string group = writer_.unique("rows_of_tile");
-    writer_.line(fmt::format("sort_ends<{0}>({1}[0], {1}[1], {2});", tiles_.threads(), ends, all));
-    writer_.line(fmt::format("const RowsOfTile {} = rows_of_tile<{}>({}[1], {}, {}, {}.row);", group, tiles_.rows, ends,
-                             all, rows, tile));
+    writer_.line(fmt::format("const RowsOfTile {} = rows_of_tile<{}>({}, {}, {}, {}.row);", group, tiles_.rows, ends,
+                             all, text(count(product_.rows)), tile));
     writer_.line(fmt::format("if ({0}.first >= {0}.end) return;", group));
     writer_.line(fmt::format("const {0} {1} = {2}.first, {3} = {2}.end, {4} = {2}.group;", integer(), block_.row0,
                              group, block_.row_end, block_.matrix));

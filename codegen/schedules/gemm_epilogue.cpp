@@ -123,15 +123,36 @@ class EpilogueEmitter {
       writer_.use("store_box");
       writer_.line("fence_boxes();");
       writer_.line("__syncwarp();");
-      writer_.open("if (warp_lane == 0)");
       const std::string column =
           parts > 1 ? fmt::format("({} + 1 - {}) * {}", part_, parts, e_.form.tiles.warp_columns) : "warp_column";
+      const bool full = e_.row_end.empty();
+      if (!full) {
+        writer_.open(fmt::format("if ({} + warp_row + 16 > {})", e_.row0, e_.row_end));
+        for (const std::size_t i : outputs) store_lines(i, column);
+        writer_.close("} else {");
+        writer_.reopen();
+      }
+      writer_.open("if (warp_lane == 0)");
       for (const std::size_t i : outputs)
         writer_.line(fmt::format("store_box({}, {}, {} + {}, {} + warp_row{});", e_.boxes[i].map, e_.boxes[i].lines,
                                  e_.column0, column, e_.row0, e_.boxes[i].batch));
       writer_.line("commit_boxes();");
       writer_.close();
+      if (!full) writer_.close();
     });
+  }
+
+  // Of a box whose last rows are not the block's.
+  void store_lines(std::size_t output, const std::string& column) {
+    const StoredBoxes& boxes = e_.boxes[output];
+    const int element = element_bytes(output), of_line = 128 / element;
+    std::string bytes = "128";
+    if (const auto columns = limit(split_.columns, width_, of_line))
+      bytes = fmt::format("{} * (int)({} - ({} + {}))", element, *columns, e_.column0, column);
+    writer_.line(
+        fmt::format("store_lines({0} + (long long)({1} + warp_row) * {2} + {3} + {4}, {5} * (long long){2}, {6}, "
+                    "(int){7} - (int){1} - warp_row, {8}, warp_lane);",
+                    boxes.to, e_.row0, boxes.apart, e_.column0, column, element, boxes.lines, e_.row_end, bytes));
   }
 
   // Calls that lack the words of an eight. `later`: how many lines behind the lane's first, " + later", or "".

@@ -17,6 +17,9 @@ struct StoredBoxes {
   std::string map;    // "": it is stored to memory by the lanes
   std::string lines;  // their address
   std::string batch;  // coordinates behind the row's, ", b"
+  // Where rows that follow the block's are another block's: the tensor, and how many elements its rows are apart. Of a
+  // box that is not full, lanes store the lines that are.
+  std::string to = {}, apart = {};
 };
 
 struct GemmEpilogue {

@@ -91,8 +91,10 @@ std::vector<std::string> WarpgroupEmitter::comment() const {
 }
 
 void WarpgroupEmitter::prepare(Part& part) {
-  const IndexExpr down = ceil_div(part.count(part.product.rows), tiles_.kRows * tiles_.cluster);
+  IndexExpr down = ceil_div(part.count(part.product.rows), tiles_.kRows * tiles_.cluster);
   const IndexExpr across = ceil_div(part.count(part.product.columns), part.form.tiles.columns);
+  // Each group of rows may have a tile that is not full, and so may the rows behind them.
+  if (part.form.groups) down += part.form.matrices;
   part.down = part.text(down);
   part.across = part.text(across);
   part.tiles = simplify(down * across * part.count(part.product.batch), part.kernel.pool.bounds());
@@ -165,7 +167,8 @@ void WarpgroupEmitter::declare_barriers() {
   const std::int64_t barriers = staged_offset_ + staged_bytes_ * kConsumerWarps;
   writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
   if (tiles_.cluster > 1) writer_.line(fmt::format("const int {} = cluster_rank();", rank_));
-  writer_.line(fmt::format("const int {} = {};", count_, parts_[0]->text(ends_.back() * tiles_.shares)));
+  if (!in_groups())
+    writer_.line(fmt::format("const int {} = {};", count_, parts_[0]->text(ends_.back() * tiles_.shares)));
   writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2}, {3} = {1} + {4};",
                            tiles_at_, full_, barriers, empty_, 8 * tiles_.stages));
   writer_.open("if (threadIdx.x == 0)");
@@ -176,11 +179,13 @@ void WarpgroupEmitter::declare_barriers() {
   writer_.line("fence_mbarriers();");
   writer_.close();
   writer_.line(tiles_.cluster > 1 ? "sync_cluster();" : "__syncthreads();");
+  if (in_groups()) declare_groups();
 }
 
 void WarpgroupEmitter::open_tiles() {
   writer_.line(fmt::format("int {} = 0, {} = 0;", stage_, phase_));
   const std::string tile = writer_.unique("tile"), place = writer_.unique("place");
+  if (in_groups()) return open_tiles_of_groups(tile, place);
   const std::string of = tiles_.cluster > 1 ? fmt::format(" / {}", tiles_.cluster) : "";
   writer_.open(fmt::format("for (int {0} = blockIdx.x{1}; {0} < {2}; {0} += gridDim.x{1})", tile, of, count_));
   std::string number = tile;
@@ -198,10 +203,14 @@ void WarpgroupEmitter::open_tiles() {
   writer_.line(fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", place, kTileGroup, number,
                            of_part([&](std::size_t p) { return parts_[p]->down; }),
                            of_part([&](std::size_t p) { return parts_[p]->across; })));
-  const std::string row =
-      tiles_.cluster > 1 ? fmt::format("({}.row * {} + {})", place, tiles_.cluster, rank_) : place + ".row";
-  writer_.line(fmt::format("const int {} = {} * {}, {} = {}.column * {};", row0_, row, tiles_.kRows, column0_, place,
+  writer_.line(fmt::format("const int {} = {} * {}, {} = {}.column * {};", row0_, row_of(place), tiles_.kRows, column0_,
+                           place,
                            of_part([&](std::size_t p) { return std::to_string(parts_[p]->form.tiles.columns); })));
+}
+
+// In tiles, of the block; a cluster's are below one another.
+std::string WarpgroupEmitter::row_of(const std::string& place) const {
+  return tiles_.cluster > 1 ? fmt::format("({}.row * {} + {})", place, tiles_.cluster, rank_) : place + ".row";
 }
 
 // Whose tile it is; its number among them.
@@ -230,7 +239,7 @@ std::string WarpgroupEmitter::open_share(const std::string& tile) {
 }
 
 std::string WarpgroupEmitter::depth_of(std::size_t loop) const {
-  return of_part([&](std::size_t p) { return parts_[p]->loops[loop].depth; });
+  return if_of_group(of_part([&](std::size_t p) { return parts_[p]->loops[loop].depth; }));
 }
 
 void WarpgroupEmitter::next_stage() {

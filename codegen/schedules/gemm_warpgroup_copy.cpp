@@ -74,7 +74,7 @@ void WarpgroupEmitter::scale_tiles() {
   const std::string k = writer_.unique("k");
   for (std::size_t i = 0; i < part.loops.size(); ++i) {
     const Loop& loop = part.loops[i];
-    open_steps(k, loop.depth, part.form.depth());
+    open_steps(k, depth_of(i), part.form.depth());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     if (loop.form->block != 0)
       for (const Factor& f : loop.factors)

@@ -1,6 +1,6 @@
 // How the kernel of products by warpgroups is written, part by part (codegen/schedules/gemm_warpgroup.h says what it
-// does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_copy.cpp has tiles and scales
-// brought, gemm_warpgroup_multiply.cpp multiplies what is there.
+// does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_groups.cpp where rows come in
+// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_multiply.cpp multiplies what is there.
 #pragma once
 
 #include <map>
@@ -83,10 +83,18 @@ class WarpgroupEmitter {
   bool scales_in_stages() const { return parts_[0]->form.scales_in_stages(); }  // of one product alone
   void declare_barriers();
   void open_tiles();
+  std::string row_of(const std::string& place) const;
   std::string open_part(const std::string& tile);
   std::string open_share(const std::string& tile);
   std::string depth_of(std::size_t loop) const;
   void next_stage();
+
+  // --- gemm_warpgroup_groups.cpp
+  bool in_groups() const { return parts_[0]->form.groups.has_value(); }  // of one product alone
+  void declare_groups();
+  void open_tiles_of_groups(const std::string& tile, const std::string& place);
+  std::string if_of_group(const std::string& value) const;
+  void know_group(Part& part, GemmEpilogue& epilogue);
 
   // What differs from part to part, by number.
   template <class F>
@@ -133,6 +141,7 @@ class WarpgroupEmitter {
   std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
   std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
   std::string share_, first_step_, end_step_, partial_;  // where the depth is shared out: of the tile's share
+  std::string ends_of_groups_, matrix_, row_end_;        // where rows come in groups: of the tile's
 };
 
 template <class F>

@@ -136,7 +136,9 @@ void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& sums, b
     const std::span<const Sum> own = std::span(sums).subspan(next, multiplications(part, i).size());
     multiply_loop(part, i, own, of_all);
     for (const Sum& sum : own) writer_.line(fmt::format("hold({});", sum.accumulated));
+    if (in_groups() && part.loops[i].form->scaled()) writer_.open(if_of_group(""));
     scale_sums(part, i, own);
+    if (in_groups() && part.loops[i].form->scaled()) writer_.close();
     next += own.size();
     if (part.loops.size() > 1) writer_.close();
   }
@@ -149,8 +151,8 @@ void WarpgroupEmitter::leave_sums(Part& part, const std::vector<Sum>& sums) {
   if (partial_.empty()) partial_ = declare_partial(writer_, shares, type);
   int which = 0;
   for (const std::string& sum : sums_of_terms(part, sums))
-    leave_share(part.emitter, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, which++, sum, type, 1,
-                tiles_.columns, 0);
+    leave_share(part.emitter, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, which++, sum, type,
+                1, tiles_.columns, 0);
 }
 
 void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
@@ -171,17 +173,18 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
   pieces.tiles.warp_rows = 16;
   pieces.tiles.warp_columns = tiles.staged_columns;
   const ExprEmitter::Mark mark = part.emitter.mark();
-  emit_epilogue({.kernel = part.kernel,
-                 .product = part.product,
-                 .form = pieces,
-                 .sums = std::move(of_reduction),
-                 .row0 = row0_,
-                 .column0 = column0_,
-                 .batch = batch_,
-                 .parts = tiles.columns / tiles.staged_columns,
-                 .staged = staged,
-                 .boxes = boxes_of_outputs(part)},
-                graph_, writer_);
+  GemmEpilogue epilogue{.kernel = part.kernel,
+                        .product = part.product,
+                        .form = pieces,
+                        .sums = std::move(of_reduction),
+                        .row0 = row0_,
+                        .column0 = column0_,
+                        .batch = batch_,
+                        .parts = tiles.columns / tiles.staged_columns,
+                        .staged = staged,
+                        .boxes = boxes_of_outputs(part)};
+  if (in_groups()) know_group(part, epilogue);
+  emit_epilogue(epilogue, graph_, writer_);
   part.emitter.rewind(mark);
 }
 
@@ -230,8 +233,8 @@ void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::
   if (tiles_.shares > 1)
     writer_.line(fmt::format("const int {} = {} - {};", steps, end_step_, first_step_));
   else
-    writer_.line(
-        fmt::format("const int {} = ({} + {}) / {};", steps, of_all ? depth_of(number) : loop.depth, depth - 1, depth));
+    writer_.line(fmt::format("const int {} = ({} + {}) / {};", steps,
+                             of_all ? depth_of(number) : if_of_group(loop.depth), depth - 1, depth));
   if (stages != 1) writer_.line(fmt::format("int {} = 0;", before));
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps));
