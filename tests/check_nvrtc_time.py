@@ -97,6 +97,15 @@ def gated_codes(dtype, scales, block):
                                lambda x, w: {"op": "linear", "inputs": [x, w]}))
 
 
+def grouped_gated(rows, picked=False):
+    """Matrices of experts; rows as they lie, or picked by an index."""
+    inputs = [tensor("x", "bfloat16", rows, 4096), tensor("o", "int32", 8), tensor("w", "bfloat16", 8, 4096, 1024),
+              tensor("v", "bfloat16", 8, 4096, 1024)] + ([tensor("t", "int64", 8192)] if picked else [])
+    nodes = [{"name": "p", "op": "index_select", "inputs": ["x", "t"], "attrs": {"dim": 0}}] if picked else []
+    return model(inputs, nodes + gated((None, "p" if picked else "x"), [(None, "w"), (None, "v")],
+                                       lambda x, w: {"op": "grouped_matmul", "inputs": [x, w, "o"]}))
+
+
 def grouped_gated_codes(dtype, scales, block):
     """Matrices of experts; float8 has no scales."""
     def wide(name):
@@ -166,6 +175,8 @@ LARGEST = {
     "gemm, gated float8 with scales of blocks": (gated_codes("float8_e4m3fn", "float32", 128), ("sm_80", "sm_90a")),
     "gemm, gated int4": (gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4": (gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
+    "gemm, gated, of experts": (grouped_gated(4096), ("sm_80", "sm_90a")),
+    "gemm, gated, of experts and picked rows": (grouped_gated(4096, True), ("sm_80", "sm_90a")),
     "gemm, gated float8 of experts": (grouped_gated_codes("float8_e4m3fn", "", 0), ("sm_80", "sm_90a")),
     "gemm, gated int4 of experts": (grouped_gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4 of experts": (grouped_gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
