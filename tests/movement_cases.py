@@ -2,9 +2,8 @@
 sectors it may take over those of its bytes, and what else is demanded of it."""
 
 ALIGNED = 1.1  # sectors, over those of the bytes
-# Where lines begin between sectors, elements are taken one by one: a warp's touch a sector more than they fill.
-ODD = {"float64": 1.2, "int64": 1.2, "float32": 1.35, "int32": 1.35,
-       "float16": 1.65, "bfloat16": 1.65, "int8": 2.4}
+# Where lines begin between sectors, each touches one more than it fills; short ones are most of these.
+ODD = {"float64": 1.06, "int64": 1.06, "float32": 1.11, "int32": 1.11, "float16": 1.3, "bfloat16": 1.3, "int8": 2.1}
 
 
 class Case:
@@ -58,6 +57,31 @@ def transposes():
               permute("bfloat16", [16, 9, 15], [0, 2, 1], sectors=3, wide=False), permute("int32", [3, 17], [1, 0], sectors=3, wide=False),
               permute("bool", [17, 17, 5], [0, 2, 1], sectors=3, wide=False), permute("int64", [2, 100, 63, 2], [1, 3, 0, 2], sectors=3, wide=False),
               permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2])]
+    return cases
+
+
+def odd_lines():
+    """Transposes of odd extents, or ones that are not multiples of a sector: words of either side."""
+    cases = []
+    turn = node("y", "permute", "v", dims=[1, 0])
+    for dtype, sectors in (("uint8", 1.23), ("float16", 1.13), ("float32", 1.09), ("float64", 1.05)):
+        cases += [permute(dtype, [1021, 773], [1, 0], sectors=sectors, wide=False),
+                  permute(dtype, [512, 773], [1, 0], sectors=1 + (sectors - 1) / 1.5, wide=False),
+                  permute(dtype, [3, 515, 390], [0, 2, 1], sectors=1 + 1.2 * (sectors - 1), wide=False),
+                  permute(dtype, [5, 257, 3, 129], [0, 3, 2, 1], sectors=1 + 1.7 * (sectors - 1), wide=False)]
+    odd = [771, 517]
+    for dtype, to, sectors in (("float16", "float32", 1.1), ("int8", "float64", 1.06), ("uint8", "int8", 1.23)):
+        cases.append(Case(f"odd lines of {dtype} turned to {to}", {"x": (dtype, odd)},
+                          [node("v", "cast", "x", dtype=to), turn], sectors=sectors, wide=False))
+    cases += [Case("odd lines turned and added", {"x": ("float32", odd), "z": ("float32", [517, 771]), "b": ("float32", [517, 1])},
+                   [node("v", "relu", "x"), node("t", "permute", "v", dims=[1, 0]), node("s", "add", "t", "z"),
+                    node("y", "mul", "s", "b")], sectors=1.13, wide=False),
+              Case("odd lines of two turned", {"x": ("bfloat16", odd), "z": ("bfloat16", odd)},
+                   [node("v", "add", "x", "z"), turn], sectors=1.16, wide=False)]
+    sizes = {"m": {"min": 1, "max": 100000, "hint": 517}, "n": {"min": 1, "max": 100000, "hint": 771}}
+    for dtype, sectors in (("float16", 1.14), ("float32", 1.1)):
+        cases.append(Case(f"odd lines of any number turned {dtype}", {"v": (dtype, ["m", "n"])}, [turn], sectors=sectors,
+                          wide=False, symbols=sizes))
     return cases
 
 
@@ -319,4 +343,4 @@ def symbolic():
 
 
 def counted():
-    return (transposes() + half_bytes() + around() + rows_and_parts() + windows() + symbolic() + picks() + turned())
+    return (transposes() + odd_lines() + half_bytes() + around() + rows_and_parts() + windows() + symbolic() + picks() + turned())

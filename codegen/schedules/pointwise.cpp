@@ -18,6 +18,7 @@
 #include "codegen/schedules/vector_access.h"
 #include "codegen/schedules/windowed.h"
 #include "codegen/schedules/windowed_emitter.h"
+#include "codegen/schedules/word_tiles.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -363,6 +364,11 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
   // themselves.
   if (!tiles) tiles = choose_transpose(drop_unit_axes(kernel), graph);
+  if (const auto words = tiles ? plan_word_tiles(*tiles, graph) : std::nullopt) {
+    KernelSource source = emit_word_tiles(tiles->kernel, graph, *words);
+    source.name = kernel_name(graph, kernel.nodes);
+    return source;
+  }
   if (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points) {
     KernelSource source = emit_transpose(*tiles, graph);
     source.name = kernel_name(graph, kernel.nodes);

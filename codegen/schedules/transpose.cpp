@@ -34,7 +34,7 @@ class TransposeEmitter {
         tiles_(tiles),
         staged_(ids_of(tiles)),
         split_(tiles.vector > 1 ? split_last_axis(kernel, tiles.vector, staged_) : kernel),
-        grid_(grid_of(kernel, tiles)),
+        grid_(tile_grid(kernel, tiles.tiled)),
         writer_(graph, needs_wide_index(kernel, graph, grid_ * tiles.threads)),
         before_(kernel, writer_),
         after_(split_, writer_) {}
@@ -71,55 +71,13 @@ class TransposeEmitter {
     return ids;
   }
 
-  static const TiledAxis* tiled_axis(const TransposeTiles& tiles, std::uint32_t axis) {
-    const auto at = std::ranges::find(tiles.tiled, axis, &TiledAxis::axis);
-    return at == tiles.tiled.end() ? nullptr : &*at;
-  }
-
-  static IndexExpr grid_of(const Kernel& kernel, const TransposeTiles& tiles) {
-    IndexExpr blocks = 1;
-    for (const std::uint32_t axis : kernel.outputs[0].axes) {
-      const TiledAxis* tiled = tiled_axis(tiles, axis);
-      const IndexExpr& extent = kernel.pool.extent(axis);
-      blocks *= tiled != nullptr ? simplify(ceil_div(extent, tiled->extent), kernel.pool.bounds()) : extent;
-    }
-    return blocks;
-  }
-
   // Where this block's tile begins: a variable for each axis.
   void find_block() {
-    const ExprPool& pool = kernel_.pool;
-    std::string rest = writer_.wide() ? "(long long)blockIdx.x" : "(int)blockIdx.x";
-    const std::vector<std::uint32_t>& axes = kernel_.outputs[0].axes;
-    for (std::size_t i = axes.size(); i-- > 0;) {
-      const TiledAxis* tiled = tiled_axis(tiles_, axes[i]);
-      const IndexExpr& extent = pool.extent(axes[i]);
-      const IndexExpr count = tiled != nullptr ? simplify(ceil_div(extent, tiled->extent), pool.bounds()) : extent;
-      std::string mine = rest;
-      bool last = true;  // nothing is left for those before it
-      for (std::size_t k = 0; k < i; ++k) {
-        const TiledAxis* earlier = tiled_axis(tiles_, axes[k]);
-        const IndexExpr& other = pool.extent(axes[k]);
-        last = last && (earlier != nullptr ? simplify(ceil_div(other, earlier->extent), pool.bounds()) : other).is(1);
-      }
-      if (count.is(1)) {
-        mine = "0";
-      } else if (!last) {
-        const std::string by = before_.index_text().tight(count);
-        const std::string left = writer_.unique("rest");
-        mine = fmt::format("{} % {}", rest, by);
-        writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), left, rest, by));
-        rest = left;
-      }
-      if (tiled != nullptr) {
-        if (mine != "0") mine = times(mine.find('%') == std::string::npos ? mine : "(" + mine + ")", tiled->extent);
-        origin_[axes[i]] = mine == "0" ? mine : declared("first", mine);
-        continue;
-      }
-      const std::string variable = declared(fmt::format("i{}", i), mine);
-      before_.bind(axes[i], variable);
-      after_.bind(split_.outputs[0].axes[i], variable);
-    }
+    origin_ = find_tile(kernel_, tiles_.tiled, writer_, before_.index_text(),
+                        [&](std::size_t axis, const std::string& variable) {
+                          before_.bind(kernel_.outputs[0].axes[axis], variable);
+                          after_.bind(split_.outputs[0].axes[axis], variable);
+                        });
   }
 
   std::string declared(std::string_view wish, const std::string& value) {

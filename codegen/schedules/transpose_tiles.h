@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/kernel.h"
+#include "codegen/schedules/tile_grid.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -26,12 +27,6 @@ struct ItemOrder {
   int rest = 1;   // items along all others
   int real = 0;   // of the fast direction, where not all are: so many lanes are busy that no warp has two lines
   int count() const { return fast * rest; }
-};
-
-// An axis of which a block has several elements.
-struct TiledAxis {
-  std::uint32_t axis;
-  int extent;  // of a tile
 };
 
 // A load that goes through the tile.

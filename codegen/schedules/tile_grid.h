@@ -1,0 +1,32 @@
+// Blocks that have a tile of a kernel's points each: several elements of some axes, one of the others.
+//
+//   const int rest = blockIdx.x / 8;  const int first = blockIdx.x % 8 * 112;  const int i0 = rest;
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "analysis/kernel.h"
+#include "codegen/index_text.h"
+#include "codegen/kernel_writer.h"
+
+namespace fusec {
+
+// An axis of which a block has several elements.
+struct TiledAxis {
+  std::uint32_t axis;
+  int extent;  // of a tile
+};
+
+IndexExpr tile_grid(const Kernel& kernel, const std::vector<TiledAxis>& tiled);
+
+// Declares where this block's tile begins along each tiled axis, and gives the names; `bind` gets the variable of every
+// other axis, by its number among the outputs' axes.
+using BindAxis = std::function<void(std::size_t axis, const std::string& variable)>;
+std::map<std::uint32_t, std::string> find_tile(const Kernel& kernel, const std::vector<TiledAxis>& tiled,
+                                               KernelWriter& writer, const IndexText& text, const BindAxis& bind);
+
+}  // namespace fusec
