@@ -237,11 +237,21 @@ def check_grouped(fusec, fusec_run, folder):
                 run([fusec_run, path, f"--random={seed}", "--device=emulator", "--verify", "--arch=" + arch])
 
 
-# Rows of more columns than a tile of the pipeline has, a single expert, zero points and small groups of codes; each in
+# Rows that are reduced behind their product, of more columns than a tile of the pipeline has as well, whose lanes take
+# eight columns side by side, four or one; a single expert, zero points and small groups of codes; each in
 # one kernel, which a plan asks for: such long rows are predicted to be dearer so.
 WITHOUT_CONFLICTS = {
     "norm": ([tensor("x", "bfloat16", 40, 64), tensor("w", "bfloat16", 512, 64), tensor("g", "bfloat16", 512)],
              [node("p", "linear", ["x", "w"]), node("h", "rms_norm", ["p", "g"], normalized_shape=[512])]),
+    "residual_norm": ([tensor("x", "bfloat16", 70, 256), tensor("w", "bfloat16", 256, 256), tensor("r", "bfloat16", 70, 256),
+                       tensor("g", "bfloat16", 256)],
+                      [node("p", "linear", ["x", "w"]), node("s", "add", ["p", "r"]),
+                       node("h", "rms_norm", ["s", "g"], normalized_shape=[256])]),
+    "softmax_of_120": ([tensor("x", "float16", 50, 64), tensor("w", "float16", 120, 64), tensor("r", "float16", 50, 120)],
+                       [node("p", "linear", ["x", "w"]), node("s", "add", ["p", "r"]),
+                        node("h", "softmax", ["s"], dim=-1)]),
+    "softmax_of_99": ([tensor("x", "float16", 50, 64), tensor("w", "float16", 99, 64)],
+                      [node("p", "linear", ["x", "w"]), node("h", "softmax", ["p"], dim=-1)]),
     "one_expert": ([tensor("x", "bfloat16", 70, 64), tensor("w", "bfloat16", 1, 64, 72), tensor("o", "int32", 1)],
                    [node("h", "grouped_matmul", ["x", "w", "o"])]),
     "zero_point": ([tensor("x", "int8", 60, 256), tensor("w", "int8", 100, 256), tensor("ws", "float32", 100),
@@ -253,6 +263,10 @@ WITHOUT_CONFLICTS = {
                            out_dtype="float16")]),
     "triangle": ([tensor("x", "float16", 72, 64), tensor("w", "float16", 88, 64)],
                  [node("p", "linear", ["x", "w"]), node("h", "tril", ["p"])])}
+
+
+# What stands behind a product is read and stored by several columns at a time.
+MOST_INSTRUCTIONS = {"residual_norm": 29000, "softmax_of_120": 13000}
 
 
 def check_no_conflicts(fusec_run, folder):
@@ -268,6 +282,8 @@ def check_no_conflicts(fusec_run, folder):
             expect(len(profile) == 1, f"{name} on {arch}: {len(profile)} kernels")
             expect(profile[0]["tensor_multiply_adds"] > 0, f"{name} on {arch}: not on tensor cores")
             for kernel in profile:
+                instructions = sum(kernel["instructions"].values())
+                expect(instructions <= MOST_INSTRUCTIONS.get(name, instructions), f"{name} on {arch}: {instructions} instructions")
                 expect(kernel["bank_conflicts"] == 0, f"{name} on {arch}: bank conflicts")
                 expect(kernel["resources"]["spill_bytes"] == 0, f"{name} on {arch}: spills")
 

@@ -341,18 +341,6 @@ __device__ __forceinline__ void store_whole_lane_rows(float* rows, const float (
     }
 }
 
-//@ part whole_rows : neighbours
-// 16 of a warp's rows from fragments to where all rows of the block stand.
-template <int kStride, int kEights>
-__device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)[kEights][4], int lane) {
-#pragma unroll
-  for (int j = 0; j < kEights; ++j) {
-    float* at = rows + lane / 4 * kStride + 8 * j + lane % 4 * 2;
-    *(Neighbours<float, 2>*)at = {sum[j][0], sum[j][1]};
-    *(Neighbours<float, 2>*)(at + 8 * kStride) = {sum[j][2], sum[j][3]};
-  }
-}
-
 //@ part staged_sums : neighbours shared_address
 // A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
 // shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
@@ -410,6 +398,15 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
   const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
   const auto b = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column + 4));
   return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
+}
+
+//@ part whole_rows : staged_sums
+// 16 of a warp's rows from fragments to where all rows of the block stand, kWidth columns of each.
+template <int kWidth, bool kHalves, int kEights>
+__device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)[kEights][4], int lane) {
+  static_assert(kWidth > 16);
+  store_pairs_of_eights<4 * staged_place<kWidth, kHalves>(0, 8), 4 * staged_place<kWidth, kHalves>(8, 0)>(
+      shared_address(rows + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2)), sum);
 }
 
 //@ part staged_part : staged_sums

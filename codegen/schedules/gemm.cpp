@@ -142,6 +142,7 @@ class GemmEmitter {
   // Sums of whole rows, all of them at once, to warps that take a row each.
   void reduce_rows() {
     const int stride = tiles_.columns + 8;
+    const int neighbours = row_neighbours(*rows_, stride, form_.tensor_cores() ? 8 : 4);
     writer_.use(form_.tensor_cores() ? "whole_rows" : "whole_lane_rows");
     writer_.line("__syncthreads();  // the tiles' memory is free");
     std::map<ExprId, std::string> rows;
@@ -154,14 +155,16 @@ class GemmEmitter {
       writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", tiles_.warp_rows / 16));
       const std::string at = fmt::format("{} + (warp_row + i * 16) * {} + warp_column", whole, stride);
       if (form_.tensor_cores())
-        writer_.line(fmt::format("  store_whole_rows<{}>({}, {}[i], warp_lane);", stride, at, sum));
+        writer_.line(fmt::format("  store_whole_rows<{}, {}>({}{}, {}[i], warp_lane);", tiles_.columns, neighbours == 8,
+                                 at, neighbours == 8 ? " / 2" : "", sum));
       else
         writer_.line(fmt::format("  store_whole_lane_rows<{}, {}, {}>({}, {}, i, warp_lane);",
                                  form_.loops[0].left[0].along_depth, form_.loops[0].right[0].along_depth, stride, at,
                                  sum));
     }
     writer_.line("__syncthreads();");
-    emit_row_epilogue({*rows_, rows, block_.row0, tiles_.rows, stride, tiles_.threads()}, writer_, emitter_);
+    emit_row_epilogue({*rows_, rows, block_.row0, tiles_.rows, stride, tiles_.threads(), neighbours}, graph_, writer_,
+                      emitter_);
   }
 
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }

@@ -29,7 +29,10 @@ class RowProductEmitter {
     declare_shared();
     place_block();
     multiply_chunks();
-    emit_row_epilogue({form_, rows_, row0_, form_.rows, tiles_.row_stride, tiles_.threads}, writer_, emitter_);
+    constexpr int kMostNeighbours = 2;  // 16 bytes of float64
+    emit_row_epilogue({form_, rows_, row0_, form_.rows, tiles_.row_stride, tiles_.threads,
+                       row_neighbours(form_, tiles_.row_stride, kMostNeighbours)},
+                      graph_, writer_, emitter_);
     // Two blocks are what shared memory has room for; without a number ptxas thinks of more, and spills.
     KernelSource source = writer_.finish(comment(), tiles_.threads, 2);
     source.name = kernel_name(graph_, form_.kernel.nodes);
