@@ -180,6 +180,10 @@ def windows():
             add(f"padded by {before, after}", dtype, [96, 1023], [node("y", "pad", "x", pad=[before, after])],
                 sectors=1.15)
         add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15)
+        # Few warps have points of two rows, or of two operands: only those read both.
+        add("a part of rows", dtype, [256, 1021], [node("y", "slice", "x", dim=1, start=3, end=1000)])
+        add("rows padded by (3, 2)", dtype, [256, 1021], [node("y", "pad", "x", pad=[3, 2])])
+        add("joined rows", dtype, [256, 1021], [node("y", "concat", "x", "u", dim=1)], u=[256, 515])
         add("rows joined", dtype, [31, 511], [node("y", "concat", "x", "u", dim=0)], u=[32, 511])
         add("joined", dtype, [64, 511], [node("y", "concat", "x", "u", dim=1)], sectors=1.25, u=[64, 130])
     for dtype in ("bfloat16", "float32"):

@@ -167,6 +167,8 @@ class WindowedEmitter {
     const std::string row = declared("row", fmt::format("{} / {}", first, length));
     const std::string column = declared("column", fmt::format("{} % {}", first, length));
     left_ = declared("left", fmt::format("{} - {}", length, column));
+    if (std::ranges::any_of(plan_.reads, &WindowedPlan::Read::next_row))
+      some_cross_ = declared_bool("some_cross", fmt::format("__any_sync(~0u, {} < {})", left_, plan_.width));
     const std::string rows = text(point_count(kernel_.pool, plan_.outer));
     const std::string next = declared("next", fmt::format("{0} + 1 < {1} ? {0} + 1 : {0}", row, rows));
     emitter_.bind(plan_.group, group_);
@@ -223,8 +225,8 @@ class WindowedEmitter {
     std::string& name = known.first->second;
     if (known.second) {
       name = writer_.unique(writer_.wish(kernel_.pool[window.load].source) + "_w");
-      writer_.line(fmt::format("const Words<{}> {} = first_of<{}>({}, {}, {});", window.words, name,
-                               bits(kernel_.pool[window.load].dtype), first, second, left_));
+      writer_.line(fmt::format("const Words<{}> {} = {} ? first_of<{}>({}, {}, {}) : {};", window.words, name,
+                               some_cross_, bits(kernel_.pool[window.load].dtype), first, second, left_, first));
     }
     first = name;
     second.clear();
@@ -284,9 +286,22 @@ class WindowedEmitter {
     // One row's window goes on where lanes are the other row's: ahead of the tensor's first row read backwards, or
     // behind its last one where rows are backwards.
     const std::string words = window_text(emitter_, window, wanted, tail_ || read.next_row, neighbour_);
-    writer_.line(fmt::format("const Words<{}> {} = {};", window.words, name, words));
+    const std::string some = some_want(window, guard, wanted, later);
+    writer_.line(some.empty() ? fmt::format("const Words<{}> {} = {};", window.words, name, words)
+                              : fmt::format("const Words<{0}> {1} = {2} ? {3} : Words<{0}>{{}};", window.words, name,
+                                            some, words));
     read_.emplace_back(window, name);
     return name;
+  }
+
+  // Whether a thread of the warp wants it, where many warps have none: of the next row, and one of several windows that
+  // points choose from.
+  std::string some_want(const Window& window, ExprId guard, const std::string& wanted, bool later) const {
+    if (!window.together) return "";
+    const auto guarded = std::ranges::count_if(
+        plan_.reads, [&](const WindowedPlan::Read& read) { return kernel_.pool[read.window.load].args[0] != kNoExpr; });
+    if (guard != kNoExpr && guarded > 1) return fmt::format("__any_sync(~0u, {})", wanted);
+    return later ? some_cross_ : "";
   }
 
   // Whether the guard holds for some lane; where that takes much to say, it may be true though it does not.
@@ -432,6 +447,7 @@ class WindowedEmitter {
   int neighbour_ = 1;                  // how many threads further the next group is
   std::string group_, here_, wanted_;  // here_, wanted_: "" is always
   std::string left_, later_;
+  std::string some_cross_;                      // some thread of the warp has lanes of two rows
   std::vector<std::string> columns_;            // of this row, and of the next one
   std::vector<std::vector<std::string>> rows_;  // the same, each outer axis
   std::map<ExprId, std::vector<std::string>> of_rows_;
