@@ -92,11 +92,26 @@ std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, co
   return std::nullopt;
 }
 
+// The host makes tensor maps: it knows no loaded values.
+bool is_looked_up(const GemmOperand& given) {
+  return std::ranges::any_of(variables_of(given.across), [](Variable v) { return v.kind == Variable::Kind::kValue; });
+}
+
+// Neighbours along the depth are in pieces of 16 bytes, which threads copy.
+std::optional<WarpgroupOperand> picked_operand(const GemmOperand& given) {
+  if (!given.along_depth || !given.depth_stride || !given.depth_stride->is(1)) return std::nullopt;
+  return WarpgroupOperand{.load = given.load,
+                          .along_depth = true,
+                          .offset = 0,
+                          .stride = 0,
+                          .stretches = {},
+                          .batch = {},
+                          .scales = given.scales,
+                          .picked = given.across};
+}
+
 std::optional<WarpgroupOperand> operand_of(const ExprPool& pool, const GemmOperand& given, const Axes& across,
                                            const Axes& depth, const Axes& batch_axes, const Elements& elements) {
-  // The host makes tensor maps: it knows no loaded values.
-  if (std::ranges::any_of(variables_of(given.across), [](Variable v) { return v.kind == Variable::Kind::kValue; }))
-    return std::nullopt;
   const std::optional<IndexExpr> stride = flat_stride(given.across, across, pool);
   if (!stride) return std::nullopt;
   WarpgroupOperand operand{.load = given.load,
@@ -148,8 +163,11 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
         if (operand.computed() || operand.offset != kNoExpr) return std::nullopt;
-        auto found = operand_of(pool, operand, left ? product.rows : product.columns, depth,
-                                left ? product.batch : of_matrices, elements);
+        const bool looked_up = is_looked_up(operand);
+        if (looked_up && !left) return std::nullopt;
+        auto found = looked_up ? picked_operand(operand)
+                               : operand_of(pool, operand, left ? product.rows : product.columns, depth,
+                                            left ? product.batch : of_matrices, elements);
         if (!found) return std::nullopt;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
@@ -320,6 +338,10 @@ bool WarpgroupLoop::scaled() const {
   return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
 }
 
+bool WarpgroupLoop::picks_rows() const {
+  return std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.picked.has_value(); });
+}
+
 bool WarpgroupGemmForm::scales_in_stages() const {
   return std::ranges::any_of(loops, [](const WarpgroupLoop& loop) { return loop.block != 0; });
 }
@@ -404,6 +426,8 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
   for (const WarpgroupCandidate& c : products) {
     auto form = form_of(c);
     if (!form) return {};
+    const bool picks = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.picks_rows(); });
+    if (picks && (products.size() > 1 || form->scales_in_stages())) return {};
     forms.push_back(*std::move(form));
     sizes.push_back(sizes_of(c));
   }

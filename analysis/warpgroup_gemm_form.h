@@ -30,8 +30,10 @@ struct WarpgroupOperand {
   struct Batch {
     IndexExpr position, extent, stride;  // position: over the product's batch
   };
-  std::vector<Batch> batch;    // innermost first; axes that the factor does not have are left out
+  std::vector<Batch> batch;  // innermost first; axes that the factor does not have are left out
   std::vector<ExprId> scales;  // as GemmOperand has them
+  // Rows that loaded values tell, each along the depth: where one begins. They are no tensor to TMA.
+  std::optional<IndexExpr> picked = std::nullopt;
 };
 
 struct WarpgroupLoop {
@@ -40,6 +42,7 @@ struct WarpgroupLoop {
   std::int64_t added_after = 0;               // so much of the depth a float8's sums are added up apart; 0: all of it
 
   bool scaled() const;
+  bool picks_rows() const;
   // Are sums of parts of the depth added to those that are kept?
   bool in_parts() const { return block != 0 || added_after != 0; }
 };

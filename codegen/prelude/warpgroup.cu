@@ -84,6 +84,51 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
       : "memory");
 }
 
+//@ part picked_tiles : copy_pipeline mbarrier
+// Eight rows of a tile of 128, 16 bytes a thread of each, to where TMA puts them: units of 16 bytes change places from
+// line to line. Where rows end within lines, `there` says whether they go so far; zeros stand for the rest.
+__device__ __forceinline__ unsigned picked_place() {
+  return threadIdx.x / 8 * 128 + (threadIdx.x ^ threadIdx.x / 8) % 8 * 16;
+}
+template <bool kWholeLines, class Element, int kCount>
+__device__ __forceinline__ void copy_picked(unsigned to, const Element* (&from)[kCount], bool there) {
+  constexpr int kApart = 16 * 128;
+  if constexpr (kWholeLines) {
+    copy_lines<kApart>(to, from);
+  } else {
+    int bytes[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) bytes[i] = there ? 16 : 0;
+    copy_lines<kApart>(to, from, bytes);
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) from[i] += 128 / sizeof(Element);
+}
+// Tells stages' barriers that the warp's copies are there, a few stages behind those that it has begun to copy.
+template <int kBehind, int kStages>
+struct CopiesBehind {
+  int under_way = 0, stage = 0;
+  __device__ __forceinline__ void tell_one(unsigned full, int lane) {
+    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+    __syncwarp();
+    if (lane == 0) arrive(full + 8 * stage);
+    if (++stage == kStages) stage = 0;
+  }
+  __device__ __forceinline__ void tell(unsigned full, int lane) {
+    commit_copies();
+    if (under_way == kBehind) {
+      wait_for_groups<kBehind>();
+      tell_one(full, lane);
+    } else {
+      ++under_way;
+    }
+  }
+  __device__ __forceinline__ void tell_all(unsigned full, int lane) {
+    wait_for_groups<0>();
+    for (; under_way > 0; --under_way) tell_one(full, lane);
+  }
+};
+
 //@ part load_box_to_both : tensor_map
 // The same into both blocks of a cluster of two, at the same place, completing at each block's own barrier.
 __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& map, unsigned barrier, int i, int j) {

@@ -43,19 +43,23 @@ KernelSource WarpgroupEmitter::emit() {
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
   declare_barriers();
   writer_.open("if (warp < 4)");
-  writer_.line(fmt::format("give_registers_back<{}>();", kCopierRegisters));
-  writer_.open("if (warp == 0)");
-  copy_tiles();
-  if (scales_in_stages()) {
-    writer_.close("} else {");
-    writer_.reopen();
-    scale_tiles();
+  writer_.line(fmt::format("give_registers_back<{}>();", picks() ? kPickerRegisters : kCopierRegisters));
+  if (picks()) {
+    pick_tiles();
+  } else {
+    writer_.open("if (warp == 0)");
+    copy_tiles();
+    if (scales_in_stages()) {
+      writer_.close("} else {");
+      writer_.reopen();
+      scale_tiles();
+    }
+    writer_.line("__syncwarp();");
+    writer_.close();
   }
-  writer_.line("__syncwarp();");
-  writer_.close();
   writer_.close("} else {");
   writer_.reopen();
-  writer_.line(fmt::format("take_registers<{}>();", kRegisters));
+  writer_.line(fmt::format("take_registers<{}>();", picks() ? kRegistersBesidePickers : kRegisters));
   multiply_tiles();
   writer_.close();
   if (tiles_.cluster > 1)
@@ -109,19 +113,23 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
             .left_count = operands.left.size(),
             .depth = part.text(part.count(depth)),
             .bytes = 0};
+  int beside = 0;
   for (const bool left : {true, false})
     for (const WarpgroupOperand& operand : left ? operands.left : operands.right) {
       Factor f{.operand = &operand,
                .left = left,
                .across = left ? tiles_.kRows : part.form.tiles.columns,
-               .offset = loop.bytes,
+               .offset = beside,
                .scales = 0,
-               .map = {}};
-      f.map = writer_.tensor_map(part.kernel.pool[operand.load].source, boxes_of(f, part, depth));
-      loop.bytes += f.pieces() * kPieceBytes;
+               .map = {},
+               .rows = {}};
+      beside += f.pieces() * kPieceBytes;
+      if (!f.picked()) {
+        f.map = writer_.tensor_map(part.kernel.pool[operand.load].source, boxes_of(f, part, depth));
+        loop.bytes += f.pieces() * kPieceBytes;
+      }
       loop.factors.push_back(std::move(f));
     }
-  int beside = loop.bytes;
   for (Factor& f : loop.factors) {
     f.scales = beside;
     if (operands.block != 0 && f.scaled()) beside += 4 * f.across;
@@ -173,7 +181,8 @@ void WarpgroupEmitter::declare_barriers() {
                            tiles_at_, full_, barriers, empty_, 8 * tiles_.stages));
   writer_.open("if (threadIdx.x == 0)");
   writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", tiles_.stages));
-  writer_.line(fmt::format("init_mbarrier({} + 8 * s, {});", full_, scales_in_stages() ? 1 + kScalingWarps : 1));
+  const int beside = scales_in_stages() ? kScalingWarps : picks() ? kCopierWarps : 0;
+  writer_.line(fmt::format("init_mbarrier({} + 8 * s, {});", full_, 1 + beside));
   writer_.line(fmt::format("init_mbarrier({} + 8 * s, {});", empty_, kConsumerWarps * tiles_.cluster));
   writer_.close();
   writer_.line("fence_mbarriers();");

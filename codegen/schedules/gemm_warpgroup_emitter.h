@@ -1,6 +1,7 @@
 // How the kernel of products by warpgroups is written, part by part (codegen/schedules/gemm_warpgroup.h says what it
 // does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_groups.cpp where rows come in
-// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_multiply.cpp multiplies what is there.
+// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_picked.cpp rows that are looked up,
+// gemm_warpgroup_multiply.cpp multiplies what is there.
 #pragma once
 
 #include <map>
@@ -25,6 +26,8 @@ class WarpgroupEmitter {
  private:
   static constexpr int kPiece = 64, kPieceBytes = 8192;  // rows or columns that are swizzled together, and their tile
   static constexpr int kCopierRegisters = 40, kRegisters = 232;  // of 168 that each thread begins with
+  static constexpr int kPickerRegisters = 56, kRegistersBesidePickers = 224;
+  static constexpr int kCopierWarps = 4, kRowsOfThread = 8;  // rows that are looked up
   static constexpr int kConsumerWarps = 4 * WarpgroupTiles::kConsumers, kScalingWarps = 3;
 
   // One factor's tiles in a stage.
@@ -35,7 +38,9 @@ class WarpgroupEmitter {
     int offset = 0;  // of the tile in its stage, bytes
     int scales = 0;  // likewise of its scales, where they differ along the depth
     std::string map;
+    std::string rows;  // where the thread's rows lie that are looked up
 
+    bool picked() const { return operand->picked.has_value(); }
     int pieces() const { return across / kPiece; }
     bool scaled() const { return !operand->scales.empty(); }
   };
@@ -44,7 +49,7 @@ class WarpgroupEmitter {
     std::vector<Factor> factors;  // left ones first
     std::size_t left_count = 0;
     std::string depth;
-    int bytes = 0;  // that are copied
+    int bytes = 0;  // that TMA copies
 
     const Factor& left(std::size_t i) const { return factors[i]; }
     const Factor& right(std::size_t i) const { return factors[left_count + i]; }
@@ -109,6 +114,13 @@ class WarpgroupEmitter {
   void copy(Part& part, const Factor& f, const std::string& k, const std::string& into, const std::string& ready);
   void scale_tiles();
   void scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k);
+
+  // --- gemm_warpgroup_picked.cpp
+  bool picks() const;  // of one product alone
+  int stages_behind() const;
+  void pick_tiles();
+  void find_rows(Part& part, Factor& f);
+  void copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k, const std::string& to);
 
   // --- gemm_warpgroup_multiply.cpp
   void multiply_tiles();
