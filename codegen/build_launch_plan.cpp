@@ -25,6 +25,7 @@ class Builder {
     result_.identifier = clean_identifier(graph_.name, 64);
     result_.numerics = lowered_.numerics;
     result_.warnings = lowered_.warnings;
+    result_.most_shared_bytes = lowered_.most_shared_bytes;
     collect_arguments();
     find_homes();
     find_aliases();

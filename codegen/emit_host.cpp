@@ -238,7 +238,7 @@ class HostPart {
       const IndexExpr& shared = launch_.kernels[k].dynamic_shared;
       if (shared.is(0)) continue;
       // A size that depends on symbols is bounded by what a block may have at all.
-      const std::int64_t most = std::min<std::int64_t>(range_of(shared, graph_.bounds()).max, 227 * 1024);
+      const std::int64_t most = std::min<std::int64_t>(range_of(shared, graph_.bounds()).max, launch_.most_shared_bytes);
       if (most > 48 * 1024)
         line(
             "  if (status == cudaSuccess)\n    status = cudaFuncSetAttribute(reinterpret_cast<const void*>({}), "

@@ -93,9 +93,10 @@ struct LaunchPlan {
   std::vector<ArenaValue> arena, prepared_values;
   IndexExpr workspace_bytes = 0;
   IndexExpr prepared_bytes = 0;
-  IndexExpr live_bytes = 0;           // lower bound of the arena: the largest live set, at hints
-  std::vector<std::string> numerics;  // numerics_asked_for, for those who read the file
-  std::vector<std::string> warnings;  // what was asked for and counts for nothing
+  std::int64_t most_shared_bytes = 0;  // that a block may have on the target
+  IndexExpr live_bytes = 0;            // lower bound of the arena: the largest live set, at hints
+  std::vector<std::string> numerics;   // numerics_asked_for, for those who read the file
+  std::vector<std::string> warnings;   // what was asked for and counts for nothing
 };
 
 }  // namespace fusec

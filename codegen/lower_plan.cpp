@@ -46,6 +46,7 @@ class PlanLowering {
     plan_.storage_of.resize(graph.value_count());
     for (ValueId v = 0; v < graph.value_count(); ++v) plan_.storage_of[v] = v;
     plan_.numerics = numerics_asked_for(options);
+    plan_.most_shared_bytes = target.shared_bytes_per_block;
     for (const ValueId v : graph.outputs) is_output_.insert(v);
   }
 

@@ -63,8 +63,9 @@ struct LoweredPlan {
   // Scratch memory: a kWorkspace parameter's `scratch` numbers these; steps of one group that name the same number
   // share the memory, which lives from the first to the last of them.
   std::vector<IndexExpr> scratch_bytes;
-  std::vector<std::string> numerics;  // numerics_asked_for
-  std::vector<std::string> warnings;  // what was asked for and counts for nothing
+  std::int64_t most_shared_bytes = 0;  // that a block may have on the target
+  std::vector<std::string> numerics;   // numerics_asked_for
+  std::vector<std::string> warnings;   // what was asked for and counts for nothing
 };
 
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options);

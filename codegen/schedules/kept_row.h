@@ -32,8 +32,9 @@ class KeptRow {
       : form_(form), writer_(writer), emitter_(emitter) {}
   // By a block of so many threads.
   void keep(RowRegisters plan, int threads);
-  // What it takes of shared memory, from the beginning on.
-  std::int64_t shared_bytes() const { return std::int64_t{4} * threads_ * plan_.shared_words; }
+  // What it takes of shared memory, from the beginning on: at most, and of the rows of a launch.
+  std::int64_t most_shared_bytes() const { return std::int64_t{4} * threads_ * plan_.shared_words; }
+  const IndexExpr& shared_bytes() const { return plan_.shared_bytes; }
   bool in_shared_memory() const { return plan_.shared_words > 0; }
   // Do loops whose turns are counted go on behind these, over what is not kept?
   bool goes_on() const { return plan_.goes_on; }

@@ -359,6 +359,14 @@ std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const
   }
   if (!is_placed(*plan, most_words)) return std::nullopt;
   plan->words = 0;
+  plan->shared_bytes = std::int64_t{4} * threads * plan->shared_words;
+  const RowRegisters::Slot& first = plan->slots.front();
+  if (!plan->goes_on && plan->words_of(first) == plan->shared_words)
+    for (const RowLoop& loop : loops)
+      if (plan->turns_of.contains(loop.axes))
+        plan->shared_bytes = simplify(
+            ceil_div(points_of(form.kernel.pool, loop), parts) * threads * 4 * (plan->shared_words / first.turns),
+            form.kernel.pool.bounds());
   return plan;
 }
 

@@ -47,7 +47,8 @@ struct RowRegisters {
   std::map<std::vector<std::uint32_t>, int> turns_of;  // of the loops over these axes; others are ordinary loops
   int words = 0;                                       // that a thread keeps at once, at most
   int shared_words = 0;                                // of a thread; 0: nothing is in shared memory
-  bool goes_on = false;                                // rows are longer than these turns: the rest is read again
+  IndexExpr shared_bytes = 0;  // of a block: where lengths are known at launch alone, no more than theirs take
+  bool goes_on = false;        // rows are longer than these turns: the rest is read again
 
   int words_of(const Slot& slot) const { return slot.turns * (slot.words ? 1 : slot.width) * slot.words_of_element; }
 };

@@ -83,8 +83,8 @@ void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
                                   .layout = row_.layout,
                                   .split = row_.split,
                                   .turns = turns,
-                                  .most_bytes = shared_bytes_of_block() - kept_.shared_bytes(),
-                                  .first_byte = kept_.shared_bytes()},
+                                  .most_bytes = shared_bytes_of_block() - kept_.most_shared_bytes(),
+                                  .first_byte = kept_.most_shared_bytes()},
                  loops, emitter_);
 }
 
@@ -225,44 +225,62 @@ void RowWalk::edge_turn(const RowLoop& loop, const Visit& visit) {
 }
 
 // `for (k = lane; k < count; k += team)`: the axes are bound, the loop stays open. `all_axes` have the lanes of a
-// vector, too. Where the loop keeps something in registers, its turns are counted and unrolled.
+// vector, too.
 void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
                         std::string_view wish, int behind) {
   const bool floats = row_.split.start && axes.size() < all_axes.size();  // from vector to vector of memory
   const IndexExpr count = point_count(row_.form.kernel.pool, axes);
-  const std::string k = writer_.unique(wish), limit = floats ? last_ : emitter_.index_text().tight(count);
+  const std::string limit = floats ? last_ : emitter_.index_text().tight(count);
+  vector_ = writer_.unique(wish);
   condition_open_ = false;
-  if (const int turns = kept_.turns_of(all_axes); turns > 0 && behind == 0) {
+  const int turns = behind == 0 ? kept_.turns_of(all_axes) : 0;
+  std::string first =
+      place_.chunks > 1 ? fmt::format("{} * {} + {}", place_.block, row_.layout.parts, place_.part) : place_.part;
+  if (floats && first_ != "0") first = first_ + " + " + first;
+  if (turns > 0) {
     kept_.declare_arrays(all_axes);
-    const std::string turn = writer_.unique("turn");
-    kept_.enter(turn);
-    // Unrolled, shared memory's elements would come to registers ahead of their turns.
-    writer_.line(kept_.in_shared_memory() ? "#pragma unroll 4" : "#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
-    const std::string first = (floats && first_ != "0" ? first_ + " + " : "") + place_.part;
-    const std::string now = fmt::format("{} + {} * {}", first, turn, row_.layout.parts);
-    // In 64 bits turns are that far apart for all accesses: their distances stand in the instructions.
-    const bool far = floats && !row_.split.exact_ends && !writer_.wide();
-    writer_.line(far ? fmt::format("const long long {} = (long long)({}) + {} * {};", k, first, turn, row_.layout.parts)
-                     : fmt::format("const {} {} = {};", writer_.index_type(), k, now));
+    kept_.enter(writer_.unique("turn"));
     const std::int64_t whole = turns_without_end(count, floats);
-    condition_open_ = whole < turns;
-    if (condition_open_)
-      writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn, whole, far ? now : k, limit)
-                             : fmt::format("if ({} < {})", far ? now : k, limit));
+    if (kept_.in_shared_memory() && whole == 0)
+      open_turns_of_launch(first, limit, turns);
+    else
+      open_counted_turns(first, limit, turns, whole, floats);
   } else {
-    std::string first =
-        place_.chunks > 1 ? fmt::format("{} * {} + {}", place_.block, row_.layout.parts, place_.part) : place_.part;
-    if (floats && first_ != "0") first = first_ + " + " + first;
     if (behind > 0) first += fmt::format(" + {}", behind * row_.layout.parts);
     // Several loads on the way at once, where there are so many turns.
     const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
     if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line("#pragma unroll 4");
-    writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), k, first, limit,
-                             row_.layout.parts * place_.chunks));
+    writer_.open(
+        fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), vector_, first, limit, stride));
   }
-  vector_ = k;
-  bind_flat(emitter_, axes, k, "cdefghuvw");
+  bind_flat(emitter_, axes, vector_, "cdefghuvw");
+}
+
+// Where the loop keeps something in registers, its turns are counted and unrolled; the last ones may be past the end.
+void RowWalk::open_counted_turns(const std::string& first, const std::string& limit, int turns, std::int64_t whole,
+                                 bool floats) {
+  // Unrolled, shared memory's elements would come to registers ahead of their turns.
+  writer_.line(kept_.in_shared_memory() ? "#pragma unroll 4" : "#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kept_.turn(), turns));
+  const std::string now = fmt::format("{} + {} * {}", first, kept_.turn(), row_.layout.parts);
+  // In 64 bits turns are that far apart for all accesses: their distances stand in the instructions.
+  const bool far = floats && !row_.split.exact_ends && !writer_.wide();
+  writer_.line(far ? fmt::format("const long long {} = (long long)({}) + {} * {};", vector_, first, kept_.turn(),
+                                 row_.layout.parts)
+                   : fmt::format("const {} {} = {};", writer_.index_type(), vector_, now));
+  condition_open_ = whole < turns;
+  if (!condition_open_) return;
+  const std::string inside = fmt::format("{} < {}", far ? now : vector_, limit);
+  writer_.open(whole > 0 ? fmt::format("if ({} < {} || {})", kept_.turn(), whole, inside)
+                         : fmt::format("if ({})", inside));
+}
+
+// Rows in shared memory have as many turns as they need, where only the launch knows their length.
+void RowWalk::open_turns_of_launch(const std::string& first, const std::string& limit, int turns) {
+  const std::string within = kept_.goes_on() ? fmt::format("{} < {} && ", kept_.turn(), turns) : "";
+  writer_.line("#pragma unroll 4");
+  writer_.open(fmt::format("for ({0} {1} = {2}, {3} = 0; {4}{1} < {5}; {1} += {6}, ++{3})", writer_.index_type(),
+                           vector_, first, kept_.turn(), within, limit, row_.layout.parts));
 }
 
 // So many turns of a loop find something to do for every thread.

@@ -69,7 +69,7 @@ class RowWalk {
   int blocks_at_once() const;
   // The dynamic shared memory that a block needs.
   IndexExpr shared_bytes() const {
-    return kept_.shared_bytes() + (has_tiles() ? tiles_->shared_bytes() : IndexExpr(0));
+    return has_tiles() ? kept_.most_shared_bytes() + tiles_->shared_bytes() : kept_.shared_bytes();
   }
 
  private:
@@ -83,6 +83,9 @@ class RowWalk {
   void edge_turn(const RowLoop& loop, const Visit& visit);
   void open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
                  std::string_view wish, int behind);
+  void open_counted_turns(const std::string& first, const std::string& limit, int turns, std::int64_t whole,
+                          bool floats);
+  void open_turns_of_launch(const std::string& first, const std::string& limit, int turns);
   std::int64_t turns_without_end(const IndexExpr& count, bool floats) const;
   void close_loop();
   const Bounds& bounds() const { return row_.form.kernel.pool.bounds(); }

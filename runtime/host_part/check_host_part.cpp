@@ -54,7 +54,7 @@ class Checker {
     for (const KernelSource& kernel : plan_.kernels) {
       const Range range = range_of(kernel.dynamic_shared, graph_.bounds());
       if (range.max > 48 * 1024)
-        expect(host_.allowed_shared(kernel.name).value_or(0) >= std::min<std::int64_t>(range.max, 227 * 1024),
+        expect(host_.allowed_shared(kernel.name).value_or(0) >= std::min<std::int64_t>(range.max, plan_.most_shared_bytes),
                "M_create allows {} too little dynamic shared memory", kernel.name);
     }
   }

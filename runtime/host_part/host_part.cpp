@@ -259,7 +259,7 @@ struct HostRecorder {
   static int set_attribute(void* recorder, const void* kernel, int attribute, int value) {
     HostRecorder& r = self(recorder);
     const auto found = r.kernels.find(kernel);
-    if (found == r.kernels.end() || attribute != 8) return kInvalidValue;
+    if (found == r.kernels.end() || attribute != 8 || value > r.plan.most_shared_bytes) return kInvalidValue;
     r.allowed_shared[found->second->name] = value;
     return 0;
   }
