@@ -33,6 +33,7 @@ LARGE = [
     ("swiglu", SWIGLU, "bfloat16", "bfloat16", [4096, 14336], 6, 4),
     ("gelu", unary("gelu"), "bfloat16", "bfloat16", [4096, 14336], 17, 2),
     ("gelu_tanh", unary("gelu", approximate="tanh"), "float16", "float16", [4096, 8192], 9, 2),
+    ("mish", unary("mish"), "float32", "float32", [2048, 8192], 10, 4),
     ("add", ADD, "float16", "float16", [4096, 8192], 1, 4),
     ("quantize", QUANTIZE, "bfloat16", "float8_e4m3fn", [4096, 8192], 0, 2),
 ]

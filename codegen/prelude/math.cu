@@ -76,12 +76,14 @@ __device__ __forceinline__ float log1p_fast(float x) {
   return fabsf(x) < 0.125f ? log_near_one(x) : __fmul_rn(y, 0.693147181f);
 }
 
-//@ part tanh_of_softplus : exp2_fast divide_fast
-// tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), which is 1 to the last bit from 20 on.
+//@ part tanh_of_softplus : exp2_fast
+// tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), which is 1 to the last bit from 20 on: n + 2 is in 2 .. 2^58.
 __device__ __forceinline__ float tanh_of_softplus(float x) {
   const float e = exp2_fast((x > 20.0f ? 20.0f : x) * 1.44269504f);
   const float n = __fmul_rn(e, __fadd_rn(e, 2.0f));
-  return divide_fast(n, __fadd_rn(n, 2.0f));
+  float reciprocal;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(__fadd_rn(n, 2.0f)));
+  return __fmul_rn(n, reciprocal);
 }
 
 //@ part one_plus_erf : exp2_fast
