@@ -40,6 +40,9 @@ LARGE = [
 ODD = [(name, body, dtype, dtype, shape, floats, 1)
        for name, body, floats in [("swiglu", SWIGLU, 6), ("gelu", unary("gelu"), 17), ("add", ADD, 1)]
        for dtype in ["float32", "bfloat16"] for shape in [[100003], [64, 4095], [129, 33]]]
+# Executed instructions of a warp whose threads have 16 bytes of each tensor, moves apart; full blocks alone.
+FULL_BLOCKS = [("swiglu", SWIGLU, "float32", "float32", [512, 33], 6, 1)]
+OF_FULL_BLOCKS = 37
 
 
 def sass_faults(ops, case):
@@ -100,6 +103,9 @@ def check(case, arch, whole, options, folder):
     floating = instructions["float32"] + instructions["special_function"]
     if floats and floating > floats * (warps + (40 if whole else 0)):
         faults.append(f"{floating / warps:.2f} float instructions an element, at most {floats}")
+    executed = sum(instructions.values()) - instructions["move"]
+    if case in FULL_BLOCKS and executed > OF_FULL_BLOCKS * elements * BITS[dtype] // (128 * 32):
+        faults.append(f"{executed} instructions, {OF_FULL_BLOCKS} a warp are enough")
     accesses = sum(-(-elements * b // (32 * 128)) for b in [BITS[dtype]] * (len(inputs) + 1))
     arguments = (len(inputs) + 4) * (-(-elements * BITS[dtype] // 128) // 32 + 64)
     if instructions["load_store"] > accesses + arguments:
@@ -118,6 +124,7 @@ def main():
     cases = [(case, arch, False) for case in (LARGE if options.full else LARGE[:2]) for arch in ("sm_80", "sm_90a")]
     cases += [(case, arch, True) for i, case in enumerate(ODD) for arch in ("sm_80", "sm_90a")
               if options.full or (arch == "sm_80" and i % 5 == 0)]
+    cases += [(case, arch, True) for case in FULL_BLOCKS for arch in ("sm_80", "sm_90a")]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for case, arch, whole in cases:

@@ -13,7 +13,8 @@ std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const
   const std::string t = writer.unique("t");
   writer.line(fmt::format("const {0} {1} = {2}blockIdx.x * {3} + threadIdx.x;", writer.index_type(), t,
                           writer.wide() ? "(long long)" : "", threads));
-  writer.line(fmt::format("if ({} >= {}) return;", t, text.tight(count)));
+  if (!proves_multiple_of(count, threads, text.bounds))
+    writer.line(fmt::format("if ({} >= {}) return;", t, text.tight(count)));
   return t;
 }
 

@@ -19,7 +19,8 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target& targ
 
 inline constexpr int kPointwiseThreads = 256;
 
-// `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;`: gives t's name.
+// `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;`: gives t's name. Blocks that are all full ask
+// for nothing.
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count,
                               int threads = kPointwiseThreads);
 

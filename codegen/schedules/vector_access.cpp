@@ -74,8 +74,15 @@ IndexExpr remainder(const IndexExpr& e, int by) {
 }  // namespace
 
 std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
-                    const Bounds& bounds) {
+                    const Bounds& bounds, bool written) {
   const IndexExpr at = bits(dtype) == 4 ? simplify(floor_div(position, 2), bounds) : position;
+  // Vectors that are counted have one multiplication for their bytes.
+  const std::span<const IndexTerm> terms = at.terms();
+  if (!text.wide && at.constant_term() == 0 && terms.size() == 1 && terms[0].factors.size() == 1 &&
+      terms[0].coefficient * std::max(8, bits(dtype)) == 128) {
+    const IndexExpr number = from_terms({{.coefficient = 1, .factors = terms[0].factors}}, 0);
+    return fmt::format("({}uint4*){} + {}", written ? "" : "const ", pointer, text.tight(number));
+  }
   return at.is(0) ? pointer : fmt::format("{} + {}", pointer, text.tight(at));
 }
 
@@ -367,7 +374,7 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
   const bool streams = stream && word_count(output.type.dtype, width) % 4 == 0;
   writer.use(byte ? "store_byte" : streams ? "stream_words" : "words");
   const std::string start = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
-                                    emitter.index_text(), bounds);
+                                    emitter.index_text(), bounds, true);
   store.store_ = fmt::format("{}({}, ", byte ? "store_byte" : streams ? "stream_words_out" : "store_words", start);
   store.declare(writer);
   return store;

@@ -21,9 +21,10 @@ namespace fusec {
 // An element's bits, an unsigned number, as the value of the compute type.
 std::string value_of_bits(DType dtype, const std::string& raw, KernelWriter& writer);
 
-// A pointer to the element at `position`: half-byte elements have byte addresses.
+// A pointer to the element at `position`, from which a vector is read or to which one is written: half-byte elements
+// have byte addresses.
 std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
-                    const Bounds& bounds);
+                    const Bounds& bounds, bool written = false);
 
 // Is the position consecutive along the axis, starting at a multiple of what an access of `width` elements takes?
 bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype,

@@ -148,7 +148,7 @@ canonical_0_index_select_mul_mul_add_and_3_more(const long long* __restrict__ ro
     const float sum = __uint_as_float(element<32>(weight_w, e)) + halved;
     result_v[e] = nan_max(sum, 0.0f);
   }
-  store_words(result + (t * 8), fp16_words(result_v));
+  store_words((uint4*)result + t, fp16_words(result_v));
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------

@@ -114,7 +114,7 @@ custom_ops_0_abs_v_acme_quick_gate(const float* __restrict__ x, const float* __r
   const int j = t % 3;
   const int rest = t / 3;
   const Words<4> x_w = load_words<4>(x + (rest * 12 + j * 4));
-  const Words<4> slope_w = load_words<4>(slope + (j * 4));
+  const Words<4> slope_w = load_words<4>((const uint4*)slope + j);
   Words<4> gated_w = {};
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
@@ -133,13 +133,13 @@ extern "C" __global__ void __launch_bounds__(128)
 custom_ops_1_sqrt_v(const float* __restrict__ ordered, float* __restrict__ y) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 24) return;
-  const Words<4> ordered_w = load_words<4>(ordered + (t * 4));
+  const Words<4> ordered_w = load_words<4>((const uint4*)ordered + t);
   Words<4> y_w = {};
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     put_element<32>(y_w, e, __float_as_uint(sqrtf(__uint_as_float(element<32>(ordered_w, e)))));
   }
-  store_words(y + (t * 4), y_w);
+  store_words((uint4*)y + t, y_w);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------

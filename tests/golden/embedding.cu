@@ -116,7 +116,7 @@ embedding_0_embedding_mul_add(const long long* __restrict__ tokens, const bf16* 
   const int j = t % 2;
   const int rest = t / 2;
   const Words<4> table_w = load_words<4>(table + (j * 8 + (int)max(min(tokens[rest], 29ll), 0ll) * 16));
-  const Words<4> segment_w = load_words<4>(segment + (j * 8));
+  const Words<4> segment_w = load_words<4>((const uint4*)segment + j);
   float y_v[8];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {

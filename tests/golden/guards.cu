@@ -472,7 +472,7 @@ guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, 
   const int j = t % (n / 8);
   const int rest = t / (n / 8);
   const Words<4> x_w = load_words<4>(x + (n * rest + j * 8));
-  const Words<4> bias_w = load_words<4>(bias + (j * 8));
+  const Words<4> bias_w = load_words<4>((const uint4*)bias + j);
   float shifted_v[8];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {

@@ -184,8 +184,8 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
     for (int turn_3 = 0; turn_3 < 1; ++turn_3) {
       const int j = lane + turn_3 * 16;
       if (j < 12) {
-        const Words<4> weight_w = load_words<4>(weight + (j * 4));
-        const Words<4> bias_w = load_words<4>(bias + (j * 4));
+        const Words<4> weight_w = load_words<4>((const uint4*)weight + j);
+        const Words<4> bias_w = load_words<4>((const uint4*)bias + j);
         Words<4> sum_w = {};
         Words<4> y_w = {};
 #pragma unroll

@@ -456,7 +456,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
         if (const int line = staged_row<16>(warp_lane); line < lines) {
           const int row_2 = first_row + line;
           const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
-          const Words<4> bias_w = load_words<4>(bias + (eight * 8));
+          const Words<4> bias_w = load_words<4>((const uint4*)bias + eight);
           float y_v[8];
 #pragma unroll
           for (int e = 0; e < 8; ++e) {

@@ -163,7 +163,7 @@ outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradi
   for (int turn = 0; turn < 1; ++turn) {
     const int k = lane + turn * 64;
     if (k < 9) {
-      const Words<4> gradient_w = load_words<4>(gradient + (k * 4));
+      const Words<4> gradient_w = load_words<4>((const uint4*)gradient + k);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         gradient_row[turn * 4 + e] = __uint_as_float(element<32>(gradient_w, e));
@@ -179,8 +179,8 @@ outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradi
   for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
     const int j = lane + turn_2 * 64;
     if (j < 9) {
-      const Words<4> momentum_w = load_words<4>(momentum + (j * 4));
-      const Words<4> weight_w = load_words<4>(weight + (j * 4));
+      const Words<4> momentum_w = load_words<4>((const uint4*)momentum + j);
+      const Words<4> weight_w = load_words<4>((const uint4*)weight + j);
       Words<4> momentum_next_w = {};
       Words<4> weight_next_w = {};
 #pragma unroll
@@ -191,8 +191,8 @@ outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradi
         put_element<32>(momentum_next_w, e_2, __float_as_uint(momentum_next_2));
         put_element<32>(weight_next_w, e_2, __float_as_uint(__uint_as_float(element<32>(weight_w, e_2)) - step));
       }
-      store_words(momentum_next + (j * 4), momentum_next_w);
-      store_words(weight_next + (j * 4), weight_next_w);
+      store_words((uint4*)momentum_next + j, momentum_next_w);
+      store_words((uint4*)weight_next + j, weight_next_w);
     }
   }
 }

@@ -130,7 +130,7 @@ pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more(const float* __restrict__ x,
   const int j = t % 10;
   const int rest = t / 10;
   const Words<4> x_w = load_words<4>(x + (rest * 40 + j * 4));
-  const Words<4> row_w = load_words<4>(row + (j * 4));
+  const Words<4> row_w = load_words<4>((const uint4*)row + j);
   Words<4> y_w = {};
   const float column_v = from_fp16(column[rest]);
 #pragma unroll

@@ -282,7 +282,7 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const
   const int edge = last * 4 + lane;
   float row_sum = 0.0f;
   for (int k = lane; k < last; k += 64) {
-    const Words<4> x_w = load_words<4>(x + (k * 4));
+    const Words<4> x_w = load_words<4>((const uint4*)x + k);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       row_sum += __uint_as_float(element<32>(x_w, e));

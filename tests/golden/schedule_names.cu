@@ -481,7 +481,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
         if (const int line = staged_row<16>(warp_lane); line < lines) {
           const int row_2 = first_row + line;
           const EightSums<float> sum_v = eight_staged<16>(staged, line, place);
-          const Words<4> lane_w = load_words<4>(lane + (eight * 8));
+          const Words<4> lane_w = load_words<4>((const uint4*)lane + eight);
           const Words<4> e_w = load_words<4>(e_2 + (eight * 8 + row_2 * 24));
           float warp_v[8];
 #pragma unroll

@@ -95,13 +95,13 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept_
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
-    const Words<4> x_w = load_words<4>(x + (t * 4));
+    const Words<4> x_w = load_words<4>((const uint4*)x + t);
     Words<4> kept_w = {};
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       put_element<32>(kept_w, e, __float_as_uint(nan_max(__uint_as_float(element<32>(x_w, e)), 0.0f)));
     }
-    store_words(kept_2 + (t * 4), kept_w);
+    store_words((uint4*)kept_2 + t, kept_w);
   } else {
     for (int e_2 = 0; t * 4 + e_2 < (n * 3); ++e_2) {
       kept_2[t * 4 + e_2] = nan_max(x[t * 4 + e_2], 0.0f);
@@ -117,13 +117,13 @@ symbolic_workspace_1_exp_v(const float* __restrict__ kept_2, float* __restrict__
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
-    const Words<4> kept_w = load_words<4>(kept_2 + (t * 4));
+    const Words<4> kept_w = load_words<4>((const uint4*)kept_2 + t);
     Words<4> y_w = {};
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       put_element<32>(y_w, e, __float_as_uint(expf(__uint_as_float(element<32>(kept_w, e)))));
     }
-    store_words(y + (t * 4), y_w);
+    store_words((uint4*)y + t, y_w);
   } else {
     for (int e_2 = 0; t * 4 + e_2 < (n * 3); ++e_2) {
       y[t * 4 + e_2] = expf(kept_2[t * 4 + e_2]);

@@ -103,7 +103,7 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
          const int tokens) {
   const int t = block * 128 + threadIdx.x;
   if (t >= (batch * tokens * 2)) return;
-  const Words<4> x_w = load_words<4>(x + (t * 4));
+  const Words<4> x_w = load_words<4>((const uint4*)x + t);
   const Words<4> positions_w = load_words<4>(positions + ((t % 2) * 4 + ((t / 2) % tokens) * 8));
   Words<4> averaged_w = {};
   const float t_2 = (float)((long long)tokens);
@@ -113,7 +113,7 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
     const float active = nan_max(placed, 0.0f);
     put_element<32>(averaged_w, e, __float_as_uint(active / t_2));
   }
-  store_words(averaged + (t * 4), averaged_w);
+  store_words((uint4*)averaged + t, averaged_w);
 }
 
 static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more_part_1(const int block,
