@@ -69,8 +69,8 @@ TEST_CASE("an elementwise chain is one kernel without divisions, eight elements 
   const LoweredPlan plan = lower_together(g);
   CHECK(schedules_of(plan) == std::vector<std::string>{"pointwise"});
   const std::string text = plan.kernels[0].text;
-  CHECK(has(text, "load_words<4>(x"));
-  CHECK(has(text, "store_words(h"));
+  CHECK(has(text, "load_words<4>((const uint4*)x"));
+  CHECK(has(text, "store_words((uint4*)h"));
   CHECK(has(text, "const float act = "));
   CHECK_FALSE(has(text, " % "));
   CHECK(plan.kernels[0].grid[0] == IndexExpr(8));  // of 128 threads: there is little to do
