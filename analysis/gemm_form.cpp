@@ -80,8 +80,8 @@ std::vector<DType> multiplied_dtypes(const ExprPool& pool, const Product& produc
   const ScalarType sums = pool[product.loops[0].terms[0].reduction].type;
   if (sums == ScalarType::kInt32) return {DType::kInt8};
   if (sums != ScalarType::kFloat32) return {};
-  if (product.tensor_dtype) return {*product.tensor_dtype};
   std::vector<DType> dtypes{DType::kInt8, DType::kFloat16, DType::kBFloat16, DType::kFloat32};
+  if (product.tensor_dtype) dtypes = {*product.tensor_dtype};
   if (target.compute_capability >= 89) dtypes.insert(dtypes.begin(), DType::kFloat8E4M3FN);
   return dtypes;
 }
@@ -326,9 +326,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
               .right = 0,
               .element_bytes = static_cast<double>(form.element_bytes()),
               .tensor_cores = form.tensor_cores()};
-  const auto holds = [&](ExprId guard) {
-    return groups && says_has_matrix(pool, *groups, pool.extent(product.choice->axis), guard);
-  };
+  const auto holds = holds_in_groups(pool, product, groups);
   for (const ProductLoop& loop : product.loops) {
     GemmLoop operands;
     for (const bool left : {true, false})

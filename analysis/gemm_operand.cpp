@@ -134,9 +134,17 @@ std::vector<GemmOperand> find_copies(const Graph& graph, const ExprPool& pool, E
   return copies;
 }
 
-bool holds_reduction(const ExprPool& pool, ExprId value) {
+bool holds_reduction(const ExprPool& pool, ExprId value, ExprId known) {
   return std::ranges::any_of(reachable(pool, std::span(&value, 1)),
-                             [&](ExprId id) { return pool[id].op == ExprOp::kReduce; });
+                             [&](ExprId id) { return pool[id].op == ExprOp::kReduce && id != known; });
+}
+
+// Rounding what lies on the grid changes nothing: a float8 that was cast to 16 bits.
+ExprId without_rounding(const ExprPool& pool, ExprId value) {
+  while (pool[value].op == ExprOp::kRound && is_float(pool[value].dtype) &&
+         lies_on_grid(pool, pool[value].args[0], pool[value].dtype))
+    value = pool[value].args[0];
+  return value;
 }
 
 // Is it an integer less another, which is one for all of the factor?
@@ -149,7 +157,7 @@ bool is_offset(const ExprPool& pool, const ExprNode& n, const FactorAxes& axes) 
 std::optional<GemmOperand> find_computed(const Graph& graph, const ExprPool& pool, ExprId value, const FactorAxes& axes,
                                          bool depth_only) {
   constexpr int kLeast = 8, kMost = 32;
-  if (holds_reduction(pool, value)) return std::nullopt;
+  if (holds_reduction(pool, value, axes.known)) return std::nullopt;
   GemmOperand operand;
   for (const bool along_depth : {true, false}) {
     if (!along_depth && depth_only) continue;
@@ -193,6 +201,7 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
     return multiplied == DType::kFloat32 ||
            (native ? n.op == ExprOp::kLoad && multiplies(multiplied, n.dtype) : lies_on_grid(pool, value, multiplied));
   };
+  if (native) factor = without_rounding(pool, factor);
   FactorParts parts{.value = factor, .scales = {}, .block = 0};
   ExprId offset = kNoExpr;
   if (const ExprNode& n = pool[factor]; multiplied == DType::kInt8 && !fits(factor) && is_offset(pool, n, axes)) {
@@ -200,6 +209,7 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
     parts.value = n.args[0];
   }
   if (!fits(parts.value)) parts = split_scales(pool, factor, axes.depth);
+  if (native) parts.value = without_rounding(pool, parts.value);
   if (!fits(parts.value)) return std::nullopt;
   if (multiplied == DType::kInt8) parts.value = without_conversion(pool, parts.value);
   if (multiplied == DType::kInt8 && is_float(pool[parts.value].type)) return std::nullopt;

@@ -58,4 +58,12 @@ bool says_has_matrix(const ExprPool& pool, const RowGroups& groups, const IndexE
          is_number(pool, n.args[1], matrices);
 }
 
+std::function<bool(ExprId guard)> holds_in_groups(const ExprPool& pool, const Product& product,
+                                                  const std::optional<RowGroups>& groups) {
+  if (!groups) return [](ExprId) { return false; };
+  return [&pool, groups = *groups, matrices = pool.extent(product.choice->axis)](ExprId guard) {
+    return says_has_matrix(pool, groups, matrices, guard);
+  };
+}
+
 }  // namespace fusec

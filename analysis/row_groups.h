@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "analysis/products.h"
@@ -24,5 +25,8 @@ std::optional<RowGroups> find_row_groups(const ExprPool& pool, const Product& pr
 
 // Is the condition that a row's group has a matrix?
 bool says_has_matrix(const ExprPool& pool, const RowGroups& groups, const IndexExpr& matrices, ExprId condition);
+// Of guards: do they hold wherever there is something to multiply?
+std::function<bool(ExprId guard)> holds_in_groups(const ExprPool& pool, const Product& product,
+                                                  const std::optional<RowGroups>& groups);
 
 }  // namespace fusec

@@ -45,7 +45,13 @@ GROUPED = {
         [tensor("x", "float16", 75, 40), tensor("w", "float8_e4m3fn", 4, 40, 72), tensor("s", "float16", 4, 1, 72),
          tensor("o", "int32", 4)],
         [node("c", "cast", ["w"], dtype="float16"), node("a", "mul", ["c", "s"]),
-         node("h", "grouped_matmul", ["x", "a", "o"])])}
+         node("h", "grouped_matmul", ["x", "a", "o"])]),
+    "narrow_rows": (
+        [tensor("x", "float8_e4m3fn", 77, 128), tensor("xs", "bfloat16", 77, 1), tensor("w", "float8_e4m3fn", 5, 72, 128),
+         tensor("s", "float32", 5, 72, 1), tensor("o", "int32", 5)],
+        [node("c", "cast", ["x"], dtype="bfloat16"), node("a", "mul", ["c", "xs"]),
+         node("d", "dequantize", ["w", "s"], dtype="bfloat16", axis=2, block=128),
+         node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])])}
 
 
 # Products that may be one pass of tf32: factors along the depth and across it, sizes that are multiples of no tile.

@@ -212,6 +212,11 @@ def forms_in_8_bits():
            model([tensor("x", 3, 200, 144, dtype=e4m3), tensor("w", 3, 344, 144, dtype=e4m3)],
                  [node("xf", "cast", "x", dtype="float32"), node("wf", "cast", "w", dtype="float32"),
                   node("t", "transpose", "wf", dim0=1, dim1=2), node("y", "matmul", "xf", "t")], ["y"]), [])
+    yield ("fp8, cast to 16 bits",
+           model([tensor("x", 328, 400, dtype=e4m3)],
+                 [node("xh", "cast", "x", dtype="bfloat16"), node("wh", "cast", "w", dtype="bfloat16"),
+                  node("y", "linear", "xh", "wh")], ["y"], constants=[tensor("w", 344, 400, dtype=e4m3)]),
+           ["multiply_warpgroup_e4m3_e4m3("])
     yield ("fp8, rows that are a symbol",
            model([tensor("x", "tokens", 528, dtype=e4m3), tensor("xs", "tokens", dtype="float32")],
                  [node("h", "fp8_linear", "x", "w", "xs", "ws", out_dtype="bfloat16")], ["h"],
@@ -220,8 +225,8 @@ def forms_in_8_bits():
 
 
 def grouped(m, k, n, offsets, dtype="bfloat16", turned=False, **more):
-    """Rows that choose among matrices in groups: those of "a", and of "b" where the product is gated. `offsets`: numbers,
-    or how many, which --random makes come in any order and beyond the rows."""
+    """Rows that choose among matrices in groups: those of "a", and of "b" where the product is gated. `offsets`:
+    numbers, or how many, which --random makes come in any order and beyond the rows."""
     given = isinstance(offsets, list)
     offsets_ = tensor("o", len(offsets) if given else offsets, dtype="int32")
     count = offsets_["shape"][0]
@@ -232,14 +237,14 @@ def grouped(m, k, n, offsets, dtype="bfloat16", turned=False, **more):
         constants.append(tensor(name, count, *((n, k) if turned else (k, n)), dtype=dtype))
         weights[name] = name
         if dtype.startswith("float8"):
-            nodes.append(node(name + "f", "cast", name, dtype="float32"))
+            nodes.append(node(name + "f", "cast", name, dtype=more.get("widened", "float32")))
             weights[name] = name + "f"
         if turned:
             nodes.append(node(name + "t", "transpose", weights[name], dim0=1, dim1=2))
             weights[name] = name + "t"
     x = "x"
     if dtype.startswith("float8"):
-        nodes.append(node("xf", "cast", "x", dtype="float32"))
+        nodes.append(node("xf", "cast", "x", dtype=more.get("widened", "float32")))
         x = "xf"
     bias = []
     if more.get("biased"):
@@ -295,6 +300,9 @@ def forms_in_groups():
                  [node("p", "index_select", "x", "t", dim=0), node("y", "linear", "p", "w", "bias")], ["y"],
                  constants=[tensor("w", 344, 264), tensor("bias", 344)]), ["copy_picked<false>"])
     yield ("groups, fp8", grouped(451, 208, 344, [7, 140, 451], "float8_e4m3fn", turned=True),
+           ["multiply_warpgroup_e4m3_e4m3("])
+    yield ("groups, fp8 cast to 16 bits, gated",
+           grouped(700, 208, 344, ends, "float8_e4m3fn", turned=True, gated=True, widened="bfloat16"),
            ["multiply_warpgroup_e4m3_e4m3("])
     yield ("groups, fp8, a long depth, gated", grouped(451, 1232, 136, [7, 140, 451], "float8_e4m3fn", turned=True, gated=True),
            ["add_warpgroup_parts<false, false>"])

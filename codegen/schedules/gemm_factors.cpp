@@ -332,7 +332,7 @@ void GemmFactors::compute(const GemmFactor& f, const std::string& step, const st
                   .graph = graph_,
                   .writer = writer_,
                   .operand = *f.operand,
-                  .axes = {across(f), loop_.depth},
+                  .axes = {across(f), loop_.depth, holds_in_groups(pool_, product_, form_.groups)},
                   .batch = product_.batch,
                   .ones = product_.shared_rest,
                   .choice = product_.choice ? std::optional(product_.choice->axis) : std::nullopt,

@@ -51,6 +51,12 @@ PieceKernel in_pieces(const GemmPieces& p) {
   add(p.axes.depth, made.depth);
   add(p.ones, made.ones);
   if (p.choice) add({*p.choice}, made.choice);
+  if (p.axes.holds)
+    copier.finish_load = [&](ExprId load, ExprId copied) {
+      if (from[load].args[0] == kNoExpr || !p.axes.holds(from[load].args[0])) return copied;
+      const ExprNode& n = to[copied];
+      return to.load(n.source, n.dtype, n.indices);
+    };
   made.value = copier.copy(p.operand.value);
   for (const GemmOperand& copied : p.operand.copies) made.loads.push_back(copier.copy(copied.load));
   return made;
