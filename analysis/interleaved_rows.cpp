@@ -178,7 +178,8 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& form, const Graph
                                      .length = length,
                                      .stages = 1 + last_stage,
                                      .columns = !form.columns.empty(),
-                                     .bytes = reader.widest_bits() / 8.0},
+                                     .bytes = reader.widest_bits() / 8.0,
+                                     .bytes_read = reader.widest_bits() / 8.0},
                                     target);
     // What chunks leave is little beside what they read.
     const double read = static_cast<double>(length) * reader.widest_bits() / 8;

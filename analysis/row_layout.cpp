@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "analysis/loads.h"
+#include "analysis/row_one_pass.h"
 #include "analysis/row_teams.h"
 #include "ir/type.h"
 
@@ -47,13 +49,55 @@ std::int64_t longest_possible(const RowForm& form) {
   return most;
 }
 
-double bytes_of_elements(const RowForm& form) {
+struct ElementBytes {
+  double widest = 1;  // of a tensor that is read
+  double read = 0;    // of all that are read along rows
+  double kept = 0;    // between the loops over a row: what was read, or a value that is computed of it
+  double beside = 0;  // of all that rows share, where rows begin anywhere
+};
+
+// Along columns, and the same for all rows.
+double bytes_beside(const RowForm& form, double widest) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto at_vectors = static_cast<std::int64_t>(16 / std::min(16.0, widest));
+  if (form.rows.empty() || proves_multiple_of(point_count(pool, form.columns), at_vectors, pool.bounds())) return 0;
+  const auto depends = dependences(pool);
+  std::set<ValueId> tensors;
   double bytes = 0;
-  for (const ExprId id : reachable(form.kernel.pool, form.reductions)) {
-    const ExprNode& n = form.kernel.pool[id];
-    if (n.op == ExprOp::kLoad) bytes = std::max(bytes, bits(n.dtype) / 8.0);
+  for (const ExprId id : outside_reductions(form, roots_of(form.kernel))) {
+    const ExprNode& n = pool[id];
+    const auto runs = [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); };
+    if (n.op != ExprOp::kLoad || std::ranges::none_of(form.columns, runs) || std::ranges::any_of(form.rows, runs))
+      continue;
+    if (tensors.insert(n.source).second) bytes += bits(n.dtype) / 8.0;
   }
-  return std::max(bytes, 1.0);
+  return bytes;
+}
+
+ElementBytes bytes_of_elements(const RowForm& form) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto depends = dependences(pool);
+  const auto is_of_row = [&](ExprId id) {
+    const auto runs = [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); };
+    const bool along =
+        std::ranges::any_of(form.reductions, [&](ExprId r) { return std::ranges::any_of(pool[r].axes, runs); });
+    return along && (form.rows.empty() || std::ranges::any_of(form.rows, runs));
+  };
+  ElementBytes bytes;
+  std::set<ValueId> tensors;
+  double value = 4;
+  for (const ExprId id : reachable(pool, form.reductions)) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad) continue;
+    bytes.widest = std::max(bytes.widest, bits(n.dtype) / 8.0);
+    if (!is_of_row(id) || !tensors.insert(n.source).second) continue;
+    bytes.read += bits(n.dtype) / 8.0;
+    value = std::max(value, bits(n.dtype) / 8.0);
+  }
+  if (bytes.read == 0) bytes.read = bytes.widest;
+  bytes.kept = std::min(bytes.read, value);
+  bytes.beside = bytes_beside(form, bytes.widest);
+  return bytes;
 }
 
 }  // namespace
@@ -114,11 +158,17 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), symbols));
   const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
   const std::vector<int> stages = stages_of(form);
+  const int reductions = 1 + *std::ranges::max_element(stages);
+  const ElementBytes bytes = bytes_of_elements(form);
   RowsToReduce work{.blocks = rows,
                     .length = longest,
-                    .stages = 1 + *std::ranges::max_element(stages),
+                    .stages = reductions,
+                    .passes = row_one_pass(form) ? 1 : reductions,
                     .columns = !form.columns.empty(),
-                    .bytes = bytes_of_elements(form)};
+                    .bytes = bytes.widest,
+                    .bytes_read = bytes.read,
+                    .bytes_kept = bytes.kept,
+                    .bytes_beside = bytes.beside};
   if (direction.along_rows > direction.along_reduction && !form.rows.empty()) {
     // More threads a row where there are few rows.
     work.blocks = (rows + kColumnRows - 1) / kColumnRows;
@@ -143,15 +193,20 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     return layout;
   }
   layout.cluster = teams.cluster;
+  layout.cohort = teams.cohort;
+  const int blocks = layout.blocks_together();
   // Many elements to a thread make the reduction over threads cheap; twice as many for the longest that registers hold.
-  const std::int64_t of_block = (longest + layout.cluster - 1) / layout.cluster;
+  const std::int64_t of_block = (longest + blocks - 1) / blocks;
   layout.threads = of_block <= 32 * 256 ? power_of_two_at_least(of_block / 32, 64, 256)
                                         : power_of_two_at_least(of_block / 64, 256, 1024);
+  // What puts several tensors together needs registers beside those for 64 elements.
+  if (blocks > 1 && bytes.read > bytes.kept && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
+    layout.threads *= 2;
   // A length that is known at launch is held where its bound allows it.
   const std::int64_t most = longest_possible(form);
-  if (most <= kHeldByBlock * layout.cluster)
-    while (layout.threads < 1024 && most > 64 * std::int64_t{layout.threads} * layout.cluster) layout.threads *= 2;
-  layout.parts = layout.threads * layout.cluster;
+  if (most <= kHeldByBlock * blocks)
+    while (layout.threads < 1024 && most > 64 * std::int64_t{layout.threads} * blocks) layout.threads *= 2;
+  layout.parts = layout.threads * blocks;
   return layout;
 }
 
@@ -159,8 +214,12 @@ RowLayout of_warps(int warps, int lanes) {
   return {RowTeam::kWarp, 32 * warps, 32 * warps / lanes, lanes};
 }
 
-RowLayout of_block(int threads, int cluster) {
-  return {.team = RowTeam::kBlock, .threads = threads, .parts = threads * cluster, .cluster = cluster};
+RowLayout of_block(int threads, int cluster, int cohort = 1) {
+  return {.team = RowTeam::kBlock,
+          .threads = threads,
+          .parts = threads * cluster * cohort,
+          .cluster = cluster,
+          .cohort = cohort};
 }
 
 }  // namespace
@@ -187,7 +246,10 @@ std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& directi
     add(of_block(128, 1));
   } else {
     for (const int threads : {predicted.threads / 2, predicted.threads * 2, predicted.threads * 4})
-      if (threads >= 64 && threads <= 1024) add(of_block(threads, predicted.cluster));
+      if (threads >= 64 && threads <= 1024) add(of_block(threads, predicted.cluster, predicted.cohort));
+    if (predicted.cohort > 1)
+      for (const int cohort : {predicted.cohort - 1, predicted.cohort + 1})
+        if (cohort <= largest_cohort(target)) add(of_block(predicted.threads, 1, cohort));
     if (target.compute_capability >= 90 && target.compute_capability < 120)
       for (const int cluster : {predicted.cluster / 2, predicted.cluster * 2})
         if (cluster >= 1 && cluster <= 8) add(of_block(predicted.threads, cluster));
@@ -199,6 +261,8 @@ std::string name_of(const RowLayout& layout) {
   if (layout.chunks > 1) return fmt::format("{} threads of {} blocks a row", layout.threads, layout.chunks);
   if (layout.team == RowTeam::kColumn) return fmt::format("{} threads a row, rows side by side", layout.parts);
   if (layout.team == RowTeam::kWarp) return fmt::format("{} rows a block, {} threads each", layout.rows, layout.parts);
+  if (layout.cohort > 1)
+    return fmt::format("{} threads of each of {} waiting blocks a row", layout.threads, layout.cohort);
   if (layout.cluster == 1) return fmt::format("{} threads a row", layout.threads);
   return fmt::format("{} threads of each of {} clustered blocks a row", layout.threads, layout.cluster);
 }

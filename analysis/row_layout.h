@@ -1,6 +1,6 @@
-// Which threads take a row: a warp, a block, the blocks of a cluster, or blocks that know nothing of one another and
-// leave partial results for a later kernel; and where neighbouring rows are what lies side by side in memory, the
-// threads of a block that are 32 apart.
+// Which threads take a row: a warp, a block, the blocks of a cluster or of a cohort (analysis/row_teams), or blocks
+// that know nothing of one another and leave partial results for a later kernel; and where neighbouring rows are what
+// lies side by side in memory, the threads of a block that are 32 apart.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace fusec {
 
 enum class RowTeam : std::uint8_t {
   kWarp,    // a warp, or some neighbouring lanes of one; several rows a block
-  kBlock,   // the whole block, or the blocks of a cluster
+  kBlock,   // the whole block, or the blocks of a cluster or a cohort
   kColumn,  // 32 neighbouring rows a block, each with some threads far apart
 };
 
@@ -25,7 +25,9 @@ struct RowLayout {
   int rows = 1;       // of a block
   int parts = 256;    // threads of a row that reduce it together
   int cluster = 1;    // blocks of a row that do so through one another's shared memory
+  int cohort = 1;     // or through global memory, where they wait for one another
   int chunks = 1;     // blocks, or clusters, of a row that leave partial results
+  int blocks_together() const { return cluster * cohort; }
   friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };
 

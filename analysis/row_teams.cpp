@@ -1,6 +1,7 @@
 #include "analysis/row_teams.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fusec {
 namespace {
@@ -12,15 +13,46 @@ double rate(double blocks, const Target& target) {
   return std::min(target.bandwidth, blocks * 4 * target.bandwidth / target.multiprocessors);
 }
 
-double seconds(const RowsToReduce& rows, std::int64_t blocks_of_row, int launches, bool held, const Target& target) {
-  const double reads = held ? 1 : rows.stages + (rows.columns ? 1 : 0);
+// `held`: the share of a row that is read once.
+double seconds(const RowsToReduce& rows, std::int64_t blocks_of_row, int launches, double held, const Target& target) {
+  const int loops = (held > 0 ? rows.passes : rows.stages) + (rows.columns ? 1 : 0);
+  const double reads = held + (1 - held) * loops;
   const double elements = static_cast<double>(rows.blocks) * static_cast<double>(rows.length);
-  const double bytes = rows.bytes * elements * (reads + (rows.columns ? 1 : 0));
+  const double bytes = elements * (rows.bytes_read * reads + (rows.columns ? rows.bytes : 0));
   return launches * target.launch_seconds + bytes / rate(static_cast<double>(rows.blocks * blocks_of_row), target);
 }
 
 bool has_clusters(const Target& target) {
   return target.compute_capability >= 90 && target.compute_capability < 120;
+}
+
+// The share of a row that blocks keep: in registers, or a block alone in shared memory. What lies differently goes
+// through that as well; element by element it takes about as long as reading the row again.
+double held_by(int blocks, const RowsToReduce& rows, const Target& target) {
+  constexpr double kReducing = 4096;  // bytes of shared memory
+  double elements = static_cast<double>(blocks * kHeldByBlock);
+  if (blocks == 1 && !has_clusters(target))
+    elements = std::max(elements, (target.shared_bytes_per_block - kReducing) / (rows.bytes_kept + rows.bytes_beside));
+  if (has_clusters(target)) return static_cast<double>(rows.length) <= elements ? 1 : 0;
+  return std::min(1.0, elements / static_cast<double>(rows.length));
+}
+
+// Blocks of which two are on a multiprocessor, so that one loads while the other stores; or one alone. An eighth of
+// what registers hold is left to ptxas, which spills otherwise, and another one where it puts several tensors together.
+int fewest_of_cohort(const RowsToReduce& rows, const Target& target) {
+  const int eighths = rows.bytes_read > rows.bytes_kept ? 6 : 7;
+  const double held = static_cast<double>(kHeldByBlock) * eighths / 8 * 4 / std::max(4.0, rows.bytes_kept);
+  for (const double of_block : {held / 2, held}) {
+    const double blocks = std::ceil(static_cast<double>(rows.length) / of_block);
+    if (blocks <= largest_cohort(target)) return std::max(2, static_cast<int>(blocks));
+  }
+  return 0;
+}
+
+// Where a row is read more than once otherwise. The counters are cleared by a launch of their own; for each reduction a
+// block says that it has come, sees that all have, and reads what they have left.
+double seconds_of_cohort(const RowsToReduce& rows, int blocks, const Target& target) {
+  return seconds(rows, blocks, 2, 1, target) + 3 * rows.stages * target.latency_seconds;
 }
 
 // Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
@@ -29,29 +61,41 @@ int chunks_of(const RowsToReduce& rows, double seconds_without, const Target& ta
   const std::int64_t wanted = 8 * target.multiprocessors / rows.blocks;
   const std::int64_t chunks = std::min(wanted, rows.length / kShortest);
   constexpr double kWorthIt = 0.8;
-  if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, false, target) >= kWorthIt * seconds_without) return 1;
+  if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, 0, target) >= kWorthIt * seconds_without) return 1;
   return static_cast<int>(chunks);
 }
 
 }  // namespace
 
+int largest_cohort(const Target& target) {
+  return target.multiprocessors / 8;
+}
+
 int chunks_of_columns(const RowsToReduce& rows, const Target& target) {
-  return chunks_of(rows, seconds(rows, 1, 1, false, target), target);
+  return chunks_of(rows, seconds(rows, 1, 1, 0, target), target);
 }
 
 RowTeams teams_of(const RowsToReduce& rows, const Target& target) {
+  constexpr double kWorthCluster = 0.9, kWorthBlock = 0.98;  // of more blocks, of one more
   RowTeams teams;
-  double best = seconds(rows, 1, 1, rows.length <= kHeldByBlock, target);
+  double best = seconds(rows, 1, 1, held_by(1, rows, target), target);
   if (has_clusters(target))
     for (int blocks = 2; blocks <= kLargestCluster; blocks *= 2) {
       if (rows.length / blocks < 2048) break;
-      const double now = seconds(rows, blocks, 1, rows.length <= blocks * kHeldByBlock, target);
-      if (now >= 0.9 * best) continue;
+      const double now = seconds(rows, blocks, 1, held_by(blocks, rows, target), target);
+      if (now >= kWorthCluster * best) continue;
       best = now;
       teams.cluster = blocks;
     }
+  const int fewest = rows.stages + (rows.columns ? 1 : 0) > 1 ? fewest_of_cohort(rows, target) : 0;
+  for (int blocks = fewest; fewest > 0 && blocks <= largest_cohort(target); ++blocks) {
+    const double now = seconds_of_cohort(rows, blocks, target);
+    if (now >= (teams.cohort > 1 ? kWorthBlock : 1) * best) continue;
+    best = now;
+    teams = {.cohort = blocks};
+  }
   const int chunks = chunks_of(rows, best, target);
-  return chunks > 1 ? RowTeams{.cluster = 1, .chunks = chunks} : teams;
+  return chunks > 1 ? RowTeams{.chunks = chunks} : teams;
 }
 
 }  // namespace fusec

@@ -1,6 +1,7 @@
-// Few long rows are divided among blocks: those of a cluster, which reduce through one another's shared memory, or
-// chunks, blocks that know nothing of one another and leave partial results for the next kernel. Decided here, for the
-// schedule (analysis/row_layout) and for what is predicted of it.
+// Few long rows, and such as no block holds, are divided among blocks: those of a cluster, which reduce through one
+// another's shared memory; those of a cohort, which do so through global memory and wait for one another within one
+// kernel (codegen/schedules/row_cohort); or chunks, blocks that know nothing of one another and leave partial results
+// for the next kernel. Decided here, for the schedule (analysis/row_layout) and for what is predicted of it.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +14,26 @@ struct RowsToReduce {
   std::int64_t blocks = 1;  // with one to a row, or to 32 neighbouring ones
   std::int64_t length = 1;  // elements of a row, or of the 32
   int stages = 1;           // reductions one after the other
+  int passes = 1;           // over a row that is read for each of them: one where they are made in one
   bool columns = false;     // and the row is stored
-  double bytes = 4;         // of an element that is read
+  double bytes = 4;         // of an element that is read, of the widest tensor
+  double bytes_read = 4;    // of one of all tensors
+  double bytes_kept = 4;    // of one where the row is kept
+  double bytes_beside = 0;  // of what all rows share, where it lies differently to each row's vectors
 };
 
 struct RowTeams {
-  int cluster = 1, chunks = 1;  // blocks of a row
+  int cluster = 1, cohort = 1, chunks = 1;  // blocks of a row
 };
 
 RowTeams teams_of(const RowsToReduce& rows, const Target& target);
 
 // Of rows that lie side by side, 32 to a block: no clusters.
 int chunks_of_columns(const RowsToReduce& rows, const Target& target);
+
+// Blocks that wait for one another have to be there at once, beside those of other launches that wait likewise: so few
+// that eight launches at a time cannot fill the device with blocks that wait for such as have not begun.
+int largest_cohort(const Target& target);
 
 inline constexpr std::int64_t kHeldByBlock = 1 << 15;  // elements of a row that a block's registers hold
 

@@ -66,10 +66,12 @@ RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& tar
   const std::optional<RowWays> ways = row_ways(kernel, graph, target);
   if (!ways || !ways->together.empty()) return {};
   RowLaunch launch;
-  if (ways->interleaved)
+  if (ways->interleaved) {
     launch.chunks = ways->interleaved->chunks;
-  else
-    launch = {.cluster = ways->layouts.front().cluster, .chunks = ways->layouts.front().chunks};
+  } else {
+    const RowLayout& layout = ways->layouts.front();
+    launch = {.together = layout.blocks_together(), .chunks = layout.chunks, .launches = layout.cohort > 1 ? 2 : 1};
+  }
   const std::vector<int> stages = stages_of(ways->form);
   if (launch.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);
   return launch;

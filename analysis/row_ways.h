@@ -26,10 +26,11 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
 
 // What the best of them launches.
 struct RowLaunch {
-  int cluster = 1, chunks = 1;  // blocks of a row
-  int launches = 1;             // one after the other: chunks leave partial results for every reduction that waits
+  int together = 1, chunks = 1;  // blocks of a row: of a cluster or a cohort, or of neither
+  // One after the other: chunks leave partial results for every reduction that waits, cohorts' counters are cleared.
+  int launches = 1;
   // Blocks that may share a launch with those of other kernels.
-  bool is_plain() const { return cluster == 1 && launches == 1; }
+  bool is_plain() const { return together == 1 && launches == 1; }
 };
 RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target);
 

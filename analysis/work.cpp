@@ -377,7 +377,7 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   constexpr double kShortestDivided = 256;
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
   const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
-  const bool held = launch.chunks == 1 && length <= static_cast<double>(launch.cluster * kHeldByBlock);
+  const bool held = launch.chunks == 1 && length <= static_cast<double>(launch.together * kHeldByBlock);
   // Where reductions see parts of output axes, these are rows.
   std::optional<RowForm> form;
   if (fewest < most || divides_rows(kernel, whole.reductions)) form = row_form(kernel, graph);
@@ -390,10 +390,10 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
     compute_rows(count, kernel, whole, held, work);
   }
   // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
-  const double of_block = length / (launch.cluster * launch.chunks);
+  const double of_block = length / (launch.together * launch.chunks);
   const double threads = std::clamp(std::exp2(std::ceil(std::log2(of_block / 32))), 32.0, 1024.0);
   work.threads = std::clamp(threads, 256.0, 1024.0);
-  work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * launch.cluster * launch.chunks;
+  work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * launch.together * launch.chunks;
   work.launches = launch.launches;
   // A thread asks for all that it keeps of a row before it needs any of it.
   work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);

@@ -192,7 +192,8 @@ class Search {
 
   // The greatest length of rows that registers hold, where they do not hold those that the bounds allow.
   std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) {
-    if (keeps(general) || general.size() != 1 || general[0].schedule != "row_reduction") return std::nullopt;
+    const auto of_rows = [](const KernelSource& source) { return source.schedule == "row_reduction"; };
+    if (keeps(general) || !of_rows(general.back()) || std::ranges::count_if(general, of_rows) != 1) return std::nullopt;
     std::int64_t expected = 1;
     for (const IndexExpr& length : row_lengths_)
       expected = std::max(expected, kLongerThanHint * value_at_hint(length, graph_.symbols));

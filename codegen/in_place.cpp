@@ -111,7 +111,7 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
   std::vector<KernelSource::InPlace> pairs;
   if (!(finishes_elements(source) || source.owns_rows) || !source.tabled.empty()) return pairs;
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
-  const bool of_one_block = alone && source.cluster == std::array{1, 1, 1};
+  const bool of_one_block = alone && source.cluster == std::array{1, 1, 1} && source.cohort == 1;
   std::map<std::uint32_t, std::uint32_t> columns;
   if (source.owns_rows) columns = columns_of_reductions(kernel, nodes);
   const auto loaded_at = [&](const ExprNode& load) {

@@ -69,6 +69,7 @@ struct KernelSource {
   std::array<IndexExpr, 3> grid{1, 1, 1};  // over symbols; a grid with a 0 is not launched
   std::array<int, 3> block{1, 1, 1};
   std::array<int, 3> cluster{1, 1, 1};
+  int cohort = 1;  // so many blocks wait for one another, in the order in which they begin
   IndexExpr dynamic_shared = 0;  // bytes
   std::vector<InPlace> in_place;
   // Copies its operand to its result, which later kernels change in places: nothing where both are one buffer.

@@ -249,6 +249,7 @@ class Device {
     };
     launch.grid = dims(call.grid);
     launch.block = dims(call.block);
+    launch.cohort = static_cast<std::uint64_t>(plan_.kernels.at(step.kernel).cohort);
     launch.dynamic_shared_bytes = static_cast<std::uint32_t>(call.dynamic_shared);
     launch.arguments = call.arguments;
     for (std::size_t i = 0; i < step.arguments.size(); ++i) {

@@ -3,7 +3,8 @@
 over lengths of rows, dtypes and targets: executed on the emulator and verified, without findings, bank conflicts, spilled
 registers or local memory; memory is read once wherever registers hold a row, by 16 bytes at a time where rows allow it.
 Short rows that begin within sectors go through shared memory: every byte once, in accesses of 16 bytes but for ends.
-Where few rows are so long that blocks have to share them, several launches; keys of attention likewise. Status 77: no NVRTC."""
+Rows that no block holds are kept by several that wait for one another, and read once as well. Where few rows are longer
+than that, several launches; keys of attention likewise. Status 77: no NVRTC."""
 import argparse
 import json
 import os
@@ -106,6 +107,8 @@ LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200
         (reduction("amax"), 1, 1 << 20), (over_its_norm, 500, 1001), (reduction("sum", dim=[0]), 9001, 96),
         (reduction("softmax", dim=0), 6001, 70), (reduction("mean", dim=[0]), 70000, 5),
         (reduction("argmax", dim=1), 2, 300001), (reduction("argmax", dim=0), 6001, 70)]
+# Rows that no block of sm_80 holds: blocks share them, those of sm_90a in clusters.
+SHARED = [(3, 65521), (4, 65536), (1, 100003), (3, 100003), (2, 128256)]
 # Attention of few queries over many keys, which blocks share: heads, heads of keys, queries, keys, head size.
 DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16", False),
             (2, 2, 5, 2000, 40, "float32", False), (3, 3, 3, 2500, 128, "bfloat16", True),
@@ -185,6 +188,7 @@ def cases():
         for dtype in BYTES:
             found += [(form, rows, columns, dtype, arch) for columns, rows in LENGTHS.items() for form in ROW_FORMS]
         found += [(form, rows, columns, dtype, arch) for form, rows, columns in LONG for dtype in ("float32", "bfloat16")]
+        found += [(form, rows, columns, dtype, arch) for rows, columns in SHARED for form in ROW_FORMS for dtype in BYTES]
         found += [(attention, shape, arch) for shape in DECODING]
         for dtype in BYTES:
             found += [(form, rows, columns, dtype, arch) for columns, rows in SHORT.items() for form in ROW_FORMS]
@@ -219,6 +223,20 @@ def held_in_registers(kernels, case, others):
     allowed = (1.02 if row % 128 == 0 else 1.5 if row >= 256 else 2.0) * (big + small)
     if kernels[0]["requested_bytes"] > allowed:
         return f"{kernels[0]['requested_bytes']} bytes requested, {big + small:.0f} needed"
+    return ""
+
+
+def read_once(kernels, case, others):
+    """Every byte of the rows once, and by each row the vectors that all share, but for sectors in which neighbouring
+    warps' vectors are where rows begin anywhere, and what blocks that share a row leave for one another."""
+    _, rows, columns, dtype, arch = case
+    row = columns * BYTES[dtype]
+    needed = rows * row * (2 + len(others))
+    meeting = 32768 if arch == "sm_80" else 4096
+    moved = max(sum(k["requested_bytes"] for k in kernels), 32 * sum(k["sectors"] for k in kernels))
+    many = [k["name"] for k in kernels if "clear_counters" not in k["name"]]
+    if len(many) != 1 or moved > (1.0 if row % 128 == 0 else 1.045) * needed + meeting:
+        return f"{moved} bytes by {', '.join(many)}, {needed} needed"
     return ""
 
 
@@ -280,7 +298,11 @@ def what_is_wrong(programs, scratch, case):
             return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
         if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
             return "local memory is used"
-    if form not in ROW_FORMS or columns > HELD:
+    if form not in ROW_FORMS:
+        return ""
+    if (rows, columns) in SHARED:
+        return read_once(kernels, case, others)
+    if columns > HELD:
         return ""
     if is_short(case):
         # Ends of each tensor's rows, and what stands beside them.

@@ -167,6 +167,49 @@ struct RunningMoments {
   }
 };
 
+//@ part cohort_reduce : block_reduce
+// For the kBlocks blocks that share a row, of which this is number `rank`: as block_reduce, over all their threads.
+// Each leaves its result in `partials`, says in `arrived` that it has, and waits until all have; calls of one kernel
+// have partials of their own, and count on. A block that has ticket t waits for none with a ticket beyond its row's.
+__device__ __forceinline__ unsigned cohort_ticket(unsigned* next) {
+  __shared__ unsigned ticket;
+  if (threadIdx.x == 0) ticket = atomicAdd(next, 1u);
+  __syncthreads();
+  return ticket;
+}
+__device__ __forceinline__ void cohort_arrive(unsigned* arrived) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" : : "l"(__cvta_generic_to_global(arrived)) : "memory");
+}
+__device__ __forceinline__ void cohort_wait(unsigned* arrived, unsigned blocks) {
+  while (true) {
+    unsigned now;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                 : "=r"(now)
+                 : "l"(__cvta_generic_to_global(arrived))
+                 : "memory");
+    if (now >= blocks) break;
+    __nanosleep(20);
+  }
+}
+template <int kThreads, int kBlocks, int kCall, class Combine, class T>
+__device__ __forceinline__ T cohort_reduce(T value, Combine combine, T* partials, unsigned* arrived, int rank) {
+  __shared__ T of_blocks[kBlocks];
+  value = block_reduce<kThreads, kCall>(value, combine);
+  if (threadIdx.x == 0) {
+    partials[rank] = value;
+    cohort_arrive(arrived);
+  }
+  if (threadIdx.x < kBlocks) {  // of one warp, each for itself
+    cohort_wait(arrived, kBlocks * (kCall + 1));
+    of_blocks[threadIdx.x] = partials[threadIdx.x];
+  }
+  __syncthreads();
+  value = of_blocks[0];
+#pragma unroll
+  for (int block = 1; block < kBlocks; ++block) value = combine(value, of_blocks[block]);
+  return value;
+}
+
 //@ part spread_partials
 // Elements in shared memory so that threads which are 2, 4 or 8 apart find theirs in different banks, and 16 neighbours.
 template <class T, int kCount>

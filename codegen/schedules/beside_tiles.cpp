@@ -24,7 +24,7 @@ IndexExpr at_vector(const IndexExpr& position, std::uint32_t vector_axis, std::u
 BesideTiles::BesideTiles(const Row& row, const std::vector<RowLoop>& loops, ExprEmitter& emitter)
     : row_(row), emitter_(emitter) {
   const ExprPool& pool = row.form.kernel.pool;
-  if (row.layout.cluster > 1 && row.turns == 0) return;
+  if (row.layout.blocks_together() > 1 && row.turns == 0) return;
   std::optional<std::uint32_t> vectors;  // the first loop's axis, by which positions are told
   for (const RowLoop& loop : loops) {
     if (loop.width == 1 || loop.axes.size() != 2) continue;
@@ -76,10 +76,10 @@ void BesideTiles::see(ExprId load, const Together& place) {
   all_[number].tensors.push_back(tensor);
 }
 
-// Of one row: a vector more is read than there is, of which a part may be needed. Blocks of a cluster have the vectors
+// Of one row: a vector more is read than there is, of which a part may be needed. Blocks that share it have the vectors
 // of each turn apart.
 IndexExpr BesideTiles::bytes_of(int words) const {
-  if (row_.layout.cluster > 1) return IndexExpr(row_.turns * 4 * words_of_turn(words));
+  if (row_.layout.blocks_together() > 1) return IndexExpr(row_.turns * 4 * words_of_turn(words));
   return simplify(ceil_div(vectors_ * words + words + 1, 4) * 16, row_.form.kernel.pool.bounds());
 }
 
@@ -114,7 +114,7 @@ void BesideTiles::fill(Together& tiles, const Place& place) {
   if (bits(tiles.dtype) < 32) tiles.bits = writer.unique("bits");
   const RowLayout& layout = row_.layout;
   std::string bounds, from = place.first;
-  if (layout.cluster > 1) {
+  if (layout.blocks_together() > 1) {
     from = fmt::format("{}{} * {}", from == "0" ? "" : from + " + ", place.block, layout.threads);
     const std::string block = writer.unique("of_block");
     writer.line(fmt::format("const {} {} = {};", writer.index_type(), block, from));
@@ -133,9 +133,9 @@ void BesideTiles::fill(Together& tiles, const Place& place) {
   emitter_.rewind(mark);
   const std::string result = tiles.bits.empty() ? "" : fmt::format("const int {} = ", tiles.bits);
   writer.line(fmt::format("{}vectors_to_tiles<TileWords<{}>, {}, {}, {}>({}, 4 * {}, {}, {}, (int)({} - {}), {});",
-                          result, bounds, layout.cluster > 1 ? layout.threads : layout.parts, bits(tiles.dtype),
-                          tiles.words, tiles.name, tiles.stride, tiles.tensors_name, at, place.last, from,
-                          layout.cluster > 1 ? "threadIdx.x" : place.thread));
+                          result, bounds, layout.blocks_together() > 1 ? layout.threads : layout.parts,
+                          bits(tiles.dtype), tiles.words, tiles.name, tiles.stride, tiles.tensors_name, at, place.last,
+                          from, layout.blocks_together() > 1 ? "threadIdx.x" : place.thread));
 }
 
 void BesideTiles::wait_for(const std::vector<ExprId>& roots) {
@@ -151,7 +151,7 @@ std::string BesideTiles::words_of(ExprId load, const std::string& turn, const st
   const auto [together, number] = tile_of_.at(load);
   const Together& tiles = all_[together];
   std::string at = fmt::format("{} * (int)({} - {})", tiles.words, vector, first_vector_);
-  if (row_.layout.cluster > 1)
+  if (row_.layout.blocks_together() > 1)
     at = fmt::format("{} * {} + {} * threadIdx.x", turn, words_of_turn(tiles.words), tiles.words);
   else if (!turn.empty())
     at = fmt::format("{} * {} + {} * {}", turn, tiles.words * row_.layout.parts, tiles.words, lane_);

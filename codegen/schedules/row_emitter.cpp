@@ -9,6 +9,7 @@
 #include "codegen/emit_expr.h"
 #include "codegen/in_place.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/row_cohort.h"
 #include "codegen/schedules/row_partials.h"
 #include "codegen/schedules/row_walk.h"
 #include "codegen/schedules/vector_access.h"
@@ -51,8 +52,9 @@ class RowEmitter {
     KernelSource source =
         writer_.finish(kernel_comment(graph_, original), layout_.threads, walk_.blocks_at_once(), layout_.cluster);
     source.dynamic_shared = walk_.shared_bytes();
-    source.grid[0] =
-        simplify(ceil_div(rows, layout_.rows) * (layout_.cluster * (chunked() ? layout_.chunks : 1)), pool.bounds());
+    source.grid[0] = simplify(
+        ceil_div(rows, layout_.rows) * (layout_.blocks_together() * (chunked() ? layout_.chunks : 1)), pool.bounds());
+    source.cohort = layout_.cohort;
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
     source.keeps_rows = walk_.keeps_rows();
@@ -95,10 +97,17 @@ class RowEmitter {
 
   void open_rows(const IndexExpr& rows) {
     const std::string type = writer_.index_type();
-    std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
-    if (const int of_row = layout_.cluster * (chunked() ? layout_.chunks : 1); of_row > 1) {
-      chunk_ = writer_.unique(layout_.cluster > 1 ? "rank" : "chunk");
-      writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of its row's blocks", chunk_, of_row));
+    std::string number = "blockIdx.x";
+    if (layout_.cohort > 1) {
+      writer_.use("cohort_reduce");
+      arrived_ = cohort_counters(writer_, form_);
+      number = writer_.unique("ticket");
+      writer_.line(fmt::format("const unsigned {} = cohort_ticket({});", number, arrived_));
+    }
+    std::string block = (writer_.wide() ? "(long long)" : "") + number;
+    if (const int of_row = layout_.blocks_together() * (chunked() ? layout_.chunks : 1); of_row > 1) {
+      chunk_ = writer_.unique(layout_.blocks_together() > 1 ? "rank" : "chunk");
+      writer_.line(fmt::format("const int {} = {} % {};  // of its row's blocks", chunk_, number, of_row));
       block += fmt::format(" / {}", of_row);
     }
     part_ = writer_.unique(layout_.team == RowTeam::kColumn ? "part" : "lane");
@@ -118,7 +127,7 @@ class RowEmitter {
         }
         break;
       case RowTeam::kBlock:
-        writer_.line(layout_.cluster > 1
+        writer_.line(layout_.blocks_together() > 1
                          ? fmt::format("const int {} = {} * {} + threadIdx.x;", part_, chunk_, layout_.threads)
                          : fmt::format("const int {} = threadIdx.x;", part_));
         if (layout_.cluster > 1) {
@@ -195,12 +204,22 @@ class RowEmitter {
         if (layout_.cluster > 1)
           return fmt::format("cluster_reduce<{}, {}, {}>({}, {}, {})", layout_.threads, layout_.cluster,
                              block_reductions_++, a.name, a.combine, chunk_);
+        if (layout_.cohort > 1) return cohort_reduce(a);
         return fmt::format("block_reduce<{}, {}>({}, {})", layout_.threads, block_reductions_++, a.name, a.combine);
       case RowTeam::kColumn:
         writer_.use("column_reduce");
         return fmt::format("column_reduce<{}, {}>({}, {})", kColumnRows, layout_.parts, a.name, a.combine);
     }
     return {};
+  }
+
+  // Each reduction has a place for the partial results of each of the row's blocks.
+  std::string cohort_reduce(const ExprEmitter::Accumulator& a) {
+    const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
+    const std::string of_row = row_ == "0" ? "" : fmt::format(" + {} * {}", row_, layout_.cohort);
+    return fmt::format("cohort_reduce<{}, {}, {}>({}, {}, {}{}, {} + 1{}, {})", layout_.threads, layout_.cohort,
+                       block_reductions_++, a.name, a.combine, row_partials(writer_, form_, a, rows * layout_.cohort),
+                       of_row, arrived_, row_ == "0" ? "" : " + " + row_, chunk_);
   }
 
   bool reduce(const std::vector<ExprId>& reductions) {
@@ -392,8 +411,9 @@ class RowEmitter {
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::string part_, row_;
-  std::string chunk_;   // which block of its row's this is
-  std::string active_;  // column teams: is the row a real one
+  std::string chunk_;    // which block of its row's this is
+  std::string active_;   // column teams: is the row a real one
+  std::string arrived_;  // cohorts: their counters
   RowWalk walk_;
   int block_reductions_ = 0;
   std::optional<RowOnePass> one_pass_;  // rows that are read again: once for both reductions

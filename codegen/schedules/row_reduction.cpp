@@ -8,6 +8,7 @@
 #include "analysis/row_ways.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/interleaved_emitter.h"
+#include "codegen/schedules/row_cohort.h"
 #include "codegen/schedules/row_emitter.h"
 #include "codegen/schedules/row_vectors.h"
 #include "codegen/schedules/short_row_emitter.h"
@@ -36,6 +37,7 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   const IndexExpr threads = point_count(ready.kernel.pool, ready.rows) * layout.parts * layout.chunks;
   const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   std::vector<KernelSource> sources;
+  if (layout.cohort > 1) sources.push_back(clear_counters(ready, graph, wide));
   const std::vector<int> stages = stages_of(ready);
   const int last = layout.chunks > 1 ? 1 + *std::ranges::max_element(stages) : 0;
   for (int stage = 0; stage <= last; ++stage)

@@ -38,7 +38,7 @@ void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
 
 // Without what blocks reduce through. Blocks that share a multiprocessor have theirs at once.
 std::int64_t RowWalk::shared_bytes_of_block() const {
-  const bool alone = row_.layout.cluster > 1 || row_.layout.threads >= 512;
+  const bool alone = row_.layout.blocks_together() > 1 || row_.layout.threads >= 512;
   return alone ? row_.shared_bytes - 4096 : row_.shared_bytes * 5 / 8;
 }
 
@@ -66,7 +66,7 @@ void RowWalk::begin(Place place) {
   if (tiles_)
     tiles_->begin({.first = first_,
                    .last = last_,
-                   .thread = row_.layout.cluster > 1 ? "threadIdx.x" : place_.part,
+                   .thread = row_.layout.blocks_together() > 1 ? "threadIdx.x" : place_.part,
                    .block = place_.block});
 }
 
@@ -89,12 +89,12 @@ void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
 }
 
 int RowWalk::blocks_at_once() const {
-  constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64;
+  constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8;
   if (row_.layout.chunks > 1 || (!keeps_rows_ && row_.layout.team == RowTeam::kBlock))
     return 1024 / row_.layout.threads;
   if (!keeps_rows_) return 0;
   const int computing = kComputing + (row_.split.start ? kBesideRows : 0) + (has_tiles() ? kept_words_ / 2 : 0) +
-                        (writer_.wide() ? kWide : 0);
+                        (writer_.wide() ? kWide : 0) + (row_.layout.cohort > 1 ? kMeeting : 0);
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
   const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
   return std::max(1, 32 * warps / row_.layout.threads);

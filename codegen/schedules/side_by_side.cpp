@@ -162,8 +162,8 @@ bool can_be_part(const KernelSource& source) {
     return p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kSize;
   };
   return source.tabled.empty() && source.dynamic_shared.is_constant() &&
-         source.cluster == std::array<int, 3>{1, 1, 1} && source.block[1] == 1 && source.block[2] == 1 &&
-         source.grid[1].is(1) && source.grid[2].is(1) && !source.body.empty() &&
+         source.cluster == std::array<int, 3>{1, 1, 1} && source.cohort == 1 && source.block[1] == 1 &&
+         source.block[2] == 1 && source.grid[1].is(1) && source.grid[2].is(1) && !source.body.empty() &&
          std::ranges::all_of(source.parameters, plain);
 }
 

@@ -283,8 +283,10 @@ class Workers {
   explicit Workers(LaunchState& state) : state_(state) {
     const Dim3& shape = state.cluster_shape;
     clusters_ = state.launch->grid.count() / shape.count();
+    const auto multiple = [](std::uint64_t n, std::uint64_t of) { return (n + of - 1) / of * of; };
     const std::uint64_t sample = state.options->sample_blocks;
-    sample_ = chosen_clusters(clusters_, sample == 0 ? 0 : (sample + shape.count() - 1) / shape.count());
+    sample_ = chosen_clusters(clusters_, multiple(multiple(sample, shape.count()) / shape.count(),
+                                                  std::max<std::uint64_t>(1, state.launch->cohort)));
     if (!sample_.empty()) clusters_ = sample_.size();
   }
 
@@ -336,16 +338,21 @@ class Workers {
                                      [number](const auto& other) { return other->blocks.front()->number < number; });
     const std::uint64_t slice = oldest ? kOldestSlice : kClusterSlice;
     bool changed = false;
+    std::vector<Counters> before;
+    for (const std::unique_ptr<Block>& block : cluster.blocks) before.push_back(block->counters);
     ClusterOutcome outcome = ClusterOutcome::kGoesOn;
     do {
       cluster.changed = false;
       outcome = run_cluster(cluster, slice);
       changed = changed || cluster.changed;
     } while (outcome == ClusterOutcome::kGoesOn && cluster.changed && !cluster.polls);
-    if (outcome == ClusterOutcome::kPolls && !changed)
+    if (outcome == ClusterOutcome::kPolls && !changed) {
+      // How often a block looks in vain is a matter of when it has its turns.
+      for (std::size_t i = 0; i < before.size(); ++i) cluster.blocks[i]->counters = before[i];
       count_idle(cluster);
-    else
+    } else {
       state_.idle_turns = state_.idle_instructions = 0;
+    }
     return outcome;
   }
 

@@ -111,7 +111,8 @@ inline Argument pointer_argument(const Memory& memory, Memory::Id id, std::int64
 struct Launch {
   std::string kernel;
   Dim3 grid, block;
-  Dim3 cluster{0, 0, 0};  // zeros: as the kernel demands, else no cluster
+  Dim3 cluster{0, 0, 0};     // zeros: as the kernel demands, else no cluster
+  std::uint64_t cohort = 1;  // any so many blocks wait for one another: a sample has whole cohorts
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<Argument> arguments;  // one a parameter, as long as the parameter
 };
@@ -187,7 +188,7 @@ struct Counters {
   std::uint64_t distinct_sectors_read = 0, distinct_sectors_written = 0;  // each once a launch
   // Of buffers under 1 MiB, which stay in caches: as requested, and each once.
   std::uint64_t small_sectors_read = 0, distinct_small_sectors_read = 0;
-  std::uint64_t bytes_read = 0, bytes_written = 0;                        // what the lanes asked for
+  std::uint64_t bytes_read = 0, bytes_written = 0;               // what the lanes asked for
   std::uint64_t global_requests = 0;                             // warp-wide loads, stores and atomics of global memory
   std::uint64_t shared_requests = 0, shared_bank_conflicts = 0;  // conflicts: passes beyond the fewest possible
   std::uint64_t tensor_multiply_adds = 0;

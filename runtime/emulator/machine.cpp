@@ -46,8 +46,19 @@ bool try_warp_sync(Warp& warp) {
   return false;
 }
 
-// Runs one warp until it blocks, ends or has had its slice; the instructions it executed.
-std::uint64_t run_warp(Warp& warp) {
+std::ptrdiff_t ready_fragments(const Warp& warp) {
+  return std::count_if(warp.fragments.begin(), warp.fragments.end(),
+                       [](const Fragment& fragment) { return fragment.state == FragmentState::kReady; });
+}
+
+// The instructions that a turn executed; `yields`: what did so lets others run.
+struct Turn {
+  std::uint64_t used = 0;
+  bool yields = false;
+};
+
+// Runs one warp until it blocks, ends or has had its slice.
+Turn run_warp(Warp& warp) {
   std::uint64_t used = 0;
   const std::uint64_t slice = std::min(kWarpSlice, warp.block->launch->options->max_instructions / 4 + 1);
   while (used < slice && !warp.block->stopped) {
@@ -72,9 +83,9 @@ std::uint64_t run_warp(Warp& warp) {
         (outcome == FragmentOutcome::kYield && ++warp.yields % kYieldsBeforeRelease == 0)) {
       release_joins(warp);
     }
-    if (outcome == FragmentOutcome::kYield && warp.fragments.size() == 1) break;
+    if (outcome == FragmentOutcome::kYield && ready_fragments(warp) == 1) return {used, true};
   }
-  return used;
+  return {used, used == 0};
 }
 
 // What takes longer to emulate than other instructions do counts for more against the budget of a block.
@@ -87,16 +98,19 @@ std::uint64_t extra_cost(const Block& block) {
          (counters.bytes_read + counters.bytes_written) / 64 + block.copied / 8 + 4 * counters.shared_requests;
 }
 
-// One turn of every warp; the instructions executed.
-std::uint64_t run_round(Cluster& cluster) {
+// One turn of every warp.
+Turn run_round(Cluster& cluster) {
   std::uint64_t progress = 0;
+  bool yields = true;
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
     if (block->stopped || block->live_threads == 0) continue;
     std::uint64_t steps = 0;
     const std::uint64_t before = extra_cost(*block);
     for (Warp& warp : block->warps) {
       if (warp.live == 0 || block->stopped) continue;
-      steps += run_warp(warp);
+      const Turn turn = run_warp(warp);
+      steps += turn.used;
+      yields = yields && turn.yields;
       if (warp.live == 0) ++progress;
     }
     progress += steps;
@@ -108,15 +122,13 @@ std::uint64_t run_round(Cluster& cluster) {
     }
   }
   if (cluster.blocks.size() > 1) release_cluster_barrier(cluster);
-  return progress;
+  return {progress, yields && progress != 0};
 }
 
 bool any_ready(const Cluster& cluster) {
-  const auto ready = [](const Fragment& fragment) { return fragment.state == FragmentState::kReady; };
   return std::any_of(cluster.blocks.begin(), cluster.blocks.end(), [&](const std::unique_ptr<Block>& block) {
-    return !block->stopped && std::any_of(block->warps.begin(), block->warps.end(), [&](const Warp& warp) {
-      return std::any_of(warp.fragments.begin(), warp.fragments.end(), ready);
-    });
+    return !block->stopped && std::any_of(block->warps.begin(), block->warps.end(),
+                                          [](const Warp& warp) { return ready_fragments(warp) > 0; });
   });
 }
 
@@ -147,7 +159,7 @@ ClusterOutcome run_cluster(Cluster& cluster, std::uint64_t slice) {
   remember(cluster, before);
   std::uint64_t used = 0;
   while (used < slice) {
-    const std::uint64_t progress = run_round(cluster);
+    const auto [progress, yields] = run_round(cluster);
     if (std::none_of(cluster.blocks.begin(), cluster.blocks.end(),
                      [](const auto& block) { return !block->stopped && block->live_threads != 0; })) {
       return ClusterOutcome::kEnded;
@@ -163,7 +175,8 @@ ClusterOutcome run_cluster(Cluster& cluster, std::uint64_t slice) {
     }
     cluster.quiet.instructions += progress;
     if (cluster.quiet.rounds == 0) remember(cluster, before);
-    if (repeats || (cluster.quiet.polls && cluster.quiet.instructions >= kQuietInstructions)) {
+    const bool waits = yields || cluster.quiet.instructions >= kQuietInstructions;
+    if (repeats || (cluster.quiet.rounds > 0 && cluster.quiet.polls && waits)) {
       forgive(cluster, before);
       cluster.quiet.last_turn = repeats ? kQuietInstructions : cluster.quiet.instructions;
       cluster.quiet.instructions = 0;

@@ -93,6 +93,36 @@ TEST_CASE("a sample that leaves out the blocks that its own wait for") {
         "blocks that the sample leaves out");
 }
 
+TEST_CASE("a block looks twice in vain, however many turns it waits; a sample has whole cohorts") {
+  // So many blocks as come one after the other wait for one another, by tickets.
+  const std::string body =
+      "atom.global.add.u32 %r1, [polled], 1;\nshr.u32 %r1, %r1, 2;\nmov.u64 %rd1, of_four;\n"
+      "mul.wide.u32 %rd2, %r1, 4;\nadd.u64 %rd1, %rd1, %rd2;\nred.release.gpu.global.add.u32 [%rd1], 1;\n"
+      "L: ld.acquire.gpu.global.u32 %r2, [%rd1];\nsetp.ge.u32 %p1, %r2, 4;\n@%p1 bra D;\nnanosleep.u32 20;\nbra L;\n"
+      "D:\n";
+  const Module module(kernel_text(body, ".global .align 4 .u32 polled = 0;\n.global .align 4 .u32 of_four[100];\n"),
+                      "test.ptx");
+  const auto counted = [&](const Options& options) {
+    Memory memory;
+    std::vector<std::uint32_t> unused(1);
+    const auto in = memory.add({.name = "in", .bytes = std::as_writable_bytes(std::span(unused))});
+    const Launch launch{.kernel = "k",
+                        .grid = {400},
+                        .block = {1},
+                        .cohort = 4,
+                        .arguments = {pointer_argument(memory, in), pointer_argument(memory, in)}};
+    const Report report = run(module, launch, memory, options);
+    CHECK_MESSAGE(report.findings.empty(), describe(report));
+    return report.counters;
+  };
+  const auto loads = [](const Counters& counters) {
+    return counters.warp_instructions[static_cast<std::size_t>(InstructionClass::kLoadStore)];
+  };
+  // Two of parameters, two in vain, and one that sees all.
+  for (const int threads : {1, 2}) CHECK(loads(counted({.threads = threads})) <= 5 * 400);
+  CHECK(counted({.sample_blocks = 6}).blocks == 8);
+}
+
 TEST_CASE("what takes longer counts for more of the budget") {
   const auto executed = [](const std::string& loop, const std::string& head) {
     const RunResult result =
