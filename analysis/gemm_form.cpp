@@ -217,12 +217,14 @@ namespace {
 std::vector<GemmTiles> whole_row_table(DType multiplied) {
   std::vector<GemmTiles> table = gemm_tile_table(multiplied);
   const int depth = table[0].depth, stages = table[0].stages, narrow = bits(multiplied) == 32 ? 16 : 32;
-  for (const int columns : {128, int{kWidestRow}})
+  constexpr int kRegisters = 1 << 16, kBeside = 80;  // of a block, and of a thread beside its sums
+  for (const int columns : {128, 256, int{kWidestRow}})
     for (const int rows : {64, 32, 16}) {
       const bool known =
           std::ranges::any_of(table, [&](const GemmTiles& t) { return t.rows == rows && t.columns == columns; });
       const int warp_rows = std::min(rows, rows == 64 ? 32 : narrow), warp_columns = rows == 64 ? 64 : 32;
-      if (!known) table.push_back({rows, columns, warp_rows, warp_columns, depth, stages});
+      const GemmTiles tiles{rows, columns, warp_rows, warp_columns, depth, stages};
+      if (!known && tiles.threads() * kBeside + rows * columns <= kRegisters) table.push_back(tiles);
     }
   return table;
 }

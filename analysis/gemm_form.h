@@ -114,6 +114,6 @@ std::string name_of(const GemmTiles& tiles);
 // The tiles that are looked among, largest first. Lines along the depth have 64 bytes, or 128.
 std::vector<GemmTiles> gemm_tile_table(DType multiplied, bool tf32 = false);
 // The widest tile of whole rows has so many columns.
-inline constexpr std::int64_t kWidestRow = 256;
+inline constexpr std::int64_t kWidestRow = 512;
 
 }  // namespace fusec

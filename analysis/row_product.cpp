@@ -268,8 +268,11 @@ class FindRowProduct {
       while (pool()[factor].op == ExprOp::kConvert) factor = pool()[factor].args[0];
       return pool()[factor].op == ExprOp::kLoad;
     };
+    // Deep products of long rows are left to tiles that are wide both ways, and on sm_90a to warpgroups.
+    constexpr std::int64_t kWide = 256, kDeep = 1024;
     return form_.columns <= kWidestRow && std::ranges::all_of(form_.product.loops, [&](const ProductLoop& loop) {
-             return std::ranges::all_of(loop.left, lies_there) && std::ranges::all_of(loop.right, lies_there);
+             return (form_.columns <= kWide || at_hint(loop.depth) <= kDeep) &&
+                    std::ranges::all_of(loop.left, lies_there) && std::ranges::all_of(loop.right, lies_there);
            });
   }
 

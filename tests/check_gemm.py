@@ -253,6 +253,8 @@ WITHOUT_CONFLICTS = {
                        tensor("g", "bfloat16", 256)],
                       [node("p", "linear", ["x", "w"]), node("s", "add", ["p", "r"]),
                        node("h", "rms_norm", ["s", "g"], normalized_shape=[256])]),
+    "norm_of_384": ([tensor("x", "bfloat16", 70, 64), tensor("w", "bfloat16", 384, 64), tensor("g", "bfloat16", 384)],
+                    [node("p", "linear", ["x", "w"]), node("h", "rms_norm", ["p", "g"], normalized_shape=[384])]),
     "softmax_of_120": ([tensor("x", "float16", 50, 64), tensor("w", "float16", 120, 64), tensor("r", "float16", 50, 120)],
                        [node("p", "linear", ["x", "w"]), node("s", "add", ["p", "r"]),
                         node("h", "softmax", ["s"], dim=-1)]),
@@ -267,6 +269,15 @@ WITHOUT_CONFLICTS = {
                       tensor("wo", "int8", 40, 14), tensor("xs", "float32", 1), tensor("xo", "int8", 1)],
                      [node("h", "static_quant_linear_int4", ["x", "w", "ws", "wo", "xs", "xo"], group_size=16,
                            out_dtype="float16")]),
+    "groups_of_32": ([tensor("x", "int8", 77, 224), tensor("w", "int4", 141, 224), tensor("ws", "float32", 141, 7),
+                      tensor("xs", "float32", 1)],
+                     [node("h", "static_quant_linear_int4", ["x", "w", "ws", None, "xs"], group_size=32,
+                           out_dtype="bfloat16")]),
+    "scaled_codes": ([tensor("x", "float8_e4m3fn", 77, 256), tensor("xs", "float32", 77, 2),
+                      tensor("w", "float8_e4m3fn", 100, 256), tensor("ws", "float32", 100, 2)],
+                     [node("a", "dequantize", ["x", "xs"], dtype="bfloat16", axis=1, block=128),
+                      node("b", "dequantize", ["w", "ws"], dtype="bfloat16", axis=1, block=128),
+                      node("h", "linear", ["a", "b"])]),
     "triangle": ([tensor("x", "float16", 72, 64), tensor("w", "float16", 88, 64)],
                  [node("p", "linear", ["x", "w"]), node("h", "tril", ["p"])])}
 
@@ -313,6 +324,18 @@ def check_tf32(fusec, fusec_run, folder):
                     expect(kernel["bank_conflicts"] == 0, f"{kernel['name']} on {arch}: bank conflicts")
 
 
+def check_narrowed(fusec, folder):
+    """What is computed for a product is narrowed where it is written, not where it is read: weights of attention whose
+    heads are so large that it is products and a softmax."""
+    path, report = os.path.join(folder, "narrowed.json"), os.path.join(folder, "report.json")
+    json.dump({"fusec": 1, "name": "narrowed", "inputs": [tensor(name, "bfloat16", 1, 8, 1024, 320) for name in "qkv"],
+               "nodes": [node("y", "scaled_dot_product_attention", list("qkv"))], "outputs": ["y"]}, open(path, "w"))
+    for arch in ["sm_80", "sm_90a"]:
+        run([fusec, path, "--no-nvrtc", "--emit=report=" + report, "-o", os.path.join(folder, "narrowed.cu"), "--arch=" + arch])
+        groups = [g["name"] for g in json.load(open(report))["groups"]]
+        expect(groups[1:] == ["fused_softmax_cast", "matmul"], f"narrowed on {arch}: {groups}")
+
+
 def expect(holds, what):
     if not holds:
         failures.append(what)
@@ -340,6 +363,7 @@ def main():
         check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "symbols", "float32", "groups", "deep_symbol"])
         check_streams(options.fusec, options.fusec_run, folder, STREAMED if options.full else ["layer", "zero_point"])
         check_no_conflicts(options.fusec_run, folder)
+        check_narrowed(options.fusec, folder)
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))
         run([options.fusec, path("layer.json"), "-o", path("layer.cu")])

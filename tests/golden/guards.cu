@@ -645,7 +645,7 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
 // product = matmul(left, right)
 // writes product: float16[16, 32]
 // A block makes 16x32, each of its warps 16x16, on tensor cores; 64 of k are a tile, 4 tiles are in shared memory or on the way.
-extern "C" __global__ void __launch_bounds__(64)
+extern "C" __global__ void __launch_bounds__(64, 8)
 guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict__ right_2, fp16* __restrict__ product,
          const int k) {
   const unsigned stages = shared_address(dynamic_shared);

@@ -370,7 +370,7 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
 // y = gelu(scaled)
 // writes y: float16[20, 24]
 // A block makes 16x32, each of its warps 16x16, on tensor cores; 64 of k are a tile, 4 tiles are in shared memory or on the way.
-extern "C" __global__ void __launch_bounds__(64)
+extern "C" __global__ void __launch_bounds__(64, 8)
 linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict__ weight, const fp16* __restrict__ bias,
          fp16* __restrict__ y) {
   const unsigned stages = shared_address(dynamic_shared);

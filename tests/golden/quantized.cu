@@ -478,7 +478,7 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
 // active = relu(product)
 // writes active: float32[4, 16]
 // A block makes 16x32, each of its warps 16x16, on tensor cores; 128 of k are a tile, 4 tiles are in shared memory or on the way.
-extern "C" __global__ void __launch_bounds__(64)
+extern "C" __global__ void __launch_bounds__(64, 8)
 quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const signed char* __restrict__ weight,
          const float* __restrict__ weight_scale, float* __restrict__ active) {
   const unsigned stages = shared_address(dynamic_shared);

@@ -395,7 +395,7 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
 // warp = add(warp_row, e)
 // writes warp: float16[20, 24]
 // A block makes 16x32, each of its warps 16x16, on tensor cores; 64 of k are a tile, 4 tiles are in shared memory or on the way.
-extern "C" __global__ void __launch_bounds__(64)
+extern "C" __global__ void __launch_bounds__(64, 8)
 schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __restrict__ sum_2, const fp16* __restrict__ lane,
          const fp16* __restrict__ e_2, fp16* __restrict__ warp_2) {
   const unsigned stages = shared_address(dynamic_shared);

@@ -212,14 +212,20 @@ bool independent(const Asked& a) {
   return !is_made_of(a, a.value(0), a.value(1)) && !is_made_of(a, a.value(1), a.value(0));
 }
 
-bool given(const Asked& a) {
-  ValueId v = a.value(0);
+bool is_given(const Asked& a, std::size_t i) {
+  ValueId v = a.value(i);
   while (a.graph().value(v).producer != kNone && a.graph().nodes[a.graph().value(v).producer].op->name == "cast") {
     a.context.look_at(a.graph().value(v).producer);
     v = a.graph().nodes[a.graph().value(v).producer].inputs[0];
   }
   const Value::Kind kind = a.graph().value(v).kind;
   return kind == Value::Kind::kConstant || kind == Value::Kind::kInput;
+}
+bool given(const Asked& a) {
+  return is_given(a, 0);
+}
+bool no_narrower(const Asked& a) {
+  return bits(a.tensor(0).dtype) >= bits(a.tensor(1).dtype) || is_given(a, 1);
 }
 bool widened(const Asked& a) {
   const DType wide = a.tensor(0).dtype, narrow = a.tensor(1).dtype;
@@ -380,6 +386,7 @@ constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
                                      {"independent", "vv", independent},
                                      {"given", "v", given},
                                      {"widened", "vv", widened},
+                                     {"no_narrower", "vv", no_narrower},
                                      {"count", "vvp", count},
                                      {"per_count", "vvp", per_count},
                                      {"along_channels", "vv", along_channels},

@@ -24,6 +24,7 @@
 //   independent(a, b)              and neither is made of the other by a few elementwise nodes
 //   given(x)                       a constant or an input of the model, or a cast of one
 //   widened(a, b)                  a is of b's dtype, or of a wider float dtype
+//   no_narrower(a, b)              a's elements have as many bits as b's, or more, or b is given
 //   count(n, x, d), per_count(n, x, d)
 //                                  a number that is how many elements x has along the dimensions d, or 1 over it
 //   along_channels(v, x)           v varies along C of x[N, C, ...] alone: [C, 1, ..] or [1, C, 1, ..]
