@@ -1,6 +1,7 @@
 #include "analysis/matrix_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -15,16 +16,27 @@ bool contains(const Axes& axes, std::uint32_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-// Is the value 0 wherever the guard does not hold?
-bool is_zero_unless(const ExprPool& pool, ExprId id, ExprId guard) {
-  for (;;) {
-    const ExprNode& n = pool[id];
-    if ((n.op == ExprOp::kLoad || n.op == ExprOp::kSelect) && n.args[0] == guard)
-      return n.op == ExprOp::kLoad ||
-             (pool[n.args[2]].op == ExprOp::kConstant && pool[n.args[2]].real == 0 && pool[n.args[2]].integer == 0);
-    if (n.op != ExprOp::kRound && n.op != ExprOp::kConvert && n.op != ExprOp::kNeg) return false;
-    id = n.args[0];
+// Is the value 0 wherever the guard does not hold? So is a product of such values, and of finite constants.
+bool is_zero_unless(const ExprPool& pool, ExprId value, ExprId guard) {
+  bool zero = false;
+  std::vector<ExprId> factors{value};
+  while (!factors.empty()) {
+    const ExprNode& n = pool[factors.back()];
+    factors.pop_back();
+    if ((n.op == ExprOp::kLoad || n.op == ExprOp::kSelect) && n.args[0] == guard) {
+      const bool is = n.op == ExprOp::kLoad || (pool[n.args[2]].op == ExprOp::kConstant && pool[n.args[2]].real == 0 &&
+                                                pool[n.args[2]].integer == 0);
+      if (!is) return false;
+      zero = true;
+    } else if (n.op == ExprOp::kMul) {
+      factors.insert(factors.end(), {n.args[0], n.args[1]});
+    } else if (n.op == ExprOp::kRound || n.op == ExprOp::kConvert || n.op == ExprOp::kNeg) {
+      factors.push_back(n.args[0]);
+    } else if (n.op != ExprOp::kConstant || !std::isfinite(n.real)) {
+      return false;
+    }
   }
+  return zero;
 }
 
 class FindChoice {

@@ -51,6 +51,12 @@ GROUPED = {
          tensor("s", "float32", 5, 72, 1), tensor("o", "int32", 5)],
         [node("c", "cast", ["x"], dtype="bfloat16"), node("a", "mul", ["c", "xs"]),
          node("d", "dequantize", ["w", "s"], dtype="bfloat16", axis=2, block=128),
+         node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])]),
+    "scaled": (
+        [tensor("x", "float8_e4m3fn", 277, 128), tensor("xs", "float32", 277), tensor("w", "float8_e4m3fn", 5, 72, 128),
+         tensor("s", "float32", 5, 72, 1), tensor("o", "int32", 5)],
+        [node("a", "dequantize", ["x", "xs"], dtype="float32", axis=0),
+         node("d", "dequantize", ["w", "s"], dtype="float32", axis=2, block=128),
          node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])])}
 
 

@@ -308,8 +308,25 @@ def forms_in_groups():
            ["add_warpgroup_parts<false, false>"])
 
 
+def forms_of_scaled_groups():
+    """Codes of float8 with a scale for each row and each matrix's columns, or for blocks of the depth of these."""
+    for name, m, k, block, wanted in (("rows", 700, 384, 384, "column_scale"), ("blocks", 1300, 512, 128, "<true, true>")):
+        x_scales = (m,) if block == k else (m, k // block)
+        yield (f"groups, fp8 with scales of {name}",
+               model([tensor("x", m, k, dtype="float8_e4m3fn"), tensor("xs", *x_scales, dtype="float32")],
+                     [node("a", "dequantize", "x", "xs", dtype="float32",
+                           **({"axis": 0} if block == k else {"axis": 1, "block": block})),
+                      node("d", "dequantize", "w", "ws", dtype="float32", axis=2, block=block),
+                      node("b", "transpose", "d", dim0=1, dim1=2), node("p", "grouped_matmul", "a", "b", "o"),
+                      node("y", "cast", "p", dtype="bfloat16")], ["y"],
+                     constants=[tensor("w", 3, 344, k, dtype="float8_e4m3fn"),
+                                tensor("ws", 3, 344, k // block, dtype="float32"),
+                                dict(tensor("o", 3, dtype="int32"), data=[100, 101, m - 50])]),
+               ["multiply_warpgroup_e4m3_e4m3(", wanted])
+
+
 def check_forms(options, path, few):
-    chosen = list(forms()) + list(forms_in_8_bits()) + list(forms_in_groups())
+    chosen = list(forms()) + list(forms_in_8_bits()) + list(forms_in_groups()) + list(forms_of_scaled_groups())
     for name, graph, wanted in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
         if options.only not in name:
             continue

@@ -374,6 +374,12 @@ void GemmFactors::scales(const GemmFactor& f, const std::string& k0, const std::
   writer_.line(fmt::format("const {0} {1} = {2}, {3} = {4};", writer_.index_type(), at, here, k, k0));
   bind_flat(emitter_, across(f), at, f.left ? "mnopq" : "ijlst");
   bind_flat(emitter_, loop_.depth, k, "kluvw");
+  if (form_.groups) {  // rows behind the last group have no matrix
+    const std::string matrix = writer_.unique("scaled_matrix");
+    const IndexExpr last = pool_.extent(product_.choice->axis) - 1;
+    writer_.line(fmt::format("const int {} = min((int){}, {});", matrix, block_.matrix, text(last)));
+    emitter_.bind(product_.choice->axis, matrix);
+  }
   std::string product;
   for (const std::string& scale : emitter_.emit(f.operand->scales))
     product += (product.empty() ? "(" : " * (") + scale + ")";
