@@ -7,6 +7,9 @@
 //                     and finish a tile while copies of the next one are on their way: each warp has TMA store its 16
 //                     rows from swizzled lines in shared memory, where outputs lie in aligned rows, else 16 bytes a
 //                     lane
+//
+// Rows that are looked up are copied by all of warps 0 to 3. Where rows come in groups with a matrix each, a tile has
+// rows of one group, and lanes store those of its last tile that are its own.
 #pragma once
 
 #include <span>
