@@ -13,10 +13,14 @@ double rate(double blocks, const Target& target) {
   return std::min(target.bandwidth, blocks * 4 * target.bandwidth / target.multiprocessors);
 }
 
+// How often what is not held is read.
+int loops_of(const RowsToReduce& rows, double held) {
+  return (held > 0 ? rows.passes : rows.stages) + (rows.columns ? 1 : 0);
+}
+
 // `held`: the share of a row that is read once.
 double seconds(const RowsToReduce& rows, std::int64_t blocks_of_row, int launches, double held, const Target& target) {
-  const int loops = (held > 0 ? rows.passes : rows.stages) + (rows.columns ? 1 : 0);
-  const double reads = held + (1 - held) * loops;
+  const double reads = held + (1 - held) * loops_of(rows, held);
   const double elements = static_cast<double>(rows.blocks) * static_cast<double>(rows.length);
   const double bytes = elements * (rows.bytes_read * reads + (rows.columns ? rows.bytes : 0));
   return launches * target.launch_seconds + bytes / rate(static_cast<double>(rows.blocks * blocks_of_row), target);
@@ -29,10 +33,13 @@ bool has_clusters(const Target& target) {
 // The share of a row that blocks keep: in registers, or a block alone in shared memory. What lies differently goes
 // through that as well; element by element it takes about as long as reading the row again.
 double held_by(int blocks, const RowsToReduce& rows, const Target& target) {
-  constexpr double kReducing = 4096;  // bytes of shared memory
+  constexpr double kReducing = 4096, kOfTurn = 16 * 1024;  // bytes of shared memory, and of all threads' vectors
   double elements = static_cast<double>(blocks * kHeldByBlock);
-  if (blocks == 1 && !has_clusters(target))
-    elements = std::max(elements, (target.shared_bytes_per_block - kReducing) / (rows.bytes_kept + rows.bytes_beside));
+  if (blocks == 1 && !has_clusters(target)) {
+    const double beside = 1 + rows.bytes_beside / rows.bytes_kept;
+    const double turns = std::floor((target.shared_bytes_per_block - kReducing) / (kOfTurn * beside));
+    elements = std::max(elements, turns * kOfTurn / rows.bytes_kept);
+  }
   if (has_clusters(target)) return static_cast<double>(rows.length) <= elements ? 1 : 0;
   return std::min(1.0, elements / static_cast<double>(rows.length));
 }
@@ -75,25 +82,31 @@ int chunks_of_columns(const RowsToReduce& rows, const Target& target) {
   return chunks_of(rows, seconds(rows, 1, 1, 0, target), target);
 }
 
+// A row is read once wherever some blocks hold it together, but for a small rest; what is predicted decides which.
 RowTeams teams_of(const RowsToReduce& rows, const Target& target) {
   constexpr double kWorthCluster = 0.9, kWorthBlock = 0.98;  // of more blocks, of one more
+  constexpr double kHeldEnough = 0.9;
   RowTeams teams;
-  double best = seconds(rows, 1, 1, held_by(1, rows, target), target);
+  double held = held_by(1, rows, target), best = seconds(rows, 1, 1, held, target);
   if (has_clusters(target))
     for (int blocks = 2; blocks <= kLargestCluster; blocks *= 2) {
       if (rows.length / blocks < 2048) break;
-      const double now = seconds(rows, blocks, 1, held_by(blocks, rows, target), target);
+      const double held_here = held_by(blocks, rows, target), now = seconds(rows, blocks, 1, held_here, target);
       if (now >= kWorthCluster * best) continue;
       best = now;
+      held = held_here;
       teams.cluster = blocks;
     }
   const int fewest = rows.stages + (rows.columns ? 1 : 0) > 1 ? fewest_of_cohort(rows, target) : 0;
+  const bool reads_again = held < kHeldEnough && loops_of(rows, held) > 1;
   for (int blocks = fewest; fewest > 0 && blocks <= largest_cohort(target); ++blocks) {
     const double now = seconds_of_cohort(rows, blocks, target);
-    if (now >= (teams.cohort > 1 ? kWorthBlock : 1) * best) continue;
+    const bool is_first = reads_again && teams.cohort == 1;
+    if (!is_first && now >= (teams.cohort > 1 ? kWorthBlock : 1) * best) continue;
     best = now;
     teams = {.cohort = blocks};
   }
+  if (teams.cohort > 1) return teams;
   const int chunks = chunks_of(rows, best, target);
   return chunks > 1 ? RowTeams{.chunks = chunks} : teams;
 }

@@ -109,6 +109,7 @@ LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200
         (reduction("argmax", dim=1), 2, 300001), (reduction("argmax", dim=0), 6001, 70)]
 # Rows that no block of sm_80 holds: blocks share them, those of sm_90a in clusters.
 SHARED = [(3, 65521), (4, 65536), (1, 100003), (3, 100003), (2, 128256)]
+SHARED_ON_SM_80 = [(9, 70000), (24, 100003)]  # enough of them to keep the device busy with a block each
 # Attention of few queries over many keys, which blocks share: heads, heads of keys, queries, keys, head size.
 DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16", False),
             (2, 2, 5, 2000, 40, "float32", False), (3, 3, 3, 2500, 128, "bfloat16", True),
@@ -188,7 +189,8 @@ def cases():
         for dtype in BYTES:
             found += [(form, rows, columns, dtype, arch) for columns, rows in LENGTHS.items() for form in ROW_FORMS]
         found += [(form, rows, columns, dtype, arch) for form, rows, columns in LONG for dtype in ("float32", "bfloat16")]
-        found += [(form, rows, columns, dtype, arch) for rows, columns in SHARED for form in ROW_FORMS for dtype in BYTES]
+        shared = SHARED + (SHARED_ON_SM_80 if arch == "sm_80" else [])
+        found += [(form, rows, columns, dtype, arch) for rows, columns in shared for form in ROW_FORMS for dtype in BYTES]
         found += [(attention, shape, arch) for shape in DECODING]
         for dtype in BYTES:
             found += [(form, rows, columns, dtype, arch) for columns, rows in SHORT.items() for form in ROW_FORMS]
@@ -300,7 +302,7 @@ def what_is_wrong(programs, scratch, case):
             return "local memory is used"
     if form not in ROW_FORMS:
         return ""
-    if (rows, columns) in SHARED:
+    if (rows, columns) in SHARED + SHARED_ON_SM_80:
         return read_once(kernels, case, others)
     if columns > HELD:
         return ""

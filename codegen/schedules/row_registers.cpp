@@ -18,6 +18,7 @@ constexpr int kMostWords = 64;            // of a thread, for all that it keeps
 constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's: the other half computes
 constexpr int kMostOfAccess = 4;          // words of shared memory at once
 constexpr int kMostElements = 64;         // of a loop's turns: each is emitted once more when the loop is unrolled
+constexpr int kMostOfMemory = 4096;       // where the loop is not, since shared memory keeps them
 
 // Where a load reads, told by the axes of the first loop of its kind.
 struct Place {
@@ -41,21 +42,21 @@ IndexExpr points_of(const ExprPool& pool, const RowLoop& loop) {
   return loop.vectors ? *loop.vectors : point_count(pool, axes);
 }
 
-// How many turns a thread makes at most; 0 where that is unknown or too many.
-int turns_of(const ExprPool& pool, const RowLoop& loop, int parts) {
+// How many turns a thread makes at most; 0 where that is unknown, or makes too many elements.
+int turns_of(const ExprPool& pool, const RowLoop& loop, int parts, int most_elements) {
   const auto most = range_of(points_of(pool, loop), pool.bounds()).max;
-  if (most < 1 || most > std::int64_t{parts} * kMostElements) return 0;
+  if (most < 1 || most > std::int64_t{parts} * most_elements) return 0;
   const auto turns = static_cast<int>((most + parts - 1) / parts);
-  return turns * loop.width <= kMostElements ? turns : 0;
+  return turns * loop.width <= most_elements ? turns : 0;
 }
 
 // Values of the compute type that later loops need once more, by what they are: equal expressions of loops of one kind,
 // whatever their axes are called, are one.
 class ValuePlanner {
  public:
-  ValuePlanner(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts)
+  ValuePlanner(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts, int most_elements)
       : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)), loops_(loops) {
-    for (const RowLoop& loop : loops) turns_.push_back(turns_of(pool_, loop, parts));
+    for (const RowLoop& loop : loops) turns_.push_back(turns_of(pool_, loop, parts, most_elements));
   }
 
   // Nothing where they take more than so many registers.
@@ -202,8 +203,8 @@ class LoadPlanner {
  public:
   LoadPlanner(const RowForm& form, const Graph& graph) : form_(form), graph_(graph), pool_(form.kernel.pool) {}
 
-  RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words) {
-    see(loops, [&](const RowLoop& loop) { return turns_of(pool_, loop, parts); });
+  RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
+    see(loops, [&](const RowLoop& loop) { return turns_of(pool_, loop, parts, most_elements); });
     RowRegisters plan;
     for (const Place& place : in_order_) {
       if (places_.at(place).second < 2) continue;
@@ -343,17 +344,17 @@ bool is_placed(RowRegisters& plan, int most_words) {
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
-  if (auto values = ValuePlanner(form, graph, loops, parts).run(most_words)) return *std::move(values);
-  return LoadPlanner(form, graph).run(loops, parts, most_words);
+  if (auto values = ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words)) return *std::move(values);
+  return LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
 }
 
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
                                                       const std::vector<RowLoop>& loops, int parts, int threads,
                                                       std::int64_t bytes) {
   const auto most_words = static_cast<int>(bytes / (4 * std::int64_t{threads}));
-  std::optional<RowRegisters> plan = ValuePlanner(form, graph, loops, parts).run(most_words);
+  std::optional<RowRegisters> plan = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run(most_words);
   if (!plan || !is_placed(*plan, most_words)) {
-    plan = LoadPlanner(form, graph).run(loops, parts, most_words);
+    plan = LoadPlanner(form, graph).run(loops, parts, most_words, kMostOfMemory);
     std::optional<RowRegisters> partly = LoadPlanner(form, graph).run_partly(loops, parts, most_words);
     if (partly && partly->words > plan->words) plan = std::move(partly);
   }
