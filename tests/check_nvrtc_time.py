@@ -124,6 +124,32 @@ def grouped_gated_codes(dtype, scales, block):
                                        lambda x, w: {"op": "grouped_matmul", "inputs": [x, w, "o"]}))
 
 
+def attention_of_float8():
+    """Queries, keys and values that are float8 as they lie."""
+    inputs = [tensor("q", "float8_e4m3fn", 2, 32, 4096, 128)]
+    inputs += [tensor(name, "float8_e4m3fn", 2, 8, 4096, 128) for name in "kv"]
+    casts = [{"name": name + "c", "op": "cast", "inputs": [name], "attrs": {"dtype": "bfloat16"}} for name in "qkv"]
+    return model(inputs, casts + [{"name": "y", "op": "scaled_dot_product_attention", "inputs": ["qc", "kc", "vc"],
+                                   "attrs": {"enable_gqa": True, "is_causal": True}}])
+
+
+def attention_of_rotated():
+    """Queries and keys are rotated by their positions."""
+    inputs = [tensor("q", "bfloat16", 2, 32, 4096, 128)]
+    inputs += [tensor(name, "bfloat16", 2, 8, 4096, 128) for name in "kv"]
+    inputs += [tensor(name, "bfloat16", 4096, 128) for name in "cs"]
+    rotated = [{"name": name + "r", "op": "rope", "inputs": [name, "c", "s"]} for name in "qk"]
+    return model(inputs, rotated + [{"name": "y", "op": "scaled_dot_product_attention", "inputs": ["qr", "kr", "v"],
+                                     "attrs": {"enable_gqa": True, "is_causal": True}}])
+
+
+def int8_by_tables(m, n, k):
+    """Columns that run across the depth: both factors are gathered."""
+    return model([tensor("x", "int8", m, k), tensor("w", "int8", k, n)],
+                 [{"name": name + "i", "op": "cast", "inputs": [name], "attrs": {"dtype": "int32"}} for name in "xw"] +
+                 [{"name": "y", "op": "matmul", "inputs": ["xi", "wi"]}])
+
+
 def attention_of_codes(queries, dtype):
     """Keys and values with a scale each."""
     inputs = [tensor("q", "bfloat16", 2, 32, queries, 128)]
@@ -183,6 +209,9 @@ LARGEST = {
     "attention, keys and values in int8": (attention_of_codes(1024, "int8"), ("sm_80", "sm_90a")),
     "attention, decoding keys and values in int8": (attention_of_codes(1, "int8"), ("sm_80", "sm_90a")),
     "attention, keys and values in float8": (attention_of_codes(1024, "float8_e4m3fn"), ("sm_80", "sm_90a")),
+    "attention, all in float8": (attention_of_float8(), ("sm_80", "sm_90a")),
+    "attention, rotated": (attention_of_rotated(), ("sm_80", "sm_90a")),
+    "gemm, int8 by tables": (int8_by_tables(77, 136, 200), ("sm_80", "sm_90a")),
     "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),
     "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),
     "few rows, float32": (linear_gelu(32, 4096, 4096, "float32"), ("sm_80", "sm_90a")),

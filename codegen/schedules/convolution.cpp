@@ -125,23 +125,49 @@ class Convolution {
   }
 
   void main_loop() {
-    const std::string fetch = factors_.declare_fetch();
+    fetch_ = factors_.declare_fetch();
+    if (factors_.keeps()) keep_ = factors_.declare_keep();
     const int ahead = tiles_.stages - 1;
     const std::int64_t bytes = form_.stage_bytes();
-    for (int s = 0; s < ahead; ++s) {
-      const std::string step = first_ == "0" ? std::to_string(s) : fmt::format("{} + {}", first_, s);
-      const std::string if_there = first_ == "0" ? "" : fmt::format("if ({} < {}) ", step, end_);
-      if (s < steps()) writer_.line(fmt::format("{}{}({}, {});", if_there, fetch, step, s * bytes));
-      writer_.line("commit_copies();");
-    }
+    factors_.keeps_in_loop() ? fetch_first_in_loop() : fetch_first();
     writer_.line(fmt::format("int reading = 0, writing = {};", ahead * bytes));
     const std::string next_reading = fmt::format("reading = reading == {0} ? 0 : reading + {1};", ahead * bytes, bytes);
     const std::vector<std::string> fetch_next = {
-        fmt::format("if (step + {0} < {1}) {2}(step + {0}, writing);", ahead, end_, fetch), "commit_copies();",
-        fmt::format("writing = writing == {0} ? 0 : writing + {1};", ahead * bytes, bytes)};
+        fmt::format("if (step + {} < {}) {};", ahead, end_, fetch(fmt::format("step + {}", ahead), "writing")),
+        "commit_copies();", fmt::format("writing = writing == {0} ? 0 : writing + {1};", ahead * bytes, bytes)};
     const std::string wait = fmt::format("wait_for_groups<{}>();", ahead - 1);
     form_.tensor_cores() ? steps_on_tensor_cores(wait, next_reading, fetch_next)
                          : steps_in_lanes(wait, next_reading, fetch_next);
+  }
+
+  // Fetches a tile, and begins to load what the next one has by way of registers.
+  std::string fetch(const std::string& step, const std::string& into) const {
+    return fmt::format("{}({}, {})", fetch_, step, into) +
+           (keep_.empty() ? "" : fmt::format(", {}({} + 1)", keep_, step));
+  }
+
+  void fetch_first() {
+    if (!keep_.empty()) writer_.line(fmt::format("{}({});", keep_, first_));
+    for (int s = 0; s < tiles_.stages - 1; ++s) {
+      const std::string step = first_ == "0" ? std::to_string(s) : fmt::format("{} + {}", first_, s);
+      const std::string if_there = first_ == "0" ? "" : fmt::format("if ({} < {}) ", step, end_);
+      if (s < steps()) writer_.line(if_there + fetch(step, std::to_string(s * form_.stage_bytes())) + ";");
+      writer_.line("commit_copies();");
+    }
+  }
+
+  // Begins a step before the first, of which there is nothing to fetch: what is loaded into registers is many
+  // statements, and what NVRTC takes goes with their number.
+  void fetch_first_in_loop() {
+    const std::string step = first_ == "0" ? "s" : first_ + " + s";
+    writer_.line("#pragma unroll 1");
+    writer_.open(fmt::format("for (int s = -1; s < {}; ++s)", tiles_.stages - 1));
+    writer_.open("if (s >= 0)");
+    writer_.line(fmt::format("if ({} < {}) {}({}, s * {});", step, end_, fetch_, step, form_.stage_bytes()));
+    writer_.line("commit_copies();");
+    writer_.close();
+    writer_.line(fmt::format("{}({} + 1);", keep_, step));
+    writer_.close();
   }
 
   // Fragments of the next slice are loaded before the products of this one.
@@ -210,6 +236,7 @@ class Convolution {
   KernelWriter& writer_;
   ExprEmitter emitter_;
   std::string stages_, row0_, column0_, batch_, sum_, share_, first_ = "0", end_;
+  std::string fetch_, keep_;  // functions of the emitted text; keep_: "" where nothing goes by way of registers
   ConvolutionTiles factors_;
   const ConvolutionTile &left_, &right_;
 };

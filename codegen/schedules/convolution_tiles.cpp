@@ -396,18 +396,30 @@ void ConvolutionTiles::fill(const ConvolutionTile& t) {
     gathered ? gather_asynchronously(t, "into", "step") : strips_asynchronously(t, "into", "step");
 }
 
+// Not strips: their addresses would be computed anew in each loop, as none of them would be used before.
+bool ConvolutionTiles::keeps_in_loop() const {
+  return keeps() && (!waits(left_) || left_.factor->gathered()) && (!waits(right_) || right_.factor->gathered());
+}
+
+bool ConvolutionTiles::keeps() const {
+  return waits(left_) || waits(right_);
+}
+
+std::string ConvolutionTiles::declare_keep() {
+  const std::string keep = writer_.unique("keep");
+  writer_.open(fmt::format("const auto {} = [&](int step)", keep));
+  writer_.open(fmt::format("if (step < {})", end_));
+  for (const ConvolutionTile* t : {&left_, &right_})
+    if (waits(*t)) to_registers(*t, "step");
+  writer_.close();
+  writer_.close("};");
+  return keep;
+}
+
 std::string ConvolutionTiles::declare_fetch() {
   const std::string fetch = writer_.unique("fetch");
-  for (const ConvolutionTile* t : {&left_, &right_})
-    if (waits(*t)) to_registers(*t, first_);
   writer_.open(fmt::format("const auto {} = [&](int step, int into)", fetch));
   for (const ConvolutionTile* t : {&left_, &right_}) fill(*t);
-  if (waits(left_) || waits(right_)) {
-    writer_.open(fmt::format("if (step + 1 < {})", end_));
-    for (const ConvolutionTile* t : {&left_, &right_})
-      if (waits(*t)) to_registers(*t, "(step + 1)");
-    writer_.close();
-  }
   writer_.close("};");
   return fetch;
 }

@@ -33,7 +33,13 @@ class ConvolutionTiles {
              const std::string& end);
   // Tables, and what each thread keeps of its lines.
   void declare();
-  // What is there a step ahead: opens and closes a function of `step` and the stage's offset `into`; gives its name.
+  // Some elements go by way of registers, a step before their tile is fetched.
+  bool keeps() const;
+  // The first of them, too, are loaded in a loop: the text has them once less for each stage.
+  bool keeps_in_loop() const;
+  // A function of `step` that begins to load them, if there is such a step; gives its name.
+  std::string declare_keep();
+  // One of `step` and the stage's offset `into` that fetches a tile; gives its name.
   std::string declare_fetch();
 
   const ConvolutionTile& left() const { return left_; }
