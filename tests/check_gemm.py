@@ -5,9 +5,10 @@ What the tensor-core GEMM has to show without a GPU, on a linear layer with bias
 from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
 conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
 Products whose rows choose their matrices in groups are right, whatever the offsets. Those of float32 are in one pass of
-tf32 under --allow-tf32 and nowhere else. Long depths of few tiles are shared out, and the shares added up by a kernel
-more: of whatever is multiplied, shares of codes beginning where their groups do; of these forms five, all with --full.
-Where tiles are some more than whole waves, the last ones are streamed: two of such forms, all with --full.
+tf32 under --allow-tf32 and nowhere else, and spill nothing in lanes. Long depths of few tiles are shared out, and the
+shares added up by a kernel more: of whatever is multiplied, shares of codes beginning where their groups do; of these
+forms five, all with --full. Where tiles are some more than whole waves, the last ones are streamed: two of such forms,
+all with --full.
 --full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. Where nvdisasm is in PATH, HMMA and
 STG.E.128 are looked for in the machine code, too."""
 import argparse, json, os, random, re, shutil, struct, subprocess, sys, tempfile
@@ -155,6 +156,18 @@ STREAMED = {
     "zero_point": ([tensor("x", "int8", 136, 1040), tensor("w", "int8", 264, 1040), tensor("ws", "float32", 264),
                     tensor("xs", "float32", 1), tensor("xo", "int8", 1)],
                    [node("h", "static_quant_linear", ["x", "w", "ws", "xs", "xo"], out_dtype="float16")])}
+
+# Products of float32 by lanes with 64 sums each: with their factors they leave little room for where all these lie.
+IN_LANES = {
+    "linear": ([tensor("x", "float32", 4096, 64), tensor("w", "float32", 4096, 64), tensor("b", "float32", 4096)],
+               [node("p", "linear", ["x", "w", "b"]), node("h", "gelu", ["p"])]),
+    "batch": ([tensor("x", "float32", 16, 512, 64), tensor("w", "float32", 16, 64, 512)],
+              [node("h", "matmul", ["x", "w"])]),
+    "transposed": ([tensor("x", "float32", 64, 4096), tensor("w", "float32", 4096, 64)],
+                   [node("t", "transpose", ["x"], dim0=0, dim1=1), node("u", "transpose", ["w"], dim0=0, dim1=1),
+                    node("h", "matmul", ["t", "u"])]),
+    "convolution": ([tensor("x", "float32", 32, 64, 56, 56), tensor("w", "float32", 64, 64, 3, 3)],
+                    [node("h", "conv2d", ["x", "w"], padding=[1, 1])])}
 
 failures = []
 
@@ -330,6 +343,17 @@ def check_tf32(fusec, fusec_run, folder):
                     expect(kernel["bank_conflicts"] == 0, f"{kernel['name']} on {arch}: bank conflicts")
 
 
+def check_lanes(fusec_run, folder):
+    path = os.path.join(folder, "lanes.json")
+    for name, (inputs, nodes) in IN_LANES.items():
+        json.dump({"fusec": 1, "name": name, "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+        for arch in ["sm_80", "sm_90a"]:
+            profile = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--sample-blocks=1", "--json",
+                                      "--profile=-", "--arch=" + arch]))["kernels"]
+            spilled = [kernel["resources"]["spill_bytes"] for kernel in profile]
+            expect(spilled == [0], f"{name} in lanes on {arch}: bytes spilled by its kernels: {spilled}")
+
+
 def check_narrowed(fusec, folder):
     """What is computed for a product is narrowed where it is written, not where it is read: weights of attention whose
     heads are so large that it is products and a softmax."""
@@ -366,6 +390,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_grouped(options.fusec, options.fusec_run, folder)
         check_tf32(options.fusec, options.fusec_run, folder)
+        check_lanes(options.fusec_run, folder)
         check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "symbols", "float32", "groups", "deep_symbol"])
         check_streams(options.fusec, options.fusec_run, folder, STREAMED if options.full else ["layer", "zero_point"])
         check_no_conflicts(options.fusec_run, folder)

@@ -119,6 +119,15 @@ __device__ __forceinline__ unsigned swizzled(int line, int unit) {
   return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
 }
 
+//@ part swizzled_further : swizzle
+// The same so many lines and units further, for one operation where they are known: they share no bits with the line
+// and the unit at which `at` is.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled_further(unsigned at, int lines, int units) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return (at ^ 16 * (units % kTurns ^ lines / kLinesABank % kTurns)) + 16 * (lines * kUnits + units / kTurns * kTurns);
+}
+
 //@ part tile_fragments : load_matrices swizzle
 // 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
 // A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
@@ -280,23 +289,28 @@ __device__ __forceinline__ void add_parts(float (&sum)[kRows][kColumns][4], Part
       }
 }
 
-//@ part lane_fragments : swizzle
-// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across. kParts lanes of a warp have
-// others: where the tile's lines run along the depth, each every kParts-th across, else four neighbours each.
+//@ part lane_fragments : swizzled_further
+// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across, the first of the warp's. kParts
+// lanes of a warp have others: where the tile's lines run along the depth, each every kParts-th across, else four
+// neighbours each.
 template <bool kAlongDepth, int kUnits, int kParts, int kEach>
-__device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int across, int depth, int part) {
+__device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int warp, int first, int depth,
+                                           int part) {
   if constexpr (kAlongDepth) {
+    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(warp + part, 0), 0, depth / 4);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const unsigned at = swizzled<kUnits>(across + part + i * kParts, depth / 4);
+      const unsigned at = swizzled_further<kUnits>(lane, first + i * kParts, 0);
       *(float4*)fours[i] = *(const float4*)((const char*)tile + at);
     }
   } else {
+    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(0, warp / 4 + part), depth, 0);
 #pragma unroll
     for (int k = 0; k < 4; ++k)
 #pragma unroll
       for (int i = 0; i < kEach; i += 4) {
-        const float4 four = *(const float4*)((const char*)tile + swizzled<kUnits>(depth + k, across / 4 + part + i / 4 * kParts));
+        const unsigned at = swizzled_further<kUnits>(lane, k, first / 4 + i / 4 * kParts);
+        const float4 four = *(const float4*)((const char*)tile + at);
         fours[i][k] = four.x, fours[i + 1][k] = four.y, fours[i + 2][k] = four.z, fours[i + 3][k] = four.w;
       }
   }

@@ -59,18 +59,18 @@ void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<c
   writer.use("lane_fragments");
   writer.line("#pragma unroll 1");  // other warps hide the loads; unrolled, they take all registers
   writer.open(fmt::format("for (int k = 0; k < {}; k += 4)", tiles.depth));
-  const auto load = [&](bool left, const char* across, const char* part) {
+  const auto load = [&](bool left, const char* warp, const char* first, const char* part) {
     for (const LaneTile& f : factors) {
       if (f.left != left) continue;
       writer.line(fmt::format("float {}[{}][4];", f.fragments, left ? 4 : tiles.warp_columns / 8));
-      writer.line(fmt::format("load_lanes<{}, {}, {}>({}, {}, {}, k, {});", f.along_depth, f.units, left ? 4 : 8,
-                              f.fragments, f.at, across, part));
+      writer.line(fmt::format("load_lanes<{}, {}, {}>({}, {}, {}, {}, k, {});", f.along_depth, f.units, left ? 4 : 8,
+                              f.fragments, f.at, warp, first, part));
     }
   };
-  load(false, "warp_column", "warp_lane % 8");
+  load(false, "warp_column", "0", "warp_lane % 8");
   writer.line("#pragma unroll");
   writer.open(fmt::format("for (int i = 0; i < {}; i += 4)", tiles.warp_rows / 4));
-  load(true, "warp_row + i * 4", "warp_lane / 8");
+  load(true, "warp_row", "i * 4", "warp_lane / 8");
   for (const LaneTerm& term : terms)
     writer.line(fmt::format("multiply_lanes({} + i, {}, {});", term.sum, term.left, term.right));
   writer.close();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
@@ -55,6 +56,7 @@ GemmFactor GemmFactors::place(const GemmOperand& operand, bool left, std::int64_
     // Units change places every eight lines: passes of so many find theirs where the first one has.
     c.in_pairs = form_.tf32 && !operand.along_depth;
     c.placed = !operand.computed() && (c.copies == 1 || c.pass % 8 == 0);
+    c.turned = !c.placed && !operand.computed() && !c.in_pairs && std::has_single_bit(static_cast<unsigned>(c.pass));
     c.apart = elements_apart(f, c);
     const bool some_rows = c.apart && copied.along_depth && clamped(f);
     if (c.placed && copied.depth_stride && (some_rows || !whole_tiles())) c.there = writer_.unique(name + "_there");
@@ -151,10 +153,11 @@ void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
   const Bounds& bounds = pool_.bounds();
   writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", c.unit, c.units, c.elements,
                            c.line, c.units));
-  if (c.placed) {
-    writer_.line(fmt::format("unsigned {} = {} + {}{}<{}>({}, {} / {});", c.to, block_.stages,
-                             c.offset ? fmt::format("{} + ", c.offset) : "", swizzle_of(c), f.units, c.line, c.unit,
-                             c.elements));
+  if (c.turned) writer_.use("swizzled_further");
+  if (c.placed || c.turned) {
+    const std::string first = c.turned ? "" : block_.stages + " + " + (c.offset ? fmt::format("{} + ", c.offset) : "");
+    writer_.line(fmt::format("unsigned {} = {}{}<{}>({}, {} / {});", c.to, first, swizzle_of(c), f.units, c.line,
+                             c.unit, c.elements));
     writer_.line(fmt::format("asm(\"\" : \"+r\"({}));  // or else it is computed anew in the loop", c.to));
   }
   const bool several = !c.apart;
@@ -275,10 +278,15 @@ void GemmFactors::copy_each(const GemmFactor& f, const GemmCopy& c, const std::s
     writer_.line(fmt::format("copy_piece<{}, {}>({} + {} + {}, {}, {}, {});", c.bytes(), c.threads(), block_.stages,
                              into, c.offset, from, block_.each, whole_tiles() ? "true" : there));
   } else {
-    const std::string to = !c.placed       ? fmt::format("{} + {} + {}<{}>({}, {} / {})", block_.stages, c.offset,
-                                                         swizzle_of(c), f.units, line_of(c), c.unit, c.elements)
-                           : c.copies == 1 ? c.to
-                                           : fmt::format("{} + {} * {}", c.to, block_.each, 16 * c.pass * c.units);
+    std::string to = c.to;
+    if (c.turned)
+      to = fmt::format("{} + {} + swizzled_further<{}>({}, {} * {}, 0)", block_.stages, c.offset, f.units, c.to,
+                       block_.each, c.pass);
+    else if (!c.placed)
+      to = fmt::format("{} + {} + {}<{}>({}, {} / {})", block_.stages, c.offset, swizzle_of(c), f.units, line_of(c),
+                       c.unit, c.elements);
+    else if (c.copies > 1)
+      to += fmt::format(" + {} * {}", block_.each, 16 * c.pass * c.units);
     writer_.line(fmt::format("copy_16_bytes({} + {}, {}{});", into, to, from, whole_tiles() ? "" : ", " + there));
   }
   if (strides) writer_.line(fmt::format("{}[{}] += {};", c.from, block_.each, step_of(operand)));

@@ -31,6 +31,7 @@ struct GemmCopy {
   std::string there;      // how many bytes of each copy are there; "" where all are
   bool in_pairs = false;  // how its units change places: prelude part tf32_fragments
   bool placed = false;    // each copy's place in the tile is so many bytes behind the one before
+  bool turned = false;    // or is found from the first one's (prelude part swizzled_further), which is kept
   // Where all of a thread's copies come from places that are so many elements apart: `from` is the first.
   std::optional<std::int64_t> apart = std::nullopt;
 

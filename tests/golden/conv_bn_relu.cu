@@ -91,22 +91,35 @@ __device__ __forceinline__ void gather_one(unsigned to, const float* from, const
                : "r"(to), "l"(__cvta_generic_to_global(from + (there ? step.add : 0))), "r"(there ? 4 : 0));
 }
 
-// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across. kParts lanes of a warp have
-// others: where the tile's lines run along the depth, each every kParts-th across, else four neighbours each.
+// The same so many lines and units further, for one operation where they are known: they share no bits with the line
+// and the unit at which `at` is.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled_further(unsigned at, int lines, int units) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return (at ^ 16 * (units % kTurns ^ lines / kLinesABank % kTurns)) + 16 * (lines * kUnits + units / kTurns * kTurns);
+}
+
+// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across, the first of the warp's. kParts
+// lanes of a warp have others: where the tile's lines run along the depth, each every kParts-th across, else four
+// neighbours each.
 template <bool kAlongDepth, int kUnits, int kParts, int kEach>
-__device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int across, int depth, int part) {
+__device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int warp, int first, int depth,
+                                           int part) {
   if constexpr (kAlongDepth) {
+    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(warp + part, 0), 0, depth / 4);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const unsigned at = swizzled<kUnits>(across + part + i * kParts, depth / 4);
+      const unsigned at = swizzled_further<kUnits>(lane, first + i * kParts, 0);
       *(float4*)fours[i] = *(const float4*)((const char*)tile + at);
     }
   } else {
+    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(0, warp / 4 + part), depth, 0);
 #pragma unroll
     for (int k = 0; k < 4; ++k)
 #pragma unroll
       for (int i = 0; i < kEach; i += 4) {
-        const float4 four = *(const float4*)((const char*)tile + swizzled<kUnits>(depth + k, across / 4 + part + i / 4 * kParts));
+        const unsigned at = swizzled_further<kUnits>(lane, k, first / 4 + i / 4 * kParts);
+        const float4 four = *(const float4*)((const char*)tile + at);
         fours[i][k] = four.x, fours[i + 1][k] = four.y, fours[i + 2][k] = four.z, fours[i + 3][k] = four.w;
       }
   }
@@ -334,11 +347,11 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
 #pragma unroll 1
     for (int k = 0; k < 16; k += 4) {
       float right[4][4];
-      load_lanes<true, 4, 8>(right, dynamic_shared + reading + 2048, warp_column, k, warp_lane % 8);
+      load_lanes<true, 4, 8>(right, dynamic_shared + reading + 2048, warp_column, 0, k, warp_lane % 8);
 #pragma unroll
       for (int i = 0; i < 4; i += 4) {
         float left[4][4];
-        load_lanes<true, 4, 4>(left, dynamic_shared + reading + 0, warp_row + i * 4, k, warp_lane / 8);
+        load_lanes<true, 4, 4>(left, dynamic_shared + reading + 0, warp_row, i * 4, k, warp_lane / 8);
         multiply_lanes(sum + i, left, right);
       }
     }
