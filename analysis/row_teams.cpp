@@ -7,6 +7,7 @@ namespace fusec {
 namespace {
 
 constexpr int kLargestCluster = 8;  // that every device with clusters can launch
+constexpr double kReducing = 4096;  // bytes of shared memory
 
 // A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
 double rate(double blocks, const Target& target) {
@@ -18,11 +19,20 @@ int loops_of(const RowsToReduce& rows, double held) {
   return (held > 0 ? rows.passes : rows.stages) + (rows.columns ? 1 : 0);
 }
 
+// What all rows share is asked for again, around each vector, where blocks have no room for it beside what they keep.
+double bytes_around(const RowsToReduce& rows, std::int64_t blocks_of_row, const Target& target) {
+  const double of_block = static_cast<double>(rows.length) / static_cast<double>(blocks_of_row);
+  const bool fits = of_block * (rows.bytes_kept + rows.bytes_beside) <= target.shared_bytes_per_block - kReducing;
+  return fits ? 0 : rows.bytes_beside;
+}
+
 // `held`: the share of a row that is read once.
 double seconds(const RowsToReduce& rows, std::int64_t blocks_of_row, int launches, double held, const Target& target) {
   const double reads = held + (1 - held) * loops_of(rows, held);
   const double elements = static_cast<double>(rows.blocks) * static_cast<double>(rows.length);
-  const double bytes = elements * (rows.bytes_read * reads + (rows.columns ? rows.bytes : 0));
+  const double of_element =
+      rows.bytes_read * reads + (rows.columns ? rows.bytes : 0) + bytes_around(rows, blocks_of_row, target);
+  const double bytes = elements * of_element;
   return launches * target.launch_seconds + bytes / rate(static_cast<double>(rows.blocks * blocks_of_row), target);
 }
 
@@ -33,7 +43,7 @@ bool has_clusters(const Target& target) {
 // The share of a row that blocks keep: in registers, or a block alone in shared memory. What lies differently goes
 // through that as well; element by element it takes about as long as reading the row again.
 double held_by(int blocks, const RowsToReduce& rows, const Target& target) {
-  constexpr double kReducing = 4096, kOfTurn = 16 * 1024;  // bytes of shared memory, and of all threads' vectors
+  constexpr double kOfTurn = 16 * 1024;  // bytes of all threads' vectors
   double elements = static_cast<double>(blocks * kHeldByBlock);
   if (blocks == 1 && !has_clusters(target)) {
     const double beside = 1 + rows.bytes_beside / rows.bytes_kept;

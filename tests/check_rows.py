@@ -108,8 +108,8 @@ LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200
         (reduction("softmax", dim=0), 6001, 70), (reduction("mean", dim=[0]), 70000, 5),
         (reduction("argmax", dim=1), 2, 300001), (reduction("argmax", dim=0), 6001, 70)]
 # Rows that no block of sm_80 holds: blocks share them, those of sm_90a in clusters.
-SHARED = [(3, 65521), (4, 65536), (1, 100003), (3, 100003), (2, 128256)]
-SHARED_ON_SM_80 = [(9, 70000), (24, 100003)]  # enough of them to keep the device busy with a block each
+SHARED = [(3, 65521), (4, 65536), (1, 100003), (3, 100003), (24, 100003), (2, 128256)]
+SHARED_ON_SM_80 = [(9, 70000)]
 # Attention of few queries over many keys, which blocks share: heads, heads of keys, queries, keys, head size.
 DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16", False),
             (2, 2, 5, 2000, 40, "float32", False), (3, 3, 3, 2500, 128, "bfloat16", True),

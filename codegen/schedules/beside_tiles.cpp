@@ -68,7 +68,10 @@ void BesideTiles::see(ExprId load, const Together& place) {
       return;
     }
   const IndexExpr more = simplify(bytes_ + bytes_of(place.words) * row_.layout.rows, bounds);
-  if (range_of(more, bounds).max > row_.most_bytes) return;
+  if (range_of(more, bounds).max > row_.most_bytes) {
+    lacks_room_ = true;
+    return;
+  }
   bytes_ = more;
   const auto number = static_cast<std::size_t>(known - all_.begin());
   if (known == all_.end()) all_.push_back(place);

@@ -34,6 +34,7 @@ class BesideTiles {
   BesideTiles(const Row& row, const std::vector<RowLoop>& loops, ExprEmitter& emitter);
 
   bool empty() const { return all_.empty(); }
+  bool lacks_room() const { return lacks_room_; }  // for some of what lies so
   bool has(ExprId load) const { return tile_of_.contains(load); }
   const IndexExpr& shared_bytes() const { return bytes_; }
 
@@ -72,7 +73,7 @@ class BesideTiles {
   int width_ = 1;
   IndexExpr bytes_ = 0;  // of a block
   std::string first_vector_, lane_;
-  bool waited_ = false;
+  bool waited_ = false, lacks_room_ = false;
 };
 
 }  // namespace fusec

@@ -350,9 +350,10 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
 
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
                                                       const std::vector<RowLoop>& loops, int parts, int threads,
-                                                      std::int64_t bytes) {
+                                                      std::int64_t bytes, bool as_loaded) {
   const auto most_words = static_cast<int>(bytes / (4 * std::int64_t{threads}));
-  std::optional<RowRegisters> plan = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run(most_words);
+  std::optional<RowRegisters> plan;
+  if (!as_loaded) plan = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run(most_words);
   if (!plan || !is_placed(*plan, most_words)) {
     plan = LoadPlanner(form, graph).run(loops, parts, most_words, kMostOfMemory);
     std::optional<RowRegisters> partly = LoadPlanner(form, graph).run_partly(loops, parts, most_words);

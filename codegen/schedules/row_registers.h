@@ -58,9 +58,9 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
                                 int threads);
 
 // The same in so many bytes of a block's shared memory; of rows that do not fit, the first turns. Nothing where that
-// keeps nothing.
+// keeps nothing. `as_loaded`: loads alone, as they lie in memory.
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
                                                       const std::vector<RowLoop>& loops, int parts, int threads,
-                                                      std::int64_t bytes);
+                                                      std::int64_t bytes, bool as_loaded = false);
 
 }  // namespace fusec

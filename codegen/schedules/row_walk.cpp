@@ -27,12 +27,24 @@ RowWalk::RowWalk(const Row& row, KernelWriter& writer, ExprEmitter& emitter)
 void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
   const int parts = row_.layout.parts, threads = row_.layout.threads;
   RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, parts, threads);
+  const auto in_shared_memory = [&](bool as_loaded) {
+    return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
+  };
   if (is_tight(plan, loops))
-    if (auto shared = plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block()))
-      plan = *std::move(shared);
+    if (auto shared = in_shared_memory(false)) plan = *std::move(shared);
+  keep(std::move(plan), loops);
+  if (!kept_.in_shared_memory() || !tiles_ || !tiles_->lacks_room()) return;
+  // Elements of 16 bits take half as much as they lie in memory.
+  auto smaller = in_shared_memory(true);
+  if (smaller && !smaller->goes_on && 4 * threads * smaller->shared_words < kept_.most_shared_bytes())
+    keep(*std::move(smaller), loops);
+}
+
+void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   keeps_rows_ = !plan.slots.empty();
   kept_words_ = plan.words;
-  kept_.keep(std::move(plan), threads);
+  kept_.keep(std::move(plan), row_.layout.threads);
+  tiles_.reset();
   plan_tiles(loops);
 }
 

@@ -73,6 +73,7 @@ class RowWalk {
   }
 
  private:
+  void keep(RowRegisters plan, const std::vector<RowLoop>& loops);
   bool has_tiles() const { return tiles_ && !tiles_->empty(); }
   std::int64_t shared_bytes_of_block() const;
   bool is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
