@@ -5,7 +5,8 @@
 namespace fusec {
 
 bool makes_codes(const Node& node) {
-  return node.op->name == "quantize" || node.op->name == "round";
+  const std::string& op = node.op->name;
+  return op == "quantize" || op == "round" || op == "argmax" || op == "argmin";
 }
 
 void mark_what_leads_to_codes(Graph& graph) {

@@ -13,7 +13,8 @@ namespace fusec {
 // bits alone.
 void mark_what_leads_to_codes(Graph& graph);
 
-// Makes codes, or whole numbers, of floats.
+// Makes codes, or whole numbers, of floats; or says where the greatest is: of values that are rounded to one number,
+// the first.
 bool makes_codes(const Node& node);
 
 }  // namespace fusec

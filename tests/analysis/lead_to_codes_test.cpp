@@ -46,6 +46,16 @@ return i, z
 
 }  // namespace
 
+TEST_CASE("what argmax looks at is rounded as the graph says") {
+  const Graph graph = marked(R"(model "m"
+input x: bfloat16[8, 64]
+y: bfloat16[8, 64] = softmax(x, dim=1)
+a: int64[8] = argmax(y, dim=1)
+return a
+)");
+  CHECK(rounds(graph, {graph.find_node("y"), graph.find_node("a")}));
+}
+
 TEST_CASE("codes: what leads to them does so through floats of more than 16 bits, and no further than they") {
   const Graph graph = marked(kCodes);
   CHECK(leads(graph, "w"));
