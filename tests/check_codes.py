@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_codes.py FUSEC_RUN: every code of float8 becomes the very number it stands for on the emulator, for sm_80, sm_89
-and sm_90a: read as vectors, element by element, and as the factor of a product with scales of blocks, whose elements
-are rounded once. Status 77: no NVRTC."""
+and sm_90a: read as vectors, element by element, as the factor of a product that is cast and no more, NaN included, and
+as that of one with scales of blocks, whose elements are rounded once. Status 77: no NVRTC."""
 import json
 import os
 import struct
@@ -12,6 +12,7 @@ import tempfile
 CODES = 256
 NAMES = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 NOT_FINITE = {"float8_e4m3fn": {0x7f, 0xff}, "float8_e5m2": {s + c for s in (0, 0x80) for c in range(0x7c, 0x80)}}
+ONE_CODE = {"float8_e4m3fn": b"\x38", "float8_e5m2": b"\x3c"}
 ONE = {"float16": b"\x00\x3c", "bfloat16": b"\x80\x3f"}
 
 
@@ -33,6 +34,11 @@ def cases():
             yield f"{codes} to {to}", x, [node("y", "cast", ["x"], dtype=to)]
             yield f"{codes} to {to}, transposed", x, [node("t", "transpose", ["x"], dim0=0, dim1=1),
                                                       node("y", "cast", ["t"], dtype=to)]
+            yield (f"{codes} as a factor, cast to {to}",
+                   {"x": (codes, [CODES, CODES], diagonal([bytes([c]) for c in range(CODES)])),
+                    "w": (codes, [CODES, CODES], diagonal([ONE_CODE[codes]] * CODES))},
+                   [node("d", "cast", ["x"], dtype=to), node("e", "cast", ["w"], dtype=to),
+                    node("y", "linear", ["d", "e"])])
         for to, one in ONE.items():
             finite = [bytes([0 if c in NOT_FINITE[codes] else c]) for c in range(CODES)]
             scales = struct.pack("<512f", *(1.37 * (1 + i / 7) for i in range(512)))

@@ -207,11 +207,28 @@ __device__ __forceinline__ Words<4> fp16_of_e4m3(Words<2> eight) {
 }
 
 //@ part bf16_of_e4m3 : e4m3_element packed_words
+// Without an instruction for it, exponent and mantissa in the place of bfloat16's are 2^-120 of the number; where a byte
+// is NaN, 127, one more is its first bit, which stands for all bits of the result.
 __device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   float made[8];
 #pragma unroll
   for (int e = 0; e < 8; ++e) made[e] = e4m3_element(eight, e);
   return bf16_words(made);
+#else
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const unsigned four = eight.w[i / 2], magnitude = four & 0x7f7f7f7fu;
+    const unsigned sign = __byte_perm(four, 0u, i % 2 ? 0x3424 : 0x1404) & 0x80008000u;
+    unsigned pair = __byte_perm(magnitude, 0u, i % 2 ? 0x4342 : 0x4140) << 4 | sign;
+    asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(pair) : "r"(0x7b807b80u), "r"(0x80008000u));  // * 2^120 - 0
+    unsigned nan;  // a byte's first bit, sixteen times
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(nan) : "r"(magnitude + 0x01010101u), "r"(i % 2 ? 0xbbaa : 0x9988));
+    made.w[i] = pair | nan;
+  }
+  return made;
+#endif
 }
 
 //@ part fp16_of_e2m1 : words
