@@ -167,7 +167,11 @@ IN_LANES = {
                    [node("t", "transpose", ["x"], dim0=0, dim1=1), node("u", "transpose", ["w"], dim0=0, dim1=1),
                     node("h", "matmul", ["t", "u"])]),
     "convolution": ([tensor("x", "float32", 32, 64, 56, 56), tensor("w", "float32", 64, 64, 3, 3)],
-                    [node("h", "conv2d", ["x", "w"], padding=[1, 1])])}
+                    [node("h", "conv2d", ["x", "w"], padding=[1, 1])]),
+    "copied_weights": ([tensor("x", "float32", 32, 128, 28, 28), tensor("w", "float32", 128, 128, 3, 3)],
+                       [node("h", "conv2d", ["x", "w"], padding=[1, 1])]),
+    "strided": ([tensor("x", "float32", 16, 320, 32, 32), tensor("w", "float32", 320, 320, 1, 1)],
+                [node("h", "conv2d", ["x", "w"], stride=[2, 2])])}
 
 failures = []
 

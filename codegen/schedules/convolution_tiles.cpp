@@ -125,7 +125,12 @@ void ConvolutionTiles::declare_gather(const ConvolutionTile& t) {
   writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
   find_line(t, t.line, t.from, t.outside);
   writer_.use(form_.tensor_cores() ? "gather_to_registers" : "gather_32_bits");
-  if (!form_.tensor_cores()) return;
+  if (!form_.tensor_cores()) {
+    writer_.use("swizzled_further");
+    writer_.line(fmt::format("const unsigned {} = {} + swizzled<{}>({}, {} / 4) + {} % 4 * 4;", t.to, t.offset, t.units,
+                             t.part, t.line, t.line));
+    return;
+  }
   writer_.line(fmt::format("OnTheWay<{}> {}[{}];", form_.element_bytes() == 1 ? "unsigned char" : "unsigned short",
                            t.waiting, units_of_thread(t)));
 }
@@ -183,10 +188,10 @@ void ConvolutionTiles::gather_asynchronously(const ConvolutionTile& t, const std
                                              const std::string& step) {
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
-  writer_.line(fmt::format("const int k = {} + i * {};", t.part, tiles_.threads() / t.across));
-  writer_.line(fmt::format("gather_one({} + {} + {} + swizzled<{}>(k, {} / 4) + {} % 4 * 4, {}, {}[{} * {} + k], {});",
-                           stages_, into, t.offset, t.units, t.line, t.line, t.from, t.table, step, tiles_.depth,
-                           t.outside));
+  const int apart = tiles_.threads() / t.across;  // along the depth
+  writer_.line(
+      fmt::format("gather_one({} + {} + swizzled_further<{}>({}, i * {}, 0), {}, {}[{} * {} + {} + i * {}], {});",
+                  stages_, into, t.units, t.to, apart, t.from, t.table, step, tiles_.depth, t.part, apart, t.outside));
   writer_.close();
 }
 
@@ -222,9 +227,10 @@ void ConvolutionTiles::declare_copy(const ConvolutionTile& t) {
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
   const ExprEmitter::Mark mark = emitter_.mark();
   bind_line(t, fmt::format("{} + i * {}", t.line, pass(t)));
+  const bool from_share = !stand_still() && first_ != "0";
   writer_.line(fmt::format("{}[i] = {} + ({} + {} * {}{});", t.from, writer_.input(load.source),
                            emitter_.index(t.factor->across), t.part, together(),
-                           first_ == "0" ? "" : fmt::format(" + {} * {}", first_, tiles_.depth)));
+                           from_share ? fmt::format(" + {} * {}", first_, tiles_.depth) : ""));
   emitter_.rewind(mark);
   writer_.close();
 }
@@ -239,9 +245,10 @@ void ConvolutionTiles::copy(const ConvolutionTile& t, const std::string& into, c
   if (form_.depth % tiles_.depth != 0)
     there += fmt::format("{}{} * {} + {} * {} < {}", there.empty() ? "" : " && ", step, tiles_.depth, t.part,
                          together(), form_.depth);
-  writer_.line(fmt::format("copy_16_bytes({} + {} + {} + swizzled<{}>({}, {}), {}[i]{});", stages_, into, t.offset,
-                           t.units, line, t.part, t.from, there.empty() ? "" : ", " + there));
-  writer_.line(fmt::format("{}[i] += {};", t.from, tiles_.depth));
+  const std::string further = stand_still() ? fmt::format(" + {} * {}", step, tiles_.depth) : "";
+  writer_.line(fmt::format("copy_16_bytes({} + {} + {} + swizzled<{}>({}, {}), {}[i]{}{});", stages_, into, t.offset,
+                           t.units, line, t.part, t.from, further, there.empty() ? "" : ", " + there));
+  if (!stand_still()) writer_.line(fmt::format("{}[i] += {};", t.from, tiles_.depth));
   writer_.close();
   if (some) writer_.close();
 }

@@ -70,6 +70,8 @@ class ConvolutionTiles {
   // 16 bytes at a time: as they lie one behind the other, or where a table says.
   int pass(const ConvolutionTile& t) const { return tiles_.threads() / t.units; }
   int copies(const ConvolutionTile& t) const;
+  // Lanes have no registers for where each line is; those that do not move are one place and what is between them.
+  bool stand_still() const { return !form_.tensor_cores(); }
   bool fills(const ConvolutionTile& t) const;
   void bind_line(const ConvolutionTile& t, const std::string& line);
   std::string is_there(const ConvolutionTile& t, const std::string& line);
