@@ -133,6 +133,26 @@ def attention_of_float8():
                                    "attrs": {"enable_gqa": True, "is_causal": True}}])
 
 
+def attention_and(kind, codes=None):
+    """Attention with something computed of its result: a residual, a gate, codes; of keys and values in codes."""
+    if codes is None:
+        inputs = [tensor(n, "bfloat16", 2, 8, 1024, 128) for n in "qkv"]
+        nodes, factors, attrs = [], ["q", "k", "v"], {"is_causal": True}
+    else:
+        described = attention_of_codes(1024, codes)
+        inputs, nodes, last = described["inputs"], described["nodes"][:-1], described["nodes"][-1]
+        factors, attrs = last["inputs"], {**last["attrs"], "is_causal": True}
+    shape = next(t["shape"] for t in inputs if t["name"] == "q")
+    nodes = nodes + [{"name": "o", "op": "scaled_dot_product_attention", "inputs": factors, "attrs": attrs}]
+    if kind == "codes":
+        inputs = inputs + [tensor("scale", "float32", 1)]
+        nodes += [{"name": "y", "op": "quantize", "inputs": ["o", "scale"], "attrs": {"dtype": "float8_e4m3fn"}}]
+    else:
+        inputs = inputs + [tensor("r", "bfloat16", *shape)]
+        nodes += [{"name": "s", "op": "sigmoid", "inputs": ["r"]}, {"name": "y", "op": "mul", "inputs": ["o", "s"]}]
+    return model(inputs, nodes)
+
+
 def attention_of_rotated():
     """Queries and keys are rotated by their positions."""
     inputs = [tensor("q", "bfloat16", 2, 32, 4096, 128)]
@@ -210,6 +230,9 @@ LARGEST = {
     "attention, decoding keys and values in int8": (attention_of_codes(1, "int8"), ("sm_80", "sm_90a")),
     "attention, keys and values in float8": (attention_of_codes(1024, "float8_e4m3fn"), ("sm_80", "sm_90a")),
     "attention, all in float8": (attention_of_float8(), ("sm_80", "sm_90a")),
+    "attention, codes of its result": (attention_and("codes"), ("sm_80", "sm_90a")),
+    "attention, a gate behind it": (attention_and("gate"), ("sm_80", "sm_90a")),
+    "attention, keys and values in int8, a gate behind it": (attention_and("gate", "int8"), ("sm_80", "sm_90a")),
     "attention, rotated": (attention_of_rotated(), ("sm_80", "sm_90a")),
     "gemm, int8 by tables": (int8_by_tables(77, 136, 200), ("sm_80", "sm_90a")),
     "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),

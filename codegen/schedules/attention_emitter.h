@@ -215,6 +215,12 @@ class AttentionEmitter {
   void stage_pairs(const std::string& mine);
   void stage_matrices(const std::string& mine);
   void store_eights(const std::string& mine);
+  // What is made of the result by way of shared memory, four columns at a time (attention_epilogue.cpp): may it be?
+  bool computes_behind(const std::vector<std::size_t>& stored) const;
+  void store_computed(const std::vector<std::size_t>& stored);
+  void stage_columns(const std::string& mine, int stride, const std::string& first, int columns);
+  void store_fours(const std::vector<std::size_t>& stored, const std::string& four, const std::string& column);
+  int columns_at_once() const;
   void store(const std::vector<std::size_t>& which);
   // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.
   void store_beside();

@@ -103,6 +103,7 @@ void AttentionEmitter::store_of_rows() {
 void AttentionEmitter::store_rows() {
   store_of_rows();
   const std::vector<std::size_t> stored = stored_rows();
+  if (part_ == AttentionPart::kWhole && computes_behind(stored)) return store_computed(stored);
   if (part_ == AttentionPart::kWhole && stores_staged(stored)) return store_staged();
   const std::string r = writer_.unique("r"), m = writer_.unique("m");
   const ExprEmitter::Mark outside = emitter_.mark();

@@ -1,0 +1,150 @@
+// What is computed of attention's result in its kernel, where a thread has much of it: a product with a gate, a
+// residual, codes. Unrolled over a thread's sums, whose registers have fixed numbers, it would be in the text a hundred
+// times over; so the results go to shared memory, some columns at a time, and a loop reads four neighbours and stores
+// them.
+//
+//   sums of 2 x 32 columns in registers   ->   float my_columns[16][72]   ->   for each four: y = quantize(four)
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/loads.h"
+#include "codegen/schedules/attention_emitter.h"
+#include "codegen/schedules/direct.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kManySums = 64;    // of a thread
+constexpr int kLinePadding = 8;  // floats, so that four lines' pairs lie in different banks
+
+bool hands_on(ExprOp op) {
+  return op == ExprOp::kConstant || op == ExprOp::kIndex || op == ExprOp::kRound || op == ExprOp::kConvert;
+}
+
+}  // namespace
+
+// Lines' fours lie in different banks where columns are multiples of 32.
+int AttentionEmitter::columns_at_once() const {
+  constexpr int kWarps = 4;
+  const std::int64_t bytes = tiles_.warpgroups ? tiles_.query_bytes() / kWarps : tiles_.bytes() / (tiles_.threads / 32);
+  int columns = tiles_.columns;
+  while (columns % 32 == 0 && 4 * tiles_.warp_rows() * (columns + kLinePadding) > bytes) columns /= 2;
+  return columns % 32 == 0 ? columns : 0;
+}
+
+bool AttentionEmitter::computes_behind(const std::vector<std::size_t>& stored) const {
+  if (!tiles_.tensor_cores || !form_.beside.empty() || form_.columns.size() != 1 || stored.empty() ||
+      form_.column_count() % 4 != 0 || tiles_.my_rows * tiles_.my_columns() < kManySums || columns_at_once() == 0)
+    return false;
+  std::vector<std::uint8_t> seen(pool_.size(), 0);
+  std::vector<ExprId> stack;
+  for (const std::size_t i : stored) stack.push_back(form_.kernel.outputs[i].expr);
+  bool computes = false;
+  while (!stack.empty()) {
+    const ExprId id = stack.back();
+    stack.pop_back();
+    if (id == form_.result || seen[id]) continue;
+    seen[id] = 1;
+    // What a row is reduced to is in registers of the lanes that have the row.
+    const bool of_row = pool_[id].op == ExprOp::kReduce || id == form_.total || id == form_.shifted_total ||
+                        std::ranges::find(form_.some_key, id) != form_.some_key.end() ||
+                        std::ranges::find(form_.no_key, id) != form_.no_key.end();
+    if (of_row) return false;
+    computes = computes || !hands_on(pool_[id].op);
+    for (const ExprId a : pool_[id].args)
+      if (a != kNoExpr) stack.push_back(a);
+    for (const ExprId value : values_in(pool_[id])) stack.push_back(value);
+  }
+  return computes;
+}
+
+void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
+  const int columns = columns_at_once(), stride = columns + kLinePadding, fours = columns / 4;
+  const std::string mine = writer_.unique("my_columns"), first = writer_.unique("first_column");
+  if (tiles_.warpgroups) {
+    writer_.line("sync_warpgroup(warp / 4);  // nobody needs its queries any more");
+    writer_.line(fmt::format("float* const {} = (float*)(dynamic_tiles + (warp / 4 - 1) * {}) + warp % 4 * {};", mine,
+                             tiles_.query_bytes(), tiles_.warp_rows() * stride));
+  } else {
+    writer_.line("__syncthreads();  // nobody needs queries, keys and values any more");
+    writer_.line(
+        fmt::format("float* const {} = (float*){} + warp * {};", mine, key_tile_, tiles_.warp_rows() * stride));
+  }
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", first, tiles_.columns, columns));
+  stage_columns(mine, stride, first, columns);
+  writer_.line("__syncwarp();");
+  const std::string i = writer_.unique("i"), line = writer_.unique("line"), row_name = writer_.unique("row");
+  const std::string column_name = writer_.unique("column"), four = writer_.unique("four");
+  const ExprEmitter::Mark outside = emitter_.mark();
+  // Loads of two turns on the way at once, where the compiler has not much to do already.
+  const bool copied = tiles_.warpgroups || (key_lines_ && value_lines_);
+  writer_.line(copied ? "#pragma unroll 2" : "#pragma unroll 1");
+  writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", i, tiles_.warp_rows() * fours));
+  writer_.line(
+      fmt::format("const int {0} = {1} / {2}, {3} = {4} + {1} % {2} * 4;", line, i, fours, column_name, first));
+  writer_.line(fmt::format("const {} {} = warp_row + {};", integer(), row_name, line));
+  std::string beyond = whole_rows() ? "" : fmt::format("{} >= {}", row_name, text(count(form_.rows)));
+  if (tiles_.columns != form_.column_count())
+    beyond += fmt::format("{}{} >= {}", beyond.empty() ? "" : " || ", column_name, form_.column_count());
+  if (!beyond.empty()) writer_.line(fmt::format("if ({}) continue;", beyond));
+  writer_.line(fmt::format("const float4 {} = *(const float4*)({} + {} * {} + {} % {} * 4);", four, mine, line, stride,
+                           i, fours));
+  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  store_fours(stored, four, column_name);
+  writer_.close();
+  emitter_.rewind(outside);
+  writer_.line("__syncwarp();");
+  writer_.close();
+}
+
+// The warp's results of so many columns from `first` on, two neighbours at a time.
+void AttentionEmitter::stage_columns(const std::string& mine, int stride, const std::string& first, int columns) {
+  const std::string part = writer_.unique("part"), r = writer_.unique("r"), m = writer_.unique("m");
+  const int sums = columns / 4;  // of a thread: two of eight columns
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, tiles_.columns / columns));
+  writer_.line(fmt::format("if ({} != {} * {}) continue;", first, part, columns));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 2)", m, sums));
+  const std::string here = fmt::format("({} * {} + {})", part, sums, m);
+  const std::string next = fmt::format("({} * {} + {} + 1)", part, sums, m);
+  writer_.line(fmt::format(
+      "*(float2*)({} + (warp_lane / 4 + {} * 8) * {} + {} + {} / 2 * 8) = make_float2({} * {}[{}], {} * {}[{}]);", mine,
+      r, stride, my_column_, m, sum(r, here), row_scale_, r, sum(r, next), row_scale_, r));
+  writer_.close();
+  writer_.close();
+  writer_.close();
+}
+
+void AttentionEmitter::store_fours(const std::vector<std::size_t>& stored, const std::string& four,
+                                   const std::string& column) {
+  const bool together = stores_together(stored, 4);
+  std::vector<std::string> values;
+  const ExprEmitter::Mark mark = emitter_.mark();
+  for (int i = 0; i < 4; ++i) {
+    emitter_.bind(form_.columns[0], i == 0 ? column : fmt::format("({} + {})", column, i));
+    emitter_.define(form_.result, fmt::format("{}.{}", four, "xyzw"[i]));
+    if (together)
+      values.push_back(emitter_.emit(form_.kernel.outputs[stored[0]].expr));
+    else
+      store(stored);
+    emitter_.rewind(mark);
+  }
+  if (!together) return;
+  const KernelOutput& output = form_.kernel.outputs[stored[0]];
+  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  std::string narrowed;
+  for (const std::string& value : values) narrowed += (narrowed.empty() ? "" : ", ") + narrow(output.type.dtype, value);
+  writer_.use("neighbours");
+  writer_.use(output.type.dtype);
+  emitter_.bind(form_.columns[0], column);
+  writer_.line(fmt::format("*(Neighbours<{}, 4>*)({} + {}) = {{{}}};", storage_type(output.type.dtype),
+                           writer_.output(output.value), emitter_.index(position), narrowed));
+  emitter_.rewind(mark);
+}
+
+}  // namespace fusec
