@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "analysis/loads.h"
+
 namespace fusec {
 
 std::vector<ExprId> roots_of(const Kernel& kernel) {
@@ -38,9 +40,7 @@ std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool) {
 }
 
 bool looks_up_along(const IndexExpr& position, const std::vector<std::uint32_t>& axes, const ExprPool& pool) {
-  std::vector<ExprId> values;
-  for (const Variable v : variables_of(position))
-    if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+  const std::vector<ExprId> values = values_in(position);
   if (values.empty()) return false;
   const auto depends = dependences(pool);
   return std::ranges::any_of(values, [&](ExprId id) {

@@ -9,11 +9,19 @@ IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
   return simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
 }
 
+std::vector<ExprId> values_in(const IndexExpr& place) {
+  std::vector<ExprId> values;
+  for (const Variable v : variables_of(place))
+    if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+  return values;
+}
+
 std::vector<ExprId> values_in(const ExprNode& load) {
   std::vector<ExprId> values;
-  for (const IndexExpr& e : load.indices)
-    for (const Variable v : variables_of(e))
-      if (v.kind == Variable::Kind::kValue) values.push_back(v.id);
+  for (const IndexExpr& e : load.indices) {
+    const std::vector<ExprId> here = values_in(e);
+    values.insert(values.end(), here.begin(), here.end());
+  }
   return values;
 }
 

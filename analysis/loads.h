@@ -12,7 +12,8 @@ namespace fusec {
 // Of the element that is read, in its tensor.
 IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load);
 
-// The loaded values that a load's place depends on.
+// The loaded values that a place depends on, or a load's.
+std::vector<ExprId> values_in(const IndexExpr& place);
 std::vector<ExprId> values_in(const ExprNode& load);
 
 // Does a value that was loaded say where?

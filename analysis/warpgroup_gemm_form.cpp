@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/depth_shares.h"
+#include "analysis/loads.h"
 
 namespace fusec {
 namespace {
@@ -92,11 +93,6 @@ std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, co
   return std::nullopt;
 }
 
-// The host makes tensor maps: it knows no loaded values.
-bool is_looked_up(const GemmOperand& given) {
-  return std::ranges::any_of(variables_of(given.across), [](Variable v) { return v.kind == Variable::Kind::kValue; });
-}
-
 // Neighbours along the depth are in pieces of 16 bytes, which threads copy.
 std::optional<WarpgroupOperand> picked_operand(const GemmOperand& given) {
   if (!given.along_depth || !given.depth_stride || !given.depth_stride->is(1)) return std::nullopt;
@@ -163,7 +159,8 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
         if (operand.computed() || operand.offset != kNoExpr) return std::nullopt;
-        const bool looked_up = is_looked_up(operand);
+        // The host makes tensor maps: it knows no loaded values.
+        const bool looked_up = by_values(operand.across);
         if (looked_up && !left) return std::nullopt;
         auto found = looked_up ? picked_operand(operand)
                                : operand_of(pool, operand, left ? product.rows : product.columns, depth,
@@ -249,8 +246,7 @@ std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput&
   if (element != 8 && element != 16 && element != 32) return std::nullopt;
   const int aligned = 128 / element;
   const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
-  if (std::ranges::any_of(variables_of(position), [](Variable v) { return v.kind == Variable::Kind::kValue; }))
-    return std::nullopt;
+  if (by_values(position)) return std::nullopt;
   const std::optional<IndexExpr> columns = flat_stride(position, product.columns, pool);
   const std::optional<IndexExpr> rows = flat_stride(position, product.rows, pool);
   if (!rows || !columns || !columns->is(1)) return std::nullopt;

@@ -209,9 +209,15 @@ def run(command):
     return done
 
 
+def of_rows(kernels):
+    """Without what clears the counters of blocks that share rows."""
+    return [kernel for kernel in kernels if "clear_counters" not in kernel["name"]]
+
+
 def held_in_registers(kernels, case, others):
     """One kernel that reads what is as large as the input once."""
     form, rows, columns, dtype, _ = case
+    kernels = of_rows(kernels)
     if len(kernels) != 1:
         return f"{len(kernels)} kernels"
     # Operands of the input's size and the result once; a row that begins inside a sector has it in part, and vectors
@@ -236,7 +242,7 @@ def read_once(kernels, case, others):
     needed = rows * row * (2 + len(others))
     meeting = 32768 if arch == "sm_80" else 4096
     moved = max(sum(k["requested_bytes"] for k in kernels), 32 * sum(k["sectors"] for k in kernels))
-    many = [k["name"] for k in kernels if "clear_counters" not in k["name"]]
+    many = [kernel["name"] for kernel in of_rows(kernels)]
     if len(many) != 1 or moved > (1.0 if row % 128 == 0 else 1.045) * needed + meeting:
         return f"{moved} bytes by {', '.join(many)}, {needed} needed"
     return ""
@@ -311,7 +317,7 @@ def what_is_wrong(programs, scratch, case):
         ends = len(inputs) + 1 + sum(-(-s[0] // 32) for s in others.values() if len(s) == 1)
         return moved_once(kernels, case, others) or narrow_accesses(programs.fusec, path, arch, scratch, ends)
     wrong = held_in_registers(kernels, case, others)
-    if not wrong and columns * BYTES[dtype] % 16 == 0:
+    if not wrong and len(kernels) == 1 and columns * BYTES[dtype] % 16 == 0:  # counters and partial results are words
         wrong = narrow_accesses(programs.fusec, path, arch, scratch)
     return wrong
 

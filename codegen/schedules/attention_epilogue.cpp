@@ -71,8 +71,11 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
     writer_.line(
         fmt::format("float* const {} = (float*){} + warp * {};", mine, key_tile_, tiles_.warp_rows() * stride));
   }
-  writer_.line("#pragma unroll 1");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", first, tiles_.columns, columns));
+  const bool all = columns == tiles_.columns;
+  if (!all) {
+    writer_.line("#pragma unroll 1");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", first, tiles_.columns, columns));
+  }
   stage_columns(mine, stride, first, columns);
   writer_.line("__syncwarp();");
   const std::string i = writer_.unique("i"), line = writer_.unique("line"), row_name = writer_.unique("row");
@@ -82,8 +85,8 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
   const bool copied = tiles_.warpgroups || (key_lines_ && value_lines_);
   writer_.line(copied ? "#pragma unroll 2" : "#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", i, tiles_.warp_rows() * fours));
-  writer_.line(
-      fmt::format("const int {0} = {1} / {2}, {3} = {4} + {1} % {2} * 4;", line, i, fours, column_name, first));
+  writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {4}{1} % {2} * 4;", line, i, fours, column_name,
+                           all ? "" : first + " + "));
   writer_.line(fmt::format("const {} {} = warp_row + {};", integer(), row_name, line));
   std::string beyond = whole_rows() ? "" : fmt::format("{} >= {}", row_name, text(count(form_.rows)));
   if (tiles_.columns != form_.column_count())
@@ -95,6 +98,7 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
   store_fours(stored, four, column_name);
   writer_.close();
   emitter_.rewind(outside);
+  if (all) return;
   writer_.line("__syncwarp();");
   writer_.close();
 }
@@ -103,21 +107,24 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
 void AttentionEmitter::stage_columns(const std::string& mine, int stride, const std::string& first, int columns) {
   const std::string part = writer_.unique("part"), r = writer_.unique("r"), m = writer_.unique("m");
   const int sums = columns / 4;  // of a thread: two of eight columns
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, tiles_.columns / columns));
-  writer_.line(fmt::format("if ({} != {} * {}) continue;", first, part, columns));
+  const bool all = columns == tiles_.columns;
+  if (!all) {
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, tiles_.columns / columns));
+    writer_.line(fmt::format("if ({} != {} * {}) continue;", first, part, columns));
+  }
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 2)", m, sums));
-  const std::string here = fmt::format("({} * {} + {})", part, sums, m);
-  const std::string next = fmt::format("({} * {} + {} + 1)", part, sums, m);
+  const std::string here = all ? m : fmt::format("({} * {} + {})", part, sums, m);
+  const std::string next = all ? fmt::format("({} + 1)", m) : fmt::format("({} * {} + {} + 1)", part, sums, m);
   writer_.line(fmt::format(
       "*(float2*)({} + (warp_lane / 4 + {} * 8) * {} + {} + {} / 2 * 8) = make_float2({} * {}[{}], {} * {}[{}]);", mine,
       r, stride, my_column_, m, sum(r, here), row_scale_, r, sum(r, next), row_scale_, r));
   writer_.close();
   writer_.close();
-  writer_.close();
+  if (!all) writer_.close();
 }
 
 void AttentionEmitter::store_fours(const std::vector<std::size_t>& stored, const std::string& four,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/loads.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -280,9 +281,7 @@ class Contraction {
     bind_flat(emitter_, depth_axes_, k, "kluvw");
     const ExprNode& n = pool_[factor];
     const IndexExpr position = emitter_.position(factor);
-    std::vector<ExprId> needed;
-    for (const Variable v : variables_of(position))
-      if (v.kind == Variable::Kind::kValue) needed.push_back(v.id);
+    std::vector<ExprId> needed = values_in(position);
     if (n.args[0] != kNoExpr) needed.push_back(n.args[0]);
     const std::vector<std::string> texts = emitter_.emit(needed);
     writer_.line(fmt::format("{}{} = *(const uint4*)({} + {});",
@@ -333,10 +332,7 @@ class Contraction {
     const ExprNode& n = pool_[factor];
     if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.args[0] != kNoExpr || n.dtype != *p_.tensor_dtype) return "";
     const IndexExpr position = emitter_.position(factor);
-    std::vector<ExprId> looked_up;
-    for (const Variable v : variables_of(position))
-      if (v.kind == Variable::Kind::kValue) looked_up.push_back(v.id);
-    emitter_.emit(looked_up);
+    emitter_.emit(values_in(position));
     return fmt::format("{}[{}]", writer_.input(n.source), emitter_.index_text().tight(position));
   }
 

@@ -176,10 +176,7 @@ void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
   writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, here));
   bind_flat(emitter_, axes, at, f.left ? "mnopq" : "ijlst");
   const std::string half = operand.element_bits == 4 ? " / 2" : "";
-  std::vector<ExprId> looked_up;
-  for (const Variable v : variables_of(operand.across))
-    if (v.kind == Variable::Kind::kValue) looked_up.push_back(v.id);
-  emitter_.emit(looked_up);
+  emitter_.emit(values_in(operand.across));
   std::string position = emitter_.index(in_storage(operand.across, operand, bounds));
   if (operand.depth_stride)
     position += operand.along_depth ? " + " + c.unit + half

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_warpgroup_emitter.h"
 
@@ -72,10 +73,7 @@ void WarpgroupEmitter::find_rows(Part& part, Factor& f) {
   writer_.line(fmt::format("const {0} {1} = min(({0})({2} + threadIdx.x / 8 + {3} * {4}), ({0})({5} - 1));",
                            writer_.index_type(), row, row0_, each, WarpgroupTiles::kRows / kRowsOfThread, end));
   bind_flat(part.emitter, part.product.rows, row, "mnopq");
-  std::vector<ExprId> looked_up;
-  for (const Variable v : variables_of(position))
-    if (v.kind == Variable::Kind::kValue) looked_up.push_back(v.id);
-  part.emitter.emit(looked_up);
+  part.emitter.emit(values_in(position));
   const std::string share =
       tiles_.shares > 1 ? fmt::format(" + ({}){} * {}", writer_.index_type(), first_step_, part.form.depth()) : "";
   writer_.line(fmt::format("{}[{}] = {} + ({} + (int)threadIdx.x % 8 * {}{});", f.rows, each,

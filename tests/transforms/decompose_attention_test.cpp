@@ -6,20 +6,14 @@
 
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "support/canonicalized.h"
 
 using namespace fusec;
 
 namespace {
 
-CanonicalGraph canonical(const std::string& text) {
-  CanonicalGraph c{
-      .graph = parse_graph_text("model \"m\"\n" + text), .stands_for = {}, .dropped = {}, .folded = {}, .heirs = {}};
-  c.stands_for = as_given(c.graph);
-  return c;
-}
-
 CanonicalGraph decomposed(const std::string& text) {
-  CanonicalGraph c = canonical(text);
+  CanonicalGraph c = canonical_of(text);
   TrialMemory memory;
   decompose_attention(c, memory);
   CHECK(first_problem(c.graph) == "");
@@ -78,7 +72,7 @@ TEST_CASE("attention that a kernel has a form for stays, and what is not to be f
   const std::string stays = "scaled_dot_product_attention";
   CHECK(ops(decomposed(operands("float16", "4", 45, 256) + attention("float16", 256, "q, k, v"))) == stays);
   CHECK(ops(decomposed(operands("float32", "4", 45, 64) + attention("float32", 64, "q, k, v"))) == stays);
-  CanonicalGraph apart = canonical(operands("float16", "4", 45, 512) + attention("float16", 512, "q, k, v"));
+  CanonicalGraph apart = canonical_of(operands("float16", "4", 45, 512) + attention("float16", 512, "q, k, v"));
   apart.graph.nodes[0].fuse = false;
   TrialMemory memory;
   decompose_attention(apart, memory);

@@ -6,6 +6,7 @@
 
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "support/canonicalized.h"
 
 using namespace fusec;
 
@@ -17,9 +18,7 @@ struct Sunk {
 };
 
 Sunk sunk(const std::string& text) {
-  CanonicalGraph c{
-      .graph = parse_graph_text("model \"m\"\n" + text), .stands_for = {}, .dropped = {}, .folded = {}, .heirs = {}};
-  c.stands_for = as_given(c.graph);
+  CanonicalGraph c = canonical_of(text);
   sink_split(c);
   CHECK(first_problem(c.graph) == "");
   CHECK(c.stands_for.size() == c.graph.nodes.size());

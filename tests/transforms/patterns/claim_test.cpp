@@ -4,6 +4,7 @@
 
 #include "ir/text.h"
 #include "ir/verify.h"
+#include "support/canonicalized.h"
 #include "transforms/patterns/near_misses.h"
 #include "transforms/patterns/pattern_text.h"
 #include "transforms/patterns/recognize.h"
@@ -11,13 +12,6 @@
 using namespace fusec;
 
 namespace {
-
-CanonicalGraph canonical(const std::string& text) {
-  CanonicalGraph c{
-      .graph = parse_graph_text("model \"m\"\n" + text), .stands_for = {}, .dropped = {}, .folded = {}, .heirs = {}};
-  c.stands_for = as_given(c.graph);
-  return c;
-}
 
 PatternList list_of(const std::string& patterns) {
   return ordered(parse_patterns(patterns, "p"));
@@ -36,12 +30,12 @@ std::string claims_of(CanonicalGraph& c, const std::string& patterns) {
 }
 
 std::string claims_in(const std::string& graph, const std::string& patterns) {
-  CanonicalGraph c = canonical(graph);
+  CanonicalGraph c = canonical_of(graph);
   return claims_of(c, patterns);
 }
 
 std::string why_not(const std::string& graph, const std::string& patterns, const char* node) {
-  CanonicalGraph c = canonical(graph);
+  CanonicalGraph c = canonical_of(graph);
   const PatternList list = list_of(patterns);
   const std::vector<PatternClaim> claims = claim_patterns(c, list);
   const auto misses = near_misses(c.graph, list, claims, {c.graph.find_node(node)});
@@ -94,7 +88,7 @@ TEST_CASE("a condition that does not hold is told") {
 }
 
 TEST_CASE("that a node is kept out of fusion is told") {
-  CanonicalGraph c = canonical(kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nreturn h\n");
+  CanonicalGraph c = canonical_of(kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nreturn h\n");
   c.graph.nodes[c.graph.find_node("a")].fuse = false;
   CHECK(claims_of(c, kGlu) == "");
   const auto misses = near_misses(c.graph, list_of(kGlu), {}, {c.graph.find_node("h")});
@@ -113,7 +107,7 @@ TEST_CASE("a claim that would close a circle is not made") {
   const std::string between = kInputs +
                               "a: float16[4, 8] = silu(g)\ns: float16[4, 8] = softmax(a, dim=1)\n"
                               "h: float16[4, 8] = mul(a, u)\nreturn h, s\n";
-  CanonicalGraph c = canonical(between);
+  CanonicalGraph c = canonical_of(between);
   CHECK(claims_of(c, pattern) == "t.glu{a h}");
   CHECK(c.graph.nodes[2].name == "s");
 }
@@ -125,7 +119,7 @@ TEST_CASE("a user's pattern of one node claims it before others do, a built-in o
   const std::string epilogue = "pattern t.epilogue priority 1 match chain(linear(a, b)) becomes group\n";
   CHECK(claims_in(graph, epilogue + "pattern t.linear priority 2 match linear(a, b) becomes group\n") == "t.linear{g}");
   CHECK(claims_in(graph, "pattern t.sm match softmax(a, dim=d) where last_dim(d, a) becomes group\n") == "t.sm{z}");
-  CanonicalGraph c = canonical(graph);
+  CanonicalGraph c = canonical_of(graph);
   CHECK(claim_patterns(c, ordered(parse_patterns("pattern t.sm match softmax(a, dim=d) becomes group\n", ""))).empty());
 }
 
@@ -142,7 +136,7 @@ TEST_CASE("one name is one value, attributes that are bound twice agree") {
       "pattern t.softmax match div(e: exp(sub(x, amax(x, dim=d, keepdim=true))), sum(e, dim=d, keepdim=true))\n"
       "  becomes softmax(x, dim=d)\n";
   const auto recognized = [&](const char* second_dim) {
-    CanonicalGraph c = canonical(
+    CanonicalGraph c = canonical_of(
         "input x: float32[4, 8]\nm: float32[4, 1] = amax(x, dim=[-1], keepdim=true)\ns: float32[4, 8] = sub(x, m)\n"
         "e: float32[4, 8] = exp(s)\nt: float32" +
         std::string(second_dim[0] == '1' ? "[4, 1]" : "[1, 8]") + " = sum(e, dim=[" + second_dim +
@@ -158,8 +152,8 @@ TEST_CASE("one name is one value, attributes that are bound twice agree") {
 
 TEST_CASE("numbers are met exactly, or to a millionth, or as their dtype holds them") {
   const auto matches = [](const std::string& number, const std::string& in_pattern) {
-    CanonicalGraph c =
-        canonical("input x: float32[4]\na: float32[4] = mul(x, " + number + ")\nb: float32[4] = tanh(a)\nreturn b\n");
+    CanonicalGraph c = canonical_of("input x: float32[4]\na: float32[4] = mul(x, " + number +
+                                    ")\nb: float32[4] = tanh(a)\nreturn b\n");
     return claims_of(c, "pattern t.p match tanh(mul(x, " + in_pattern + ")) becomes group") != "";
   };
   CHECK(matches("2", "2"));
@@ -190,7 +184,7 @@ TEST_CASE("a group that would be several kernels is not claimed") {
 
 TEST_CASE("a claim keeps to the limits of a group") {
   const std::string graph = kInputs + "a: float16[4, 8] = silu(g)\nh: float16[4, 8] = mul(a, u)\nreturn h\n";
-  CanonicalGraph c = canonical(graph);
+  CanonicalGraph c = canonical_of(graph);
   CHECK(claim_patterns(c, list_of(kGlu), {.max_fused_ops = 1}).empty());
   CHECK(claim_patterns(c, list_of(kGlu), {.max_args = 2}).empty());
   CHECK(claim_patterns(c, list_of(kGlu), {.max_fused_ops = 2, .max_args = 3}).size() == 1);
@@ -201,7 +195,7 @@ TEST_CASE("a reduction of everything is none along dimensions that a name binds"
       "pattern t.mean match div(sum(x, dim=d), n) where count(n, x, d) becomes mean(x, dim=d)\n"
       "pattern t.softmax match div(e: exp(x), sum(e, dim=d, keepdim=true)) becomes softmax(x, dim=d)\n";
   const auto recognized = [&](const std::string& nodes) {
-    CanonicalGraph c = canonical("input x: float32[6, 20]\n" + nodes + "return y\n");
+    CanonicalGraph c = canonical_of("input x: float32[6, 20]\n" + nodes + "return y\n");
     recognize_patterns(c, list_of(patterns));
     CHECK(first_problem(c.graph) == "");
     return graph_text(c.graph);

@@ -5,6 +5,7 @@
 
 #include "analysis/target.h"
 #include "fusec/error.h"
+#include "support/canonicalized.h"
 #include "transforms/patterns/library_patterns.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/mutations.h"
@@ -24,12 +25,6 @@ const PatternList& all_patterns() {
     return ordered(std::move(patterns));
   }();
   return list;
-}
-
-CanonicalGraph canonical_of(const Graph& graph) {
-  CanonicalGraph canonical{.graph = graph, .stands_for = {}, .dropped = {}, .folded = {}, .heirs = {}};
-  canonical.stands_for = as_given(canonical.graph);
-  return canonical;
 }
 
 // The line that makes the value, without its type.
