@@ -234,14 +234,14 @@ class Building {
     return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
   }
 
-  // Of what is quantized, or rounded to whole numbers, here or behind what is stored wide, the 16-bit values on the
+  // Of what is quantized, compared or rounded to whole numbers, here or behind what is stored wide, the 16-bit values on the
   // way: unrounded, one code in some hundred would be another than the graph says, and what is multiplied by it a whole
   // step off.
   void find_quantized() {
     std::set<ValueId> before;
     for (const NodeId n : std::views::reverse(nodes_)) {
       const Node& node = graph_.nodes[n];
-      bool leads = makes_codes(node) || node.leads_to_codes;
+      bool leads = makes_codes(graph_, node) || node.leads_to_codes;
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
         leads = leads || before.contains(v);
       if (!leads) continue;

@@ -1,18 +1,38 @@
 #include "analysis/lead_to_codes.h"
 
+#include <algorithm>
+#include <array>
+
 #include "ir/type.h"
 
 namespace fusec {
 
-bool makes_codes(const Node& node) {
-  const std::string& op = node.op->name;
-  return op == "quantize" || op == "round" || op == "argmax" || op == "argmin";
+namespace {
+
+bool is_float_tensor(const Graph& graph, ValueId v) {
+  return v != kNone && !graph.type(v).is_tuple && is_float(graph.tensor(v).dtype);
+}
+
+// Has it a result that is no float, or one of fewer than 16 bits: a comparison, an index, a code?
+bool result_is_code(const Graph& graph, const Node& node) {
+  for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+    if (!graph.type(v).is_tuple && (!is_float_tensor(graph, v) || bits(graph.tensor(v).dtype) < 16)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool makes_codes(const Graph& graph, const Node& node) {
+  constexpr std::array kSteps{"round", "floor", "ceil", "trunc", "sign", "remainder", "fmod"};
+  if (std::ranges::none_of(node.inputs, [&](ValueId v) { return is_float_tensor(graph, v); })) return false;
+  return result_is_code(graph, node) || std::ranges::find(kSteps, node.op->name) != kSteps.end() ||
+         (node.op->name == "div" && graph.attributes(node).has("rounding_mode"));
 }
 
 void mark_what_leads_to_codes(Graph& graph) {
   for (auto n = static_cast<NodeId>(graph.nodes.size()); n-- > 0;) {
     Node& node = graph.nodes[n];
-    if (!node.leads_to_codes && !makes_codes(node)) continue;
+    if (!node.leads_to_codes && !makes_codes(graph, node)) continue;
     for (const ValueId v : node.inputs) {
       if (v == kNone || graph.value(v).kind != Value::Kind::kResult || graph.type(v).is_tuple) continue;
       const DType dtype = graph.tensor(v).dtype;

@@ -1,6 +1,7 @@
-// What is quantized, or rounded to whole numbers, in another kernel than that which makes it. A value of 16 bits on the
-// way there is rounded by whoever stores it; one that is made wider again before it is stored must be rounded first, or
-// one code in some hundred would be another than the graph says (analysis/build_kernel does that within a kernel).
+// What is quantized, compared or rounded to whole numbers, in another kernel than that which makes it. A value of 16
+// bits on the way there is rounded by whoever stores it; one that is made wider again before it is stored must be
+// rounded first, or one code in some hundred would be another than the graph says (analysis/build_kernel does that
+// within a kernel).
 //
 //     norm: bfloat16 ──▶ cast: float32 ──▶ (stored) ──▶ div ──▶ round          cast leads to codes, and norm is rounded
 #pragma once
@@ -9,12 +10,12 @@
 
 namespace fusec {
 
-// Sets Node::leads_to_codes: of nodes from which a way leads to a quantize or a round through floats of more than 16
-// bits alone.
+// Sets Node::leads_to_codes: of nodes from which a way leads to what makes codes through floats of more than 16 bits
+// alone.
 void mark_what_leads_to_codes(Graph& graph);
 
-// Makes codes, or whole numbers, of floats; or says where the greatest is: of values that are rounded to one number,
-// the first.
-bool makes_codes(const Node& node);
+// Makes of floats what no tolerance forgives when it is another: codes, whole numbers, comparisons, the place of the
+// greatest (of values that are rounded to one number, the first).
+bool makes_codes(const Graph& graph, const Node& node);
 
 }  // namespace fusec

@@ -56,11 +56,35 @@ return a
   CHECK(rounds(graph, {graph.find_node("y"), graph.find_node("a")}));
 }
 
+TEST_CASE(
+    "what is compared, floored or taken for an integer is rounded as the graph says, what is only selected is not") {
+  const auto of = [](const char* last) {
+    const std::string text = std::string(R"(model "m"
+input x: bfloat16[8, 64]
+input y: bfloat16[8, 64]
+input m: bool[8, 64]
+a: bfloat16[8, 64] = mul(x, y)
+z: )") + last + "\nreturn z\n";
+    const Graph graph = marked(text.c_str());
+    return rounds(graph, {graph.find_node("a"), graph.find_node("z")});
+  };
+  CHECK(of("bool[8, 64] = ge(a, x)"));
+  CHECK(of("bool[8, 64] = isinf(a)"));
+  CHECK(of("bfloat16[8, 64] = floor(a)"));
+  CHECK(of("bfloat16[8, 64] = div(a, x, rounding_mode=\"floor\")"));
+  CHECK(of("int32[8, 64] = cast(a, dtype=\"int32\")"));
+  CHECK(of("float8_e4m3fn[8, 64] = cast(a, dtype=\"float8_e4m3fn\")"));
+  CHECK_FALSE(of("bfloat16[8, 64] = div(a, x)"));
+  CHECK_FALSE(of("bfloat16[8, 64] = where(m, a, x)"));
+  CHECK_FALSE(of("float32[8, 64] = cast(a, dtype=\"float32\")"));
+}
+
 TEST_CASE("codes: what leads to them does so through floats of more than 16 bits, and no further than they") {
   const Graph graph = marked(kCodes);
   CHECK(leads(graph, "w"));
   CHECK(leads(graph, "d"));
-  for (const char* not_before : {"a", "b", "r", "c", "i", "z"}) {
+  CHECK(leads(graph, "r"));
+  for (const char* not_before : {"a", "b", "c", "i", "z"}) {
     CAPTURE(not_before);
     CHECK_FALSE(leads(graph, not_before));
   }
