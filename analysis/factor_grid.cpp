@@ -33,7 +33,8 @@ bool holds_floats(DType dtype, DType stored) {
   return (dtype == DType::kFloat16 || dtype == DType::kBFloat16) && (stored == dtype || small);
 }
 
-// Integer values of a pool's nodes, as far as they are needed; operands come before users.
+// Integer values of a pool's nodes, those of float32 that are such as well, as far as they are needed; operands come
+// before users.
 class Ranges {
  public:
   explicit Ranges(const ExprPool& pool) : pool_(pool), of_(pool.size()) {}
@@ -43,13 +44,15 @@ class Ranges {
 
  private:
   std::optional<Range> make(const ExprNode& n) const {
-    constexpr std::int64_t kMost = 1 << 30;  // what int32 arithmetic does not wrap around
+    // What int32 arithmetic does not wrap around, and float32 has all integers of.
+    const std::int64_t most = is_float(n.type) ? 1 << 24 : 1 << 30;
     const auto arg = [&](std::size_t i) { return n.args[i] == kNoExpr ? std::nullopt : of_[n.args[i]]; };
     std::optional<Range> a, b;
     switch (n.op) {
       case ExprOp::kConstant:
-        if (is_float(n.type)) return std::nullopt;
-        return Range{n.integer, n.integer};
+        if (!is_float(n.type)) return Range{n.integer, n.integer};
+        if (std::fabs(n.real) > static_cast<double>(most) || n.real != std::floor(n.real)) return std::nullopt;
+        return Range{static_cast<std::int64_t>(n.real), static_cast<std::int64_t>(n.real)};
       case ExprOp::kLoad:
         a = range_of_dtype(n.dtype);
         if (a && n.args[0] != kNoExpr) a = Range{std::min<std::int64_t>(a->min, 0), std::max<std::int64_t>(a->max, 0)};
@@ -57,7 +60,8 @@ class Ranges {
       case ExprOp::kRound:
         return range_of_dtype(n.dtype);
       case ExprOp::kConvert:
-        return is_float(n.type) || is_float(pool_[n.args[0]].type) ? std::nullopt : arg(0);
+        a = is_float(pool_[n.args[0]].type) ? std::nullopt : arg(0);
+        return a && std::max(-a->min, a->max) <= most ? a : std::nullopt;
       case ExprOp::kNeg:
         a = arg(0);
         return a ? std::optional(Range{-a->max, -a->min}) : std::nullopt;
@@ -72,14 +76,15 @@ class Ranges {
       default:
         return std::nullopt;
     }
-    if (!a || !b || is_float(n.type)) return std::nullopt;
-    const auto far = [](const Range& r) { return r.min < -kMost || r.max > kMost; };
-    if (far(*a) || far(*b)) return std::nullopt;
+    if (!a || !b || (is_float(n.type) && n.type != ScalarType::kFloat32)) return std::nullopt;
+    const auto near = [&](const Range& r) -> std::optional<Range> {
+      return r.min < -most || r.max > most ? std::nullopt : std::optional(r);
+    };
+    if (!near(*a) || !near(*b)) return std::nullopt;
     if (n.op == ExprOp::kSub) b = Range{-b->max, -b->min};
-    if (n.op != ExprOp::kMul) return Range{a->min + b->min, a->max + b->max};
-    const auto [least, most] = std::minmax({a->min * b->min, a->min * b->max, a->max * b->min, a->max * b->max});
-    if (far({least, most})) return std::nullopt;
-    return Range{least, most};
+    if (n.op != ExprOp::kMul) return near({a->min + b->min, a->max + b->max});
+    const auto [low, high] = std::minmax({a->min * b->min, a->min * b->max, a->max * b->min, a->max * b->max});
+    return near({low, high});
   }
 
   const ExprPool& pool_;
@@ -171,11 +176,11 @@ bool lies_on_grid(const ExprPool& pool, ExprId value, DType dtype) {
           return is_load_of(pool[a], DType::kFloat4E2M1FN) && is_load_of(pool[b], DType::kFloat8E8M0FNU);
         };
         const bool power = scaled(n.args[0], n.args[1]) || scaled(n.args[1], n.args[0]);
-        holds[id] = is_float(n.type) ? dtype == DType::kBFloat16 && power : whole(id);
+        holds[id] = (dtype == DType::kBFloat16 && power) || whole(id);
         break;
       }
       default:
-        holds[id] = !is_float(n.type) && whole(id);
+        holds[id] = whole(id);
     }
   }
   return holds[value] != 0;

@@ -128,13 +128,21 @@ class FindFewRows {
   bool choose_width() {
     form_.together = 8;
     const std::uint32_t column = product_.columns.back();
-    for (const ProductLoop& loop : product_.loops)
+    right_bits_ = computed_ = 0;
+    for (const ProductLoop& loop : product_.loops) {
+      int right_bits = 0, computed = 0;
       for (const ExprId factor : loop.right) {
         const auto load = matrix_load(graph_, pool_, factor, form_.along_depth ? loop.depth.back() : column,
                                       product_.columns, loop.depth);
         if (!load) return false;
-        if (form_.along_depth) form_.together = std::max(form_.together, 128 / bits(pool_[*load].dtype));
+        const int of_element = bits(pool_[*load].dtype);
+        if (form_.along_depth) form_.together = std::max(form_.together, 128 / of_element);
+        right_bits += of_element;
+        computed += *load != factor;
       }
+      right_bits_ = std::max(right_bits_, right_bits);
+      computed_ = std::max(computed_, computed);
+    }
     const auto divides = [&] {
       return std::ranges::all_of(product_.loops, [&](const ProductLoop& l) {
         return proves_multiple_of(pool_.extent(l.depth.back()), form_.together, pool_.bounds());
@@ -232,7 +240,6 @@ class FindFewRows {
     for (const FewRowsLoop& loop : form_.loops) {
       steps_ = std::min(steps_, at_hint(form_.kernel.pool, loop.depth) / 4);
       left_ = std::max(left_, loop.left.size());
-      right_ = std::max(right_, loop.right.size());
     }
     const double columns = at_hint(pool_, product_.columns) * at_hint(pool_, product_.batch);
     const auto blocks = [&] { return columns / form_.block.columns; };
@@ -261,13 +268,14 @@ class FindFewRows {
   // At most so many warps, for the columns that were chosen; as many steps ahead as registers hold.
   void fill_block(int warps) {
     FewRowsBlock& block = form_.block;
-    const int words = form_.along_depth ? form_.together / 2 : 4;
-    const int of_step = static_cast<int>(right_) * (form_.along_depth ? block.columns / 8 : 8) * words +
-                        static_cast<int>(left_) * form_.eights_of_rows() * form_.together / 2;
-    constexpr int kMostWords = 96;  // of a lane, on their way
-    const int sums = form_.sums * block.columns / 16 * form_.eights_of_rows() * 4;
+    const int elements = form_.along_depth ? block.columns / 8 * form_.together : 64;
+    const int of_step =
+        elements * right_bits_ / 32 + static_cast<int>(left_) * form_.eights_of_rows() * form_.together / 2;
+    constexpr int kMostWords = 96;                // of a lane, on their way
+    const int registers = warps > 8 ? 128 : 144;  // for them, sums and what is computed at a time
+    const int sums = form_.sums * block.columns / 16 * form_.eights_of_rows() * 4 + computed_ * form_.together;
     block.ahead = 4;
-    while (block.ahead > 1 && (block.ahead * of_step > kMostWords || block.ahead * of_step + sums > 144))
+    while (block.ahead > 1 && (block.ahead * of_step > kMostWords || block.ahead * of_step + sums > registers))
       block.ahead /= 2;
     block.warps = warps;
     while (block.warps > 1 && (block.warps / 2 >= steps_ || shared_bytes(form_) > kMostSharedBytes)) block.warps /= 2;
@@ -280,8 +288,10 @@ class FindFewRows {
   const Product& product_;
   const Target& target_;
   FewRowsForm form_;
-  double steps_ = 1e30;               // the least of a loop
-  std::size_t left_ = 0, right_ = 0;  // the most factors of a loop
+  double steps_ = 1e30;   // the least of a loop
+  std::size_t left_ = 0;  // the most factors of a loop
+  int right_bits_ = 0;    // the most of a loop's matrices' elements together
+  int computed_ = 0;      // of these, so many at most
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 Products of 1 to 32 rows with a matrix of weights, as decoding has them, on the emulator: right at sizes that are no
 multiple of any tile, on sm_80 and sm_90a, no finding; each sector of the weights read once, no bank conflict, no local
-memory; where nothing but 16-byte accesses is needed, nothing else in the PTX. --sample: so many of the cases, by seed,
-else all."""
+memory; where nothing but 16-byte accesses is needed, nothing else in the PTX; no more instructions for a byte of large
+weights than leaves time to copy them. --sample: so many of the cases, by seed, else all."""
 import argparse, json, os, random, re, subprocess, sys, tempfile
 
 ROWS = [1, 2, 3, 5, 8, 9, 13, 16, 25, 32]
@@ -91,6 +91,12 @@ def codes_across(m, dtype, n, k, kind):
                  [node("w", "dequantize", "c s", dtype=dtype, axis=1), node("h", "matmul", "x w")], "h")
 
 
+def blocks_of_codes(m, dtype, n, k, kind, block=32):
+    return model([tensor("x", dtype, m, k)],
+                 [tensor("c", kind, n, k), tensor("s", dtype, n, k // block), tensor("z", kind, n, k // block)],
+                 [node("w", "dequantize", "c s z", dtype=dtype, axis=1, block=block), node("h", "linear", "x w")], "h")
+
+
 def float8(m, dtype, n, k):
     one = [tensor("xs", "float32", 1), tensor("ws", "float32", 1)]
     return model([tensor("x", "float8_e4m3fn", m, k), *one], [tensor("w", "float8_e4m3fn", n, k)],
@@ -117,8 +123,30 @@ def cases():
         for kind in ("int8", "uint8", "int4"):
             found.append((f"codes {m} {kind}", codes(m, "float16", 72, 544, kind)))
             found.append((f"codes_across {m} {kind}", codes_across(m, "bfloat16", 72, 136, kind)))
+            for dtype in ("bfloat16", "float16"):
+                found.append((f"codes_blocks {m} {kind} {dtype}", blocks_of_codes(m, dtype, 72, 576, kind)))
         found.append((f"float8 {m}", float8(m, "bfloat16", 72, 528)))
         found.append((f"scaled_float4 {m}", scaled_float4(m, "bfloat16", 72, 512)))
+    return found
+
+
+def large_cases():
+    """(name, model, the most lanes' instructions for a byte of weights on sm_80 and sm_90a).
+
+    While an A100 copies a byte its lanes may execute 12.5 instructions, an H100's 8.9."""
+    found = []
+    for m in (1, 8, 32):
+        many = m > 8
+        n, k = 4096, 4096
+        found.append((f"large bfloat16 {m}", plain(m, "bfloat16", n, k), (1, 1.2)))
+        for dtype in ("bfloat16", "float16"):
+            for kind, most in (("int8", 7 if many else 5.5), ("int4", 12 if many else 9.5)):
+                found.append((f"large {kind} {dtype} {m}", codes(m, dtype, n, k, kind), (most, most)))
+                found.append((f"large blocks of {kind} {dtype} {m}", blocks_of_codes(m, dtype, n, k, kind, 128),
+                              (most, most)))
+        found.append((f"large int4 across {m}", codes_across(m, "bfloat16", n, k, "int4"), (9, 9)))
+        found.append((f"large float4 {m}", scaled_float4(m, "bfloat16", n, k), (10.5, 10.5) if many else (8, 8)))
+        found.append((f"large float8 {m}", float8(m, "bfloat16", n, k), (11, 7.5) if many else (6.5, 4)))
     return found
 
 
@@ -180,6 +208,24 @@ def check(options, folder, name, entry, arch):
     expect(profile["requested_bytes"] <= most, f"{what}: {profile['requested_bytes']} bytes requested, {most} at most")
 
 
+def check_large(options, folder, name, entry, arch, most):
+    what = f"{name} on {arch}"
+    path = lambda file: os.path.join(folder, file)
+    with open(path("m.json"), "w", encoding="utf-8") as f:
+        json.dump(entry, f)
+    if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--device=emulator", "--json",
+                f"--profile={path('p.json')}", "--sample-blocks=2"], what):
+        return
+    with open(path("p.json"), encoding="utf-8") as f:
+        profile = json.load(f)["kernels"][-1]
+    blocks = profile["sample"]
+    instructions = sum(count for kind, count in profile["instructions"].items() if kind != "move")
+    of_byte = 32 * instructions * blocks["of"] / blocks["blocks"] / weight_bytes(entry)
+    expect(of_byte <= most, f"{what}: {of_byte:.2f} instructions for a byte of weights, {most} at most")
+    expect(profile["bank_conflicts"] == 0, f"{what}: {profile['bank_conflicts']} bank conflicts")
+    expect(profile["resources"]["spill_bytes"] == 0, f"{what}: spills")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fusec")
@@ -189,15 +235,20 @@ def main():
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     picked = [c for c in cases() if options.only in c[0]]
+    large = [c for c in large_cases() if options.only in c[0]]
     if options.sample:
         picked = random.Random(options.seed).sample(picked, min(options.sample, len(picked)))
+        large = random.Random(options.seed).sample(large, min(options.sample // 4, len(large)))
     with tempfile.TemporaryDirectory() as folder:
         for i, (name, entry) in enumerate(picked):
             for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
                 check(options, folder, name, entry, arch)
+        for i, (name, entry, most) in enumerate(large):
+            for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
+                check_large(options, folder, name, entry, arch, most[arch == "sm_90a"])
     for failure in failures:
         print(failure)
-    print(f"{len(picked)} products, {len(failures)} failures")
+    print(f"{len(picked) + len(large)} products, {len(failures)} failures")
     sys.exit(bool(failures))
 
 

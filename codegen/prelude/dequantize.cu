@@ -85,12 +85,42 @@ __device__ __forceinline__ Words<kCount> scaled_fp16(Words<kCount> words, unsign
   for (int i = 0; i < kCount; ++i) words.w[i] = multiply_add_fp16(words.w[i], scale * 0x10001u, 0x80008000u);
   return words;
 }
+template <int kCount>
+__device__ __forceinline__ Words<kCount> scaled_fp16(Words<kCount> words, const Words<kCount>& scales) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words.w[i] = multiply_add_fp16(words.w[i], scales.w[i], 0x80008000u);
+  return words;
+}
 
 //@ part scaled_bf16 : pairs words
 template <int kCount>
 __device__ __forceinline__ Words<kCount> scaled_bf16(Words<kCount> words, unsigned scale) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) words.w[i] = multiply_add_bf16(words.w[i], scale * 0x10001u, 0x80008000u);
+  return words;
+}
+template <int kCount>
+__device__ __forceinline__ Words<kCount> scaled_bf16(Words<kCount> words, const Words<kCount>& scales) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words.w[i] = multiply_add_bf16(words.w[i], scales.w[i], 0x80008000u);
+  return words;
+}
+
+//@ part less_fp16 : pairs words
+template <int kCount>
+__device__ __forceinline__ Words<kCount> less_fp16(Words<kCount> words, unsigned zero) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i)
+    words.w[i] = multiply_add_fp16(words.w[i], 0x3c003c00u, zero * 0x10001u ^ 0x80008000u);
+  return words;
+}
+
+//@ part less_bf16 : pairs words
+template <int kCount>
+__device__ __forceinline__ Words<kCount> less_bf16(Words<kCount> words, unsigned zero) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i)
+    words.w[i] = multiply_add_bf16(words.w[i], 0x3f803f80u, zero * 0x10001u ^ 0x80008000u);
   return words;
 }
 

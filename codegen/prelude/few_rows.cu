@@ -2,36 +2,46 @@
 // rows its right operand's columns. A lane of a warp has, of columns (or rows) lane / 4 of each eight, neighbours along
 // the depth: those of part lane % 4. Which of them mma takes for which of its own is the same on both sides.
 
-//@ part multiply_few_bf16 : mma_bf16 words
+//@ part multiply_piece_bf16 : mma_bf16 words
+// Sixteen columns: those of two eights.
+template <int kEights, int kWords>
+__device__ __forceinline__ void multiply_piece_bf16(float (&sum)[kEights][4], const Words<kWords>& first,
+                                                    const Words<kWords>& second, const Words<kWords> (&rows)[kEights]) {
+#pragma unroll
+  for (int k = 0; k < kWords; k += 2)
+#pragma unroll
+    for (int m = 0; m < kEights; ++m)
+      mma_bf16(sum[m], {first.w[k], second.w[k], first.w[k + 1], second.w[k + 1]}, {rows[m].w[k], rows[m].w[k + 1]});
+}
+
+//@ part multiply_few_bf16 : multiply_piece_bf16
 template <int kPieces, int kEights, int kWords>
 __device__ __forceinline__ void multiply_few_bf16(float (&sum)[kPieces][kEights][4],
                                                   const Words<kWords> (&columns)[2 * kPieces],
                                                   const Words<kWords> (&rows)[kEights]) {
 #pragma unroll
-  for (int k = 0; k < kWords; k += 2)
-#pragma unroll
-    for (int p = 0; p < kPieces; ++p)
-#pragma unroll
-      for (int m = 0; m < kEights; ++m)
-        mma_bf16(sum[p][m],
-                 {columns[2 * p].w[k], columns[2 * p + 1].w[k], columns[2 * p].w[k + 1], columns[2 * p + 1].w[k + 1]},
-                 {rows[m].w[k], rows[m].w[k + 1]});
+  for (int p = 0; p < kPieces; ++p) multiply_piece_bf16(sum[p], columns[2 * p], columns[2 * p + 1], rows);
 }
 
-//@ part multiply_few_fp16 : mma_fp16 words
+//@ part multiply_piece_fp16 : mma_fp16 words
+// Sixteen columns: those of two eights.
+template <int kEights, int kWords>
+__device__ __forceinline__ void multiply_piece_fp16(float (&sum)[kEights][4], const Words<kWords>& first,
+                                                    const Words<kWords>& second, const Words<kWords> (&rows)[kEights]) {
+#pragma unroll
+  for (int k = 0; k < kWords; k += 2)
+#pragma unroll
+    for (int m = 0; m < kEights; ++m)
+      mma_fp16(sum[m], {first.w[k], second.w[k], first.w[k + 1], second.w[k + 1]}, {rows[m].w[k], rows[m].w[k + 1]});
+}
+
+//@ part multiply_few_fp16 : multiply_piece_fp16
 template <int kPieces, int kEights, int kWords>
 __device__ __forceinline__ void multiply_few_fp16(float (&sum)[kPieces][kEights][4],
                                                   const Words<kWords> (&columns)[2 * kPieces],
                                                   const Words<kWords> (&rows)[kEights]) {
 #pragma unroll
-  for (int k = 0; k < kWords; k += 2)
-#pragma unroll
-    for (int p = 0; p < kPieces; ++p)
-#pragma unroll
-      for (int m = 0; m < kEights; ++m)
-        mma_fp16(sum[p][m],
-                 {columns[2 * p].w[k], columns[2 * p + 1].w[k], columns[2 * p].w[k + 1], columns[2 * p + 1].w[k + 1]},
-                 {rows[m].w[k], rows[m].w[k + 1]});
+  for (int p = 0; p < kPieces; ++p) multiply_piece_fp16(sum[p], columns[2 * p], columns[2 * p + 1], rows);
 }
 
 //@ part pack_bf16 : words

@@ -10,6 +10,7 @@
 #include "codegen/schedules/column_eights.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
+#include "codegen/schedules/widened_codes.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -22,6 +23,9 @@ struct Stream {
   ExprId value = kNoExpr;               // what is computed, where the factor is not plain: without its last rounding
   std::map<ExprId, std::string> words;  // by load: [step][which]
   std::string operands;                 // [which]
+  // Of codes that are widened two at a time: their zero points' and scales' bits, [step][which]; "" for none.
+  std::optional<WidenedCodes> codes = std::nullopt;
+  std::string zeros, scales;
 };
 
 class FewRows {
@@ -176,14 +180,42 @@ class FewRows {
     for (Stream& s : streams) load(s, loop);
     writer_.close();
     open_step();
-    for (Stream& s : streams) make_operands(s, loop);
-    writer_.use(fmt::format("multiply_few_{}", dtype_name()));
+    const bool in_pieces =
+        form_.along_depth && std::ranges::any_of(streams, [](const Stream& s) { return !s.left && !s.factor->plain; });
+    for (Stream& s : streams)
+      if (s.left || !in_pieces) make_operands(s, loop);
     const std::size_t left_count = loop.left.size();
-    for (const ProductTerm& term : loop.terms)
-      writer_.line(fmt::format("multiply_few_{}({}, {}, {});", dtype_name(), sums_.at(term.reduction),
-                               streams[left_count + term.right].operands, streams[term.left].operands));
+    if (in_pieces) {
+      multiply_in_pieces(streams, loop);
+    } else {
+      writer_.use(fmt::format("multiply_few_{}", dtype_name()));
+      for (const ProductTerm& term : loop.terms)
+        writer_.line(fmt::format("multiply_few_{}({}, {}, {});", dtype_name(), sums_.at(term.reduction),
+                                 streams[left_count + term.right].operands, streams[term.left].operands));
+    }
     writer_.close();
     writer_.close();
+  }
+
+  // Columns that are computed are multiplied before the next ones are: else all of them are in registers.
+  void multiply_in_pieces(std::vector<Stream>& streams, const FewRowsLoop& loop) {
+    writer_.use(fmt::format("multiply_piece_{}", dtype_name()));
+    piece_ = writer_.unique("piece");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", piece_, pieces()));
+    for (Stream& s : streams)
+      if (!s.left) make_operands(s, loop);
+    const auto column = [&](const Stream& s, int i) {
+      return s.factor->plain ? fmt::format("{}[2 * {} + {}]", s.operands, piece_, i)
+                             : fmt::format("{}[{}]", s.operands, i);
+    };
+    for (const ProductTerm& term : loop.terms) {
+      const Stream& s = streams[loop.left.size() + term.right];
+      writer_.line(fmt::format("multiply_piece_{}({}[{}], {}, {}, {});", dtype_name(), sums_.at(term.reduction), piece_,
+                               column(s, 0), column(s, 1), streams[term.left].operands));
+    }
+    writer_.close();
+    piece_.clear();
   }
 
   void declare_row_there() {
@@ -241,10 +273,11 @@ class FewRows {
     if (!form_.along_depth) emitter_.bind(loop.member, c);
   }
 
-  std::string open_which(const Stream& s) {
-    const std::string c = writer_.unique(s.left ? "m" : "c");
+  std::string open_which(const Stream& s) { return open_which(which(s), s.left); }
+  std::string open_which(int count, bool left) {
+    const std::string c = writer_.unique(left ? "m" : "c");
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", c, which(s)));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", c, count));
     return c;
   }
 
@@ -266,7 +299,24 @@ class FewRows {
       const std::string name = s.words[id] = writer_.unique(writer_.wish(pool_[id].source) + "_w");
       writer_.line(fmt::format("{} {}[{}][{}];", type, name, form_.block.ahead, which(s)));
     }
+    declare_codes(s, loop);
     emitter_.rewind(mark);
+  }
+
+  void declare_codes(Stream& s, const FewRowsLoop& loop) {
+    if (s.factor->plain) return;
+    s.codes = find_widened_codes(emitter_, s.value, form_.dtype, vector_axis(s, loop));
+    if (!s.codes) return;
+    if (!s.words.contains(s.codes->codes) || (s.codes->scales_apart && !s.words.contains(s.codes->scale)))
+      return s.codes.reset();
+    const auto declare = [&](ExprId number, std::string_view wish) {
+      if (number == kNoExpr) return std::string();
+      const std::string name = writer_.unique(std::string(wish));
+      writer_.line(fmt::format("unsigned {}[{}][{}];", name, form_.block.ahead, which(s)));
+      return name;
+    };
+    s.zeros = declare(s.codes->zero, "zero");
+    s.scales = s.codes->scales_apart ? s.words.at(s.codes->scale) : declare(s.codes->scale, "scale");
   }
 
   void load(Stream& s, const FewRowsLoop& loop) {
@@ -286,6 +336,10 @@ class FewRows {
       return to;
     });
     emitter_.load_text = nullptr;
+    if (s.codes)
+      for (const auto& [names, number] : {std::pair(s.zeros, s.codes->zero), std::pair(s.scales, s.codes->scale)})
+        if (!names.empty() && !s.words.contains(number))
+          writer_.line(fmt::format("{}[{}][{}] = {};", names, ahead_, c, bits_text(number, form_.dtype, emitter_)));
     emitter_.rewind(mark);
     if (!there.empty()) writer_.close();
     writer_.close();
@@ -305,10 +359,38 @@ class FewRows {
       writer_.line(fmt::format("columns_of_rows({}, {}[{}]);", s.operands, s.words.at(s.factor->factor), ahead_));
       return;
     }
-    writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(), s.operands, turned ? 8 : which(s)));
+    const bool of_piece = !s.left && !piece_.empty();
+    writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(), s.operands, turned ? 8 : of_piece ? 2 : which(s)));
     const std::string lines = turned ? writer_.unique("lines") : "";
     if (turned) writer_.line(fmt::format("Words<4> {}[8];", lines));
-    const std::string c = open_which(s);
+    const std::string into = turned ? lines : s.operands;
+    const std::string i = open_which(of_piece ? 2 : which(s), s.left);
+    std::string c = i;
+    if (of_piece) {
+      c = writer_.unique("c");
+      writer_.line(fmt::format("const int {} = 2 * {} + {};", c, piece_, i));
+    }
+    const std::string made = fmt::format("{}[{}]", into, i);
+    if (s.codes) {
+      const auto here = [&](const std::string& names) {
+        return names.empty() ? "" : fmt::format("{}[{}][{}]", names, ahead_, c);
+      };
+      writer_.line(fmt::format("{} = {};", made,
+                               widened_text(*s.codes, form_.dtype, vector_width(s) / 2,
+                                            here(s.words.at(s.codes->codes)), here(s.zeros), here(s.scales), writer_)));
+    } else {
+      compute_bound(s, loop, c, made);
+    }
+    // Beyond the depth both factors are zeros, whatever is computed of them.
+    if (!whole_) writer_.line(fmt::format("if ({} >= {}) {} = {{}};", unit_, units_, made));
+    writer_.close();
+    if (!turned) return;
+    writer_.use("columns_of_rows");
+    writer_.line(fmt::format("columns_of_rows({}, {});", s.operands, lines));
+  }
+
+  // At the step's place along the depth, or the last one.
+  void compute_bound(Stream& s, const FewRowsLoop& loop, const std::string& c, const std::string& into) {
     const ExprEmitter::Mark mark = emitter_.mark();
     if (!whole_) {
       const std::string inside = writer_.unique("unit");
@@ -319,12 +401,8 @@ class FewRows {
     } else {
       bind(s, loop, c, rows_fill());
     }
-    compute(s, loop, c, turned ? lines : s.operands);
+    compute(s, loop, c, into);
     emitter_.rewind(mark);
-    writer_.close();
-    if (!turned) return;
-    writer_.use("columns_of_rows");
-    writer_.line(fmt::format("columns_of_rows({}, {});", s.operands, lines));
   }
 
   // The neighbours of one vector, rounded and packed.
@@ -349,9 +427,7 @@ class FewRows {
     emitter_.load_text = nullptr;
     const std::string pack = fmt::format("pack_{}", dtype_name());
     writer_.use(pack);
-    writer_.line(fmt::format("{}[{}] = {}<{}>({});", into, c, pack, width / 2, values));
-    // Beyond the depth both factors are zeros, whatever is computed of them.
-    if (!whole_) writer_.line(fmt::format("if ({} >= {}) {}[{}] = {{}};", unit_, units_, into, c));
+    writer_.line(fmt::format("{} = {}<{}>({});", into, pack, width / 2, values));
   }
 
   // Integers that become floats, straight from their words.
@@ -458,7 +534,7 @@ class FewRows {
   ExprEmitter emitter_;
   std::map<ExprId, std::string> sums_;  // by reduction of the kernel as it was
   std::vector<std::string> of_row_;
-  std::string column0_, batch_, turn_, ahead_, unit_, units_, steps_, row_there_;
+  std::string column0_, batch_, turn_, ahead_, unit_, units_, steps_, row_there_, piece_;
   bool whole_ = false;  // no step goes beyond the depth
 };
 

@@ -9,6 +9,7 @@
 #include "analysis/copy_expr.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
+#include "codegen/schedules/widened_codes.h"
 
 namespace fusec {
 namespace {
@@ -62,36 +63,6 @@ PieceKernel in_pieces(const GemmPieces& p) {
   return made;
 }
 
-// How the prelude's functions call a dtype.
-std::string short_name(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return "fp16";
-    case DType::kBFloat16:
-      return "bf16";
-    case DType::kFloat8E4M3FN:
-      return "e4m3";
-    case DType::kFloat8E5M2:
-      return "e5m2";
-    case DType::kFloat4E2M1FN:
-      return "e2m1";
-    default:
-      return std::string(name(dtype));
-  }
-}
-
-// The prelude's function that widens eight at a time, where it has one.
-std::optional<std::string> widening(DType from, DType to) {
-  const auto is = [](DType d, std::initializer_list<DType> list) { return std::ranges::find(list, d) != list.end(); };
-  using enum DType;
-  const bool known = to == kFloat16
-                         ? is(from, {kFloat8E4M3FN, kFloat8E5M2, kFloat4E2M1FN, kInt8, kUInt8, kInt4, kUInt4})
-                     : to == kBFloat16 ? is(from, {kFloat8E4M3FN, kFloat4E2M1FN, kInt8, kUInt8, kInt4, kUInt4})
-                                       : to == kInt8 && is(from, {kInt4, kUInt4});
-  if (!known) return std::nullopt;
-  return fmt::format("{}_of_{}", short_name(to), short_name(from));
-}
-
 class PieceEmitter {
  public:
   explicit PieceEmitter(const GemmPieces& p)
@@ -138,33 +109,18 @@ class PieceEmitter {
     place(k_.depth, p_.depth_at, p_.operand.along_depth, "kluvw");
   }
 
-  bool same_for_all(ExprId id) const { return !emitter_.depends_on(id, k_.lane); }
-
   // A copied load, or such a load times a number for the whole piece: eight at a time. "" where the value is neither.
   std::string widened() {
     ExprId value = k_.value;
     if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
-    ExprId scale = kNoExpr;
-    if (const ExprNode& n = pool_[value]; n.op == ExprOp::kMul && is_float(n.type)) {
-      const bool first = same_for_all(n.args[0]);
-      scale = n.args[first ? 0 : 1], value = n.args[first ? 1 : 0];
-      if (!same_for_all(scale) || !lies_on_grid(pool_, scale, p_.multiplied)) return "";
-    }
-    value = without_conversion(pool_, value);
-    const auto copied = words_.find(value);
-    if (copied == words_.end() || pool_[value].args[0] != kNoExpr) return "";
-    const auto function = widening(pool_[value].dtype, p_.multiplied);
-    if (!function) return "";
-    writer_.use("widened");
-    writer_.use(*function);
+    const auto codes = find_widened_codes(emitter_, value, p_.multiplied, k_.lane);
+    const auto copied = codes ? words_.find(codes->codes) : words_.end();
+    if (copied == words_.end() || (codes->scales_apart && !words_.contains(codes->scale))) return "";
     const std::string made = writer_.unique("made");
-    std::string text = fmt::format("widened<{}, {}>({})", *function, words(), copied->second);
-    if (scale != kNoExpr) {
-      const std::string scaled = "scaled_" + short_name(p_.multiplied);
-      writer_.use(scaled);
-      writer_.use(p_.multiplied);
-      text = fmt::format("{}({}, {})", scaled, text, narrow(p_.multiplied, emitter_.emit(scale)));
-    }
+    const std::string zero = bits_text(codes->zero, p_.multiplied, emitter_);
+    const std::string scale =
+        codes->scales_apart ? words_.at(codes->scale) : bits_text(codes->scale, p_.multiplied, emitter_);
+    const std::string text = widened_text(*codes, p_.multiplied, words(), copied->second, zero, scale, writer_);
     writer_.line(fmt::format("const Words<{}> {} = {};", words(), made, text));
     return made;
   }

@@ -1,0 +1,100 @@
+#include "codegen/schedules/widened_codes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/factor_grid.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// The prelude's function that widens eight at a time, where it has one.
+std::optional<std::string> widening(DType from, DType to) {
+  const auto is = [](DType d, std::initializer_list<DType> list) { return std::ranges::find(list, d) != list.end(); };
+  using enum DType;
+  const bool known = to == kFloat16
+                         ? is(from, {kFloat8E4M3FN, kFloat8E5M2, kFloat4E2M1FN, kInt8, kUInt8, kInt4, kUInt4})
+                     : to == kBFloat16 ? is(from, {kFloat8E4M3FN, kFloat4E2M1FN, kInt8, kUInt8, kInt4, kUInt4})
+                                       : to == kInt8 && is(from, {kInt4, kUInt4});
+  if (!known) return std::nullopt;
+  return fmt::format("{}_of_{}", short_name(to), short_name(from));
+}
+
+}  // namespace
+
+std::string short_name(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return "fp16";
+    case DType::kBFloat16:
+      return "bf16";
+    case DType::kFloat8E4M3FN:
+      return "e4m3";
+    case DType::kFloat8E5M2:
+      return "e5m2";
+    case DType::kFloat4E2M1FN:
+      return "e2m1";
+    default:
+      return std::string(name(dtype));
+  }
+}
+
+std::optional<WidenedCodes> find_widened_codes(const ExprEmitter& emitter, ExprId value, DType multiplied,
+                                               std::uint32_t lane) {
+  const ExprPool& pool = emitter.kernel().pool;
+  const auto same_for_all = [&](ExprId id) {
+    return !emitter.depends_on(id, lane) && lies_on_grid(pool, id, multiplied);
+  };
+  WidenedCodes made;
+  if (const ExprNode& n = pool[value]; n.op == ExprOp::kMul && is_float(n.type)) {
+    const auto is_scale = [&](ExprId id) {
+      const bool plain = pool[id].op == ExprOp::kLoad && pool[id].args[0] == kNoExpr && pool[id].dtype == multiplied;
+      return same_for_all(id) || plain;
+    };
+    const bool first = is_scale(n.args[0]);
+    made.scale = n.args[first ? 0 : 1], value = n.args[first ? 1 : 0];
+    if (!is_scale(made.scale)) return std::nullopt;
+    made.scales_apart = emitter.depends_on(made.scale, lane);
+  }
+  value = without_conversion(pool, value);
+  if (const ExprNode& n = pool[value];
+      n.op == ExprOp::kSub && bits(multiplied) == 16 && lies_on_grid(pool, value, multiplied)) {  // of integers
+    made.zero = n.args[1], value = without_conversion(pool, n.args[0]);
+    if (!same_for_all(made.zero)) return std::nullopt;
+  }
+  if (pool[value].op != ExprOp::kLoad || pool[value].args[0] != kNoExpr) return std::nullopt;
+  const auto function = widening(pool[value].dtype, multiplied);
+  if (!function) return std::nullopt;
+  made.codes = value;
+  made.function = *function;
+  return made;
+}
+
+std::string bits_text(ExprId number, DType multiplied, ExprEmitter& emitter) {
+  if (number == kNoExpr) return "";
+  emitter.writer().use(multiplied);
+  const std::string value = emitter.emit(number);
+  const bool whole = !is_float(emitter.kernel().pool[number].type);
+  return narrow(multiplied, whole ? fmt::format("(float)({})", value) : value);
+}
+
+std::string widened_text(const WidenedCodes& codes, DType multiplied, int words, const std::string& from,
+                         const std::string& zero, const std::string& scale, KernelWriter& writer) {
+  writer.use("widened");
+  writer.use(codes.function);
+  std::string text = fmt::format("widened<{}, {}>({})", codes.function, words, from);
+  const auto with = [&](std::string_view what, const std::string& number) {
+    if (number.empty()) return;
+    const std::string part = fmt::format("{}_{}", what, short_name(multiplied));
+    writer.use(part);
+    text = fmt::format("{}({}, {})", part, text, number);
+  };
+  with("less", zero);
+  with("scaled", scale);
+  return text;
+}
+
+}  // namespace fusec

@@ -1,0 +1,40 @@
+// Narrow numbers that become what is multiplied, of 16 bits or int8, eight at a time (codegen/prelude/dequantize.cu).
+//
+//   w[n, k]                             in int4       fp16_of_int4
+//   (w[n, k] - z[n, k / 128]) * s[n, k / 128]         and two at a time what is the same for all of a lane's neighbours
+//                                                     is taken from them, and they are multiplied by it
+//
+// Two at a time no more is rounded than one by one: codes less a zero point are integers that 16 bits hold, and what a
+// product of 16-bit numbers is rounded to is the same from wherever it is exact.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "codegen/emit_expr.h"
+
+namespace fusec {
+
+struct WidenedCodes {
+  ExprId codes = kNoExpr;  // a load
+  ExprId zero = kNoExpr, scale = kNoExpr;
+  bool scales_apart = false;  // the scale is a load of what is multiplied, another for each of the neighbours
+  std::string function;       // of the prelude, for eight
+};
+
+// `value`: without its last rounding to what is multiplied. `lane`: the axis of the neighbours.
+std::optional<WidenedCodes> find_widened_codes(const ExprEmitter& emitter, ExprId value, DType multiplied,
+                                               std::uint32_t lane);
+
+// The text of so many words, made of those that hold the codes. `zero` and `scale`: the bits of what is multiplied, or
+// words of scales that are apart.
+std::string widened_text(const WidenedCodes& codes, DType multiplied, int words, const std::string& from,
+                         const std::string& zero, const std::string& scale, KernelWriter& writer);
+// The text of a zero point's or scale's bits; emits what it is made of. "" for none.
+std::string bits_text(ExprId number, DType multiplied, ExprEmitter& emitter);
+
+// How the prelude's functions call a dtype.
+std::string short_name(DType dtype);
+
+}  // namespace fusec
