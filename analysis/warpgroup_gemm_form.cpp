@@ -7,6 +7,7 @@
 
 #include "analysis/depth_shares.h"
 #include "analysis/loads.h"
+#include "analysis/operation_work.h"
 
 namespace fusec {
 namespace {
@@ -106,6 +107,27 @@ std::optional<WarpgroupOperand> picked_operand(const GemmOperand& given) {
                           .picked = given.across};
 }
 
+// Pieces of what it is computed from are so far apart along the depth, everywhere.
+std::optional<WarpgroupOperand> computed_operand(const ExprPool& pool, const GemmOperand& given) {
+  const auto strides = [](const GemmOperand& copy) { return copy.depth_stride.has_value(); };
+  if (!std::ranges::all_of(given.copies, strides)) return std::nullopt;
+  double instructions = 3;  // from words and into them
+  for (const ExprId id : reachable(pool, std::span(&given.value, 1))) {
+    const OperationWork work = operation_work(pool[id]);
+    instructions += work.arithmetic + 4 * work.special;
+  }
+  return WarpgroupOperand{.load = given.load,
+                          .along_depth = given.along_depth,
+                          .offset = 0,
+                          .stride = 0,
+                          .stretches = {},
+                          .batch = {},
+                          .scales = given.scales,
+                          .picked = {},
+                          .computed = given,
+                          .instructions = instructions};
+}
+
 std::optional<WarpgroupOperand> operand_of(const ExprPool& pool, const GemmOperand& given, const Axes& across,
                                            const Axes& depth, const Axes& batch_axes, const Elements& elements) {
   const std::optional<IndexExpr> stride = flat_stride(given.across, across, pool);
@@ -158,18 +180,26 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
     if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.added_after = float8_depth(pool, depth);
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
-        if (operand.computed() || operand.offset != kNoExpr) return std::nullopt;
+        if (operand.offset != kNoExpr) return std::nullopt;
         // The host makes tensor maps: it knows no loaded values.
         const bool looked_up = by_values(operand.across);
         if (looked_up && !left) return std::nullopt;
-        auto found = looked_up ? picked_operand(operand)
-                               : operand_of(pool, operand, left ? product.rows : product.columns, depth,
-                                            left ? product.batch : of_matrices, elements);
+        auto found = operand.computed() ? computed_operand(pool, operand)
+                     : looked_up        ? picked_operand(operand)
+                                        : operand_of(pool, operand, left ? product.rows : product.columns, depth,
+                                              left ? product.batch : of_matrices, elements);
         if (!found) return std::nullopt;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
   }
   return loops;
+}
+
+// Of an element of a factor that is computed, what it is computed from.
+std::int64_t bits_copied(const WarpgroupOperand& operand) {
+  std::int64_t all = 0;
+  for (const GemmOperand& copy : operand.computed->copies) all += copy.element_bits;
+  return all;
 }
 
 struct Sizes {
@@ -193,19 +223,37 @@ double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
          sizes.batch;
 }
 
+// Of a step of the depth: bytes that are copied, and instructions for what is computed.
+struct StepWork {
+  double bytes = 0, instructions = 0;
+};
+
+StepWork step_work(const WarpgroupGemmForm& form) {
+  const WarpgroupTiles& t = form.tiles;
+  StepWork most;
+  for (const WarpgroupLoop& loop : form.loops) {
+    StepWork work;
+    for (const bool left : {true, false})
+      for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
+        const double across = left ? t.kRows : static_cast<double>(t.columns) / t.cluster;
+        work.bytes +=
+            across * (operand.computed ? static_cast<double>(bits_copied(operand)) / 8 : form.element_bytes());
+        work.instructions += across * operand.instructions;
+      }
+    most = {std::max(most.bytes, work.bytes), std::max(most.instructions, work.instructions)};
+  }
+  return most;
+}
+
 // As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
-// one by wgmma, and it takes 40 bytes a cycle from the L2 cache.
+// one by wgmma, and it takes 40 bytes a cycle from the L2 cache. Beside them four warps compute, two instructions in
+// three cycles of each.
 double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
   const double sums = static_cast<double>(t.kRows) * t.columns * form.sums;
-  double left = 0, right = 0;
-  for (const WarpgroupLoop& loop : form.loops) {
-    left = std::max(left, static_cast<double>(loop.left.size()));
-    right = std::max(right, static_cast<double>(loop.right.size()));
-  }
-  const double bytes = form.element_bytes();
-  const double copied = (t.kRows * left + t.columns * right / t.cluster) * bytes;  // a step of the depth
-  return sizes.depth * std::max(sums * bytes / 4096, copied / 40) + 500 + sums / 64;
+  const StepWork step = step_work(form);
+  const double products = sums * form.element_bytes() / 4096, computing = step.instructions * 1.5 / 128;
+  return sizes.depth * std::max({products, step.bytes / 40, computing}) + 500 + sums / 64;
 }
 
 // Blocks go from one product's tiles to another's with one loop over the depth each.
@@ -227,7 +275,8 @@ double registers_of_column(const WarpgroupGemmForm& form) {
 bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   constexpr int kMostStages = 8, kLeastStages = 3, kGoodStages = 4;
   constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};  // columns of one sum; of each of several
-  for (const auto& [least, boxes] : {std::pair{kGoodStages, true}, {kGoodStages, false}, {kLeastStages, false}})
+  for (const auto& [least, boxes] :
+       {std::pair{kGoodStages, true}, {kGoodStages, false}, {kLeastStages, true}, {kLeastStages, false}})
     for (const auto& [of_one, of_several] : kStaged)
       for (int stages = kMostStages; stages >= least; --stages) {
         for (WarpgroupGemmForm& form : forms) {
@@ -280,8 +329,6 @@ std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const
 std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
   const int bits_multiplied = bits(c.form->dtype);
   if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
-  const bool plain = std::ranges::all_of(c.form->loops, [](const GemmLoop& l) { return l.plain(); });
-  if (bits_multiplied == 16 && !plain) return std::nullopt;
   auto loops = loops_of(c.kernel->pool, *c.form, *c.product);
   if (!loops) return std::nullopt;
   const std::int64_t matrices = c.form->groups ? *c.kernel->pool.extent(c.product->choice->axis).as_constant() : 0;
@@ -302,6 +349,10 @@ bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, in
   double rows = 0;
   for (const Sizes& s : sizes) rows = std::max(rows, s.rows);
   if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
+  // Threads make tiles for their own block.
+  const auto computes = [](const WarpgroupLoop& loop) { return loop.computes(); };
+  if (cluster > 1 && std::ranges::any_of(forms, [&](const auto& f) { return std::ranges::any_of(f.loops, computes); }))
+    return false;
   for (WarpgroupGemmForm& form : forms) {
     form.tiles.columns = columns;
     form.tiles.cluster = cluster;
@@ -338,6 +389,11 @@ bool WarpgroupLoop::picks_rows() const {
   return std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.picked.has_value(); });
 }
 
+bool WarpgroupLoop::computes() const {
+  const auto is = [](const WarpgroupOperand& o) { return o.computed.has_value(); };
+  return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
+}
+
 bool WarpgroupGemmForm::scales_in_stages() const {
   return std::ranges::any_of(loops, [](const WarpgroupLoop& loop) { return loop.block != 0; });
 }
@@ -358,6 +414,18 @@ std::int64_t stage_bytes(const WarpgroupGemmForm& form) {
   return most;
 }
 
+std::int64_t copied_bytes(const WarpgroupGemmForm& form) {
+  std::int64_t most = 0;
+  for (const WarpgroupLoop& loop : form.loops) {
+    std::int64_t bits_deep = 0;  // of one step of the depth
+    for (const bool left : {true, false})
+      for (const WarpgroupOperand& operand : left ? loop.left : loop.right)
+        if (operand.computed) bits_deep += bits_copied(operand) * (left ? WarpgroupTiles::kRows : form.tiles.columns);
+    most = std::max(most, bits_deep * form.depth() / 8);
+  }
+  return most;
+}
+
 std::int64_t staged_bytes(const WarpgroupGemmForm& form) {
   return form.tiles.shares > 1 ? 0 : 16ll * (form.tiles.staged_columns + 8) * 4 * form.sums;
 }
@@ -365,6 +433,12 @@ std::int64_t staged_bytes(const WarpgroupGemmForm& form) {
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms) {
   std::int64_t most = 0;
   for (const WarpgroupGemmForm& form : forms) most = std::max(most, stage_bytes(form));
+  return most;
+}
+
+std::int64_t copied_bytes(std::span<const WarpgroupGemmForm> forms) {
+  std::int64_t most = 0;
+  for (const WarpgroupGemmForm& form : forms) most = std::max(most, copied_bytes(form));
   return most;
 }
 
@@ -380,7 +454,8 @@ std::int64_t group_bytes(const WarpgroupGemmForm& form) {
 
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
   return forms[0].tiles.stages * (stage_bytes(forms) + 16) +
-         (box_bytes(forms) + staged_bytes(forms)) * 4 * WarpgroupTiles::kConsumers + group_bytes(forms[0]);
+         (box_bytes(forms) + staged_bytes(forms)) * 4 * WarpgroupTiles::kConsumers + group_bytes(forms[0]) +
+         copied_bytes(forms) * WarpgroupTiles::kCopiesAhead;
 }
 
 std::string name_of(const WarpgroupTiles& t) {
@@ -423,7 +498,8 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
     auto form = form_of(c);
     if (!form) return {};
     const bool picks = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.picks_rows(); });
-    if (picks && (products.size() > 1 || form->scales_in_stages())) return {};
+    const bool computes = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.computes(); });
+    if (picks && (products.size() > 1 || form->scales_in_stages() || computes)) return {};
     forms.push_back(*std::move(form));
     sizes.push_back(sizes_of(c));
   }

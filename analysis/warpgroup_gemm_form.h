@@ -4,6 +4,8 @@
 //
 //   x[b, m, k]     innermost k, then m, then b: a box of 64 along k and 128 along m is a tile
 //
+// What is computed of narrower elements (gemm_operand.h) is no such tensor: threads make its tiles.
+//
 // Rows may come in groups with a matrix each (row_groups.h): a tile has rows of one of them, and the matrix' number is
 // a dimension of the right factors.
 #pragma once
@@ -30,10 +32,13 @@ struct WarpgroupOperand {
   struct Batch {
     IndexExpr position, extent, stride;  // position: over the product's batch
   };
-  std::vector<Batch> batch;  // innermost first; axes that the factor does not have are left out
+  std::vector<Batch> batch;    // innermost first; axes that the factor does not have are left out
   std::vector<ExprId> scales;  // as GemmOperand has them
   // Rows that loaded values tell, each along the depth: where one begins. They are no tensor to TMA.
   std::optional<IndexExpr> picked = std::nullopt;
+  // What a factor is computed from; nor is that a tensor to TMA. About so many instructions an element.
+  std::optional<GemmOperand> computed = std::nullopt;
+  double instructions = 0;
 };
 
 struct WarpgroupLoop {
@@ -43,6 +48,7 @@ struct WarpgroupLoop {
 
   bool scaled() const;
   bool picks_rows() const;
+  bool computes() const;
   // Are sums of parts of the depth added to those that are kept?
   bool in_parts() const { return block != 0 || added_after != 0; }
 };
@@ -59,6 +65,7 @@ struct WarpgroupStore {
 struct WarpgroupTiles {
   static constexpr int kRows = 128, kConsumers = 2, kThreads = 384;
   static constexpr int kLineBytes = 128;  // of the depth, where a factor's lines run along it
+  static constexpr int kCopiesAhead = 3;  // stages whose copies are on their way of what a factor is computed from
   int columns = 256;
   int stages = 4;   // tiles along the depth that are in shared memory or on the way there
   int cluster = 2;  // blocks that make tiles below one another, and copy halves of the right factors for each other
@@ -90,17 +97,21 @@ struct WarpgroupGemmForm {
 
 // Of what lies in a stage: the tiles, and behind them the scales of blocks of the depth.
 std::int64_t stage_bytes(const WarpgroupGemmForm& form);
+// Of what a stage's factors are computed from.
+std::int64_t copied_bytes(const WarpgroupGemmForm& form);
 // Of 16 rows of all sums of a warp.
 std::int64_t staged_bytes(const WarpgroupGemmForm& form);
 // Of 16 lines of 128 bytes of each output that a warp has TMA store.
 std::int64_t box_bytes(const WarpgroupGemmForm& form);
 // The most of several forms that share a kernel, whose numbers of stages and blocks of a cluster are the same.
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms);
+std::int64_t copied_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms);
 // Where groups of rows end, as it is found and in order.
 std::int64_t group_bytes(const WarpgroupGemmForm& form);
-// Of a block: tiles, boxes of outputs, staged sums, an mbarrier for full and one for empty of each stage, groups' ends.
+// Of a block: tiles, boxes of outputs, what factors are computed from, staged sums, an mbarrier for full and one for
+// empty of each stage, groups' ends.
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms);
 
 // A product of one launch.

@@ -84,7 +84,15 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
       : "memory");
 }
 
-//@ part picked_tiles : copy_pipeline mbarrier
+//@ part written_tiles : mbarrier
+// That the warp's lanes have written to a stage, of which wgmma reads in another way than they write.
+__device__ __forceinline__ void tell_written(unsigned full, int lane) {
+  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+  __syncwarp();
+  if (lane == 0) arrive(full);
+}
+
+//@ part picked_tiles : copy_pipeline written_tiles
 // Eight rows of a tile of 128, 16 bytes a thread of each, to where TMA puts them: units of 16 bytes change places from
 // line to line. Where rows end within lines, `there` says whether they go so far; zeros stand for the rest.
 __device__ __forceinline__ unsigned picked_place() {
@@ -109,9 +117,7 @@ template <int kBehind, int kStages>
 struct CopiesBehind {
   int under_way = 0, stage = 0;
   __device__ __forceinline__ void tell_one(unsigned full, int lane) {
-    asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
-    __syncwarp();
-    if (lane == 0) arrive(full + 8 * stage);
+    tell_written(full + 8 * stage, lane);
     if (++stage == kStages) stage = 0;
   }
   __device__ __forceinline__ void tell(unsigned full, int lane) {

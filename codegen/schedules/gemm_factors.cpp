@@ -85,15 +85,6 @@ bool GemmFactors::computes() const {
   return std::ranges::any_of(factors_, [](const GemmFactor& f) { return f.operand->computed(); });
 }
 
-namespace {
-
-// The C pointer's elements for so many of the tensor's: half-byte elements come in bytes.
-IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, const Bounds& bounds) {
-  return operand.element_bits == 4 ? simplify(floor_div(elements, 2), bounds) : elements;
-}
-
-}  // namespace
-
 bool GemmFactors::clamped(const GemmFactor& f) const {
   // Groups of rows begin anywhere.
   const bool anywhere = f.left && form_.groups.has_value();

@@ -168,6 +168,10 @@ class PieceEmitter {
 
 }  // namespace
 
+IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, const Bounds& bounds) {
+  return operand.element_bits == 4 ? simplify(floor_div(elements, 2), bounds) : elements;
+}
+
 std::string emit_piece(const GemmPieces& pieces) {
   return PieceEmitter(pieces).emit();
 }

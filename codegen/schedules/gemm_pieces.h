@@ -33,6 +33,9 @@ struct GemmPieces {
   std::function<std::string(std::size_t copy)> words;  // the text of a copy's piece
 };
 
+// The C pointer's elements for so many of the tensor's: half-byte elements come in bytes.
+IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, const Bounds& bounds);
+
 // Emits statements that make the piece's elements; the name of their words.
 std::string emit_piece(const GemmPieces& pieces);
 

@@ -27,6 +27,7 @@ WarpgroupEmitter::WarpgroupEmitter(std::span<const WarpgroupPart> parts, const G
   stage_bytes_ = stage_bytes(forms);
   staged_bytes_ = staged_bytes(forms);
   box_bytes_ = box_bytes(forms);
+  copied_bytes_ = copied_bytes(forms);
   shared_bytes_ = shared_bytes(forms);
 }
 
@@ -43,8 +44,12 @@ KernelSource WarpgroupEmitter::emit() {
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
   declare_barriers();
   writer_.open("if (warp < 4)");
-  writer_.line(fmt::format("give_registers_back<{}>();", picks() ? kPickerRegisters : kCopierRegisters));
-  if (picks()) {
+  writer_.line(fmt::format("give_registers_back<{}>();", computes() ? kComputerRegisters
+                                                         : picks()  ? kPickerRegisters
+                                                                    : kCopierRegisters));
+  if (computes()) {
+    compute_tiles();
+  } else if (picks()) {
     pick_tiles();
   } else {
     writer_.open("if (warp == 0)");
@@ -59,7 +64,9 @@ KernelSource WarpgroupEmitter::emit() {
   }
   writer_.close("} else {");
   writer_.reopen();
-  writer_.line(fmt::format("take_registers<{}>();", picks() ? kRegistersBesidePickers : kRegisters));
+  writer_.line(fmt::format("take_registers<{}>();", computes() ? kRegistersBesideComputers
+                                                    : picks()  ? kRegistersBesidePickers
+                                                               : kRegisters));
   multiply_tiles();
   writer_.close();
   if (tiles_.cluster > 1)
@@ -113,7 +120,7 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
             .left_count = operands.left.size(),
             .depth = part.text(part.count(depth)),
             .bytes = 0};
-  int beside = 0;
+  int beside = 0, copied = 0;
   for (const bool left : {true, false})
     for (const WarpgroupOperand& operand : left ? operands.left : operands.right) {
       Factor f{.operand = &operand,
@@ -124,9 +131,14 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
                .map = {},
                .rows = {}};
       beside += f.pieces() * kPieceBytes;
-      if (!f.picked()) {
+      if (f.boxed()) {
         f.map = writer_.tensor_map(part.kernel.pool[operand.load].source, boxes_of(f, part, depth));
         loop.bytes += f.pieces() * kPieceBytes;
+      }
+      for (std::size_t i = 0; f.computed() && i < operand.computed->copies.size(); ++i) {
+        const GemmOperand& copy = operand.computed->copies[i];
+        f.copies.push_back({.operand = &copy, .offset = copied, .from = {}});
+        copied += f.across * part.form.depth() * copy.element_bits / 8;
       }
       loop.factors.push_back(std::move(f));
     }
@@ -171,7 +183,8 @@ void WarpgroupEmitter::declare_barriers() {
   stage_ = writer_.unique("stage");
   phase_ = writer_.unique("phase");
   if (tiles_.cluster > 1) rank_ = writer_.unique("rank");
-  staged_offset_ = stage_bytes_ * tiles_.stages + box_bytes_ * kConsumerWarps;  // boxes are swizzled as tiles are
+  copied_offset_ = stage_bytes_ * tiles_.stages + box_bytes_ * kConsumerWarps;  // boxes are swizzled as tiles are
+  staged_offset_ = copied_offset_ + copied_bytes_ * WarpgroupTiles::kCopiesAhead;
   const std::int64_t barriers = staged_offset_ + staged_bytes_ * kConsumerWarps;
   writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
   if (tiles_.cluster > 1) writer_.line(fmt::format("const int {} = cluster_rank();", rank_));
@@ -181,7 +194,7 @@ void WarpgroupEmitter::declare_barriers() {
                            tiles_at_, full_, barriers, empty_, 8 * tiles_.stages));
   writer_.open("if (threadIdx.x == 0)");
   writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", tiles_.stages));
-  const int beside = scales_in_stages() ? kScalingWarps : picks() ? kCopierWarps : 0;
+  const int beside = computes() || picks() ? kCopierWarps : scales_in_stages() ? kScalingWarps : 0;
   writer_.line(fmt::format("init_mbarrier({} + 8 * s, {});", full_, 1 + beside));
   writer_.line(fmt::format("init_mbarrier({} + 8 * s, {});", empty_, kConsumerWarps * tiles_.cluster));
   writer_.close();

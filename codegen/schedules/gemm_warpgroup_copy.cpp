@@ -78,7 +78,7 @@ void WarpgroupEmitter::scale_tiles() {
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     if (loop.form->block != 0)
       for (const Factor& f : loop.factors)
-        if (f.scaled()) scale(part, part.product.loops[i], f, k);
+        if (f.scaled()) scale(part, part.product.loops[i], f, k, kCopierWarps - kScalingWarps);
     writer_.line("__syncwarp();");
     writer_.line(fmt::format("if (warp_lane == 0) arrive({} + 8 * {});", full_, stage_));
     next_stage();
@@ -88,10 +88,13 @@ void WarpgroupEmitter::scale_tiles() {
   writer_.close();
 }
 
-void WarpgroupEmitter::scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k) {
+// By the copying warps from this one on.
+void WarpgroupEmitter::scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k,
+                             int first_warp) {
   const std::string i = writer_.unique("i"), at = writer_.unique(f.left ? "row" : "column");
   writer_.line("#pragma unroll 1");
-  writer_.open(fmt::format("for (int {0} = threadIdx.x - 32; {0} < {1}; {0} += {2})", i, f.across, 32 * kScalingWarps));
+  writer_.open(fmt::format("for (int {0} = (int)threadIdx.x - {1}; {0} < {2}; {0} += {3})", i, 32 * first_warp,
+                           f.across, 32 * (kCopierWarps - first_warp)));
   const ExprEmitter::Mark mark = part.emitter.mark();
   const std::vector<std::uint32_t>& axes = part.axes(f.left);
   writer_.line(fmt::format("const {} {} = min({} + {}, {});", writer_.index_type(), at, f.left ? row0_ : column0_, i,

@@ -1,7 +1,7 @@
 // How the kernel of products by warpgroups is written, part by part (codegen/schedules/gemm_warpgroup.h says what it
 // does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_groups.cpp where rows come in
 // groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_picked.cpp rows that are looked up,
-// gemm_warpgroup_multiply.cpp multiplies what is there.
+// gemm_warpgroup_computed.cpp makes tiles of what is narrower, gemm_warpgroup_multiply.cpp multiplies what is there.
 #pragma once
 
 #include <map>
@@ -27,9 +27,17 @@ class WarpgroupEmitter {
   static constexpr int kPiece = 64, kPieceBytes = 8192;  // rows or columns that are swizzled together, and their tile
   static constexpr int kCopierRegisters = 40, kRegisters = 232;  // of 168 that each thread begins with
   static constexpr int kPickerRegisters = 56, kRegistersBesidePickers = 224;
-  static constexpr int kCopierWarps = 4, kRowsOfThread = 8;  // rows that are looked up
+  static constexpr int kComputerRegisters = 104, kRegistersBesideComputers = 200;
+  static constexpr int kCopierWarps = 4, kCopierThreads = 32 * kCopierWarps;
+  static constexpr int kRowsOfThread = 8;  // that are looked up
   static constexpr int kConsumerWarps = 4 * WarpgroupTiles::kConsumers, kScalingWarps = 3;
 
+  // What a factor is computed from, of which each copying thread has pieces.
+  struct Copies {
+    const GemmOperand* operand = nullptr;
+    int offset = 0;    // in what is copied for a stage, bytes
+    std::string from;  // where a thread's pieces lie
+  };
   // One factor's tiles in a stage.
   struct Factor {
     const WarpgroupOperand* operand = nullptr;
@@ -39,8 +47,13 @@ class WarpgroupEmitter {
     int scales = 0;  // likewise of its scales, where they differ along the depth
     std::string map;
     std::string rows;  // where the thread's rows lie that are looked up
+    // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines.
+    std::vector<Copies> copies = {};
+    std::string line = {}, unit = {};
 
     bool picked() const { return operand->picked.has_value(); }
+    bool computed() const { return operand->computed.has_value(); }
+    bool boxed() const { return !picked() && !computed(); }
     int pieces() const { return across / kPiece; }
     bool scaled() const { return !operand->scales.empty(); }
   };
@@ -113,7 +126,7 @@ class WarpgroupEmitter {
   void copy_tiles();
   void copy(Part& part, const Factor& f, const std::string& k, const std::string& into, const std::string& ready);
   void scale_tiles();
-  void scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k);
+  void scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k, int first_warp);
 
   // --- gemm_warpgroup_picked.cpp
   bool picks() const;  // of one product alone
@@ -121,6 +134,26 @@ class WarpgroupEmitter {
   void pick_tiles();
   void find_rows(Part& part, Factor& f);
   void copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k, const std::string& to);
+
+  // --- gemm_warpgroup_computed.cpp
+  // How the copying threads share out a tile's lines of 128 bytes.
+  struct Pieces {
+    int elements = 0, of_line = 0;  // of a piece; pieces
+    int lines = 0, of_thread = 0;   // that all threads have pieces of at a time; pieces
+  };
+  bool computes() const;
+  void compute_tiles();
+  void compute_steps(Part& part, std::size_t number);
+  std::string depth_at(const std::string& step, int depth) const;
+  static Pieces pieces_of(const Part& part, const Factor& f);
+  void declare_copies(Part& part, Factor& f);
+  void place_copies(Part& part, const Factor& f, const Copies& c);
+  std::string line_of(const Part& part, const Factor& f, const std::string& each) const;
+  std::string across_at(Part& part, const Factor& f, const std::string& each) const;
+  std::string depth_of_piece(const Part& part, const Factor& f, const std::string& each) const;
+  bool whole_steps(const Part& part, std::size_t loop) const;
+  std::string declare_fetch(Part& part, std::size_t number);
+  void compute(Part& part, std::size_t number, const Factor& f, const std::string& k, const std::string& copied);
 
   // --- gemm_warpgroup_multiply.cpp
   void multiply_tiles();
@@ -151,6 +184,7 @@ class WarpgroupEmitter {
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<IndexExpr> ends_;  // of each part's tiles among all
   std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
+  std::int64_t copied_bytes_ = 0, copied_offset_ = 0;
   std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
   std::string share_, first_step_, end_step_, partial_;  // where the depth is shared out: of the tile's share
   std::string ends_of_groups_, matrix_, row_end_;        // where rows come in groups: of the tile's

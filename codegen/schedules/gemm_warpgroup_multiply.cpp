@@ -65,7 +65,7 @@ std::vector<WarpgroupEmitter::Multiplication> WarpgroupEmitter::multiplications(
 }
 
 DType WarpgroupEmitter::dtype_of(const Part& part, const Factor& f) {
-  return part.kernel.pool[f.operand->load].dtype;
+  return f.computed() ? part.form.dtype : part.kernel.pool[f.operand->load].dtype;
 }
 
 // One loop is all parts', whose tiles lie alike and are multiplied alike; only what stands behind them differs.

@@ -45,7 +45,7 @@ void WarpgroupEmitter::pick_tiles() {
     writer_.open("if (threadIdx.x == 0)");
     writer_.line(fmt::format("arrive_expecting({}, {});", ready, loop.bytes));
     for (const Factor& f : loop.factors)
-      if (!f.picked()) copy(part, f, k, into, ready);
+      if (f.boxed()) copy(part, f, k, into, ready);
     writer_.close();
     for (const Factor& f : loop.factors)
       if (f.picked()) copy_rows(part, i, f, k, into + " + " + place);

@@ -1,0 +1,244 @@
+// Tiles of factors that are computed (codes times scales, what stands before a product): all four warps of the copying
+// warpgroup make them. Each thread has pieces of what they are computed from copied for itself, some stages ahead,
+// computes their elements when the stage is empty, and stores these where TMA would have put them; it fences them,
+// since wgmma reads memory in another way, before its warp says that they are there. One thread has TMA copy the other
+// factors.
+//
+//   lines along the depth     a row (or column) of the tile each, 128 bytes of the depth
+//   lines across it           a step of the depth each, of 64 columns; behind all of a tile's, those of the next 64
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/loads.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/gemm_pieces.h"
+#include "codegen/schedules/gemm_warpgroup_emitter.h"
+
+namespace fusec {
+
+bool WarpgroupEmitter::computes() const {
+  return std::ranges::any_of(parts_, [](const auto& part) {
+    return std::ranges::any_of(part->form.loops, [](const WarpgroupLoop& loop) { return loop.computes(); });
+  });
+}
+
+void WarpgroupEmitter::compute_tiles() {
+  for (const char* part : {"copy_pieces", "store_units", "written_tiles"}) writer_.use(part);
+  open_tiles();
+  for_part([&](Part& part) {
+    const ExprEmitter::Mark mark = part.emitter.mark();
+    if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+    for (std::size_t i = 0; i < part.loops.size(); ++i) {
+      if (part.loops.size() > 1) writer_.open("");
+      compute_steps(part, i);
+      if (part.loops.size() > 1) writer_.close();
+    }
+    part.emitter.rewind(mark);
+  });
+  writer_.close();
+}
+
+void WarpgroupEmitter::compute_steps(Part& part, std::size_t number) {
+  constexpr int kAhead = WarpgroupTiles::kCopiesAhead;
+  Loop& loop = part.loops[number];
+  for (Factor& f : loop.factors)
+    if (f.computed()) declare_copies(part, f);
+  const int depth = part.form.depth();
+  const std::string steps = writer_.unique("steps"), step = writer_.unique("step"), k = writer_.unique("k");
+  const std::string copied = writer_.unique("copied"), ready = writer_.unique("ready"), into = writer_.unique("into");
+  writer_.line(fmt::format("const int {} = {};", steps,
+                           tiles_.shares > 1
+                               ? fmt::format("{} - {}", end_step_, first_step_)
+                               : fmt::format("({} + {}) / {}", if_of_group(loop.depth), depth - 1, depth)));
+  const std::string fetch = declare_fetch(part, number);
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, kAhead));
+  writer_.line(fmt::format("if ({0} < {1}) {2}({0}, {0} * {3});", step, steps, fetch, copied_bytes_));
+  writer_.line("commit_copies();");
+  writer_.close();
+  writer_.line(fmt::format("int {} = 0;  // where the stage's copies are", copied));
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, steps));
+  writer_.line(fmt::format("const int {} = {};", k, depth_at(step, depth)));
+  writer_.line(fmt::format("wait_for_groups<{}>();", kAhead - 1));
+  writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
+  writer_.open("if (threadIdx.x == 0)");
+  writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_, stage_bytes_,
+                           ready, full_, stage_));
+  writer_.line(fmt::format("arrive_expecting({}, {});", ready, loop.bytes));
+  for (const Factor& f : loop.factors)
+    if (f.boxed()) copy(part, f, k, into, ready);
+  writer_.close();
+  for (const Factor& f : loop.factors) {
+    if (f.computed()) compute(part, number, f, k, copied);
+    if (loop.form->block != 0 && f.scaled()) scale(part, part.product.loops[number], f, k, 0);
+  }
+  writer_.line(fmt::format("tell_written({} + 8 * {}, warp_lane);", full_, stage_));
+  writer_.line(fmt::format("if ({0} + {1} < {2}) {3}({0} + {1}, {4});", step, kAhead, steps, fetch, copied));
+  writer_.line("commit_copies();");
+  writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + {2};", copied, (kAhead - 1) * copied_bytes_, copied_bytes_));
+  next_stage();
+  writer_.close();
+}
+
+// Where the block's step along the depth begins.
+std::string WarpgroupEmitter::depth_at(const std::string& step, int depth) const {
+  return tiles_.shares > 1 ? fmt::format("({} + {}) * {}", first_step_, step, depth)
+                           : fmt::format("{} * {}", step, depth);
+}
+
+// Of the factor's lines of 128 bytes: pieces of a line, lines that all threads have pieces of at a time, and a thread's
+// pieces.
+WarpgroupEmitter::Pieces WarpgroupEmitter::pieces_of(const Part& part, const Factor& f) {
+  Pieces pieces;
+  pieces.elements = f.operand->computed->piece;
+  pieces.of_line = WarpgroupTiles::kLineBytes / (pieces.elements * part.form.element_bytes());
+  pieces.lines = kCopierThreads / pieces.of_line;
+  pieces.of_thread = f.across / pieces.lines;
+  return pieces;
+}
+
+void WarpgroupEmitter::declare_copies(Part& part, Factor& f) {
+  const Pieces pieces = pieces_of(part, f);
+  const std::string name = writer_.wish(part.kernel.pool[f.operand->load].source);
+  f.unit = writer_.unique(name + "_unit"), f.line = writer_.unique(name + "_line");
+  writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.of_line,
+                           pieces.elements, f.line, pieces.of_line));
+  for (Copies& c : f.copies) {
+    const ExprNode& load = part.kernel.pool[c.operand->load];
+    c.from = writer_.unique(writer_.wish(load.source) + "_from");
+    writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, pieces.of_thread));
+    place_copies(part, f, c);
+  }
+}
+
+void WarpgroupEmitter::place_copies(Part& part, const Factor& f, const Copies& c) {
+  const Bounds& bounds = part.kernel.pool.bounds();
+  const GemmOperand& operand = *c.operand;
+  const Pieces pieces = pieces_of(part, f);
+  const std::string each = writer_.unique("each"), at = writer_.unique(f.left ? "row" : "column");
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+  const ExprEmitter::Mark mark = part.emitter.mark();
+  writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, across_at(part, f, each)));
+  bind_flat(part.emitter, part.axes(f.left), at, f.left ? "mnopq" : "ijlst");
+  part.emitter.emit(values_in(operand.across));
+  std::string position = part.emitter.index(in_storage(operand.across, operand, bounds));
+  const std::string stride = part.text(in_storage(*operand.depth_stride, operand, bounds));
+  const std::string wide = writer_.wide() ? "(long long)" : "";
+  if (operand.along_depth)
+    position += fmt::format(" + {}{}", f.unit, operand.element_bits == 4 ? " / 2" : "");
+  else
+    position += fmt::format(" + {}({} % {}) * {}", wide, line_of(part, f, each), part.form.depth(), stride);
+  if (tiles_.shares > 1)
+    position += fmt::format(" + {}{} * {}", wide, first_step_,
+                            part.text(in_storage(*operand.depth_stride * part.form.depth(), operand, bounds)));
+  writer_.line(
+      fmt::format("{}[{}] = {} + ({});", c.from, each, writer_.input(part.kernel.pool[operand.load].source), position));
+  part.emitter.rewind(mark);
+  writer_.close();
+}
+
+std::string WarpgroupEmitter::line_of(const Part& part, const Factor& f, const std::string& each) const {
+  return fmt::format("{} + {} * {}", f.line, each, pieces_of(part, f).lines);
+}
+
+// The row or column at which a piece begins; the last one's stands for those that are beyond it, nothing of whose
+// products is stored.
+std::string WarpgroupEmitter::across_at(Part& part, const Factor& f, const std::string& each) const {
+  const std::string line = line_of(part, f, each);
+  std::string place = fmt::format("{} + {}", f.left ? row0_ : column0_, line);
+  if (!f.operand->along_depth)
+    place = fmt::format("{} + ({}) / {} * {} + {}", f.left ? row0_ : column0_, line, part.form.depth(), kPiece, f.unit);
+  const IndexExpr count = part.count(part.axes(f.left));
+  const bool anywhere = f.left && in_groups();
+  if (!anywhere && proves_multiple_of(count, f.across, part.kernel.pool.bounds())) return place;
+  const int elements = f.operand->along_depth ? 1 : f.operand->computed->piece;
+  return fmt::format("min(({0})({1}), ({0}){2})", writer_.index_type(), place, part.text(count - elements));
+}
+
+// The depth at which a piece begins, in a tile.
+std::string WarpgroupEmitter::depth_of_piece(const Part& part, const Factor& f, const std::string& each) const {
+  return f.operand->along_depth ? f.unit : fmt::format("({}) % {}", line_of(part, f, each), part.form.depth());
+}
+
+bool WarpgroupEmitter::whole_steps(const Part& part, std::size_t loop) const {
+  return proves_multiple_of(part.count(part.product.loops[loop].depth), part.form.depth(), part.kernel.pool.bounds());
+}
+
+// `fetch(step, copied)` begins to copy what a step is computed from; its name.
+std::string WarpgroupEmitter::declare_fetch(Part& part, std::size_t number) {
+  const Loop& loop = part.loops[number];
+  const bool whole = whole_steps(part, number);
+  const std::string fetch = writer_.unique("fetch"), step = writer_.unique("step"), copied = writer_.unique("copied");
+  writer_.open(fmt::format("const auto {} = [&](int {}, unsigned {})", fetch, step, copied));
+  for (const Factor& f : loop.factors)
+    for (const Copies& c : f.copies) {
+      const Pieces pieces = pieces_of(part, f);
+      const std::string each = writer_.unique("each");
+      const IndexExpr stride = *c.operand->depth_stride * part.form.depth();
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+      const std::string there = whole ? "true"
+                                      : fmt::format("{} + {} < {}", depth_at(step, part.form.depth()),
+                                                    depth_of_piece(part, f, each), loop.depth);
+      writer_.line(fmt::format("copy_piece<{}, {}>({} + {} + {}, {}[{}], {}, {});",
+                               pieces.elements * c.operand->element_bits / 8, kCopierThreads, tiles_at_,
+                               copied_offset_ + c.offset, copied, c.from, each, each, there));
+      writer_.line(fmt::format("{}[{}] += {};", c.from, each,
+                               part.text(in_storage(stride, *c.operand, part.kernel.pool.bounds()))));
+      writer_.close();
+    }
+  writer_.close("};");
+  return fetch;
+}
+
+void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, const std::string& k,
+                               const std::string& copied) {
+  const Pieces pieces = pieces_of(part, f);
+  const bool whole = whole_steps(part, number);
+  const int element_bytes = part.form.element_bytes();
+  const std::string each = writer_.unique("each"), depth = part.loops[number].depth;
+  const std::string at = fmt::format("{} + {}", k, depth_of_piece(part, f, each));
+  const std::string place = fmt::format("{}, {}{}", line_of(part, f, each), f.unit,
+                                        element_bytes == 1 ? "" : fmt::format(" * {}", element_bytes));
+  const std::string tile = fmt::format("dynamic_tiles + {} * {}{}", stage_, stage_bytes_,
+                                       f.offset > 0 ? fmt::format(" + {}", f.offset) : "");
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+  if (!whole) writer_.open(fmt::format("if ({} < {})", at, depth));
+  const std::string made =
+      emit_piece({.kernel = part.kernel,
+                  .graph = graph_,
+                  .writer = writer_,
+                  .operand = *f.operand->computed,
+                  .axes = {part.axes(f.left), part.product.loops[number].depth,
+                           holds_in_groups(part.kernel.pool, part.product, part.form.groups)},
+                  .batch = part.product.batch,
+                  .ones = part.product.shared_rest,
+                  .choice = part.product.choice ? std::optional(part.product.choice->axis) : std::nullopt,
+                  .matrix = matrix_,
+                  .multiplied = part.form.dtype,
+                  .piece = pieces.elements,
+                  .batch_number = batch_,
+                  .across_at = across_at(part, f, each),
+                  .depth_at = at,
+                  .words = [&](std::size_t i) {
+                    const Copies& c = f.copies[i];
+                    return fmt::format("copied_piece<{}, {}>(dynamic_tiles + {} + {}, {})",
+                                       pieces.elements * c.operand->element_bits / 8, kCopierThreads,
+                                       copied_offset_ + c.offset, copied, each);
+                  }});
+  writer_.line(fmt::format("store_units<8>({}, {}, {});", tile, place, made));
+  if (!whole) {
+    writer_.close("} else {");
+    writer_.reopen();
+    writer_.line(
+        fmt::format("store_units<8>({}, {}, Words<{}>{{}});", tile, place, pieces.elements * element_bytes / 4));
+    writer_.close();
+  }
+  writer_.close();
+}
+
+}  // namespace fusec

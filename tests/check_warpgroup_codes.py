@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""check_warpgroup_codes.py FUSEC FUSEC_RUN [--full] [--sample=N]
+
+Products of sm_90a whose weights are codes, or whose factors are computed on their way: int4, int8, mxfp4 and float8
+with scales of rows or of groups of the depth, with zero points or none, along the depth and across it, gated, in
+batches, of experts, several in one launch. Sizes that are multiples of no tile, on a device of few multiprocessors:
+tiles that the copying warpgroup writes for wgmma, right results and no finding, no bank conflict, no spill.
+A gated unit over int4 has to do with few instructions for its multiply-adds, and products of few rows, or with scales
+of less of the depth than a tile has, stay those of warps.
+--full: demands on larger sizes for each kind of weight. --sample: N of the forms, evenly spread."""
+import argparse, json, os, subprocess, sys, tempfile
+
+ARCH = "--arch=sm_90a"
+failures = []
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+
+
+def run(command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    expect(result.returncode == 0, f"{' '.join(command)}: {result.stderr[-2000:]}")
+    return result.stdout
+
+
+def tensor(name, dtype, *shape, **more):
+    return {"name": name, "dtype": dtype, "shape": list(shape), **more}
+
+
+def node(name, op, *inputs, **attributes):
+    return {"name": name, "op": op, "inputs": list(inputs), "attrs": attributes}
+
+
+def model(inputs, nodes, outputs, **more):
+    return {"fusec": 1, "name": "m", **more, "inputs": inputs, "nodes": nodes, "outputs": outputs}
+
+
+class Weight:
+    """Codes [rows, depth], or [depth, rows] where they lie across, and what makes numbers of them. A group: so much of
+    the depth has one scale (and zero point) for each row; None: all of it."""
+
+    def __init__(self, name, n, k, codes="int4", scales="bfloat16", group=128, zeros=None, to="bfloat16", across=False,
+                 experts=()):
+        along = 0 if across else 1
+        shape, of_scales = [k, n] if across else [n, k], [n]
+        attributes = {"dtype": to, "axis": 1 - along}
+        if group:
+            of_scales = [k // group, n] if across else [n, k // group]
+            attributes = {"dtype": to, "axis": along + len(experts), "block": group}
+        self.constants = [tensor(name, codes, *experts, *shape), tensor(name + "s", scales, *experts, *of_scales)]
+        operands = [name, name + "s"]
+        if zeros:
+            self.constants.append(tensor(name + "z", zeros, *experts, *of_scales))
+            operands.append(name + "z")
+        self.nodes = [node(name + "d", "dequantize", *operands, **attributes)]
+        self.factor = name + "d"
+        if experts:
+            self.nodes.append(node(name + "t", "transpose", self.factor, dim0=1, dim1=2))
+            self.factor = name + "t"
+
+
+def layer(m, n, k, to="bfloat16", across=False, **weight):
+    w = Weight("w", n, k, to=to, across=across, **weight)
+    product = (node("p", "matmul", "x", w.factor) if across else node("p", "linear", "x", w.factor, "bias"))
+    return model([tensor("x", to, m, k)], w.nodes + [product, node("y", "gelu", "p")], ["y"],
+                 constants=w.constants + ([] if across else [tensor("bias", to, n)]))
+
+
+def gated(m, n, k, op="linear", more=(), constants=(), **weight):
+    weights = [Weight(name, n, k, **weight) for name in "wv"]
+    nodes = [n for w in weights for n in w.nodes]
+    nodes += [node(name, op, "x", w.factor, *more) for name, w in zip("gu", weights)]
+    return model([tensor("x", "bfloat16", m, k)], nodes + [node("y", "swiglu", "g", "u")], ["y"],
+                 constants=[c for w in weights for c in w.constants] + list(constants))
+
+
+def experts(m, n, k, ends, **weight):
+    return gated(m, n, k, "grouped_matmul", ["o"], [tensor("o", "int32", len(ends), data=ends)], experts=[len(ends)],
+                 **weight)
+
+
+def scaled_sums(m, n, k, group):
+    """Scales in float32, which sums are multiplied by."""
+    w = Weight("w", n, k, scales="float32", group=group, to="float32")
+    return model([tensor("x", "bfloat16", m, k)],
+                 [node("f", "cast", "x", dtype="float32"), *w.nodes, node("p", "linear", "f", w.factor),
+                  node("y", "cast", "p", dtype="bfloat16")], ["y"], constants=w.constants)
+
+
+def projections(m, k, **weight):
+    """Three products of one launch."""
+    weights = {name: Weight(name, n, k, **weight) for name, n in (("q", 520), ("k", 136), ("v", 136))}
+    return model([tensor("x", "bfloat16", m, k)],
+                 [n for w in weights.values() for n in w.nodes] +
+                 [node(name + "p", "linear", "x", w.factor) for name, w in weights.items()],
+                 [name + "p" for name in weights], constants=[c for w in weights.values() for c in w.constants])
+
+
+def batched(m, n, k, group):
+    return model([tensor("x", "bfloat16", 3, m, k)],
+                 [node("d", "dequantize", "w", "s", dtype="bfloat16", axis=2, block=group),
+                  node("t", "transpose", "d", dim0=1, dim1=2), node("y", "matmul", "x", "t")], ["y"],
+                 constants=[tensor("w", "int4", 3, n, k), tensor("s", "bfloat16", 3, n, k // group)])
+
+
+def both_codes(m, n, k):
+    w = Weight("w", n, k, codes="float8_e4m3fn", scales="float32")
+    return model([tensor("x", "float8_e4m3fn", m, k), tensor("xs", "float32", m, k // 128)],
+                 [node("f", "dequantize", "x", "xs", dtype="bfloat16", axis=1, block=128), *w.nodes,
+                  node("y", "linear", "f", w.factor)], ["y"], constants=w.constants)
+
+
+def symbolic(n, k):
+    described = layer("tokens", n, k)
+    described["symbols"] = {"tokens": {"min": 0, "max": 4096, "hint": 331}}
+    return described
+
+
+def forms():
+    """Name, model."""
+    for group in (32, 64, 128):
+        yield f"int4, groups of {group}", layer(328, 344, 384, group=group)
+        yield (f"uint4 with zeros, float16, groups of {group}",
+               layer(321, 341, 512, "float16", codes="uint4", scales="float16", zeros="uint4", group=group))
+        yield f"int4 across the depth, groups of {group}", layer(328, 352, 384, across=True, group=group)
+    yield "int4, a part of a tile's depth", layer(328, 344, 416, group=32)
+    yield "int4, a gated unit", gated(264, 344, 384)
+    yield "int4 with scales in float32, a gated unit", gated(264, 344, 384, scales="float32", group=64)
+    yield "uint4 with zeros, a gated unit", gated(264, 344, 416, codes="uint4", zeros="int8", group=32)
+    yield "int4, scales of sums", scaled_sums(328, 344, 384, 64)
+    yield "int4, scales of sums, groups of 128", scaled_sums(200, 136, 384, 128)
+    yield "int8", layer(328, 344, 400, codes="int8", group=None)
+    yield "int8, float16", layer(328, 344, 400, "float16", codes="int8", scales="float16", group=None)
+    yield "uint8 with zeros across the depth", layer(300, 344, 400, across=True, codes="uint8", zeros="uint8", group=None)
+    mxfp4 = {"codes": "float4_e2m1fn", "scales": "float8_e8m0fnu", "group": 32}
+    yield "mxfp4", layer(328, 344, 416, **mxfp4)
+    yield "mxfp4, a gated unit", gated(264, 344, 416, **mxfp4)
+    yield "float8", layer(328, 344, 384, codes="float8_e4m3fn", scales="float32")
+    yield "float8, the other kind, float16", layer(328, 344, 384, "float16", codes="float8_e5m2")
+    yield "float8, both factors", both_codes(328, 344, 384)
+    yield "rows that are a symbol", symbolic(344, 384)
+    yield "products of one launch", projections(400, 384)
+    yield "batched", batched(200, 344, 128, 64)
+    yield "experts, int4", experts(700, 344, 384, [0, 1, 256, 700])
+    yield "experts, int4, rows behind the last group", experts(451, 136, 384, [7, 140, 400])
+    yield "experts, mxfp4", experts(700, 344, 416, [0, 1, 256, 690], **mxfp4)
+    yield "experts, float8", experts(451, 136, 384, [7, 140, 451], codes="float8_e4m3fn", scales="float32")
+    yield ("a gate that stands before a product",
+           model([tensor("g", "bfloat16", 328, 400), tensor("u", "bfloat16", 328, 400)],
+                 [node("h", "mul", "g", "u"), node("y", "linear", "h", "w")], ["y"],
+                 constants=[tensor("w", "bfloat16", 344, 400)]))
+
+
+def stay():
+    """Name, model: of warps, or of few rows."""
+    yield "few rows", layer(16, 512, 512)
+    yield "scales of sums, groups of 32", scaled_sums(328, 344, 384, 32)
+
+
+def demands(full):
+    """Name, model, instructions a thousand multiply-adds."""
+    yield "int4, a gated unit of 512 rows", gated(512, 256, 2048), 1.6
+    if not full:
+        return
+    yield "int4 with zeros", layer(512, 512, 2048, codes="uint4", zeros="uint4"), 2.4
+    yield "int8", layer(512, 512, 2048, codes="int8", group=None), 2.2
+    yield "mxfp4", layer(512, 512, 2048, codes="float4_e2m1fn", scales="float8_e8m0fnu", group=32), 1.8
+    yield "float8", layer(512, 512, 2048, codes="float8_e4m3fn", scales="float32"), 2.4
+
+
+def profiled(options, path, few, name, graph, verify):
+    """The schedules, and what the one kernel has done on the emulator."""
+    json.dump(graph, open(path("form.json"), "w"))
+    run([options.fusec, path("form.json"), f"--emit=cu={path('form.cu')}", "--no-nvrtc",
+         f"--emit=manifest={path('manifest.json')}"] + few)
+    out = run([options.fusec_run, path("form.json"), "--random", "--device=emulator", "--json", "--profile=-"] +
+              (["--verify"] if verify else []) + few)
+    if not out:
+        return [], {}
+    kernels = json.loads(out[:out.rindex("}") + 1])["kernels"]
+    for kernel in kernels:
+        expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
+        expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
+        expect(kernel["resources"]["spill_bytes"] == 0, f"{name}: spills")
+    return [k["schedule"] for k in json.load(open(path("manifest.json")))["kernels"]], kernels[0]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--only", default="", help="the forms whose name holds this")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)
+        json.dump({"fusec_target": 1, "arch": "sm_90a", "multiprocessors": 4}, open(path("few.json"), "w"))
+        few = [ARCH, "--target=" + path("few.json")]
+        chosen = [(name, graph) for name, graph in forms() if options.only in name]
+        for name, graph in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
+            schedules, _ = profiled(options, path, few, name, graph, True)
+            expect(schedules == ["gemm_wgmma"], f"{name}: {schedules}, expected gemm_wgmma alone")
+            source = open(path("form.cu")).read()
+            for text in ("tell_written(full", "copied_piece<"):
+                expect(text in source, f"{name}: no {text} in the source")
+        for name, graph in stay():
+            schedules, _ = profiled(options, path, few, name, graph, False)
+            expect("gemm_wgmma" not in schedules, f"{name}: {schedules}")
+        for name, graph, limit in demands(options.full):
+            schedules, kernel = profiled(options, path, few, name, graph, False)
+            spent = 1000 * sum(kernel["instructions"].values()) / max(1, kernel["tensor_multiply_adds"])
+            expect(schedules == ["gemm_wgmma"], f"{name}: {schedules}, expected gemm_wgmma alone")
+            expect(spent <= limit, f"{name}: {spent:.2f} instructions a thousand multiply-adds, at most {limit}")
+            print(f"{name}: {spent:.2f} instructions a thousand multiply-adds, at most {limit}")
+    for failure in failures:
+        print(failure)
+    print(f"{len(failures)} failures")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
