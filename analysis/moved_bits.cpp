@@ -15,12 +15,9 @@ bool is_narrow_float(DType dtype) {
   return is_float(dtype) && bits(dtype) <= 16;
 }
 
-// The dtype as which a node of one output is moved; none for what no output hands on.
-using Moved = std::vector<std::optional<DType>>;
-
 // Marks what hands on an output's elements, and collects what else is needed for that. False where something is
 // computed, or one element is moved into two dtypes.
-bool mark_moved(const ExprPool& pool, const KernelOutput& output, Moved& moved, std::vector<ExprId>& asked) {
+bool mark_moved(const ExprPool& pool, const KernelOutput& output, MovedNodes& moved, std::vector<ExprId>& asked) {
   std::vector<ExprId> left{output.expr};
   while (!left.empty()) {
     const ExprId id = left.back();
@@ -39,24 +36,6 @@ bool mark_moved(const ExprPool& pool, const KernelOutput& output, Moved& moved, 
     }
   }
   return true;
-}
-
-std::optional<Moved> moved_of(const Kernel& kernel) {
-  Moved moved(kernel.pool.size());
-  std::vector<ExprId> asked;
-  bool narrow = false;
-  for (const KernelOutput& output : kernel.outputs) {
-    if (!mark_moved(kernel.pool, output, moved, asked)) return std::nullopt;
-    narrow = narrow || is_narrow_float(output.type.dtype);
-  }
-  if (!narrow) return std::nullopt;
-  // Values that are looked up for places are needed as what they are.
-  for (ExprId id = 0; id < moved.size(); ++id)
-    if (moved[id])
-      for (const ExprId value : values_in(kernel.pool[id])) asked.push_back(value);
-  const std::vector<ExprId> needed = reachable(kernel.pool, asked);
-  const bool computed = std::ranges::any_of(needed, [&](ExprId id) { return moved[id].has_value(); });
-  return computed ? std::nullopt : std::optional(std::move(moved));
 }
 
 DType bits_of(DType dtype) {
@@ -80,8 +59,24 @@ ExprId as_bits(const ExprNode& n, DType dtype, ExprPool& to, ExprCopier& copier,
 
 }  // namespace
 
+std::optional<MovedNodes> find_moved(const Kernel& kernel) {
+  MovedNodes moved(kernel.pool.size());
+  std::vector<ExprId> asked;
+  for (const KernelOutput& output : kernel.outputs)
+    if (!mark_moved(kernel.pool, output, moved, asked)) return std::nullopt;
+  // Values that are looked up for places are needed as what they are.
+  for (ExprId id = 0; id < moved.size(); ++id)
+    if (moved[id])
+      for (const ExprId value : values_in(kernel.pool[id])) asked.push_back(value);
+  const std::vector<ExprId> needed = reachable(kernel.pool, asked);
+  const bool computed = std::ranges::any_of(needed, [&](ExprId id) { return moved[id].has_value(); });
+  return computed ? std::nullopt : std::optional(std::move(moved));
+}
+
 Kernel moved_as_bits(const Kernel& kernel) {
-  const std::optional<Moved> moved = moved_of(kernel);
+  const bool narrow = std::ranges::any_of(
+      kernel.outputs, [](const KernelOutput& output) { return is_narrow_float(output.type.dtype); });
+  const std::optional<MovedNodes> moved = narrow ? find_moved(kernel) : std::nullopt;
   if (!moved) return kernel;
   // What the outputs do not need may compute with what is moved, and has a name nevertheless.
   Kernel needed = kernel;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/moved_bits.h"
-#include "codegen/schedules/schedules.h"
+#include "codegen/moved_schedule.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -30,7 +30,7 @@ class Search {
   }
 
   GuardedSources run() {
-    GuardedSources result{.general = schedule(kernel_, graph_, target_, wanted_), .special = std::nullopt};
+    GuardedSources result{.general = schedule_moved(kernel_, graph_, target_, wanted_), .special = std::nullopt};
     if (symbols_.empty() || !may_stand_in(result.general)) return result;
     made_[Guard{}] = result.general;
     std::vector<GuardCondition> sizes = limits();
@@ -141,7 +141,7 @@ class Search {
     if (!is_possible(known)) return std::nullopt;
     Kernel kernel = kernel_;
     kernel.pool.assume(known.symbols, known.products);
-    std::vector<KernelSource> sources = schedule(kernel, graph_, target_, wanted_);
+    std::vector<KernelSource> sources = schedule_moved(kernel, graph_, target_, wanted_);
     if (!may_stand_in(sources)) return std::nullopt;
     return sources;
   }

@@ -100,6 +100,41 @@ def half_bytes():
     return cases
 
 
+def small_extents():
+    """Innermost extents of a few bytes: moved as words."""
+    cases = []
+    for dtype, extents in (("uint8", (2, 4, 8, 16)), ("float16", (2, 4, 8)), ("float32", (2, 4)), ("uint4", (8, 16))):
+        for extent in extents:
+            cases.append(permute(dtype, [4, 128, 12, extent], [0, 2, 1, 3], sectors=1.55 if dtype == "uint8" and extent == 2 else 1.1,
+                                 wide=False))
+    for dtype in ("uint8", "float16"):  # pixels shuffled, unshuffled and put into patches
+        cases += [permute(dtype, [2, 8, 4, 4, 32, 32], [0, 1, 4, 2, 5, 3], wide=False),
+                  permute(dtype, [2, 16, 32, 2, 32, 2], [0, 1, 3, 5, 2, 4], wide=False),
+                  permute(dtype, [2, 3, 8, 16, 8, 16], [0, 2, 4, 1, 3, 5], sectors=1.01, wide=False)]
+    # One operand, which is words to one part of the launch and bytes to the other.
+    cases.append(Case("words beside bytes", {"x": ("int8", [4, 128, 12, 8])},
+                      [node("a", "permute", "x", dims=[0, 2, 1, 3]), node("c", "flip", "x", dims=[3])],
+                      outputs=("a", "c"), sectors=1.4, wide=False))
+    return cases
+
+
+def half_bytes_together():
+    """Elements of 4 bits that go by eights."""
+    cases = []
+    for dtype in ("uint4", "float4_e2m1fn"):
+        x = (dtype, [256, 768])
+        for name, more, last in (
+                ("repeated", {}, node("y", "repeat", "x", repeats=[1, 2])),
+                ("each row twice", {}, node("y", "repeat_interleave", "x", repeats=2, dim=0)),
+                ("rolled", {}, node("y", "roll", "x", shifts=[8], dims=[1])),
+                ("padded", {}, node("y", "pad", "x", pad=[8, 16])),
+                ("rows picked", {"i": ("int64", [200])}, node("y", "index_select", "x", "i", dim=0)),
+                ("rows backwards", {}, node("y", "flip", "x", dims=[0])),
+                ("concat", {"z": (dtype, [256, 136])}, node("y", "concat", "x", "z", dim=1))):
+            cases.append(Case(f"{name} {dtype}", {"x": x} | more, [last], sectors=1.23, wide=False))
+    return cases
+
+
 def around():
     x = ("float32", [384, 256])
     h = ("bfloat16", [4, 192, 128])
@@ -211,11 +246,11 @@ def stretches():
     its points want to shared memory, in few sectors more than that has and without conflicts."""
     cases = []
 
-    def add(name, dtype, shape, nodes, sectors=1.12, symbols=None):
+    def add(name, dtype, shape, nodes, sectors=1.12, symbols=None, conflicts=0):
         if symbols:
             name += f" of {symbols['n']['hint']}"
         cases.append(Case(f"stretches: {name} {dtype}{shape}", {"x": (dtype, shape)}, nodes, sectors=sectors, wide=False,
-                          symbols=symbols))
+                          symbols=symbols, conflicts=conflicts))
 
     for dtype in ("uint8", "float16", "float32", "float64"):
         for mode in ("reflect", "replicate", "circular"):
@@ -224,7 +259,7 @@ def stretches():
             add(mode + " images", dtype, [4, 6, 64, 56], [node("p", "pad", "x", pad=[1, 1, 1, 1], mode=mode),
                                                           node("y", "relu", "p")], sectors=1.3)
             add(mode + " volumes", dtype, [2, 3, 12, 20, 48], [node("y", "pad", "x", pad=[2, 2, 1, 1, 1, 1], mode=mode)],
-                sectors=1.75)
+                sectors=1.75, conflicts=1)  # of all: a warp's points are in three rows
         add("roll of odd rows", dtype, [300, 129], [node("y", "roll", "x", shifts=[1, -3], dims=[0, 1])], sectors=1.2)
         add("each three times", dtype, [300, 65], [node("y", "repeat_interleave", "x", repeats=3, dim=1)])
         add("odd rows twice", dtype, [300, 65], [node("y", "repeat", "x", repeats=[1, 2])])
@@ -347,4 +382,5 @@ def symbolic():
 
 
 def counted():
-    return (transposes() + odd_lines() + half_bytes() + around() + rows_and_parts() + windows() + symbolic() + picks() + turned())
+    return (transposes() + odd_lines() + half_bytes() + small_extents() + half_bytes_together() + around() +
+            rows_and_parts() + windows() + symbolic() + picks() + turned())

@@ -40,7 +40,7 @@ class SideBySide {
       std::vector<std::uint32_t> numbers;
       for (std::size_t k = 0; k < part.parameters.size(); ++k) {
         numbers.push_back(number_of(part.parameters[k], part.source->declarations[k]));
-        arguments += ", " + result_.parameters[numbers.back()].name;
+        arguments += ", " + argument(numbers.back(), part.source->declarations[k]);
       }
       numbers_.push_back(std::move(numbers));
       const bool compiled_once = uses[part.source] > kMostInlined || part.source->names_registers;
@@ -108,9 +108,20 @@ class SideBySide {
       if (there.kind == p.kind && same_value && there.bits == p.bits && there.written == p.written) return i;
     }
     p.name = names_.take(p.name);
+    types_.push_back(type_of(declaration));
     declared_.push_back(declaration + p.name);
     result_.parameters.push_back(p);
     return static_cast<std::uint32_t>(result_.parameters.size() - 1);
+  }
+
+  static std::string type_of(const std::string& declaration) {
+    return declaration.substr(0, declaration.find(" __restrict__"));
+  }
+  // What is moved as words in one part (analysis/moved_words) may be what it is in another.
+  std::string argument(std::uint32_t number, const std::string& declaration) const {
+    const std::string& name = result_.parameters[number].name;
+    const std::string type = type_of(declaration);
+    return type == types_[number] || !type.ends_with('*') ? name : fmt::format("({}){}", type, name);
   }
 
   // The function of a source, written when first asked for. One that many parts call is compiled once for all.
@@ -150,7 +161,7 @@ class SideBySide {
   int threads_ = 0;
   UniqueNames names_;
   KernelSource result_;
-  std::vector<std::string> declared_;
+  std::vector<std::string> declared_, types_;  // of the result's parameters
   std::map<const KernelSource*, std::string> made_;
   std::string comment_, functions_;
 };
