@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/copy_expr.h"
+#include "analysis/factor_grid.h"
 #include "analysis/loads.h"
 #include "ir/type.h"
 
@@ -59,19 +60,17 @@ class FindFewRows {
 
   std::optional<FewRowsForm> find() {
     if (product_.choice) return std::nullopt;
-    const std::optional<DType> dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype();
-    if (!dtype) return std::nullopt;
+    if (!take_factors()) return std::nullopt;
     const IndexExpr rows = count_of(pool_, product_.rows);
     const Range range = range_of(rows, pool_.bounds());
     if (range.max > kMostRows || range.max < 1) return std::nullopt;
     form_.most_rows = static_cast<int>(range.max);
-    form_.dtype = *dtype;
     form_.sums = static_cast<int>(term_count(product_));
     for (const ProductLoop& loop : product_.loops) {
       if (at_hint(pool_, loop.depth) < kLeastDepth || pool_.extent(loop.depth.back()).is(1)) return std::nullopt;
-      if (pool_[loop.terms[0].reduction].type != ScalarType::kFloat32) return std::nullopt;
     }
     for (const bool along : {true, false}) {
+      if (!along && (form_.dtype == DType::kInt8 || in_blocks())) break;
       form_.along_depth = along;
       if (choose_width() && split()) {
         choose_block();
@@ -82,6 +81,79 @@ class FindFewRows {
   }
 
  private:
+  // Of a loop: what is multiplied of each factor, and by what sums of blocks are.
+  struct Parts {
+    std::vector<ExprId> left, right;
+    std::vector<std::vector<ExprId>> scales;  // of each right one
+    std::int64_t block = 0;
+  };
+
+  bool in_blocks() const {
+    return std::ranges::any_of(parts_, [](const Parts& parts) { return parts.block != 0; });
+  }
+
+  bool take_factors() {
+    const ScalarType sums = pool_[product_.loops[0].terms[0].reduction].type;
+    if (sums == ScalarType::kInt32) {
+      form_.dtype = DType::kInt8;
+      form_.whole_sums = true;
+      return take_parts();
+    }
+    if (sums != ScalarType::kFloat32) return false;
+    if (const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype()) {
+      form_.dtype = *dtype;
+      parts_.clear();
+      for (const ProductLoop& loop : product_.loops)
+        parts_.push_back({loop.left, loop.right, std::vector<std::vector<ExprId>>(loop.right.size()), 0});
+      return true;
+    }
+    for (const DType dtype : {DType::kInt8, DType::kFloat16, DType::kBFloat16}) {
+      form_.dtype = dtype;
+      if (take_parts() && in_blocks()) return true;
+    }
+    return false;
+  }
+
+  // Factors as what the dtype holds, those of the matrix times scales of blocks.
+  bool take_parts() {
+    constexpr std::int64_t kLeastBlock = 32;  // four lanes have eight of the depth each
+    parts_.clear();
+    for (const ProductLoop& loop : product_.loops) {
+      Parts parts;
+      for (const ExprId factor : loop.left) {
+        parts.left.push_back(value_of(factor));
+        if (!is_held(parts.left.back())) return false;
+      }
+      for (const ExprId factor : loop.right) {
+        FactorParts split{.value = value_of(factor), .scales = {}, .block = 0};
+        if (!is_multiplied(split.value)) split = split_scales(pool_, factor, loop.depth);
+        parts.right.push_back(value_of(split.value));
+        if (!is_multiplied(parts.right.back()) || (!split.scales.empty() && split.block < kLeastBlock)) return false;
+        parts.scales.push_back(split.scales);
+        parts.block = common_block(parts.block, split.block);
+      }
+      if (parts.block != 0 && parts.block < kLeastBlock) return false;
+      parts_.push_back(std::move(parts));
+    }
+    return true;
+  }
+
+  ExprId value_of(ExprId factor) const {
+    return form_.dtype == DType::kInt8 ? without_conversion(pool_, factor) : factor;
+  }
+
+  bool is_held(ExprId value) const {
+    return (form_.dtype != DType::kInt8 || !is_float(pool_[value].type)) && lies_on_grid(pool_, value, form_.dtype);
+  }
+
+  // The matrix' bytes are taken as they lie in memory, or made of half-byte integers.
+  bool is_multiplied(ExprId value) const {
+    const ExprNode& n = pool_[value];
+    const bool whole = n.op == ExprOp::kLoad && n.args[0] == kNoExpr && is_integer(n.dtype);
+    return (form_.dtype != DType::kInt8 || (whole && (n.dtype == DType::kInt8 || bits(n.dtype) == 4))) &&
+           is_held(value);
+  }
+
   // A 16-bit dtype that has all factors' values. A vector's are no tensor cores' yet when kernels are built, nor are
   // codes of eight bits and less.
   std::optional<DType> common_dtype() const {
@@ -115,11 +187,12 @@ class FindFewRows {
     return n.op == ExprOp::kLoad && !is_float(n.dtype) && bits(n.dtype) <= 8;
   }
 
-  // A power of two times what has two bits.
+  // A power of two times what has few bits.
   bool scaled_codes(ExprId a, ExprId b, DType dtype) const {
     const auto is_load = [&](ExprId id, DType d) { return pool_[id].op == ExprOp::kLoad && pool_[id].dtype == d; };
     const auto is_pair = [&](ExprId code, ExprId scale) {
-      return is_load(code, DType::kFloat4E2M1FN) && is_load(scale, DType::kFloat8E8M0FNU);
+      return (is_load(code, DType::kFloat4E2M1FN) || is_load(code, DType::kFloat8E4M3FN)) &&
+             is_load(scale, DType::kFloat8E8M0FNU);
     };
     return dtype == DType::kBFloat16 && (is_pair(a, b) || is_pair(b, a));
   }
@@ -129,9 +202,10 @@ class FindFewRows {
     form_.together = 8;
     const std::uint32_t column = product_.columns.back();
     right_bits_ = computed_ = 0;
-    for (const ProductLoop& loop : product_.loops) {
+    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
+      const ProductLoop& loop = product_.loops[i];
       int right_bits = 0, computed = 0;
-      for (const ExprId factor : loop.right) {
+      for (const ExprId factor : parts_[i].right) {
         const auto load = matrix_load(graph_, pool_, factor, form_.along_depth ? loop.depth.back() : column,
                                       product_.columns, loop.depth);
         if (!load) return false;
@@ -148,15 +222,20 @@ class FindFewRows {
         return proves_multiple_of(pool_.extent(l.depth.back()), form_.together, pool_.bounds());
       });
     };
-    while (form_.together > 8 && !divides()) form_.together /= 2;
+    const auto within_blocks = [&] {
+      return std::ranges::all_of(parts_, [&](const Parts& parts) { return parts.block % (4 * form_.together) == 0; });
+    };
+    while (form_.together > 8 && !(divides() && within_blocks())) form_.together /= 2;
+    if (!within_blocks()) return false;
     return divides() && (form_.along_depth || proves_multiple_of(pool_.extent(column), 8, pool_.bounds()));
   }
 
   bool split() {
     std::vector<ExprId> follow = product_.row_values;
-    for (const ProductLoop& loop : product_.loops) {
-      follow.insert(follow.end(), loop.left.begin(), loop.left.end());
-      follow.insert(follow.end(), loop.right.begin(), loop.right.end());
+    for (const Parts& parts : parts_) {
+      follow.insert(follow.end(), parts.left.begin(), parts.left.end());
+      follow.insert(follow.end(), parts.right.begin(), parts.right.end());
+      for (const auto& scales : parts.scales) follow.insert(follow.end(), scales.begin(), scales.end());
     }
     form_.loops.assign(product_.loops.size(), {});
     std::map<std::uint32_t, std::uint32_t> now;
@@ -179,15 +258,26 @@ class FindFewRows {
       FewRowsLoop& loop = form_.loops[i];
       loop.terms = product_.loops[i].terms;
       for (std::size_t k = 0; k < product_.loops[i].left.size(); ++k)
-        loop.left.push_back({*next, is_plain(*next, loop.member, form_.together)}), ++next;
+        loop.left.push_back({*next, is_plain(*next, loop.member, form_.together), {}}), ++next;
       for (std::size_t k = 0; k < product_.loops[i].right.size(); ++k) {
-        loop.right.push_back({*next, is_plain(*next, form_.along_depth ? loop.member : form_.column_member,
-                                              form_.along_depth ? form_.together : 8)});
+        loop.right.push_back({*next,
+                              is_plain(*next, form_.along_depth ? loop.member : form_.column_member,
+                                       form_.along_depth ? form_.together : 8),
+                              {}});
         if (!streams(*next, loop)) return false;
         ++next;
       }
+      for (std::size_t k = 0; k < parts_[i].scales.size(); ++k)
+        for (std::size_t n = 0; n < parts_[i].scales[k].size(); ++n) {
+          if (varies_within(*next, loop.member)) return false;
+          loop.right[k].scales.push_back(*next++);
+        }
     }
     return true;
+  }
+
+  bool varies_within(ExprId id, std::uint32_t member) const {
+    return std::ranges::binary_search(dependences(form_.kernel.pool)[id], member);
   }
 
   AxisChange split_axes(ExprPool& pool, ExprCopier& copier, std::map<std::uint32_t, std::uint32_t>& now) {
@@ -269,11 +359,12 @@ class FindFewRows {
   void fill_block(int warps) {
     FewRowsBlock& block = form_.block;
     const int elements = form_.along_depth ? block.columns / 8 * form_.together : 64;
-    const int of_step =
-        elements * right_bits_ / 32 + static_cast<int>(left_) * form_.eights_of_rows() * form_.together / 2;
+    const int of_step = elements * right_bits_ / 32 +
+                        static_cast<int>(left_) * form_.eights_of_rows() * form_.together * bits(form_.dtype) / 32;
     constexpr int kMostWords = 96;                // of a lane, on their way
     const int registers = warps > 8 ? 128 : 144;  // for them, sums and what is computed at a time
-    const int sums = form_.sums * block.columns / 16 * form_.eights_of_rows() * 4 + computed_ * form_.together;
+    const int sums = form_.sums * (in_blocks() ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
+                     computed_ * form_.together;
     block.ahead = 4;
     while (block.ahead > 1 && (block.ahead * of_step > kMostWords || block.ahead * of_step + sums > registers))
       block.ahead /= 2;
@@ -288,10 +379,11 @@ class FindFewRows {
   const Product& product_;
   const Target& target_;
   FewRowsForm form_;
-  double steps_ = 1e30;   // the least of a loop
-  std::size_t left_ = 0;  // the most factors of a loop
-  int right_bits_ = 0;    // the most of a loop's matrices' elements together
-  int computed_ = 0;      // of these, so many at most
+  std::vector<Parts> parts_;  // of each loop
+  double steps_ = 1e30;       // the least of a loop
+  std::size_t left_ = 0;      // the most factors of a loop
+  int right_bits_ = 0;        // the most of a loop's matrices' elements together
+  int computed_ = 0;          // of these, so many at most
 };
 
 }  // namespace

@@ -5,8 +5,12 @@
 // Each element of w is loaded once, by vectors, straight into the registers of the lane that multiplies it; warps share
 // the depth among themselves. For that the last axis of the depth comes in groups of `together` neighbours, a lane's;
 // where w's neighbours lie across the depth, the last axis of the columns comes in eights instead.
+//
+// Integers are multiplied as int8. Where w is what can be multiplied times scales of blocks of the depth, each step's
+// sums are multiplied by them: a step lies within a block.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,8 +23,9 @@
 namespace fusec {
 
 struct FewRowsFactor {
-  ExprId factor = kNoExpr;  // of the split kernel
-  bool plain = false;       // words of memory are operands as they are
+  ExprId factor = kNoExpr;          // of the split kernel
+  bool plain = false;               // words of memory are operands as they are
+  std::vector<ExprId> scales = {};  // of a block of the depth: what sums are multiplied by
 };
 
 struct FewRowsLoop {
@@ -28,6 +33,9 @@ struct FewRowsLoop {
   std::uint32_t member = 0;          // of a group
   std::vector<FewRowsFactor> left, right;
   std::vector<ProductTerm> terms;  // reductions of the kernel as it was
+  bool scaled() const {
+    return std::any_of(right.begin(), right.end(), [](const FewRowsFactor& f) { return !f.scales.empty(); });
+  }
 };
 
 struct FewRowsBlock {
@@ -46,7 +54,8 @@ struct FewRowsForm {
   std::vector<ExprId> row_values_before;
   std::uint32_t column_member = 0;
   std::vector<FewRowsLoop> loops;
-  DType dtype = DType::kFloat16;
+  DType dtype = DType::kFloat16;  // of what is multiplied: 16-bit floats, or int8
+  bool whole_sums = false;        // int32
   bool along_depth = true;
   int together = 8;
   int most_rows = 1;

@@ -109,6 +109,37 @@ def scaled_float4(m, dtype, n, k):
                  [node("h", "mxfp4_linear", "x w s", out_dtype=dtype)], "h")
 
 
+def scaled_float8(m, dtype, n, k):
+    entry = scaled_float4(m, dtype, n, k)
+    entry["inputs"] = [tensor("x", "float8_e4m3fn", m, k), tensor("xs", "float8_e8m0fnu", m, k // 32)]
+    entry["nodes"][0]["inputs"] += [None, "xs"]
+    return entry
+
+
+def bytes_by_bytes(m, dtype, n, k):
+    return model([tensor("x", "int8", m, k), tensor("xs", "float32", 1)],
+                 [tensor("w", "int8", n, k), tensor("s", "float32", n), tensor("b", "float32", n)],
+                 [node("h", "static_quant_linear", "x w s xs", out_dtype=dtype)], "h")
+
+
+def bytes_by_codes(m, dtype, n, k, group=128, offset=False):
+    linear = node("h", "static_quant_linear_int4", "x w s z xs", group_size=group, out_dtype=dtype)
+    scales = [tensor("s", "float32", n, k // group)]
+    if offset:
+        scales.append(tensor("z", "int8", n, k // group))
+    else:
+        linear["inputs"][3] = None
+    return model([tensor("x", "int8", m, k), tensor("xs", "float32", 1)], [tensor("w", "int4", n, k), *scales],
+                 [linear], "h")
+
+
+def quantized_rows(m, dtype, n, k):
+    return model([tensor("x", dtype, m, k), tensor("r", "float32", m, 1)], [tensor("w", "int8", n, k)],
+                 [node("q", "quantize", "x r", dtype="int8"), node("qi", "cast", "q", dtype="int32"),
+                  node("wi", "cast", "w", dtype="int32"), node("p", "linear", "qi wi"),
+                  node("f", "cast", "p", dtype="float32"), node("h", "mul", "f r")], "h")
+
+
 def cases():
     """(name, model, of which nothing is read twice but x, so many blocks)"""
     found = []
@@ -126,6 +157,13 @@ def cases():
             for dtype in ("bfloat16", "float16"):
                 found.append((f"codes_blocks {m} {kind} {dtype}", blocks_of_codes(m, dtype, 72, 576, kind)))
         found.append((f"float8 {m}", float8(m, "bfloat16", 72, 528)))
+        found.append((f"scaled_float8 {m}", scaled_float8(m, "bfloat16", 72, 544)))
+        found.append((f"scaled_float4 {m} float16", scaled_float4(m, "float16", 72, 544)))
+        found.append((f"bytes {m}", bytes_by_bytes(m, "float16", 72, 528)))
+        found.append((f"bytes {m} odd columns", bytes_by_bytes(m, "bfloat16", 77, 136)))
+        found.append((f"bytes by codes {m}", bytes_by_codes(m, "float16", 72, 640)))
+        found.append((f"bytes by codes {m} offset", bytes_by_codes(m, "bfloat16", 77, 576, 32, True)))
+        found.append((f"quantized rows {m}", quantized_rows(m, "float16", 72, 528)))
         found.append((f"scaled_float4 {m}", scaled_float4(m, "bfloat16", 72, 512)))
     return found
 
@@ -146,6 +184,11 @@ def large_cases():
                               (most, most)))
         found.append((f"large int4 across {m}", codes_across(m, "bfloat16", n, k, "int4"), (9, 9)))
         found.append((f"large float4 {m}", scaled_float4(m, "bfloat16", n, k), (10.5, 10.5) if many else (8, 8)))
+        found.append((f"large scaled float8 {m}", scaled_float8(m, "bfloat16", n, k),
+                      (20.5, 17.5) if many else (10.5, 9.8)))
+        found.append((f"large float4 float16 {m}", scaled_float4(m, "float16", n, k), (11.5, 13) if many else (9, 9)))
+        found.append((f"large bytes {m}", bytes_by_bytes(m, "float16", n, k), (1.2, 1.8) if many else (0.6, 0.7)))
+        found.append((f"large bytes by codes {m}", bytes_by_codes(m, "float16", n, k), (7, 7) if many else (4.5, 4.5)))
         found.append((f"large float8 {m}", float8(m, "bfloat16", n, k), (11, 7.5) if many else (6.5, 4)))
     return found
 

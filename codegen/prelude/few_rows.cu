@@ -44,6 +44,37 @@ __device__ __forceinline__ void multiply_few_fp16(float (&sum)[kPieces][kEights]
   for (int p = 0; p < kPieces; ++p) multiply_piece_fp16(sum[p], columns[2 * p], columns[2 * p + 1], rows);
 }
 
+//@ part multiply_piece_s8 : mma_s8 words
+template <int kEights, int kWords>
+__device__ __forceinline__ void multiply_piece_s8(int (&sum)[kEights][4], const Words<kWords>& first,
+                                                    const Words<kWords>& second, const Words<kWords> (&rows)[kEights]) {
+#pragma unroll
+  for (int k = 0; k < kWords; k += 2)
+#pragma unroll
+    for (int m = 0; m < kEights; ++m)
+      mma_s8(sum[m], {first.w[k], second.w[k], first.w[k + 1], second.w[k + 1]}, {rows[m].w[k], rows[m].w[k + 1]});
+}
+
+//@ part multiply_few_s8 : multiply_piece_s8
+template <int kPieces, int kEights, int kWords>
+__device__ __forceinline__ void multiply_few_s8(int (&sum)[kPieces][kEights][4],
+                                                  const Words<kWords> (&columns)[2 * kPieces],
+                                                  const Words<kWords> (&rows)[kEights]) {
+#pragma unroll
+  for (int p = 0; p < kPieces; ++p) multiply_piece_s8(sum[p], columns[2 * p], columns[2 * p + 1], rows);
+}
+
+//@ part add_scaled_piece
+// Sums of a block of the depth, of two eights of columns that have scales of their own.
+template <class Part, int kEights>
+__device__ __forceinline__ void add_scaled_piece(float (&sum)[kEights][4], const Part (&part)[kEights][4], float first,
+                                                 float second) {
+#pragma unroll
+  for (int m = 0; m < kEights; ++m)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum[m][i] += (float)part[m][i] * (i < 2 ? first : second);
+}
+
 //@ part pack_bf16 : words
 template <int kWords>
 __device__ __forceinline__ Words<kWords> pack_bf16(const float (&values)[2 * kWords]) {
@@ -77,8 +108,8 @@ __device__ __forceinline__ void columns_of_rows(Words<4> (&columns)[8], const Wo
 //@ part stage_few_sums : staged_sums
 // A warp's sums to its part of shared memory, of which each line is one of the rows; those of eight come in the order
 // 0, 2, 4, 6, 1, 3, 5, 7, in which lanes write to different banks. kAlongDepth: how columns are spread over lanes.
-template <bool kAlongDepth, int kPieces, int kEights>
-__device__ __forceinline__ void stage_few_sums(float* staged, const float (&sum)[kPieces][kEights][4], int lane) {
+template <bool kAlongDepth, class Sum, int kPieces, int kEights>
+__device__ __forceinline__ void stage_few_sums(Sum* staged, const Sum (&sum)[kPieces][kEights][4], int lane) {
   constexpr int kWidth = 16 * kPieces;
 #pragma unroll
   for (int m = 0; m < kEights; ++m)
@@ -99,20 +130,20 @@ __device__ __forceinline__ void stage_few_sums(float* staged, const float (&sum)
 }
 __device__ __forceinline__ int row_of_line(int line) { return line / 8 * 8 + line % 4 * 2 + line % 8 / 4; }
 // The sums of all warps, in their order.
-template <int kWidth, int kWarps>
-__device__ __forceinline__ EightSums<float> eight_of_warps(const float* staged, int of_warp, int line, int column) {
-  EightSums<float> sums = eight_staged<kWidth>(staged, line, column);
+template <int kWidth, int kWarps, class Sum>
+__device__ __forceinline__ EightSums<Sum> eight_of_warps(const Sum* staged, int of_warp, int line, int column) {
+  EightSums<Sum> sums = eight_staged<kWidth>(staged, line, column);
 #pragma unroll
   for (int w = 1; w < kWarps; ++w) {
-    const EightSums<float> more = eight_staged<kWidth>(staged + w * of_warp, line, column);
+    const EightSums<Sum> more = eight_staged<kWidth>(staged + w * of_warp, line, column);
 #pragma unroll
     for (int e = 0; e < 8; ++e) sums.v[e] += more.v[e];
   }
   return sums;
 }
-template <int kWidth, int kWarps>
-__device__ __forceinline__ float one_of_warps(const float* staged, int of_warp, int line, int column) {
-  float sum = 0;
+template <int kWidth, int kWarps, class Sum>
+__device__ __forceinline__ Sum one_of_warps(const Sum* staged, int of_warp, int line, int column) {
+  Sum sum = 0;
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) sum += staged[w * of_warp + staged_place<kWidth>(line, column)];
   return sum;

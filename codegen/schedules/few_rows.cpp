@@ -26,6 +26,7 @@ struct Stream {
   // Of codes that are widened two at a time: their zero points' and scales' bits, [step][which]; "" for none.
   std::optional<WidenedCodes> codes = std::nullopt;
   std::string zeros, scales;
+  std::string block_scales;  // what sums of the step are multiplied by, [step][which]
 };
 
 class FewRows {
@@ -75,8 +76,9 @@ class FewRows {
   int eights() const { return form_.eights_of_rows(); }
   // Of a stream in one step: columns, or lines along the depth where neighbours lie across it; or rows.
   int which(const Stream& s) const { return s.left ? eights() : form_.along_depth ? 2 * pieces() : 8; }
-  int operand_words() const { return form_.together / 2; }
-  std::string_view dtype_name() const { return form_.dtype == DType::kBFloat16 ? "bf16" : "fp16"; }
+  int operand_words(int elements) const { return elements * bits(form_.dtype) / 32; }
+  std::string dtype_name() const { return form_.dtype == DType::kInt8 ? "s8" : short_name(form_.dtype); }
+  std::string_view sum_type() const { return form_.whole_sums ? "int" : "float"; }
   bool rows_fill() const { return proves_multiple_of(count(form_.rows), 8, pool_.bounds()); }
 
   std::vector<std::string> comment() const {
@@ -155,7 +157,7 @@ class FewRows {
   void declare_sums(const FewRowsLoop& loop) {
     for (const ProductTerm& term : loop.terms) {
       std::string& sum = sums_[term.reduction] = writer_.unique("sum");
-      writer_.line(fmt::format("float {}[{}][{}][4] = {{}};", sum, pieces(), eights()));
+      writer_.line(fmt::format("{} {}[{}][{}][4] = {{}};", sum_type(), sum, pieces(), eights()));
     }
   }
 
@@ -180,8 +182,8 @@ class FewRows {
     for (Stream& s : streams) load(s, loop);
     writer_.close();
     open_step();
-    const bool in_pieces =
-        form_.along_depth && std::ranges::any_of(streams, [](const Stream& s) { return !s.left && !s.factor->plain; });
+    const bool computes = std::ranges::any_of(streams, [](const Stream& s) { return !s.left && !s.factor->plain; });
+    const bool in_pieces = form_.along_depth && (computes || loop.scaled() || form_.dtype == DType::kInt8);
     for (Stream& s : streams)
       if (s.left || !in_pieces) make_operands(s, loop);
     const std::size_t left_count = loop.left.size();
@@ -211,8 +213,19 @@ class FewRows {
     };
     for (const ProductTerm& term : loop.terms) {
       const Stream& s = streams[loop.left.size() + term.right];
-      writer_.line(fmt::format("multiply_piece_{}({}[{}], {}, {}, {});", dtype_name(), sums_.at(term.reduction), piece_,
-                               column(s, 0), column(s, 1), streams[term.left].operands));
+      const std::string sum = fmt::format("{}[{}]", sums_.at(term.reduction), piece_);
+      const std::string part = loop.scaled() ? writer_.unique("part") : sum;
+      if (loop.scaled())
+        writer_.line(
+            fmt::format("{} {}[{}][4] = {{}};", form_.dtype == DType::kInt8 ? "int" : "float", part, eights()));
+      writer_.line(fmt::format("multiply_piece_{}({}, {}, {}, {});", dtype_name(), part, column(s, 0), column(s, 1),
+                               streams[term.left].operands));
+      if (!loop.scaled()) continue;
+      writer_.use("add_scaled_piece");
+      const auto scale = [&](int i) {
+        return s.block_scales.empty() ? "1.0f" : fmt::format("{}[{}][2 * {} + {}]", s.block_scales, ahead_, piece_, i);
+      };
+      writer_.line(fmt::format("add_scaled_piece({}, {}, {}, {});", sum, part, scale(0), scale(1)));
     }
     writer_.close();
     piece_.clear();
@@ -300,6 +313,10 @@ class FewRows {
       writer_.line(fmt::format("{} {}[{}][{}];", type, name, form_.block.ahead, which(s)));
     }
     declare_codes(s, loop);
+    if (!s.factor->scales.empty()) {
+      s.block_scales = writer_.unique("of_block");
+      writer_.line(fmt::format("float {}[{}][{}];", s.block_scales, form_.block.ahead, which(s)));
+    }
     emitter_.rewind(mark);
   }
 
@@ -326,6 +343,8 @@ class FewRows {
     if (s.left && !row_there_.empty()) there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, c);
     for (const auto& [id, name] : s.words)
       if (!there.empty()) writer_.line(fmt::format("{}[{}][{}] = {{}};", name, ahead_, c));
+    if (!there.empty() && !s.block_scales.empty())
+      writer_.line(fmt::format("{}[{}][{}] = 0;", s.block_scales, ahead_, c));
     if (!there.empty()) writer_.open(fmt::format("if ({})", there));
     const ExprEmitter::Mark mark = emitter_.mark();
     bind(s, loop, c, true);
@@ -340,6 +359,9 @@ class FewRows {
       for (const auto& [names, number] : {std::pair(s.zeros, s.codes->zero), std::pair(s.scales, s.codes->scale)})
         if (!names.empty() && !s.words.contains(number))
           writer_.line(fmt::format("{}[{}][{}] = {};", names, ahead_, c, bits_text(number, form_.dtype, emitter_)));
+    if (!s.block_scales.empty())
+      writer_.line(fmt::format("{}[{}][{}] = ({});", s.block_scales, ahead_, c,
+                               fmt::join(emitter_.emit(s.factor->scales), ") * (")));
     emitter_.rewind(mark);
     if (!there.empty()) writer_.close();
     writer_.close();
@@ -360,7 +382,10 @@ class FewRows {
       return;
     }
     const bool of_piece = !s.left && !piece_.empty();
-    writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(), s.operands, turned ? 8 : of_piece ? 2 : which(s)));
+    writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(form_.together), s.operands,
+                             turned     ? 8
+                             : of_piece ? 2
+                                        : which(s)));
     const std::string lines = turned ? writer_.unique("lines") : "";
     if (turned) writer_.line(fmt::format("Words<4> {}[8];", lines));
     const std::string into = turned ? lines : s.operands;
@@ -376,7 +401,7 @@ class FewRows {
         return names.empty() ? "" : fmt::format("{}[{}][{}]", names, ahead_, c);
       };
       writer_.line(fmt::format("{} = {};", made,
-                               widened_text(*s.codes, form_.dtype, vector_width(s) / 2,
+                               widened_text(*s.codes, form_.dtype, operand_words(vector_width(s)),
                                             here(s.words.at(s.codes->codes)), here(s.zeros), here(s.scales), writer_)));
     } else {
       compute_bound(s, loop, c, made);
@@ -414,20 +439,24 @@ class FewRows {
       return fmt::format("{}[{}][{}]", s.words.at(id), ahead_, c);
     });
     emitter_.emit_independent({s.value});
-    writer_.line(fmt::format("float {}[{}];", values, width));
+    const bool whole = form_.dtype == DType::kInt8;
+    writer_.line(whole ? fmt::format("Words<{}> {} = {{}};", operand_words(width), values)
+                       : fmt::format("float {}[{}];", values, width));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
     const ExprEmitter::Mark mark = emitter_.mark();
     emitter_.bind(vector_axis(s, loop), e);
     define_codes(s, c, e);
     const std::string value = emitter_.emit(s.value);
-    writer_.line(fmt::format("{}[{}] = {};", values, e, value));
+    writer_.line(whole ? put_text(form_.dtype, values, e, value, writer_)
+                       : fmt::format("{}[{}] = {};", values, e, value));
     emitter_.rewind(mark);
     writer_.close();
     emitter_.load_text = nullptr;
     const std::string pack = fmt::format("pack_{}", dtype_name());
-    writer_.use(pack);
-    writer_.line(fmt::format("{} = {}<{}>({});", into, pack, width / 2, values));
+    if (!whole) writer_.use(pack);
+    writer_.line(whole ? fmt::format("{} = {};", into, values)
+                       : fmt::format("{} = {}<{}>({});", into, pack, width / 2, values));
   }
 
   // Integers that become floats, straight from their words.
@@ -448,7 +477,8 @@ class FewRows {
 
   int of_warp() const { return 8 * eights() * (form_.block.columns + 8); }
   std::string staged(std::size_t number) const {
-    return fmt::format("(float*)dynamic_shared + {}", number * static_cast<std::size_t>(form_.block.warps * of_warp()));
+    return fmt::format("({}*)dynamic_shared + {}", sum_type(),
+                       number * static_cast<std::size_t>(form_.block.warps * of_warp()));
   }
 
   void stage() {
@@ -504,8 +534,8 @@ class FewRows {
       const std::string of_warps = fmt::format("_of_warps<{}, {}>({}, {}, {}, {});", form_.block.columns,
                                                form_.block.warps, staged(number_of(sum)), of_warp(), line, place);
       std::string& name = names[reduction] = writer_.unique(sum + "_v");
-      writer_.line(width > 1 ? fmt::format("const EightSums<float> {} = eight{}", name, of_warps)
-                             : fmt::format("const float {} = one{}", name, of_warps));
+      writer_.line(width > 1 ? fmt::format("const EightSums<{}> {} = eight{}", sum_type(), name, of_warps)
+                             : fmt::format("const {} {} = one{}", sum_type(), name, of_warps));
       if (width == 1) behind.define(reduction, name);
     }
     if (width > 1)
