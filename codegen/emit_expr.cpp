@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "analysis/loads.h"
 #include "ir/error.h"
@@ -254,7 +255,9 @@ void ExprEmitter::serial_loops(const std::vector<ExprId>& reductions) {
         fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", writer_.index_type(), variable, index_text_.tight(extent)));
     bind(axis, variable);
   }
+  const bool rise = std::exchange(positions_rise, true);
   accumulate(accumulators);
+  positions_rise = rise;
   rewind(outside);
   for (std::size_t i = 0; i < axes.size(); ++i) writer_.close();
   for (const Accumulator& a : accumulators) define(a.reduction, result(a));

@@ -74,6 +74,10 @@ class ExprEmitter {
   std::string result(const Accumulator& accumulator) const;
   // The position of the current element among the reduction's, row-major over its axes.
   IndexExpr reduced_position(ExprId reduction) const;
+  // Where positions begin, if not at 0: axes that number the vectors of memory do so at its beginning.
+  IndexExpr reduced_from = 0;
+  // Are elements added in the order of their positions? What is as great as one before is not taken then.
+  bool positions_rise = false;
 
   const Kernel& kernel() const { return kernel_; }
   KernelWriter& writer() { return writer_; }

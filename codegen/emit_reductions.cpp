@@ -87,8 +87,9 @@ ExprEmitter::Accumulator ExprEmitter::accumulator(ExprId reduction) {
     case Reduction::kArgMin:
       writer_.use("extreme");
       a.extreme = true;
-      a.type = "Extreme<" + a.type + ">";
-      a.identity = "{" + zero_text(body) + ", -1}";
+      a.type = fmt::format("Extreme<{}{}>", a.type, writer_.wide() ? ", long long" : "");
+      a.identity =
+          fmt::format("{{{}, 0}}", n.reduction == Reduction::kArgMax ? least_value(body) : greatest_value(body));
       a.combine = n.reduction == Reduction::kArgMax ? "FirstMaximum{}" : "FirstMinimum{}";
       break;
   }
@@ -98,7 +99,7 @@ ExprEmitter::Accumulator ExprEmitter::accumulator(ExprId reduction) {
 IndexExpr ExprEmitter::reduced_position(ExprId reduction) const {
   IndexExpr at = 0;
   for (const std::uint32_t a : pool_[reduction].axes) at = at * pool_.extent(a) + IndexExpr::axis(a);
-  return simplify(at, pool_.bounds());
+  return simplify(at - reduced_from, pool_.bounds());
 }
 
 void ExprEmitter::accumulate(const std::vector<Accumulator>& accumulators) {
@@ -149,15 +150,16 @@ void ExprEmitter::accumulate(const std::vector<Accumulator>& accumulators) {
         break;
       case Reduction::kArgMax:
       case Reduction::kArgMin:
-        writer_.line(fmt::format("{0} = {1}({0}, {2}{{{3}, {4}}});", a.name, a.combine, a.type, values[i],
-                                 "(long long)" + index_text_.tight(reduced_position(a.reduction))));
+        writer_.line(fmt::format("{0} = {1}{2}({0}, {3}{{{4}, ({5}){6}}});", a.name, a.combine,
+                                 positions_rise ? ".next" : "", a.type, values[i], writer_.index_type(),
+                                 index_text_.tight(reduced_position(a.reduction))));
         break;
     }
   }
 }
 
 std::string ExprEmitter::result(const Accumulator& a) const {
-  return a.extreme ? a.name + ".position" : a.name;
+  return a.extreme ? fmt::format("(long long){}.position", a.name) : a.name;
 }
 
 }  // namespace fusec

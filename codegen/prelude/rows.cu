@@ -227,12 +227,14 @@ struct SpreadPartials<bool, kCount> {  // as words: bytes would meet in a bank
 };
 
 //@ part spread_extremes : spread_partials extreme
-template <class T, int kCount>
-struct SpreadPartials<Extreme<T>, kCount> {
+template <class T, class P, int kCount>
+struct SpreadPartials<Extreme<T, P>, kCount> {
   SpreadPartials<T, kCount> value;
-  SpreadPartials<long long, kCount> position;
-  __device__ __forceinline__ void put(int i, Extreme<T> from) { value.put(i, from.value), position.put(i, from.position); }
-  __device__ __forceinline__ Extreme<T> get(int i) const { return {value.get(i), position.get(i)}; }
+  SpreadPartials<P, kCount> position;
+  __device__ __forceinline__ void put(int i, Extreme<T, P> from) {
+    value.put(i, from.value), position.put(i, from.position);
+  }
+  __device__ __forceinline__ Extreme<T, P> get(int i) const { return {value.get(i), position.get(i)}; }
 };
 
 //@ part edge_words : words

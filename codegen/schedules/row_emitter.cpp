@@ -30,6 +30,7 @@ class RowEmitter {
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_),
         walk_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
+    if (split_.start) emitter_.reduced_from = *split_.start;
     if (layout_.chunks == 1) walk_.keep_between(loops());
     if (!walk_.reads_again()) return;
     one_pass_ = row_one_pass(form_);

@@ -178,8 +178,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
   std::vector<ExprId> bodies;
   for (const ExprId r : form.reductions) {
     const ExprNode& n = old[r];
-    if (n.axes != reduced || n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin)
-      return std::nullopt;
+    if (n.axes != reduced) return std::nullopt;
     bodies.push_back(n.args[0]);
   }
   if (std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& o) {

@@ -156,9 +156,11 @@ void RowWalk::find_vectors() {
 
 void RowWalk::over_row(const RowLoop& loop, std::string_view wish, const Visit& visit) {
   if (tiles_ && loop.width > 1) tiles_->wait_for(loop.roots);
+  emitter_.positions_rise = true;
   over_turns(loop, wish, visit, 0);
   const int kept_turns = kept_.turns_of(loop.axes);
   if (kept_.goes_on() && kept_turns > 0) over_turns(loop, wish, visit, kept_turns);
+  emitter_.positions_rise = false;
   if (loop.width > 1 && row_.split.start) edge_turn(loop, visit);
   kept_.loop_is_done(loop);
 }
