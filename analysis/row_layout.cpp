@@ -189,11 +189,12 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
   RowLayout layout;
   const RowTeams teams = teams_of(work, target);
   if (teams.chunks > 1) {
-    layout = {.threads = 256, .parts = 256, .chunks = teams.chunks};
+    layout = {.threads = 256, .parts = 256, .chunks = teams.chunks, .held = teams.held};
     return layout;
   }
   layout.cluster = teams.cluster;
   layout.cohort = teams.cohort;
+  layout.held = teams.held;
   const int blocks = layout.blocks_together();
   // Many elements to a thread make the reduction over threads cheap; twice as many for the longest that registers hold.
   const std::int64_t of_block = (longest + blocks - 1) / blocks;

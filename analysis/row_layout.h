@@ -27,6 +27,7 @@ struct RowLayout {
   int cluster = 1;    // blocks of a row that do so through one another's shared memory
   int cohort = 1;     // or through global memory, where they wait for one another
   int chunks = 1;     // blocks, or clusters, of a row that leave partial results
+  double held = 1;    // the share of a row that is kept and read once, as is predicted
   int blocks_together() const { return cluster * cohort; }
   friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };

@@ -117,8 +117,9 @@ RowTeams teams_of(const RowsToReduce& rows, const Target& target) {
     teams = {.cohort = blocks};
   }
   if (teams.cohort > 1) return teams;
+  teams.held = held;
   const int chunks = chunks_of(rows, best, target);
-  return chunks > 1 ? RowTeams{.chunks = chunks} : teams;
+  return chunks > 1 ? RowTeams{.chunks = chunks, .held = 0} : teams;
 }
 
 }  // namespace fusec

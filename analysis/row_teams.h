@@ -24,6 +24,7 @@ struct RowsToReduce {
 
 struct RowTeams {
   int cluster = 1, cohort = 1, chunks = 1;  // blocks of a row
+  double held = 1;                          // the share of a row that they keep, and read once
 };
 
 RowTeams teams_of(const RowsToReduce& rows, const Target& target);

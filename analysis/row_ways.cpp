@@ -70,7 +70,10 @@ RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& tar
     launch.chunks = ways->interleaved->chunks;
   } else {
     const RowLayout& layout = ways->layouts.front();
-    launch = {.together = layout.blocks_together(), .chunks = layout.chunks, .launches = layout.cohort > 1 ? 2 : 1};
+    launch = {.together = layout.blocks_together(),
+              .chunks = layout.chunks,
+              .launches = layout.cohort > 1 ? 2 : 1,
+              .held = layout.held};
   }
   const std::vector<int> stages = stages_of(ways->form);
   if (launch.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);

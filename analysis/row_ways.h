@@ -29,6 +29,7 @@ struct RowLaunch {
   int together = 1, chunks = 1;  // blocks of a row: of a cluster or a cohort, or of neither
   // One after the other: chunks leave partial results for every reduction that waits, cohorts' counters are cleared.
   int launches = 1;
+  double held = 1;  // the share of a row that is read once
   // Blocks that may share a launch with those of other kernels.
   bool is_plain() const { return together == 1 && launches == 1; }
 };

@@ -341,23 +341,23 @@ bool divides_rows(const Kernel& kernel, const std::vector<ExprId>& reductions) {
   return false;
 }
 
-// What is computed for rows along these axes: once where registers hold them, else anew by each reduction; what of it
-// is a segment's once for a segment.
-void compute_rows(const Counter& count, const Kernel& kernel, const RowForm& form, bool held, Work& work) {
+// What is computed for rows along these axes, of which a block keeps a share: that once, the rest anew by each
+// reduction; what of it is a segment's once for a segment.
+void compute_rows(const Counter& count, const Kernel& kernel, const RowForm& form, double held, Work& work) {
   const Axes& rows = form.rows;
-  if (!held) {
-    count.execute_all(form.reductions, rows, 1, work);
-    count.execute_all(count.between(roots_of(kernel), form.reductions), rows, 1, work);
+  if (held < 1) {
+    const double again = 1 - held;
+    count.execute_all(form.reductions, rows, again, work);
+    count.execute_all(count.between(roots_of(kernel), form.reductions), rows, again, work);
     for (const ExprId id : form.reductions)
-      count.execute_all(count.between({kernel.pool[id].args[0]}, form.reductions), rows, 1, work);
-    return;
+      count.execute_all(count.between({kernel.pool[id].args[0]}, form.reductions), rows, again, work);
   }
   std::vector<ExprId> computed = count.between(roots_of(kernel), {});
   if (form.reductions.size() + form.segments.size() > 1) computed = count.distinct(computed);
   for (const ExprId id : computed) {
     const bool of_segment = std::ranges::find(form.segments, id) != form.segments.end();
     const double times = count.points(united(rows, count.depends(id)));
-    count.execute(id, of_segment ? times / static_cast<double>(form.segment) : times, work);
+    count.execute(id, held * (of_segment ? times / static_cast<double>(form.segment) : times), work);
   }
 }
 
@@ -377,7 +377,7 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   constexpr double kShortestDivided = 256;
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
   const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
-  const bool held = launch.chunks == 1 && length <= static_cast<double>(launch.together * kHeldByBlock);
+  const double held = launch.chunks == 1 ? launch.held : 0;
   // Where reductions see parts of output axes, these are rows.
   std::optional<RowForm> form;
   if (fewest < most || divides_rows(kernel, whole.reductions)) form = row_form(kernel, graph);
