@@ -104,7 +104,8 @@ class Building {
     copier.replacement = [&](ExprId id) { return replaced_by[id]; };
     copier.finish = [&](ExprId id, ExprId copied) {
       const DType dtype = raw[id].dtype;
-      if (round_intermediates_ || quantized_.contains(raw[id].source)) copied = kernel.pool.round(copied, dtype);
+      const bool rounds = round_intermediates_ || quantized_.contains(raw[id].source);
+      if (rounds && !has_bits_of(kernel.pool, copied, dtype)) copied = kernel.pool.round(copied, dtype);
       kernel.named.push_back({copied, raw[id].source});
       return copied;
     };
@@ -138,6 +139,30 @@ class Building {
   }
 
  private:
+  // Is it a number of this dtype as it is: such a one, its magnitude, or the greater of two?
+  static bool has_bits_of(const ExprPool& pool, ExprId id, DType dtype, int depth = 4) {
+    const ExprNode& n = pool[id];
+    if (depth == 0 || (dtype != DType::kFloat16 && dtype != DType::kBFloat16)) return false;
+    switch (n.op) {
+      case ExprOp::kLoad:
+      case ExprOp::kRound:
+        return n.dtype == dtype;
+      case ExprOp::kNeg:
+      case ExprOp::kAbs:
+        return has_bits_of(pool, n.args[0], dtype, depth - 1);
+      case ExprOp::kMax:
+      case ExprOp::kMin:
+        return has_bits_of(pool, n.args[0], dtype, depth - 1) && has_bits_of(pool, n.args[1], dtype, depth - 1);
+      case ExprOp::kSelect:
+        return has_bits_of(pool, n.args[1], dtype, depth - 1) && has_bits_of(pool, n.args[2], dtype, depth - 1);
+      case ExprOp::kReduce:
+        return (n.reduction == Reduction::kMax || n.reduction == Reduction::kMin) &&
+               has_bits_of(pool, n.args[0], dtype, depth - 1);
+      default:
+        return false;
+    }
+  }
+
   // What is stored in the dtype that it has been rounded to, and not read besides, is rounded by the store.
   static void round_once(Kernel& kernel) {
     const ExprPool& pool = kernel.pool;
@@ -234,9 +259,9 @@ class Building {
     return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
   }
 
-  // Of what is quantized, compared or rounded to whole numbers, here or behind what is stored wide, the 16-bit values on the
-  // way: unrounded, one code in some hundred would be another than the graph says, and what is multiplied by it a whole
-  // step off.
+  // Of what is quantized, compared or rounded to whole numbers, here or behind what is stored wide, the 16-bit values
+  // on the way: unrounded, one code in some hundred would be another than the graph says, and what is multiplied by it
+  // a whole step off.
   void find_quantized() {
     std::set<ValueId> before;
     for (const NodeId n : std::views::reverse(nodes_)) {

@@ -64,8 +64,12 @@ bool ExprEmitter::is_exp_below_maximum(const ExprNode& n) const {
   if (n.op != ExprOp::kExp) return false;
   const ExprNode& difference = pool_[n.args[0]];
   if (difference.op != ExprOp::kSub) return false;
-  const ExprNode& shift = pool_[difference.args[1]];
-  return shift.op == ExprOp::kReduce && shift.reduction == Reduction::kMax;
+  ExprId shift = difference.args[1];  // or 0 where the maximum is infinite
+  const ExprNode& chosen = pool_[shift];
+  if (chosen.op == ExprOp::kSelect && pool_[chosen.args[0]].op == ExprOp::kIsInf &&
+      pool_[chosen.args[0]].args[0] == chosen.args[2] && is_number(pool_[chosen.args[1]], 0))
+    shift = chosen.args[2];
+  return pool_[shift].op == ExprOp::kReduce && pool_[shift].reduction == Reduction::kMax;
 }
 
 // By a whole number: `high` is the greatest float below its reciprocal, `low` what is missing to 48 bits. The quotient

@@ -226,6 +226,8 @@ COUNTED = [
     (columns("argmax", "float16", [5000, 5]), 1.1), (columns("var", "float32", [999, 6]), 1.05),
     (columns("softmax", "float16", [4096, 4]), 1.03), (columns("log_softmax", "float32", [8, 700, 9]), 1.1),
     (({"x": ("float16", [33, 4096])}, [node("y", "softmax", ["x"], dim=0)], ()), 1.03),
+    (reduced("argmax", "float32", 16, 50257), 1.06, 340000), (reduced("argmax", "bfloat16", 8, 32768), 1.03, 110000),
+    (reduced("logsumexp", "bfloat16", 8, 32768), 1.03, 120000), (norm("layer_norm", "float32", 2, 128256), 2.05),
 ]
 
 # Likewise, for sm_80 alone, whose blocks have no neighbours' shared memory: rows that registers do not hold. Blocks that

@@ -18,6 +18,8 @@ constexpr int kRegisters = 65536;  // of a multiprocessor
 constexpr int kComputing = 64, kBesideRows = 16;
 // With as many left, ptxas spills some of a thread that reads one tensor, or several.
 constexpr int kComputingOne = 32, kComputingSeveral = 40;
+constexpr int kMostKept =
+    64;  // of a block among several, with three tensors and a last turn that is not whole, likewise
 
 }  // namespace
 
@@ -61,7 +63,12 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;
   if (left <= kComputingOne) return true;
-  if (left >= (row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1)) return false;
+  const bool roomy = left >= (row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1);
+  const auto ends_early = [&](const RowLoop& loop) {
+    return !proves_multiple_of(point_count(row_.form.kernel.pool, loop.axes), row_.layout.parts * loop.width, bounds());
+  };
+  const bool cramped = row_.layout.blocks_together() > 1 && plan.words >= kMostKept;
+  if (roomy && (!cramped || std::ranges::none_of(loops, ends_early))) return false;
   std::set<ValueId> along;
   for (const RowLoop& loop : loops)
     for (const ExprId id : outside_reductions(row_.form, loop.roots)) {
@@ -69,7 +76,7 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
       const auto runs = [&](std::uint32_t axis) { return emitter_.depends_on(id, axis); };
       if (n.op == ExprOp::kLoad && std::ranges::any_of(loop.axes, runs)) along.insert(n.source);
     }
-  return along.size() > 1;
+  return along.size() > (roomy ? 2 : 1);
 }
 
 void RowWalk::begin(Place place) {

@@ -95,45 +95,49 @@ __device__ __forceinline__ float exact_mean(float sum, float high, float low) {
   return __fmaf_rn(sum, high, __fmul_rn(sum, low));
 }
 
-// The first greatest (or least) element and its position; NaN counts as extreme.
-template <class T>
+// The first greatest (or least) element and its position; NaN counts as extreme. They begin with the least (greatest)
+// value there is, at position 0.
+template <class T, class Position = int>
 struct Extreme {
   T value;
-  long long position;  // -1: nothing yet
+  Position position;
 };
+// Of two elements anywhere; of some and one behind them.
 struct FirstMaximum {
-  template <class T>
-  __device__ __forceinline__ Extreme<T> operator()(Extreme<T> a, Extreme<T> b) const {
-    if (a.position < 0) return b;
-    if (b.position < 0) return a;
-    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    const bool same = (a_nan && b_nan) || a.value == b.value;
-    const bool take_b = same ? b.position < a.position : b_nan || (!a_nan && b.value > a.value);
-    return take_b ? b : a;
+  template <class T, class P>
+  __device__ __forceinline__ Extreme<T, P> operator()(Extreme<T, P> a, Extreme<T, P> b) const {
+    const bool b_nan = b.value != b.value, same = a.value == b.value || (a.value != a.value && b_nan);
+    const bool greater = !(b.value <= a.value) && a.value == a.value;
+    return greater || (same && b.position < a.position) ? b : a;
+  }
+  template <class T, class P>
+  __device__ __forceinline__ Extreme<T, P> next(Extreme<T, P> a, Extreme<T, P> b) const {
+    return !(b.value <= a.value) && a.value == a.value ? b : a;
   }
 };
 struct FirstMinimum {
-  template <class T>
-  __device__ __forceinline__ Extreme<T> operator()(Extreme<T> a, Extreme<T> b) const {
-    if (a.position < 0) return b;
-    if (b.position < 0) return a;
-    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    const bool same = (a_nan && b_nan) || a.value == b.value;
-    const bool take_b = same ? b.position < a.position : b_nan || (!a_nan && b.value < a.value);
-    return take_b ? b : a;
+  template <class T, class P>
+  __device__ __forceinline__ Extreme<T, P> operator()(Extreme<T, P> a, Extreme<T, P> b) const {
+    const bool b_nan = b.value != b.value, same = a.value == b.value || (a.value != a.value && b_nan);
+    const bool less = !(b.value >= a.value) && a.value == a.value;
+    return less || (same && b.position < a.position) ? b : a;
+  }
+  template <class T, class P>
+  __device__ __forceinline__ Extreme<T, P> next(Extreme<T, P> a, Extreme<T, P> b) const {
+    return !(b.value >= a.value) && a.value == a.value ? b : a;
   }
 };
 
-template <class T>
-__device__ __forceinline__ Extreme<T> from_lane_xor(Extreme<T> value, int mask) {
+template <class T, class P>
+__device__ __forceinline__ Extreme<T, P> from_lane_xor(Extreme<T, P> value, int mask) {
   return {from_lane_xor(value.value, mask), from_lane_xor(value.position, mask)};
 }
-template <class T, int kCount>
-struct Partials<Extreme<T>, kCount> {
+template <class T, class P, int kCount>
+struct Partials<Extreme<T, P>, kCount> {
   T value[kCount];
-  long long position[kCount];
-  __device__ __forceinline__ void put(int i, Extreme<T> from) { value[i] = from.value, position[i] = from.position; }
-  __device__ __forceinline__ Extreme<T> get(int i) const { return {value[i], position[i]}; }
+  P position[kCount];
+  __device__ __forceinline__ void put(int i, Extreme<T, P> from) { value[i] = from.value, position[i] = from.position; }
+  __device__ __forceinline__ Extreme<T, P> get(int i) const { return {value[i], position[i]}; }
 };
 
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
@@ -259,18 +263,18 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const
   const int row = block * 1 + threadIdx.x / 32;
   const int j = row % 5;
   const int rest = row / 5;
-  Extreme<float> where_least_2{0.0f, -1};
+  Extreme<float> where_least_2{__uint_as_float(0x7f800000u), 0};
   for (int k = lane; k < 25; k += 32) {
     const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
     const Words<2> peak_w = load_words<2>(peak + (rest * 50 + k * 2));
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      where_least_2 = FirstMinimum{}(where_least_2, Extreme<float>{__uint_as_float(element<32>(x_w, e)) - __uint_as_float(element<32>(peak_w, e)), (long long)(k * 2 + e)});
+      where_least_2 = FirstMinimum{}.next(where_least_2, Extreme<float>{__uint_as_float(element<32>(x_w, e)) - __uint_as_float(element<32>(peak_w, e)), (int)(k * 2 + e)});
     }
   }
   where_least_2 = warp_reduce(where_least_2, FirstMinimum{});
   if (lane == 0) {
-    where_least[rest * 5 + j] = where_least_2.position;
+    where_least[rest * 5 + j] = (long long)where_least_2.position;
   }
 }
 
