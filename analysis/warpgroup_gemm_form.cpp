@@ -111,7 +111,7 @@ std::optional<WarpgroupOperand> picked_operand(const GemmOperand& given) {
 std::optional<WarpgroupOperand> computed_operand(const ExprPool& pool, const GemmOperand& given) {
   const auto strides = [](const GemmOperand& copy) { return copy.depth_stride.has_value(); };
   if (!std::ranges::all_of(given.copies, strides)) return std::nullopt;
-  double instructions = 3;  // from words and into them
+  double instructions = 4;  // from words and into them
   for (const ExprId id : reachable(pool, std::span(&given.value, 1))) {
     const OperationWork work = operation_work(pool[id]);
     instructions += work.arithmetic + 4 * work.special;
@@ -219,7 +219,7 @@ Sizes sizes_of(const WarpgroupCandidate& c) {
 }
 
 double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
-  return (std::ceil(sizes.rows / (t.kRows * t.cluster)) + sizes.groups / 2) * std::ceil(sizes.columns / t.columns) *
+  return (std::ceil(sizes.rows / (t.rows() * t.cluster)) + sizes.groups / 2) * std::ceil(sizes.columns / t.columns) *
          sizes.batch;
 }
 
@@ -235,7 +235,7 @@ StepWork step_work(const WarpgroupGemmForm& form) {
     StepWork work;
     for (const bool left : {true, false})
       for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
-        const double across = left ? t.kRows : static_cast<double>(t.columns) / t.cluster;
+        const double across = left ? t.rows() : static_cast<double>(t.columns) / t.cluster;
         work.bytes +=
             across * (operand.computed ? static_cast<double>(bits_copied(operand)) / 8 : form.element_bytes());
         work.instructions += across * operand.instructions;
@@ -246,13 +246,13 @@ StepWork step_work(const WarpgroupGemmForm& form) {
 }
 
 // As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
-// one by wgmma, and it takes 40 bytes a cycle from the L2 cache. Beside them four warps compute, two instructions in
-// three cycles of each.
+// one by wgmma, and it takes 40 bytes a cycle from the L2 cache. Beside them four warps compute, each an instruction
+// in two cycles.
 double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
-  const double sums = static_cast<double>(t.kRows) * t.columns * form.sums;
+  const double sums = static_cast<double>(t.rows()) * t.columns * form.sums;
   const StepWork step = step_work(form);
-  const double products = sums * form.element_bytes() / 4096, computing = step.instructions * 1.5 / 128;
+  const double products = sums * form.element_bytes() / 4096, computing = step.instructions * 2 / 128;
   return sizes.depth * std::max({products, step.bytes / 40, computing}) + 500 + sums / 64;
 }
 
@@ -342,21 +342,32 @@ std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
                            .matrices = static_cast<int>(matrices)};
 }
 
+bool computes(const WarpgroupGemmForm& form) {
+  return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.computes(); });
+}
+
+// Sums that wait for nothing but what stands behind the product.
+bool may_have_row_blocks(const WarpgroupGemmForm& form) {
+  const auto plain = [](const WarpgroupLoop& loop) { return !loop.scaled() && !loop.in_parts(); };
+  return computes(form) && bits(form.dtype) == 16 && std::ranges::all_of(form.loops, plain);
+}
+
 // Tiles of so many columns, or fewer where registers do not hold their sums; false where that cannot be.
-bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, int columns, int cluster,
+bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, int columns, int cluster, int row_blocks,
          const Target& target) {
   constexpr int kMostSums = 128, kLeastColumns = 64;  // of a thread, in registers
   double rows = 0;
   for (const Sizes& s : sizes) rows = std::max(rows, s.rows);
   if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
   // Threads make tiles for their own block.
-  const auto computes = [](const WarpgroupLoop& loop) { return loop.computes(); };
-  if (cluster > 1 && std::ranges::any_of(forms, [&](const auto& f) { return std::ranges::any_of(f.loops, computes); }))
+  if (cluster > 1 && std::ranges::any_of(forms, computes)) return false;
+  if (row_blocks > 1 && (rows <= WarpgroupTiles::kRows || !std::ranges::all_of(forms, may_have_row_blocks)))
     return false;
   for (WarpgroupGemmForm& form : forms) {
     form.tiles.columns = columns;
     form.tiles.cluster = cluster;
-    const double each = registers_of_column(form);
+    form.tiles.row_blocks = row_blocks;
+    const double each = registers_of_column(form) * row_blocks;
     while (form.tiles.columns > kLeastColumns && form.tiles.columns * each > kMostSums) form.tiles.columns /= 2;
     if (form.tiles.columns * each > kMostSums) return false;
     // Each block of a cluster copies pieces of 64 columns.
@@ -405,7 +416,7 @@ std::int64_t stage_bytes(const WarpgroupGemmForm& form) {
     std::int64_t tiles = 0, scales = 0;
     for (const bool left : {true, false})
       for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
-        const int across = left ? WarpgroupTiles::kRows : form.tiles.columns;
+        const int across = left ? form.tiles.rows() : form.tiles.columns;
         tiles += std::int64_t{across} * WarpgroupTiles::kLineBytes;
         if (loop.block != 0 && !operand.scales.empty()) scales += std::int64_t{across} * 4;
       }
@@ -420,7 +431,7 @@ std::int64_t copied_bytes(const WarpgroupGemmForm& form) {
     std::int64_t bits_deep = 0;  // of one step of the depth
     for (const bool left : {true, false})
       for (const WarpgroupOperand& operand : left ? loop.left : loop.right)
-        if (operand.computed) bits_deep += bits_copied(operand) * (left ? WarpgroupTiles::kRows : form.tiles.columns);
+        if (operand.computed) bits_deep += bits_copied(operand) * (left ? form.tiles.rows() : form.tiles.columns);
     most = std::max(most, bits_deep * form.depth() / 8);
   }
   return most;
@@ -459,7 +470,7 @@ std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
 }
 
 std::string name_of(const WarpgroupTiles& t) {
-  return fmt::format("{}x{} by warpgroups, {} stages, {}{}", t.kRows, t.columns, t.stages,
+  return fmt::format("{}x{} by warpgroups, {} stages, {}{}", t.rows(), t.columns, t.stages,
                      t.cluster == 1 ? "single blocks" : fmt::format("{} blocks of a cluster", t.cluster),
                      t.shares > 1 ? fmt::format(", {} shares of the depth", t.shares) : "");
 }
@@ -477,7 +488,7 @@ std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const Sizes& s
     Sizes shared = sizes;
     shared.depth = steps_of_share(steps, together, shares) * form.depth();
     const double cycles = 1500 + std::ceil(clusters * shares / at_a_time) * tile_cycles(form, shared);
-    const double sums = clusters * t.cluster * t.kRows * t.columns * form.sums;
+    const double sums = clusters * t.cluster * t.rows() * t.columns * form.sums;
     const double all = shared_cycles(cycles, sums, shares, target);
     if (!best || all < best->first) best = {all, shares};
   }
@@ -498,15 +509,15 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
     auto form = form_of(c);
     if (!form) return {};
     const bool picks = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.picks_rows(); });
-    const bool computes = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.computes(); });
-    if (picks && (products.size() > 1 || form->scales_in_stages() || computes)) return {};
+    if (picks && (products.size() > 1 || form->scales_in_stages() || computes(*form))) return {};
     forms.push_back(*std::move(form));
     sizes.push_back(sizes_of(c));
   }
   std::vector<WarpgroupGemms> ranking;
+  constexpr std::pair<int, int> kDown[] = {{2, 1}, {1, 1}, {1, 2}};  // blocks of a cluster, of rows
   for (const int columns : {256, 128, 64})
-    for (const int cluster : {2, 1}) {
-      if (!cut(forms, sizes, columns, cluster, target)) continue;
+    for (const auto& [cluster, row_blocks] : kDown) {
+      if (!cut(forms, sizes, columns, cluster, row_blocks, target)) continue;
       const auto same = [&](const WarpgroupGemms& other) {
         return std::ranges::equal(
             other.forms, forms, {}, [](const auto& f) { return name_of(f.tiles); },
@@ -519,7 +530,7 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
         longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
       }
       ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
-      if (products.size() > 1 ||
+      if (products.size() > 1 || row_blocks > 1 ||
           !may_share_depth(products[0].kernel->pool, *products[0].product, *products[0].form, target))
         continue;
       if (auto shared = with_shares(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));

@@ -61,17 +61,21 @@ struct WarpgroupStore {
   std::vector<WarpgroupOperand::Batch> batch;
 };
 
-// What a block makes: 128 rows, 64 of them by each of two warpgroups, which another one's copies feed.
+// What a block makes: 128 rows, 64 of them by each of two warpgroups, which another one's copies feed; or as many
+// again below these, so that what is computed of the right factors is multiplied with twice as many rows.
 struct WarpgroupTiles {
   static constexpr int kRows = 128, kConsumers = 2, kThreads = 384;
   static constexpr int kLineBytes = 128;  // of the depth, where a factor's lines run along it
   static constexpr int kCopiesAhead = 3;  // stages whose copies are on their way of what a factor is computed from
   int columns = 256;
-  int stages = 4;   // tiles along the depth that are in shared memory or on the way there
-  int cluster = 2;  // blocks that make tiles below one another, and copy halves of the right factors for each other
+  int row_blocks = 1;  // of 128 rows
+  int stages = 4;      // tiles along the depth that are in shared memory or on the way there
+  int cluster = 2;     // blocks that make tiles below one another, and copy halves of the right factors for each other
   int staged_columns = 32;    // of a warp's sums on their way to what stands behind the product
   bool stores_boxes = false;  // finished rows go to memory by TMA, where an output lies so
   int shares = 1;             // of the depth, each a block's (analysis/depth_shares.h)
+
+  int rows() const { return kRows * row_blocks; }
 };
 
 struct WarpgroupGemmForm {

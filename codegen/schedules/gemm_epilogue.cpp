@@ -58,10 +58,19 @@ class EpilogueEmitter {
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, e_.parts));
     writer_.line(fmt::format("const int warp_column = {} * {};", part, e_.form.tiles.warp_columns));
     part_ = part;
-    std::string sums;
-    for (const auto& [reduction, sum] : split_.sums) sums += ", " + sum;
-    writer_.line(fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}{});", width_ > 1, eights, piece_floats(),
-                             e_.parts, part, staged_, sums));
+    std::string sums, below;
+    for (const auto& [reduction, sum] : split_.sums) {
+      sums += ", " + sum;
+      if (!e_.block.empty()) below += ", " + e_.below.at(sum);
+    }
+    const std::string stage = fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}", width_ > 1, eights,
+                                          piece_floats(), e_.parts, part, staged_);
+    if (e_.block.empty()) {
+      writer_.line(fmt::format("{}{});", stage, sums));
+    } else {
+      writer_.line(fmt::format("if ({} == 0) {}{});", e_.block, stage, sums));
+      writer_.line(fmt::format("else {}{});", stage, below));
+    }
     wait_for_boxes();
     writer_.line("__syncwarp();");
     finish_rows("0", 1);

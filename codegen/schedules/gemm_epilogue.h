@@ -32,6 +32,10 @@ struct GemmEpilogue {
   // many, and the warp's own memory for one; `warp_column` is then made here.
   int parts = 0;
   std::string staged = {};
+  // Where those parts are finished of two blocks of rows in turn: the block's number, and for each sum's name that of
+  // the second one. "": of one block.
+  std::string block = {};
+  std::map<std::string, std::string> below = {};
   std::map<ExprId, std::string> known = {};  // values that are the same for all of the block, and their text
   std::string row_end = {};                  // behind the block's last row; "": what the rows' number says
   std::vector<StoredBoxes> boxes = {};       // with parts: of each output, or none

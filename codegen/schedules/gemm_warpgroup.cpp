@@ -97,12 +97,12 @@ std::vector<std::string> WarpgroupEmitter::comment() const {
   lines.push_back(
       fmt::format("A block makes {}x{} at a time, by two warpgroups of {} rows; {} of k are a tile, {} tiles "
                   "are in shared memory or on the way.",
-                  tiles_.kRows, columns, kPiece, parts_[0]->form.depth(), tiles_.stages));
+                  tiles_.rows(), columns, kPiece, parts_[0]->form.depth(), tiles_.stages));
   return lines;
 }
 
 void WarpgroupEmitter::prepare(Part& part) {
-  IndexExpr down = ceil_div(part.count(part.product.rows), tiles_.kRows * tiles_.cluster);
+  IndexExpr down = ceil_div(part.count(part.product.rows), tiles_.rows() * tiles_.cluster);
   const IndexExpr across = ceil_div(part.count(part.product.columns), part.form.tiles.columns);
   // Each group of rows may have a tile that is not full, and so may the rows behind them.
   if (part.form.groups) down += part.form.matrices;
@@ -125,7 +125,7 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
     for (const WarpgroupOperand& operand : left ? operands.left : operands.right) {
       Factor f{.operand = &operand,
                .left = left,
-               .across = left ? tiles_.kRows : part.form.tiles.columns,
+               .across = left ? tiles_.rows() : part.form.tiles.columns,
                .offset = beside,
                .scales = 0,
                .map = {},
@@ -225,8 +225,8 @@ void WarpgroupEmitter::open_tiles() {
   writer_.line(fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", place, kTileGroup, number,
                            of_part([&](std::size_t p) { return parts_[p]->down; }),
                            of_part([&](std::size_t p) { return parts_[p]->across; })));
-  writer_.line(fmt::format("const int {} = {} * {}, {} = {}.column * {};", row0_, row_of(place), tiles_.kRows, column0_,
-                           place,
+  writer_.line(fmt::format("const int {} = {} * {}, {} = {}.column * {};", row0_, row_of(place), tiles_.rows(),
+                           column0_, place,
                            of_part([&](std::size_t p) { return std::to_string(parts_[p]->form.tiles.columns); })));
 }
 

@@ -164,7 +164,8 @@ class WarpgroupEmitter {
   static DType dtype_of(const Part& part, const Factor& f);
   bool multiplied_alike() const;
   std::vector<Sum> declare_sums(const Part& part);
-  std::vector<std::string> sums_of_terms(const Part& part, const std::vector<Sum>& sums);
+  std::string sums_of_block(const std::string& sums, int columns, int block) const;
+  std::vector<std::string> sums_of_terms(const Part& part, const std::vector<Sum>& sums, int block);
   void multiply_tile(Part& part, const std::vector<Sum>& sums, bool of_all);
   void multiply_loop(const Part& part, std::size_t number, std::span<const Sum> sums, bool of_all);
   void multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums);

@@ -27,14 +27,14 @@ void WarpgroupEmitter::open_tiles_of_groups(const std::string& tile, const std::
   writer_.line(fmt::format("GroupTiles {};", at));
   writer_.open(
       fmt::format("for (int {0} = blockIdx.x{1}; find_group<{2}>({3}, {4}, {5}, {6}, {7}, {0}); {0} += gridDim.x{1})",
-                  tile, of, tiles_.kRows * tiles_.cluster, at, ends_of_groups_, part.form.matrices,
+                  tile, of, tiles_.rows() * tiles_.cluster, at, ends_of_groups_, part.form.matrices,
                   part.text(part.count(part.product.rows)), part.across));
   row0_ = writer_.unique("row0"), column0_ = writer_.unique("column0");
   matrix_ = writer_.unique("matrix"), row_end_ = writer_.unique("row_end");
   writer_.line(fmt::format("const TilePlace {0} = tile_in_order<{1}>({2} - {3}.before, {3}.down, {4});", place,
                            kTileGroup, tile, at, part.across));
   writer_.line(fmt::format("const int {} = {}.first + {} * {}, {} = {}.column * {};", row0_, at, row_of(place),
-                           tiles_.kRows, column0_, place, part.form.tiles.columns));
+                           tiles_.rows(), column0_, place, part.form.tiles.columns));
   writer_.line(fmt::format("const int {0} = {1}.group, {2} = {1}.end;", matrix_, at, row_end_));
   part.emitter.bind(part.product.choice->axis, matrix_);
   part.emitter.define(part.form.groups->number, fmt::format("(long long){}", matrix_));

@@ -101,7 +101,7 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_sums(const Part& pa
     const bool apart = loop.scaled() || loop.in_parts() || (integers && part.form.float_sums);
     for (const Multiplication& m : multiplications(part, i)) {
       Sum& sum = sums.emplace_back();
-      const int columns = columns_of(part, m);
+      const int columns = columns_of(part, m) * tiles_.row_blocks;  // those of each block behind the one above
       sum.name = declare("sum", integers && !part.form.float_sums, columns);
       sum.accumulated = apart ? declare("part", integers, columns) : sum.name;
       writer_.line(fmt::format("hold({});", sum.accumulated));
@@ -110,7 +110,13 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_sums(const Part& pa
   return sums;
 }
 
-std::vector<std::string> WarpgroupEmitter::sums_of_terms(const Part& part, const std::vector<Sum>& sums) {
+// Of sums that may be those of several blocks of rows, one block's.
+std::string WarpgroupEmitter::sums_of_block(const std::string& sums, int columns, int block) const {
+  return tiles_.row_blocks == 1 ? sums
+                                : fmt::format("*(float (*)[{}][4])({} + {})", columns / 8, sums, block * columns / 8);
+}
+
+std::vector<std::string> WarpgroupEmitter::sums_of_terms(const Part& part, const std::vector<Sum>& sums, int block) {
   std::vector<std::string> names;
   const int eights = part.form.tiles.columns / 8;
   std::size_t next = 0;
@@ -119,11 +125,12 @@ std::vector<std::string> WarpgroupEmitter::sums_of_terms(const Part& part, const
       const std::string& all = sums[next++].name;
       for (std::size_t t = 0; t < m.terms; ++t) {
         std::string& name = names.emplace_back(all);
-        if (m.terms == 1) continue;
+        if (m.terms == 1 && tiles_.row_blocks == 1) continue;
         name = writer_.unique("sum");
+        const std::size_t first = static_cast<std::size_t>(block) * m.terms + t;
         writer_.line(fmt::format("{0} (&{1})[{2}][4] = ({0} (&)[{2}][4]){3}[{4}];",
                                  part.form.float_sums ? "float" : "int", name, eights, all,
-                                 t * static_cast<std::size_t>(eights)));
+                                 first * static_cast<std::size_t>(eights)));
       }
     }
   return names;
@@ -147,10 +154,11 @@ void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& sums, b
 // Of a share of the depth, for the kernel that adds up all of them.
 void WarpgroupEmitter::leave_sums(Part& part, const std::vector<Sum>& sums) {
   const ScalarType type = part.form.float_sums ? ScalarType::kFloat32 : ScalarType::kInt32;
-  const GemmShares shares(tiles_.shares, part.product, part.kernel.pool, tiles_.kRows * tiles_.cluster, tiles_.columns);
+  const GemmShares shares(tiles_.shares, part.product, part.kernel.pool, tiles_.rows() * tiles_.cluster,
+                          tiles_.columns);
   if (partial_.empty()) partial_ = declare_partial(writer_, shares, type);
   int which = 0;
-  for (const std::string& sum : sums_of_terms(part, sums))
+  for (const std::string& sum : sums_of_terms(part, sums, 0))
     leave_share(part.emitter, shares, partial_, {share_, batch_, row0_ + " + warp_row", column0_}, which++, sum, type,
                 1, tiles_.columns, 0);
 }
@@ -158,17 +166,28 @@ void WarpgroupEmitter::leave_sums(Part& part, const std::vector<Sum>& sums) {
 void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
   if (tiles_.shares > 1) return leave_sums(part, sums);
   std::map<ExprId, std::string> of_reduction;
-  const std::vector<std::string> of_terms = sums_of_terms(part, sums);
+  const std::vector<std::string> of_terms = sums_of_terms(part, sums, 0);
   std::size_t next = 0;
   for (const ProductLoop& loop : part.product.loops)
     for (const ProductTerm& term : loop.terms) of_reduction[term.reduction] = of_terms[next++];
+  // Blocks of rows are finished one after the other, by one text.
+  std::map<std::string, std::string> below;
+  std::string row0 = row0_, block;
+  if (tiles_.row_blocks > 1) {
+    const std::vector<std::string> of_those = sums_of_terms(part, sums, 1);
+    for (std::size_t t = 0; t < of_terms.size(); ++t) below[of_terms[t]] = of_those[t];
+    block = writer_.unique("row_block"), row0 = writer_.unique("row0_of_block");
+    writer_.line("#pragma unroll 1");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block, tiles_.row_blocks));
+    writer_.line(fmt::format("const int {} = {} + {} * {};", row0, row0_, block, WarpgroupTiles::kRows));
+  }
   const std::string staged = writer_.unique("staged");
   const char* const type = part.form.float_sums ? "float" : "int";
   writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + {2} + (warp - 4) * {3});", type, staged,
                            staged_offset_, staged_bytes_));
   const WarpgroupTiles& tiles = part.form.tiles;
   GemmForm pieces{.dtype = part.form.dtype, .loops = {}, .tiles = {}, .sums = part.form.sums};
-  pieces.tiles.rows = tiles.kRows;
+  pieces.tiles.rows = tiles.rows();
   pieces.tiles.columns = tiles.columns;
   pieces.tiles.warp_rows = 16;
   pieces.tiles.warp_columns = tiles.staged_columns;
@@ -177,15 +196,18 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
                         .product = part.product,
                         .form = pieces,
                         .sums = std::move(of_reduction),
-                        .row0 = row0_,
+                        .row0 = row0,
                         .column0 = column0_,
                         .batch = batch_,
                         .parts = tiles.columns / tiles.staged_columns,
                         .staged = staged,
+                        .block = block,
+                        .below = std::move(below),
                         .boxes = boxes_of_outputs(part)};
   if (in_groups()) know_group(part, epilogue);
   emit_epilogue(epilogue, graph_, writer_);
   part.emitter.rewind(mark);
+  if (tiles_.row_blocks > 1) writer_.close();
 }
 
 std::vector<StoredBoxes> WarpgroupEmitter::boxes_of_outputs(Part& part) {
@@ -294,8 +316,13 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
     const ProductTerm& term = terms[all[i].first];
     const std::string function =
         multiply_function(part, loop.left(term.left), loop.right(term.right), columns_of(part, all[i]));
-    writer_.line(fmt::format("{}({}, left_{}, right_{}{});", function, sums[i].accumulated, term.left,
-                             loop.left_count + term.right, adds));
+    for (int block = 0; block < tiles_.row_blocks; ++block) {
+      constexpr int kDescribed = WarpgroupTiles::kRows * WarpgroupTiles::kLineBytes / 16;  // from block to block
+      const std::string below = block == 0 ? "" : fmt::format(" + {}", block * kDescribed);
+      writer_.line(fmt::format("{}({}, left_{}{}, right_{}{});", function,
+                               sums_of_block(sums[i].accumulated, columns_of(part, all[i]), block), term.left, below,
+                               loop.left_count + term.right, adds));
+    }
   }
 }
 

@@ -56,7 +56,7 @@ std::vector<KernelSource> warpgroups_product(const WarpgroupPart& part, const Ge
   if (t.shares == 1) return sources;
   GemmForm form = of_warps;
   form.tiles.columns = t.columns;
-  const GemmShares shares(t.shares, part.product, part.kernel.pool, t.kRows * t.cluster, t.columns);
+  const GemmShares shares(t.shares, part.product, part.kernel.pool, t.rows() * t.cluster, t.columns);
   sources.push_back(add_gemm_shares(part.kernel, part.product, form, shares, graph));
   return sources;
 }
