@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/constant_data.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -20,11 +21,22 @@ bool result_is_code(const Graph& graph, const Node& node) {
   return false;
 }
 
+// Rounding keeps the sign.
+bool asks_for_sign(const Graph& graph, const Node& node) {
+  constexpr std::array kOrders{"lt", "le", "gt", "ge"};
+  if (std::ranges::find(kOrders, node.op->name) == kOrders.end()) return false;
+  return std::ranges::any_of(node.inputs, [&](ValueId v) {
+    const std::optional<Scalar> number = number_of(graph, v);
+    return number && number->as_double() == 0;
+  });
+}
+
 }  // namespace
 
 bool makes_codes(const Graph& graph, const Node& node) {
-  constexpr std::array kSteps{"round", "floor", "ceil", "trunc", "sign", "remainder", "fmod"};
+  constexpr std::array kSteps{"round", "floor", "ceil", "trunc", "remainder", "fmod"};
   if (std::ranges::none_of(node.inputs, [&](ValueId v) { return is_float_tensor(graph, v); })) return false;
+  if (asks_for_sign(graph, node)) return false;
   return result_is_code(graph, node) || std::ranges::find(kSteps, node.op->name) != kSteps.end() ||
          (node.op->name == "div" && graph.attributes(node).has("rounding_mode"));
 }

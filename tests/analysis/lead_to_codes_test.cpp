@@ -20,13 +20,14 @@ bool leads(const Graph& graph, const char* node) {
   return graph.nodes[graph.find_node(node)].leads_to_codes;
 }
 
-// Whether the kernel of these nodes, which stores the result of the last, rounds on its way.
+// Whether the kernel of these nodes, which stores the result of the last, rounds what it computes on its way.
 bool rounds(const Graph& graph, std::vector<NodeId> nodes) {
   const std::vector<LoweredUnit> units = lower_group(graph, nodes, {graph.nodes[nodes.back()].first_output});
   REQUIRE(units.size() == 1);
   const ExprPool& pool = units[0].kernel.pool;
   for (const ExprId id : reachable(pool, roots_of(units[0].kernel)))
-    if (pool[id].op == ExprOp::kRound && bits(pool[id].dtype) == 16) return true;
+    if (pool[id].op == ExprOp::kRound && bits(pool[id].dtype) == 16 && pool[pool[id].args[0]].op != ExprOp::kConstant)
+      return true;
   return false;
 }
 
@@ -74,6 +75,7 @@ z: )") + last + "\nreturn z\n";
   CHECK(of("bfloat16[8, 64] = div(a, x, rounding_mode=\"floor\")"));
   CHECK(of("int32[8, 64] = cast(a, dtype=\"int32\")"));
   CHECK(of("float8_e4m3fn[8, 64] = cast(a, dtype=\"float8_e4m3fn\")"));
+  CHECK_FALSE(of("bool[8, 64] = ge(a, 0.0)"));
   CHECK_FALSE(of("bfloat16[8, 64] = div(a, x)"));
   CHECK_FALSE(of("bfloat16[8, 64] = where(m, a, x)"));
   CHECK_FALSE(of("float32[8, 64] = cast(a, dtype=\"float32\")"));
