@@ -347,6 +347,27 @@ def check_tf32(fusec, fusec_run, folder):
                     expect(kernel["bank_conflicts"] == 0, f"{kernel['name']} on {arch}: bank conflicts")
 
 
+# (rows, columns, depth, dtype, right factor as it lies): of these some had local memory.
+WITHOUT_SPILLS = [(127, 1001, 511, "bfloat16", "nk"), (64, 500, 4095, "float16", "nk"), (7, 500, 511, "float32", "nk"),
+                  (4096, 1001, 511, "float32", "nk"), (127, 33, 511, "float16", "nk"),
+                  (4096, 64, 1024, "bfloat16", "nk"), (64, 4096, 1024, "bfloat16", "kn")]
+
+
+def check_spills(fusec_run, folder):
+    path = os.path.join(folder, "spills.json")
+    for m, n, k, dtype, lies in WITHOUT_SPILLS:
+        right = tensor("w", dtype, n, k) if lies == "nk" else tensor("w", dtype, k, n)
+        nodes = [node("p", "linear" if lies == "nk" else "matmul", ["x", "w"]), node("h", "gelu", ["p"])]
+        json.dump({"fusec": 1, "name": "spills", "inputs": [tensor("x", dtype, m, k), right], "nodes": nodes,
+                   "outputs": ["h"]}, open(path, "w"))
+        for arch in ["sm_80", "sm_90a"]:
+            sample = ["--sample-blocks=1"] if m * n * k > 2e8 else []  # not of shares of the depth
+            profile = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--json", "--profile=-",
+                                      "--arch=" + arch, *sample]))["kernels"]
+            spilled = [kernel["resources"]["spill_bytes"] for kernel in profile]
+            expect(not any(spilled), f"{m}x{n}x{k} {dtype} on {arch}: bytes spilled by its kernels: {spilled}")
+
+
 def check_lanes(fusec_run, folder):
     path = os.path.join(folder, "lanes.json")
     for name, (inputs, nodes) in IN_LANES.items():
@@ -395,6 +416,7 @@ def main():
         check_grouped(options.fusec, options.fusec_run, folder)
         check_tf32(options.fusec, options.fusec_run, folder)
         check_lanes(options.fusec_run, folder)
+        check_spills(options.fusec_run, folder)
         check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "symbols", "float32", "groups", "deep_symbol"])
         check_streams(options.fusec, options.fusec_run, folder, STREAMED if options.full else ["layer", "zero_point"])
         check_no_conflicts(options.fusec_run, folder)

@@ -112,10 +112,12 @@ class Convolution {
   // What is gathered, and where pieces lie, is kept in registers for a step: ptxas takes too few by itself, and spills.
   int blocks_at_a_time() const {
     if (form_.tensor_cores()) return std::max(1, 384 / tiles_.threads());
-    const auto in_strips = [](const ConvolutionFactor& f) { return f.tabled && f.fill == ConvolutionFill::kStrips; };
+    const auto in_strips = [&](const ConvolutionFactor& f) {
+      return f.fill == ConvolutionFill::kStrips && (form_.left.tabled || form_.right.tabled);
+    };
     const int blocks = least_blocks(tiles_, false, 1);
     const bool full = tiles_.warp_rows * tiles_.warp_columns / 32 >= 64;  // the lanes' registers, of sums and factors
-    // Strips by a table have a place and its taps for each of their lines, too.
+    // Strips by a table have a place and its taps for each of their lines, too; beside one, what their lines are.
     return full && (in_strips(form_.left) || in_strips(form_.right)) ? (3 * blocks + 3) / 4 : blocks;
   }
 

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
+#include "analysis/gemm_operand.h"
+#include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_block.h"
 #include "ir/type.h"
@@ -67,7 +70,17 @@ ConvolutionTile ConvolutionTiles::tile(const ConvolutionFactor& factor, bool lef
                               {&t.waiting, "_waiting"}})
     *member = writer_.unique(name + wish);
   t.fragments = writer_.unique(left ? "left" : "right");
+  if (factor.fill == ConvolutionFill::kStrips && !factor.tabled) t.apart = elements_apart(t);
   return t;
+}
+
+std::optional<std::int64_t> ConvolutionTiles::elements_apart(const ConvolutionTile& t) const {
+  if (by_values(t.factor->across)) return std::nullopt;
+  const auto stride = flat_stride(t.factor->across, across(t), pool_);
+  const auto line = stride ? simplify(*stride, pool_.bounds()).as_constant() : std::nullopt;
+  constexpr std::int64_t kMostBytes = 1 << 23;  // of an offset in an instruction
+  if (!line || std::abs(*line) * t.across * form_.element_bytes() >= kMostBytes) return std::nullopt;
+  return *line * lines_apart();
 }
 
 // --- gathered elements
@@ -207,9 +220,13 @@ bool ConvolutionTiles::fills(const ConvolutionTile& t) const {
 
 // The flattened row or column of a tile's line, or the last one for what lies beyond; binds its axes.
 void ConvolutionTiles::bind_line(const ConvolutionTile& t, const std::string& line) {
-  const std::string at = writer_.unique(t.left ? "row" : "column");
   std::string here = fmt::format("{} + {}", t.left ? row0_ : column0_, line);
   if (!fills(t)) here = fmt::format("min({}, {})", here, text(count(across(t)) - 1));
+  bind_place(t, here);
+}
+
+void ConvolutionTiles::bind_place(const ConvolutionTile& t, const std::string& here) {
+  const std::string at = writer_.unique(t.left ? "row" : "column");
   writer_.line(fmt::format("const int {} = {};", at, here));
   bind_flat(emitter_, across(t), at, t.left ? "mnopq" : "ijlst");
 }
@@ -294,13 +311,17 @@ void ConvolutionTiles::declare_strips(const ConvolutionTile& t) {
   const ExprNode& load = pool_[t.factor->load];
   writer_.line(fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, tiles_.depth, t.line,
                            tiles_.depth));
-  writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), t.from, lines_of_thread(t)));
+  const std::string several = t.apart ? "" : fmt::format("[{}]", lines_of_thread(t));
+  writer_.line(fmt::format("const {}* {}{};", storage_type(load.dtype), t.from, several));
   if (t.factor->tabled) return declare_tabled_strips(t);
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  if (!t.apart) writer_.line("#pragma unroll");
+  writer_.open(t.apart ? "" : fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
   const ExprEmitter::Mark mark = emitter_.mark();
-  bind_line(t, strip_line(t));
-  writer_.line(fmt::format("{}[i] = {} + ({} + {});", t.from, writer_.input(load.source),
+  if (t.apart)  // nothing is copied of lines that are not there
+    bind_place(t, fmt::format("{} + {}", t.left ? row0_ : column0_, t.line));
+  else
+    bind_line(t, strip_line(t));
+  writer_.line(fmt::format("{}{} = {} + ({} + {});", t.from, t.apart ? "" : "[i]", writer_.input(load.source),
                            emitter_.index(t.factor->across), t.part));
   emitter_.rewind(mark);
   writer_.close();
@@ -352,7 +373,9 @@ std::string ConvolutionTiles::strip_place(const ConvolutionTile& t) const {
 void ConvolutionTiles::strips_to_registers(const ConvolutionTile& t, const std::string& step) {
   const std::string there = open_strips(t, step);
   writer_.line(fmt::format("{}[i] = 0;", t.waiting));
-  writer_.line(fmt::format("if ({}) {}[i] = {}[i][{} * {}];", there, t.waiting, t.from, step, tiles_.depth));
+  writer_.line(t.apart ? fmt::format("if ({}) {}[i] = ({} + {} * {})[i * {}];", there, t.waiting, t.from, step,
+                                     tiles_.depth, *t.apart)
+                       : fmt::format("if ({}) {}[i] = {}[i][{} * {}];", there, t.waiting, t.from, step, tiles_.depth));
   writer_.close();
 }
 
@@ -377,8 +400,9 @@ void ConvolutionTiles::strips_asynchronously(const ConvolutionTile& t, const std
   }
   const std::string there = open_strips(t, step);
   writer_.line(fmt::format("const bool there = {};", there));
-  writer_.line(fmt::format("copy_one({} + {} + {}, {}[i] + (there ? {} * {} : 0), there);", stages_, into,
-                           strip_place(t), t.from, step, tiles_.depth));
+  const std::string from = t.apart ? fmt::format("{} + {} * {} + i * {}", t.from, step, tiles_.depth, *t.apart)
+                                   : fmt::format("{}[i] + (there ? {} * {} : 0)", t.from, step, tiles_.depth);
+  writer_.line(fmt::format("copy_one({} + {} + {}, {}, there);", stages_, into, strip_place(t), from));
   writer_.close();
 }
 

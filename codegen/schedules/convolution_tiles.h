@@ -2,6 +2,7 @@
 // before its loop, what each thread keeps of its lines, and what it does for a step.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct ConvolutionTile {
   int units = 0;            // of 16 bytes in a line
   std::int64_t offset = 0;  // in its stage
   std::string table, from, outside, line, part, to, waiting, fragments;
+  // Of strips: elements from one of a thread's lines to the next, where all are found from the first one's place.
+  std::optional<std::int64_t> apart = std::nullopt;
 };
 
 class ConvolutionTiles {
@@ -73,6 +76,8 @@ class ConvolutionTiles {
   // Lanes have no registers for where each line is; those that do not move are one place and what is between them.
   bool stand_still() const { return !form_.tensor_cores(); }
   bool fills(const ConvolutionTile& t) const;
+  std::optional<std::int64_t> elements_apart(const ConvolutionTile& t) const;
+  void bind_place(const ConvolutionTile& t, const std::string& here);
   void bind_line(const ConvolutionTile& t, const std::string& line);
   std::string is_there(const ConvolutionTile& t, const std::string& line);
   void declare_copy(const ConvolutionTile& t);

@@ -292,11 +292,10 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
     image_steps[k] = {add, taps};
   }
   const int filter_part = threadIdx.x % 16, filter_line = threadIdx.x / 16;
-  const float* filter_from[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const int row = min(row0 + filter_line + i * 8, 7);
-    filter_from[i] = filter + (row * 27 + filter_part);
+  const float* filter_from;
+   {
+    const int row = row0 + filter_line;
+    filter_from = filter + (row * 27 + filter_part);
   }
   const int image_part = threadIdx.x % 16, image_line = threadIdx.x / 16;
   const float* image_from[8];
@@ -325,7 +324,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const bool there = row0 + filter_line + i * 8 < 8 && step * 16 + filter_part < 27;
-      copy_one(stages + into + 0 + swizzled<4>(filter_line + i * 8, filter_part / 4) + filter_part % 4 * 4, filter_from[i] + (there ? step * 16 : 0), there);
+      copy_one(stages + into + 0 + swizzled<4>(filter_line + i * 8, filter_part / 4) + filter_part % 4 * 4, filter_from + step * 16 + i * 216, there);
     }
     const DepthStep here = image_steps[step * 16 + image_part];
 #pragma unroll
