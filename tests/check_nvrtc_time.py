@@ -97,6 +97,15 @@ def gated_codes(dtype, scales, block):
                                lambda x, w: {"op": "linear", "inputs": [x, w]}))
 
 
+def code_products_of_one_launch():
+    weights = {"q": 4096, "k": 1024, "v": 1024}
+    inputs, nodes = [tensor("x", "bfloat16", 4096, 4096)], []
+    for name, columns in weights.items():
+        inputs += [tensor(name, "int4", columns, 4096), tensor(name + "s", "bfloat16", columns, 32)]
+        nodes += [dequantized(name, 1, 128)[0], {"name": name + "p", "op": "linear", "inputs": ["x", name + "d"]}]
+    return {"fusec": 1, "name": "largest", "inputs": inputs, "nodes": nodes, "outputs": [n + "p" for n in weights]}
+
+
 def grouped_gated(rows, picked=False):
     """Matrices of experts; rows as they lie, or picked by an index."""
     inputs = [tensor("x", "bfloat16", rows, 4096), tensor("o", "int32", 8), tensor("w", "bfloat16", 8, 4096, 1024),
@@ -221,6 +230,7 @@ LARGEST = {
     "gemm, gated float8 with scales of blocks": (gated_codes("float8_e4m3fn", "float32", 128), ("sm_80", "sm_90a")),
     "gemm, gated int4": (gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4": (gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
+    "gemm, int4 products of one launch": (code_products_of_one_launch(), ("sm_80", "sm_90a")),
     "gemm, gated, of experts": (grouped_gated(4096), ("sm_80", "sm_90a")),
     "gemm, gated, of experts and picked rows": (grouped_gated(4096, True), ("sm_80", "sm_90a")),
     "gemm, gated float8 of experts": (grouped_gated_codes("float8_e4m3fn", "", 0), ("sm_80", "sm_90a")),

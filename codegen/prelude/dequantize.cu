@@ -124,45 +124,53 @@ __device__ __forceinline__ Words<kCount> less_bf16(Words<kCount> words, unsigned
   return words;
 }
 
-//@ part fp16_of_nibbles : pairs words
+//@ part masked : words
+// The bits of kMask, with those of `more` turned over.
+template <unsigned kMask>
+__device__ __forceinline__ unsigned masked(unsigned bits, unsigned more) {
+  asm("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(bits) : "n"(kMask), "r"(more));
+  return bits;
+}
+
+//@ part fp16_of_nibbles : pairs masked
 // Half-byte integers are the last bits of 1024 + n, or of 1024 + 16 n: kFlip turns int4 into n + 8.
-template <unsigned kFlip>
+template <bool kFlip>
 __device__ __forceinline__ Words<4> fp16_of_nibbles(unsigned eight) {
-  constexpr unsigned kLow = 0x64006400u | kFlip, kHigh = 0x64006400u | kFlip << 4;
-  constexpr unsigned kOne = 0x3c003c00u, kSixteenth = 0x2c002c00u;
-  constexpr unsigned kLess = kFlip ? 0xe408e408u : 0xe400e400u;         // -1032, -1024
-  constexpr unsigned kLessHigh = kFlip ? 0xd480d480u : 0xd400d400u;     // -72, -64
-  const unsigned a = multiply_add_fp16((eight & 0x000f000fu) ^ kLow, kOne, kLess);
-  const unsigned b = multiply_add_fp16((eight & 0x00f000f0u) ^ kHigh, kSixteenth, kLessHigh);
-  const unsigned c = multiply_add_fp16((eight >> 8 & 0x000f000fu) ^ kLow, kOne, kLess);
-  const unsigned d = multiply_add_fp16((eight >> 8 & 0x00f000f0u) ^ kHigh, kSixteenth, kLessHigh);
-  return {__byte_perm(a, b, 0x5410), __byte_perm(c, d, 0x5410), __byte_perm(a, b, 0x7632), __byte_perm(c, d, 0x7632)};
+  constexpr unsigned kMore = kFlip ? 0x64806408u : 0x64006400u, kTimes = 0x2c003c00u;  // 1/16, 1
+  constexpr unsigned kLess = kFlip ? 0xd480e408u : 0xd400e400u;                         // -72, -1032; -64, -1024
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    made.w[i] = multiply_add_fp16(masked<0x00f0000fu>(__byte_perm(eight, 0u, 0x1111 * i), kMore), kTimes, kLess);
+  return made;
 }
 
 //@ part fp16_of_int4 : fp16_of_nibbles
-__device__ __forceinline__ Words<4> fp16_of_int4(Words<1> eight) { return fp16_of_nibbles<0x00080008u>(eight.w[0]); }
+__device__ __forceinline__ Words<4> fp16_of_int4(Words<1> eight) { return fp16_of_nibbles<true>(eight.w[0]); }
 
 //@ part fp16_of_uint4 : fp16_of_nibbles
-__device__ __forceinline__ Words<4> fp16_of_uint4(Words<1> eight) { return fp16_of_nibbles<0u>(eight.w[0]); }
+__device__ __forceinline__ Words<4> fp16_of_uint4(Words<1> eight) { return fp16_of_nibbles<false>(eight.w[0]); }
 
-//@ part bf16_of_nibbles : pairs words
+//@ part bf16_of_nibbles : pairs masked
 // The same as the last bits of 128 + n.
-template <unsigned kFlip>
+template <bool kFlip>
 __device__ __forceinline__ Words<4> bf16_of_nibbles(unsigned eight) {
-  constexpr unsigned kOne = 0x3f803f80u, kLess = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
-  unsigned pair[4];
+  constexpr unsigned kMore = kFlip ? 0x43084308u : 0x43004300u, kOne = 0x3f803f80u;
+  constexpr unsigned kLess = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
+  const unsigned second = eight >> 4;
+  Words<4> made;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    pair[i] = multiply_add_bf16((eight >> 4 * i & 0x000f000fu) ^ (0x43004300u | kFlip), kOne, kLess);
-  return {__byte_perm(pair[0], pair[1], 0x5410), __byte_perm(pair[2], pair[3], 0x5410),
-          __byte_perm(pair[0], pair[1], 0x7632), __byte_perm(pair[2], pair[3], 0x7632)};
+    made.w[i] = multiply_add_bf16(masked<0x000f000fu>(__byte_perm(eight, second, 0x4400 + 0x1111 * i), kMore), kOne,
+                                  kLess);
+  return made;
 }
 
 //@ part bf16_of_int4 : bf16_of_nibbles
-__device__ __forceinline__ Words<4> bf16_of_int4(Words<1> eight) { return bf16_of_nibbles<0x00080008u>(eight.w[0]); }
+__device__ __forceinline__ Words<4> bf16_of_int4(Words<1> eight) { return bf16_of_nibbles<true>(eight.w[0]); }
 
 //@ part bf16_of_uint4 : bf16_of_nibbles
-__device__ __forceinline__ Words<4> bf16_of_uint4(Words<1> eight) { return bf16_of_nibbles<0u>(eight.w[0]); }
+__device__ __forceinline__ Words<4> bf16_of_uint4(Words<1> eight) { return bf16_of_nibbles<false>(eight.w[0]); }
 
 //@ part int8_of_uint4 : words
 __device__ __forceinline__ Words<2> int8_of_uint4(Words<1> eight) {
@@ -197,27 +205,28 @@ __device__ __forceinline__ Words<4> fp16_of_int8(Words<2> eight) { return fp16_o
 //@ part fp16_of_uint8 : fp16_of_bytes
 __device__ __forceinline__ Words<4> fp16_of_uint8(Words<2> eight) { return fp16_of_bytes<0u>(eight); }
 
-//@ part bf16_of_bytes : words
-// bfloat16 has too few bits for that: the last of 2^23 + n in float32.
-template <unsigned kFlip>
+//@ part bf16_of_bytes : pairs masked
+// bfloat16 has a bit too few for that: the last seven are those of 128 + n, less 128, or 256 where the first one is set;
+// of bytes without a sign, the other way about, and 128 more.
+template <bool kSigned>
 __device__ __forceinline__ Words<4> bf16_of_bytes(Words<2> eight) {
-  constexpr float kLess = kFlip ? 8388608.0f + 128.0f : 8388608.0f;
+  constexpr unsigned kOne = 0x3f803f80u;
   Words<4> made;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const unsigned four = eight.w[i / 2] ^ kFlip;
-    const float low = __uint_as_float(__byte_perm(four, 0x4b000000u, i % 2 ? 0x7542 : 0x7540)) - kLess;
-    const float high = __uint_as_float(__byte_perm(four, 0x4b000000u, i % 2 ? 0x7543 : 0x7541)) - kLess;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(made.w[i]) : "f"(high), "f"(low));
+    const unsigned pair = __byte_perm(eight.w[i / 2], 0u, i % 2 ? 0x4342 : 0x4140);
+    const unsigned less = masked<0x00800080u>(pair, kSigned ? 0xc300c300u : 0xc380c380u);
+    made.w[i] = multiply_add_bf16(masked<0x007f007fu>(pair, 0x43004300u), kOne, less);
+    if (!kSigned) made.w[i] = multiply_add_bf16(made.w[i], kOne, 0x43004300u);
   }
   return made;
 }
 
 //@ part bf16_of_int8 : bf16_of_bytes
-__device__ __forceinline__ Words<4> bf16_of_int8(Words<2> eight) { return bf16_of_bytes<0x80808080u>(eight); }
+__device__ __forceinline__ Words<4> bf16_of_int8(Words<2> eight) { return bf16_of_bytes<true>(eight); }
 
 //@ part bf16_of_uint8 : bf16_of_bytes
-__device__ __forceinline__ Words<4> bf16_of_uint8(Words<2> eight) { return bf16_of_bytes<0u>(eight); }
+__device__ __forceinline__ Words<4> bf16_of_uint8(Words<2> eight) { return bf16_of_bytes<false>(eight); }
 
 //@ part fp16_of_e5m2 : words
 // The upper half of a float16.

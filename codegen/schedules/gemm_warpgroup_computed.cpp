@@ -26,60 +26,68 @@ bool WarpgroupEmitter::computes() const {
 void WarpgroupEmitter::compute_tiles() {
   for (const char* part : {"copy_pieces", "store_units", "written_tiles"}) writer_.use(part);
   open_tiles();
-  for_part([&](Part& part) {
-    const ExprEmitter::Mark mark = part.emitter.mark();
-    if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
-    for (std::size_t i = 0; i < part.loops.size(); ++i) {
-      if (part.loops.size() > 1) writer_.open("");
-      compute_steps(part, i);
-      if (part.loops.size() > 1) writer_.close();
-    }
-    part.emitter.rewind(mark);
-  });
+  Part& first = *parts_[0];
+  const ExprEmitter::Mark mark = first.emitter.mark();
+  if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
+  for (std::size_t i = 0; i < first.loops.size(); ++i) {
+    if (first.loops.size() > 1) writer_.open("");
+    compute_steps(i);
+    if (first.loops.size() > 1) writer_.close();
+  }
+  first.emitter.rewind(mark);
   writer_.close();
 }
 
-void WarpgroupEmitter::compute_steps(Part& part, std::size_t number) {
+void WarpgroupEmitter::compute_steps(std::size_t number) {
   constexpr int kAhead = WarpgroupTiles::kCopiesAhead;
-  Loop& loop = part.loops[number];
-  for (Factor& f : loop.factors)
-    if (f.computed()) declare_copies(part, f);
-  const int depth = part.form.depth();
-  const std::string steps = writer_.unique("steps"), step = writer_.unique("step"), k = writer_.unique("k");
-  const std::string copied = writer_.unique("copied"), ready = writer_.unique("ready"), into = writer_.unique("into");
+  for (const auto& part : parts_) declare_copies(*part, number);
+  for_part([&](Part& part) {
+    for (const Factor& f : part.loops[number].factors)
+      for (const Copies& c : f.copies) place_copies(part, f, c);
+  });
+  const int depth = parts_[0]->form.depth();
+  const std::string steps = writer_.unique("steps"), step = writer_.unique("step"), copied = writer_.unique("copied");
   writer_.line(fmt::format("const int {} = {};", steps,
-                           tiles_.shares > 1
-                               ? fmt::format("{} - {}", end_step_, first_step_)
-                               : fmt::format("({} + {}) / {}", if_of_group(loop.depth), depth - 1, depth)));
-  const std::string fetch = declare_fetch(part, number);
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, kAhead));
-  writer_.line(fmt::format("if ({0} < {1}) {2}({0}, {0} * {3});", step, steps, fetch, copied_bytes_));
-  writer_.line("commit_copies();");
-  writer_.close();
-  writer_.line(fmt::format("int {} = 0;  // where the stage's copies are", copied));
+                           tiles_.shares > 1 ? fmt::format("{} - {}", end_step_, first_step_)
+                                             : fmt::format("({} + {}) / {}", depth_of(number), depth - 1, depth)));
+  writer_.line(fmt::format("int {} = 0;  // where the copies are that a step computes from", copied));
   writer_.line("#pragma unroll 1");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, steps));
-  writer_.line(fmt::format("const int {} = {};", k, depth_at(step, depth)));
-  writer_.line(fmt::format("wait_for_groups<{}>();", kAhead - 1));
+  writer_.open(fmt::format("for (int {0} = -{1}; {0} < {2}; ++{0})", step, kAhead, steps));
+  writer_.open(fmt::format("if ({} >= 0)", step));
+  compute_step(number, step, copied);
+  writer_.close();
+  writer_.open(fmt::format("if ({} + {} < {})", step, kAhead, steps));
+  for_part([&](Part& part) { fetch(part, number, fmt::format("({} + {})", step, kAhead), copied); });
+  writer_.close();
+  writer_.line("commit_copies();");
+  writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + {2};", copied, (kAhead - 1) * copied_bytes_, copied_bytes_));
+  writer_.close();
+}
+
+void WarpgroupEmitter::compute_step(std::size_t number, const std::string& step, const std::string& copied) {
+  const std::string k = writer_.unique("k"), ready = writer_.unique("ready"), into = writer_.unique("into");
+  writer_.line(fmt::format("const int {} = {};", k, depth_at(step, parts_[0]->form.depth())));
+  writer_.line(fmt::format("wait_for_groups<{}>();", WarpgroupTiles::kCopiesAhead - 1));
   writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
   writer_.open("if (threadIdx.x == 0)");
   writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_, stage_bytes_,
                            ready, full_, stage_));
-  writer_.line(fmt::format("arrive_expecting({}, {});", ready, loop.bytes));
-  for (const Factor& f : loop.factors)
-    if (f.boxed()) copy(part, f, k, into, ready);
+  writer_.line(fmt::format("arrive_expecting({}, {});", ready,
+                           of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[number].bytes); })));
+  for_part([&](Part& part) {
+    for (const Factor& f : part.loops[number].factors)
+      if (f.boxed()) copy(part, f, k, into, ready);
+  });
   writer_.close();
-  for (const Factor& f : loop.factors) {
-    if (f.computed()) compute(part, number, f, k, copied);
-    if (loop.form->block != 0 && f.scaled()) scale(part, part.product.loops[number], f, k, 0);
-  }
+  for_part([&](Part& part) {
+    const Loop& loop = part.loops[number];
+    for (const Factor& f : loop.factors) {
+      if (f.computed()) compute(part, number, f, k, copied);
+      if (loop.form->block != 0 && f.scaled()) scale(part, part.product.loops[number], f, k, 0);
+    }
+  });
   writer_.line(fmt::format("tell_written({} + 8 * {}, warp_lane);", full_, stage_));
-  writer_.line(fmt::format("if ({0} + {1} < {2}) {3}({0} + {1}, {4});", step, kAhead, steps, fetch, copied));
-  writer_.line("commit_copies();");
-  writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + {2};", copied, (kAhead - 1) * copied_bytes_, copied_bytes_));
   next_stage();
-  writer_.close();
 }
 
 // Where the block's step along the depth begins.
@@ -99,17 +107,19 @@ WarpgroupEmitter::Pieces WarpgroupEmitter::pieces_of(const Part& part, const Fac
   return pieces;
 }
 
-void WarpgroupEmitter::declare_copies(Part& part, Factor& f) {
-  const Pieces pieces = pieces_of(part, f);
-  const std::string name = writer_.wish(part.kernel.pool[f.operand->load].source);
-  f.unit = writer_.unique(name + "_unit"), f.line = writer_.unique(name + "_line");
-  writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.of_line,
-                           pieces.elements, f.line, pieces.of_line));
-  for (Copies& c : f.copies) {
-    const ExprNode& load = part.kernel.pool[c.operand->load];
-    c.from = writer_.unique(writer_.wish(load.source) + "_from");
-    writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, pieces.of_thread));
-    place_copies(part, f, c);
+void WarpgroupEmitter::declare_copies(Part& part, std::size_t number) {
+  for (Factor& f : part.loops[number].factors) {
+    if (!f.computed()) continue;
+    const Pieces pieces = pieces_of(part, f);
+    const std::string name = writer_.wish(part.kernel.pool[f.operand->load].source);
+    f.unit = writer_.unique(name + "_unit"), f.line = writer_.unique(name + "_line");
+    writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.of_line,
+                             pieces.elements, f.line, pieces.of_line));
+    for (Copies& c : f.copies) {
+      const ExprNode& load = part.kernel.pool[c.operand->load];
+      c.from = writer_.unique(writer_.wish(load.source) + "_from");
+      writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, pieces.of_thread));
+    }
   }
 }
 
@@ -167,12 +177,10 @@ bool WarpgroupEmitter::whole_steps(const Part& part, std::size_t loop) const {
   return proves_multiple_of(part.count(part.product.loops[loop].depth), part.form.depth(), part.kernel.pool.bounds());
 }
 
-// `fetch(step, copied)` begins to copy what a step is computed from; its name.
-std::string WarpgroupEmitter::declare_fetch(Part& part, std::size_t number) {
+// Begins to copy what a step is computed from.
+void WarpgroupEmitter::fetch(Part& part, std::size_t number, const std::string& step, const std::string& copied) {
   const Loop& loop = part.loops[number];
   const bool whole = whole_steps(part, number);
-  const std::string fetch = writer_.unique("fetch"), step = writer_.unique("step"), copied = writer_.unique("copied");
-  writer_.open(fmt::format("const auto {} = [&](int {}, unsigned {})", fetch, step, copied));
   for (const Factor& f : loop.factors)
     for (const Copies& c : f.copies) {
       const Pieces pieces = pieces_of(part, f);
@@ -190,8 +198,6 @@ std::string WarpgroupEmitter::declare_fetch(Part& part, std::size_t number) {
                                part.text(in_storage(stride, *c.operand, part.kernel.pool.bounds()))));
       writer_.close();
     }
-  writer_.close("};");
-  return fetch;
 }
 
 void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, const std::string& k,

@@ -143,16 +143,17 @@ class WarpgroupEmitter {
   };
   bool computes() const;
   void compute_tiles();
-  void compute_steps(Part& part, std::size_t number);
+  void compute_steps(std::size_t number);
   std::string depth_at(const std::string& step, int depth) const;
   static Pieces pieces_of(const Part& part, const Factor& f);
-  void declare_copies(Part& part, Factor& f);
+  void declare_copies(Part& part, std::size_t number);
   void place_copies(Part& part, const Factor& f, const Copies& c);
   std::string line_of(const Part& part, const Factor& f, const std::string& each) const;
   std::string across_at(Part& part, const Factor& f, const std::string& each) const;
   std::string depth_of_piece(const Part& part, const Factor& f, const std::string& each) const;
   bool whole_steps(const Part& part, std::size_t loop) const;
-  std::string declare_fetch(Part& part, std::size_t number);
+  void compute_step(std::size_t number, const std::string& step, const std::string& copied);
+  void fetch(Part& part, std::size_t number, const std::string& step, const std::string& copied);
   void compute(Part& part, std::size_t number, const Factor& f, const std::string& k, const std::string& copied);
 
   // --- gemm_warpgroup_multiply.cpp
