@@ -128,7 +128,9 @@ void BesideTiles::fill(Together& tiles, const Place& place) {
     const Range count = range_of(vectors_, row_.form.kernel.pool.bounds());
     // Rows that begin anywhere may have a vector less.
     const std::int64_t least = std::max<std::int64_t>(0, count.min - (row_.split.start ? 1 : 0));
-    bounds = fmt::format("{}, {}", tiles.words * least, row_.turns == 0 ? 0 : tiles.words * count.max);
+    constexpr std::int64_t kMostCopies = 64;  // of a thread, word by word: each of them is in the text
+    const bool loops = row_.turns == 0 || tiles.words * count.max > kMostCopies * layout.parts;
+    bounds = fmt::format("{}, {}", tiles.words * least, loops ? 0 : tiles.words * count.max);
   }
   const ExprEmitter::Mark mark = emitter_.mark();
   emitter_.bind(tiles.vector_axis, from);
