@@ -39,6 +39,9 @@ constexpr Figures kFigures[] = {
      "NVIDIA RTX PRO 6000 data sheet; float64 a 64th of float32"},
 };
 
+// Of dense rates on H100, the average over shapes and types; on the chips before mma.sync has all of them (Luo et al.).
+constexpr double kHopperMmaShare = 0.63;
+
 // The CUDA C++ Programming Guide's tables: 2048 threads a multiprocessor, or 1536 where it is not the data centre's
 // chip; 16 special functions a clock beside 128 float32 multiply-adds (64 on 8.0).
 Target make(const Figures& f) {
@@ -58,6 +61,7 @@ Target make(const Figures& f) {
   t.special_rate = f.float32_rate / (f.capability == 80 ? 8 : 16);
   t.float16_rate = f.float16_rate;
   t.float8_rate = f.float8_rate;
+  if (f.capability == 90) t.mma_share = kHopperMmaShare;
   t.latency_seconds = f.latency_seconds;
   t.source = f.source;
   return t;

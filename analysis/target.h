@@ -26,6 +26,7 @@ struct Target {
   double special_rate = 2.4375e12;  // reciprocals, square roots, exponentials, logarithms a second
   double float16_rate = 312e12;     // dense, tensor cores; bfloat16 as well
   double float8_rate = 624e12;      // or int8
+  double mma_share = 1;             // of these, what a warp's mma.sync has; the rates are wgmma's where there is one
   double latency_seconds = 331e-9;  // of a load from device memory when little else is going on
   double launch_seconds = 3e-6;     // what a kernel costs before it does anything
   bool streams_tiles = true;        // of products (analysis/tile_streams.h): not of kernels that stand in one launch

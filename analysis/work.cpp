@@ -164,15 +164,20 @@ ProductTiles tiles_of(const Product& product) {
   return tiles;
 }
 
-// Of the way that is predicted to be the fastest: of warps or of warpgroups, whose last tiles are not streamed.
-ProductTiles tiles_taken(const Kernel& kernel, const Product& product, GemmForm form, const Target& target) {
+// The way by warpgroups, where that is predicted to be faster than by warps.
+std::optional<WarpgroupGemms> faster_by_warpgroups(const Kernel& kernel, const Product& product, const GemmForm& form,
+                                                   const Target& target) {
   const WarpgroupCandidate candidate{&kernel, &product, &form};
-  const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
-  const bool by_warpgroups = !wide.empty() && wide[0].cycles < form.cycles;
-  if (by_warpgroups)
-    form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.streamed == 0; });
+  std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
+  if (wide.empty() || wide[0].cycles >= form.cycles) return std::nullopt;
+  return std::move(wide[0]);
+}
+
+// Of the way that is taken, whose last tiles are not streamed by warpgroups.
+ProductTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wide) {
+  if (wide) form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.streamed == 0; });
   ProductTiles tiles = tiles_of(form);
-  tiles.shares = by_warpgroups ? wide[0].forms[0].tiles.shares : form.tiles.shares;
+  tiles.shares = wide ? wide->forms[0].tiles.shares : form.tiles.shares;
   tiles.streamed = form.tiles.streamed;
   tiles.streams = form.tiles.streams;
   return tiles;
@@ -181,8 +186,10 @@ ProductTiles tiles_taken(const Kernel& kernel, const Product& product, GemmForm 
 void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
                    const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
-  if (gemm && (gemm->tiles.streamed > 0 || may_share_depth(kernel.pool, product, *gemm, target)))
-    tile = tiles_taken(kernel, product, *gemm, target);
+  const bool shares = gemm && (gemm->tiles.streamed > 0 || may_share_depth(kernel.pool, product, *gemm, target));
+  std::optional<WarpgroupGemms> wide;
+  if (gemm && (shares || target.mma_share < 1)) wide = faster_by_warpgroups(kernel, product, *gemm, target);
+  if (shares) tile = tiles_taken(*gemm, wide);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false;
   if (!gemm && (whole || is_few_and_deep(kernel.pool, product, target)))
@@ -202,7 +209,9 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
   // Tiles at the edges are computed whole; factors of 8 bits faster, counted as so many of 16.
   const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
-  const double as_wide = bytes ? target.float16_rate / target.float8_rate : 1;
+  // What warps multiply by themselves takes longer than what warpgroups do.
+  double as_wide = bytes ? target.float16_rate / target.float8_rate : 1;
+  if (gemm && gemm->tensor_cores() && !wide) as_wide /= target.mma_share;
   const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
   const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || product.tensor_dtype.has_value();
   for (const ProductLoop& loop : product.loops) {
