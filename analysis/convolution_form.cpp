@@ -202,7 +202,7 @@ bool shares_out(const ConvolutionForm& form, const ConvolutionFactor& f, int acr
              (!f.tabled || across / (threads / depth) <= kMostLines);
     case ConvolutionFill::kGathered:
       return threads % across == 0 &&
-             (form.tensor_cores() ? depth * form.element_bytes() / 16 : depth) % (threads / across) == 0;
+             (form.words() ? depth : depth * form.element_bytes() / 16) % (threads / across) == 0;
   }
   return false;
 }
@@ -220,9 +220,10 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   const double depth = std::ceil(static_cast<double>(form.entries()) / t.depth / t.shares) * t.depth;
   const double sums = static_cast<double>(t.rows) * t.columns, warps = t.threads() / 32.0;
   const double fragments = t.warp_rows / 4 + t.warp_columns / 8 + 24;  // loads and addresses of four along the depth
-  const double multiply = form.tensor_cores()
-                              ? std::max(sums * 16 / 1024, 0.9 * warps * (t.warp_rows + t.warp_columns) * 32 / 128)
-                              : sums * 16 / 128 + warps * fragments;
+  const double multiply =
+      form.tensor_cores()
+          ? (form.tf32 ? 2 : 1) * std::max(sums * 16 / 1024, 0.9 * warps * (t.warp_rows + t.warp_columns) * 32 / 128)
+          : sums * 16 / 128 + warps * fragments;
   const auto gathered = [&](const ConvolutionFactor& f, double lines) {
     return f.fill == ConvolutionFill::kCopies ? 0 : lines / form.entry_elements(f);
   };
@@ -267,13 +268,14 @@ std::vector<Axes> orders_of(const ExprPool& pool, const Axes& depth) {
 
 // With the depth's axes in this order.
 std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool& pool, const Product& product,
-                                             const Axes& axes, const Target& target) {
+                                             const Axes& axes, bool tf32, const Target& target) {
   const ProductLoop& loop = product.loops[0];
   const auto depth = count_of(pool, axes).as_constant();
   if (!depth) return std::nullopt;
   const bool whole = pool[loop.terms[0].reduction].type == ScalarType::kInt32;
   ConvolutionForm form{
       .dtype = whole ? DType::kInt8 : product.tensor_dtype.value_or(DType::kFloat32), .axes = axes, .depth = *depth};
+  form.tf32 = tf32 && form.words();
   for (const bool left : {true, false}) {
     auto factor =
         find_factor(graph, pool, left ? loop.left[0] : loop.right[0], left ? product.rows : product.columns, axes);
@@ -290,7 +292,7 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   std::optional<GemmTiles> best;
   double least = 0;
   const bool few_and_deep = is_few_and_deep(pool, product, target);
-  for (const GemmTiles& tiles : convolution_tile_table(form.dtype)) {
+  for (const GemmTiles& tiles : convolution_tile_table(form.dtype, form.tf32)) {
     form.tiles = tiles;
     form.tiles.stages = 3;
     if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;
@@ -311,8 +313,8 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
 
 }  // namespace
 
-std::vector<GemmTiles> convolution_tile_table(DType dtype) {
-  if (bits(dtype) > 16) return gemm_tile_table(DType::kFloat32);
+std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32) {
+  if (bits(dtype) > 16 && !tf32) return gemm_tile_table(DType::kFloat32);
   std::vector<GemmTiles> table = {
       {.rows = 128, .columns = 128, .warp_rows = 32, .warp_columns = 64},
       {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 32},
@@ -337,7 +339,8 @@ std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel
   if (sums != ScalarType::kFloat32 && sums != ScalarType::kInt32) return std::nullopt;
   std::optional<ConvolutionForm> best;
   for (const Axes& axes : orders_of(pool, loop.depth))
-    if (auto form = find_in_order(graph, pool, product, axes, target); form && (!best || form->cycles < best->cycles))
+    if (auto form = find_in_order(graph, pool, product, axes, kernel.numerics.allow_tf32, target);
+        form && (!best || form->cycles < best->cycles))
       best = std::move(form);
   return best;
 }

@@ -49,14 +49,18 @@ struct ConvolutionFactor {
 };
 
 struct ConvolutionForm {
-  DType dtype = DType::kFloat16;  // float16, bfloat16 or int8 (sums are int32) on tensor cores, float32 in lanes
+  // float16, bfloat16 or int8 (sums are int32) on tensor cores, float32 in lanes or, where that is allowed, as tf32.
+  DType dtype = DType::kFloat16;
+  bool tf32 = false;
   ConvolutionFactor left, right;
   GemmTiles tiles;
   std::vector<std::uint32_t> axes;  // of the depth, in the order in which tiles go along it
   std::int64_t depth = 0;
   double cycles = 0;  // predicted of the busiest multiprocessor, to compare forms with one another
 
-  bool tensor_cores() const { return bits(dtype) <= 16; }
+  bool tensor_cores() const { return tf32 || bits(dtype) <= 16; }
+  // Elements of words, which are copied asynchronously one by one; narrower ones go by way of registers.
+  bool words() const { return bits(dtype) == 32; }
   int element_bytes() const { return bits(dtype) / 8; }
   std::int64_t stage_bytes() const { return std::int64_t{tiles.rows + tiles.columns} * tiles.depth * element_bytes(); }
   bool in_pieces() const { return left.fill == ConvolutionFill::kPieces || right.fill == ConvolutionFill::kPieces; }
@@ -75,6 +79,6 @@ std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel
                                                 const Target& target);
 
 // The tiles that are looked among.
-std::vector<GemmTiles> convolution_tile_table(DType dtype);
+std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32 = false);
 
 }  // namespace fusec

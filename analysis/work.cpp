@@ -191,11 +191,12 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   if (gemm && (shares || target.mma_share < 1)) wide = faster_by_warpgroups(kernel, product, *gemm, target);
   if (shares) tile = tiles_taken(*gemm, wide);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
-  bool gathered_bytes = false;
-  if (!gemm && (whole || is_few_and_deep(kernel.pool, product, target)))
+  bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
+  if (!gemm && (whole || kernel.numerics.allow_tf32 || is_few_and_deep(kernel.pool, product, target)))
     if (const auto gathered = find_convolution(graph, kernel, product, target)) {
       tile = tiles_of(*gathered);
       gathered_bytes = gathered->dtype == DType::kInt8;
+      tf32 = gathered->tf32;
     }
   if (product.choice) count.choose_along(product.choice->axis);
   const Axes rows = united(product.batch, product.rows);
@@ -207,13 +208,13 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
     for (const ProductTerm& term : loop.terms) sums.push_back(term.reduction);
   std::vector<ExprId> stops = sums;
   stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
-  // Tiles at the edges are computed whole; factors of 8 bits faster, counted as so many of 16.
+  // Tiles at the edges are computed whole; factors of 8 bits faster, tf32 slower, counted as so many of 16.
   const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
   // What warps multiply by themselves takes longer than what warpgroups do.
-  double as_wide = bytes ? target.float16_rate / target.float8_rate : 1;
+  double as_wide = bytes ? target.float16_rate / target.float8_rate : tf32 ? 2 : 1;
   if (gemm && gemm->tensor_cores() && !wide) as_wide /= target.mma_share;
   const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
-  const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || product.tensor_dtype.has_value();
+  const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || tf32 || product.tensor_dtype.has_value();
   for (const ProductLoop& loop : product.loops) {
     const double depth = count.points(loop.depth);
     for (const ProductTerm& term : loop.terms)

@@ -303,9 +303,27 @@ def check(options, folder, name, entry, schedules, arch):
     conflicts = [k["name"] for k in kernels if k["bank_conflicts"] != 0 and entry["inputs"][0]["dtype"] != "float32"]
     expect(not conflicts, f"{what}: bank conflicts in {conflicts}")
     check_windows([k for k, m in zip(kernels, made) if m in WINDOWS], what)
+    if "convolution" in made:
+        check_tf32(options, path, what, arch)
     # Images of few elements are not worth a pipeline in float32.
     if schedules and not (entry["inputs"][0]["dtype"] == "float32" and "contraction" in made):
         expect(any(s in schedules or s.startswith("few_rows") for s in made), f"{what}: {made}: {json.dumps(entry)}")
+
+
+def check_tf32(options, path, what, arch):
+    """Where that is allowed, float32 goes to tensor cores in one pass."""
+    what = f"{what} in tf32"
+    if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--verify=5e-3,3e-2", "--allow-tf32",
+                "--device=emulator", "--json", f"--profile={path('p.json')}"], what):
+        return
+    with open(path("p.json"), encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    expect(any(k["tensor_multiply_adds"] > 0 for k in kernels), f"{what}: not on tensor cores")
+    for k in kernels:
+        expect(k["findings"] == 0, f"{what}: findings on the emulator")
+        if k["tensor_multiply_adds"] > 0:
+            expect(k["bank_conflicts"] == 0, f"{what}: bank conflicts in {k['name']}")
+            expect(k["resources"]["spill_bytes"] == 0, f"{what}: spills")
 
 
 def check_windows(kernels, what):

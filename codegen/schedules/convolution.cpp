@@ -19,6 +19,7 @@ namespace {
 GemmForm as_gemm(const ConvolutionForm& form) {
   GemmForm gemm;
   gemm.dtype = form.dtype;
+  gemm.tf32 = form.tf32;
   gemm.float_sums = form.dtype != DType::kInt8;
   gemm.tiles = form.tiles;
   gemm.loops.resize(1);
@@ -26,7 +27,7 @@ GemmForm as_gemm(const ConvolutionForm& form) {
     const ConvolutionFactor& factor = left ? form.left : form.right;
     GemmOperand operand;
     operand.load = factor.load;
-    operand.along_depth = form.tensor_cores() || !factor.gathered();
+    operand.along_depth = !form.words() || !factor.gathered();
     (left ? gemm.loops[0].left : gemm.loops[0].right).push_back(operand);
   }
   return gemm;
@@ -180,15 +181,19 @@ class Convolution {
   // Fragments of the next slice are loaded before the products of this one.
   void steps_on_tensor_cores(const std::string& wait, const std::string& next_reading,
                              const std::vector<std::string>& fetch_next) {
-    writer_.use("tile_fragments");
+    writer_.use(form_.tf32 ? "tf32_fragments" : "tile_fragments");
+    const int slices = tiles_.depth * form_.element_bytes() / 32;
     writer_.line(fmt::format("unsigned {}[2][{}][4], {}[2][{}][4];", left_.fragments, tiles_.warp_rows / 16,
                              right_.fragments, tiles_.warp_columns / 16));
+    for (const ConvolutionTile* t : {&left_, &right_}) declare_words(*t, slices);
     writer_.open("const auto load = [&](int buffer, unsigned stage, int depth)");
     for (const ConvolutionTile* t : {&left_, &right_})
-      writer_.line(fmt::format("load_fragments<{}, true, {}>({}[buffer], stage + {}, {}, depth, warp_lane);", t->left,
-                               t->units, t->fragments, t->offset, t->left ? "warp_row" : "warp_column"));
+      if (!t->along_depth)
+        writer_.line(fmt::format("{}.load({}[buffer], stage, depth / 16);", t->places, t->fragments));
+      else
+        writer_.line(fmt::format("load_fragments<{}, true, {}>({}[buffer], stage + {}, {}, depth, warp_lane);", t->left,
+                                 t->units, t->fragments, t->offset, t->left ? "warp_row" : "warp_column"));
     writer_.close("};");
-    const int slices = tiles_.depth * form_.element_bytes() / 32;
     writer_.line(wait);
     writer_.line("__syncthreads();");
     writer_.line(fmt::format("load(0, {}, 0);", stages_));
@@ -209,13 +214,25 @@ class Convolution {
     writer_.close();
     const std::string mma = form_.dtype == DType::kInt8       ? "mma_s8"
                             : form_.dtype == DType::kBFloat16 ? "mma_bf16"
+                            : form_.tf32                      ? "mma_tf32"
                                                               : "mma_fp16";
+    if (form_.tf32)
+      for (const ConvolutionTile* t : {&left_, &right_})
+        writer_.line(fmt::format("round_to_tf32({}[slice % 2]);", t->fragments));
     writer_.use("multiply_fragments");
     writer_.use(mma);
     writer_.line(fmt::format("multiply_fragments<{}>({}, {}[slice % 2], {}[slice % 2]);", mma, sum_, left_.fragments,
                              right_.fragments));
     writer_.close();
     writer_.close();
+  }
+
+  // Where a lane finds the words of a tile whose lines run across.
+  void declare_words(const ConvolutionTile& t, int slices) {
+    if (t.along_depth) return;
+    const int across = t.left ? tiles_.warp_rows : tiles_.warp_columns;
+    writer_.line(fmt::format("const WordPlaces<{}, {}, {}, {}> {}({}, {}, warp_lane);", t.left, t.units, across / 16,
+                             slices, t.places, t.offset, t.left ? "warp_row" : "warp_column"));
   }
 
   void steps_in_lanes(const std::string& wait, const std::string& next_reading,

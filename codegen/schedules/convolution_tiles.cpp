@@ -56,7 +56,7 @@ void ConvolutionTiles::declare() {
 
 ConvolutionTile ConvolutionTiles::tile(const ConvolutionFactor& factor, bool left) {
   ConvolutionTile t{.factor = &factor, .left = left};
-  t.along_depth = form_.tensor_cores() || !factor.gathered();
+  t.along_depth = !form_.words() || !factor.gathered();
   t.across = left ? tiles_.rows : tiles_.columns;
   t.units = (t.along_depth ? tiles_.depth : t.across) / together();
   t.offset = left ? 0 : std::int64_t{form_.element_bytes()} * tiles_.rows * tiles_.depth;
@@ -70,6 +70,7 @@ ConvolutionTile ConvolutionTiles::tile(const ConvolutionFactor& factor, bool lef
                               {&t.waiting, "_waiting"}})
     *member = writer_.unique(name + wish);
   t.fragments = writer_.unique(left ? "left" : "right");
+  t.places = writer_.unique(t.fragments + "_places");
   if (factor.fill == ConvolutionFill::kStrips && !factor.tabled) t.apart = elements_apart(t);
   return t;
 }
@@ -137,8 +138,9 @@ void ConvolutionTiles::declare_gather(const ConvolutionTile& t) {
   writer_.line(fmt::format("const {}* {} = {};", storage_type(load.dtype), t.from, writer_.input(load.source)));
   writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
   find_line(t, t.line, t.from, t.outside);
-  writer_.use(form_.tensor_cores() ? "gather_to_registers" : "gather_32_bits");
-  if (!form_.tensor_cores()) {
+  writer_.use(form_.words() ? "gather_32_bits" : "gather_to_registers");
+  if (form_.tf32) return;
+  if (form_.words()) {
     writer_.use("swizzled_further");
     writer_.line(fmt::format("const unsigned {} = {} + swizzled<{}>({}, {} / 4) + {} % 4 * 4;", t.to, t.offset, t.units,
                              t.part, t.line, t.line));
@@ -178,7 +180,7 @@ void ConvolutionTiles::find_outside(const ConvolutionTaps& group, const std::str
 
 // Of 16-bit elements: eights of its line that a thread gathers; of float32: elements.
 int ConvolutionTiles::units_of_thread(const ConvolutionTile& t) const {
-  const int of_line = form_.tensor_cores() ? t.units : tiles_.depth;
+  const int of_line = form_.words() ? tiles_.depth : t.units;
   return of_line / (tiles_.threads() / t.across);
 }
 
@@ -202,9 +204,11 @@ void ConvolutionTiles::gather_asynchronously(const ConvolutionTile& t, const std
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
   const int apart = tiles_.threads() / t.across;  // along the depth
-  writer_.line(
-      fmt::format("gather_one({} + {} + swizzled_further<{}>({}, i * {}, 0), {}, {}[{} * {} + {} + i * {}], {});",
-                  stages_, into, t.units, t.to, apart, t.from, t.table, step, tiles_.depth, t.part, apart, t.outside));
+  const std::string place = form_.tf32 ? fmt::format("{} + swizzled_in_pairs<{}>({} + i * {}, {} / 4) + {} % 4 * 4",
+                                                     t.offset, t.units, t.part, apart, t.line, t.line)
+                                       : fmt::format("swizzled_further<{}>({}, i * {}, 0)", t.units, t.to, apart);
+  writer_.line(fmt::format("gather_one({} + {} + {}, {}, {}[{} * {} + {} + i * {}], {});", stages_, into, place, t.from,
+                           t.table, step, tiles_.depth, t.part, apart, t.outside));
   writer_.close();
 }
 
@@ -325,10 +329,10 @@ void ConvolutionTiles::declare_strips(const ConvolutionTile& t) {
                            emitter_.index(t.factor->across), t.part));
   emitter_.rewind(mark);
   writer_.close();
-  if (form_.tensor_cores())
-    declare_waiting(t);
-  else
+  if (form_.words())
     writer_.use("copy_one");
+  else
+    declare_waiting(t);
 }
 
 // Where a thread puts its elements: units change places every eight lines, and beyond these as before.
@@ -408,7 +412,7 @@ void ConvolutionTiles::strips_asynchronously(const ConvolutionTile& t, const std
 
 // By way of registers, a step ahead.
 bool ConvolutionTiles::waits(const ConvolutionTile& t) const {
-  return form_.tensor_cores() && t.factor->one_by_one();
+  return !form_.words() && t.factor->one_by_one();
 }
 
 void ConvolutionTiles::to_registers(const ConvolutionTile& t, const std::string& step) {
@@ -421,7 +425,7 @@ void ConvolutionTiles::fill(const ConvolutionTile& t) {
     copy(t, "into", "step");
   else if (t.factor->fill == ConvolutionFill::kPieces)
     copy_pieces(t, "into", "step");
-  else if (form_.tensor_cores())
+  else if (!form_.words())
     gathered ? store_gathered(t, "into") : store_strips(t, "into");
   else
     gathered ? gather_asynchronously(t, "into", "step") : strips_asynchronously(t, "into", "step");

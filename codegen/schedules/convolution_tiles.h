@@ -21,6 +21,7 @@ struct ConvolutionTile {
   int units = 0;            // of 16 bytes in a line
   std::int64_t offset = 0;  // in its stage
   std::string table, from, outside, line, part, to, waiting, fragments;
+  std::string places;  // of words, where lines run across: where a lane finds them
   // Of strips: elements from one of a thread's lines to the next, where all are found from the first one's place.
   std::optional<std::int64_t> apart = std::nullopt;
 };
