@@ -204,10 +204,11 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
   if (blocks > 1 && bytes.read > bytes.kept && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
     layout.threads *= 2;
   // A length that is known at launch is held where its bound allows it: in registers, or, where that would take far
-  // more threads than rows as they are expected to be, in as much shared memory as the launch asks for.
+  // more threads than rows as they are expected to be, in as much shared memory as the launch asks for (a block alone).
   constexpr std::int64_t kFarLonger = 4;
   const std::int64_t most = longest_possible(form), of_threads = 64 * std::int64_t{layout.threads} * blocks;
-  if (most <= kHeldByBlock * blocks && most < kFarLonger * of_threads)
+  const bool as_expected = blocks == 1 && most >= kFarLonger * of_threads;
+  if (most <= kHeldByBlock * blocks && !as_expected)
     while (layout.threads < 1024 && most > 64 * std::int64_t{layout.threads} * blocks) layout.threads *= 2;
   layout.parts = layout.threads * blocks;
   return layout;

@@ -18,8 +18,6 @@ constexpr int kRegisters = 65536;  // of a multiprocessor
 constexpr int kComputing = 64, kBesideRows = 16;
 // With as many left, ptxas spills some of a thread that reads one tensor, or several.
 constexpr int kComputingOne = 32, kComputingSeveral = 40;
-constexpr int kMostKept =
-    64;  // of a block among several, with three tensors and a last turn that is not whole, likewise
 
 }  // namespace
 
@@ -32,6 +30,7 @@ void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
   const auto in_shared_memory = [&](bool as_loaded) {
     return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
   };
+  is_cramped_ = is_cramped(plan, loops);
   if (is_tight(plan, loops))
     if (auto shared = in_shared_memory(false)) plan = *std::move(shared);
   keep(std::move(plan), loops);
@@ -62,13 +61,23 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
   if (row_.layout.team != RowTeam::kBlock || !row_.form.segments.empty()) return false;
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;
-  if (left <= kComputingOne) return true;
-  const bool roomy = left >= (row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1);
+  if (left <= kComputingOne || (left <= kComputing && is_cramped_)) return true;
+  if (left >= (row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1)) return false;
+  return tensors_along(loops) > 1;
+}
+
+// Blocks that share a row, of which each thread keeps as much as it may: with three tensors, and a last turn that is
+// not whole, ptxas spills some with the registers that it has elsewhere.
+bool RowWalk::is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
+  constexpr int kMostKept = 64;
   const auto ends_early = [&](const RowLoop& loop) {
     return !proves_multiple_of(point_count(row_.form.kernel.pool, loop.axes), row_.layout.parts * loop.width, bounds());
   };
-  const bool cramped = row_.layout.blocks_together() > 1 && plan.words >= kMostKept;
-  if (roomy && (!cramped || std::ranges::none_of(loops, ends_early))) return false;
+  return row_.layout.blocks_together() > 1 && plan.words >= kMostKept && std::ranges::any_of(loops, ends_early) &&
+         tensors_along(loops) > 2;
+}
+
+std::size_t RowWalk::tensors_along(const std::vector<RowLoop>& loops) const {
   std::set<ValueId> along;
   for (const RowLoop& loop : loops)
     for (const ExprId id : outside_reductions(row_.form, loop.roots)) {
@@ -76,7 +85,7 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
       const auto runs = [&](std::uint32_t axis) { return emitter_.depends_on(id, axis); };
       if (n.op == ExprOp::kLoad && std::ranges::any_of(loop.axes, runs)) along.insert(n.source);
     }
-  return along.size() > (roomy ? 2 : 1);
+  return along.size();
 }
 
 void RowWalk::begin(Place place) {
@@ -113,7 +122,7 @@ int RowWalk::blocks_at_once() const {
     return 1024 / row_.layout.threads;
   if (!keeps_rows_) return 0;
   const int computing = kComputing + (row_.split.start ? kBesideRows : 0) + (has_tiles() ? kept_words_ / 2 : 0) +
-                        (writer_.wide() ? kWide : 0) + (row_.layout.cohort > 1 ? kMeeting : 0);
+                        (writer_.wide() ? kWide : 0) + (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
   const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
   return std::max(1, 32 * warps / row_.layout.threads);

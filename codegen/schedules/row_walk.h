@@ -77,6 +77,8 @@ class RowWalk {
   bool has_tiles() const { return tiles_ && !tiles_->empty(); }
   std::int64_t shared_bytes_of_block() const;
   bool is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
+  bool is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
+  std::size_t tensors_along(const std::vector<RowLoop>& loops) const;
   void plan_tiles(const std::vector<RowLoop>& loops);
   void find_vectors();
   void over_turns(const RowLoop& loop, std::string_view wish, const Visit& visit, int behind);
@@ -98,6 +100,7 @@ class RowWalk {
   std::optional<BesideTiles> tiles_;
   bool keeps_rows_ = false;
   int kept_words_ = 0;
+  bool is_cramped_ = false;
   Place place_;
   std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
   std::string vector_, lane_;          // what a loop is at
