@@ -128,8 +128,9 @@ Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, co
 }
 
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
-                   bool together, const Target& target) {
-  const std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs);
+                   bool together, const Target& target, const Numerics& numerics) {
+  std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs);
+  for (LoweredUnit& unit : units) unit.kernel.numerics = numerics;
   const FormsOfUnits forms = forms_of(units);
   std::vector<std::vector<std::uint32_t>> launches;
   if (together) launches = launches_of(units, forms, graph, target);

@@ -18,7 +18,7 @@ PlannedModel planned_as(const Graph& file, Strategy strategy, PipelineOptions op
 PredictedModel predicted_as(const Graph& file, Strategy strategy, const PipelineOptions& options) {
   const PlannedModel planned = planned_as(file, strategy, options);
   const std::optional<LaunchPlan> launch = launch_plan_of(planned, options);
-  return predicted(planned, launch ? &*launch : nullptr, options.target);
+  return predicted(planned, launch ? &*launch : nullptr, options);
 }
 
 // For each group the file's nodes that it stands for, each alone; a node that several groups compute is with the first,
@@ -62,10 +62,10 @@ void sort_by_node(const PlannedModel& unfused, PredictedModel& predicted) {
 
 std::string cost_report_of(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
                            const PipelineOptions& options) {
-  const PredictedModel own = predicted(planned, launch, options.target);
+  const PredictedModel own = predicted(planned, launch, options);
   const PlannedModel apart = planned_as(file, Strategy::kUnfused, options);
   const std::optional<LaunchPlan> apart_launch = launch_plan_of(apart, options);
-  PredictedModel unfused = predicted(apart, apart_launch ? &*apart_launch : nullptr, options.target);
+  PredictedModel unfused = predicted(apart, apart_launch ? &*apart_launch : nullptr, options);
   sort_by_node(apart, unfused);
   CostReportContext context{.nodes = planned.report,
                             .target = options.target,

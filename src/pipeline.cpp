@@ -97,14 +97,14 @@ PlannedModel Pipeline::plan_as_given(Graph graph) {
 }
 
 double Pipeline::seconds_of_groups(const PlannedModel& model) const {
-  return sum_of(predict_groups(model.graph, model.plan, options_.target)).total;
+  return sum_of(predict_groups(model.graph, model.plan, options_.target, options_.emit.numerics)).total;
 }
 
 // With the copies that a launch has, which only aliases ask for.
 double Pipeline::seconds_of(const PlannedModel& model) const {
   if (model.graph.aliases.empty()) return seconds_of_groups(model);
   const std::optional<LaunchPlan> launch = launch_plan_of(model, options_);
-  return predicted(model, launch ? &*launch : nullptr, options_.target).total().total;
+  return predicted(model, launch ? &*launch : nullptr, options_).total().total;
 }
 
 // Rules say what is worth rewriting; where they are wrong about a model, its plan may be dearer than the model as it

@@ -23,8 +23,10 @@ std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const Pipe
   }
 }
 
-PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const Target& target) {
-  PredictedModel model{.groups = predict_groups(planned.graph, planned.plan, target), .at_end = {}};
+PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const PipelineOptions& options) {
+  const Target& target = options.target;
+  PredictedModel model{.groups = predict_groups(planned.graph, planned.plan, target, options.emit.numerics),
+                       .at_end = {}};
   if (!launch) return model;
   std::vector<std::uint32_t> steps(model.groups.size(), 0);
   for (const LaunchStep& step : launch->steps) {

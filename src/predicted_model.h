@@ -22,6 +22,6 @@ struct PredictedModel {
 // that the cost model foresees.
 std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const PipelineOptions& options);
 
-PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const Target& target);
+PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const PipelineOptions& options);
 
 }  // namespace fusec

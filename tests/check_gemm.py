@@ -345,6 +345,12 @@ def check_tf32(fusec, fusec_run, folder):
                 for kernel in profile["kernels"]:
                     expect(kernel["tensor_multiply_adds"] > 0, f"{kernel['name']} on {arch}: not on tensor cores")
                     expect(kernel["bank_conflicts"] == 0, f"{kernel['name']} on {arch}: bank conflicts")
+        large = {"fusec": 1, "name": "large", "inputs": [tensor("x", "float32", 2048, 2047), tensor("w", "float32", 2048, 2047)],
+                 "nodes": [node("y", "linear", ["x", "w"])], "outputs": ["y"]}
+        json.dump(large, open(os.path.join(folder, "large.json"), "w"))
+        times = [json.loads(run([fusec, os.path.join(folder, "large.json"), "--no-nvrtc", "--emit=report", "--arch=" + arch,
+                                 *more]))["groups"][0]["predicted_us"] for more in ([], ["--allow-tf32"])]
+        expect(times[1] < times[0] / 2, f"tf32 on {arch}: predicted {times[1]} us, without it {times[0]}")
 
 
 # (rows, columns, depth, dtype, right factor as it lies): of these some had local memory.

@@ -161,7 +161,8 @@ class Writer {
 
 }  // namespace
 
-std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target) {
+std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
+                                       const Numerics& numerics) {
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
   WorkOfNodes work(graph);
   std::vector<Prediction> predictions;
@@ -176,8 +177,9 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
     std::optional<MatrixCall> call;
     if (plan.groups[g].code == GroupCode::kCublasLt)
       call = find_matrix_call(graph, list, interfaces[g].outputs, target, false).call;
-    predictions.push_back(call ? predict(graph, *call, target)
-                               : predict(graph, list, interfaces[g].outputs, plan.strategy == Strategy::kFull, target));
+    predictions.push_back(
+        call ? predict(graph, *call, target)
+             : predict(graph, list, interfaces[g].outputs, plan.strategy == Strategy::kFull, target, numerics));
     // As in the partition report: of the formulas of its nodes, whatever stands inside what.
     predictions.back().flops = 0;
     for (const NodeId n : nodes) predictions.back().flops += static_cast<double>(work.flops(n));

@@ -12,7 +12,8 @@
 namespace fusec {
 
 // Of each group of the plan.
-std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target);
+std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
+                                       const Numerics& numerics = {});
 
 Prediction sum_of(const std::vector<Prediction>& parts);
 
