@@ -5,7 +5,7 @@ Products of sm_90a whose weights are codes, or whose factors are computed on the
 with scales of rows or of groups of the depth, with zero points or none, along the depth and across it, gated, in
 batches, of experts, several in one launch. Sizes that are multiples of no tile, on a device of few multiprocessors:
 tiles that the copying warpgroup writes for wgmma, right results and no finding, no bank conflict, no spill; tiles of
-256 rows, of which the last has less, that of groups' rows, too.
+256 rows, of which the last has less, that of groups' rows, too. So are attention's keys and values that are codes.
 A gated unit over int4 has to do with few instructions for its multiply-adds, and products of few rows, or with scales
 of less of the depth than a tile has, stay those of warps.
 --full: demands on larger sizes for each kind of weight. --sample: N of the forms, evenly spread."""
@@ -172,6 +172,33 @@ def forms():
                  constants=[tensor("w", "bfloat16", 344, 400)]))
 
 
+def attention_of_codes(queries, keys, head, columns, codes, scales, causal=False, zeros=None, to="bfloat16"):
+    inputs, nodes = [tensor("q", to, 1, 2, queries, head)], []
+    for name, width in (("k", head), ("v", columns)):
+        inputs.append(tensor(name, codes, 1, 1, keys, width))
+        operands = [name]
+        if scales:
+            inputs.append(tensor(name + "s", scales, 1, 1, keys, 1))
+            operands.append(name + "s")
+        if zeros:
+            inputs.append(tensor(name + "z", zeros, 1, 1, keys, 1))
+            operands.append(name + "z")
+        nodes.append(node(name + "d", "dequantize", *operands, dtype=to, axis=3, block=width) if scales else
+                     node(name + "d", "cast", name, dtype=to))
+    return model(inputs, nodes + [node("y", "scaled_dot_product_attention", "q", "kd", "vd", enable_gqa=True,
+                                       is_causal=causal)], ["y"])
+
+
+def attentions():
+    """Keys and values that are computed on their way: name, model."""
+    yield "attention over int8", attention_of_codes(200, 333, 64, 64, "int8", "bfloat16")
+    yield "attention over int8, causal", attention_of_codes(300, 300, 128, 128, "int8", "bfloat16", causal=True)
+    yield "attention over int8 with zeros", attention_of_codes(200, 270, 64, 128, "int8", "float16", zeros="int8", to="float16")
+    yield "attention over float8", attention_of_codes(150, 333, 128, 128, "float8_e4m3fn", "float32")
+    yield "attention over float8 without scales", attention_of_codes(150, 200, 128, 64, "float8_e5m2", None, to="float16")
+    yield "attention over int4", attention_of_codes(150, 333, 64, 64, "int4", "bfloat16")
+
+
 def stay():
     """Name, model: of warps, or of few rows."""
     yield "few rows", layer(16, 512, 512)
@@ -225,6 +252,10 @@ def main():
             source = open(path("form.cu")).read()
             for text in ["tell_written(full", "copied_piece<"] + (["makes 256x"] if name.startswith("256") else []):
                 expect(text in source, f"{name}: no {text} in the source")
+        found = [(name, graph) for name, graph in attentions() if options.only in name]
+        for name, graph in found[::3] if options.sample else found:
+            schedules, _ = profiled(options, path, few, name, graph, True)
+            expect(schedules == ["attention_wgmma"], f"{name}: {schedules}, expected attention_wgmma alone")
         for name, graph in stay():
             schedules, _ = profiled(options, path, few, name, graph, False)
             expect("gemm_wgmma" not in schedules, f"{name}: {schedules}")

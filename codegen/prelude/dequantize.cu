@@ -245,15 +245,19 @@ __device__ __forceinline__ Words<4> fp16_of_e4m3(Words<2> eight) {
   return made;
 }
 
-//@ part bf16_of_e4m3 : e4m3_element packed_words
+//@ part bf16_of_e4m3 : words
 // Without an instruction for it, exponent and mantissa in the place of bfloat16's are 2^-120 of the number; where a byte
 // is NaN, 127, one more is its first bit, which stands for all bits of the result.
 __device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  float made[8];
+  Words<4> made;
 #pragma unroll
-  for (int e = 0; e < 8; ++e) made[e] = e4m3_element(eight, e);
-  return bf16_words(made);
+  for (int i = 0; i < 4; ++i)
+    asm("{\n.reg .b32 pair;\n.reg .b16 a, b;\n.reg .f32 low, high;\ncvt.rn.f16x2.e4m3x2 pair, %1;\n"
+        "mov.b32 {a, b}, pair;\ncvt.f32.f16 low, a;\ncvt.f32.f16 high, b;\ncvt.rn.bf16x2.f32 %0, high, low;\n}"
+        : "=r"(made.w[i])
+        : "h"((unsigned short)(eight.w[i / 2] >> i % 2 * 16)));
+  return made;
 #else
   Words<4> made;
 #pragma unroll

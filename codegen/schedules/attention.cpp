@@ -378,7 +378,7 @@ void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
 
 namespace {
 
-// Nothing where the target has none, or TMA cannot copy what they multiply; queries and keys may be computed.
+// Nothing where the target has none, or what they multiply can neither be copied by TMA nor computed in pieces.
 std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& graph, const Target& target, bool wide) {
   constexpr int kMostComputed = 128;  // places of a line: what computes has its registers from the sums
   const auto tiles = warpgroup_tiles(form, target);
@@ -386,15 +386,15 @@ std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& gr
   KernelWriter writer(graph, wide);
   ExprEmitter emitter(form.kernel, writer);
   std::vector<AttentionFactor> factors;
-  for (const auto& [factor, lines, places] : {std::tuple{form.query, &form.rows, &form.depth},
-                                              {form.key, &form.keys, &form.depth},
-                                              {form.value, &form.keys, &form.columns}}) {
+  for (const auto& [factor, lines, places, width] : {std::tuple{form.query, &form.rows, &form.depth, tiles->depth},
+                                                     {form.key, &form.keys, &form.depth, tiles->depth},
+                                                     {form.value, &form.keys, &form.columns, tiles->columns}}) {
     AttentionFactor made{.boxes = boxes_of(form, graph, factor, *lines, *places), .pieces = std::nullopt};
-    if (!made.boxes && factors.size() < 2 && std::max(tiles->depth, tiles->columns) <= kMostComputed)
+    if (!made.boxes && std::max(tiles->depth, tiles->columns) <= kMostComputed)
       made.pieces = TilePieces::plan(emitter, graph,
-                                     {.stride = tiles->depth,
+                                     {.stride = width,
                                       .lines = tiles->keys,
-                                      .places = tiles->depth,
+                                      .places = width,
                                       .factor = factor,
                                       .along_lines = *lines,
                                       .along_places = *places,

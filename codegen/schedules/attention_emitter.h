@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -173,7 +174,9 @@ class AttentionEmitter {
 
   // --- by warpgroups (attention_warpgroup.cpp)
   void declare_boxes();
-  bool computes() const { return factors_[0].pieces || factors_[1].pieces; }
+  bool computes() const {
+    return std::ranges::any_of(factors_, [](const AttentionFactor& f) { return f.pieces.has_value(); });
+  }
   void compute_tile(std::size_t factor, const TileLoad& load, const std::string& at, int group_bytes,
                     const std::string& there);
   void declare_barriers();

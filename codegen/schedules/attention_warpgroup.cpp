@@ -2,7 +2,8 @@
 // 64 rows multiply them. A warpgroup's scores of the next tile are under way together with the weighted values of this
 // one, and become weights while those are added up; of the two warpgroups, one's exponentials meet the other's
 // products. With large heads, where products take much longer than exponentials, a warpgroup leaves it at the latter:
-// it has no values left to add behind its loop then, which is a third of such a kernel's code.
+// it has no values left to add behind its loop then, which is a third of such a kernel's code. What is computed before
+// it is multiplied (rotated, codes) all four warps beside them make, where TMA would have put it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -136,13 +137,15 @@ void AttentionEmitter::compute_tile(std::size_t factor, const TileLoad& load, co
   writer_.use("fence_tiles");
   const int piece = (group_bytes ? 64 : load.lines) * kBoxLineBytes;
   factors_[factor].pieces->load(
-      emitter_, graph_, load, kCopierThreads, [&](const std::string& line, const std::string& eight) {
+      emitter_, graph_, load, kCopierThreads,
+      [&](const std::string& line, const std::string& eight) {
         const std::string of_group =
             group_bytes ? fmt::format("{0} / 64 * {1} + {0} % 64 * {2}", line, group_bytes, kBoxLineBytes)
                         : fmt::format("{} * {}", line, kBoxLineBytes);
         return fmt::format("dynamic_tiles + {}{} + {} / 8 * {} + ({} ^ {}) % 8 * 16", at, of_group, eight, piece, eight,
                            line);
-      });
+      },
+      factor > 0);
   writer_.line("fence_tiles();");
   writer_.line("sync_warpgroup(3);");
   writer_.line(fmt::format("if (threadIdx.x == 0) arrive({});", there));
@@ -188,12 +191,22 @@ void AttentionEmitter::copy_tiles() {
         copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxPlaces, first);
     });
   }
-  copy(values_used_, values_there_, tiles_.value_bytes(), values_at(tile_), [&] {
-    for (int half = 0; half < tiles_.keys / 64; ++half)
-      for (int p = 0; p < tiles_.column_pieces(); ++p)
-        copy_box(2, plus(to, (half * tiles_.column_pieces() + p) * kPieceBytes), there, p * kBoxPlaces,
-                 plus(first, 64 * half));
-  });
+  if (factors_[2].pieces) {
+    writer_.line(wait_for(values_used_, tile_, 1));
+    TileLoad load = value_load();
+    load.line0 = first;
+    compute_tile(2, load,
+                 fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes() + tiles_.stages * tiles_.key_bytes(),
+                             tile_, tiles_.stages, tiles_.value_bytes()),
+                 tiles_.column_pieces() * kPieceBytes, of_stage(values_there_, tile_));
+  } else {
+    copy(values_used_, values_there_, tiles_.value_bytes(), values_at(tile_), [&] {
+      for (int half = 0; half < tiles_.keys / 64; ++half)
+        for (int p = 0; p < tiles_.column_pieces(); ++p)
+          copy_box(2, plus(to, (half * tiles_.column_pieces() + p) * kPieceBytes), there, p * kBoxPlaces,
+                   plus(first, 64 * half));
+    });
+  }
   writer_.close();
   writer_.line("__syncwarp();");
 }

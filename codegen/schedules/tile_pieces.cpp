@@ -57,17 +57,29 @@ std::optional<TilePieces> TilePieces::plan(ExprEmitter& emitter, const Graph& gr
   return made;
 }
 
-void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& load, int threads,
-                      const Place& place) const {
+void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& load, int threads, const Place& place,
+                      bool ahead) const {
   KernelWriter& writer = outer.writer();
   ExprEmitter emitter(kernel_, writer);
   const ExprPool& pool = kernel_.pool;
   const int pieces = load.places / kPiece;
   const std::string p = writer.unique("p"), line = writer.unique("line"), eight = writer.unique("eight");
-  const std::string at = writer.unique("at"), made = writer.unique("made"), lane = writer.unique("e");
+  const std::string at = writer.unique("at"), made = writer.unique("made");
   writer.use("words");
   for (const auto& [given, mine] : others_) emitter.bind(mine, outer.index(IndexExpr::axis(given)));
-  writer.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, load.lines * pieces, threads));
+  constexpr int kTogether = 4;
+  ExprEmitter trial(kernel_, writer);
+  for (const std::uint32_t a : trial.axes_of(value_)) trial.bind(a, "0");
+  const int eights = load.lines * pieces;
+  const bool together = ahead && eights % (kTogether * threads) == 0 && codes_of(trial, graph, *load.narrowed);
+  if (together) {
+    const std::string each = writer.unique("each");
+    writer.line(fmt::format("#pragma unroll {}", kTogether));
+    writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, eights / threads));
+    writer.line(fmt::format("const unsigned {} = threadIdx.x + {} * {};", p, each, threads));
+  } else {
+    writer.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, eights, threads));
+  }
   writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, pieces, eight));
   writer.line(
       fmt::format("const {} {} = {}{};", writer.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));
@@ -78,9 +90,57 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
   std::string there = fmt::format("{} < {}", at, text(count(lines_)));
   if (!count(places_).is(pieces)) there += fmt::format(" && {} < {}", eight, text(count(places_)));
   writer.line(fmt::format("Words<{}> {} = {{}};", kPiece / 2, made));
-  writer.open(fmt::format("if ({})", there));
-  bind_flat(emitter, lines_, at, "mnopq");
-  bind_flat(emitter, places_, eight, "kluvw");
+  if (!together) writer.open(fmt::format("if ({})", there));
+  const auto inside = [&](const std::string& number, const std::vector<std::uint32_t>& axes) {
+    return together ? fmt::format("min(({0}){1}, ({0})({2} - 1))", writer.index_type(), number, text(count(axes)))
+                    : number;
+  };
+  bind_flat(emitter, lines_, inside(at, lines_), "mnopq");
+  bind_flat(emitter, places_, inside(eight, places_), "kluvw");
+  if (const auto codes = codes_of(emitter, graph, *load.narrowed))
+    compute_codes(*codes, emitter, graph, *load.narrowed, made);
+  else
+    compute_elements(emitter, graph, *load.narrowed, made);
+  if (together)
+    writer.line(fmt::format("if (!({})) {} = {{}};", there, made));
+  else
+    writer.close();
+  const std::string target =
+      place ? place(line, eight) : fmt::format("{} + {} * {} + {} * {}", load.tile, line, load.stride, eight, kPiece);
+  writer.line(fmt::format("store_words({}, {});", target, made));
+  writer.close();
+}
+
+// Where the eight is made of codes that one access has, whose scale is the same for all of them.
+std::optional<WidenedCodes> TilePieces::codes_of(ExprEmitter& emitter, const Graph& graph, DType narrowed) const {
+  auto codes = find_widened_codes(emitter, value_, narrowed, lane_);
+  if (!codes || codes->scales_apart) return std::nullopt;
+  if (VectorLoads(emitter, graph, lane_, kPiece).vector_loads({codes->codes}).empty()) return std::nullopt;
+  return codes;
+}
+
+// They become numbers two at a time.
+void TilePieces::compute_codes(const WidenedCodes& codes, ExprEmitter& emitter, const Graph& graph, DType narrowed,
+                               const std::string& made) const {
+  KernelWriter& writer = emitter.writer();
+  VectorLoads loads(emitter, graph, lane_, kPiece);
+  const std::string name = writer.unique("codes");
+  writer.line(fmt::format("{} {};", loads.vector_loads({codes.codes})[0].second, name));
+  loads.declare({codes.codes}, "0", [&](ExprId, const VectorLoads::Fill& fill) {
+    fill(name);
+    return name;
+  });
+  emitter.load_text = nullptr;
+  const std::string zero = bits_text(codes.zero, narrowed, emitter);
+  const std::string scale = bits_text(codes.scale, narrowed, emitter);
+  writer.line(fmt::format("{} = {};", made, widened_text(codes, narrowed, kPiece / 2, name, zero, scale, writer)));
+}
+
+void TilePieces::compute_elements(ExprEmitter& emitter, const Graph& graph, DType narrowed,
+                                  const std::string& made) const {
+  const ExprPool& pool = kernel_.pool;
+  KernelWriter& writer = emitter.writer();
+  const std::string lane = writer.unique("e");
   VectorLoads loads(emitter, graph, lane_, kPiece);
   loads.declare({value_}, lane);
   emitter.emit_independent({value_});
@@ -91,18 +151,12 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
   writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, kPiece));
   emitter.bind(lane_, lane);
   const std::string value = emitter.emit(value_);
-  writer.line(packs ? fmt::format("{}[{}] = {};", values, lane, value)
-                    : put_text(*load.narrowed, made, lane, value, writer));
+  writer.line(packs ? fmt::format("{}[{}] = {};", values, lane, value) : put_text(narrowed, made, lane, value, writer));
   writer.close();
   if (packs) {
     writer.use("packed_words");
-    writer.line(fmt::format("{} = {}_words({});", made, *load.narrowed == DType::kBFloat16 ? "bf16" : "fp16", values));
+    writer.line(fmt::format("{} = {}_words({});", made, short_name(narrowed), values));
   }
-  writer.close();
-  const std::string target =
-      place ? place(line, eight) : fmt::format("{} + {} * {} + {} * {}", load.tile, line, load.stride, eight, kPiece);
-  writer.line(fmt::format("store_words({}, {});", target, made));
-  writer.close();
 }
 
 }  // namespace fusec

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codegen/schedules/tile_load.h"
+#include "codegen/schedules/widened_codes.h"
 
 namespace fusec {
 
@@ -21,12 +22,19 @@ class TilePieces {
   static std::optional<TilePieces> plan(ExprEmitter& emitter, const Graph& graph, const TileLoad& load);
 
   // Axes other than the load's must be bound in the emitter, under which all was planned. `place` is where the tile has
-  // an eight of a line, if not where the load says.
+  // an eight of a line, if not where the load says. `ahead`: several eights of codes are on their way together, with
+  // nothing between their loads but what is computed of them.
   using Place = std::function<std::string(const std::string& line, const std::string& eight)>;
-  void load(ExprEmitter& emitter, const Graph& graph, const TileLoad& load, int threads,
-            const Place& place = nullptr) const;
+  void load(ExprEmitter& emitter, const Graph& graph, const TileLoad& load, int threads, const Place& place = nullptr,
+            bool ahead = false) const;
 
  private:
+  // What the words `made` get: the eight's values, narrowed.
+  std::optional<WidenedCodes> codes_of(ExprEmitter& emitter, const Graph& graph, DType narrowed) const;
+  void compute_codes(const WidenedCodes& codes, ExprEmitter& emitter, const Graph& graph, DType narrowed,
+                     const std::string& made) const;
+  void compute_elements(ExprEmitter& emitter, const Graph& graph, DType narrowed, const std::string& made) const;
+
   Kernel kernel_;
   ExprId value_ = kNoExpr;
   std::vector<std::uint32_t> lines_, places_;                    // places: of eights
