@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <numeric>
 
+#include "analysis/axis_merging.h"
+#include "analysis/kernel_forms.h"
 #include "analysis/row_teams.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kMostRows = 32;
+constexpr int kFewRows = 32, kMostRows = 512;  // that take turns: where a line could be strips; where it could not
 constexpr int kMostTurns = 16;
 constexpr int kMostShared = 40 * 1024;
-constexpr std::int64_t kOfWarp = 2048;  // elements that a warp takes
+constexpr std::int64_t kOfWarp = 2048;         // elements that a warp takes
+constexpr std::int64_t kHeldByColumns = 1024;  // lines that threads with an element of each keep
 
 // Reads the form: which loads and stores are of elements as they follow one another.
 class Reader {
@@ -38,6 +41,12 @@ class Reader {
     }
     way_.width = std::clamp(128 / widest_, 1, 8);
     if (way_.width * narrowest_ % 32 != 0) return std::nullopt;
+    const auto rows = way_.line.as_constant();
+    way_.in_strips =
+        !(rows && *rows <= kFewRows) && way_.width > 1 && proves_multiple_of(way_.line, way_.width, pool_.bounds());
+    if (!way_.in_strips && (apart_ || !rows || *rows > kMostRows)) return std::nullopt;
+    if (!way_.in_strips) way_.rows = static_cast<int>(*rows);
+    way_.apart = apart_;
     return way_;
   }
   int widest_bits() const { return widest_; }
@@ -59,10 +68,9 @@ class Reader {
     along_ = std::move(along);
     std::ranges::sort(along_);
     for (const std::uint32_t a : form_.rows) {  // the first load says which is the inner one
-      const auto extent = pool_.extent(a).as_constant();
-      if (!extent || *extent < 2 || *extent > kMostRows || !is_innermost(a)) continue;
+      if (range_of(pool_.extent(a), pool_.bounds()).min < 2 || !is_innermost(a)) continue;
       way_.inner = a;
-      way_.rows = static_cast<int>(*extent);
+      way_.line = pool_.extent(a);
       for (const std::uint32_t other : form_.rows)
         if (other != a) {
           way_.outer.push_back(other);
@@ -82,13 +90,13 @@ class Reader {
 
   bool is_innermost(std::uint32_t axis) const {
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
-      if (pool_[id].op == ExprOp::kLoad && runs_along(id))
+      if (pool_[id].op == ExprOp::kLoad && runs_along(id) && std::ranges::binary_search(depends_[id], axis))
         return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == 1;
     return false;
   }
 
   bool follows(const IndexExpr& at, std::uint32_t axis) const {
-    const IndexExpr place = (outer_ * length_ + IndexExpr::axis(axis)) * way_.rows + IndexExpr::axis(way_.inner);
+    const IndexExpr place = (outer_ * length_ + IndexExpr::axis(axis)) * way_.line + IndexExpr::axis(way_.inner);
     return simplify(at - place, pool_.bounds()).is(0);
   }
 
@@ -103,7 +111,10 @@ class Reader {
     if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
     if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
     const IndexExpr at = position(n);
-    if (std::ranges::none_of(along_, [&](std::uint32_t a) { return follows(at, a); })) return false;
+    if (std::ranges::none_of(along_, [&](std::uint32_t a) { return follows(at, a); })) {
+      apart_ = true;  // the same for all of a line: an element for several lanes
+      return !std::ranges::binary_search(depends_[id], way_.inner);
+    }
     see_width(n.dtype);
     way_.loads.push_back(id);
     return true;
@@ -115,6 +126,7 @@ class Reader {
   std::vector<std::vector<std::uint32_t>> depends_;
   std::vector<std::uint32_t> along_;  // axes that run along a row
   IndexExpr length_ = 1, outer_ = 0;
+  bool apart_ = false;
   int widest_ = 8, narrowest_ = 64;
   InterleavedRows way_;
 };
@@ -145,59 +157,153 @@ int working(int team, int rows, int width) {
   return team / period * period;
 }
 
+// The rows' axes that lie one within the other are one.
+RowForm with_rows_merged(const RowForm& form, const Graph& graph) {
+  RowForm merged = form;
+  for (std::size_t i = form.rows.size(); i-- > 1;) {
+    const ExprPool& pool = merged.kernel.pool;
+    if (range_of(pool.extent(merged.rows[i]), pool.bounds()).min < 1) continue;
+    Kernel kernel = merge_pair(merged.kernel, i - 1);
+    if (count_divisions(kernel, graph) > count_divisions(merged.kernel, graph)) continue;
+    const std::size_t rows = merged.rows.size() - 1;
+    merged.kernel = std::move(kernel);
+    const std::vector<std::uint32_t>& axes = merged.kernel.outputs[0].axes;
+    merged.rows.assign(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(rows));
+    merged.columns.assign(axes.begin() + static_cast<std::ptrdiff_t>(rows), axes.end());
+    merged.reductions = row_reductions(merged.kernel);
+  }
+  return merged;
+}
+
+// What there is to reduce, with symbols at their hints.
+struct Work {
+  std::int64_t groups = 1, length = 1;  // places of the outer axes; elements of a row
+  std::int64_t stages = 1;
+  int partial = 4;  // bytes of a partial result
+  int bits = 32;    // of the widest element
+};
+
+constexpr int kMostThreads = 512;
+
+bool may_be(int threads, const InterleavedRows& way, const Work& work, int most = kMostThreads) {
+  return static_cast<std::int64_t>(threads) * way.width * work.partial * 33 / 32 <= kMostShared && threads <= most;
+}
+
+RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
+  return {.blocks = work.groups,
+          .length = work.length * way.rows,
+          .stages = static_cast<int>(work.stages),
+          .columns = !way.form.columns.empty(),
+          .bytes = work.bits / 8.0,
+          .bytes_read = work.bits / 8.0,
+          .side_by_side = way.rows};
+}
+
+// Beside what they read.
+int chunks_that_leave_little(int chunks, const Work& work) {
+  const std::int64_t most = work.length * work.bits / 8 / (std::int64_t{64} * work.partial);
+  return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
+}
+
+// With so many lanes to a line: the threads of a team, the blocks of a strip. False where shared memory has no room.
+bool shape_strips(InterleavedRows& way, Work work, int lanes, const Target& target) {
+  const std::int64_t line = value_at_hint(way.line, way.form.kernel.pool.bounds().symbols);
+  way.rows = lanes * way.width;
+  work.groups *= (line + way.rows - 1) / way.rows;
+  way.team = std::max(64, way.rows);
+  while (may_be(2 * way.team, way, work) && work.length > std::int64_t{8} * way.team / lanes) way.team *= 2;
+  way.parts = way.team;
+  const bool held = work.length <= std::int64_t{kMostTurns} * way.team / lanes;
+  way.chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
+  return may_be(way.team, way, work);
+}
+
+// Lines of 32 lanes; of fewer, where those make as many strips, where there is not a block for every multiprocessor, or
+// where registers do not hold what a team reads twice; but not where blocks share strips.
+bool choose_strips(InterleavedRows& way, const Work& work, const Target& target) {
+  constexpr int kFewestLines = 32, kLine = 64, kBytes = 256;  // of lanes, where lines begin at so many bytes, or not
+  if (work.length < kFewestLines) return false;               // a thread had better have all of a row
+  const ExprPool& pool = way.form.kernel.pool;
+  const std::int64_t line = value_at_hint(way.line, pool.bounds().symbols);
+  const auto strips = [&](int lanes) { return (line + lanes * way.width - 1) / (lanes * way.width); };
+  int wide = 32;
+  while (wide > 4 && strips(wide / 2) == strips(wide)) wide /= 2;
+  const bool even = proves_multiple_of(way.line, 8 * kLine / work.bits, pool.bounds());
+  int lanes = wide;
+  const auto holds = [&] { return work.length <= std::int64_t{kMostTurns} * (kMostThreads / lanes); };
+  while (lanes * way.width * work.bits / 8 > (even ? kLine : kBytes) &&
+         (work.groups * strips(lanes) < target.multiprocessors || (!way.form.columns.empty() && !holds())))
+    lanes /= 2;
+  if (!shape_strips(way, work, lanes, target)) return false;
+  // What a team keeps without such loads is as well kept by threads with an element of each line.
+  if (way.chunks == 1 && (way.form.columns.empty() || (way.apart && holds()))) return true;
+  return (way.form.columns.empty() || work.length > kHeldByColumns) && shape_strips(way, work, wide, target) &&
+         way.chunks > 1;
+}
+
+// The same of rows that take turns.
+bool shape_turns(InterleavedRows& way, const Work& work, const Target& target) {
+  const std::int64_t length = work.length * way.rows, vectors = (length + way.width - 1) / way.width;
+  if (length < 64 * way.rows) return false;  // short ones: a thread each, or so
+  // Three quarters of a team's threads, or half of those of many rows.
+  const auto busy = [&](int team) {
+    const int quarters = way.rows <= kFewRows ? 3 : 2;
+    return team >= way.rows && 4 * working(team, way.rows, way.width) >= quarters * team;
+  };
+  if (length <= kOfWarp && work.groups > 1 && busy(32)) {
+    way.team = 32;
+    way.teams = 4;
+  } else {
+    way.team = 64;
+    while (may_be(2 * way.team, way, work) && (!busy(way.team) || vectors > 8 * way.team)) way.team *= 2;
+    // Twice as many where they then keep it all.
+    const auto turns = [&](int team) { return vectors / working(team, way.rows, way.width); };
+    if (!way.form.columns.empty() && busy(2 * way.team) && may_be(2 * way.team, way, work, 2 * kMostThreads) &&
+        turns(way.team) >= kMostTurns && turns(2 * way.team) < kMostTurns * 5 / 8)
+      way.team *= 2;
+    if (!busy(way.team)) return false;
+    const bool held = turns(way.team) < kMostTurns;
+    // 16-bit elements of many rows take more instructions than those threads do.
+    if (way.rows > kFewRows && !way.form.columns.empty() && work.length <= kHeldByColumns && !(held && work.bits >= 32))
+      return false;
+    way.chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
+  }
+  // Few threads to a chunk: what they have is joined.
+  while (way.chunks > 1 && way.team > 128 && busy(way.team / 2) && vectors / way.chunks < 16 * way.team) way.team /= 2;
+  way.parts = working(way.team, way.rows, way.width);
+  return true;
+}
+
 }  // namespace
 
-std::optional<InterleavedRows> interleaved_rows(const RowForm& form, const Graph& graph, const Target& target) {
+std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
+  const RowForm form = with_rows_merged(original, graph);
   Reader reader(form, graph);
   std::optional<InterleavedRows> way = reader.read();
   if (!way) return std::nullopt;
+  way->form = form;
   const ExprPool& pool = form.kernel.pool;
   const std::vector<Symbol>& symbols = pool.bounds().symbols;
-  const IndexExpr elements = point_count(pool, pool[form.reductions[0]].axes) * way->rows;
-  const std::int64_t length = value_at_hint(elements, symbols);
-  const std::int64_t groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way->outer), symbols));
-  if (length < 64 * way->rows) return std::nullopt;  // short ones: a thread each, or so
   // Results of 8 bytes at several places would meet in the banks of shared memory.
   const std::vector<int> stages = stages_of(form);
   const int last_stage = *std::ranges::max_element(stages);
   if (has_wide_values(form) && (last_stage > 0 || !form.columns.empty())) return std::nullopt;
-  const std::int64_t vectors = (length + way->width - 1) / way->width;
-  const std::size_t partial = static_cast<std::size_t>(bytes_of_partial(form));
-  if (length <= kOfWarp && groups > 1 && 4 * working(32, way->rows, way->width) >= 3 * 32) {
-    way->team = 32;
-    way->teams = 4;
-  } else {
-    way->team = 64;
-    const auto may_be = [&](int threads) {
-      return static_cast<std::size_t>(threads * way->width) * partial * 33 / 32 <= kMostShared && threads <= 512;
-    };
-    const auto busy = [&] { return 4 * working(way->team, way->rows, way->width) >= 3 * way->team; };
-    while (may_be(2 * way->team) && (!busy() || vectors > 8 * way->team)) way->team *= 2;
-    if (!busy()) return std::nullopt;
-    way->chunks = chunks_of_columns({.blocks = groups,
-                                     .length = length,
-                                     .stages = 1 + last_stage,
-                                     .columns = !form.columns.empty(),
-                                     .bytes = reader.widest_bits() / 8.0,
-                                     .bytes_read = reader.widest_bits() / 8.0},
-                                    target);
-    // What chunks leave is little beside what they read.
-    const double read = static_cast<double>(length) * reader.widest_bits() / 8;
-    const double most = read / (64.0 * static_cast<double>(partial) * way->rows);
-    if (way->chunks > most) way->chunks = std::max(1, static_cast<int>(most));
-  }
-  // Few threads to a chunk: what they have is joined.
-  while (way->chunks > 1 && way->team > 128 && 4 * working(way->team / 2, way->rows, way->width) >= 3 * way->team / 2 &&
-         vectors / way->chunks < 16 * way->team)
-    way->team /= 2;
-  way->parts = working(way->team, way->rows, way->width);
-  const std::int64_t most = range_of(elements, pool.bounds()).max;
+  const IndexExpr length = point_count(pool, pool[form.reductions[0]].axes);
+  const Work work{.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way->outer), symbols)),
+                  .length = value_at_hint(length, symbols),
+                  .stages = 1 + last_stage,
+                  .partial = bytes_of_partial(form),
+                  .bits = reader.widest_bits()};
+  if (!(way->in_strips ? choose_strips(*way, work, target) : shape_turns(*way, work, target))) return std::nullopt;
+  const std::int64_t most = range_of(length * way->rows, pool.bounds()).max;
   const std::int64_t turns = (most / way->width + way->parts - 1) / way->parts;
   way->kept_turns = way->chunks == 1 && turns >= 1 && turns <= kMostTurns ? static_cast<int>(turns) : 0;
   return way;
 }
 
 std::string name_of(const InterleavedRows& way) {
+  if (way.in_strips)
+    return fmt::format("{} threads for {} rows side by side, {} blocks each", way.parts, way.rows, way.chunks);
   return fmt::format("{} threads for {} interleaved rows, {} blocks each", way.parts, way.rows, way.chunks);
 }
 

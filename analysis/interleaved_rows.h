@@ -5,6 +5,11 @@
 // A team of threads takes all of them at once, in vectors as they lie in memory. As many threads work as make the
 // elements of all their vectors a multiple of the rows: then what a thread has at a place of its vectors is always of
 // one row, and it keeps a partial result for each place.
+//
+// Of many rows, whose lines of memory are whole vectors, a team takes a strip: so many of them as some lanes' vectors
+// hold, several lines at a time.
+//
+//   sum over i of x[i, c], c of 4096    128 of c to a team of 256 threads, eight lines of 32 vectors at a time
 #pragma once
 
 #include <cstdint>
@@ -19,18 +24,24 @@
 namespace fusec {
 
 struct InterleavedRows {
+  RowForm form;                      // the rows' axes that lie one within the other are one
   std::uint32_t inner = 0;           // the axis that says which of them
   std::vector<std::uint32_t> outer;  // the other rows' axes
-  int rows = 2;
-  int width = 1;              // elements of a vector
-  int team = 256;             // threads that take the rows at one place of the outer axes
-  int teams = 1;              // of a block
-  int parts = 256;            // threads of a team that work
-  int chunks = 1;             // blocks that share what a team has to do and leave partial results
-  int kept_turns = 0;         // vectors of a thread; 0: not known, or too many
-  std::vector<ExprId> loads;  // that read one element after the other
+  int rows = 2;                      // of a team
+  IndexExpr line = 2;                // elements from one of a row to the next
+  bool in_strips = false;            // rows of a team are a strip of the line
+  bool apart = false;                // something is read of each line, the same for its rows
+  int width = 1;                     // elements of a vector
+  int team = 256;                    // threads that take the rows at one place of the outer axes
+  int teams = 1;                     // of a block
+  int parts = 256;                   // threads of a team that work
+  int chunks = 1;                    // blocks that share what a team has to do and leave partial results
+  int kept_turns = 0;                // vectors of a thread; 0: not known, or too many
+  std::vector<ExprId> loads;         // that read one element after the other
 
   int threads() const { return team * teams; }
+  int lanes() const { return rows / width; }  // of a strip: threads that have vectors of one line
+  IndexExpr strips() const { return in_strips ? ceil_div(line, rows) : IndexExpr(1); }
 };
 
 // Nothing where rows do not lie so.

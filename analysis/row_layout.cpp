@@ -173,6 +173,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     // More threads a row where there are few rows.
     work.blocks = (rows + kColumnRows - 1) / kColumnRows;
     work.length = longest * kColumnRows;
+    work.side_by_side = kColumnRows;
     const bool few = work.blocks < 2 * target.multiprocessors;
     const int parts = power_of_two_at_least(longest / 8, 1, few ? 32 : 8);
     RowLayout layout{RowTeam::kColumn, kColumnRows * parts, kColumnRows, parts};

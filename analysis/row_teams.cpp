@@ -72,11 +72,20 @@ double seconds_of_cohort(const RowsToReduce& rows, int blocks, const Target& tar
   return seconds(rows, blocks, 2, 1, target) + 3 * rows.stages * target.latency_seconds;
 }
 
+// Each chunk reads what all have left of the rows side by side: a quarter of its own elements, no more.
+std::int64_t most_chunks(const RowsToReduce& rows) {
+  constexpr double kPartial = 4, kShare = 4;  // bytes
+  const int times = rows.stages - 1 + (rows.columns ? 1 : 0);
+  if (rows.side_by_side == 1 || times == 0) return rows.length;
+  const double of_row = static_cast<double>(rows.length) / rows.side_by_side * rows.bytes_read;
+  return static_cast<std::int64_t>(std::sqrt(of_row / (kPartial * kShare * times)));
+}
+
 // Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
 int chunks_of(const RowsToReduce& rows, double seconds_without, const Target& target) {
   constexpr std::int64_t kShortest = 4096;  // elements of a chunk
   const std::int64_t wanted = 8 * target.multiprocessors / rows.blocks;
-  const std::int64_t chunks = std::min(wanted, rows.length / kShortest);
+  const std::int64_t chunks = std::min({wanted, rows.length / kShortest, most_chunks(rows)});
   constexpr double kWorthIt = 0.8;
   if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, 0, target) >= kWorthIt * seconds_without) return 1;
   return static_cast<int>(chunks);
@@ -88,8 +97,8 @@ int largest_cohort(const Target& target) {
   return target.multiprocessors / 8;
 }
 
-int chunks_of_columns(const RowsToReduce& rows, const Target& target) {
-  return chunks_of(rows, seconds(rows, 1, 1, 0, target), target);
+int chunks_of_columns(const RowsToReduce& rows, const Target& target, double held) {
+  return chunks_of(rows, seconds(rows, 1, 1, held, target), target);
 }
 
 // A row is read once wherever some blocks hold it together, but for a small rest; what is predicted decides which.

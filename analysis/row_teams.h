@@ -19,6 +19,7 @@ struct RowsToReduce {
   double bytes = 4;         // of an element that is read, of the widest tensor
   double bytes_read = 4;    // of one of all tensors
   double bytes_kept = 4;    // of one where the row is kept
+  int side_by_side = 1;     // rows that a block has at once, whose partial results chunks read anew for each stage
   double bytes_beside = 0;  // of what all rows share, where it lies differently to each row's vectors
 };
 
@@ -29,8 +30,8 @@ struct RowTeams {
 
 RowTeams teams_of(const RowsToReduce& rows, const Target& target);
 
-// Of rows that lie side by side, 32 to a block: no clusters.
-int chunks_of_columns(const RowsToReduce& rows, const Target& target);
+// Of rows that lie side by side, some to a block: no clusters. `held`: the share of a row that a block reads once.
+int chunks_of_columns(const RowsToReduce& rows, const Target& target, double held = 0);
 
 // Blocks that wait for one another have to be there at once, beside those of other launches that wait likewise: so few
 // that eight launches at a time cannot fill the device with blocks that wait for such as have not begun.

@@ -21,21 +21,21 @@ constexpr int kMostKeptWords = 64;
 
 class InterleavedEmitter {
  public:
-  InterleavedEmitter(const RowForm& form, const Graph& graph, const InterleavedRows& way, bool wide, int stage)
-      : form_(form),
-        pool_(form.kernel.pool),
+  InterleavedEmitter(const Graph& graph, const InterleavedRows& way, bool wide, int stage)
+      : form_(way.form),
+        pool_(form_.kernel.pool),
         graph_(graph),
         way_(way),
-        loops_(reduction_loops(form)),
+        loops_(reduction_loops(form_)),
         stage_(stage),
         outputs_(way.chunks == 1 || stage > loops_.back().stage),
         writer_(graph, wide),
-        emitter_(form.kernel, writer_) {
+        emitter_(form_.kernel, writer_) {
     plan_kept();
   }
 
   KernelSource emit(const Kernel& original) {
-    const IndexExpr groups = point_count(pool_, way_.outer);
+    const IndexExpr groups = point_count(pool_, way_.outer) * way_.strips();
     open(groups);
     for (const ReductionLoop& loop : loops_) {
       if (!outputs_ && loop.stage > stage_) break;
@@ -114,6 +114,7 @@ class InterleavedEmitter {
   // One where two have too few registers between them: left alone, ptxas would spill some for the second. Else 0.
   int blocks_at_once() const {
     constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
+    if (way_.in_strips && kept_words_ > 0) return 1;    // beside what is the same for a place
     return kept_words_ > 0 && 2 * way_.threads() * (kept_words_ + kComputing) > kRegisters ? 1 : 0;
   }
 
@@ -146,8 +147,9 @@ class InterleavedEmitter {
         writer_.line(fmt::format("if ({} >= {}) return;", group_, emitter_.index_text().tight(groups)));
     } else {
       writer_.line(fmt::format("const int {} = threadIdx.x;", thread_));
-      writer_.line(fmt::format("const {} {} = {};", type, group_, way_.outer.empty() ? "0" : block));
+      writer_.line(fmt::format("const {} {} = {};", type, group_, groups.is(1) ? "0" : block));
     }
+    if (way_.in_strips) return find_strip();
     bind_flat(emitter_, way_.outer, group_);
     const IndexExpr elements = point_count(pool_, pool_[form_.reductions[0]].axes) * way_.rows;
     start_ = writer_.unique("start"), stop_ = writer_.unique("stop");
@@ -164,18 +166,53 @@ class InterleavedEmitter {
                              begins_, first_, way_.width, start_, way_.rows, phase_, thread_));
   }
 
+  // The strip of the line that this team has, and of it this thread's vector.
+  void find_strip() {
+    const std::string type = writer_.index_type(), strips = emitter_.index_text().tight(way_.strips());
+    const std::string line = emitter_.index_text().tight(way_.line);
+    const bool one = way_.strips().is(1);
+    std::string outer = group_;
+    if (!one) {
+      outer = writer_.unique("rest");
+      writer_.line(fmt::format("const {} {} = {} / {};", type, outer, group_, strips));
+    }
+    bind_flat(emitter_, way_.outer, outer);
+    aligned_ = whole_ = true;
+    begins_ = one ? "0" : writer_.unique("strip");
+    if (!one) writer_.line(fmt::format("const {} {} = {} % {} * {};", type, begins_, group_, strips, way_.rows));
+    phase_ = writer_.unique("begin"), first_ = writer_.unique("line"), start_ = writer_.unique("first");
+    writer_.line(fmt::format("const {} {} = {} + {} % {} * {};  // of the rows", type, phase_, begins_, thread_,
+                             way_.lanes(), way_.width));
+    if (!proves_multiple_of(way_.line, way_.rows, pool_.bounds())) idle_ = fmt::format("{} < {}", phase_, line);
+    const IndexExpr length = point_count(pool_, pool_[form_.reductions[0]].axes);
+    last_ = emitter_.index_text().tight(length);
+    writer_.line(fmt::format("const int {} = {} / {};", first_, thread_, way_.lanes()));
+    writer_.line(fmt::format("const {} {} = {} * {} + {};", type, start_, way_.outer.empty() ? "0" : outer,
+                             emitter_.index_text().tight(simplify(length * way_.line, pool_.bounds())), phase_));
+  }
+
+  // Threads of a loop's turn, or lines that they take.
+  int at_once() const { return way_.in_strips ? way_.team / way_.lanes() : way_.parts; }
+
   // What a loop does for an element: `lane` is its place in the vector.
   struct Visit {
     std::function<void(const std::string& lane, const std::string& at)> element;
-    std::function<void(const std::string& vector)> before = [](const std::string&) {};
+    std::function<void(const std::string& place)> before = [](const std::string&) {};  // where the vector lies
     std::function<void()> after = [] {};
   };
 
-  // The axes of a loop over elements, bound for the element at `at` of memory and the place `lane`.
+  // The axes of a loop over elements, bound for the element at `at` of memory, or of the line `at` of a strip, and the
+  // place `lane`.
   void bind_element(std::uint32_t axis, const std::string& at, const std::string& lane) {
-    const std::string k = writer_.unique("k"), row = writer_.unique("of");
-    writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, way_.rows));
-    writer_.line(fmt::format("const int {} = ({} + {}) % {};", row, phase_, lane, way_.rows));
+    std::string k = at;
+    const std::string row = writer_.unique("of");
+    if (way_.in_strips) {
+      writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, phase_, lane));
+    } else {
+      k = writer_.unique("k");
+      writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, way_.rows));
+      writer_.line(fmt::format("const int {} = ({} + {}) % {};", row, phase_, lane, way_.rows));
+    }
     emitter_.bind(axis, k);
     emitter_.bind(way_.inner, row);
     for (auto& [reduction, done] : done_) {
@@ -207,27 +244,33 @@ class InterleavedEmitter {
 
   void vector_loop(std::uint32_t axis, const std::vector<ExprId>& loads, const Visit& visit) {
     const std::string v = writer_.unique("v"), e = writer_.unique("e"), type = writer_.index_type();
+    const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
     std::string turn;
+    if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
+    // Unless every turn is there for all: what is the same for its vectors is then computed once.
+    const IndexExpr lines = point_count(pool_, pool_[form_.reductions[0]].axes);
+    const bool all_turns = way_.in_strips && kept_turns_ > 0 && lines.is(std::int64_t{kept_turns_} * at_once());
     if (kept_turns_ > 0) {
       turn = writer_.unique("turn");
       writer_.line("#pragma unroll");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, kept_turns_));
-      writer_.line(fmt::format("const {} {} = {} + {} + {} * {};", type, v, first_, thread_, turn, way_.parts));
-      writer_.open(fmt::format("if ({}{} < {})", idle(), v, last_));
+      writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, turn, at_once()));
+      if (!all_turns) writer_.open(fmt::format("if ({} < {})", v, last_));
     } else {
-      if (!idle().empty()) writer_.open(fmt::format("if ({} < {})", thread_, way_.parts));
-      const std::string begin = chunked() ? fmt::format("{} + {} * {}", first_, chunk_, way_.parts) : first_;
+      const std::string begin = chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
       writer_.line("#pragma unroll 4");
-      writer_.open(fmt::format("for ({0} {1} = {2} + {3}; {1} < {4}; {1} += {5})", type, v, begin, thread_, last_,
-                               way_.parts * (chunked() ? way_.chunks : 1)));
+      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_,
+                               at_once() * (chunked() ? way_.chunks : 1)));
     }
+    const std::string place = way_.in_strips
+                                  ? fmt::format("{} + {} * {}", start_, v, emitter_.index_text().tight(way_.line))
+                                  : fmt::format("{} * {}", v, way_.width);
     std::map<ValueId, std::string> words;
     for (const ExprId load : loads) {
       const ExprNode& n = pool_[load];
       if (words.contains(n.source)) continue;
       writer_.use("words");
-      const std::string text =
-          fmt::format("load_words<{}>({} + {} * {})", words_of(load), writer_.input(n.source), v, way_.width);
+      const std::string text = fmt::format("load_words<{}>({} + {})", words_of(load), writer_.input(n.source), place);
       if (const auto kept = kept_.find(n.source); kept_turns_ > 0 && kept != kept_.end()) {
         words[n.source] = fmt::format("{}[{}]", kept->second, turn);
         if (!filled_.contains(n.source)) writer_.line(fmt::format("{} = {};", words[n.source], text));
@@ -236,11 +279,11 @@ class InterleavedEmitter {
       words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");
       writer_.line(fmt::format("const Words<{}> {} = {};", words_of(load), words[n.source], text));
     }
-    visit.before(v);
+    visit.before(place);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, way_.width));
     const ExprEmitter::Mark lanes = emitter_.mark();
-    bind_element(axis, fmt::format("({} * {} + {})", v, way_.width, e), e);
+    bind_element(axis, way_.in_strips ? v : fmt::format("({} + {})", place, e), e);
     emitter_.load_text = [&](ExprId load) {
       if (!contains(way_.loads, load)) return std::string();
       return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
@@ -251,11 +294,14 @@ class InterleavedEmitter {
     writer_.close();
     visit.after();
     writer_.close();
-    if (kept_turns_ > 0 || !idle().empty()) writer_.close();
+    if (kept_turns_ > 0 && !all_turns) writer_.close();
+    if (!idle().empty()) writer_.close();
   }
 
   // "" where all threads work.
-  std::string idle() const { return way_.parts == way_.team ? "" : fmt::format("{} < {} && ", thread_, way_.parts); }
+  std::string idle() const {
+    return way_.in_strips || way_.parts == way_.team ? idle_ : fmt::format("{} < {}", thread_, way_.parts);
+  }
 
   // The vectors that reach over an end, element by element, each for the thread whose places are of the same rows.
   void edges(std::uint32_t axis, const std::vector<ExprId>& loads, const Visit& visit) {
@@ -346,7 +392,8 @@ class InterleavedEmitter {
 
   // --- blocks that share rows
   std::string partials(const ExprEmitter::Accumulator& a) {
-    return row_partials(writer_, form_, a, point_count(pool_, way_.outer) * (std::int64_t{way_.chunks} * way_.rows));
+    const IndexExpr teams = point_count(pool_, way_.outer) * way_.strips();
+    return row_partials(writer_, form_, a, teams * (std::int64_t{way_.chunks} * way_.rows));
   }
 
   void leave_partials() {
@@ -381,10 +428,13 @@ class InterleavedEmitter {
     const Outputs outputs = outputs_of(true);
     std::string condition = fmt::format("{} < {}", thread_, way_.rows);
     if (chunked()) condition += fmt::format(" && {} == 0", chunk_);
+    if (!idle_.empty())
+      condition += fmt::format(" && {} + {} < {}", begins_, thread_, emitter_.index_text().tight(way_.line));
     writer_.open(fmt::format("if ({})", condition));
     const ExprEmitter::Mark outside = emitter_.mark();
     const std::string row = writer_.unique("row");
-    writer_.line(fmt::format("const int {} = ({} + {}) % {};", row, begins_, thread_, way_.rows));
+    writer_.line(way_.in_strips ? fmt::format("const {} {} = {} + {};", writer_.index_type(), row, begins_, thread_)
+                                : fmt::format("const int {} = ({} + {}) % {};", row, begins_, thread_, way_.rows));
     emitter_.bind(way_.inner, row);
     for (const auto& [reduction, done] : done_) emitter_.define(reduction, emitter_.result(done.own));
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
@@ -401,11 +451,10 @@ class InterleavedEmitter {
     const std::vector<ExprId> roots = roots_of_outputs(outputs);
     std::vector<VectorStore> stores;
     Visit visit;
-    visit.before = [&](const std::string& vector) {
+    visit.before = [&](const std::string& place) {
       for (const KernelOutput* output : outputs)
         stores.push_back(VectorStore::elsewhere(
-            emitter_, *output, way_.width,
-            fmt::format("store_words({} + {} * {}, ", writer_.output(output->value), vector, way_.width)));
+            emitter_, *output, way_.width, fmt::format("store_words({} + {}, ", writer_.output(output->value), place)));
     };
     visit.element = [&](const std::string& lane, const std::string& at) {
       const std::vector<std::string> values = emitter_.emit(roots);
@@ -436,6 +485,7 @@ class InterleavedEmitter {
   std::string first_, last_;              // of the whole vectors there
   std::string all_;                       // elements of all rows
   std::string begins_, phase_;            // of which row the first vector's first element is, and this thread's
+  std::string idle_;                      // "" where every thread has a vector of the strip
   bool aligned_ = false, whole_ = false;  // no vector reaches over the beginning; over any end
   std::map<ExprId, std::string> slots_;
   std::map<ExprId, Done> done_;
@@ -446,9 +496,9 @@ class InterleavedEmitter {
 
 }  // namespace
 
-KernelSource emit_interleaved_rows(const RowForm& form, const Graph& graph, const InterleavedRows& way, bool wide,
-                                   int stage, const Kernel& original) {
-  return InterleavedEmitter(form, graph, way, wide, stage).emit(original);
+KernelSource emit_interleaved_rows(const Graph& graph, const InterleavedRows& way, bool wide, int stage,
+                                   const Kernel& original) {
+  return InterleavedEmitter(graph, way, wide, stage).emit(original);
 }
 
 }  // namespace fusec

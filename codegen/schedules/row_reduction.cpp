@@ -45,15 +45,14 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   return sources;
 }
 
-std::vector<KernelSource> interleaved(const RowForm& form, const InterleavedRows& way, const Kernel& kernel,
-                                      const Graph& graph) {
-  const IndexExpr threads = point_count(form.kernel.pool, way.outer) * way.team * way.chunks;
+std::vector<KernelSource> interleaved(const InterleavedRows& way, const Kernel& kernel, const Graph& graph) {
+  const RowForm& form = way.form;
+  const IndexExpr threads = point_count(form.kernel.pool, way.outer) * way.strips() * way.team * way.chunks;
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   const std::vector<int> stages = stages_of(form);
   const int last = way.chunks > 1 ? 1 + *std::ranges::max_element(stages) : 0;
   std::vector<KernelSource> sources;
-  for (int stage = 0; stage <= last; ++stage)
-    sources.push_back(emit_interleaved_rows(form, graph, way, wide, stage, kernel));
+  for (int stage = 0; stage <= last; ++stage) sources.push_back(emit_interleaved_rows(graph, way, wide, stage, kernel));
   return sources;
 }
 
@@ -72,7 +71,7 @@ std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph
   const RowForm& form = ways->form;
   if (taken >= together)
     return in_layout(form, ways->layouts[taken - together], ways->direction, kernel, graph, target);
-  if (taken >= ways->together.size()) return interleaved(form, *ways->interleaved, kernel, graph);
+  if (taken >= ways->together.size()) return interleaved(*ways->interleaved, kernel, graph);
   const ShortRows& way = ways->together[taken];
   const IndexExpr threads = point_count(form.kernel.pool, form.rows) * way.lanes();
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);

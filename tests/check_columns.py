@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""check_columns.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: softmax, variance, sums, norms of channels and of
+batches along the first dimension or one between, where what is reduced lies a line of memory apart: executed on the
+emulator and verified, for sm_80 and sm_90a, without findings, spilled registers or local memory, in few launches and in
+few sectors more than those of the passes over the tensor: lines that begin anywhere as well as even ones, of few columns
+and of many. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then.
+Status 77: no NVRTC."""
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+from movement_cases import element_count, node
+
+ARCHITECTURES = ("sm_80", "sm_90a")
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def normalized(dim, weights):
+    """(x - mean) / sqrt(var), written out, along dim."""
+    last = [node("m", "mean", "x", dim=dim, keepdim=True), node("c", "sub", "x", "m"), node("q", "mul", "c", "c"),
+            node("v", "mean", "q", dim=dim, keepdim=True), node("s", "rsqrt", "v"),
+            node("n" if weights else "y", "mul", "c", "s")]
+    return last + ([node("u", "mul", "n", "w"), node("y", "add", "u", "b")] if weights else [])
+
+
+class Case:
+    """launches; passes: how often all of the tensor is read or written; more: sectors over those of the passes"""
+
+    def __init__(self, name, dtype, shape, nodes, passes, launches=1, more=1.06, others=None):
+        self.name, self.dtype, self.shape, self.nodes = f"{name} {dtype}{shape}", dtype, shape, nodes
+        self.passes, self.launches, self.more, self.others = passes, launches, more, others or {}
+
+
+def cases():
+    found = []
+    for dtype in ("float32", "float16"):
+        for rows, columns in ((20003, 33), (20003, 64), (6001, 70), (4001, 257), (4096, 500)):
+            found += [Case("softmax", dtype, [rows, columns], [node("y", "softmax", "x", dim=0)], 4, 3, 1.18),
+                      Case("variance", dtype, [rows, columns], [node("y", "var", "x", dim=[0])], 2, 3, 1.24)]
+        for shape in ([20003, 33], [4096, 1000], [9001, 96], [700, 4096], [100, 33]):
+            found.append(Case("sum", dtype, shape, [node("y", "sum", "x", dim=[0])], 1, 2, 1.12))
+        for channels, more in ((64, 1.08), (96, 1.08)):
+            shape = [8, channels, 56, 56]
+            weights = {"w": [channels, 1, 1], "b": [channels, 1, 1]}
+            found += [Case("channels normalized", dtype, shape, normalized([1], True), 2, 1, more, weights),
+                      Case("softmax of channels", dtype, shape, [node("y", "softmax", "x", dim=1)], 2),
+                      Case("mean of channels", dtype, shape, [node("y", "mean", "x", dim=[1])], 1)]
+        found += [Case("batch normalized", dtype, [8192, 64], normalized([0], False), 4, 3, 1.12),
+                  Case("softmax between", dtype, [8, 1000, 33], [node("y", "softmax", "x", dim=1)], 2,
+                       more=1.06 if dtype == "float32" else 1.95)]
+    return found
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 3 and "nvrtc" in done.stderr:
+        print("skipped: " + done.stderr.strip())
+        sys.exit(77)
+    return done
+
+
+def what_is_wrong(fusec_run, scratch, case, arch):
+    path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
+    inputs = [{"name": n, "dtype": case.dtype, "shape": s} for n, s in {"x": case.shape, **case.others}.items()]
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "name": "columns", "inputs": inputs, "nodes": case.nodes, "outputs": ["y"]}, f)
+    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
+                "--json"])
+    if done.returncode != 0:
+        return done.stdout + done.stderr
+    with open(report, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    if len(kernels) > case.launches:
+        return f"{len(kernels)} launches, {case.launches} expected"
+    sectors = sum(k["sectors"] for k in kernels)
+    least = case.passes * element_count(case.shape) * BYTES[case.dtype] / 32
+    if sectors > case.more * least + 40:
+        return f"{sectors} sectors, {sectors / least:.2f} times those of the passes"
+    for kernel in kernels:
+        if kernel["findings"] or kernel["bank_conflicts"] > sectors / 12:
+            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
+        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
+            return "local memory is used"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec_run")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    chosen = [(case, arch) for case in cases() for arch in ARCHITECTURES if arguments.only in case.name]
+    if arguments.sample:
+        random.Random(arguments.seed).shuffle(chosen)
+        chosen = chosen[:arguments.sample]
+    failures = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for case, arch in chosen:
+            wrong = what_is_wrong(arguments.fusec_run, scratch, case, arch)
+            failures += bool(wrong)
+            if wrong:
+                print("FAILED", case.name, arch, wrong, flush=True)
+    print(f"columns: {len(chosen)} cases, {failures} failures")
+    return failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
