@@ -368,7 +368,8 @@ class FindFewRows {
     block.ahead = 4;
     while (block.ahead > 1 && (block.ahead * of_step > kMostWords || block.ahead * of_step + sums > registers))
       block.ahead /= 2;
-    block.warps = warps;
+    const bool fits = block.ahead * of_step + sums <= registers;
+    block.warps = fits ? warps : std::min(warps, 8);  // which may have more registers each
     while (block.warps > 1 && (block.warps / 2 >= steps_ || shared_bytes(form_) > kMostSharedBytes)) block.warps /= 2;
     while (block.ahead > 1 && block.ahead / 2 * block.warps >= steps_) block.ahead /= 2;
   }
