@@ -226,8 +226,8 @@ COUNTED = [
     (columns("argmax", "float16", [5000, 5]), 1.1), (columns("var", "float32", [999, 6]), 1.05),
     (columns("softmax", "float16", [4096, 4]), 1.03), (columns("log_softmax", "float32", [8, 700, 9]), 1.1),
     (({"x": ("float16", [33, 4096])}, [node("y", "softmax", ["x"], dim=0)], ()), 1.03),
-    (reduced("argmax", "float32", 16, 50257), 1.06, 340000), (reduced("argmax", "bfloat16", 8, 32768), 1.03, 110000),
-    (reduced("softmax", "bfloat16", 32, "c", [("c", {"min": 1, "max": 131072, "hint": 4096}, 4096)]), 1.03, 85000),
+    (reduced("argmax", "float32", 16, 50257), 1.06, 340000), (reduced("argmax", "bfloat16", 8, 32768), 1.03, 130000),
+    (reduced("softmax", "bfloat16", 32, "c", [("c", {"min": 1, "max": 131072, "hint": 4096}, 4096)]), 1.03, 95000),
     (norm("layer_norm", "float32", 32, "c", [("c", {"min": 1, "max": 131072, "hint": 4096}, 4096)]), 2.05, 145000),
     (reduced("logsumexp", "bfloat16", 8, 32768), 1.03, 120000), (norm("layer_norm", "float32", 2, 128256), 2.05),
 ]
@@ -272,8 +272,9 @@ def counted_faults(programs, folder, counted, arch):
             faults.append(f"{sum(k['instructions'].values())} instructions, {instructions[0]} allowed")
         if k["findings"] or k["bank_conflicts"] or k["resources"]["spill_bytes"] or k["resources"]["stack_bytes"]:
             faults.append("findings, bank conflicts or local memory")
-        # Loads of 16 bits, and a conversion a code of which an instruction makes one, or two.
-        if nodes[-1].get("attrs", {}).get("dtype") == "float8_e4m3fn" and k["instructions"]["convert"] > 64 * 4096 / 32 * 4:
+        # Loads of 16 bits, rounded twice as the graph says, and a conversion a code of which an instruction makes one, or
+        # two; a few a row.
+        if nodes[-1].get("attrs", {}).get("dtype") == "float8_e4m3fn" and k["instructions"]["convert"] > 64 * (4096 / 32 * 4 + 16):
             faults.append(f"{k['instructions']['convert']} conversions")
     return faults
 
