@@ -238,7 +238,9 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
   const double ends = 2000 + sums / 64 + static_cast<double>(form.depth) / 8;
-  const double cycles = of_one * depth / 16 * (multiply + gather) / busy + std::ceil(of_one / at_a_time) * ends;
+  const double from_cache = cache_cycles(t, static_cast<double>(form.stage_bytes()), at_a_time);
+  const double cycles =
+      of_one * depth / 16 * (std::max(multiply, from_cache) + gather) / busy + std::ceil(of_one / at_a_time) * ends;
   return t.shares == 1 ? cycles : shared_cycles(cycles, tiles * sums, t.shares, target);
 }
 
@@ -328,6 +330,24 @@ std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32) {
   };
   for (GemmTiles& t : table) t.depth = t.depth * 16 / bits(dtype);
   return table;
+}
+
+GemmForm as_gemm(const ConvolutionForm& form) {
+  GemmForm gemm;
+  gemm.dtype = form.dtype;
+  gemm.tf32 = form.tf32;
+  gemm.float_sums = form.dtype != DType::kInt8;
+  gemm.tiles = form.tiles;
+  gemm.cycles = form.cycles;
+  gemm.loops.resize(1);
+  for (const bool left : {true, false}) {
+    const ConvolutionFactor& factor = left ? form.left : form.right;
+    GemmOperand operand;
+    operand.load = factor.load;
+    operand.along_depth = !form.words() || !factor.gathered();
+    (left ? gemm.loops[0].left : gemm.loops[0].right).push_back(operand);
+  }
+  return gemm;
 }
 
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,

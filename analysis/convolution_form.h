@@ -75,6 +75,9 @@ struct ConvolutionForm {
   std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(left) + table_bytes(right); }
 };
 
+// What stands behind the sums takes them as a product's, and so do models that compare ways of it.
+GemmForm as_gemm(const ConvolutionForm& form);
+
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,
                                                 const Target& target);
 

@@ -62,11 +62,7 @@ double predicted_cycles(const GemmForm& form, const Sizes& sizes, const Target& 
   const double whole = std::ceil(tiles / target.multiprocessors);
   const double of_one = t.streamed > 0 ? tiles / target.multiprocessors : whole;  // tiles that the busiest one makes
   const double at_a_time = std::min(resident, whole);
-  // A multiprocessor takes 40 bytes a cycle from the L2 cache, or what its tiles on the way are in one latency.
-  constexpr double kMostBytes = 40, kLatency = 466;
-  const double of_stage = static_cast<double>(stage_bytes(form));
-  const double from_cache =
-      of_stage / t.depth * 16 / std::min(kMostBytes, at_a_time * (t.stages - 1) * of_stage / kLatency);
+  const double from_cache = cache_cycles(t, static_cast<double>(stage_bytes(form)), at_a_time);
   // Few warps leave the units waiting for one another's operands.
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
   const double steps = sizes.depth / 16;
@@ -201,6 +197,10 @@ std::vector<GemmTiles> gemm_tile_table(DType multiplied, bool tf32) {
   };
   for (GemmTiles& t : table) t.depth = t.depth * 16 / bits(multiplied);
   return table;
+}
+
+double cache_cycles(const GemmTiles& t, double stage_bytes, double at_a_time) {
+  return stage_bytes / t.depth * 16 / std::min(kCacheBytes, at_a_time * (t.stages - 1) * stage_bytes / kCacheLatency);
 }
 
 std::string name_of(const GemmTiles& t) {

@@ -108,6 +108,10 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
 
 // The product of the axes' extents at the symbols' hints.
 double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
+// Of 16 along the depth, as models of tiles have it: a multiprocessor takes so many bytes a cycle from the L2 cache, or
+// what its tiles on the way are in one latency.
+inline constexpr double kCacheBytes = 40, kCacheLatency = 466;
+double cache_cycles(const GemmTiles& tiles, double stage_bytes, double at_a_time);
 // "128x256 by warps of 64x64, 32 deep in 4 stages", ", 8 shares of the depth", ", the last 5 of 108 blocks".
 std::string name_of(const GemmTiles& tiles);
 

@@ -14,6 +14,7 @@
 #include "analysis/lower.h"
 #include "analysis/row_ways.h"
 #include "analysis/side_by_side.h"
+#include "analysis/warpgroup_gemm_form.h"
 
 namespace fusec {
 namespace {
@@ -73,6 +74,12 @@ double seconds_of_loops(const Graph& graph, const Kernel& kernel, const FormOfKe
   return elements * (in_windows ? kInWindows : kAlone) * 2 / target.float32_rate;
 }
 
+// Of warps or of warpgroups.
+double cycles_of(const Kernel& kernel, const Product& product, const ConvolutionForm& form, const Target& target) {
+  const auto wide = best_warpgroup_convolution(kernel, product, form, target);
+  return wide ? wide->cycles : form.cycles;
+}
+
 // What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and
 // whether neighbours in memory are read together. 0 where there is nothing of it.
 double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
@@ -83,7 +90,7 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
     if (const auto gemm = find_gemm(graph, shaped, *form.product, target))
       return target.launch_seconds + gemm->cycles / kCyclesASecond;
     if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
-      return target.launch_seconds + gathered->cycles / kCyclesASecond;
+      return target.launch_seconds + cycles_of(shaped, *form.product, *gathered, target) / kCyclesASecond;
   }
   const double roof = predict(work_of(graph, kernel, form, target), target).total;
   const bool loops = form.form == KernelForm::kRows || form.form == KernelForm::kElements;

@@ -188,6 +188,7 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
                      : looked_up        ? picked_operand(operand)
                                         : operand_of(pool, operand, left ? product.rows : product.columns, depth,
                                               left ? product.batch : of_matrices, elements);
+        if (!found && left && !operand.computed()) found = picked_operand(operand);
         if (!found) return std::nullopt;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
@@ -200,6 +201,35 @@ std::int64_t bits_copied(const WarpgroupOperand& operand) {
   std::int64_t all = 0;
   for (const GemmOperand& copy : operand.computed->copies) all += copy.element_bits;
   return all;
+}
+
+// Of an image whose channels lie last, and weights that lie as the depth goes.
+std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const ConvolutionForm& form,
+                                                   const Product& product) {
+  if (form.left.fill != ConvolutionFill::kPieces || form.right.fill != ConvolutionFill::kCopies) return std::nullopt;
+  GemmOperand weights;
+  weights.load = form.right.load;
+  weights.along_depth = true;
+  weights.across = form.right.across;
+  weights.depth = form.right.depth;
+  weights.depth_stride = 1;
+  const Elements elements{.aligned = 16 / form.element_bytes(),
+                          .depth = WarpgroupTiles::kLineBytes / form.element_bytes()};
+  auto right = operand_of(pool, weights, product.columns, form.axes, product.batch, elements);
+  if (!right) return std::nullopt;
+  WarpgroupOperand image{.load = form.left.load,
+                         .along_depth = true,
+                         .offset = 0,
+                         .stride = 0,
+                         .stretches = {},
+                         .batch = {},
+                         .scales = {},
+                         .picked = form.left.across,
+                         .image = WarpgroupOperand::Image{form.left, form.axes, form.depth}};
+  std::vector<WarpgroupLoop> loops(1);
+  loops[0].left.push_back(std::move(image));
+  loops[0].right.push_back(*std::move(right));
+  return loops;
 }
 
 struct Sizes {
@@ -246,14 +276,13 @@ StepWork step_work(const WarpgroupGemmForm& form) {
 }
 
 // As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
-// one by wgmma, and it takes 40 bytes a cycle from the L2 cache. Beside them four warps compute, each an instruction
-// in two cycles.
+// one by wgmma. Beside them four warps compute, each an instruction in two cycles.
 double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
   const double sums = static_cast<double>(t.rows()) * t.columns * form.sums;
   const StepWork step = step_work(form);
   const double products = sums * form.element_bytes() / 4096, computing = step.instructions * 2 / 128;
-  return sizes.depth * std::max({products, step.bytes / 40, computing}) + 500 + sums / 64;
+  return sizes.depth * std::max({products, step.bytes / kCacheBytes, computing}) + 500 + sums / 64;
 }
 
 // Blocks go from one product's tiles to another's with one loop over the depth each.
@@ -329,7 +358,8 @@ std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const
 std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
   const int bits_multiplied = bits(c.form->dtype);
   if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
-  auto loops = loops_of(c.kernel->pool, *c.form, *c.product);
+  auto loops = c.convolution ? loops_of(c.kernel->pool, *c.convolution, *c.product)
+                             : loops_of(c.kernel->pool, *c.form, *c.product);
   if (!loops) return std::nullopt;
   const std::int64_t matrices = c.form->groups ? *c.kernel->pool.extent(c.product->choice->axis).as_constant() : 0;
   return WarpgroupGemmForm{.dtype = c.form->dtype,
@@ -405,6 +435,10 @@ bool WarpgroupLoop::computes() const {
   return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
 }
 
+bool WarpgroupLoop::has_image() const {
+  return std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.image.has_value(); });
+}
+
 bool WarpgroupGemmForm::scales_in_stages() const {
   return std::ranges::any_of(loops, [](const WarpgroupLoop& loop) { return loop.block != 0; });
 }
@@ -463,10 +497,20 @@ std::int64_t group_bytes(const WarpgroupGemmForm& form) {
   return 2ll * 4 * form.matrices;
 }
 
+std::int64_t table_entries(const WarpgroupGemmForm& form) {
+  constexpr std::int64_t kOfTile = WarpgroupTiles::kLineBytes / 16;
+  const WarpgroupLoop& loop = form.loops[0];  // alone, where it has an image
+  return loop.has_image() ? (loop.left[0].image->depth + form.depth() - 1) / form.depth() * kOfTile : 0;
+}
+
+std::int64_t table_bytes(const WarpgroupGemmForm& form) {
+  return 8 * table_entries(form);
+}
+
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {
   return forms[0].tiles.stages * (stage_bytes(forms) + 16) +
          (box_bytes(forms) + staged_bytes(forms)) * 4 * WarpgroupTiles::kConsumers + group_bytes(forms[0]) +
-         copied_bytes(forms) * WarpgroupTiles::kCopiesAhead;
+         copied_bytes(forms) * WarpgroupTiles::kCopiesAhead + table_bytes(forms[0]);
 }
 
 std::string name_of(const WarpgroupTiles& t) {
@@ -537,6 +581,22 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
     }
   std::ranges::stable_sort(ranking, {}, &WarpgroupGemms::cycles);
   return ranking;
+}
+
+std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target) {
+  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms({&product, 1}, target);
+  if (ranking.empty() || ranking[0].cycles >= product.form->cycles) return std::nullopt;
+  return std::move(ranking[0]);
+}
+
+std::optional<WarpgroupGemms> best_warpgroup_convolution(const Kernel& kernel, const Product& product,
+                                                         const ConvolutionForm& form, const Target& target) {
+  // Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
+  constexpr double kFewColumns = 32;
+  if (points_at_hint(kernel.pool, product.rows) <= WarpgroupTiles::kRows / 2.0) return std::nullopt;
+  if (points_at_hint(kernel.pool, product.columns) < kFewColumns) return std::nullopt;
+  const GemmForm as_product = as_gemm(form);
+  return best_warpgroup_gemm({&kernel, &product, &as_product, &form}, target);
 }
 
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,

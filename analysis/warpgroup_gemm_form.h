@@ -8,6 +8,9 @@
 //
 // Rows may come in groups with a matrix each (row_groups.h): a tile has rows of one of them, and the matrix' number is
 // a dimension of the right factors.
+//
+// Rows that are no steps apart, or of an image with taps that may be outside (convolution_form.h), are no tensor to
+// TMA: threads copy them.
 #pragma once
 
 #include <optional>
@@ -15,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/convolution_form.h"
 #include "analysis/gemm_form.h"
 
 namespace fusec {
@@ -34,11 +38,19 @@ struct WarpgroupOperand {
   };
   std::vector<Batch> batch;    // innermost first; axes that the factor does not have are left out
   std::vector<ExprId> scales;  // as GemmOperand has them
-  // Rows that loaded values tell, each along the depth: where one begins. They are no tensor to TMA.
+  // Rows that threads copy, each along the depth: where one begins.
   std::optional<IndexExpr> picked = std::nullopt;
   // What a factor is computed from; nor is that a tensor to TMA. About so many instructions an element.
   std::optional<GemmOperand> computed = std::nullopt;
   double instructions = 0;
+  // Of an image, whose channels lie last: a table says what each 16 bytes of the depth add to that, and whether they
+  // are there.
+  struct Image {
+    ConvolutionFactor factor;
+    std::vector<std::uint32_t> axes;  // of the depth, in its order
+    std::int64_t depth = 0;
+  };
+  std::optional<Image> image = std::nullopt;
 };
 
 struct WarpgroupLoop {
@@ -49,6 +61,7 @@ struct WarpgroupLoop {
   bool scaled() const;
   bool picks_rows() const;
   bool computes() const;
+  bool has_image() const;
   // Are sums of parts of the depth added to those that are kept?
   bool in_parts() const { return block != 0 || added_after != 0; }
 };
@@ -114,8 +127,11 @@ std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms);
 // Where groups of rows end, as it is found and in order.
 std::int64_t group_bytes(const WarpgroupGemmForm& form);
+// The table of an image, of whole tiles along the depth.
+std::int64_t table_entries(const WarpgroupGemmForm& form);
+std::int64_t table_bytes(const WarpgroupGemmForm& form);
 // Of a block: tiles, boxes of outputs, what factors are computed from, staged sums, an mbarrier for full and one for
-// empty of each stage, groups' ends.
+// empty of each stage, groups' ends, a table.
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms);
 
 // A product of one launch.
@@ -123,6 +139,7 @@ struct WarpgroupCandidate {
   const Kernel* kernel;
   const Product* product;
   const GemmForm* form;
+  const ConvolutionForm* convolution = nullptr;  // of which the form is that of a product
 };
 
 // Several products are one kernel's: of these, a form each.
@@ -133,6 +150,10 @@ struct WarpgroupGemms {
 
 // The ways to cut them into tiles, the best first; none where TMA cannot take a factor or the target has no wgmma.
 std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
+// The best way of one; nothing where the form at hand is predicted to be faster.
+std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target);
+std::optional<WarpgroupGemms> best_warpgroup_convolution(const Kernel& kernel, const Product& product,
+                                                         const ConvolutionForm& form, const Target& target);
 // The best way; none as well where the forms at hand are predicted to be faster.
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
 

@@ -164,15 +164,6 @@ ProductTiles tiles_of(const Product& product) {
   return tiles;
 }
 
-// The way by warpgroups, where that is predicted to be faster than by warps.
-std::optional<WarpgroupGemms> faster_by_warpgroups(const Kernel& kernel, const Product& product, const GemmForm& form,
-                                                   const Target& target) {
-  const WarpgroupCandidate candidate{&kernel, &product, &form};
-  std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
-  if (wide.empty() || wide[0].cycles >= form.cycles) return std::nullopt;
-  return std::move(wide[0]);
-}
-
 // Of the way that is taken, whose last tiles are not streamed by warpgroups.
 ProductTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wide) {
   if (wide) form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.streamed == 0; });
@@ -183,18 +174,26 @@ ProductTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wid
   return tiles;
 }
 
+ProductTiles tiles_taken(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
+                         const Target& target) {
+  ProductTiles tiles = tiles_of(form);
+  if (const auto wide = best_warpgroup_convolution(kernel, product, form, target))
+    tiles.shares = wide->forms[0].tiles.shares;
+  return tiles;
+}
+
 void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
                    const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
   const bool shares = gemm && (gemm->tiles.streamed > 0 || may_share_depth(kernel.pool, product, *gemm, target));
   std::optional<WarpgroupGemms> wide;
-  if (gemm && (shares || target.mma_share < 1)) wide = faster_by_warpgroups(kernel, product, *gemm, target);
+  if (gemm && (shares || target.mma_share < 1)) wide = best_warpgroup_gemm({&kernel, &product, &*gemm}, target);
   if (shares) tile = tiles_taken(*gemm, wide);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
   if (!gemm && (whole || kernel.numerics.allow_tf32 || is_few_and_deep(kernel.pool, product, target)))
     if (const auto gathered = find_convolution(graph, kernel, product, target)) {
-      tile = tiles_of(*gathered);
+      tile = tiles_taken(kernel, product, *gathered, target);
       gathered_bytes = gathered->dtype == DType::kInt8;
       tf32 = gathered->tf32;
     }

@@ -4,10 +4,14 @@
 Convolutions of one to three dimensions, in groups, dilated, strided, padded, transposed, channels first or last, with
 what stands behind them, and products of awkward sizes, at random sizes that are no multiple of any tile, on the
 emulator for sm_80 and sm_90a: right, without findings; a pipeline of tiles, without local memory, wherever a factor is
-a load whose guards depend on the position of the window alone. --sample: so many of the cases, by seed, else all."""
-import argparse, json, os, random, subprocess, sys, tempfile
+a load whose guards depend on the position of the window alone. Then such as warpgroups make on sm_90a, on a device of
+few multiprocessors: what these need of memory, fewer instructions than by warps, no bank conflict, no spill, NVRTC
+within 400 ms of CPU, what the compiled host part launches. --sample: so many of the cases, and a quarter as many of
+these, by seed, else all."""
+import argparse, json, math, os, random, re, resource, subprocess, sys, tempfile
 
-PIPELINED = ("convolution_mma", "convolution", "gemm_mma", "gemm")
+ON_TENSOR_CORES = ("convolution_mma", "convolution_wgmma")
+PIPELINED = ON_TENSOR_CORES + ("convolution", "gemm_mma", "gemm_wgmma", "gemm")
 WINDOWS = ("channel_windows",)
 failures = []
 
@@ -235,7 +239,7 @@ def cases():
             add(f"transposed {dims}d {dtype} {len(found)}", transposed_any(pick, dtype, dims))
     for dtype in ("float16", "bfloat16"):
         add(f"network {dtype}", network(pick, dtype), "laid out")
-        add(f"images last {dtype}", images_last(pick, dtype), "convolution_mma")
+        add(f"images last {dtype}", images_last(pick, dtype), *ON_TENSOR_CORES)
         add(f"before it {dtype}", before_it(pick, dtype))
     for way in ("flip", "roll", "reflect", "circular"):
         for dtype in ("bfloat16", "float32"):
@@ -243,7 +247,7 @@ def cases():
     for channels_last_too in (False, True):
         for cast in (False, True):
             add(f"bytes {channels_last_too} {cast}", bytes_on_tensor_cores(pick, channels_last_too, cast),
-                "convolution_mma")
+                *ON_TENSOR_CORES)
     for dims in (1, 2, 2, 3):
         for channels_last_too in (False, True):
             made, pairs = phases(pick, dims, channels_last_too)
@@ -258,6 +262,104 @@ def cases():
         add(f"average {dtype}", pooling(pick, "avg_pool2d", dtype), *WINDOWS)
         add(f"separable {dtype}", separable(pick, dtype), *WINDOWS)
     return found
+
+
+def image(dims, images, channels, size, outputs, kernel, dtype="float16", tail="relu", **attributes):
+    """Images, weights and results with channels last. `size`: of all dimensions, or a list of them."""
+    size = size if isinstance(size, list) else [size] * dims
+    attributes = {name: [value] * dims for name, value in attributes.items()}
+    first, last = [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
+    results = [(s + 2 * attributes.get("padding", [0])[0] - attributes.get("dilation", [1])[0] * (kernel - 1) - 1) //
+               attributes.get("stride", [1])[0] + 1 for s in size]
+    inputs = [tensor("x", dtype, images, *size, channels)]
+    nodes = [node("i", "permute", "x", dims=first), node("v", "permute", "w", dims=first),
+             node("p", f"conv{dims}d", "i v b" if dtype != "int8" else "i v", **attributes)]
+    if tail == "residual":
+        inputs.append(tensor("r", dtype, images, *results, outputs))
+        nodes += [node("s", "permute", "r", dims=first), node("a", "add", "p s"), node("t", "relu", "a")]
+    elif tail == "float32":
+        nodes.append(node("t", "cast", "p", dtype="float32"))
+    elif tail == "gate":
+        nodes += [node("s", "sigmoid", "p"), node("t", "mul", "p s")]
+    else:
+        nodes.append(node("t", tail, "p"))
+    constants = [tensor("w", dtype, outputs, *[kernel] * dims, channels)]
+    return {"fusec": 1, "name": "layer", "inputs": inputs, "outputs": ["y"],
+            "constants": constants + ([tensor("b", dtype, outputs)] if dtype != "int8" else []),
+            "nodes": nodes + [node("y", "permute", "t", dims=last)]}
+
+
+def of_symbol(model, name, images):
+    x = model["inputs"][0]
+    return dict(model, symbols={name: {"min": 1, "max": 64, "hint": images}},
+                inputs=[dict(x, shape=[name, *x["shape"][1:]])])
+
+
+def by_warpgroups():
+    """(name, model, its multiprocessors, its schedules): rows and columns in no whole tiles, steps that are parts of
+    several taps."""
+    one = ["convolution_wgmma"]
+    yield "3x3", image(2, 2, 64, [19, 26], 72, 3, padding=1), 4, one
+    yield "3x3, stride 2", image(2, 2, 64, [27, 58], 136, 3, padding=1, stride=2), 4, one
+    yield "3x3, no padding", image(2, 1, 128, [28, 23], 128, 3, "bfloat16", "silu"), 4, one
+    yield "3x3, dilated, with a residual", image(2, 2, 40, 21, 64, 3, "bfloat16", "residual", padding=2, dilation=2), 4, one
+    yield "7x7, stride 2", image(2, 1, 64, [35, 40], 72, 7, padding=3, stride=2), 2, one
+    yield "5x5 of 24 channels", image(2, 2, 24, 19, 72, 5, "bfloat16", "gate", padding=2), 4, one
+    yield "3x3 of 8 channels", image(2, 2, 8, 31, 64, 3, padding=1), 4, one
+    yield "1x1 of a padded image", image(2, 2, 64, 28, 136, 1, padding=1), 4, one
+    yield "1x1, stride 2", image(2, 2, 264, [53, 27], 136, 1, stride=2), 4, ["gemm_wgmma"]
+    yield "3x3 of many channels", image(2, 2, 200, 13, 136, 3, padding=1), 4, one
+    yield "3x3 to float32", image(2, 2, 64, 20, 128, 3, "bfloat16", "float32", padding=1), 4, one
+    yield "columns in no eights", image(2, 2, 64, 20, 124, 3, padding=1), 4, one
+    yield "1d, dilated", image(1, 3, 64, 401, 136, 5, padding=4, dilation=3), 4, one
+    yield "3d", image(3, 2, 32, [5, 9, 11], 72, 3, "bfloat16", padding=1), 4, one
+    yield "images that are a symbol", of_symbol(image(2, 3, 64, 17, 72, 3, padding=1), "n", 5), 4, one
+    yield "shares of the depth", image(2, 1, 264, 14, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
+    yield "int8", image(2, 2, 80, 20, 72, 3, "int8", padding=1), 4, one
+
+
+def seconds_of_cpu(command, what):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run(command, what)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def check_by_warpgroups(options, folder, name, model, multiprocessors, schedules):
+    path = lambda file: os.path.join(folder, file)
+    json.dump({"fusec_target": 1, "arch": "sm_90a", "multiprocessors": multiprocessors}, open(path("t.json"), "w"))
+    json.dump(model, open(path("m.json"), "w"))
+    target = ["--arch=sm_90a", f"--target={path('t.json')}"]
+    if not run([options.fusec_run, path("m.json"), *target, "--random", "--verify", "--device=emulator",
+                "--host-part=recorded", "--json", f"--profile={path('p.json')}"], f"{name}: {json.dumps(model)}"):
+        return
+    spent = min(seconds_of_cpu([options.fusec, path("m.json"), *target, "--no-cache", "-o", path("m.cubin")], name)
+                for _ in range(2))
+    expect(spent < 0.5, f"{name}: {spent:.2f} s of CPU for the whole of fusec, of which NVRTC may take 0.4")
+    run([options.fusec, path("m.json"), *target, "--no-nvrtc", f"--emit=cu={path('m.cu')}",
+         f"--emit=manifest={path('m.manifest')}"], name)
+    made = [k["schedule"] for k in json.load(open(path("m.manifest")))["kernels"]]
+    expect(made == schedules, f"{name}: {made}, expected {schedules}")
+    kernels = json.load(open(path("p.json")))["kernels"]
+    expect(all(k["findings"] == 0 for k in kernels), f"{name}: findings on the emulator")
+    expect(all(k["bank_conflicts"] == 0 for k in kernels), f"{name}: bank conflicts")
+    expect(all(k["resources"]["spill_bytes"] == 0 for k in kernels), f"{name}: spills")
+    source = open(path("m.cu")).read()
+    tile = re.search(r"makes 128x(\d+) at a time.*?; (\d+) of k are a tile", source)
+    if made != schedules or not tile:
+        return
+    columns, depth, cluster = int(tile[1]), int(tile[2]), 2 if "__cluster_dims__(2" in source else 1
+    products, requested = kernels[0]["tensor_multiply_adds"], kernels[0]["requested_bytes"]
+    steps, rest = divmod(products, 128 * columns * depth)
+    of_tile = -(-math.prod(model["constants"][0]["shape"][1:]) // depth)
+    expect(rest == 0 and steps % of_tile == 0, f"{name}: {products} multiply-adds are no whole tiles")
+    # Of each step a block copies rows, of which none outside of the image, and its part of the weights' columns; what
+    # stands behind the sums reads and writes up to 4 bytes three times.
+    needed = steps * (128 + columns // cluster) * 128 + 12 * steps // of_tile * 128 * columns
+    expect(requested <= needed, f"{name}: {requested} bytes of global memory, {needed} needed")
+    executed = sum(kernels[0]["instructions"].values())
+    expect(executed < products / 250 + 12000 * steps / of_tile,
+           f"{name}: {executed} instructions for {products} multiply-adds")
 
 
 def expect(holds, what):
@@ -296,8 +398,8 @@ def check(options, folder, name, entry, schedules, arch):
         pairs = sum(k["tensor_multiply_adds"] for k in kernels)
         expect(pairs <= 1.05 * schedules[0], f"{what}: {pairs} multiply-adds, {schedules[0]} are needed")
         schedules = ()
-    if schedules == ("convolution_mma",):
-        expect(set(made) <= {"convolution_mma", "transpose"}, f"{what}: {made}")
+    if schedules == ON_TENSOR_CORES:
+        expect(set(made) <= {*ON_TENSOR_CORES, "transpose"}, f"{what}: {made}")
         often = [k["name"] for k in kernels if k["requested_bytes"] > 7 * k["least_bytes"] and not name.startswith("bytes False")]
         expect(not often, f"{what}: {often} read more than their tiles need")
     conflicts = [k["name"] for k in kernels if k["bank_conflicts"] != 0 and entry["inputs"][0]["dtype"] != "float32"]
@@ -365,9 +467,14 @@ def main():
         for i, (name, entry, schedules) in enumerate(picked):
             for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
                 check(options, folder, name, entry, schedules, arch)
+        wide = [c for c in by_warpgroups() if options.only in c[0]]
+        if options.sample:
+            wide = random.Random(options.seed).sample(wide, min(max(1, options.sample // 4), len(wide)))
+        for case in wide:
+            check_by_warpgroups(options, folder, *case)
     for failure in failures:
         print(failure)
-    print(f"{len(picked)} models, {len(failures)} failures")
+    print(f"{len(picked) + len(wide)} models, {len(failures)} failures")
     sys.exit(bool(failures))
 
 

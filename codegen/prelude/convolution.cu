@@ -1,6 +1,6 @@
 // Tiles whose elements are gathered one by one, by a table of what each step along the depth adds to a position.
 
-//@ part gathered : copy_pipeline swizzle
+//@ part depth_step
 // An entry of the table: what the depth adds, and the bits of the taps, of which a thread's own word has none where the
 // element is inside.
 struct DepthStep {
@@ -8,7 +8,7 @@ struct DepthStep {
   unsigned taps;
 };
 
-//@ part copy_channels : gathered
+//@ part copy_channels : copy_pipeline depth_step
 // 16 bytes along the depth of one line; zeros where the tap is outside.
 template <class Element>
 __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, unsigned outside) {
@@ -16,7 +16,7 @@ __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, 
   copy_16_bytes(to, from + (there ? step.add : 0), there);
 }
 
-//@ part gather_to_registers : gathered
+//@ part gather_to_registers : depth_step
 // 16 bytes along the depth of one line, as they are on their way: each element once it is stored.
 template <class Element>
 struct OnTheWay {
@@ -43,7 +43,7 @@ __device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>
   *(uint4*)to = make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-//@ part gather_32_bits : gathered
+//@ part gather_32_bits : depth_step
 // One element, asynchronously; 0 where a tap is outside.
 __device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, unsigned outside) {
   const bool there = !(step.taps & outside);

@@ -92,7 +92,7 @@ __device__ __forceinline__ void tell_written(unsigned full, int lane) {
   if (lane == 0) arrive(full);
 }
 
-//@ part picked_tiles : copy_pipeline written_tiles
+//@ part picked_tiles : copy_pipeline
 // Eight rows of a tile of 128, 16 bytes a thread of each, to where TMA puts them: units of 16 bytes change places from
 // line to line. Where rows end within lines, `there` says whether they go so far; zeros stand for the rest.
 __device__ __forceinline__ unsigned picked_place() {
@@ -112,6 +112,23 @@ __device__ __forceinline__ void copy_picked(unsigned to, const Element* (&from)[
 #pragma unroll
   for (int i = 0; i < kCount; ++i) from[i] += 128 / sizeof(Element);
 }
+
+//@ part image_tiles : picked_tiles depth_step
+// Likewise of rows of an image, where each begins in bytes; zeros where the tap is outside.
+template <class Element, int kCount>
+__device__ __forceinline__ void copy_image(unsigned to, const Element* image, const unsigned (&from)[kCount],
+                                           const unsigned (&outside)[kCount], DepthStep step) {
+  const unsigned char* at[kCount];
+  int bytes[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    at[i] = (const unsigned char*)image + (from[i] + (unsigned)step.add * (unsigned)sizeof(Element));
+    bytes[i] = step.taps & outside[i] ? 0 : 16;
+  }
+  copy_lines<16 * 128>(to, at, bytes);
+}
+
+//@ part copies_behind : copy_pipeline written_tiles
 // Tells stages' barriers that the warp's copies are there, a few stages behind those that it has begun to copy.
 template <int kBehind, int kStages>
 struct CopiesBehind {

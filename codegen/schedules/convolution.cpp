@@ -15,24 +15,6 @@
 namespace fusec {
 namespace {
 
-// What stands behind the sums takes them as a product's.
-GemmForm as_gemm(const ConvolutionForm& form) {
-  GemmForm gemm;
-  gemm.dtype = form.dtype;
-  gemm.tf32 = form.tf32;
-  gemm.float_sums = form.dtype != DType::kInt8;
-  gemm.tiles = form.tiles;
-  gemm.loops.resize(1);
-  for (const bool left : {true, false}) {
-    const ConvolutionFactor& factor = left ? form.left : form.right;
-    GemmOperand operand;
-    operand.load = factor.load;
-    operand.along_depth = !form.words() || !factor.gathered();
-    (left ? gemm.loops[0].left : gemm.loops[0].right).push_back(operand);
-  }
-  return gemm;
-}
-
 class Convolution {
  public:
   Convolution(const Kernel& kernel, const Product& product, const ConvolutionForm& form, const Graph& graph,

@@ -9,6 +9,7 @@
 
 #include "analysis/gemm_operand.h"
 #include "analysis/loads.h"
+#include "codegen/schedules/depth_table.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_block.h"
 #include "ir/type.h"
@@ -87,34 +88,11 @@ std::optional<std::int64_t> ConvolutionTiles::elements_apart(const ConvolutionTi
 // --- gathered elements
 
 void ConvolutionTiles::make_table(const ConvolutionTile& t) {
-  writer_.use("gathered");
   const std::int64_t at = form_.stage_bytes() * tiles_.stages + (t.left ? 0 : form_.table_bytes(form_.left));
   const int each = form_.entry_elements(*t.factor);
-  const std::string k = writer_.unique("k"), add = writer_.unique("add"), taps = writer_.unique("taps");
   writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_shared + {});", t.table, at));
-  writer_.open(
-      fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", k, form_.entries() / each, tiles_.threads()));
-  writer_.line(fmt::format("int {} = 0;", add));
-  writer_.line(fmt::format("unsigned {} = 1u << 31;", taps));
-  const std::string element = each == 1 ? k : writer_.unique("element");
-  if (each != 1) writer_.line(fmt::format("const int {} = {} * {};", element, k, each));
-  writer_.open(fmt::format("if ({} < {})", element, form_.depth));
-  const ExprEmitter::Mark mark = emitter_.mark();
-  bind_flat(emitter_, form_.axes, element, "kluvw");
-  writer_.line(fmt::format("{} = {};", add, emitter_.index(t.factor->depth)));
-  std::string bits;
-  for (const ConvolutionTaps& group : t.factor->taps) {
-    IndexExpr bit = 0;
-    for (const std::uint32_t a : group.axes) bit = bit * pool_.extent(a) + IndexExpr::axis(a);
-    bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
-                        emitter_.index(simplify(bit + group.first_bit, pool_.bounds())));
-  }
-  // Without taps a bit that only lines have which are not there: no line is read beyond the last.
-  writer_.line(fmt::format("{} = {};", taps, bits.empty() ? "1u" : bits));
-  emitter_.rewind(mark);
-  writer_.close();
-  writer_.line(fmt::format("{}[{}] = {{{}, {}}};", t.table, k, add, taps));
-  writer_.close();
+  make_depth_table(emitter_, {*t.factor, form_.axes, form_.depth, form_.entries() / each, each}, t.table,
+                   tiles_.threads());
 }
 
 void ConvolutionTiles::declare(const ConvolutionTile& t) {
@@ -160,20 +138,7 @@ void ConvolutionTiles::find_line(const ConvolutionTile& t, const std::string& li
   bind_flat(emitter_, across(t), at, t.left ? "mnopq" : "ijlst");
   writer_.line(fmt::format("{} += {};", from, emitter_.index(t.factor->across)));
   writer_.line(fmt::format("{} = 1u << 31;", outside));
-  for (const ConvolutionTaps& group : t.factor->taps) find_outside(group, outside);
-  emitter_.rewind(mark);
-  writer_.close();
-}
-
-void ConvolutionTiles::find_outside(const ConvolutionTaps& group, const std::string& outside) {
-  const std::string tap = writer_.unique("tap");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tap, text(count(group.axes))));
-  const ExprEmitter::Mark mark = emitter_.mark();
-  if (!group.axes.empty()) bind_flat(emitter_, group.axes, tap, "kluvw");
-  std::string holds;
-  for (const std::string& guard : emitter_.emit(group.guards))
-    holds += fmt::format("{}({})", holds.empty() ? "" : " && ", guard);
-  writer_.line(fmt::format("if (!({})) {} |= 1u << ({} + {});", holds, outside, group.first_bit, tap));
+  find_taps_outside(emitter_, *t.factor, outside);
   emitter_.rewind(mark);
   writer_.close();
 }

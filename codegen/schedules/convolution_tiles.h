@@ -65,7 +65,6 @@ class ConvolutionTiles {
   void declare_gather(const ConvolutionTile& t);
   void find_line(const ConvolutionTile& t, const std::string& line, const std::string& from,
                  const std::string& outside);
-  void find_outside(const ConvolutionTaps& group, const std::string& outside);
   int units_of_thread(const ConvolutionTile& t) const;
   void gather_to_registers(const ConvolutionTile& t, const std::string& step);
   void store_gathered(const ConvolutionTile& t, const std::string& into);

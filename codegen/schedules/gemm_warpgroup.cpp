@@ -83,7 +83,7 @@ KernelSource WarpgroupEmitter::emit() {
   const int resident = target_.multiprocessors / tiles_.cluster;
   source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
   source.dynamic_shared = shared_bytes_;
-  source.schedule = "gemm_wgmma";
+  source.schedule = table_bytes(parts_[0]->form) > 0 ? "convolution_wgmma" : "gemm_wgmma";
   return source;
 }
 
@@ -200,6 +200,7 @@ void WarpgroupEmitter::declare_barriers() {
   writer_.close();
   writer_.line("fence_mbarriers();");
   writer_.close();
+  if (picks()) make_tables();
   writer_.line(tiles_.cluster > 1 ? "sync_cluster();" : "__syncthreads();");
   if (in_groups()) declare_groups();
 }

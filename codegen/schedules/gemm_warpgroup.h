@@ -8,9 +8,9 @@
 //                     rows from swizzled lines in shared memory, where outputs lie in aligned rows, else 16 bytes a
 //                     lane
 //
-// Rows that are looked up are copied by all of warps 0 to 3, which make the tiles of factors that are computed, too
-// (codes times scales). Where rows come in groups with a matrix each, a tile has
-// rows of one group, and lanes store those of its last tile that are its own.
+// Rows that are looked up, strided, or an image's (convolutions) are copied by all of warps 0 to 3, which make the
+// tiles of factors that are computed, too (codes times scales). Where rows come in groups with a matrix each, a tile
+// has rows of one group, and lanes store those of its last tile that are its own.
 #pragma once
 
 #include <span>

@@ -46,7 +46,8 @@ class WarpgroupEmitter {
     int offset = 0;  // of the tile in its stage, bytes
     int scales = 0;  // likewise of its scales, where they differ along the depth
     std::string map;
-    std::string rows;  // where the thread's rows lie that are looked up
+    std::string rows;                      // where the thread's rows lie that are looked up
+    std::string table = {}, outside = {};  // of an image; the taps outside of each of the rows
     // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines.
     std::vector<Copies> copies = {};
     std::string line = {}, unit = {};
@@ -132,6 +133,7 @@ class WarpgroupEmitter {
   bool picks() const;  // of one product alone
   int stages_behind() const;
   void pick_tiles();
+  void make_tables();
   void find_rows(Part& part, Factor& f);
   void copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k, const std::string& to);
 

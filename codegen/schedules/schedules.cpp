@@ -82,6 +82,13 @@ std::vector<KernelSource> tiled_product(const Kernel& kernel, const Product& pro
   return warps_product(kernel, product, form, graph);
 }
 
+std::vector<KernelSource> gathered_product(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
+                                           const Graph& graph, const Target& target) {
+  if (const auto wide = best_warpgroup_convolution(kernel, product, form, target))
+    return warpgroups_product({kernel, product, wide->forms[0]}, as_gemm(form), graph, target);
+  return convolution(kernel, product, form, graph);
+}
+
 // Rows, where they can be shared out; else each result in a thread, in vectors of neighbouring channels where these
 // are.
 std::vector<KernelSource> rows_or_elements(const Kernel& kernel, const Graph& graph, const Target& target,
@@ -107,7 +114,7 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
         return tiled_product(shaped, *form.product, *tiled, graph, target, choices);
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
         if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
-          return convolution(shaped, *form.product, *gathered, graph);
+          return gathered_product(shaped, *form.product, *gathered, graph, target);
       return {contraction(shaped, *form.product, graph)};
     }
     case KernelForm::kRowProduct:

@@ -50,9 +50,11 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kPointwise, {"pointwise", "transpose"}},
     {KernelForm::kTensorCoreProduct,
-     {"gemm_mma", "gemm_wgmma", "gemm_shares", "convolution_mma", "contraction_mma", "few_rows_mma"}},
+     {"gemm_mma", "gemm_wgmma", "gemm_shares", "convolution_mma", "convolution_wgmma", "contraction_mma",
+      "few_rows_mma"}},
     {KernelForm::kProduct,
-     {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "contraction", "few_rows_mma"}},
+     {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
+      "few_rows_mma"}},
     {KernelForm::kRows, {"row_reduction", "column_reduction", "channel_windows", "direct", "few_rows_mma"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},

@@ -65,17 +65,6 @@ __device__ __forceinline__ void copy_one(unsigned to, const float* from, bool th
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 4 : 0));
 }
 
-// Shared memory beyond 48 KiB has its size at launch.
-extern __shared__ __align__(16) unsigned char dynamic_shared[];
-
-// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
-// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
-template <int kUnits>
-__device__ __forceinline__ unsigned swizzled(int line, int unit) {
-  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
-  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
-}
-
 // An entry of the table: what the depth adds, and the bits of the taps, of which a thread's own word has none where the
 // element is inside.
 struct DepthStep {
@@ -83,12 +72,23 @@ struct DepthStep {
   unsigned taps;
 };
 
+// Shared memory beyond 48 KiB has its size at launch.
+extern __shared__ __align__(16) unsigned char dynamic_shared[];
+
 // One element, asynchronously; 0 where a tap is outside.
 __device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, unsigned outside) {
   const bool there = !(step.taps & outside);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from + (there ? step.add : 0))), "r"(there ? 4 : 0));
+}
+
+// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
+// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+template <int kUnits>
+__device__ __forceinline__ unsigned swizzled(int line, int unit) {
+  constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
+  return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
 }
 
 // The same so many lines and units further, for one operation where they are known: they share no bits with the line

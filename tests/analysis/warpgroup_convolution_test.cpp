@@ -1,0 +1,115 @@
+// Which convolutions warpgroups make of an image whose rows threads copy, and what that asks of layouts.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "analysis/kernel_forms.h"
+#include "analysis/lower.h"
+#include "analysis/warpgroup_gemm_form.h"
+#include "ir/text.h"
+
+namespace fusec::test {
+namespace {
+
+struct Layer {
+  std::string dtype = "float16";
+  int images = 64, channels = 64, size = 28, outputs = 128, kernel = 3;
+  std::string attributes = "padding=[1, 1]";
+  int results = 28;  // along each side
+  bool channels_last = true;
+};
+
+std::string shape(const Layer& l, int images, int height, int width, int channels, bool last) {
+  const std::string c = std::to_string(channels), i = std::to_string(images);
+  const std::string sides = std::to_string(height) + ", " + std::to_string(width);
+  return l.dtype + "[" + i + ", " + (last ? sides + ", " + c : c + ", " + sides) + "]";
+}
+
+Graph graph_of(const Layer& l) {
+  const bool last = l.channels_last;
+  std::string text = "model \"m\"\ninput x: " + shape(l, l.images, l.size, l.size, l.channels, last) +
+                     "\ninput w: " + shape(l, l.outputs, l.kernel, l.kernel, l.channels, last) + "\n";
+  const std::string image = last ? "i" : "x", weights = last ? "v" : "w";
+  if (last) {
+    text += "i: " + shape(l, l.images, l.size, l.size, l.channels, false) + " = permute(x, dims=[0, 3, 1, 2])\n";
+    text += "v: " + shape(l, l.outputs, l.kernel, l.kernel, l.channels, false) + " = permute(w, dims=[0, 3, 1, 2])\n";
+  }
+  text += "p: " + shape(l, l.images, l.results, l.results, l.outputs, false) + " = conv2d(" + image + ", " + weights +
+          ", " + l.attributes + ")\n";
+  if (last)
+    text += "y: " + shape(l, l.images, l.results, l.results, l.outputs, true) + " = permute(p, dims=[0, 2, 3, 1])\n";
+  return parse_graph_text(text + "return " + (last ? "y" : "p") + "\n");
+}
+
+// Of the layer's one kernel; `as_gemm`: its factors are copied as they lie.
+struct Found {
+  bool as_gemm = false;
+  std::optional<WarpgroupGemms> wide;
+};
+
+Found find(const Layer& layer, const Target& target = target_for("sm_90a")) {
+  const Graph graph = graph_of(layer);
+  std::vector<NodeId> nodes;
+  for (NodeId n = 0; n < graph.nodes.size(); ++n) nodes.push_back(n);
+  const std::vector<LoweredUnit> units = lower_group(graph, nodes, graph.outputs);
+  REQUIRE(units.size() == 1);
+  const FormOfKernel form = form_of(units[0].kernel);
+  REQUIRE(form.product);
+  const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
+  if (const auto gemm = find_gemm(graph, kernel, *form.product, target))
+    return {true, best_warpgroup_gemm({&kernel, &*form.product, &*gemm}, target)};
+  const auto convolution = find_convolution(graph, kernel, *form.product, target);
+  REQUIRE(convolution);
+  return {false, best_warpgroup_convolution(kernel, *form.product, *convolution, target)};
+}
+
+const WarpgroupOperand& image_of(const Found& found) {
+  return found.wide->forms.at(0).loops.at(0).left.at(0);
+}
+
+}  // namespace
+
+TEST_CASE("a convolution by warpgroups: an image by a table, weights by TMA") {
+  const Target target = target_for("sm_90a");
+  const Found found = find({});
+  REQUIRE(found.wide);
+  CHECK(!found.as_gemm);
+  const WarpgroupGemmForm& form = found.wide->forms[0];
+  REQUIRE(form.loops.size() == 1);
+  CHECK(form.loops[0].picks_rows());
+  REQUIRE(form.loops[0].has_image());
+  CHECK(image_of(found).image->depth == 3 * 3 * 64);
+  CHECK(image_of(found).image->factor.taps.size() == 2);
+  CHECK(table_entries(form) == 3 * 3 * 64 / 8);
+  CHECK(!form.loops[0].right.at(0).picked);
+  CHECK(form.loops[0].right.at(0).stride.is(3 * 3 * 64));
+  CHECK(shared_bytes(found.wide->forms) <= target.shared_bytes_per_block);
+}
+
+TEST_CASE("a convolution by warpgroups: steps beyond the depth are in the table") {
+  const Found found = find({.channels = 40});
+  REQUIRE(found.wide);
+  CHECK(table_entries(found.wide->forms[0]) == (3 * 3 * 40 + 63) / 64 * 8);
+  CHECK(table_bytes(found.wide->forms[0]) == 8 * table_entries(found.wide->forms[0]));
+}
+
+TEST_CASE("a convolution by warpgroups: points of a strided image are rows without taps") {
+  const Found found =
+      find({.channels = 256, .outputs = 512, .kernel = 1, .attributes = "stride=[2, 2]", .results = 14});
+  CHECK(found.as_gemm);
+  REQUIRE(found.wide);
+  CHECK(image_of(found).picked);
+  CHECK(!image_of(found).image);
+  CHECK(table_bytes(found.wide->forms[0]) == 0);
+}
+
+TEST_CASE("a convolution by warpgroups: none where rows are in no pieces, or there is no wgmma") {
+  CHECK(!find({.channels = 36}).wide);
+  CHECK(!find({.channels_last = false}).wide);
+  CHECK(!find({}, target_for("sm_80")).wide);
+  CHECK(!find({.images = 1, .size = 8, .results = 8}).wide);
+  // Of tiles that would be empty but for a quarter, warps make narrower ones.
+  CHECK(!find({.outputs = 16}).wide);
+}
+
+}  // namespace fusec::test
