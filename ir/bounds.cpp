@@ -213,6 +213,16 @@ IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds
   return floor_div(a, b);
 }
 
+// x where `e` is x % m, whose multiples the constant k divides into: what is asked of the remainder, x answers as well.
+std::optional<IndexExpr> without_remainder(const IndexExpr& e, std::int64_t k) {
+  if (e.constant_term() != 0 || e.terms().size() != 1) return std::nullopt;
+  const IndexTerm& term = e.terms()[0];
+  if (term.coefficient != 1 || term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kMod)
+    return std::nullopt;
+  const auto m = term.factors[0]->b.as_constant();
+  return m && k > 0 && *m % k == 0 ? std::optional(term.factors[0]->a) : std::nullopt;
+}
+
 IndexExpr simplify_once(const IndexExpr& e, const Bounds& bounds) {
   return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
     switch (kind) {
@@ -263,6 +273,46 @@ IndexExpr join_division_and_remainder(const IndexExpr& e) {
     if (joined.terms().size() < e.terms().size() ||
         without.terms().size() + 1 + quotient_times.terms().size() == e.terms().size())
       return join_division_and_remainder(joined);
+  }
+  return e;
+}
+
+// (a % m) % d as a % d, wherever it stands.
+IndexExpr without_inner_remainders(const IndexExpr& e, const IndexExpr& inner) {
+  return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
+    switch (kind) {
+      case IndexAtom::Kind::kMod: {
+        const auto d = b.as_constant();
+        const auto whole = a == inner && d ? without_remainder(a, *d) : std::nullopt;
+        return floor_mod(whole ? *whole : a, b);
+      }
+      case IndexAtom::Kind::kFloorDiv:
+        return floor_div(a, b);
+      case IndexAtom::Kind::kMin:
+        return min(a, b);
+      case IndexAtom::Kind::kMax:
+        return max(a, b);
+      case IndexAtom::Kind::kVariable:
+        break;
+    }
+    throw std::logic_error("a variable has no operands");
+  });
+}
+
+// (a // m) * (m / d) + (a % m) // d = a // d, where d divides m and both stand in one sum. Nobody else needs a % m
+// then: its remainders are those of a.
+IndexExpr join_quotients(const IndexExpr& e) {
+  for (const IndexTerm& term : e.terms()) {
+    if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kFloorDiv) continue;
+    const IndexAtom& quotient = *term.factors[0];
+    const auto d = quotient.b.as_constant();
+    const auto a = d ? without_remainder(quotient.a, *d) : std::nullopt;
+    if (!a) continue;
+    const std::int64_t m = *quotient.a.terms()[0].factors[0]->b.as_constant();
+    const IndexExpr here = from_terms({term}, 0), above = floor_div(*a, m) * (m / *d * term.coefficient);
+    const IndexExpr without = e - here - above;
+    if (without.terms().size() + 1 + above.terms().size() != e.terms().size()) continue;
+    return join_quotients(without_inner_remainders(without, quotient.a) + floor_div(*a, *d) * term.coefficient);
   }
   return e;
 }
@@ -407,7 +457,7 @@ IndexExpr simplify(const IndexExpr& e, const Bounds& bounds) {
   if (e.is_constant() || e.as_variable()) return e;
   IndexExpr now = e;
   for (int round = 0; round < 4; ++round) {
-    const IndexExpr next = join_division_and_remainder(simplify_once(now, bounds));
+    const IndexExpr next = join_quotients(join_division_and_remainder(simplify_once(now, bounds)));
     if (next == now) break;
     now = next;
   }

@@ -22,6 +22,7 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
                std::string_view names) {
   const ExprPool& pool = emitter.kernel().pool;
   KernelWriter& writer = emitter.writer();
+  writer.never_negative(flat);
   std::string rest = flat;
   for (std::size_t d = axes.size(); d-- > 0;) {
     const IndexExpr& extent = pool.extent(axes[d]);

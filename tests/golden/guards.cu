@@ -455,6 +455,7 @@ guards_0_add(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __
          const long long batch, const long long n) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (batch * n)) return;
+  __builtin_assume(t >= 0);
   const long long j = t % n;
   const long long rest = t / n;
   shifted[n * rest + j] = to_fp16(from_fp16(x[n * rest + j]) + from_fp16(bias[j]));
@@ -469,6 +470,7 @@ guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, 
          const int batch, const int n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= (batch * (n / 8))) return;
+  __builtin_assume(t >= 0);
   const int j = t % (n / 8);
   const int rest = t / (n / 8);
   const Words<4> x_w = load_words<4>(x + (n * rest + j * 8));
@@ -635,6 +637,8 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
     const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
     const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
     if (row < 16 && column < 32) {
+      __builtin_assume(row >= 0);
+      __builtin_assume(column >= 0);
       product[row * 32 + column] = to_fp16(sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]);
     }
   }

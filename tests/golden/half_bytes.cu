@@ -320,6 +320,7 @@ static __device__ __forceinline__ void half_bytes_9_cast_cast_part_0(const int b
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
     const int at = 2 * t + e;
+    __builtin_assume(at >= 0);
     const int j = at % 6;
     const int rest = at / 6;
     pair |= ((unsigned)(((unsigned)from_int4(nibble(x, rest * 6 + j))) & 15u) & 15u) << (4 * e);
@@ -336,6 +337,7 @@ static __device__ __forceinline__ void half_bytes_9_cast_cast_part_1(const int b
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
     const int at = 2 * t + e;
+    __builtin_assume(at >= 0);
     const int j = at % 6;
     const int rest = at / 6;
     pair |= ((unsigned)(((unsigned)from_int4(nibble(news, rest * 6 + j))) & 15u) & 15u) << (4 * e);

@@ -618,12 +618,13 @@ quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8
          const float* __restrict__ block_scale, float* __restrict__ mixed) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 16) return;
+  __builtin_assume(t >= 0);
   const Words<8> x_w = load_words<8>(x + (t * 8));
   const Words<2> eight_bit_w = load_words<2>(eight_bit + (t * 8));
   const Words<1> four_bit_w = load_words<1>(four_bit + (t * 4));
   Words<8> mixed_w = {};
   const float eight_bit_scale_v = eight_bit_scale[0];
-  const float block_scale_v = block_scale[(t / 4) * 2 + ((t % 4) / 2)];
+  const float block_scale_v = block_scale[(t / 2)];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     const float from_eight = e4m3_element(eight_bit_w, e) * eight_bit_scale_v;

@@ -77,6 +77,7 @@ extern "C" __global__ void __launch_bounds__(128)
 view_chain_0_transpose_add_permute_flatten_and_2_more(const float* __restrict__ heads, float* __restrict__ y) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 120) return;
+  __builtin_assume(t >= 0);
   const int l = t % 5;
   const int rest = t / 5;
   const int j = rest % 12;

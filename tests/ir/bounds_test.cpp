@@ -205,6 +205,14 @@ TEST_CASE("a division sees through digits below its own") {
   CHECK(simplified(floor_div(5 * k + i, 15)) == "(i+5*k)//15");  // i does not fit below 5
 }
 
+TEST_CASE("quotients of a number's parts are one quotient of it") {
+  const IndexExpr k = IndexExpr::axis(2);  // k < 32
+  const IndexExpr inside = floor_mod(k, 12);
+  CHECK(simplified(floor_div(k, 12) * 4 + floor_div(inside, 3)) == "k//3");
+  CHECK(simplified(floor_div(k, 12) * 20 + floor_div(inside, 3) * 5 + floor_mod(inside, 3)) == "5*(k//3)+(k%3)");
+  CHECK(simplified(floor_div(k, 12) * 5 + floor_div(inside, 3)) == "5*(k//12)+((k%12)//3)");
+}
+
 TEST_CASE("equal expressions are one, however they were written") {
   const IndexExpr i = IndexExpr::axis(0), j = IndexExpr::axis(1);
   CHECK((i + j) * (i - j) == i * i - j * j);
