@@ -1,0 +1,131 @@
+// How the kernel of a product of few rows is written, part by part (codegen/schedules/few_rows.h says what it does):
+// few_rows.cpp places blocks and goes along the depth, few_rows_factors.cpp has each lane load its part of the factors
+// and makes operands of it, few_rows_result.cpp adds up what the warps have and stores what comes out.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/emit_expr.h"
+#include "codegen/schedules/column_eights.h"
+#include "codegen/schedules/few_rows.h"
+#include "codegen/schedules/widened_codes.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+// A factor's values on the way: words as they come from memory, by load, and as operands.
+struct FewRowsStream {
+  const FewRowsFactor* factor = nullptr;
+  bool left = false;
+  ExprId value = kNoExpr;               // what is computed, where the factor is not plain: without its last rounding
+  std::map<ExprId, std::string> words;  // by load: [step][which]
+  std::string operands;                 // [which]
+  // Of codes that are widened two at a time: their zero points' and scales' bits, [step][which]; "" for none.
+  std::optional<WidenedCodes> codes = std::nullopt;
+  std::string zeros, scales;
+  std::string block_scales;  // what sums of the step are multiplied by, [step][which]
+};
+
+class FewRowsEmitter {
+ public:
+  FewRowsEmitter(const Kernel& kernel, const Product& product, const FewRowsForm& form, const Graph& graph,
+                 KernelWriter& writer)
+      : kernel_(kernel),
+        product_(product),
+        form_(form),
+        pool_(form.kernel.pool),
+        graph_(graph),
+        writer_(writer),
+        emitter_(form.kernel, writer) {}
+  KernelSource emit();
+
+ private:
+  IndexExpr count(const std::vector<std::uint32_t>& axes) const {
+    return simplify(point_count(pool_, axes), pool_.bounds());
+  }
+  std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
+  std::string integer() const { return writer_.index_type(); }
+  int columns_a_lane() const { return form_.along_depth ? 1 : 8; }  // neighbours, of one load
+  IndexExpr tiles_across() const {
+    return simplify(ceil_div(count(form_.columns), form_.block.columns / columns_a_lane()), pool_.bounds());
+  }
+  int pieces() const { return form_.block.columns / 16; }
+  int eights() const { return form_.eights_of_rows(); }
+  std::string dtype_name() const { return form_.dtype == DType::kInt8 ? "s8" : short_name(form_.dtype); }
+  std::string_view sum_type() const { return form_.whole_sums ? "int" : "float"; }
+  bool rows_fill() const { return proves_multiple_of(count(form_.rows), 8, pool_.bounds()); }
+  std::vector<std::string> comment() const;
+  void place_block();
+
+  // --- reductions that are one value for a row, by a warp a row
+  void row_values();
+  bool reduce_by_lanes(const std::vector<ExprId>& reductions);
+
+  // --- the loop along the depth
+  void declare_sums(const FewRowsLoop& loop);
+  void main_loop(const FewRowsLoop& loop);
+  void declare_row_there();
+  void open_step();
+  // Columns that are computed are multiplied before the next ones are: else all of them are in registers.
+  void multiply_in_pieces(std::vector<FewRowsStream>& streams, const FewRowsLoop& loop);
+
+  // --- what a lane has of the factors
+  // Of a stream in one step: columns, or lines along the depth where neighbours lie across it; or rows.
+  int which(const FewRowsStream& s) const { return s.left ? eights() : form_.along_depth ? 2 * pieces() : 8; }
+  int operand_words(int elements) const { return elements * bits(form_.dtype) / 32; }
+  ExprId root_of(const FewRowsStream& s) const;
+  std::uint32_t vector_axis(const FewRowsStream& s, const FewRowsLoop& loop) const {
+    return s.left || form_.along_depth ? loop.member : form_.column_member;
+  }
+  int vector_width(const FewRowsStream& s) const { return s.left || form_.along_depth ? form_.together : 8; }
+  // Binds what a stream's element depends on but the neighbours of its vectors. `c` is the text of which; sure: the row
+  // is there.
+  void bind(const FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, bool sure);
+  std::string open_which(int count, bool left);
+  std::string open_which(const FewRowsStream& s) { return open_which(which(s), s.left); }
+  // Arrays for what loads bring, found by a trial whose text is dropped: where neighbours lie, all other axes are
+  // bound.
+  void declare_words(FewRowsStream& s, const FewRowsLoop& loop);
+  void declare_codes(FewRowsStream& s, const FewRowsLoop& loop);
+  void load(FewRowsStream& s, const FewRowsLoop& loop);
+  // The operands of one step: words as they are, or computed of them.
+  void make_operands(FewRowsStream& s, const FewRowsLoop& loop);
+  // At the step's place along the depth, or the last one.
+  void compute_bound(FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, const std::string& into);
+  // The neighbours of one vector, rounded and packed.
+  void compute(FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, const std::string& into);
+  // Integers that become floats, straight from their words.
+  void define_codes(const FewRowsStream& s, const std::string& c, const std::string& e);
+
+  // --- the sums of all warps, and what stands behind them
+  int of_warp() const { return 8 * eights() * (form_.block.columns + 8); }
+  std::string staged(std::size_t number) const;
+  void stage();
+  void finish();
+  // The sums of an item's row and columns, of all warps; by reduction behind the product.
+  std::map<ExprId, std::string> add_warps(ExprEmitter& behind, const ColumnEights& split, int width,
+                                          const std::string& row, const std::string& line, const std::string& place);
+  // The place of a sum among those that were staged; its id is another behind the product.
+  std::size_t number_of(const std::string& sum) const;
+
+  const Kernel& kernel_;
+  const Product& product_;
+  const FewRowsForm& form_;
+  const ExprPool& pool_;
+  const Graph& graph_;
+  KernelWriter& writer_;
+  ExprEmitter emitter_;
+  std::map<ExprId, std::string> sums_;  // by reduction of the kernel as it was
+  std::vector<std::string> of_row_;
+  std::string column0_, batch_, turn_, ahead_, unit_, units_, steps_, row_there_, piece_;
+  bool whole_ = false;  // no step goes beyond the depth
+};
+
+}  // namespace fusec

@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/few_rows_emitter.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+ExprId FewRowsEmitter::root_of(const FewRowsStream& s) const {
+  if (s.factor->plain) return s.factor->factor;
+  const ExprNode& n = pool_[s.factor->factor];
+  return n.op == ExprOp::kRound && n.dtype == form_.dtype ? n.args[0] : s.factor->factor;
+}
+
+void FewRowsEmitter::bind(const FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, bool sure) {
+  bind_flat(emitter_, loop.depth, unit_, "kluvw");
+  if (s.left) {
+    if (form_.rows.empty()) return;
+    const std::string row = writer_.unique("row");
+    const std::string here = fmt::format("8 * {} + group", c);
+    writer_.line(fmt::format("const {} {} = {};", integer(), row,
+                             sure ? here : fmt::format("min({}, {})", here, text(count(form_.rows) - 1))));
+    bind_flat(emitter_, form_.rows, row, "mnopq");
+    for (std::size_t i = 0; i < of_row_.size(); ++i)
+      emitter_.define(form_.row_values[i], fmt::format("{}[{}]", of_row_[i], row));
+    return;
+  }
+  const std::string column = writer_.unique("column");
+  const std::string here =
+      column0_ + (form_.along_depth ? fmt::format(" + 8 * {} + group", c) : std::string(" + group"));
+  const int of_block = form_.block.columns / columns_a_lane();
+  writer_.line(fmt::format("const {} {} = {};", integer(), column,
+                           proves_multiple_of(count(form_.columns), of_block, pool_.bounds())
+                               ? here
+                               : fmt::format("min({0}({1}), {0}{2})", writer_.wide() ? "(long long)" : "", here,
+                                             text(count(form_.columns) - 1))));
+  bind_flat(emitter_, form_.columns, column, "ijlst");
+  if (!form_.along_depth) emitter_.bind(loop.member, c);
+}
+
+std::string FewRowsEmitter::open_which(int count, bool left) {
+  const std::string c = writer_.unique(left ? "m" : "c");
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", c, count));
+  return c;
+}
+
+void FewRowsEmitter::declare_words(FewRowsStream& s, const FewRowsLoop& loop) {
+  s.value = root_of(s);
+  const ExprEmitter::Mark mark = emitter_.mark();
+  const auto bind_all = [&](const std::vector<std::uint32_t>& axes) {
+    for (const std::uint32_t a : axes)
+      if (!emitter_.bound(a)) emitter_.bind(a, "0");
+  };
+  bind_all(loop.depth);
+  bind_all(form_.rows);
+  bind_all(form_.columns);
+  if (!s.left && !form_.along_depth) emitter_.bind(loop.member, "0");
+  const VectorLoads loads(emitter_, graph_, vector_axis(s, loop), vector_width(s));
+  for (const auto& [id, type] : loads.vector_loads({s.value})) {
+    const std::string name = s.words[id] = writer_.unique(writer_.wish(pool_[id].source) + "_w");
+    writer_.line(fmt::format("{} {}[{}][{}];", type, name, form_.block.ahead, which(s)));
+  }
+  declare_codes(s, loop);
+  if (!s.factor->scales.empty()) {
+    s.block_scales = writer_.unique("of_block");
+    writer_.line(fmt::format("float {}[{}][{}];", s.block_scales, form_.block.ahead, which(s)));
+  }
+  emitter_.rewind(mark);
+}
+
+void FewRowsEmitter::declare_codes(FewRowsStream& s, const FewRowsLoop& loop) {
+  if (s.factor->plain) return;
+  s.codes = find_widened_codes(emitter_, s.value, form_.dtype, vector_axis(s, loop));
+  if (!s.codes) return;
+  if (!s.words.contains(s.codes->codes) || (s.codes->scales_apart && !s.words.contains(s.codes->scale)))
+    return s.codes.reset();
+  const auto declare = [&](ExprId number, std::string_view wish) {
+    if (number == kNoExpr) return std::string();
+    const std::string name = writer_.unique(std::string(wish));
+    writer_.line(fmt::format("unsigned {}[{}][{}];", name, form_.block.ahead, which(s)));
+    return name;
+  };
+  s.zeros = declare(s.codes->zero, "zero");
+  s.scales = s.codes->scales_apart ? s.words.at(s.codes->scale) : declare(s.codes->scale, "scale");
+}
+
+void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
+  if (s.words.empty()) return;
+  const std::string c = open_which(s);
+  std::string there = whole_ ? "" : fmt::format("{} < {}", unit_, units_);
+  if (s.left && !row_there_.empty()) there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, c);
+  for (const auto& [id, name] : s.words)
+    if (!there.empty()) writer_.line(fmt::format("{}[{}][{}] = {{}};", name, ahead_, c));
+  if (!there.empty() && !s.block_scales.empty())
+    writer_.line(fmt::format("{}[{}][{}] = 0;", s.block_scales, ahead_, c));
+  if (!there.empty()) writer_.open(fmt::format("if ({})", there));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind(s, loop, c, true);
+  VectorLoads loads(emitter_, graph_, vector_axis(s, loop), vector_width(s));
+  loads.declare({s.value}, "0", [&](ExprId id, const VectorLoads::Fill& fill) {
+    const std::string to = fmt::format("{}[{}][{}]", s.words.at(id), ahead_, c);
+    fill(to);
+    return to;
+  });
+  emitter_.load_text = nullptr;
+  if (s.codes)
+    for (const auto& [names, number] : {std::pair(s.zeros, s.codes->zero), std::pair(s.scales, s.codes->scale)})
+      if (!names.empty() && !s.words.contains(number))
+        writer_.line(fmt::format("{}[{}][{}] = {};", names, ahead_, c, bits_text(number, form_.dtype, emitter_)));
+  if (!s.block_scales.empty())
+    writer_.line(fmt::format("{}[{}][{}] = ({});", s.block_scales, ahead_, c,
+                             fmt::join(emitter_.emit(s.factor->scales), ") * (")));
+  emitter_.rewind(mark);
+  if (!there.empty()) writer_.close();
+  writer_.close();
+}
+
+void FewRowsEmitter::make_operands(FewRowsStream& s, const FewRowsLoop& loop) {
+  const bool turned = !s.left && !form_.along_depth;
+  if (s.factor->plain && !turned) {
+    s.operands = fmt::format("{}[{}]", s.words.at(s.factor->factor), ahead_);
+    return;
+  }
+  s.operands = writer_.unique(s.left ? "rows" : "columns");
+  if (s.factor->plain) {
+    writer_.use("columns_of_rows");
+    writer_.line(fmt::format("Words<4> {}[8];", s.operands));
+    writer_.line(fmt::format("columns_of_rows({}, {}[{}]);", s.operands, s.words.at(s.factor->factor), ahead_));
+    return;
+  }
+  const bool of_piece = !s.left && !piece_.empty();
+  writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(form_.together), s.operands,
+                           turned     ? 8
+                           : of_piece ? 2
+                                      : which(s)));
+  const std::string lines = turned ? writer_.unique("lines") : "";
+  if (turned) writer_.line(fmt::format("Words<4> {}[8];", lines));
+  const std::string into = turned ? lines : s.operands;
+  const std::string i = open_which(of_piece ? 2 : which(s), s.left);
+  std::string c = i;
+  if (of_piece) {
+    c = writer_.unique("c");
+    writer_.line(fmt::format("const int {} = 2 * {} + {};", c, piece_, i));
+  }
+  const std::string made = fmt::format("{}[{}]", into, i);
+  if (s.codes) {
+    const auto here = [&](const std::string& names) {
+      return names.empty() ? "" : fmt::format("{}[{}][{}]", names, ahead_, c);
+    };
+    writer_.line(fmt::format("{} = {};", made,
+                             widened_text(*s.codes, form_.dtype, operand_words(vector_width(s)),
+                                          here(s.words.at(s.codes->codes)), here(s.zeros), here(s.scales), writer_)));
+  } else {
+    compute_bound(s, loop, c, made);
+  }
+  // Beyond the depth both factors are zeros, whatever is computed of them.
+  if (!whole_) writer_.line(fmt::format("if ({} >= {}) {} = {{}};", unit_, units_, made));
+  writer_.close();
+  if (!turned) return;
+  writer_.use("columns_of_rows");
+  writer_.line(fmt::format("columns_of_rows({}, {});", s.operands, lines));
+}
+
+void FewRowsEmitter::compute_bound(FewRowsStream& s, const FewRowsLoop& loop, const std::string& c,
+                                   const std::string& into) {
+  const ExprEmitter::Mark mark = emitter_.mark();
+  if (!whole_) {
+    const std::string inside = writer_.unique("unit");
+    writer_.line(fmt::format("const {} {} = min({}, {});", integer(), inside, unit_, text(count(loop.depth) - 1)));
+    const std::string outside = std::exchange(unit_, inside);
+    bind(s, loop, c, rows_fill());
+    unit_ = outside;
+  } else {
+    bind(s, loop, c, rows_fill());
+  }
+  compute(s, loop, c, into);
+  emitter_.rewind(mark);
+}
+
+void FewRowsEmitter::compute(FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, const std::string& into) {
+  const std::string e = writer_.unique("e"), values = writer_.unique("values");
+  const int width = vector_width(s);
+  VectorLoads loads(emitter_, graph_, vector_axis(s, loop), width);
+  loads.declare({s.value}, e, [&](ExprId id, const VectorLoads::Fill&) {
+    return fmt::format("{}[{}][{}]", s.words.at(id), ahead_, c);
+  });
+  emitter_.emit_independent({s.value});
+  const bool whole = form_.dtype == DType::kInt8;
+  writer_.line(whole ? fmt::format("Words<{}> {} = {{}};", operand_words(width), values)
+                     : fmt::format("float {}[{}];", values, width));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  emitter_.bind(vector_axis(s, loop), e);
+  define_codes(s, c, e);
+  const std::string value = emitter_.emit(s.value);
+  writer_.line(whole ? put_text(form_.dtype, values, e, value, writer_)
+                     : fmt::format("{}[{}] = {};", values, e, value));
+  emitter_.rewind(mark);
+  writer_.close();
+  emitter_.load_text = nullptr;
+  const std::string pack = fmt::format("pack_{}", dtype_name());
+  if (!whole) writer_.use(pack);
+  writer_.line(whole ? fmt::format("{} = {};", into, values)
+                     : fmt::format("{} = {}<{}>({});", into, pack, width / 2, values));
+}
+
+void FewRowsEmitter::define_codes(const FewRowsStream& s, const std::string& c, const std::string& e) {
+  for (const ExprId id : reachable(pool_, std::span(&s.value, 1))) {
+    const ExprNode& n = pool_[id];
+    if (n.op != ExprOp::kConvert || n.type != ScalarType::kFloat32 || !s.words.contains(n.args[0])) continue;
+    const DType dtype = pool_[n.args[0]].dtype;
+    if (is_float(dtype) || dtype == DType::kBool || bits(dtype) > 8) continue;
+    const bool has_sign = dtype == DType::kInt8 || dtype == DType::kInt4;
+    writer_.use("code_as_float");
+    emitter_.define(id, fmt::format("code_as_float<{}, {}>({}[{}][{}], {})", bits(dtype), has_sign,
+                                    s.words.at(n.args[0]), ahead_, c, e));
+  }
+}
+
+}  // namespace fusec
