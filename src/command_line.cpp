@@ -72,7 +72,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                "round fused intermediates to their dtypes, contract nothing across nodes");
   app.add_flag("--precise-math", a.options.precise_math, "exact in place of fast functions (docs/numerics.md)");
   app.add_flag("--allow-tf32", a.options.allow_tf32,
-               "float32 products in one pass of tf32, where their factors can be copied (docs/numerics.md)");
+               "float32 products and convolutions in one pass of tf32; attention stays accurate (docs/numerics.md)");
   app.add_flag("--allow-atomics", a.options.allow_atomics,
                "float atomics: results may differ from run to run (no kernel has such a form yet)");
   app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
