@@ -20,38 +20,9 @@
 
 #include "analysis/convolution_form.h"
 #include "analysis/gemm_form.h"
+#include "analysis/warpgroup_operand.h"
 
 namespace fusec {
-
-struct WarpgroupOperand {
-  ExprId load = kNoExpr;
-  bool along_depth = false;  // neighbours in memory are neighbours along the depth, else across it
-  IndexExpr offset;          // elements from the tensor's beginning
-  IndexExpr stride;          // elements between neighbours across the depth, or along it: those that are apart
-  // Where the depth lies in so many stretches of so many, a multiple of a tile's depth each (heads that were merged).
-  struct Stretches {
-    IndexExpr extent, count, stride;
-  };
-  std::optional<Stretches> stretches;
-  struct Batch {
-    IndexExpr position, extent, stride;  // position: over the product's batch
-  };
-  std::vector<Batch> batch;    // innermost first; axes that the factor does not have are left out
-  std::vector<ExprId> scales;  // as GemmOperand has them
-  // Rows that threads copy, each along the depth: where one begins.
-  std::optional<IndexExpr> picked = std::nullopt;
-  // What a factor is computed from; nor is that a tensor to TMA. About so many instructions an element.
-  std::optional<GemmOperand> computed = std::nullopt;
-  double instructions = 0;
-  // Of an image, whose channels lie last: a table says what each 16 bytes of the depth add to that, and whether they
-  // are there.
-  struct Image {
-    ConvolutionFactor factor;
-    std::vector<std::uint32_t> axes;  // of the depth, in its order
-    std::int64_t depth = 0;
-  };
-  std::optional<Image> image = std::nullopt;
-};
 
 struct WarpgroupLoop {
   std::vector<WarpgroupOperand> left, right;  // as the product's loop has them
@@ -78,7 +49,7 @@ struct WarpgroupStore {
 // again below these, so that what is computed of the right factors is multiplied with twice as many rows.
 struct WarpgroupTiles {
   static constexpr int kRows = 128, kConsumers = 2, kThreads = 384;
-  static constexpr int kLineBytes = 128;  // of the depth, where a factor's lines run along it
+  static constexpr int kLineBytes = WarpgroupOperand::kLineBytes;
   static constexpr int kCopiesAhead = 3;  // stages whose copies are on their way of what a factor is computed from
   int columns = 256;
   int row_blocks = 1;  // of 128 rows
