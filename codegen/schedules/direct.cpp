@@ -8,6 +8,20 @@
 #include "ir/type.h"
 
 namespace fusec {
+namespace {
+
+// Does a thread read a few elements, and no window? With many places at once, what is made wider for addresses
+// outweighs what divisions save.
+bool reads_few(const Kernel& kernel) {
+  constexpr std::ptrdiff_t kFew = 3;
+  const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
+  const auto are = [&](ExprOp op) {
+    return std::ranges::count_if(nodes, [&](ExprId id) { return kernel.pool[id].op == op; });
+  };
+  return are(ExprOp::kReduce) == 0 && are(ExprOp::kLoad) <= kFew;
+}
+
+}  // namespace
 
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count, int threads) {
   const std::string t = writer.unique("t");
@@ -22,7 +36,7 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
                std::string_view names) {
   const ExprPool& pool = emitter.kernel().pool;
   KernelWriter& writer = emitter.writer();
-  writer.never_negative(flat);
+  if (reads_few(emitter.kernel())) writer.never_negative(flat);
   std::string rest = flat;
   for (std::size_t d = axes.size(); d-- > 0;) {
     const IndexExpr& extent = pool.extent(axes[d]);

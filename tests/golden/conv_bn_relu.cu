@@ -282,7 +282,6 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
     int add = 0;
     unsigned taps = 1u << 31;
     if (k < 27) {
-      __builtin_assume(k >= 0);
       const int u = k % 3;
       const int rest = k / 3;
       const int l = rest % 3;
@@ -306,7 +305,6 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
     image_from[i] = image, image_outside[i] = ~0u;
     const int column = column0 + image_line + i * 8;
     if (column < 50) {
-      __builtin_assume(column >= 0);
       const int l_2 = column % 5;
       const int rest_3 = column / 5;
       const int j = rest_3 % 5;
@@ -368,7 +366,6 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
       const int place = warp_lane % 32;
       const int column_2 = column0 + warp_column + place;
       if (column_2 < 50) {
-        __builtin_assume(column_2 >= 0);
         const int l_3 = column_2 % 5;
         const int rest_5 = column_2 / 5;
         const int j_2 = rest_5 % 5;
@@ -397,7 +394,6 @@ extern "C" __global__ void __launch_bounds__(256)
 conv_bn_relu_1_max_pool2d(const float* __restrict__ active, float* __restrict__ pooled) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 64) return;
-  __builtin_assume(t >= 0);
   const int m = t % 2;
   const int rest = t / 2;
   const int l = rest % 2;

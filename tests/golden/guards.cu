@@ -637,8 +637,6 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
     const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
     const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
     if (row < 16 && column < 32) {
-      __builtin_assume(row >= 0);
-      __builtin_assume(column >= 0);
       product[row * 32 + column] = to_fp16(sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]);
     }
   }

@@ -618,7 +618,6 @@ quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8
          const float* __restrict__ block_scale, float* __restrict__ mixed) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 16) return;
-  __builtin_assume(t >= 0);
   const Words<8> x_w = load_words<8>(x + (t * 8));
   const Words<2> eight_bit_w = load_words<2>(eight_bit + (t * 8));
   const Words<1> four_bit_w = load_words<1>(four_bit + (t * 4));

@@ -208,7 +208,6 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_0(c
   if (threadIdx.x >= 32) return;
   const int lane = threadIdx.x % 32;
   const int row = block * 1 + threadIdx.x / 32;
-  __builtin_assume(row >= 0);
   const int j = row % 5;
   const int rest = row / 5;
   float energy = 0.0f;
@@ -231,7 +230,6 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_1(c
          float* __restrict__ peak) {
   const int t = block * 256 + threadIdx.x;
   if (t >= 150) return;
-  __builtin_assume(t >= 0);
   const int l = t % 50;
   const int rest = t / 50;
   float peak_2 = __uint_as_float(0xff800000u);
@@ -263,7 +261,6 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const
   if (threadIdx.x >= 32) return;
   const int lane = threadIdx.x % 32;
   const int row = block * 1 + threadIdx.x / 32;
-  __builtin_assume(row >= 0);
   const int j = row % 5;
   const int rest = row / 5;
   Extreme<float> where_least_2{__uint_as_float(0x7f800000u), 0};

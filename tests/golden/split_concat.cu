@@ -42,7 +42,6 @@ extern "C" __global__ void __launch_bounds__(256)
 split_concat_0_split_mul_exp_v_concat_and_2_more(const float* __restrict__ x, float* __restrict__ y) {
   const int t = blockIdx.x * 256 + threadIdx.x;
   if (t >= 36) return;
-  __builtin_assume(t >= 0);
   const int j = t % 9;
   const int rest = t / 9;
   const bool holds = j < 8;
