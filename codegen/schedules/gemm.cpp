@@ -58,8 +58,9 @@ class GemmEmitter {
       leave_sums();
     else
       rows_ ? reduce_rows() : finish_tile();
-    KernelSource source =
-        writer_.finish(comment(), tiles_.threads(), least_blocks(tiles_, form_.tensor_cores(), sums_.size()));
+    const bool in_parts = std::ranges::any_of(form_.loops, [&](const GemmLoop& loop) { return form_.in_parts(loop); });
+    const int blocks = least_blocks(tiles_, form_.tensor_cores(), sums_.size(), in_parts);
+    KernelSource source = writer_.finish(comment(), tiles_.threads(), blocks);
     source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.shares > 1 ? "_shares" : streams() ? "_streams" : "");
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
     if (streams()) source.grid[0] = streams_->whole + streams_->blocks;

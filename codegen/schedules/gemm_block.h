@@ -31,8 +31,9 @@ void place_warps(KernelWriter& writer, const GemmTiles& tiles);
 void declare_sum(KernelWriter& writer, const GemmTiles& tiles, bool tensor_cores, ScalarType type,
                  const std::string& name);
 
-// Of a multiprocessor, to limit registers by; 0 for no limit. `sums`: of each element of the space.
-int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums);
+// Of a multiprocessor, to limit registers by; 0 for no limit. `sums`: of each element of the space; `in_parts`:
+// of which some are made apart of what they are added to.
+int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums, bool in_parts = false);
 
 // A factor's tile, as lanes read it, and one product of two of them.
 struct LaneTile {
