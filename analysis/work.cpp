@@ -174,12 +174,15 @@ ProductTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wid
   return tiles;
 }
 
-ProductTiles tiles_taken(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
-                         const Target& target) {
+ProductTiles tiles_taken(const ConvolutionForm& form, const std::optional<WarpgroupGemms>& wide) {
   ProductTiles tiles = tiles_of(form);
-  if (const auto wide = best_warpgroup_convolution(kernel, product, form, target))
-    tiles.shares = wide->forms[0].tiles.shares;
+  if (wide) tiles.shares = wide->forms[0].tiles.shares;
   return tiles;
+}
+
+// What warps multiply by themselves (mma.sync) takes longer than what warpgroups do: it counts as so many times itself.
+double times_by_warps(const Target& target) {
+  return 1 / target.mma_share;
 }
 
 void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
@@ -191,9 +194,11 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   if (shares) tile = tiles_taken(*gemm, wide);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
-  if (!gemm && (whole || kernel.numerics.allow_tf32 || is_few_and_deep(kernel.pool, product, target)))
+  const bool of_tiles = whole || kernel.numerics.allow_tf32 || is_few_and_deep(kernel.pool, product, target);
+  if (!gemm && (of_tiles || target.mma_share < 1))
     if (const auto gathered = find_convolution(graph, kernel, product, target)) {
-      tile = tiles_taken(kernel, product, *gathered, target);
+      wide = best_warpgroup_convolution(kernel, product, *gathered, target);
+      if (of_tiles) tile = tiles_taken(*gathered, wide);
       gathered_bytes = gathered->dtype == DType::kInt8;
       tf32 = gathered->tf32;
     }
@@ -209,11 +214,10 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
   // Tiles at the edges are computed whole; factors of 8 bits faster, tf32 slower, counted as so many of 16.
   const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
-  // What warps multiply by themselves takes longer than what warpgroups do.
   double as_wide = bytes ? target.float16_rate / target.float8_rate : tf32 ? 2 : 1;
-  if (gemm && gemm->tensor_cores() && !wide) as_wide /= target.mma_share;
-  const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
   const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || tf32 || product.tensor_dtype.has_value();
+  if (on_tensor_cores && !wide) as_wide *= times_by_warps(target);
+  const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
   for (const ProductLoop& loop : product.loops) {
     const double depth = count.points(loop.depth);
     for (const ProductTerm& term : loop.terms)
@@ -259,10 +263,11 @@ void count_row_product(const Graph& graph, const Counter& count, const RowProduc
     for (const ProductTerm& term : loop.terms) stops.push_back(term.reduction);
   for (const auto& [twin, sum] : form.twins) stops.push_back(twin);
   const double columns = tiles(count.points(product.columns), chunk) * chunk;
+  const bool on_tensor_cores = product.tensor_dtype.has_value();
+  const double padded = (on_tensor_cores ? times_by_warps(target) : 1) * batches * row_tiles * of_block * columns;
   for (const ProductLoop& loop : product.loops) {
     for (const ProductTerm& term : loop.terms)
-      multiply(batches * row_tiles * of_block * columns * count.points(loop.depth), product.tensor_dtype.has_value(),
-               form.kernel.pool[term.reduction].type, work);
+      multiply(padded * count.points(loop.depth), on_tensor_cores, form.kernel.pool[term.reduction].type, work);
     count.execute_all(count.between(loop.left, stops), {}, columns / chunk, work);
     count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
     if (!pipelined)
@@ -290,8 +295,13 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
     work.written += waiting;
     work.read += waiting;
   }
-  multiply(passes * scores * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
-  multiply(scores * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
+  const AttentionTiles tile = attention_tiles(form, target);
+  const int shares = shares_of_keys(form, graph, tile, target);
+  // Whether TMA can copy, or threads compute, what warpgroups would multiply is not known yet; mostly so.
+  const bool wide = shares == 1 && warpgroup_tiles(form, target);
+  const double pairs = form.tensor_dtype && !wide ? times_by_warps(target) * scores : scores;
+  multiply(passes * pairs * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
+  multiply(pairs * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
   // The two sums and the multiplications below them are what has just been counted; the softmax is what follows, not
   // what the formulas say.
   std::vector<ExprId> counted = {form.product,  form.result, pool[form.product].args[0], pool[form.result].args[0],
@@ -301,7 +311,6 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
   counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
   work.float32 += 6 * scores;  // scaled; greatest, less the greatest, total; the function itself is two more
   work.special += scores;
-  const AttentionTiles tile = attention_tiles(form, target);
   const double row_tiles = tiles(count.points(form.rows), tile.rows);
   count.execute_all(count.between({form.query}, counted), {}, 1, work);
   count.execute_all(count.between({form.key}, counted), {}, row_tiles, work);
@@ -322,7 +331,6 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
     return inside(count.depends(id)) || inside(pool[id].axes);
   });
   count.execute_all(behind, {}, 1, work);
-  const int shares = shares_of_keys(form, graph, tile, target);
   work.blocks = count.points(form.batch) * row_tiles * shares;
   work.threads = tile.threads;
   work.on_the_way = bytes_on_the_way(tile);

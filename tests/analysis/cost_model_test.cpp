@@ -108,8 +108,8 @@ TEST_CASE("one block alone does not draw all of the bandwidth") {
 }
 
 TEST_CASE("a longer row is divided among blocks, keys that one query looks at among others") {
-  // As often read as softmax asks for it, or once by blocks that wait for one another, behind a launch that clears their
-  // counters.
+  // As often read as softmax asks for it, or once by blocks that wait for one another, behind a launch that clears
+  // their counters.
   const Prediction row = predicted(test::short_model("x float32 1,65536", "y = softmax x {\"dim\": 1}", "y"));
   CHECK(row.launches == 2);
   CHECK(row.memory < 3 * 2 * 4 * 65536 / 1.555e12);
@@ -149,6 +149,32 @@ TEST_CASE("kernels side by side are one launch") {
   const Graph graph = test::short_model("x float32 4096; z float32 4096", "a = relu x; b = tanh z", "a b");
   CHECK(predict(graph, {0, 1}, graph.outputs, true, kA100).launches == 1);
   CHECK(predict(graph, {0, 1}, graph.outputs, false, kA100).launches == 2);
+}
+
+TEST_CASE("what warps multiply takes longer than what warpgroups do, whatever the form") {
+  // By how much more, on a target whose warps have so much of the tensor cores' rate.
+  const auto longer = [](const std::string& inputs, const std::string& nodes) {
+    const Target target = target_for("sm_90a");
+    Target even = target;
+    even.mma_share = 1;
+    const Graph graph = test::short_model(inputs, nodes, "y");
+    return predicted(graph, target).compute / predicted(graph, even).compute;
+  };
+  const double by_warps = 1 / target_for("sm_90a").mma_share;
+  REQUIRE(by_warps > 1.5);
+  CHECK(longer("x float16 4096,4096; w float16 4096,4096", "y = linear x w") == Approx(1));
+  // Channels first: elements are gathered one by one.
+  CHECK(longer("x float16 16,128,28,28; w float16 128,128,3,3", "y = conv2d x w {\"padding\": [1, 1]}") ==
+        Approx(by_warps));
+  CHECK(longer("x float16 16,28,28,128; w float16 128,3,3,128",
+               "i = permute x {\"dims\": [0, 3, 1, 2]}; v = permute w {\"dims\": [0, 3, 1, 2]}; "
+               "p = conv2d i v {\"padding\": [1, 1]}; y = permute p {\"dims\": [0, 2, 3, 1]}") == Approx(1));
+  CHECK(longer("x float16 8192,1024; w float16 256,1024", "p = linear x w; y = softmax p {\"dim\": 1}") ==
+        Approx(by_warps));
+  const std::string heads = " float16 16,32,1024,128";
+  CHECK(longer("q" + heads + "; k" + heads + "; v" + heads, "y = scaled_dot_product_attention q k v") == Approx(1));
+  const std::string few = "q float16 64,32,64,128; k float16 64,32,4096,128; v float16 64,32,4096,128";
+  CHECK(longer(few, "y = scaled_dot_product_attention q k v") == Approx(by_warps));
 }
 
 TEST_CASE("figures of the target decide") {
