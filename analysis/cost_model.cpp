@@ -112,9 +112,10 @@ Work side_by_side(const Work& a, const Work& b, const Target& target) {
 
 std::optional<Work> work_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                    const std::vector<std::uint32_t>& launch, const Target& target) {
+  const Target of_launch = target_of_launch(graph, units, forms, launch, target);
   std::optional<Work> work;
   for (const std::uint32_t u : launch)
-    if (const std::optional<Work> part = work_of(graph, units[u], forms[u], target))
+    if (const std::optional<Work> part = work_of(graph, units[u], forms[u], of_launch))
       work = work ? side_by_side(*work, *part, target) : *part;
   return work;
 }

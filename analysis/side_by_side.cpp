@@ -5,8 +5,11 @@
 #include <optional>
 #include <tuple>
 
+#include "analysis/few_rows_form.h"
+#include "analysis/gemm_form.h"
 #include "analysis/row_ways.h"
 #include "analysis/target.h"
+#include "analysis/warpgroup_gemm_form.h"
 
 namespace fusec {
 
@@ -69,6 +72,26 @@ bool is_one_by_one(const std::vector<LoweredUnit>& units) {
          std::ranges::count_if(units, is_kernel) < 2;
 }
 
+// Do warpgroups go from one product's tiles to another's?
+bool are_multiplied_together(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                             const std::vector<std::uint32_t>& launch, const Target& target) {
+  if (target.compute_capability != 90 || !target.architecture_specific) return false;
+  std::vector<GemmForm> gemms;
+  std::vector<WarpgroupCandidate> candidates;
+  gemms.reserve(launch.size());
+  for (const std::uint32_t u : launch) {
+    if (!forms[u] || forms[u]->form != KernelForm::kTensorCoreProduct) return false;
+    const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : units[u].kernel;
+    const Product& product = *forms[u]->product;
+    if (find_few_rows(graph, shaped, product, target)) return false;
+    auto gemm = find_gemm(graph, shaped, product, target);
+    if (!gemm) return false;
+    gemms.push_back(*std::move(gemm));
+    candidates.push_back({&shaped, &product, &gemms.back()});
+  }
+  return !find_warpgroup_gemms(candidates, target).empty();
+}
+
 }  // namespace
 
 bool runs_side_by_side(KernelForm form) {
@@ -80,6 +103,18 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
   for (std::size_t u = 0; u < units.size(); ++u)
     if (is_kernel(units[u])) forms[u] = form_of(units[u].kernel);
   return forms;
+}
+
+Target beside_others(Target target) {
+  target.architecture_specific = false;
+  target.streams_tiles = false;
+  return target;
+}
+
+Target target_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                        const std::vector<std::uint32_t>& launch, const Target& target) {
+  if (launch.size() == 1 || are_multiplied_together(graph, units, forms, launch, target)) return target;
+  return beside_others(target);
 }
 
 namespace {

@@ -31,6 +31,11 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
                                                     const Graph& graph, const Target& target);
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
                                                     const Target& target);
+// Parts of a launch share a grid and its blocks' registers: forms that are clusters of blocks, or warps of several
+// kinds, stand alone. The target as they see it, and as kernels of one launch do, which may be warpgroups' together.
+Target beside_others(Target target);
+Target target_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                        const std::vector<std::uint32_t>& launch, const Target& target);
 // Whatever the target: as if each kernel were one launch.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units);
 

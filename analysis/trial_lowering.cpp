@@ -156,9 +156,10 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     const double seconds = work ? predict(*work, memory_.target()).total : 0;
     result.seconds += seconds;
     if (memory_.asks_for_forms_) {
+      const Target of_launch = target_of_launch(graph_, units, forms, launch, memory_.target());
       double of_parts = 0;
       for (const std::uint32_t u : launch)
-        if (forms[u]) of_parts += seconds_of_form(graph_, units[u].kernel, *forms[u], memory_.target());
+        if (forms[u]) of_parts += seconds_of_form(graph_, units[u].kernel, *forms[u], of_launch);
       result.form_seconds += std::max(seconds, of_parts);
     }
     const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u].has_value(); });

@@ -161,12 +161,7 @@ class PlanLowering {
     const auto [it, fresh] = parts_.try_emplace(signature.text);
     if (fresh) {
       it->second.tensors = signature.tensors;
-      // Parts share a grid and its blocks' registers: forms that are clusters of blocks, or warps of several kinds,
-      // stand alone.
-      Target plain = target_;
-      plain.architecture_specific = false;
-      plain.streams_tiles = false;
-      GuardedSources made = schedule_with_guard(kernel, graph_, plain, wanted_of(signature.text).way);
+      GuardedSources made = schedule_with_guard(kernel, graph_, beside_others(target_), wanted_of(signature.text).way);
       const auto usable = [&](std::vector<KernelSource>& sources) {
         if (sources.size() != 1 || !can_be_part(sources[0])) return false;
         sources[0].in_place = find_in_place(kernel, graph_, sources[0], true);

@@ -153,11 +153,11 @@ TEST_CASE("kernels side by side are one launch") {
 
 TEST_CASE("what warps multiply takes longer than what warpgroups do, whatever the form") {
   // By how much more, on a target whose warps have so much of the tensor cores' rate.
-  const auto longer = [](const std::string& inputs, const std::string& nodes) {
+  const auto longer = [](const std::string& inputs, const std::string& nodes, const std::string& outputs = "y") {
     const Target target = target_for("sm_90a");
     Target even = target;
     even.mma_share = 1;
-    const Graph graph = test::short_model(inputs, nodes, "y");
+    const Graph graph = test::short_model(inputs, nodes, outputs);
     return predicted(graph, target).compute / predicted(graph, even).compute;
   };
   const double by_warps = 1 / target_for("sm_90a").mma_share;
@@ -171,6 +171,16 @@ TEST_CASE("what warps multiply takes longer than what warpgroups do, whatever th
                "p = conv2d i v {\"padding\": [1, 1]}; y = permute p {\"dims\": [0, 2, 3, 1]}") == Approx(1));
   CHECK(longer("x float16 8192,1024; w float16 256,1024", "p = linear x w; y = softmax p {\"dim\": 1}") ==
         Approx(by_warps));
+  // Beside one another, too, but for what warpgroups multiply together.
+  const std::string image = "x float16 16,28,28,128; w float16 128,3,3,128; d float16 128,1,1,128";
+  const std::string both =
+      "i = permute x {\"dims\": [0, 3, 1, 2]}; v = permute w {\"dims\": [0, 3, 1, 2]}; "
+      "e = permute d {\"dims\": [0, 3, 1, 2]}; p = conv2d i v {\"stride\": [2, 2], \"padding\": [1, 1]}; "
+      "q = conv2d i e {\"stride\": [2, 2]}; y = permute p {\"dims\": [0, 2, 3, 1]}; "
+      "z = permute q {\"dims\": [0, 2, 3, 1]}";
+  CHECK(longer(image, both, "y z") == Approx(by_warps));
+  CHECK(longer("x float16 4096,4096; w float16 4096,4096; v float16 1024,4096", "y = linear x w; z = linear x v",
+               "y z") == Approx(1));
   const std::string heads = " float16 16,32,1024,128";
   CHECK(longer("q" + heads + "; k" + heads + "; v" + heads, "y = scaled_dot_product_attention q k v") == Approx(1));
   const std::string few = "q float16 64,32,64,128; k float16 64,32,4096,128; v float16 64,32,4096,128";
