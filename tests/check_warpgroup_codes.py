@@ -197,6 +197,11 @@ def attentions():
     yield "attention over float8", attention_of_codes(150, 333, 128, 128, "float8_e4m3fn", "float32")
     yield "attention over float8 without scales", attention_of_codes(150, 200, 128, 64, "float8_e5m2", None, to="float16")
     yield "attention over int4", attention_of_codes(150, 333, 64, 64, "int4", "bfloat16")
+    # Lines of no whole number of 128 bytes, whose sixteenths lie in banks of their own all the same.
+    yield "attention over int8, heads of 72", attention_of_codes(200, 270, 72, 72, "int8", "bfloat16")
+    yield "attention over float8, heads of 80", attention_of_codes(150, 333, 80, 80, "float8_e4m3fn", "bfloat16", causal=True)
+    yield "attention over int8 with zeros, heads of 96", attention_of_codes(200, 200, 96, 96, "int8", "float16", zeros="int8", to="float16")
+    yield "attention over int4, heads of 112", attention_of_codes(150, 333, 112, 112, "int4", "bfloat16")
 
 
 def stay():

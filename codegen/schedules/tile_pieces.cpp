@@ -14,6 +14,14 @@ namespace {
 
 constexpr int kPiece = 8;  // 16-bit elements of 16 bytes
 
+// How many neighbouring eights of a line a warp takes, of eight lines at a time, where lines are no whole number of
+// times the eight eights that lie in different banks: swizzled lines have each of their eights in other banks. What
+// belongs to a line (its scale) is then read once for several eights. 0: one line after another.
+int neighbours_across(const TileLoad& load, int threads) {
+  const int pieces = load.places / kPiece, across = pieces % 4 == 0 ? 4 : pieces % 2 == 0 ? 2 : 1;
+  return pieces % 8 == 0 || load.lines % (threads / across) != 0 ? 0 : across;
+}
+
 bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t axis) {
   return std::ranges::find(axes, axis) != axes.end();
 }
@@ -71,16 +79,27 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
   ExprEmitter trial(kernel_, writer);
   for (const std::uint32_t a : trial.axes_of(value_)) trial.bind(a, "0");
   const int eights = load.lines * pieces;
-  const bool together = ahead && eights % (kTogether * threads) == 0 && codes_of(trial, graph, *load.narrowed);
-  if (together) {
-    const std::string each = writer.unique("each");
+  const int across = place ? neighbours_across(load, threads) : 0;
+  const bool together =
+      ahead && (across || eights % (kTogether * threads) == 0) && codes_of(trial, graph, *load.narrowed);
+  const std::string each = writer.unique("each");
+  if (across) {
+    const int lines = threads / across, steps = pieces / across;
+    const std::string step = writer.unique("step");
+    writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, load.lines / lines));
+    writer.line(
+        fmt::format("const int {} = threadIdx.x / {} * 8 + threadIdx.x % 8 + {} * {};", line, 8 * across, each, lines));
+    if (together) writer.line(fmt::format("#pragma unroll {}", steps <= kTogether + 1 ? steps : kTogether));
+    writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, steps));
+    writer.line(fmt::format("const int {} = threadIdx.x / 8 % {} + {} * {};", eight, across, step, across));
+  } else if (together) {
     writer.line(fmt::format("#pragma unroll {}", kTogether));
     writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, eights / threads));
     writer.line(fmt::format("const unsigned {} = threadIdx.x + {} * {};", p, each, threads));
   } else {
     writer.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, eights, threads));
   }
-  writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, pieces, eight));
+  if (!across) writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, pieces, eight));
   writer.line(
       fmt::format("const {} {} = {}{};", writer.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));
   const auto count = [&](const std::vector<std::uint32_t>& axes) {
@@ -109,6 +128,7 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
       place ? place(line, eight) : fmt::format("{} + {} * {} + {} * {}", load.tile, line, load.stride, eight, kPiece);
   writer.line(fmt::format("store_words({}, {});", target, made));
   writer.close();
+  if (across) writer.close();
 }
 
 // Where the eight is made of codes that one access has, whose scale is the same for all of them.

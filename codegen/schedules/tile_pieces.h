@@ -22,8 +22,8 @@ class TilePieces {
   static std::optional<TilePieces> plan(ExprEmitter& emitter, const Graph& graph, const TileLoad& load);
 
   // Axes other than the load's must be bound in the emitter, under which all was planned. `place` is where the tile has
-  // an eight of a line, if not where the load says. `ahead`: several eights of codes are on their way together, with
-  // nothing between their loads but what is computed of them.
+  // an eight of a line, swizzled, if not where the load says. `ahead`: several eights of codes are on their way
+  // together, with nothing between their loads but what is computed of them.
   using Place = std::function<std::string(const std::string& line, const std::string& eight)>;
   void load(ExprEmitter& emitter, const Graph& graph, const TileLoad& load, int threads, const Place& place = nullptr,
             bool ahead = false) const;
