@@ -64,12 +64,13 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
 }
 
 //@ part line_copies
-// Which places of kLines lines of kUnits times 16 bytes a thread of kWarps warps copies. A warp takes several lines at a
-// time, of each a few units: eight lanes' places lie in different banks, where lines are an odd number of units apart.
-template <int kWarps, int kLines, int kUnits>
+// Which places of kLines lines of kUnits times kBytes a thread of kWarps warps copies. A warp takes several lines at a
+// time, of each a few units: what is stored at once (128 bytes) lies in different banks, where lines are an odd number of
+// 16 bytes apart. Of 16 bytes these are units of eight lines, of less 64 bytes of two lines, four apart.
+template <int kWarps, int kLines, int kUnits, int kBytes = 16>
 struct Lines {
   enum {
-    kTogether = kUnits % 8 == 0 ? 8 : kUnits % 4 == 0 ? 4 : 2,
+    kTogether = kBytes < 16 ? 64 / kBytes : kUnits % 8 == 0 ? 8 : kUnits % 4 == 0 ? 4 : 2,
     kHigh = 32 / kTogether,
     kDown = kLines / kHigh < kWarps ? kLines / kHigh : kWarps,
     kWide = kWarps / kDown * kTogether
@@ -77,8 +78,10 @@ struct Lines {
   int line, unit;
   __device__ __forceinline__ explicit Lines(int thread) {
     const int lane = thread % 32, warp = thread / 32;
-    line = warp % kDown * kHigh + (kTogether == 8 ? lane / 8 : lane % 8 + lane / (8 * kTogether) * 8);
-    unit = warp / kDown * kTogether + (kTogether == 8 ? lane % 8 : lane / 8 % kTogether);
+    const bool by_lines = kBytes < 16 || kTogether == 8;
+    unit = warp / kDown * kTogether + (by_lines ? lane % kTogether : lane / 8 % kTogether);
+    line = warp % kDown * kHigh + (by_lines ? lane / kTogether : lane % 8 + lane / (8 * kTogether) * 8);
+    if (kBytes < 16) line = line / 8 * 8 + line / 2 % 4 + line % 2 * 4;
   }
   // `to` and `from` are the first place; lines that are kStride bytes apart in shared memory are `step` elements apart
   // in memory.
@@ -87,11 +90,18 @@ struct Lines {
     constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // of the thread's place in a line
     constexpr int kLine = kPiece / kPieces * kDown * kHigh, kUnit = kPiece % kPieces * kWide;
     if constexpr (kLine < kLines) {
-      if (kUnit + kWide <= kUnits || unit + kUnit < kUnits)
-        asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
-                     :
-                     : "r"(to), "n"(kLine * kStride + kUnit * 16),
-                       "l"(__cvta_generic_to_global(from + kLine * step + kUnit * 8)));
+      if (kUnit + kWide <= kUnits || unit + kUnit < kUnits) {
+        const unsigned long long there =
+            __cvta_generic_to_global(from + kLine * step + kUnit * (kBytes / (int)sizeof(T)));
+        if constexpr (kBytes == 16)
+          asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
+                       :
+                       : "r"(to), "n"(kLine * kStride + kUnit * kBytes), "l"(there));
+        else
+          asm volatile("cp.async.ca.shared.global [%0+%1], [%2], %3;"
+                       :
+                       : "r"(to), "n"(kLine * kStride + kUnit * kBytes), "l"(there), "n"(kBytes));
+      }
       copy<kStride, kPiece + 1>(to, from, step);
     }
   }
@@ -101,11 +111,18 @@ struct Lines {
 #pragma unroll 1
     for (int l = line; l < kLines + line; l += kDown * kHigh) {
 #pragma unroll
-      for (int u = 0; u < kUnits; u += kWide)
-        if (u + kWide <= kUnits || u + unit < kUnits)
+      for (int u = 0; u < kUnits; u += kWide) {
+        if (u + kWide > kUnits && u + unit >= kUnits) continue;
+        const unsigned long long at = __cvta_generic_to_global(from + u * (kBytes / (int)sizeof(T)));
+        if constexpr (kBytes == 16)
           asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                        :
-                       : "r"(to + u * 16), "l"(__cvta_generic_to_global(from + u * 8)), "r"(l < there ? 16 : 0));
+                       : "r"(to + u * kBytes), "l"(at), "r"(l < there ? kBytes : 0));
+        else
+          asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                       :
+                       : "r"(to + u * kBytes), "l"(at), "n"(kBytes), "r"(l < there ? kBytes : 0));
+      }
       to += kDown * kHigh * kStride, from += kDown * kHigh * step;
     }
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "analysis/gemm_form.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -10,12 +12,14 @@ namespace fusec {
 std::optional<LineCopy> LineCopy::plan(const TileLoader& loader, ExprEmitter& emitter, const TileLoad& load,
                                        int threads) {
   const ExprPool& pool = emitter.kernel().pool;
-  if (!load.narrowed || loader.vector_width(load) != kTogether) return std::nullopt;
+  const int together = loader.vector_width(load);
+  if (!load.narrowed || together == 1) return std::nullopt;
   LineCopy made;
+  made.together_ = together;
   made.load_ = load;
   made.threads_ = threads;
   made.position_ = emitter.position(load.factor);
-  made.units_ = static_cast<int>(pool.extent(load.along_places[0]).as_constant().value_or(0) / kTogether);
+  made.units_ = static_cast<int>(pool.extent(load.along_places[0]).as_constant().value_or(0) / together);
   made.count_ = simplify(point_count(pool, load.along_lines), pool.bounds());
   if (!made.count_.is(1)) {
     const auto stride = flat_stride(made.position_, load.along_lines, pool);
@@ -27,7 +31,8 @@ std::optional<LineCopy> LineCopy::plan(const TileLoader& loader, ExprEmitter& em
 }
 
 std::string LineCopy::lines_type() const {
-  return fmt::format("Lines<{}, {}, {}>", threads_ / 32, load_.lines, units_);
+  const std::string bytes = together_ == 8 ? "" : fmt::format(", {}", 2 * together_);
+  return fmt::format("Lines<{}, {}, {}{}>", threads_ / 32, load_.lines, units_, bytes);
 }
 
 void LineCopy::declare(ExprEmitter& emitter) {
@@ -38,10 +43,10 @@ void LineCopy::declare(ExprEmitter& emitter) {
   at_ = writer.unique(load_.tile + "_at");
   writer.line(fmt::format("const {} {}(threadIdx.x);", lines_type(), place_));
   writer.line(fmt::format("const unsigned {} = shared_address({} + {}.line * {} + {}.unit * {});", to_, load_.tile,
-                          place_, load_.stride, place_, kTogether));
+                          place_, load_.stride, place_, together_));
   const ExprEmitter::Mark mark = emitter.mark();
   for (const std::uint32_t a : load_.along_lines) emitter.bind(a, "0");
-  emitter.bind(load_.along_places[0], fmt::format("{}.unit * {}", place_, kTogether));
+  emitter.bind(load_.along_places[0], fmt::format("{}.unit * {}", place_, together_));
   emitter.emit_independent({load_.factor});
   const std::string step = emitter.index_text().tight(stride_);
   const std::string start = emitter.index(position_);
@@ -55,7 +60,7 @@ bool LineCopy::same_places(const LineCopy& other) const {
     return IndexExpr::axis(other.load_.along_places[0]);
   });
   return position == other.position_ && stride_ == other.stride_ && units_ == other.units_ &&
-         load_.lines == other.load_.lines && load_.stride == other.load_.stride;
+         together_ == other.together_ && load_.lines == other.load_.lines && load_.stride == other.load_.stride;
 }
 
 void LineCopy::declare_like(const LineCopy& other, int bytes) {
@@ -66,11 +71,20 @@ void LineCopy::declare_like(const LineCopy& other, int bytes) {
 
 void LineCopy::clear_rest(KernelWriter& writer) const {
   if (!has_rest()) return;
-  const int rest = load_.places / kTogether - units_;
-  const std::string e = writer.unique("e");
-  writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, load_.lines * rest, threads_));
-  writer.line(fmt::format("*(uint4*)({} + {} / {} * {} + {} + {} % {} * {}) = make_uint4(0, 0, 0, 0);", load_.tile, e,
-                          rest, load_.stride, units_ * kTogether, e, rest, kTogether));
+  const std::string e = writer.unique("e"), line = writer.unique("line"), unit = writer.unique("unit");
+  const auto [type, zero] = together_ == 8   ? std::pair("uint4", "make_uint4(0, 0, 0, 0)")
+                            : together_ == 4 ? std::pair("uint2", "make_uint2(0, 0)")
+                                             : std::pair("unsigned", "0");
+  // Of eight lines the same 16 bytes at a time, which lie in different banks.
+  const int of_sixteen = 8 / together_, first = units_ / of_sixteen, rest = load_.places / 8 - first;
+  writer.open(
+      fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, load_.lines * rest * of_sixteen, threads_));
+  writer.line(
+      fmt::format("const int {0} = {1} / {2} * 8 + {1} / {3} % 8, {4} = {5} + {1} / {6} % {7} * {3} + {1} % {3};", line,
+                  e, 8 * of_sixteen * rest, of_sixteen, unit, first * of_sixteen, 8 * of_sixteen, rest));
+  const std::string store =
+      fmt::format("*({}*)({} + {} * {} + {} * {}) = {};", type, load_.tile, line, load_.stride, unit, together_, zero);
+  writer.line(units_ % of_sixteen == 0 ? store : fmt::format("if ({} >= {}) {}", unit, units_, store));
   writer.close();
 }
 
