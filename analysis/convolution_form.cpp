@@ -275,8 +275,10 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   const auto depth = count_of(pool, axes).as_constant();
   if (!depth) return std::nullopt;
   const bool whole = pool[loop.terms[0].reduction].type == ScalarType::kInt32;
-  ConvolutionForm form{
-      .dtype = whole ? DType::kInt8 : product.tensor_dtype.value_or(DType::kFloat32), .axes = axes, .depth = *depth};
+  ConvolutionForm form{.dtype = whole ? DType::kInt8 : product.tensor_dtype.value_or(DType::kFloat32),
+                       .ranking = {},
+                       .axes = axes,
+                       .depth = *depth};
   form.tf32 = tf32 && form.words();
   for (const bool left : {true, false}) {
     auto factor =
@@ -291,8 +293,7 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
   // Other products may stand in the same launch (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
-  std::optional<GemmTiles> best;
-  double least = 0;
+  std::vector<std::pair<double, GemmTiles>> ranked;
   const bool few_and_deep = is_few_and_deep(pool, product, target);
   for (const GemmTiles& tiles : convolution_tile_table(form.dtype, form.tf32)) {
     form.tiles = tiles;
@@ -301,15 +302,14 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
     if (form.shared_bytes() > most_shared || gathers_often(form, rows, columns)) continue;
     for (const int shares : numbers_of_shares(form, rows, columns, batch, few_and_deep, target)) {
       form.tiles.shares = shares;
-      const double cycles = predicted_cycles(form, rows, columns, batch, target);
-      if (best && cycles >= least) continue;
-      least = cycles;
-      best = form.tiles;
+      ranked.emplace_back(predicted_cycles(form, rows, columns, batch, target), form.tiles);
     }
   }
-  if (!best) return std::nullopt;
-  form.tiles = *best;
-  form.cycles = least;
+  if (ranked.empty()) return std::nullopt;
+  std::ranges::stable_sort(ranked, {}, [](const auto& r) { return r.first; });
+  for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
+  form.tiles = form.ranking.front();
+  form.cycles = ranked.front().first;
   return form;
 }
 

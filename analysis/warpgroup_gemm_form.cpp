@@ -415,20 +415,33 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
   return ranking;
 }
 
-std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target) {
-  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms({&product, 1}, target);
-  if (ranking.empty() || ranking[0].cycles >= product.form->cycles) return std::nullopt;
+std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Kernel& kernel, const Product& product,
+                                                        const ConvolutionForm& form, const Target& target) {
+  // Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
+  constexpr double kFewColumns = 32;
+  if (points_at_hint(kernel.pool, product.rows) <= WarpgroupTiles::kRows / 2.0) return {};
+  if (points_at_hint(kernel.pool, product.columns) < kFewColumns) return {};
+  const GemmForm as_product = as_gemm(form);
+  const WarpgroupCandidate candidate{&kernel, &product, &as_product, &form};
+  return rank_warpgroup_gemms({&candidate, 1}, target);
+}
+
+namespace {
+
+std::optional<WarpgroupGemms> best_below(std::vector<WarpgroupGemms> ranking, double cycles) {
+  if (ranking.empty() || ranking[0].cycles >= cycles) return std::nullopt;
   return std::move(ranking[0]);
+}
+
+}  // namespace
+
+std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target) {
+  return best_below(rank_warpgroup_gemms({&product, 1}, target), product.form->cycles);
 }
 
 std::optional<WarpgroupGemms> best_warpgroup_convolution(const Kernel& kernel, const Product& product,
                                                          const ConvolutionForm& form, const Target& target) {
-  // Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
-  constexpr double kFewColumns = 32;
-  if (points_at_hint(kernel.pool, product.rows) <= WarpgroupTiles::kRows / 2.0) return std::nullopt;
-  if (points_at_hint(kernel.pool, product.columns) < kFewColumns) return std::nullopt;
-  const GemmForm as_product = as_gemm(form);
-  return best_warpgroup_gemm({&kernel, &product, &as_product, &form}, target);
+  return best_below(rank_warpgroup_convolutions(kernel, product, form, target), form.cycles);
 }
 
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,

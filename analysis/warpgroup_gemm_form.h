@@ -121,6 +121,9 @@ struct WarpgroupGemms {
 
 // The ways to cut them into tiles, the best first; none where TMA cannot take a factor or the target has no wgmma.
 std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
+// Of a convolution; none as well where most of a tile would be empty.
+std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Kernel& kernel, const Product& product,
+                                                        const ConvolutionForm& form, const Target& target);
 // The best way of one; nothing where the form at hand is predicted to be faster.
 std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target);
 std::optional<WarpgroupGemms> best_warpgroup_convolution(const Kernel& kernel, const Product& product,

@@ -26,6 +26,11 @@ CODES = model("codes", [{"name": "w", "op": "dequantize", "inputs": ["c", "s"],
                         {"name": "f", "op": "cast", "inputs": ["x"], "attrs": {"dtype": "float32"}},
                         {"name": "y", "op": "linear", "inputs": ["f", "w"]}],
               x=("float16", [40, 4224]), c=("int4", [40, 4224]), s=("float32", [40, 33]))
+IMAGE = model("image", [{"name": "i", "op": "permute", "inputs": ["x"], "attrs": {"dims": [0, 3, 1, 2]}},
+                        {"name": "v", "op": "permute", "inputs": ["w"], "attrs": {"dims": [0, 3, 1, 2]}},
+                        {"name": "p", "op": "conv2d", "inputs": ["i", "v"], "attrs": {"padding": [1, 1]}},
+                        {"name": "y", "op": "permute", "inputs": ["p"], "attrs": {"dims": [0, 2, 3, 1]}}],
+              x=("float16", [2, 11, 13, 40]), w=("float16", [72, 3, 3, 40]))
 FEW_ROWS = model("decode", [{"name": "p", "op": "linear", "inputs": ["x", "w"]}, {"name": "y", "op": "silu", "inputs": ["p"]}],
                  x=("float16", [5, 1024]), w=("float16", [264, 1024]))
 POINTWISE = model("gate", [{"name": "s", "op": "silu", "inputs": ["g"]}, {"name": "y", "op": "mul", "inputs": ["s", "u"]}],
@@ -117,6 +122,10 @@ with tempfile.TemporaryDirectory() as scratch:
                                              for kind in ("by warps", "by warpgroups") if kind in way}, ways)
     ways = check_model(scratch, CODES, "sm_80")
     expect("shares of the depth are ways of codes in groups", any("shares of the depth" in way for way in ways), ways)
+    ways = check_model(scratch, IMAGE, "sm_90a")
+    expect("a convolution's tiles are ways, of warps and of warpgroups",
+           {"by warps", "by warpgroups"} <= {kind for way in ways for kind in ("by warps", "by warpgroups") if kind in way},
+           ways)
     check_model(scratch, FEW_ROWS, "sm_80")
     for architecture in ("sm_80", "sm_90a"):
         check_model(scratch, POINTWISE, architecture)

@@ -61,31 +61,42 @@ std::vector<KernelSource> warpgroups_product(const WarpgroupPart& part, const Ge
   return sources;
 }
 
+// A way of warpgroups, or else one of warps.
+struct TiledWay {
+  const WarpgroupGemmForm* wide = nullptr;
+  GemmTiles tiles;
+};
+
 // Ways of warpgroups that are predicted to be the fastest come first, then those of warps, then the other ones.
+TiledWay choose_way(const std::vector<WarpgroupGemms>& wide, const std::vector<GemmTiles>& of_warps, double cycles,
+                    Choices& choices) {
+  const auto first = static_cast<std::size_t>(
+      std::ranges::count_if(wide, [&](const WarpgroupGemms& gemms) { return gemms.cycles < cycles; }));
+  std::vector<std::string> ways;
+  for (std::size_t i = 0; i < first; ++i) ways.push_back(name_of(wide[i].forms[0].tiles));
+  for (const GemmTiles& tiles : of_warps) ways.push_back(name_of(tiles));
+  for (std::size_t i = first; i < wide.size(); ++i) ways.push_back(name_of(wide[i].forms[0].tiles));
+  const std::size_t way = choices.take(std::move(ways));
+  if (way >= first && way < first + of_warps.size()) return {nullptr, of_warps[way - first]};
+  return {&wide[way < first ? way : way - of_warps.size()].forms[0], {}};
+}
+
 std::vector<KernelSource> tiled_product(const Kernel& kernel, const Product& product, GemmForm& form,
                                         const Graph& graph, const Target& target, Choices& choices) {
   const WarpgroupCandidate candidate{&kernel, &product, &form};
   const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
-  const auto first = static_cast<std::size_t>(
-      std::ranges::count_if(wide, [&](const WarpgroupGemms& gemms) { return gemms.cycles < form.cycles; }));
-  const std::size_t of_warps = form.ranking.size();
-  std::vector<std::string> ways;
-  for (std::size_t i = 0; i < first; ++i) ways.push_back(name_of(wide[i].forms[0].tiles));
-  for (const GemmTiles& tiles : form.ranking) ways.push_back(name_of(tiles));
-  for (std::size_t i = first; i < wide.size(); ++i) ways.push_back(name_of(wide[i].forms[0].tiles));
-  const std::size_t way = choices.take(std::move(ways));
-  if (way < first || way >= first + of_warps) {
-    return warpgroups_product({kernel, product, wide[way < first ? way : way - of_warps].forms[0]}, form, graph,
-                              target);
-  }
-  form.tiles = form.ranking[way - first];
+  const TiledWay way = choose_way(wide, form.ranking, form.cycles, choices);
+  if (way.wide) return warpgroups_product({kernel, product, *way.wide}, form, graph, target);
+  form.tiles = way.tiles;
   return warps_product(kernel, product, form, graph);
 }
 
-std::vector<KernelSource> gathered_product(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
-                                           const Graph& graph, const Target& target) {
-  if (const auto wide = best_warpgroup_convolution(kernel, product, form, target))
-    return warpgroups_product({kernel, product, wide->forms[0]}, as_gemm(form), graph, target);
+std::vector<KernelSource> gathered_product(const Kernel& kernel, const Product& product, ConvolutionForm& form,
+                                           const Graph& graph, const Target& target, Choices& choices) {
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_convolutions(kernel, product, form, target);
+  const TiledWay way = choose_way(wide, form.ranking, form.cycles, choices);
+  if (way.wide) return warpgroups_product({kernel, product, *way.wide}, as_gemm(form), graph, target);
+  form.tiles = way.tiles;
   return convolution(kernel, product, form, graph);
 }
 
@@ -113,8 +124,8 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       if (auto tiled = find_gemm(graph, shaped, *form.product, target))
         return tiled_product(shaped, *form.product, *tiled, graph, target, choices);
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
-        if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
-          return gathered_product(shaped, *form.product, *gathered, graph, target);
+        if (auto gathered = find_convolution(graph, shaped, *form.product, target))
+          return gathered_product(shaped, *form.product, *gathered, graph, target, choices);
       return {contraction(shaped, *form.product, graph)};
     }
     case KernelForm::kRowProduct:
