@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "analysis/axis_merging.h"
 #include "analysis/kernel_forms.h"
@@ -15,9 +17,9 @@ namespace {
 
 constexpr int kFewRows = 32, kMostRows = 512;  // that take turns: where a line could be strips; where it could not
 constexpr int kMostTurns = 16;
-constexpr int kMostShared = 40 * 1024;
-constexpr std::int64_t kOfWarp = 2048;         // elements that a warp takes
-constexpr std::int64_t kHeldByColumns = 1024;  // lines that threads with an element of each keep
+constexpr int kMostShared = 40 * 1024, kMostOfAll = 46 * 1024;  // for a partial result of each place, for all of them
+constexpr std::int64_t kOfWarp = 2048;                          // elements that a warp takes
+constexpr std::int64_t kHeldByColumns = 1024;                   // lines that threads with an element of each keep
 
 // Reads the form: which loads and stores are of elements as they follow one another.
 class Reader {
@@ -140,13 +142,25 @@ bool has_wide_values(const RowForm& form) {
   return std::ranges::any_of(form.reductions, [&](ExprId r) { return is_wide(pool[pool[r].args[0]].type); });
 }
 
+int bytes_of_partial(const RowForm& form, ExprId reduction) {
+  const ExprNode& n = form.kernel.pool[reduction];
+  const int position = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin ? 8 : 0;
+  return position + (is_wide(form.kernel.pool[n.args[0]].type) ? 8 : 4);
+}
+
 int bytes_of_partial(const RowForm& form) {
   int bytes = 4;
+  for (const ExprId r : form.reductions) bytes = std::max(bytes, bytes_of_partial(form, r));
+  return bytes;
+}
+
+// Each way to combine has memory of its own, and may have it twice: what is asked for at each place, and what is not.
+int bytes_of_all_partials(const RowForm& form) {
+  std::map<std::pair<Reduction, ScalarType>, int> times;
+  int bytes = 0;
   for (const ExprId r : form.reductions) {
     const ExprNode& n = form.kernel.pool[r];
-    int mine = is_wide(form.kernel.pool[n.args[0]].type) ? 8 : 4;
-    if (n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin) mine += 8;
-    bytes = std::max(bytes, mine);
+    if (++times[{n.reduction, form.kernel.pool[n.args[0]].type}] <= 2) bytes += bytes_of_partial(form, r);
   }
   return bytes;
 }
@@ -180,13 +194,15 @@ struct Work {
   std::int64_t groups = 1, length = 1;  // places of the outer axes; elements of a row
   std::int64_t stages = 1;
   int partial = 4;  // bytes of a partial result
+  int all = 4;      // of those that have memory at once
   int bits = 32;    // of the widest element
 };
 
 constexpr int kMostThreads = 512;
 
 bool may_be(int threads, const InterleavedRows& way, const Work& work, int most = kMostThreads) {
-  return static_cast<std::int64_t>(threads) * way.width * work.partial * 33 / 32 <= kMostShared && threads <= most;
+  const std::int64_t places = std::int64_t{threads} * way.width * 33 / 32;
+  return places * work.partial <= kMostShared && places * work.all <= kMostOfAll && threads <= most;
 }
 
 RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
@@ -293,6 +309,7 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
                   .length = value_at_hint(length, symbols),
                   .stages = 1 + last_stage,
                   .partial = bytes_of_partial(form),
+                  .all = bytes_of_all_partials(form),
                   .bits = reader.widest_bits()};
   if (!(way->in_strips ? choose_strips(*way, work, target) : shape_turns(*way, work, target))) return std::nullopt;
   const std::int64_t most = range_of(length * way->rows, pool.bounds()).max;

@@ -150,7 +150,7 @@ WRITTEN = [
     (written("columns", SUMS + [node("z", "sum", "new", dim=[0])], ["new", "y", "z"], {"new": "old"}, x=[4, 8],
              old=[4, 8]), 1),
     (written("many_columns", SUMS + [node("z", "sum", "new", dim=[0])], ["new", "y", "z"], {"new": "old"}, x=[1000, 20],
-             old=[1000, 20]), 2),
+             old=[1000, 20]), 1),
     (written("rows", SUMS + [node("z", "sum", "new", dim=[1])], ["new", "y", "z"], {"new": "old"}, x=[1000, 20],
              old=[1000, 20]), 1),
     (written("beside_other_sums", STATE, ["y", "new"], {"new": "old"}, x=[4, 40, 16], old=[4, 40, 16], c=[4, 40, 3],

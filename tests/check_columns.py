@@ -49,6 +49,11 @@ def cases():
             found += [Case("channels normalized", dtype, shape, normalized([1], True), 2, 1, more, weights),
                       Case("softmax of channels", dtype, shape, [node("y", "softmax", "x", dim=1)], 2),
                       Case("mean of channels", dtype, shape, [node("y", "mean", "x", dim=[1])], 1)]
+        # Ways to combine have memory of their own, all of which has to be there at once.
+        several = [node("v", "var", "x", dim=[1]), node("g", "argmax", "x", dim=1), node("h", "argmin", "x", dim=1),
+                   node("p", "add", "g", "h"), node("f", "cast", "p", dtype="float32"), node("y", "add", "v", "f")]
+        if dtype == "float32":
+            found += [Case("several of", dtype, [4, 255, 127], several, 2)]
         found += [Case("batch normalized", dtype, [8192, 64], normalized([0], False), 4, 3, 1.12),
                   Case("softmax between", dtype, [8, 1000, 33], [node("y", "softmax", "x", dim=1)], 2,
                        more=1.06 if dtype == "float32" else 1.95)]

@@ -189,7 +189,7 @@ def large_cases():
         found.append((f"large float4 float16 {m}", scaled_float4(m, "float16", n, k), (11.5, 13) if many else (9, 9)))
         found.append((f"large bytes {m}", bytes_by_bytes(m, "float16", n, k), (1.2, 1.8) if many else (0.6, 0.7)))
         found.append((f"large bytes by codes {m}", bytes_by_codes(m, "float16", n, k), (7, 7) if many else (4.5, 4.5)))
-        found.append((f"large float8 {m}", float8(m, "bfloat16", n, k), (11, 7.5) if many else (6.5, 4)))
+        found.append((f"large float8 {m}", float8(m, "bfloat16", n, k), (11, 7.5) if many else (6.5, 4.1)))
     return found
 
 

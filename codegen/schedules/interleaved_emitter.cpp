@@ -53,6 +53,8 @@ class InterleavedEmitter {
     source.schedule = "column_reduction";
     source.keeps_rows = kept_turns_ > 0;
     source.any_start = true;
+    // Each element is read by who stores it, and no vector has some of two teams.
+    source.owns_rows = outputs_ && (aligned_ || way_.in_strips);
     return source;
   }
 
