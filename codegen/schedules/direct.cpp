@@ -10,15 +10,14 @@
 namespace fusec {
 namespace {
 
-// Does a thread read a few elements, and no window? With many places at once, what is made wider for addresses
+// Is there one place that a thread reads, and no window of them? With several at once, what is made wider for addresses
 // outweighs what divisions save.
-bool reads_few(const Kernel& kernel) {
-  constexpr std::ptrdiff_t kFew = 3;
+bool reads_one_place(const Kernel& kernel) {
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
   const auto are = [&](ExprOp op) {
     return std::ranges::count_if(nodes, [&](ExprId id) { return kernel.pool[id].op == op; });
   };
-  return are(ExprOp::kReduce) == 0 && are(ExprOp::kLoad) <= kFew;
+  return are(ExprOp::kReduce) == 0 && are(ExprOp::kLoad) <= 1;
 }
 
 }  // namespace
@@ -36,7 +35,7 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
                std::string_view names) {
   const ExprPool& pool = emitter.kernel().pool;
   KernelWriter& writer = emitter.writer();
-  if (reads_few(emitter.kernel())) writer.never_negative(flat);
+  if (reads_one_place(emitter.kernel())) writer.never_negative(flat);
   std::string rest = flat;
   for (std::size_t d = axes.size(); d-- > 0;) {
     const IndexExpr& extent = pool.extent(axes[d]);

@@ -111,7 +111,6 @@ extern "C" __global__ void __launch_bounds__(128)
 custom_ops_0_abs_v_acme_quick_gate(const float* __restrict__ x, const float* __restrict__ slope, float* __restrict__ gated) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 24) return;
-  __builtin_assume(t >= 0);
   const int j = t % 3;
   const int rest = t / 3;
   const Words<4> x_w = load_words<4>(x + (rest * 12 + j * 4));

@@ -113,7 +113,6 @@ embedding_0_embedding_mul_add(const long long* __restrict__ tokens, const bf16* 
          const bf16* __restrict__ segment, bf16* __restrict__ y, const int length) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= (length * 4)) return;
-  __builtin_assume(t >= 0);
   const int j = t % 2;
   const int rest = t / 2;
   const Words<4> table_w = load_words<4>(table + (j * 8 + (int)max(min(tokens[rest], 29ll), 0ll) * 16));

@@ -455,7 +455,6 @@ guards_0_add(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __
          const long long batch, const long long n) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
   if (t >= (batch * n)) return;
-  __builtin_assume(t >= 0);
   const long long j = t % n;
   const long long rest = t / n;
   shifted[n * rest + j] = to_fp16(from_fp16(x[n * rest + j]) + from_fp16(bias[j]));
@@ -470,7 +469,6 @@ guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, 
          const int batch, const int n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= (batch * (n / 8))) return;
-  __builtin_assume(t >= 0);
   const int j = t % (n / 8);
   const int rest = t / (n / 8);
   const Words<4> x_w = load_words<4>(x + (n * rest + j * 8));

@@ -127,7 +127,6 @@ pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more(const float* __restrict__ x,
          float* __restrict__ y) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= 60) return;
-  __builtin_assume(t >= 0);
   const int j = t % 10;
   const int rest = t / 10;
   const Words<4> x_w = load_words<4>(x + (rest * 40 + j * 4));

@@ -103,7 +103,6 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
          const int tokens) {
   const int t = block * 128 + threadIdx.x;
   if (t >= (batch * tokens * 2)) return;
-  __builtin_assume(t >= 0);
   const Words<4> x_w = load_words<4>((const uint4*)x + t);
   const Words<4> positions_w = load_words<4>(positions + ((t % 2) * 4 + ((t / 2) % tokens) * 8));
   Words<4> averaged_w = {};
@@ -125,7 +124,6 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
          const int tokens) {
   const int t = block * 128 + threadIdx.x;
   if (t >= (batch * 2)) return;
-  __builtin_assume(t >= 0);
   const int j = t % 2;
   const int rest = t / 2;
   const Words<4> x_w = load_words<4>(x + (tokens * rest * 8 + tokens * 8 + j * 4 - 8));
