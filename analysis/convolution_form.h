@@ -57,8 +57,7 @@ struct ConvolutionForm {
   std::vector<GemmTiles> ranking;   // those that fit, the best first, as predicted
   std::vector<std::uint32_t> axes;  // of the depth, in the order in which tiles go along it
   std::int64_t depth = 0;
-  double cycles =
-      0;  // predicted of the busiest multiprocessor for the first of them, to compare forms with one another
+  double cycles = 0;  // predicted of the busiest multiprocessor for the first of them, to compare forms
 
   bool tensor_cores() const { return tf32 || bits(dtype) <= 16; }
   // Elements of words, which are copied asynchronously one by one; narrower ones go by way of registers.

@@ -2,39 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "analysis/target.h"
 #include "codegen/parameter_table.h"
 #include "codegen/prelude.h"
 #include "ir/error.h"
 
 namespace fusec {
-namespace {
-
-bool is_of_name(char c) {
-  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, is_of_name) && (text[0] < '0' || text[0] > '9');
-}
-
-// In some line that divides.
-bool stands_in_division(std::string_view text, std::string_view name) {
-  for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
-    const bool begins = at == 0 || !is_of_name(text[at - 1]);
-    const std::size_t behind = at + name.size();
-    if (!begins || (behind < text.size() && is_of_name(text[behind]))) continue;
-    const std::size_t first = text.rfind('\n', at), last = text.find('\n', at);
-    const std::string_view line = text.substr(first + 1, last - first - 1);
-    if (line.find(" / ") != std::string_view::npos || line.find(" % ") != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 std::string storage_type(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
@@ -258,18 +231,6 @@ void KernelWriter::close(std::string_view text) {
   line(text);
 }
 
-void KernelWriter::never_negative(std::string_view name) {
-  if (is_name(name)) indices_.push_back({std::string(name), text_.size(), depth_});
-}
-
-void KernelWriter::tell_of_indices() {
-  for (std::size_t i = indices_.size(); i-- > 0;) {  // the last first: what stands before it stays where it is
-    const auto& [name, declared, depth] = indices_[i];
-    if (!stands_in_division(std::string_view(text_).substr(declared), name)) continue;
-    text_.insert(declared, fmt::format("{:{}}__builtin_assume({} >= 0);\n", "", 2 * depth, name));
-  }
-}
-
 std::string KernelWriter::shorten(std::vector<Parameter>& listed, KernelSource& source) {
   std::vector<KernelParameter> all;
   for (const Parameter& p : listed) all.push_back(p.parameter);
@@ -313,7 +274,6 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
            });
   });
   const std::string prologue = shorten(listed, source);
-  tell_of_indices();
   std::size_t column = 9;
   bool first = true;
   for (const Parameter& p : listed) {

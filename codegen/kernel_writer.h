@@ -50,9 +50,6 @@ class KernelWriter {
   void reopen() { ++depth_; }  // after close("} else {")
   void blank() { text_ += '\n'; }
 
-  // An index that is declared by now and never below 0: compilers are told where it is divided, which is cheaper then.
-  void never_negative(std::string_view name);
-
   // The whole function; `cluster` blocks along x are one cluster. Sizes (grid, shared) and the schedule's name are the
   // caller's to fill in.
   KernelSource finish(const std::vector<std::string>& comment, int threads, int min_blocks = 0, int cluster = 1);
@@ -68,12 +65,6 @@ class KernelWriter {
     KernelParameter parameter;
     std::string type;  // "const bf16* __restrict__ "
   };
-  struct Index {
-    std::string name;
-    std::size_t declared;  // before this place of the text
-    int depth;
-  };
-  void tell_of_indices();
   const std::string& tensor(ValueId value, bool written);
   // Where the list is too long, leaves scratch memory and a table in it, and returns the lines that read the table.
   std::string shorten(std::vector<Parameter>& listed, KernelSource& source);
@@ -85,7 +76,6 @@ class KernelWriter {
   std::map<std::uint32_t, std::string> symbols_;
   std::set<ValueId> stored_by_lanes_;  // beside TMA
   std::vector<Parameter> maps_, inputs_, outputs_, workspaces_, sizes_;
-  std::vector<Index> indices_;  // that are never negative
   std::string text_;
   int depth_ = 1;
 };

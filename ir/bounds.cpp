@@ -279,23 +279,10 @@ IndexExpr join_division_and_remainder(const IndexExpr& e) {
 
 // (a % m) % d as a % d, wherever it stands.
 IndexExpr without_inner_remainders(const IndexExpr& e, const IndexExpr& inner) {
-  return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
-    switch (kind) {
-      case IndexAtom::Kind::kMod: {
-        const auto d = b.as_constant();
-        const auto whole = a == inner && d ? without_remainder(a, *d) : std::nullopt;
-        return floor_mod(whole ? *whole : a, b);
-      }
-      case IndexAtom::Kind::kFloorDiv:
-        return floor_div(a, b);
-      case IndexAtom::Kind::kMin:
-        return min(a, b);
-      case IndexAtom::Kind::kMax:
-        return max(a, b);
-      case IndexAtom::Kind::kVariable:
-        break;
-    }
-    throw std::logic_error("a variable has no operands");
+  return rewrite_atoms(e, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
+    const auto d = kind == IndexAtom::Kind::kMod && a == inner ? b.as_constant() : std::nullopt;
+    const auto whole = d ? without_remainder(a, *d) : std::nullopt;
+    return combine(kind, whole ? *whole : a, b);
   });
 }
 

@@ -87,7 +87,8 @@ RuleText text(FusionRule rule) {
     case FusionRule::kClaimed:
       return {"claimed", "a pattern claimed it before the partitioner ran"};
     case FusionRule::kPrepared:
-      return {"prepared", "it depends on constants alone: it is computed once for each set of weights, not at a launch"};
+      return {"prepared",
+              "it depends on constants alone: it is computed once for each set of weights, not at a launch"};
   }
   return {};
 }

@@ -325,22 +325,6 @@ IndexExpr rebuild(const IndexExpr& e, const std::function<std::optional<IndexExp
   return from_terms(std::move(kept), e.constant_term()) + changed;
 }
 
-IndexExpr combine_plainly(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
-  switch (kind) {
-    case IndexAtom::Kind::kFloorDiv:
-      return floor_div(a, b);
-    case IndexAtom::Kind::kMod:
-      return floor_mod(a, b);
-    case IndexAtom::Kind::kMin:
-      return min(a, b);
-    case IndexAtom::Kind::kMax:
-      return max(a, b);
-    case IndexAtom::Kind::kVariable:
-      break;
-  }
-  throw std::logic_error("a variable has no operands");
-}
-
 void collect(const IndexExpr& e, std::set<Variable>& found) {
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors) {
@@ -376,8 +360,24 @@ std::string atom_text(const IndexAtom& atom, const std::function<std::string(Var
 
 }  // namespace
 
+IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
+  switch (kind) {
+    case IndexAtom::Kind::kFloorDiv:
+      return floor_div(a, b);
+    case IndexAtom::Kind::kMod:
+      return floor_mod(a, b);
+    case IndexAtom::Kind::kMin:
+      return min(a, b);
+    case IndexAtom::Kind::kMax:
+      return max(a, b);
+    case IndexAtom::Kind::kVariable:
+      break;
+  }
+  throw std::logic_error("a variable has no operands");
+}
+
 IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>& replacement) {
-  return rebuild(e, &replacement, combine_plainly);
+  return rebuild(e, &replacement, combine);
 }
 
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f) {

@@ -109,6 +109,9 @@ IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<Index
 // Rebuilds the expression, passing every floor-division, remainder, minimum and maximum (inside first) through `f`.
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f);
 
+// The floor-division, remainder, minimum or maximum of two.
+IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b);
+
 // Each variable that occurs, anywhere, once, in order.
 std::vector<Variable> variables_of(const IndexExpr& e);
 bool mentions(const IndexExpr& e, Variable v);

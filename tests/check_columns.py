@@ -9,10 +9,10 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
+from check_movement import run
 from movement_cases import element_count, node
 
 ARCHITECTURES = ("sm_80", "sm_90a")
@@ -58,14 +58,6 @@ def cases():
                   Case("softmax between", dtype, [8, 1000, 33], [node("y", "softmax", "x", dim=1)], 2,
                        more=1.06 if dtype == "float32" else 1.95)]
     return found
-
-
-def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode == 3 and "nvrtc" in done.stderr:
-        print("skipped: " + done.stderr.strip())
-        sys.exit(77)
-    return done
 
 
 def what_is_wrong(fusec_run, scratch, case, arch):

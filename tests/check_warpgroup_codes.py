@@ -9,24 +9,11 @@ tiles that the copying warpgroup writes for wgmma, right results and no finding,
 A gated unit over int4 has to do with few instructions for its multiply-adds, and products of few rows, or with scales
 of less of the depth than a tile has, stay those of warps.
 --full: demands on larger sizes for each kind of weight. --sample: N of the forms, evenly spread."""
-import argparse, json, os, subprocess, sys, tempfile
+import argparse, json, os, sys, tempfile
+
+from check_warpgroup_gemm import expect, failures, run
 
 ARCH = "--arch=sm_90a"
-failures = []
-
-
-def expect(holds, what):
-    if not holds:
-        failures.append(what)
-
-
-def run(command):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
-        print("skipped: no NVRTC")
-        sys.exit(77)
-    expect(result.returncode == 0, f"{' '.join(command)}: {result.stderr[-2000:]}")
-    return result.stdout
 
 
 def tensor(name, dtype, *shape, **more):

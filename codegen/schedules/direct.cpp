@@ -20,6 +20,30 @@ bool reads_one_place(const Kernel& kernel) {
   return are(ExprOp::kReduce) == 0 && are(ExprOp::kLoad) <= 1;
 }
 
+bool divides(const IndexExpr& e) {
+  return std::ranges::any_of(e.terms(), [](const IndexTerm& term) {
+    return std::ranges::any_of(term.factors, [](const IndexAtomPtr& factor) {
+      return factor->kind == IndexAtom::Kind::kFloorDiv || factor->kind == IndexAtom::Kind::kMod;
+    });
+  });
+}
+
+// Is an index of it divided, to find its axes or the place where it reads or stores?
+bool divides_indices(const Kernel& kernel, const KernelWriter& writer, const std::vector<std::uint32_t>& axes) {
+  const ExprPool& pool = kernel.pool;
+  if (std::ranges::count_if(axes, [&](std::uint32_t axis) { return !pool.extent(axis).is(1); }) > 1) return true;
+  const auto at = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
+    return divides(simplify(flat_index(shape, indices), pool.bounds()));
+  };
+  return std::ranges::any_of(reachable(pool, roots_of(kernel)),
+                             [&](ExprId id) {
+                               const ExprNode& e = pool[id];
+                               return e.op == ExprOp::kLoad ? at(writer.tensor_type(e.source).shape, e.indices)
+                                                            : std::ranges::any_of(e.indices, divides);
+                             }) ||
+         std::ranges::any_of(kernel.outputs, [&](const KernelOutput& o) { return at(o.type.shape, o.index); });
+}
+
 }  // namespace
 
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count, int threads) {
@@ -35,7 +59,8 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
                std::string_view names) {
   const ExprPool& pool = emitter.kernel().pool;
   KernelWriter& writer = emitter.writer();
-  if (reads_one_place(emitter.kernel())) writer.never_negative(flat);
+  if (flat != "0" && reads_one_place(emitter.kernel()) && divides_indices(emitter.kernel(), writer, axes))
+    writer.line(fmt::format("__builtin_assume({} >= 0);", flat));
   std::string rest = flat;
   for (std::size_t d = axes.size(); d-- > 0;) {
     const IndexExpr& extent = pool.extent(axes[d]);
