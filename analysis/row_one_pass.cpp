@@ -5,6 +5,15 @@
 namespace fusec {
 namespace {
 
+// Is it the maximum, or 0 where that is infinite?
+bool is_finite_maximum(const ExprPool& pool, ExprId shift, ExprId maximum) {
+  const ExprNode& n = pool[shift];
+  if (shift == maximum) return true;
+  const auto is_zero = [](const ExprNode& e) { return e.op == ExprOp::kConstant && e.real == 0; };
+  return n.op == ExprOp::kSelect && n.args[2] == maximum && is_zero(pool[n.args[1]]) &&
+         pool[n.args[0]].op == ExprOp::kIsInf && pool[n.args[0]].args[0] == maximum;
+}
+
 // The element of which this is the exponential below the maximum.
 std::optional<ExprId> exponent_below(const ExprPool& pool, const ExprNode& body, ExprId maximum) {
   if (is_shared_power_of_two(pool, body)) {
@@ -14,8 +23,9 @@ std::optional<ExprId> exponent_below(const ExprPool& pool, const ExprNode& body,
   }
   if (body.op != ExprOp::kExp) return std::nullopt;
   const ExprNode& difference = pool[body.args[0]];
-  return difference.op == ExprOp::kSub && difference.args[1] == maximum ? std::optional(difference.args[0])
-                                                                        : std::nullopt;
+  return difference.op == ExprOp::kSub && is_finite_maximum(pool, difference.args[1], maximum)
+             ? std::optional(difference.args[0])
+             : std::nullopt;
 }
 
 // Is it the mean of what is summed up, by division or by a product with one number?

@@ -123,8 +123,12 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_form(const ExprNode& n) {
   switch (n.op) {
     case ExprOp::kSigmoid:
       return function("sigmoid");
-    case ExprOp::kLog:
-      return function("log_fast");
+    case ExprOp::kLog: {
+      const ExprNode& sigmoid = pool_[n.args[0]];
+      if (sigmoid.op != ExprOp::kSigmoid || !available(sigmoid.args[0])) return function("log_fast");
+      writer_.use("log_of_sigmoid");
+      return Text{fmt::format("log_of_sigmoid({}, {})", loose(n, 0), loose(sigmoid, 0)), true};
+    }
     case ExprOp::kLog1p:
       return function("log1p_fast");
     default:

@@ -76,6 +76,12 @@ __device__ __forceinline__ float log1p_fast(float x) {
   return fabsf(x) < 0.125f ? log_near_one(x) : __fmul_rn(y, 0.693147181f);
 }
 
+//@ part log_of_sigmoid : log_fast
+// log(s) for s = sigmoid(x), which is 0 below 2^-126 here, but where e^-x overflows in IEEE arithmetic.
+__device__ __forceinline__ float log_of_sigmoid(float s, float x) {
+  return x < -87.0f && x > -88.72284f ? x : log_fast(s);
+}
+
 //@ part tanh_of_softplus : exp2_fast
 // tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), which is 1 to the last bit from 20 on: n + 2 is in 2 .. 2^58.
 __device__ __forceinline__ float tanh_of_softplus(float x) {

@@ -127,9 +127,10 @@ __device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int
 // Of the elements so far the greatest, and the sum of their exponentials below it.
 struct RunningExponentials {
   float greatest = __uint_as_float(0xff800000u), sum = 0.0f;
-  // What is subtracted before exponentials: before the first element that is not -inf another number.
+  // What is subtracted before exponentials: a finite number, so that infinite elements are not subtracted from
+  // themselves. NaN is in the sum as soon as it is the greatest.
   __device__ __forceinline__ static float shift_of(float x) {
-    return x == __uint_as_float(0xff800000u) ? -3.402823466e38f : x;
+    return fminf(fmaxf(x, -3.402823466e38f), 3.402823466e38f);
   }
   __device__ __forceinline__ float shift() const { return shift_of(greatest); }
   template <int kCount>

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include "support/check_lowered.h"
@@ -110,6 +112,45 @@ TEST_SUITE("fast functions") {
       for (std::size_t i = 0; i < std::size(kFunctions); ++i)
         check_function(kFunctions[i], w, results.at("y" + std::to_string(i)));
     }
+  }
+
+  // Where sigmoid has a denormal, or 0 since an exponential overflows, as float32 has it step by step.
+  TEST_CASE("the logarithm of sigmoid") {
+    const auto nvrtc = nvrtc_or_skip();
+    if (!nvrtc) return;
+    const Graph graph = short_model("x float32 65536", "s = sigmoid x; y = log s", "y");
+    const HostTensor x = operands(DType::kFloat32);
+    const HostTensor y = run_on_emulator(*nvrtc, graph, plain_plan(graph, true), {{"x", x}}).at("y");
+    const Function f{"log(sigmoid x)",
+                     [](double at) {
+                       return std::isinf(std::exp(static_cast<float>(-at))) ? -std::numeric_limits<double>::infinity()
+                                                                            : std::log(sigmoid_of(at));
+                     },
+                     [](double at) { return 12 + 0.7 * std::abs(at); }, [](double) { return 2 * kUnit; }};
+    check_function(f, x, y);
+  }
+
+  // What is subtracted before exponentials is no infinity, in whichever way rows are read.
+  TEST_CASE("rows with infinities and NaN") {
+    const auto nvrtc = nvrtc_or_skip();
+    if (!nvrtc) return;
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const char* lse = "l = logsumexp x {\"dim\": [1], \"keepdim\": true}; y = sub x l";
+    for (const char* nodes : {lse, "y = log_softmax x {\"dim\": 1}", "y = softmax x {\"dim\": 1}"})
+      for (const int columns : {5, 300, 9000, 40000}) {
+        CAPTURE(nodes);
+        CAPTURE(columns);
+        const Graph graph = short_model("x float32 5," + std::to_string(columns), nodes, "y");
+        HostTensor x(DType::kFloat32, {5, columns});
+        for (std::int64_t i = 0; i < x.size(); ++i) x.set_real(i, i / columns == 1 ? -kInfinity : i % 19 * 0.25 - 2);
+        x.set_real(columns / 3, kInfinity);
+        x.set_real(2 * columns + columns / 2, -kInfinity);
+        x.set_real(4 * columns - 1, std::numeric_limits<double>::quiet_NaN());
+        for (const int c : {0, columns - 2}) x.set_real(4 * columns + c, kInfinity);
+        const TensorMap tensors = {{"x", x}}, want = run_reference(graph, tensors);
+        const TensorMap got = run_on_emulator(*nvrtc, graph, plain_plan(graph, true), tensors);
+        check_close("y", got.at("y"), want.at("y"));
+      }
   }
 
   TEST_CASE("softmax's exponentials") {
