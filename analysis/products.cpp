@@ -6,6 +6,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/product_code.h"
 
 namespace fusec {
 namespace {
@@ -88,6 +89,8 @@ class FindProduct {
     if (sums_.size() > most_terms())
       return no_product("it holds more sums of products than a block has room for", sums_.back().reduction);
     form_loops();
+    if (is_too_much_code(pool_, product_))
+      return no_product("its factors are more code than a kernel should be", sums_.back().reduction);
     product_.tensor_dtype = sums_[0].tensor_dtype;
     return {.product = std::move(product_), .kernel = std::nullopt, .why_not = ""};
   }

@@ -7,6 +7,7 @@
 
 #include "analysis/few_rows_form.h"
 #include "analysis/gemm_form.h"
+#include "analysis/product_code.h"
 #include "analysis/row_ways.h"
 #include "analysis/target.h"
 #include "analysis/warpgroup_gemm_form.h"
@@ -27,6 +28,7 @@ struct Products {
   std::uint32_t level;
   KernelForm form;
   std::size_t factors;
+  double code;
   std::vector<ValueId> inputs;
 };
 
@@ -47,18 +49,21 @@ bool is_wide(const FormOfKernel& form, const Kernel& kernel) {
 
 // The launch that the kernel's product joins, or nothing: it is noted as one that others may join.
 std::optional<std::size_t> join_products(std::vector<Products>& all, const Kernel& kernel, const FormOfKernel& form,
-                                         std::uint32_t level, std::size_t next_launch) {
+                                         std::uint32_t level, double code, std::size_t next_launch) {
   const std::vector<ValueId> inputs = inputs_of(kernel);
   const std::size_t factors = factor_count(*form.product);
   for (Products& there : all) {
     const bool shares = std::ranges::any_of(
         inputs, [&](ValueId v) { return std::ranges::find(there.inputs, v) != there.inputs.end(); });
-    if (there.level != level || there.form != form.form || !shares || there.factors + factors > kMostFactors) continue;
+    if (there.level != level || there.form != form.form || !shares || there.factors + factors > kMostFactors ||
+        there.code + code > kMostCode)
+      continue;
     there.factors += factors;
+    there.code += code;
     there.inputs.insert(there.inputs.end(), inputs.begin(), inputs.end());
     return there.launch;
   }
-  all.push_back({next_launch, level, form.form, factors, inputs});
+  all.push_back({next_launch, level, form.form, factors, code, inputs});
   return std::nullopt;
 }
 
@@ -119,9 +124,14 @@ Target target_of_launch(const Graph& graph, const std::vector<LoweredUnit>& unit
 
 namespace {
 
-// `alone`: by unit, what joins no other.
+// What a target tells of a unit.
+struct UnitOnTarget {
+  bool alone = false;  // it joins no other
+  double code = 0;     // of a product
+};
+
 std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                                                 const std::vector<std::uint8_t>& alone) {
+                                                 const std::vector<UnitOnTarget>& on_target) {
   std::vector<std::vector<std::uint32_t>> launches;
   const auto count = static_cast<std::uint32_t>(units.size());
   if (is_one_by_one(units)) {
@@ -154,7 +164,9 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
   std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
-  const auto is_light = [&](std::uint32_t u) { return forms[u] && !alone[u] && runs_side_by_side(forms[u]->form); };
+  const auto is_light = [&](std::uint32_t u) {
+    return forms[u] && !on_target[u].alone && runs_side_by_side(forms[u]->form);
+  };
   // Views stand behind what they are views of: they need memory of their own where that is a result as well.
   std::ranges::stable_sort(order, {},
                            [&](std::uint32_t u) { return std::tuple(level[u], !is_kernel(units[u]), is_light(u)); });
@@ -178,7 +190,8 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
         }
         it->second = {launches.size(), tensors};
       } else if (form.product && !is_wide(form, units[u].kernel)) {
-        const auto launch = join_products(products, units[u].kernel, form, level[u], launches.size());
+        const auto launch =
+            join_products(products, units[u].kernel, form, level[u], on_target[u].code, launches.size());
         product_of.try_emplace(made, launch.value_or(launches.size()));
         if (launch) {
           launches[*launch].push_back(u);
@@ -195,12 +208,15 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
 
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                     const Graph& graph, const Target& target) {
-  std::vector<std::uint8_t> alone(units.size(), 0);
-  if (!is_one_by_one(units))
-    for (std::size_t u = 0; u < units.size(); ++u)
-      alone[u] =
-          forms[u] && forms[u]->form == KernelForm::kRows && !row_launch(units[u].kernel, graph, target).is_plain();
-  return arranged(units, forms, alone);
+  std::vector<UnitOnTarget> on_target(units.size());
+  if (is_one_by_one(units)) return arranged(units, forms, on_target);
+  const bool some_products = std::ranges::count_if(forms, [](const auto& f) { return f && f->product; }) > 1;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (!forms[u]) continue;
+    on_target[u].alone = forms[u]->form == KernelForm::kRows && !row_launch(units[u].kernel, graph, target).is_plain();
+    if (some_products) on_target[u].code = product_code(graph, units[u].kernel, *forms[u], target);
+  }
+  return arranged(units, forms, on_target);
 }
 
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
@@ -210,7 +226,7 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
 
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units) {
   return arranged(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units),
-                  std::vector<std::uint8_t>(units.size(), 0));
+                  std::vector<UnitOnTarget>(units.size()));
 }
 
 }  // namespace fusec

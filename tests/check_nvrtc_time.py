@@ -2,10 +2,10 @@
 """check_nvrtc_time.py FUSEC [--ms=N] [--runs=N] [--only=NAME,...] [--table]
 
 NVRTC takes at most 400 ms for the largest kernel of every family, cubin included: CPU time of FUSEC with NVRTC less that
-without. CPU time grows where other work shares the processor's cores and caches, so a limit grows with what the kernel of
-float32 products takes just before and just after, the lesser of the two, beside the 120 ms of a quiet machine; of several
-attempts the one counts that comes to the least of its limit. --table prints that of all runs without judging. Exit 1
-where a kernel takes longer, 77 where NVRTC is missing."""
+without, by the number of kernels where they are several. CPU time grows where other work shares the processor's cores
+and caches, so a limit grows with what the kernel of float32 products takes just before and just after, the lesser of the
+two, beside the 120 ms of a quiet machine; of several attempts the one counts that comes to the least of its limit.
+--table prints that of all runs without judging. Exit 1 where a kernel takes longer, 77 where NVRTC is missing."""
 import argparse
 import json
 import os
@@ -104,6 +104,42 @@ def code_products_of_one_launch():
         inputs += [tensor(name, "int4", columns, 4096), tensor(name + "s", "bfloat16", columns, 32)]
         nodes += [dequantized(name, 1, 128)[0], {"name": name + "p", "op": "linear", "inputs": ["x", name + "d"]}]
     return {"fusec": 1, "name": "largest", "inputs": inputs, "nodes": nodes, "outputs": [n + "p" for n in weights]}
+
+
+def products_of_all_kinds(rows, depth, kinds):
+    """Products of one input with weights of other codes, widths and layouts each, and something else behind each."""
+    inputs, nodes, outputs = [tensor("x", "bfloat16", rows, depth)], [], []
+    behind = ["gelu", "quantize", "silu", "", "quantize", "gelu", "", "tanh"]
+    for i, kind in enumerate(kinds):
+        dtype, _, across = kind.partition(" ")
+        width = rows if dtype.endswith("=") else 64 * (i + 1)
+        dtype = dtype.rstrip("=")
+        shape, axis = ([depth, width], 0) if across else ([width, depth], 1)
+        block, scales = (32, "float8_e8m0fnu") if dtype == "float4_e2m1fn" else (64, "bfloat16")
+        factor = f"w{i}"
+        inputs.append(tensor(factor, dtype, *shape))
+        if dtype != "bfloat16":
+            inputs.append(tensor(factor + "s", scales, *(n // block if d == axis else n for d, n in enumerate(shape))))
+            node, factor = dequantized(factor, axis, block)
+            nodes.append(node)
+        nodes.append({"name": f"p{i}", "op": "matmul" if across else "linear", "inputs": ["x", factor]})
+        if behind[i] == "quantize":
+            inputs.append(tensor(f"q{i}", "float32", 1))
+            nodes.append({"name": f"y{i}", "op": "quantize", "inputs": [f"p{i}", f"q{i}"], "attrs": {"dtype": "int8"}})
+        elif behind[i]:
+            nodes.append({"name": f"y{i}", "op": behind[i], "inputs": [f"p{i}"]})
+        outputs.append(f"y{i}" if behind[i] else f"p{i}")
+    return {"fusec": 1, "name": "largest", "inputs": inputs, "nodes": nodes, "outputs": outputs}
+
+
+def convolutions_of_one_input(dtype):
+    nodes = []
+    for i, kernel in enumerate((3, 1, 5)):
+        nodes += [{"name": f"p{i}", "op": "conv2d", "inputs": ["x", f"w{i}"], "attrs": {"padding": kernel // 2}},
+                  {"name": f"y{i}", "op": "silu", "inputs": [f"p{i}"]}]
+    return {"fusec": 1, "name": "largest", "outputs": ["y0", "y1", "y2"], "nodes": nodes,
+            "inputs": [tensor("x", dtype, 4, 64, 28, 28)] +
+                      [tensor(f"w{i}", dtype, 32 * (i + 1), 64, kernel, kernel) for i, kernel in enumerate((3, 1, 5))]}
 
 
 def grouped_gated(rows, picked=False):
@@ -231,6 +267,20 @@ LARGEST = {
     "gemm, gated int4": (gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4": (gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
     "gemm, int4 products of one launch": (code_products_of_one_launch(), ("sm_80", "sm_90a")),
+    # Equal widths are sums of one kernel, others kernels of one launch: as many as are code enough.
+    "gemm, five kinds of one launch": (
+        products_of_all_kinds(96, 192, ["float4_e2m1fn= across", "int8= across", "int4=", "float8_e5m2", "int8 across"]),
+        ("sm_80", "sm_90a")),
+    "gemm, four kinds of one width": (
+        products_of_all_kinds(1024, 1024, ["float4_e2m1fn= across", "int8= across", "int4= across",
+                                           "float8_e4m3fn= across"]), ("sm_80", "sm_90a")),
+    "gemm, eight kinds of one launch": (
+        products_of_all_kinds(1024, 1024, ["int4", "bfloat16", "int8", "float8_e4m3fn", "bfloat16", "float4_e2m1fn",
+                                           "int4", "bfloat16"]), ("sm_80", "sm_90a")),
+    "few rows, six kinds of one launch": (
+        products_of_all_kinds(8, 2048, ["int4", "bfloat16", "int8", "float8_e4m3fn", "float4_e2m1fn", "bfloat16"]),
+        ("sm_80", "sm_90a")),
+    "convolutions of one launch": (convolutions_of_one_input("float16"), ("sm_80",)),
     "gemm, gated, of experts": (grouped_gated(4096), ("sm_80", "sm_90a")),
     "gemm, gated, of experts and picked rows": (grouped_gated(4096, True), ("sm_80", "sm_90a")),
     "gemm, gated float8 of experts": (grouped_gated_codes("float8_e4m3fn", "", 0), ("sm_80", "sm_90a")),
@@ -260,10 +310,12 @@ YARDSTICK, YARDSTICK_MS = "gemm, float32", 120
 
 
 def nvrtc_ms(fusec, path, target, scratch):
-    """A function that runs it once more."""
+    """A function that runs it once more, for the time a kernel."""
     command = [fusec, path, f"--arch={target}", "--no-cache", "--jobs=1", "-o", os.path.join(scratch, "out.cu")]
     without = min(cpu_ms([*command, "--no-nvrtc"]) for _ in range(2))
-    return lambda: cpu_ms(command) - without
+    with open(os.path.join(scratch, "out.cu"), encoding="utf-8") as f:
+        kernels = f.read().count("__global__")
+    return lambda: (cpu_ms(command) - without) / kernels
 
 
 def main():

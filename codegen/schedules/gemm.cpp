@@ -279,7 +279,8 @@ class GemmEmitter {
     GemmFactors factors(product_, loop, operands, form_, block_, graph_, emitter_);
     factors.declare_copies();
     factors.whole_depth_scales();
-    const std::string fetch = factors.declare_fetch(), compute = factors.declare_compute();
+    const std::string fetch = factors.declare_fetch();
+    factors.declare_compute();
     const int ahead = tiles_.stages - 1;
     const std::int64_t least_steps = streams() ? 1 : range_of(all_steps, pool_.bounds()).min / together / tiles_.shares;
     if (form_.groups)  // rows behind the last group have no matrix
@@ -303,13 +304,8 @@ class GemmEmitter {
         .wait = fmt::format("wait_for_groups<{}>();", ahead - 1),
         .fetch_next = {fmt::format("if (step + {} < {}) {}({});", ahead, steps, fetch, writing), "commit_copies();"},
         .has_tile = !form_.groups && least_steps > 0,
-        .all_stages = !form_.groups && least_steps >= tiles_.stages && compute.empty(),
-        .compute_first = "",
-        .compute_next = ""};
-    if (!compute.empty()) {
-      lines.compute_first = fmt::format("if ({} > 0) {}(0, 0);", steps, compute);
-      lines.compute_next = fmt::format("if (step + 1 < {}) {}(step + 1, {});", steps, compute, next);
-    }
+        .all_stages = !form_.groups && least_steps >= tiles_.stages && !factors.has_to_compute(),
+        .stage_behind = next};
     if (form_.tensor_cores())
       steps_on_tensor_cores(loop, operands, factors, lines);
     else
@@ -321,10 +317,25 @@ class GemmEmitter {
     std::string steps, reading;  // reading: the stage that is read
     std::string next_stage, wait;
     std::vector<std::string> fetch_next;
-    bool has_tile;                            // at least one, in any case
-    bool all_stages;                          // are written in any case
-    std::string compute_first, compute_next;  // tiles of what has been copied; "" where there are none
+    bool has_tile;             // at least one, in any case
+    bool all_stages;           // are written in any case
+    std::string stage_behind;  // the one that is read
   };
+
+  // Tiles of what has been copied.
+  void compute_first(GemmFactors& factors, const StepLines& lines) {
+    writer_.open(fmt::format("if ({} > 0)", lines.steps));
+    factors.compute("0", "0", true);
+    writer_.close();
+  }
+  void compute_next(GemmFactors& factors, const StepLines& lines) {
+    writer_.line(lines.wait);
+    writer_.open(fmt::format("if (step + 1 < {})", lines.steps));
+    const std::string stage = writer_.unique("stage");
+    writer_.line(fmt::format("const int {} = {};", stage, lines.stage_behind));
+    factors.compute("step + 1", stage, false);
+    writer_.close();
+  }
 
   std::string mma_function(const GemmFactor& left, const GemmFactor& right) const {
     switch (form_.dtype) {
@@ -350,9 +361,9 @@ class GemmEmitter {
     const std::string load = declare_load(factors);
     const std::vector<Offset> offsets = declare_offsets(loop, factors);
     const int slices = tiles_.depth * form_.element_bytes() / 32;
-    const bool computes = !lines.compute_next.empty(), places = factors.computes();
+    const bool computes = factors.has_to_compute(), places = factors.computes();
     writer_.line(lines.wait);
-    if (computes) writer_.line(lines.compute_first);
+    if (computes) compute_first(factors, lines);
     writer_.line("__syncthreads();");
     // A group may have no matrix, and a depth be empty: then there is no tile.
     writer_.line(fmt::format("{}{}(0, 0, {}0);", lines.has_tile ? "" : fmt::format("if ({} > 0) ", lines.steps), load,
@@ -390,8 +401,7 @@ class GemmEmitter {
     if (operands.block != 0 && factors.blocks_of_step() > 1) add_parts_of_slices(loop, factors, slices);
     if (computes) {
       writer_.open("if (slice == 0)");
-      writer_.line(lines.wait);
-      writer_.line(lines.compute_next);
+      compute_next(factors, lines);
       writer_.close();
     }
     writer_.close();
@@ -456,20 +466,17 @@ class GemmEmitter {
     if (each > 1) writer_.close();
   }
 
-  void steps_in_lanes(const ProductLoop& loop, const GemmFactors& factors, const StepLines& lines) {
-    const bool computes = !lines.compute_next.empty();
+  void steps_in_lanes(const ProductLoop& loop, GemmFactors& factors, const StepLines& lines) {
+    const bool computes = factors.has_to_compute();
     if (computes) {
       writer_.line(lines.wait);
-      writer_.line(lines.compute_first);
+      compute_first(factors, lines);
     }
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
     if (!computes) writer_.line(lines.wait);
     writer_.line("__syncthreads();  // this tile is there, and nobody needs the one before");
     for (const std::string& line : lines.fetch_next) writer_.line(line);
-    if (computes) {
-      writer_.line(lines.wait);
-      writer_.line(lines.compute_next);
-    }
+    if (computes) compute_next(factors, lines);
     writer_.line(fmt::format("const unsigned char* const tile_now = dynamic_shared + {};", lines.reading));
     std::vector<LaneTile> tiles;
     for (const GemmFactor& f : factors.all()) {

@@ -282,37 +282,52 @@ void GemmFactors::copy_each(const GemmFactor& f, const GemmCopy& c, const std::s
   emitter_.rewind(mark);
 }
 
-std::string GemmFactors::declare_compute() {
-  const bool scaled = operands_.scaled() && operands_.block != 0;
-  if (!computes() && !scaled) return "";
-  const std::string name = writer_.unique("compute"), step = writer_.unique("step"), stage = writer_.unique("stage");
-  writer_.open(fmt::format("const auto {} = [&](int {}, int {})", name, step, stage));
+void GemmFactors::declare_compute() {
+  for (GemmFactor& f : factors_)
+    if (f.operand->computed()) declare_piece(f);
+  if (!scaled_in_blocks()) return;
+  scale_blocks_ = writer_.unique("scale_blocks");
+  const std::string step = writer_.unique("step");
+  writer_.open(fmt::format("const auto {} = [&](int {})", scale_blocks_, step));
+  const int steps = steps_of_block(), blocks = blocks_of_step();
+  if (steps > 1) writer_.open(fmt::format("if ({} % {} == 0)", step, steps));
+  const std::string slot = steps > 1 ? fmt::format("{} / {} % 3", step, steps) : step + " % 3";
   for (const GemmFactor& f : factors_)
-    if (f.operand->computed()) compute(f, step, stage);
-  if (scaled) {
-    const int steps = steps_of_block(), blocks = blocks_of_step();
-    if (steps > 1) writer_.open(fmt::format("if ({} % {} == 0)", step, steps));
-    const std::string slot = steps > 1 ? fmt::format("{} / {} % 3", step, steps) : step + " % 3";
-    for (const GemmFactor& f : factors_)
-      for (int b = 0; b < blocks && !f.operand->scales.empty(); ++b) {
-        std::string first = depth_at(step);
-        if (b > 0) first += fmt::format(" + {}", b * form_.tiles.depth / blocks);
-        if (b > 0 && !whole_tiles()) first = fmt::format("min({}, {} - 1)", first, text(count(loop_.depth)));
-        scales(f, first, blocks == 1 ? slot : fmt::format("({} * {} + {})", slot, blocks, b));
-      }
-    if (steps > 1) writer_.close();
-  }
+    for (int b = 0; b < blocks && !f.operand->scales.empty(); ++b) {
+      std::string first = depth_at(step);
+      if (b > 0) first += fmt::format(" + {}", b * form_.tiles.depth / blocks);
+      if (b > 0 && !whole_tiles()) first = fmt::format("min({}, {} - 1)", first, text(count(loop_.depth)));
+      scales(f, first, blocks == 1 ? slot : fmt::format("({} * {} + {})", slot, blocks, b));
+    }
+  if (steps > 1) writer_.close();
   writer_.close("};");
-  return name;
 }
 
-void GemmFactors::compute(const GemmFactor& f, const std::string& step, const std::string& stage) {
+void GemmFactors::compute(const std::string& step, const std::string& stage, bool first) {
+  int pieces = 0;
+  for (const GemmFactor& f : factors_)
+    if (f.operand->computed()) pieces += f.copies[0].copies;
+  for (const GemmFactor& f : factors_) {
+    if (!f.operand->computed()) continue;
+    const int all = f.copies[0].copies;
+    int unrolled = first ? std::min(all, kMostUnrolledAtFirst) : all;
+    for (int left = pieces; left > kMostUnrolled && unrolled > 1; left /= 2) unrolled /= 2;
+    writer_.line(unrolled == all ? "#pragma unroll" : fmt::format("#pragma unroll {}", unrolled));
+    writer_.line(
+        fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}({0}, {3}, {4});", block_.each, all, f.make, step, stage));
+  }
+  if (!scale_blocks_.empty()) writer_.line(fmt::format("{}({});", scale_blocks_, step));
+}
+
+// `make(each, step, stage)` computes a thread's each-th piece.
+void GemmFactors::declare_piece(GemmFactor& f) {
+  f.make = writer_.unique("make_" + writer_.wish(pool_[f.operand->load].source));
+  const std::string step = writer_.unique("step"), stage = writer_.unique("stage");
+  writer_.open(fmt::format("const auto {} = [&](int {}, int {}, int {})", f.make, block_.each, step, stage));
   writer_.use("copy_pieces");
   const GemmCopy& c = f.copies[0];
   const bool some = c.lines < c.pass;
   if (some) writer_.open(fmt::format("if (threadIdx.x < {})", c.threads()));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
   const std::string line = line_of(c);
   const bool along = f.operand->along_depth;
   const std::string k = fmt::format("{} + {}", depth_at(step), along ? c.unit : line);
@@ -351,8 +366,8 @@ void GemmFactors::compute(const GemmFactor& f, const std::string& step, const st
                              c.elements * form_.element_bytes() / 4));
     writer_.close();
   }
-  writer_.close();
   if (some) writer_.close();
+  writer_.close("};");
 }
 
 void GemmFactors::whole_depth_scales() {

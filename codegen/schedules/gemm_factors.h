@@ -49,6 +49,7 @@ struct GemmFactor {
   std::int64_t scales = 0;
   std::vector<GemmCopy> copies;
   std::string fragments, places;  // places: where a lane finds them
+  std::string make;               // a function that computes a piece; "" where they are copied
 };
 
 // Names of what the block knows.
@@ -76,9 +77,12 @@ class GemmFactors {
   // `fetch(stage)` starts the copies of the next tile into the stage that begins so many bytes behind the first; its
   // name.
   std::string declare_fetch();
-  // `compute(step, stage)` makes the tiles of a step from a stage that is there, and its scales, if a block of the
-  // depth begins with it. "" where there is nothing to compute.
-  std::string declare_compute();
+  // What `compute` calls.
+  void declare_compute();
+  // Makes the tiles of a step from a stage that is there, and its scales, if a block of the depth begins with it.
+  // `first`: outside of the loop over steps.
+  void compute(const std::string& step, const std::string& stage, bool first);
+  bool has_to_compute() const { return computes() || scaled_in_blocks(); }
   // Scales that hold for the whole depth.
   void whole_depth_scales();
   // Adds to the sums what has been summed of a block of the depth.
@@ -95,12 +99,13 @@ class GemmFactors {
   void copy_lines(const GemmCopy& c, const std::string& into, const std::string& next);
   void copy_each(const GemmFactor& f, const GemmCopy& c, const std::string& into, const std::string& next);
   void declare_there(const GemmFactor& f, const GemmCopy& c);
-  void compute(const GemmFactor& f, const std::string& step, const std::string& stage);
+  void declare_piece(GemmFactor& f);
   void scales(const GemmFactor& f, const std::string& k0, const std::string& slot);
   std::string line_of(const GemmCopy& c) const;
   // A place across the tile that is among the factor's rows or columns: the last of them for what lies beyond.
   std::string across_at(const GemmFactor& f, const std::string& place, int elements);
   bool whole_tiles() const;
+  bool scaled_in_blocks() const { return operands_.scaled() && operands_.block != 0; }
   IndexExpr count(const std::vector<std::uint32_t>& axes) const;
   std::string text(const IndexExpr& e);
   std::string step_of(const GemmOperand& operand);
@@ -119,6 +124,11 @@ class GemmFactors {
   KernelWriter& writer_;
   const ExprPool& pool_;
   std::vector<GemmFactor> factors_;
+  std::string scale_blocks_;  // "": there are none
+
+  // Pieces that a thread computes without a loop around them: NVRTC's time grows faster than their number (four of each
+  // of two factors 330 ms, two 215, one 175). Outside of the loop over steps two wait for memory together.
+  static constexpr int kMostUnrolled = 6, kMostUnrolledAtFirst = 2;
 };
 
 }  // namespace fusec

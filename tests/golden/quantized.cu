@@ -519,21 +519,18 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
     weight_from += 128;
     next_k += 128;
   };
-  const auto compute = [&](int step, int stage_2) {
+  const auto make_x = [&](int each, int step, int stage_2) {
+    if (step * 128 + x_unit < 32) {
+      const Words<8> x_w = copied_piece<32, 64>(dynamic_shared + stage_2 + 0, each);
+      Words<2> made = {};
 #pragma unroll
-    for (int each = 0; each < 4; ++each) {
-      if (step * 128 + x_unit < 32) {
-        const Words<8> x_w = copied_piece<32, 64>(dynamic_shared + stage_2 + 0, each);
-        Words<2> made = {};
-#pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          const float t = nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / 0.0625f) + 3.0f, -128.0f);
-          put_element<8>(made, e, (unsigned)((int)nan_min(t, 127.0f)));
-        }
-        store_units<8>(dynamic_shared + 49152 + step % 2 * 2048, x_line + each * 4, x_unit, made);
-      } else {
-        store_units<8>(dynamic_shared + 49152 + step % 2 * 2048, x_line + each * 4, x_unit, Words<2>{});
+      for (int e = 0; e < 8; ++e) {
+        const float t = nan_max(rintf(__uint_as_float(element<32>(x_w, e)) / 0.0625f) + 3.0f, -128.0f);
+        put_element<8>(made, e, (unsigned)((int)nan_min(t, 127.0f)));
       }
+      store_units<8>(dynamic_shared + 49152 + step % 2 * 2048, x_line + each * 4, x_unit, made);
+    } else {
+      store_units<8>(dynamic_shared + 49152 + step % 2 * 2048, x_line + each * 4, x_unit, Words<2>{});
     }
   };
   const int steps = 1;
@@ -552,7 +549,10 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
   };
   int codes[2] = {};
   wait_for_groups<2>();
-  if (steps > 0) compute(0, 0);
+  if (steps > 0) {
+#pragma unroll 2
+    for (int each = 0; each < 4; ++each) make_x(each, 0, 0);
+  }
   __syncthreads();
   load_2(0, 0, 0, 0);
   for (int step = 0; step < steps; ++step) {
@@ -571,7 +571,11 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
       add_fragments<false>(codes, right[slice % 2]);
       if (slice == 0) {
         wait_for_groups<2>();
-        if (step + 1 < steps) compute(step + 1, reading == 36864 ? 0 : reading + 12288);
+        if (step + 1 < steps) {
+          const int stage_3 = reading == 36864 ? 0 : reading + 12288;
+#pragma unroll
+          for (int each = 0; each < 4; ++each) make_x(each, step + 1, stage_3);
+        }
       }
     }
   }

@@ -1,0 +1,94 @@
+#include "analysis/product_code.h"
+
+#include <algorithm>
+
+#include "analysis/convolution_form.h"
+#include "analysis/few_rows_form.h"
+#include "analysis/gemm_form.h"
+#include "analysis/warpgroup_gemm_form.h"
+
+namespace fusec {
+namespace {
+
+constexpr double kFewRows = 1.25, kTiles = 1.75, kGathered = 3.4;
+constexpr double kSum = 0.5, kFunctions = 0.5;
+constexpr double kComputed = 1.25, kComputedByWarpgroup = 2, kAcross = 0.5;
+
+bool is_function(ExprOp op) {
+  return (op >= ExprOp::kExp && op <= ExprOp::kSigmoid) || op == ExprOp::kPow || op == ExprOp::kDiv;
+}
+
+bool has_functions_behind(const Kernel& kernel) {
+  const ExprPool& pool = kernel.pool;
+  std::vector<ExprId> queue = roots_of(kernel);
+  std::vector<std::uint8_t> seen(pool.size(), 0);
+  for (std::size_t next = 0; next < queue.size(); ++next) {
+    const ExprNode& n = pool[queue[next]];
+    if (is_function(n.op)) return true;
+    if (n.op == ExprOp::kReduce) continue;
+    for (const ExprId a : n.args)
+      if (a != kNoExpr && seen[a]++ == 0) queue.push_back(a);
+  }
+  return false;
+}
+
+double code_of_factors(const GemmForm& form, double computed) {
+  double code = 0;
+  for (const GemmLoop& loop : form.loops)
+    for (const auto* factors : {&loop.left, &loop.right})
+      for (const GemmOperand& f : *factors)
+        if (f.computed()) code += computed + (f.along_depth ? 0 : kAcross);
+  return code;
+}
+
+// What is computed of a factor as the graph has it: more than a load that is rounded or guarded.
+bool is_computed(const ExprPool& pool, ExprId factor) {
+  const ExprNode& n = pool[factor];
+  if (n.op == ExprOp::kRound) return pool[n.args[0]].op != ExprOp::kLoad || bits(pool[n.args[0]].dtype) < 16;
+  if (n.op == ExprOp::kSelect) return is_computed(pool, n.args[1]);
+  return n.op != ExprOp::kLoad;
+}
+
+// Do neighbours of a load that the factor is made of lie across the depth?
+bool lies_across(const ExprPool& pool, ExprId factor, const std::vector<std::uint32_t>& depth) {
+  return std::ranges::any_of(reachable(pool, std::span(&factor, 1)), [&](ExprId id) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad || bits(n.dtype) >= 16 || n.indices.empty()) return false;
+    return std::ranges::none_of(variables_of(n.indices.back()), [&](const Variable& v) {
+      return v.kind == Variable::Kind::kAxis && std::ranges::find(depth, v.id) != depth.end();
+    });
+  });
+}
+
+}  // namespace
+
+double product_code(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  if (!form.product) return 0;
+  const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+  const Product& product = *form.product;
+  const double beside =
+      kSum * static_cast<double>(term_count(product) - 1) + (has_functions_behind(shaped) ? kFunctions : 0);
+  if (const auto few = find_few_rows(graph, shaped, product, target)) {
+    double computed = 0;
+    for (const FewRowsLoop& loop : few->loops)
+      for (const FewRowsFactor& f : loop.right) computed += f.plain ? 0 : kComputed;
+    return kFewRows + beside + computed;
+  }
+  const auto gemm = find_gemm(graph, shaped, product, target);
+  if (!gemm) return kGathered + beside;
+  const WarpgroupCandidate candidate{&shaped, &product, &*gemm};
+  const bool wide = !find_warpgroup_gemms({&candidate, 1}, target).empty();
+  return kTiles + beside + code_of_factors(*gemm, wide ? kComputedByWarpgroup : kComputed);
+}
+
+bool is_too_much_code(const ExprPool& pool, const Product& product) {
+  const std::size_t sums = term_count(product);
+  double code = kTiles + kSum * static_cast<double>(sums - 1);
+  for (const ProductLoop& loop : product.loops)
+    for (const auto* factors : {&loop.left, &loop.right})
+      for (const ExprId factor : *factors)
+        if (is_computed(pool, factor)) code += kComputed + (lies_across(pool, factor, loop.depth) ? kAcross : 0);
+  return sums > 2 && code > kMostCode;
+}
+
+}  // namespace fusec
