@@ -290,6 +290,36 @@ bool shape_turns(InterleavedRows& way, const Work& work, const Target& target) {
   return true;
 }
 
+// Instructions for an element in all loops: each computes what it needs of what was read anew.
+int code_of_loops(const RowForm& form) {
+  int code = 0;
+  for (const ReductionLoop& loop : reduction_loops(form)) code += code_of_element(form, loop.bodies(form.kernel.pool));
+  std::vector<ExprId> of_elements;
+  for (const KernelOutput& output : form.kernel.outputs)
+    if (!is_of_rows(form, output)) of_elements.push_back(output.expr);
+  return code + code_of_element(form, of_elements);
+}
+
+// What a thread keeps is known by number of a turn, so that its loops are unrolled: more threads with fewer turns each
+// where that is too much code. False where a single vector is too much, and one more for rows that end within one.
+bool keep_turns(InterleavedRows& way, const IndexExpr& length, const Work& work) {
+  constexpr int kJoining = 40;  // instructions, of a result at a place of threads' vectors
+  const ExprPool& pool = way.form.kernel.pool;
+  const std::int64_t most = range_of(length * way.rows, pool.bounds()).max, code = code_of_loops(way.form) * way.width;
+  const auto turns = [&](int parts) { return (most / way.width + parts - 1) / parts; };
+  if (2 * code > kMostCode) return false;
+  if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostTurns) return true;
+  const auto parts = [&](int team) { return way.in_strips ? team : working(team, way.rows, way.width); };
+  const auto joining = static_cast<std::int64_t>(way.form.reductions.size()) * way.width * kJoining;
+  while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + joining > kMostCode &&
+         may_be(2 * way.team, way, work)) {
+    way.team *= 2;
+    way.parts = parts(way.team);
+  }
+  if (turns(way.parts) * code <= kMostCode) way.kept_turns = static_cast<int>(turns(way.parts));
+  return true;
+}
+
 }  // namespace
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
@@ -312,10 +342,7 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
                   .all = bytes_of_all_partials(form),
                   .bits = reader.widest_bits()};
   if (!(way->in_strips ? choose_strips(*way, work, target) : shape_turns(*way, work, target))) return std::nullopt;
-  const std::int64_t most = range_of(length * way->rows, pool.bounds()).max;
-  const std::int64_t turns = (most / way->width + way->parts - 1) / way->parts;
-  way->kept_turns = way->chunks == 1 && turns >= 1 && turns <= kMostTurns ? static_cast<int>(turns) : 0;
-  return way;
+  return keep_turns(*way, length, work) ? way : std::nullopt;
 }
 
 std::string name_of(const InterleavedRows& way) {

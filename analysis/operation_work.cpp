@@ -1,5 +1,7 @@
 #include "analysis/operation_work.h"
 
+#include <algorithm>
+
 namespace fusec {
 
 OperationWork operation_work(const ExprNode& node) {
@@ -63,6 +65,39 @@ OperationWork operation_work(const ExprNode& node) {
       return {1, 24, 1};
     default:
       return {1, 1, 0};
+  }
+}
+
+int code_of(const ExprNode& node) {
+  switch (node.op) {
+    case ExprOp::kConstant:
+    case ExprOp::kIndex:
+      return 0;
+    case ExprOp::kSin:  // large arguments are reduced digit by digit
+    case ExprOp::kCos:
+    case ExprOp::kTan:
+      return 75;
+    case ExprOp::kPow:
+      return 55;
+    case ExprOp::kFmod:
+    case ExprOp::kFloorMod:
+      return 40;
+    case ExprOp::kAsinh:
+    case ExprOp::kAcosh:
+    case ExprOp::kAtanh:
+    case ExprOp::kAtan2:
+      return 20;
+    case ExprOp::kLog:
+    case ExprOp::kLog2:
+      return 11;
+    case ExprOp::kSqrt:
+    case ExprOp::kReciprocal:
+      return 8;
+    default: {
+      constexpr double kFunction = 13;
+      const OperationWork work = operation_work(node);
+      return static_cast<int>(std::clamp(work.arithmetic + work.special, 1.0, kFunction));
+    }
   }
 }
 

@@ -12,4 +12,8 @@ struct OperationWork {
 
 OperationWork operation_work(const ExprNode& node);
 
+// Instructions that stand in a kernel's text for it, those of branches that are rarely taken among them: what unrolled
+// loops multiply, and NVRTC takes its time over.
+int code_of(const ExprNode& node);
+
 }  // namespace fusec

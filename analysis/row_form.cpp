@@ -8,6 +8,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/operation_work.h"
 #include "analysis/row_division.h"
 #include "analysis/row_segments.h"
 
@@ -212,6 +213,31 @@ std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutp
   for (const std::uint32_t a : form.columns)
     if (!form.kernel.pool.extent(a).is(1) && !is_indexed_by(output, a)) without.push_back(a);
   return without;
+}
+
+int code_of_element(const RowForm& form, const std::vector<ExprId>& roots, const std::function<bool(ExprId)>& known) {
+  const auto depends = dependences(form.kernel.pool);
+  const auto is_of_row = [&](std::uint32_t axis) { return std::ranges::find(form.rows, axis) != form.rows.end(); };
+  int code = 0;
+  for (const ExprId id : outside_reductions(form, roots, known))
+    if (!std::ranges::all_of(depends[id], is_of_row) && !(known && known(id))) code += code_of(form.kernel.pool[id]);
+  return code;
+}
+
+int code_of_element(const RowForm& form) {
+  int most = 0;
+  for (const ReductionLoop& loop : reduction_loops(form))
+    most = std::max(most, code_of_element(form, loop.bodies(form.kernel.pool)));
+  std::vector<ExprId> of_columns;
+  for (const KernelOutput& output : form.kernel.outputs)
+    if (!is_of_rows(form, output)) of_columns.push_back(output.expr);
+  return std::max(most, code_of_element(form, of_columns));
+}
+
+int turns_unrolled(int code_of_turn) {
+  int turns = 4;
+  while (turns > 1 && turns * code_of_turn > kMostCode / 4) turns /= 2;
+  return turns;
 }
 
 bool is_of_rows(const RowForm& form, const KernelOutput& output) {

@@ -33,6 +33,20 @@ std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
 std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
                                        const std::function<bool(ExprId)>& known = nullptr);
 
+// Instructions that stand in the text for an element of what the roots need outside reductions (operation_work).
+int code_of_element(const RowForm& form, const std::vector<ExprId>& roots,
+                    const std::function<bool(ExprId)>& known = nullptr);
+
+// The most of one loop over the row; what several need is kept.
+int code_of_element(const RowForm& form);
+
+// Unrolled, loops of a kernel have about so many instructions at most: NVRTC compiles them in less than 400 ms.
+inline constexpr int kMostCode = 2400;
+
+// Turns at once of a loop that is not unrolled as a whole: several, so that as many loads are on the way, unless a turn
+// has so much code.
+int turns_unrolled(int code_of_turn);
+
 // Has the output an element a row, rather than one for each column?
 bool is_of_rows(const RowForm& form, const KernelOutput& output);
 

@@ -150,6 +150,13 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
 
 namespace {
 
+constexpr int kMostOfThread = 64;
+
+// Elements of a row that a thread may have in turns that are unrolled: the more there is to compute of each, the fewer.
+int most_of_thread(const RowForm& form) {
+  return std::clamp(kMostCode / std::max(1, code_of_element(form)), 4, kMostOfThread);
+}
+
 RowLayout choose_layout(const RowForm& form, const Direction& direction, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const std::vector<Symbol>& symbols = pool.bounds().symbols;
@@ -180,8 +187,12 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     layout.chunks = chunks_of_columns(work, target);
     return layout;
   }
-  if (longest <= 1024 && !form.rows.empty()) {
-    const int lanes = lanes_of_row(form, longest, rows, work.bytes, target);
+  const int most_elements = most_of_thread(form);
+  // Loops over rows that registers hold are unrolled for the longest.
+  if (most_elements < kMostOfThread && longest_possible(form) <= kHeldByBlock) longest = longest_possible(form);
+  if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {
+    const int lanes = std::max(lanes_of_row(form, longest, rows, work.bytes, target),
+                               power_of_two_at_least((longest + most_elements - 1) / most_elements, 1, 32));
     // Fewer rows to a block where there would not be a block for every multiprocessor.
     int warps = 8;
     while (warps > 1 && rows * lanes / (32 * warps) < target.multiprocessors) warps /= 2;
@@ -201,6 +212,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
   const std::int64_t of_block = (longest + blocks - 1) / blocks;
   layout.threads = of_block <= 32 * 256 ? power_of_two_at_least(of_block / 32, 64, 256)
                                         : power_of_two_at_least(of_block / 64, 256, 1024);
+  layout.threads = power_of_two_at_least(of_block / most_elements, layout.threads, 1024);
   // What puts several tensors together needs registers beside those for 64 elements.
   if (blocks > 1 && bytes.read > bytes.kept && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
     layout.threads *= 2;

@@ -242,6 +242,14 @@ def depthwise(dtype, kernel):
                   {"name": "y", "op": "permute", "inputs": ["r"], "attrs": {"dims": [0, 2, 3, 1]}}])
 
 
+def rows_of_tangents(shape, dim):
+    nodes = [{"name": "t", "op": "tan", "inputs": ["x"]},
+             {"name": "y", "op": "softmax", "inputs": ["t"], "attrs": {"dim": dim}},
+             {"name": "v", "op": "var", "inputs": ["t"], "attrs": {"dim": [dim], "keepdim": True}},
+             {"name": "z", "op": "div", "inputs": ["t", "v"]}]
+    return model([tensor("x", "float16", *shape)], nodes) | {"outputs": ["y", "z"]}
+
+
 def softmax(columns, dtype):
     return model([tensor("x", dtype, 512, columns)],
                  [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": -1}}])
@@ -304,6 +312,9 @@ LARGEST = {
     "depthwise, 7x7": (depthwise("bfloat16", 7), ("sm_80",)),
     "depthwise, int8": (depthwise("int8", 5), ("sm_80",)),
     "softmax of long rows": (softmax(16384, "float32"), ("sm_80",)),
+    "softmax and variance of tangents": (rows_of_tangents([512, 8192], 1), ("sm_80", "sm_90a")),
+    "softmax and variance of tangents, few interleaved rows": (rows_of_tangents([1000, 5], 0), ("sm_80",)),
+    "softmax and variance of tangents, columns": (rows_of_tangents([4, 1000, 511], 1), ("sm_90a",)),
 }
 PROMISED_MS = 400
 YARDSTICK, YARDSTICK_MS = "gemm, float32", 120

@@ -235,7 +235,7 @@ class InterleavedEmitter {
         writer_.use("words");
         writer_.line(fmt::format("Words<{}> {}[{}];", words_of(load), at->second, kept_turns_));
       }
-    vector_loop(axis, loads, visit);
+    vector_loop(axis, roots, visit);
     if (!aligned_ || !whole_) edges(axis, loads, visit);
     for (const ExprId load : loads)
       if (kept_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
@@ -244,7 +244,8 @@ class InterleavedEmitter {
 
   int words_of(ExprId load) const { return way_.width * bits(pool_[load].dtype) / 32; }
 
-  void vector_loop(std::uint32_t axis, const std::vector<ExprId>& loads, const Visit& visit) {
+  void vector_loop(std::uint32_t axis, const std::vector<ExprId>& roots, const Visit& visit) {
+    const std::vector<ExprId> loads = loads_of(roots);
     const std::string v = writer_.unique("v"), e = writer_.unique("e"), type = writer_.index_type();
     const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
     std::string turn;
@@ -260,7 +261,7 @@ class InterleavedEmitter {
       if (!all_turns) writer_.open(fmt::format("if ({} < {})", v, last_));
     } else {
       const std::string begin = chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
-      writer_.line("#pragma unroll 4");
+      writer_.line(fmt::format("#pragma unroll {}", turns_unrolled(code_of_element(form_, roots) * way_.width)));
       writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_,
                                at_once() * (chunked() ? way_.chunks : 1)));
     }

@@ -61,38 +61,67 @@ class ValuePlanner {
 
   // Nothing where they take more than so many registers.
   std::optional<RowRegisters> run(int most_words) {
-    std::vector<std::map<ExprId, std::uint32_t>> computed(loops_.size());  // classes
-    std::map<std::uint32_t, Span> spans;                                   // of classes that are computed
-    std::set<std::uint32_t> kept;
-    for (std::size_t l = 0; l < loops_.size(); ++l) {
-      if (turns_[l] == 0) continue;
-      const std::map<ExprId, std::uint32_t> classes = classes_in(l);
-      const auto known = [&](ExprId id) {
-        const auto at = spans.find(classes.at(id));
-        return at != spans.end() && at->second.first < l && may_be_kept(id, l);
-      };
-      for (const ExprId id : outside_reductions(form_, loops_[l].roots, known)) {
-        const std::uint32_t c = classes.at(id);
-        computed[l][id] = c;
-        if (known(id)) {
-          kept.insert(c);
-          spans[c].last = l;
-        } else {
-          spans.try_emplace(c, Span{l, l});
-        }
-      }
+    const Values values = values_without({});
+    return values.words <= most_words ? std::optional(registers_for(values)) : std::nullopt;
+  }
+
+  // Without those that take the least to compute anew, as many as have to be left out.
+  std::optional<RowRegisters> run_partly(int most_words) {
+    std::set<std::uint32_t> left_out;
+    while (true) {
+      const Values values = values_without(left_out);
+      if (values.kept.empty()) return std::nullopt;
+      if (values.words <= most_words) return registers_for(values);
+      left_out.insert(
+          *std::ranges::min_element(values.kept, {}, [&](std::uint32_t c) { return code_anew(values, c); }));
     }
-    const int words = words_between(computed, spans, kept);
-    if (words > most_words) return std::nullopt;
-    RowRegisters plan = registers_for(computed, kept, spans);
-    plan.words = words;
-    return plan;
   }
 
  private:
   struct Span {
     std::size_t first, last;  // loops
   };
+  struct Values {
+    std::vector<std::map<ExprId, std::uint32_t>> computed;  // classes, of each loop
+    std::map<std::uint32_t, Span> spans;                    // of classes that are computed
+    std::set<std::uint32_t> kept;
+    int words = 0;
+  };
+
+  Values values_without(const std::set<std::uint32_t>& left_out) {
+    Values values{.computed = std::vector<std::map<ExprId, std::uint32_t>>(loops_.size()), .spans = {}, .kept = {}};
+    for (std::size_t l = 0; l < loops_.size(); ++l) {
+      if (turns_[l] == 0) continue;
+      const std::map<ExprId, std::uint32_t> classes = classes_in(l);
+      const auto known = [&](ExprId id) {
+        const auto at = values.spans.find(classes.at(id));
+        return at != values.spans.end() && at->second.first < l && may_be_kept(id, l) && !left_out.contains(at->first);
+      };
+      for (const ExprId id : outside_reductions(form_, loops_[l].roots, known)) {
+        const std::uint32_t c = classes.at(id);
+        values.computed[l][id] = c;
+        if (known(id)) {
+          values.kept.insert(c);
+          values.spans[c].last = l;
+        } else {
+          values.spans.try_emplace(c, Span{l, l});
+        }
+      }
+    }
+    values.words = words_between(values.computed, values.spans, values.kept);
+    return values;
+  }
+
+  // Instructions for an element of the class from others that are kept.
+  int code_anew(const Values& values, std::uint32_t c) const {
+    const auto& first = values.computed[values.spans.at(c).first];
+    const auto it = std::ranges::find_if(first, [&](const auto& e) { return e.second == c; });
+    const auto known = [&](ExprId id) {
+      const auto at = first.find(id);
+      return id != it->first && at != first.end() && values.kept.contains(at->second);
+    };
+    return code_of_element(form_, {it->first}, known);
+  }
 
   int kind_of(std::size_t l) const {
     for (std::size_t other = 0; other < l; ++other)
@@ -168,11 +197,17 @@ class ValuePlanner {
     return words.empty() ? 0 : *std::ranges::max_element(words);
   }
 
-  RowRegisters registers_for(const std::vector<std::map<ExprId, std::uint32_t>>& computed,
-                             const std::set<std::uint32_t>& kept, const std::map<std::uint32_t, Span>& spans) const {
+  RowRegisters registers_for(const Values& values) const {
+    const auto& [computed, spans, kept, words] = values;
     RowRegisters plan;
+    plan.words = words;
     std::map<std::uint32_t, std::size_t> slot_of_class;
-    for (std::size_t l = 0; l < loops_.size(); ++l)
+    for (std::size_t l = 0; l < loops_.size(); ++l) {
+      const auto known = [&](ExprId id) {
+        const auto at = computed[l].find(id);
+        return at != computed[l].end() && kept.contains(at->second) && spans.at(at->second).first < l;
+      };
+      plan.code += turns_[l] * loops_[l].width * code_of_element(form_, loops_[l].roots, known);
       for (const auto& [id, c] : computed[l]) {
         if (!kept.contains(c)) continue;
         const auto [at, fresh] = slot_of_class.try_emplace(c, plan.slots.size());
@@ -187,6 +222,7 @@ class ValuePlanner {
         plan.slot_of[id] = at->second;
         plan.turns_of[loops_[l].axes] = turns_[l];
       }
+    }
     return plan;
   }
 
@@ -281,6 +317,9 @@ class LoadPlanner {
       for (const ExprId id : outside_reductions(form_, loop.roots))
         if (const auto slot = plan.slot_of.find(id); slot != plan.slot_of.end() && may_be_kept(id, loop))
           plan.turns_of[loop.axes] = plan.slots[slot->second].turns;
+    for (const RowLoop& loop : loops)
+      if (const auto turns = plan.turns_of.find(loop.axes); turns != plan.turns_of.end())
+        plan.code += turns->second * loop.width * code_of_element(form_, loop.roots);
   }
 
   bool may_be_kept(ExprId id, const RowLoop& loop) const {
@@ -345,7 +384,10 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
                                 int threads) {
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
   if (auto values = ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words)) return *std::move(values);
-  return LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
+  RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
+  if (loads.code <= kMostCode) return loads;
+  std::optional<RowRegisters> values = ValuePlanner(form, graph, loops, parts, kMostElements).run_partly(most_words);
+  return values && values->code < loads.code ? *std::move(values) : loads;
 }
 
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,

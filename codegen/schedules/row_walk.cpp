@@ -58,10 +58,12 @@ std::int64_t RowWalk::shared_bytes_of_block() const {
   return alone ? row_.shared_bytes - 4096 : row_.shared_bytes * 5 / 8;
 }
 
-// Does what is kept leave ptxas too few registers to compute, more where several tensors are read along the row, or is
-// the row too long for registers?
+// Does what is kept leave ptxas too few registers to compute, more where several tensors are read along the row, is the
+// row too long for registers, or are its loops too long to be unrolled?
 bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
-  if (row_.layout.team != RowTeam::kBlock || !row_.form.segments.empty()) return false;
+  if (row_.layout.team == RowTeam::kWarp || !row_.form.segments.empty()) return false;
+  if (plan.code > kMostCode) return true;
+  if (row_.layout.team == RowTeam::kColumn) return false;
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;
   if (left <= kComputingOne || (left <= kComputing && is_cramped_)) return true;
@@ -189,7 +191,7 @@ void RowWalk::over_turns(const RowLoop& loop, std::string_view wish, const Visit
   const ExprEmitter::Mark outside = emitter_.mark();
   std::vector<std::uint32_t> axes = loop.axes;
   if (loop.width > 1) axes.pop_back();
-  open_loop(axes, loop.axes, wish, behind);
+  open_loop(loop, axes, wish, behind);
   if (loop.width > 1) {
     vector_turn(loop, visit);
   } else {
@@ -257,10 +259,13 @@ void RowWalk::edge_turn(const RowLoop& loop, const Visit& visit) {
   emitter_.rewind(outside);
 }
 
-// `for (k = lane; k < count; k += team)`: the axes are bound, the loop stays open. `all_axes` have the lanes of a
-// vector, too.
-void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
-                        std::string_view wish, int behind) {
+// `for (k = lane; k < count; k += team)`: the axes, those of the loop but for the lanes of a vector, are bound, the
+// loop stays open.
+void RowWalk::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes, std::string_view wish,
+                        int behind) {
+  const std::vector<std::uint32_t>& all_axes = loop.axes;
+  const std::string unroll =
+      fmt::format("#pragma unroll {}", turns_unrolled(code_of_element(row_.form, loop.roots) * loop.width));
   const bool floats = row_.split.start && axes.size() < all_axes.size();  // from vector to vector of memory
   const IndexExpr count = point_count(row_.form.kernel.pool, axes);
   const std::string limit = floats ? last_ : emitter_.index_text().tight(count);
@@ -275,14 +280,14 @@ void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vecto
     kept_.enter(writer_.unique("turn"));
     const std::int64_t whole = turns_without_end(count, floats);
     if (kept_.in_shared_memory() && whole == 0)
-      open_turns_of_launch(first, limit, turns);
+      open_turns_of_launch(first, limit, turns, unroll);
     else
-      open_counted_turns(first, limit, turns, whole, floats);
+      open_counted_turns(first, limit, turns, whole, floats, unroll);
   } else {
     if (behind > 0) first += fmt::format(" + {}", behind * row_.layout.parts);
     // Several loads on the way at once, where there are so many turns.
     const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
-    if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line("#pragma unroll 4");
+    if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line(unroll);
     writer_.open(
         fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), vector_, first, limit, stride));
   }
@@ -291,9 +296,9 @@ void RowWalk::open_loop(const std::vector<std::uint32_t>& axes, const std::vecto
 
 // Where the loop keeps something in registers, its turns are counted and unrolled; the last ones may be past the end.
 void RowWalk::open_counted_turns(const std::string& first, const std::string& limit, int turns, std::int64_t whole,
-                                 bool floats) {
+                                 bool floats, const std::string& unroll) {
   // Unrolled, shared memory's elements would come to registers ahead of their turns.
-  writer_.line(kept_.in_shared_memory() ? "#pragma unroll 4" : "#pragma unroll");
+  writer_.line(kept_.in_shared_memory() ? unroll : "#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", kept_.turn(), turns));
   const std::string now = fmt::format("{} + {} * {}", first, kept_.turn(), row_.layout.parts);
   // In 64 bits turns are that far apart for all accesses: their distances stand in the instructions.
@@ -309,9 +314,10 @@ void RowWalk::open_counted_turns(const std::string& first, const std::string& li
 }
 
 // Rows in shared memory have as many turns as they need, where only the launch knows their length.
-void RowWalk::open_turns_of_launch(const std::string& first, const std::string& limit, int turns) {
+void RowWalk::open_turns_of_launch(const std::string& first, const std::string& limit, int turns,
+                                   const std::string& unroll) {
   const std::string within = kept_.goes_on() ? fmt::format("{} < {} && ", kept_.turn(), turns) : "";
-  writer_.line("#pragma unroll 4");
+  writer_.line(unroll);
   writer_.open(fmt::format("for ({0} {1} = {2}, {3} = 0; {4}{1} < {5}; {1} += {6}, ++{3})", writer_.index_type(),
                            vector_, first, kept_.turn(), within, limit, row_.layout.parts));
 }

@@ -84,11 +84,10 @@ class RowWalk {
   void over_turns(const RowLoop& loop, std::string_view wish, const Visit& visit, int behind);
   void vector_turn(const RowLoop& loop, const Visit& visit);
   void edge_turn(const RowLoop& loop, const Visit& visit);
-  void open_loop(const std::vector<std::uint32_t>& axes, const std::vector<std::uint32_t>& all_axes,
-                 std::string_view wish, int behind);
+  void open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes, std::string_view wish, int behind);
   void open_counted_turns(const std::string& first, const std::string& limit, int turns, std::int64_t whole,
-                          bool floats);
-  void open_turns_of_launch(const std::string& first, const std::string& limit, int turns);
+                          bool floats, const std::string& unroll);
+  void open_turns_of_launch(const std::string& first, const std::string& limit, int turns, const std::string& unroll);
   std::int64_t turns_without_end(const IndexExpr& count, bool floats) const;
   void close_loop();
   const Bounds& bounds() const { return row_.form.kernel.pool.bounds(); }
