@@ -307,16 +307,16 @@ bool keep_turns(InterleavedRows& way, const IndexExpr& length, const Work& work)
   const ExprPool& pool = way.form.kernel.pool;
   const std::int64_t most = range_of(length * way.rows, pool.bounds()).max, code = code_of_loops(way.form) * way.width;
   const auto turns = [&](int parts) { return (most / way.width + parts - 1) / parts; };
-  if (2 * code > kMostCode) return false;
+  if (2 * code > kMostUnrolled) return false;
   if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostTurns) return true;
   const auto parts = [&](int team) { return way.in_strips ? team : working(team, way.rows, way.width); };
   const auto joining = static_cast<std::int64_t>(way.form.reductions.size()) * way.width * kJoining;
-  while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + joining > kMostCode &&
+  while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + joining > kMostUnrolled &&
          may_be(2 * way.team, way, work)) {
     way.team *= 2;
     way.parts = parts(way.team);
   }
-  if (turns(way.parts) * code <= kMostCode) way.kept_turns = static_cast<int>(turns(way.parts));
+  if (turns(way.parts) * code <= kMostUnrolled) way.kept_turns = static_cast<int>(turns(way.parts));
   return true;
 }
 

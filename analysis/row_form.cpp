@@ -236,7 +236,7 @@ int code_of_element(const RowForm& form) {
 
 int turns_unrolled(int code_of_turn) {
   int turns = 4;
-  while (turns > 1 && turns * code_of_turn > kMostCode / 4) turns /= 2;
+  while (turns > 1 && turns * code_of_turn > kMostUnrolled / 4) turns /= 2;
   return turns;
 }
 

@@ -41,7 +41,7 @@ int code_of_element(const RowForm& form, const std::vector<ExprId>& roots,
 int code_of_element(const RowForm& form);
 
 // Unrolled, loops of a kernel have about so many instructions at most: NVRTC compiles them in less than 400 ms.
-inline constexpr int kMostCode = 2400;
+inline constexpr int kMostUnrolled = 2400;
 
 // Turns at once of a loop that is not unrolled as a whole: several, so that as many loads are on the way, unless a turn
 // has so much code.

@@ -154,7 +154,7 @@ constexpr int kMostOfThread = 64;
 
 // Elements of a row that a thread may have in turns that are unrolled: the more there is to compute of each, the fewer.
 int most_of_thread(const RowForm& form) {
-  return std::clamp(kMostCode / std::max(1, code_of_element(form)), 4, kMostOfThread);
+  return std::clamp(kMostUnrolled / std::max(1, code_of_element(form)), 4, kMostOfThread);
 }
 
 RowLayout choose_layout(const RowForm& form, const Direction& direction, const Target& target) {

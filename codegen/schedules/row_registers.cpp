@@ -385,7 +385,7 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
   if (auto values = ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words)) return *std::move(values);
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
-  if (loads.code <= kMostCode) return loads;
+  if (loads.code <= kMostUnrolled) return loads;
   std::optional<RowRegisters> values = ValuePlanner(form, graph, loops, parts, kMostElements).run_partly(most_words);
   return values && values->code < loads.code ? *std::move(values) : loads;
 }

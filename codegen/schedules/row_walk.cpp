@@ -62,7 +62,7 @@ std::int64_t RowWalk::shared_bytes_of_block() const {
 // row too long for registers, or are its loops too long to be unrolled?
 bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
   if (row_.layout.team == RowTeam::kWarp || !row_.form.segments.empty()) return false;
-  if (plan.code > kMostCode) return true;
+  if (plan.code > kMostUnrolled) return true;
   if (row_.layout.team == RowTeam::kColumn) return false;
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;
