@@ -127,14 +127,14 @@ std::int64_t block_of(const IndexExpr& index, const Axes& depth, const ExprPool&
   return 0;
 }
 
-std::int64_t block_of(ExprId value, const Axes& depth, const ExprPool& pool) {
+}  // namespace
+
+std::int64_t block_of(const ExprPool& pool, ExprId value, const Axes& depth) {
   std::int64_t block = 0;
   for (const ExprId id : reachable(pool, std::span(&value, 1)))
     for (const IndexExpr& e : pool[id].indices) block = common_block(block, block_of(e, depth, pool));
   return block;
 }
-
-}  // namespace
 
 std::int64_t common_block(std::int64_t a, std::int64_t b) {
   return std::gcd(a, b);
@@ -199,7 +199,7 @@ FactorParts split_scales(const ExprPool& pool, ExprId factor, const Axes& depth)
       left.push_back(n.args[0]);
       continue;
     }
-    const std::int64_t block = block_of(id, depth, pool);
+    const std::int64_t block = block_of(pool, id, depth);
     if (block == 0 || block >= kSmallestBlock) {
       parts.scales.push_back(id);
       parts.block = common_block(parts.block, block);

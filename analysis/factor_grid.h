@@ -27,6 +27,9 @@ struct FactorParts {
 // A float32 factor as one value times scales; all of it is the value where that cannot be.
 FactorParts split_scales(const ExprPool& pool, ExprId factor, const std::vector<std::uint32_t>& depth);
 
+// So many steps of the depth, flattened, have the same value; 0: all.
+std::int64_t block_of(const ExprPool& pool, ExprId value, const std::vector<std::uint32_t>& depth);
+
 // The block for which two hold; 0 is the whole depth.
 std::int64_t common_block(std::int64_t a, std::int64_t b);
 

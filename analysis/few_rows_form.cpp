@@ -17,6 +17,8 @@ using Axes = std::vector<std::uint32_t>;
 constexpr int kMostRows = 32;
 constexpr double kLeastDepth = 128;  // below, a block's start and end are most of it
 constexpr std::int64_t kMostSharedBytes = 96 << 10;
+constexpr std::int64_t kLeastBlockOfCodes = 64;  // a lane has 16 of the depth at least: 8 bytes of int4
+constexpr int kMostRowsOfBits = 16;              // with more, their sums take tensor cores longer than codes come
 
 IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
   IndexExpr count = 1;
@@ -60,7 +62,6 @@ class FindFewRows {
 
   std::optional<FewRowsForm> find() {
     if (product_.choice) return std::nullopt;
-    if (!take_factors()) return std::nullopt;
     const IndexExpr rows = count_of(pool_, product_.rows);
     const Range range = range_of(rows, pool_.bounds());
     if (range.max > kMostRows || range.max < 1) return std::nullopt;
@@ -69,15 +70,11 @@ class FindFewRows {
     for (const ProductLoop& loop : product_.loops) {
       if (at_hint(pool_, loop.depth) < kLeastDepth || pool_.extent(loop.depth.back()).is(1)) return std::nullopt;
     }
-    for (const bool along : {true, false}) {
-      if (!along && (form_.dtype == DType::kInt8 || in_blocks())) break;
-      form_.along_depth = along;
-      if (choose_width() && split()) {
-        choose_block();
-        return std::move(form_);
-      }
-    }
-    return std::nullopt;
+    if (take_codes() && arrange(true)) return std::move(form_);
+    if (!take_factors()) return std::nullopt;
+    if (arrange(true)) return std::move(form_);
+    if (form_.dtype == DType::kInt8 || in_blocks() || !arrange(false)) return std::nullopt;
+    return std::move(form_);
   }
 
  private:
@@ -85,11 +82,54 @@ class FindFewRows {
   struct Parts {
     std::vector<ExprId> left, right;
     std::vector<std::vector<ExprId>> scales;  // of each right one
-    std::int64_t block = 0;
+    std::vector<std::optional<ShiftedCodes>> shifted;
+    std::int64_t block = 0;  // 0: the whole depth
   };
+
+  bool arrange(bool along_depth) {
+    form_.along_depth = along_depth;
+    if (!choose_width() || !split()) return false;
+    choose_block();
+    return true;
+  }
 
   bool in_blocks() const {
     return std::ranges::any_of(parts_, [](const Parts& parts) { return parts.block != 0; });
+  }
+
+  // Codes and their scales, each on its own: no code is made a number before it is multiplied, nor rounded where the
+  // graph does that.
+  bool take_codes() {
+    if (kernel_.exact_steps || pool_[product_.loops[0].terms[0].reduction].type != ScalarType::kFloat32) return false;
+    const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype();
+    if (!dtype || bits(*dtype) != 16) return false;
+    form_.dtype = *dtype;
+    parts_.clear();
+    for (const ProductLoop& loop : product_.loops) {
+      Parts parts{.left = loop.left, .right = {}, .scales = {}, .shifted = {}, .block = 0};
+      for (const ExprId factor : loop.right)
+        if (!take_code(loop, factor, parts)) return false;
+      if (parts.block != 0 && parts.block < kLeastBlockOfCodes) return false;
+      parts_.push_back(std::move(parts));
+    }
+    return true;
+  }
+
+  bool take_code(const ProductLoop& loop, ExprId factor, Parts& parts) const {
+    const ExprNode& n = pool_[factor];
+    const bool rounded = n.op == ExprOp::kRound && n.dtype == form_.dtype;
+    const FactorParts split = split_scales(pool_, rounded ? n.args[0] : factor, loop.depth);
+    auto codes = find_shifted_codes(pool_, split.value, form_.dtype, loop.depth);
+    if (!codes || split.scales.empty() || !lies_on_grid(pool_, split.value, form_.dtype)) return false;
+    parts.block = common_block(parts.block, split.block);
+    if (form_.most_rows > kMostRowsOfBits)
+      codes.reset();
+    else
+      parts.block = common_block(parts.block, codes->block);
+    parts.right.push_back(split.value);
+    parts.scales.push_back(split.scales);
+    parts.shifted.push_back(codes);
+    return true;
   }
 
   bool take_factors() {
@@ -104,7 +144,8 @@ class FindFewRows {
       form_.dtype = *dtype;
       parts_.clear();
       for (const ProductLoop& loop : product_.loops)
-        parts_.push_back({loop.left, loop.right, std::vector<std::vector<ExprId>>(loop.right.size()), 0});
+        parts_.push_back({loop.left, loop.right, std::vector<std::vector<ExprId>>(loop.right.size()),
+                          std::vector<std::optional<ShiftedCodes>>(loop.right.size()), 0});
       return true;
     }
     for (const DType dtype : {DType::kInt8, DType::kFloat16, DType::kBFloat16}) {
@@ -130,6 +171,7 @@ class FindFewRows {
         parts.right.push_back(value_of(split.value));
         if (!is_multiplied(parts.right.back()) || (!split.scales.empty() && split.block < kLeastBlock)) return false;
         parts.scales.push_back(split.scales);
+        parts.shifted.push_back(std::nullopt);
         parts.block = common_block(parts.block, split.block);
       }
       if (parts.block != 0 && parts.block < kLeastBlock) return false;
@@ -236,6 +278,11 @@ class FindFewRows {
       follow.insert(follow.end(), parts.left.begin(), parts.left.end());
       follow.insert(follow.end(), parts.right.begin(), parts.right.end());
       for (const auto& scales : parts.scales) follow.insert(follow.end(), scales.begin(), scales.end());
+      for (const auto& shifted : parts.shifted) {
+        if (!shifted) continue;
+        follow.push_back(shifted->codes);
+        if (shifted->zero != kNoExpr) follow.push_back(shifted->zero);
+      }
     }
     form_.loops.assign(product_.loops.size(), {});
     std::map<std::uint32_t, std::uint32_t> now;
@@ -272,6 +319,12 @@ class FindFewRows {
           if (varies_within(*next, loop.member)) return false;
           loop.right[k].scales.push_back(*next++);
         }
+      for (std::size_t k = 0; k < parts_[i].shifted.size(); ++k) {
+        if (!(loop.right[k].shifted = parts_[i].shifted[k])) continue;
+        loop.right[k].shifted->codes = *next++;
+        if (loop.right[k].shifted->zero != kNoExpr) loop.right[k].shifted->zero = *next++;
+      }
+      loop.one_block = parts_[i].block == 0;
     }
     return true;
   }
@@ -363,8 +416,10 @@ class FindFewRows {
                         static_cast<int>(left_) * form_.eights_of_rows() * form_.together * bits(form_.dtype) / 32;
     constexpr int kMostWords = 96;                // of a lane, on their way
     const int registers = warps > 8 ? 128 : 144;  // for them, sums and what is computed at a time
-    const int sums = form_.sums * (in_blocks() ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
-                     computed_ * form_.together;
+    const bool scaled = std::ranges::any_of(form_.loops, [](const FewRowsLoop& loop) { return loop.scaled(); });
+    const int scales = scaled ? block.columns / 4 + 4 * form_.eights_of_rows() : 0;  // and sums of rows
+    const int sums = form_.sums * (scaled ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
+                     computed_ * form_.together + scales;
     block.ahead = 4;
     while (block.ahead > 1 && (block.ahead * of_step > kMostWords || block.ahead * of_step + sums > registers))
       block.ahead /= 2;

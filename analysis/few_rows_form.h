@@ -7,7 +7,9 @@
 // where w's neighbours lie across the depth, the last axis of the columns comes in eights instead.
 //
 // Integers are multiplied as int8. Where w is what can be multiplied times scales of blocks of the depth, each step's
-// sums are multiplied by them: a step lies within a block.
+// sums are multiplied by them: a step lies within a block. Codes are then multiplied as bits, for up to 16 rows
+// (analysis/shifted_codes): at the rate at which int4 comes from memory, making numbers of it would be most of the
+// work.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +19,19 @@
 #include <vector>
 
 #include "analysis/products.h"
+#include "analysis/shifted_codes.h"
 #include "analysis/target.h"
 #include "ir/graph.h"
 
 namespace fusec {
 
 struct FewRowsFactor {
-  ExprId factor = kNoExpr;          // of the split kernel
-  bool plain = false;               // words of memory are operands as they are
-  std::vector<ExprId> scales = {};  // of a block of the depth: what sums are multiplied by
+  ExprId factor = kNoExpr;                             // of the split kernel
+  bool plain = false;                                  // words of memory are operands as they are
+  std::vector<ExprId> scales = {};                     // of a block of the depth: what sums are multiplied by
+  std::optional<ShiftedCodes> shifted = std::nullopt;  // what is multiplied in place of `factor`
+
+  bool scales_sums() const { return shifted || !scales.empty(); }
 };
 
 struct FewRowsLoop {
@@ -33,8 +39,9 @@ struct FewRowsLoop {
   std::uint32_t member = 0;          // of a group
   std::vector<FewRowsFactor> left, right;
   std::vector<ProductTerm> terms;  // reductions of the kernel as it was
+  bool one_block = false;          // scales are the same all along the depth
   bool scaled() const {
-    return std::any_of(right.begin(), right.end(), [](const FewRowsFactor& f) { return !f.scales.empty(); });
+    return std::any_of(right.begin(), right.end(), [](const FewRowsFactor& f) { return f.scales_sums(); });
   }
 };
 

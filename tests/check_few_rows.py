@@ -81,8 +81,8 @@ def symbolic(m, dtype, n, k):
                  symbols={"t": {"min": 1, "max": 32, "hint": m}})
 
 
-def codes(m, dtype, n, k, kind):
-    return model([tensor("x", dtype, m, k)], [tensor("c", kind, n, k), tensor("s", dtype, n)],
+def codes(m, dtype, n, k, kind, scale=None):
+    return model([tensor("x", dtype, m, k)], [tensor("c", kind, n, k), tensor("s", scale or dtype, n)],
                  [node("w", "dequantize", "c s", dtype=dtype, axis=0), node("h", "linear", "x w")], "h")
 
 
@@ -91,10 +91,21 @@ def codes_across(m, dtype, n, k, kind):
                  [node("w", "dequantize", "c s", dtype=dtype, axis=1), node("h", "matmul", "x w")], "h")
 
 
-def blocks_of_codes(m, dtype, n, k, kind, block=32):
-    return model([tensor("x", dtype, m, k)],
-                 [tensor("c", kind, n, k), tensor("s", dtype, n, k // block), tensor("z", kind, n, k // block)],
-                 [node("w", "dequantize", "c s z", dtype=dtype, axis=1, block=block), node("h", "linear", "x w")], "h")
+def blocks_of_codes(m, dtype, n, k, kind, block=32, scale=None, zero=True):
+    scales = [tensor("s", scale or dtype, n, k // block)] + ([tensor("z", kind, n, k // block)] if zero else [])
+    return model([tensor("x", dtype, m, k)], [tensor("c", kind, n, k), *scales],
+                 [node("w", "dequantize", "c s z" if zero else "c s", dtype=dtype, axis=1, block=block),
+                  node("h", "linear", "x w")], "h")
+
+
+def gated_codes(m, dtype, n, k, kind, other):
+    """Of a computed x; the two have scales of blocks of different lengths."""
+    return model([tensor("a", dtype, m, k), tensor("b", dtype, m, k)],
+                 [tensor("g", kind, n, k), tensor("gs", "float32", n, k // 64), tensor("gz", kind, n, k // 64),
+                  tensor("u", other, n, k), tensor("us", dtype, n)],
+                 [node("x", "mul", "a b"), node("gw", "dequantize", "g gs gz", dtype=dtype, axis=1, block=64),
+                  node("uw", "dequantize", "u us", dtype=dtype, axis=0), node("p", "linear", "x gw"),
+                  node("q", "linear", "x uw"), node("s", "silu", "p"), node("h", "mul", "s q")], "h")
 
 
 def float8(m, dtype, n, k):
@@ -156,6 +167,14 @@ def cases():
             found.append((f"codes_across {m} {kind}", codes_across(m, "bfloat16", 72, 136, kind)))
             for dtype in ("bfloat16", "float16"):
                 found.append((f"codes_blocks {m} {kind} {dtype}", blocks_of_codes(m, dtype, 72, 576, kind)))
+                found.append((f"codes_blocks 64 {m} {kind} {dtype}", blocks_of_codes(m, dtype, 77, 640, kind, 64)))
+        for kind in ("int8", "uint8", "int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"):
+            for dtype in ("bfloat16", "float16"):
+                found.append((f"codes {m} {kind} {dtype} float32", codes(m, dtype, 77, 416, kind, "float32")))
+                found.append((f"codes_blocks 128 {m} {kind} {dtype} float32",
+                              blocks_of_codes(m, dtype, 72, 768, kind, 128, "float32", zero="int" in kind)))
+        found.append((f"gated codes {m}", gated_codes(m, "bfloat16", 72, 640, "uint4", "int4")))
+        found.append((f"gated codes {m} float16", gated_codes(m, "float16", 72, 640, "int8", "int8")))
         found.append((f"float8 {m}", float8(m, "bfloat16", 72, 528)))
         found.append((f"scaled_float8 {m}", scaled_float8(m, "bfloat16", 72, 544)))
         found.append((f"scaled_float4 {m} float16", scaled_float4(m, "float16", 72, 544)))
@@ -171,19 +190,21 @@ def cases():
 def large_cases():
     """(name, model, the most lanes' instructions for a byte of weights on sm_80 and sm_90a).
 
-    While an A100 copies a byte its lanes may execute 12.5 instructions, an H100's 8.9."""
+    While an A100 copies a byte its lanes may execute 12.5 instructions, an H100's 8.9, an H200's 6.2."""
     found = []
     for m in (1, 8, 32):
         many = m > 8
         n, k = 4096, 4096
         found.append((f"large bfloat16 {m}", plain(m, "bfloat16", n, k), (1, 1.2)))
         for dtype in ("bfloat16", "float16"):
-            for kind, most in (("int8", 7 if many else 5.5), ("int4", 12 if many else 9.5)):
-                found.append((f"large {kind} {dtype} {m}", codes(m, dtype, n, k, kind), (most, most)))
-                found.append((f"large blocks of {kind} {dtype} {m}", blocks_of_codes(m, dtype, n, k, kind, 128),
-                              (most, most)))
+            for kind, most, zeros in (("int8", 4.6 if many else 3, 5.7 if many else 3.9),
+                                      ("int4", 6.6 if many else 4, 8.7 if many else 5.1)):
+                for scale in (dtype, "float32"):
+                    found.append((f"large {kind} {dtype} {scale} {m}", codes(m, dtype, n, k, kind, scale), (most, most)))
+                    found.append((f"large blocks of {kind} {dtype} {scale} {m}",
+                                  blocks_of_codes(m, dtype, n, k, kind, 128, scale), (zeros, zeros)))
         found.append((f"large int4 across {m}", codes_across(m, "bfloat16", n, k, "int4"), (9, 9)))
-        found.append((f"large float4 {m}", scaled_float4(m, "bfloat16", n, k), (10.5, 10.5) if many else (8, 8)))
+        found.append((f"large float4 {m}", scaled_float4(m, "bfloat16", n, k), (8.4, 8.4) if many else (6.9, 6.9)))
         found.append((f"large scaled float8 {m}", scaled_float8(m, "bfloat16", n, k),
                       (20.5, 17.5) if many else (10.5, 9.8)))
         found.append((f"large float4 float16 {m}", scaled_float4(m, "float16", n, k), (11.5, 13) if many else (9, 9)))

@@ -151,18 +151,26 @@ __device__ __forceinline__ Words<4> fp16_of_int4(Words<1> eight) { return fp16_o
 //@ part fp16_of_uint4 : fp16_of_nibbles
 __device__ __forceinline__ Words<4> fp16_of_uint4(Words<1> eight) { return fp16_of_nibbles<false>(eight.w[0]); }
 
-//@ part bf16_of_nibbles : pairs masked
+//@ part shifted_bf16_of_nibbles : masked words
 // The same as the last bits of 128 + n.
 template <bool kFlip>
-__device__ __forceinline__ Words<4> bf16_of_nibbles(unsigned eight) {
-  constexpr unsigned kMore = kFlip ? 0x43084308u : 0x43004300u, kOne = 0x3f803f80u;
-  constexpr unsigned kLess = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
+__device__ __forceinline__ Words<4> shifted_bf16_of_nibbles(unsigned eight) {
+  constexpr unsigned kMore = kFlip ? 0x43084308u : 0x43004300u;
   const unsigned second = eight >> 4;
   Words<4> made;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    made.w[i] = multiply_add_bf16(masked<0x000f000fu>(__byte_perm(eight, second, 0x4400 + 0x1111 * i), kMore), kOne,
-                                  kLess);
+    made.w[i] = masked<0x000f000fu>(__byte_perm(eight, second, 0x4400 + 0x1111 * i), kMore);
+  return made;
+}
+
+//@ part bf16_of_nibbles : pairs shifted_bf16_of_nibbles
+template <bool kFlip>
+__device__ __forceinline__ Words<4> bf16_of_nibbles(unsigned eight) {
+  constexpr unsigned kOne = 0x3f803f80u, kLess = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
+  Words<4> made = shifted_bf16_of_nibbles<kFlip>(eight);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) made.w[i] = multiply_add_bf16(made.w[i], kOne, kLess);
   return made;
 }
 
@@ -228,6 +236,75 @@ __device__ __forceinline__ Words<4> bf16_of_int8(Words<2> eight) { return bf16_o
 //@ part bf16_of_uint8 : bf16_of_bytes
 __device__ __forceinline__ Words<4> bf16_of_uint8(Words<2> eight) { return bf16_of_bytes<false>(eight); }
 
+//@ part permuted
+// As __byte_perm, but 8 added to a byte's number stands for 0 where the byte is below 128.
+__device__ __forceinline__ unsigned permuted(unsigned a, unsigned b, unsigned bytes) {
+  unsigned made;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(made) : "r"(a), "r"(b), "r"(bytes));
+  return made;
+}
+
+//@ part shifted_fp16_of_nibbles : masked permuted words
+// The last bits of subnormal numbers.
+template <bool kFlip>
+__device__ __forceinline__ Words<4> shifted_fp16_of_nibbles(unsigned eight) {
+  constexpr unsigned kMore = kFlip ? 0x08080808u : 0u;
+  const unsigned even = masked<0x0f0f0f0fu>(eight, kMore), odd = masked<0x0f0f0f0fu>(eight >> 4, kMore);
+  return {permuted(even, odd, 0xc480), permuted(even, odd, 0xd591), permuted(even, odd, 0xe6a2),
+          permuted(even, odd, 0xf7b3)};
+}
+
+//@ part shifted_fp16_of_int4 : shifted_fp16_of_nibbles
+__device__ __forceinline__ Words<4> shifted_fp16_of_int4(Words<1> eight) {
+  return shifted_fp16_of_nibbles<true>(eight.w[0]);
+}
+
+//@ part shifted_fp16_of_uint4 : shifted_fp16_of_nibbles
+__device__ __forceinline__ Words<4> shifted_fp16_of_uint4(Words<1> eight) {
+  return shifted_fp16_of_nibbles<false>(eight.w[0]);
+}
+
+//@ part shifted_bf16_of_int4 : shifted_bf16_of_nibbles
+__device__ __forceinline__ Words<4> shifted_bf16_of_int4(Words<1> eight) {
+  return shifted_bf16_of_nibbles<true>(eight.w[0]);
+}
+
+//@ part shifted_bf16_of_uint4 : shifted_bf16_of_nibbles
+__device__ __forceinline__ Words<4> shifted_bf16_of_uint4(Words<1> eight) {
+  return shifted_bf16_of_nibbles<false>(eight.w[0]);
+}
+
+//@ part shifted_fp16_of_bytes : words
+template <unsigned kFlip>
+__device__ __forceinline__ Words<4> shifted_fp16_of_bytes(Words<2> eight) {
+  const unsigned first = eight.w[0] ^ kFlip, last = eight.w[1] ^ kFlip;
+  return {__byte_perm(first, 0u, 0x4140), __byte_perm(first, 0u, 0x4342), __byte_perm(last, 0u, 0x4140),
+          __byte_perm(last, 0u, 0x4342)};
+}
+
+//@ part shifted_fp16_of_int8 : shifted_fp16_of_bytes
+__device__ __forceinline__ Words<4> shifted_fp16_of_int8(Words<2> eight) {
+  return shifted_fp16_of_bytes<0x80808080u>(eight);
+}
+
+//@ part shifted_fp16_of_uint8 : shifted_fp16_of_bytes
+__device__ __forceinline__ Words<4> shifted_fp16_of_uint8(Words<2> eight) { return shifted_fp16_of_bytes<0u>(eight); }
+
+//@ part shifted_bf16_of_e2m1 : permuted words
+// Eight times 22 more than the number: of a table of magnitudes, that of those without a sign less that of the others;
+// where the one stands the other is 0.
+__device__ __forceinline__ Words<4> shifted_bf16_of_e2m1(Words<1> eight) {
+  const unsigned other = eight.w[0] ^ 0x88888888u;
+  Words<4> made;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const unsigned four = permuted(0x0c080400u, 0x30201810u, eight.w[0] >> 16 * i) + 0x30303030u -
+                          permuted(0x0c080400u, 0x30201810u, other >> 16 * i);
+    made.w[2 * i] = __byte_perm(four, 0x43u, 0x4140), made.w[2 * i + 1] = __byte_perm(four, 0x43u, 0x4342);
+  }
+  return made;
+}
+
 //@ part fp16_of_e5m2 : words
 // The upper half of a float16.
 __device__ __forceinline__ Words<4> fp16_of_e5m2(Words<2> eight) {
@@ -288,16 +365,19 @@ __device__ __forceinline__ Words<4> fp16_of_e2m1(Words<1> eight) {
   return made;
 }
 
-//@ part bf16_of_e2m1 : words
-__device__ __forceinline__ Words<4> bf16_of_e2m1(Words<1> eight) {
-  const unsigned magnitude = eight.w[0] & 0x77777777u, sign = eight.w[0] >> 3 & 0x11111111u;
-  Words<4> made;
+//@ part scaled_numbers_bf16 : pairs words
+// Eight times 22 more than numbers, times a power of two, as they are.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> scaled_numbers_bf16(Words<kCount> words, unsigned scale) {
+  const unsigned both = scale * 0x10001u;
+  const unsigned by = multiply_add_bf16(both, 0x3e003e00u, 0x80008000u);     // an eighth
+  const unsigned less = multiply_add_bf16(both, 0xc1b0c1b0u, 0x80008000u);  // -22
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const unsigned upper = __byte_perm(0x3f3f3f00u, 0x40404040u, magnitude >> 16 * i) |
-                           __byte_perm(0x00008000u, 0u, sign >> 16 * i);
-    const unsigned lower = __byte_perm(0xc0800000u, 0xc0804000u, magnitude >> 16 * i);
-    made.w[2 * i] = __byte_perm(lower, upper, 0x5140), made.w[2 * i + 1] = __byte_perm(lower, upper, 0x7362);
-  }
-  return made;
+  for (int i = 0; i < kCount; ++i) words.w[i] = multiply_add_bf16(words.w[i], by, less);
+  return words;
+}
+
+//@ part bf16_of_e2m1 : shifted_bf16_of_e2m1 scaled_numbers_bf16
+__device__ __forceinline__ Words<4> bf16_of_e2m1(Words<1> eight) {
+  return scaled_numbers_bf16(shifted_bf16_of_e2m1(eight), 0x3f80u);
 }

@@ -75,6 +75,37 @@ __device__ __forceinline__ void add_scaled_piece(float (&sum)[kEights][4], const
     for (int i = 0; i < 4; ++i) sum[m][i] += (float)part[m][i] * (i < 2 ? first : second);
 }
 
+//@ part sum_few_bf16 : multiply_piece_bf16
+// Of the rows: in place of columns stand ones.
+template <int kEights, int kWords>
+__device__ __forceinline__ void sum_few_bf16(float (&sum)[kEights][4], const Words<kWords> (&rows)[kEights]) {
+  Words<kWords> ones;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) ones.w[i] = 0x3f803f80u;
+  multiply_piece_bf16(sum, ones, ones, rows);
+}
+
+//@ part sum_few_fp16 : multiply_piece_fp16
+// Of the rows: in place of columns stand ones.
+template <int kEights, int kWords>
+__device__ __forceinline__ void sum_few_fp16(float (&sum)[kEights][4], const Words<kWords> (&rows)[kEights]) {
+  Words<kWords> ones;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) ones.w[i] = 0x3c003c00u;
+  multiply_piece_fp16(sum, ones, ones, rows);
+}
+
+//@ part add_rows_piece
+// So many times the rows' sums, to two eights of columns.
+template <int kEights>
+__device__ __forceinline__ void add_rows_piece(float (&sum)[kEights][4], const float (&row_sums)[kEights][4],
+                                               float first, float second) {
+#pragma unroll
+  for (int m = 0; m < kEights; ++m)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sum[m][i] += row_sums[m][i % 2] * (i < 2 ? first : second);
+}
+
 //@ part pack_bf16 : words
 template <int kWords>
 __device__ __forceinline__ Words<kWords> pack_bf16(const float (&values)[2 * kWords]) {

@@ -121,6 +121,8 @@ void FewRowsEmitter::main_loop(const FewRowsLoop& loop) {
   for (const bool left : {true, false})
     for (const FewRowsFactor& f : left ? loop.left : loop.right) streams.push_back({.factor = &f, .left = left});
   if (!rows_fill()) declare_row_there();
+  if (loop.one_block)
+    for (FewRowsStream& s : streams) declare_scales(s, loop);
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = warp; {0} < {1}; {0} += {2})", turn_, steps_, a_turn));
   for (FewRowsStream& s : streams) declare_words(s, loop);
@@ -148,6 +150,7 @@ void FewRowsEmitter::main_loop(const FewRowsLoop& loop) {
 
 void FewRowsEmitter::multiply_in_pieces(std::vector<FewRowsStream>& streams, const FewRowsLoop& loop) {
   writer_.use(fmt::format("multiply_piece_{}", dtype_name()));
+  sum_rows(streams, loop);
   piece_ = writer_.unique("piece");
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", piece_, pieces()));
@@ -160,20 +163,39 @@ void FewRowsEmitter::multiply_in_pieces(std::vector<FewRowsStream>& streams, con
   for (const ProductTerm& term : loop.terms) {
     const FewRowsStream& s = streams[loop.left.size() + term.right];
     const std::string sum = fmt::format("{}[{}]", sums_.at(term.reduction), piece_);
-    const std::string part = loop.scaled() ? writer_.unique("part") : sum;
+    const std::string part = loop.scaled() ? writer_.unique("products") : sum;
     if (loop.scaled())
       writer_.line(fmt::format("{} {}[{}][4] = {{}};", form_.dtype == DType::kInt8 ? "int" : "float", part, eights()));
     writer_.line(fmt::format("multiply_piece_{}({}, {}, {}, {});", dtype_name(), part, column(s, 0), column(s, 1),
                              streams[term.left].operands));
-    if (!loop.scaled()) continue;
-    writer_.use("add_scaled_piece");
-    const auto scale = [&](int i) {
-      return s.block_scales.empty() ? "1.0f" : fmt::format("{}[{}][2 * {} + {}]", s.block_scales, ahead_, piece_, i);
-    };
-    writer_.line(fmt::format("add_scaled_piece({}, {}, {}, {});", sum, part, scale(0), scale(1)));
+    if (loop.scaled()) add_scaled(s, loop, sum, part, streams[term.left].row_sums);
   }
   writer_.close();
   piece_.clear();
+}
+
+void FewRowsEmitter::sum_rows(std::vector<FewRowsStream>& streams, const FewRowsLoop& loop) {
+  for (const ProductTerm& term : loop.terms) {
+    FewRowsStream& left = streams[term.left];
+    if (streams[loop.left.size() + term.right].rows_scale.empty() || !left.row_sums.empty()) continue;
+    left.row_sums = writer_.unique("row_sums");
+    writer_.use(fmt::format("sum_few_{}", dtype_name()));
+    writer_.line(fmt::format("float {}[{}][4] = {{}};", left.row_sums, eights()));
+    writer_.line(fmt::format("sum_few_{}({}, {});", dtype_name(), left.row_sums, left.operands));
+  }
+}
+
+void FewRowsEmitter::add_scaled(const FewRowsStream& s, const FewRowsLoop& loop, const std::string& sum,
+                                const std::string& part, const std::string& row_sums) {
+  const auto both = [&](const std::string& names) {
+    const std::string step = loop.one_block ? "" : fmt::format("[{}]", ahead_);
+    return names.empty() ? "1.0f, 1.0f" : fmt::format("{0}{1}[2 * {2}], {0}{1}[2 * {2} + 1]", names, step, piece_);
+  };
+  writer_.use("add_scaled_piece");
+  writer_.line(fmt::format("add_scaled_piece({}, {}, {});", sum, part, both(s.sums_scale)));
+  if (s.rows_scale.empty()) return;
+  writer_.use("add_rows_piece");
+  writer_.line(fmt::format("add_rows_piece({}, {}, {});", sum, row_sums, both(s.rows_scale)));
 }
 
 void FewRowsEmitter::declare_row_there() {

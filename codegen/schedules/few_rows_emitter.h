@@ -30,7 +30,10 @@ struct FewRowsStream {
   // Of codes that are widened two at a time: their zero points' and scales' bits, [step][which]; "" for none.
   std::optional<WidenedCodes> codes = std::nullopt;
   std::string zeros, scales;
-  std::string block_scales;  // what sums of the step are multiplied by, [step][which]
+  // What sums of the step are multiplied by, and those of rows, before they are added: [step][which], or [which] where
+  // that is the same all along the depth.
+  std::string sums_scale, rows_scale;
+  std::string row_sums;  // of a left one, in the step
 };
 
 class FewRowsEmitter {
@@ -75,6 +78,9 @@ class FewRowsEmitter {
   void open_step();
   // Columns that are computed are multiplied before the next ones are: else all of them are in registers.
   void multiply_in_pieces(std::vector<FewRowsStream>& streams, const FewRowsLoop& loop);
+  void sum_rows(std::vector<FewRowsStream>& streams, const FewRowsLoop& loop);
+  void add_scaled(const FewRowsStream& s, const FewRowsLoop& loop, const std::string& sum, const std::string& part,
+                  const std::string& row_sums);
 
   // --- what a lane has of the factors
   // Of a stream in one step: columns, or lines along the depth where neighbours lie across it; or rows.
@@ -95,6 +101,9 @@ class FewRowsEmitter {
   void declare_words(FewRowsStream& s, const FewRowsLoop& loop);
   void declare_codes(FewRowsStream& s, const FewRowsLoop& loop);
   void load(FewRowsStream& s, const FewRowsLoop& loop);
+  // Arrays of what sums are multiplied by; those that are the same all along the depth, with their values.
+  void declare_scales(FewRowsStream& s, const FewRowsLoop& loop);
+  void assign_scales(const FewRowsStream& s, const std::string& place);
   // The operands of one step: words as they are, or computed of them.
   void make_operands(FewRowsStream& s, const FewRowsLoop& loop);
   // At the step's place along the depth, or the last one.

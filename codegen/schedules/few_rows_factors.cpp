@@ -11,6 +11,7 @@ namespace fusec {
 
 ExprId FewRowsEmitter::root_of(const FewRowsStream& s) const {
   if (s.factor->plain) return s.factor->factor;
+  if (s.factor->shifted) return s.factor->shifted->codes;
   const ExprNode& n = pool_[s.factor->factor];
   return n.op == ExprOp::kRound && n.dtype == form_.dtype ? n.args[0] : s.factor->factor;
 }
@@ -65,15 +66,47 @@ void FewRowsEmitter::declare_words(FewRowsStream& s, const FewRowsLoop& loop) {
     writer_.line(fmt::format("{} {}[{}][{}];", type, name, form_.block.ahead, which(s)));
   }
   declare_codes(s, loop);
-  if (!s.factor->scales.empty()) {
-    s.block_scales = writer_.unique("of_block");
-    writer_.line(fmt::format("float {}[{}][{}];", s.block_scales, form_.block.ahead, which(s)));
-  }
   emitter_.rewind(mark);
+  if (!loop.one_block) declare_scales(s, loop);
+}
+
+void FewRowsEmitter::declare_scales(FewRowsStream& s, const FewRowsLoop& loop) {
+  if (!s.factor->scales_sums()) return;
+  const std::string steps = loop.one_block ? "" : fmt::format("[{}]", form_.block.ahead);
+  s.sums_scale = writer_.unique("of_block");
+  writer_.line(fmt::format("float {}{}[{}];", s.sums_scale, steps, which(s)));
+  if (s.factor->shifted && s.factor->shifted->needs_row_sums()) {
+    s.rows_scale = writer_.unique("of_rows");
+    writer_.line(fmt::format("float {}{}[{}];", s.rows_scale, steps, which(s)));
+  }
+  if (!loop.one_block) return;
+  unit_ = "0";
+  const std::string c = open_which(s);
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind(s, loop, c, true);
+  assign_scales(s, fmt::format("[{}]", c));
+  emitter_.rewind(mark);
+  writer_.close();
+}
+
+void FewRowsEmitter::assign_scales(const FewRowsStream& s, const std::string& place) {
+  std::string scale = fmt::format("({})", fmt::join(emitter_.emit(s.factor->scales), ") * ("));
+  const std::optional<ShiftedCodes>& shifted = s.factor->shifted;
+  if (!shifted) return writer_.line(fmt::format("{}{} = {};", s.sums_scale, place, scale));
+  const std::string by = writer_.unique("scale");
+  writer_.line(fmt::format("const float {} = {};", by, scale));
+  const std::string unit =
+      shifted->unit == 1 ? "" : fmt::format(" * {}{}f", shifted->unit, shifted->unit < 1 ? "" : ".0");
+  writer_.line(fmt::format("{}{} = {}{};", s.sums_scale, place, by, unit));
+  if (s.rows_scale.empty()) return;
+  const std::string times = shifted->zero == kNoExpr
+                                ? fmt::format("-{}.0f", shifted->offset)
+                                : fmt::format("-(float)({} + ({}))", shifted->offset, emitter_.emit(shifted->zero));
+  writer_.line(fmt::format("{}{} = {} * {};", s.rows_scale, place, by, times));
 }
 
 void FewRowsEmitter::declare_codes(FewRowsStream& s, const FewRowsLoop& loop) {
-  if (s.factor->plain) return;
+  if (s.factor->plain || s.factor->shifted) return;
   s.codes = find_widened_codes(emitter_, s.value, form_.dtype, vector_axis(s, loop));
   if (!s.codes) return;
   if (!s.words.contains(s.codes->codes) || (s.codes->scales_apart && !s.words.contains(s.codes->scale)))
@@ -95,8 +128,9 @@ void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
   if (s.left && !row_there_.empty()) there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, c);
   for (const auto& [id, name] : s.words)
     if (!there.empty()) writer_.line(fmt::format("{}[{}][{}] = {{}};", name, ahead_, c));
-  if (!there.empty() && !s.block_scales.empty())
-    writer_.line(fmt::format("{}[{}][{}] = 0;", s.block_scales, ahead_, c));
+  const bool scales = s.factor->scales_sums() && !loop.one_block;
+  for (const std::string& name : {s.sums_scale, s.rows_scale})
+    if (!there.empty() && scales && !name.empty()) writer_.line(fmt::format("{}[{}][{}] = 0;", name, ahead_, c));
   if (!there.empty()) writer_.open(fmt::format("if ({})", there));
   const ExprEmitter::Mark mark = emitter_.mark();
   bind(s, loop, c, true);
@@ -111,9 +145,7 @@ void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
     for (const auto& [names, number] : {std::pair(s.zeros, s.codes->zero), std::pair(s.scales, s.codes->scale)})
       if (!names.empty() && !s.words.contains(number))
         writer_.line(fmt::format("{}[{}][{}] = {};", names, ahead_, c, bits_text(number, form_.dtype, emitter_)));
-  if (!s.block_scales.empty())
-    writer_.line(fmt::format("{}[{}][{}] = ({});", s.block_scales, ahead_, c,
-                             fmt::join(emitter_.emit(s.factor->scales), ") * (")));
+  if (scales) assign_scales(s, fmt::format("[{}][{}]", ahead_, c));
   emitter_.rewind(mark);
   if (!there.empty()) writer_.close();
   writer_.close();
@@ -147,10 +179,15 @@ void FewRowsEmitter::make_operands(FewRowsStream& s, const FewRowsLoop& loop) {
     writer_.line(fmt::format("const int {} = 2 * {} + {};", c, piece_, i));
   }
   const std::string made = fmt::format("{}[{}]", into, i);
-  if (s.codes) {
-    const auto here = [&](const std::string& names) {
-      return names.empty() ? "" : fmt::format("{}[{}][{}]", names, ahead_, c);
-    };
+  const auto here = [&](const std::string& names) {
+    return names.empty() ? "" : fmt::format("{}[{}][{}]", names, ahead_, c);
+  };
+  if (s.factor->shifted) {
+    const ShiftedCodes& codes = *s.factor->shifted;
+    writer_.line(fmt::format(
+        "{} = {};", made,
+        shifted_text(codes, form_.dtype, operand_words(vector_width(s)), here(s.words.at(codes.codes)), writer_)));
+  } else if (s.codes) {
     writer_.line(fmt::format("{} = {};", made,
                              widened_text(*s.codes, form_.dtype, operand_words(vector_width(s)),
                                           here(s.words.at(s.codes->codes)), here(s.zeros), here(s.scales), writer_)));

@@ -58,6 +58,7 @@ std::optional<WidenedCodes> find_widened_codes(const ExprEmitter& emitter, ExprI
     made.scale = n.args[first ? 0 : 1], value = n.args[first ? 1 : 0];
     if (!is_scale(made.scale)) return std::nullopt;
     made.scales_apart = emitter.depends_on(made.scale, lane);
+    made.power_of_two = pool[made.scale].op == ExprOp::kLoad && pool[made.scale].dtype == DType::kFloat8E8M0FNU;
   }
   value = without_conversion(pool, value);
   if (const ExprNode& n = pool[value];
@@ -84,6 +85,11 @@ std::string bits_text(ExprId number, DType multiplied, ExprEmitter& emitter) {
 std::string widened_text(const WidenedCodes& codes, DType multiplied, int words, const std::string& from,
                          const std::string& zero, const std::string& scale, KernelWriter& writer) {
   writer.use("widened");
+  if (codes.function == "bf16_of_e2m1" && codes.power_of_two && zero.empty()) {  // in one
+    writer.use("shifted_" + codes.function);
+    writer.use("scaled_numbers_bf16");
+    return fmt::format("scaled_numbers_bf16(widened<shifted_{}, {}>({}), {})", codes.function, words, from, scale);
+  }
   writer.use(codes.function);
   std::string text = fmt::format("widened<{}, {}>({})", codes.function, words, from);
   const auto with = [&](std::string_view what, const std::string& number) {
@@ -95,6 +101,16 @@ std::string widened_text(const WidenedCodes& codes, DType multiplied, int words,
   with("less", zero);
   with("scaled", scale);
   return text;
+}
+
+std::string shifted_text(const ShiftedCodes& codes, DType multiplied, int words, const std::string& from,
+                         KernelWriter& writer) {
+  const bool numbers = codes.unit == 1 && codes.offset == 0;
+  const std::string function =
+      fmt::format("{}{}_of_{}", numbers ? "" : "shifted_", short_name(multiplied), short_name(codes.dtype));
+  writer.use("widened");
+  writer.use(function);
+  return fmt::format("widened<{}, {}>({})", function, words, from);
 }
 
 }  // namespace fusec

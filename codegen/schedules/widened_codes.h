@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "analysis/shifted_codes.h"
 #include "codegen/emit_expr.h"
 
 namespace fusec {
@@ -20,6 +21,7 @@ struct WidenedCodes {
   ExprId codes = kNoExpr;  // a load
   ExprId zero = kNoExpr, scale = kNoExpr;
   bool scales_apart = false;  // the scale is a load of what is multiplied, another for each of the neighbours
+  bool power_of_two = false;  // is the scale
   std::string function;       // of the prelude, for eight
 };
 
@@ -33,6 +35,10 @@ std::string widened_text(const WidenedCodes& codes, DType multiplied, int words,
                          const std::string& zero, const std::string& scale, KernelWriter& writer);
 // The text of a zero point's or scale's bits; emits what it is made of. "" for none.
 std::string bits_text(ExprId number, DType multiplied, ExprEmitter& emitter);
+
+// The text of so many words that have the codes' bits (analysis/shifted_codes).
+std::string shifted_text(const ShiftedCodes& codes, DType multiplied, int words, const std::string& from,
+                         KernelWriter& writer);
 
 // How the prelude's functions call a dtype.
 std::string short_name(DType dtype);
