@@ -54,6 +54,15 @@ def cases():
                    node("p", "add", "g", "h"), node("f", "cast", "p", dtype="float32"), node("y", "add", "v", "f")]
         if dtype == "float32":
             found += [Case("several of", dtype, [4, 255, 127], several, 2)]
+        # Values that several loops need beside one another, and functions of elements that are not kept.
+        exponentials = [node("s", "silu", "x"), node("l", "logsumexp", "s", dim=[0], keepdim=True),
+                        node("p", "softmax", "s", dim=0), node("a", "add", "p", "l"), node("y", "mul", "a", "s")]
+        deviation = [node("t", "tanh", "x"), node("y", "var", "t", dim=[1])]
+        beside_softmax = [node("e", "exp", "x"), node("l", "log_softmax", "e", dim=1),
+                          node("d", "std", "e", dim=[1], keepdim=True), node("y", "add", "l", "d")]
+        found += [Case("exponentials", dtype, shape, exponentials, 2, more=2) for shape in ([1000, 511], [1024, 4096])]
+        found += [Case("deviation", dtype, [4, 1000, 511], deviation, 2, 3, more=1.25),
+                  Case("deviation beside softmax", dtype, [2, 2048, 96], beside_softmax, 4, 4, more=1.3)]
         found += [Case("batch normalized", dtype, [8192, 64], normalized([0], False), 4, 3, 1.12),
                   Case("softmax between", dtype, [8, 1000, 33], [node("y", "softmax", "x", dim=1)], 2,
                        more=1.06 if dtype == "float32" else 1.95)]

@@ -18,6 +18,7 @@ namespace fusec {
 namespace {
 
 constexpr int kMostKeptWords = 64;
+constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
 
 class InterleavedEmitter {
  public:
@@ -113,10 +114,32 @@ class InterleavedEmitter {
     }
   }
 
-  // One where two have too few registers between them: left alone, ptxas would spill some for the second. Else 0.
+  // Are there too few registers for what is computed of the words that are kept, beside these?
+  bool forgets() const {
+    const int values = kept_turns_ * way_.width * static_cast<int>(kept_.size());
+    return kept_words_ + values + kComputing > kRegisters / way_.threads();
+  }
+
+  // Of loops that keep nothing: turns on the way, results at each place of a vector.
+  int registers_of_loops() const {
+    std::map<int, std::size_t> places;  // of each stage's reductions
+    std::size_t asked_for = 0, most = 0;
+    for (const ReductionLoop& loop : loops_) {
+      most = std::max(most, places[loop.stage] += loop.reductions.size());
+      for (const ExprId r : loop.reductions) asked_for += is_asked_for(r) ? 1 : 0;
+    }
+    int words = 0;
+    std::set<ValueId> tensors;
+    for (const ExprId load : way_.loads)
+      if (tensors.insert(pool_[load].source).second) words += words_of(load);
+    return std::min(255, static_cast<int>(most + asked_for) * way_.width + 4 * words + kComputing);
+  }
+
+  // One where two have too few registers between them: left alone, ptxas would spill some for the second, and for more
+  // than a few where nothing is kept. Else 0.
   int blocks_at_once() const {
-    constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
-    if (way_.in_strips && kept_words_ > 0) return 1;    // beside what is the same for a place
+    if (kept_words_ == 0) return std::max(1, kRegisters / (way_.threads() * registers_of_loops()));
+    if (way_.in_strips && kept_words_ > 0) return 1;  // beside what is the same for a place
     return kept_words_ > 0 && 2 * way_.threads() * (kept_words_ + kComputing) > kRegisters ? 1 : 0;
   }
 
@@ -276,7 +299,12 @@ class InterleavedEmitter {
       const std::string text = fmt::format("load_words<{}>({} + {})", words_of(load), writer_.input(n.source), place);
       if (const auto kept = kept_.find(n.source); kept_turns_ > 0 && kept != kept_.end()) {
         words[n.source] = fmt::format("{}[{}]", kept->second, turn);
-        if (!filled_.contains(n.source)) writer_.line(fmt::format("{} = {};", words[n.source], text));
+        if (!filled_.contains(n.source)) {
+          writer_.line(fmt::format("{} = {};", words[n.source], text));
+        } else if (forgets()) {
+          writer_.use("forget_words");
+          writer_.line(fmt::format("forget_words({});", words[n.source]));
+        }
         continue;
       }
       words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");

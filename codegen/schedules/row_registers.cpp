@@ -65,6 +65,9 @@ class ValuePlanner {
     return values.words <= most_words ? std::optional(registers_for(values)) : std::nullopt;
   }
 
+  // Of all that later loops need.
+  int words() { return values_without({}).words; }
+
   // Without those that take the least to compute anew, as many as have to be left out.
   std::optional<RowRegisters> run_partly(int most_words) {
     std::set<std::uint32_t> left_out;
@@ -202,6 +205,7 @@ class ValuePlanner {
     RowRegisters plan;
     plan.words = words;
     std::map<std::uint32_t, std::size_t> slot_of_class;
+    std::map<std::uint32_t, int> times;  // that loads are made
     for (std::size_t l = 0; l < loops_.size(); ++l) {
       const auto known = [&](ExprId id) {
         const auto at = computed[l].find(id);
@@ -209,6 +213,7 @@ class ValuePlanner {
       };
       plan.code += turns_[l] * loops_[l].width * code_of_element(form_, loops_[l].roots, known);
       for (const auto& [id, c] : computed[l]) {
+        if (pool_[id].op == ExprOp::kLoad && runs_along(id, l) && !known(id) && ++times[c] == 2) ++plan.read_again;
         if (!kept.contains(c)) continue;
         const auto [at, fresh] = slot_of_class.try_emplace(c, plan.slots.size());
         if (fresh)
@@ -245,7 +250,10 @@ class LoadPlanner {
     for (const Place& place : in_order_) {
       if (places_.at(place).second < 2) continue;
       const auto [turns, width] = turns_.at(place);
-      if (plan.words + turns * words_of_turn(place) <= most_words) add(place, loops, plan);
+      if (plan.words + turns * words_of_turn(place) <= most_words)
+        add(place, loops, plan);
+      else
+        ++plan.read_again;
     }
     count_turns(loops, plan);
     return plan;
@@ -383,11 +391,17 @@ bool is_placed(RowRegisters& plan, int most_words) {
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
-  if (auto values = ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words)) return *std::move(values);
+  ValuePlanner values(form, graph, loops, parts, kMostElements);
+  if (auto all = values.run(most_words)) return *std::move(all);
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
-  if (loads.code <= kMostUnrolled) return loads;
-  std::optional<RowRegisters> values = ValuePlanner(form, graph, loops, parts, kMostElements).run_partly(most_words);
-  return values && values->code < loads.code ? *std::move(values) : loads;
+  loads.wanted = values.words();
+  if (loads.code <= kMostUnrolled && loads.read_again == 0) return loads;
+  std::optional<RowRegisters> some = values.run_partly(most_words);
+  if (!some) return loads;
+  const bool better = some->read_again == loads.read_again ? loads.code > kMostUnrolled && some->code < loads.code
+                                                           : some->read_again < loads.read_again;
+  some->wanted = loads.wanted;
+  return better ? *std::move(some) : loads;
 }
 
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
@@ -400,6 +414,10 @@ std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const
     plan = LoadPlanner(form, graph).run(loops, parts, most_words, kMostOfMemory);
     std::optional<RowRegisters> partly = LoadPlanner(form, graph).run_partly(loops, parts, most_words);
     if (partly && partly->words > plan->words) plan = std::move(partly);
+    if (plan->read_again > 0 && !as_loaded) {
+      std::optional<RowRegisters> some = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run_partly(most_words);
+      if (some && some->read_again < plan->read_again && is_placed(*some, most_words)) plan = std::move(some);
+    }
   }
   if (!is_placed(*plan, most_words)) return std::nullopt;
   plan->words = 0;

@@ -47,7 +47,9 @@ struct RowRegisters {
   std::map<std::vector<std::uint32_t>, int> turns_of;  // of the loops over these axes; others are ordinary loops
   int words = 0;                                       // that a thread keeps at once, at most
   int code = 0;                                        // instructions of the loops whose turns are unrolled
-  int shared_words = 0;                                // of a thread; 0: nothing is in shared memory
+  int wanted = 0;              // words of all values that loops need once more: ptxas may keep them beside loads
+  int read_again = 0;          // loads that several loops make
+  int shared_words = 0;        // of a thread; 0: nothing is in shared memory
   IndexExpr shared_bytes = 0;  // of a block: where lengths are known at launch alone, no more than theirs take
   bool goes_on = false;        // rows are longer than these turns: the rest is read again
 

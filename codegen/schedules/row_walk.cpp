@@ -63,7 +63,7 @@ std::int64_t RowWalk::shared_bytes_of_block() const {
 bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
   if (row_.layout.team == RowTeam::kWarp || !row_.form.segments.empty()) return false;
   if (plan.code > kMostUnrolled) return true;
-  if (row_.layout.team == RowTeam::kColumn) return false;
+  if (row_.layout.team == RowTeam::kColumn) return plan.wanted + kComputingOne > kRegisters / row_.layout.threads;
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;
   if (left <= kComputingOne || (left <= kComputing && is_cramped_)) return true;
