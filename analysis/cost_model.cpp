@@ -10,6 +10,7 @@ namespace fusec {
 namespace {
 
 constexpr double kMostRegisters = 255;  // of a thread
+constexpr double kCacheRate = 2;        // of sectors that are asked for again and again, over memory's
 
 struct Occupancy {
   double blocks = 0;  // that run at a time
@@ -73,7 +74,8 @@ Prediction& Prediction::operator+=(const Prediction& other) {
 Prediction predict(const Work& work, const Target& target) {
   const Occupancy running = occupancy(work, target);
   const double spilled = std::max(0.0, work.registers - kMostRegisters);
-  const double bytes = work.read + work.written + 2 * 4 * spilled * work.blocks * work.threads;
+  const double moved = (work.read + work.written) * std::max(1.0, work.asked_for / kCacheRate);
+  const double bytes = moved + 2 * 4 * spilled * work.blocks * work.threads;
   const double bandwidth = std::min(target.bandwidth, running.blocks * work.on_the_way / target.latency_seconds);
   Prediction p;
   p.launch = work.launches * target.launch_seconds;
@@ -96,6 +98,8 @@ Work side_by_side(const Work& a, const Work& b, const Target& target) {
   const auto mean = [&](double of_one, double of_other) { return (of_one * a.blocks + of_other * b.blocks) / blocks; };
   return {.read = a.read + b.read,
           .written = a.written + b.written,
+          .asked_for = ((a.read + a.written) * a.asked_for + (b.read + b.written) * b.asked_for) /
+                       std::max(1.0, a.read + a.written + b.read + b.written),
           .tensor = a.tensor + b.tensor,
           .float32 = a.float32 + b.float32,
           .float64 = a.float64 + b.float64,

@@ -3,14 +3,15 @@
 //   time = launch + max(memory, compute)
 //
 //   memory    bytes over bandwidth; where too few threads run to keep enough loads on the way, over what they can have
-//             on the way in one latency
+//             on the way in one latency; where rows are read or stored across memory, those of the sectors that are
+//             asked for, at twice its rate
 //   compute   operations over the rate of their unit, the slowest unit deciding (warps keep them busy side by side); of
 //             the busiest multiprocessor, that is in whole waves of blocks
 //
 // Registers limit how many threads are there at a time, and what does not fit into them goes to memory and back. What
 // the model does not know: caches between kernels and between blocks (each tensor comes from memory once), bank
-// conflicts, strided accesses, and how near to its unit's peak a schedule comes. It is for comparing groupings of one
-// model; times of a device want measuring.
+// conflicts, other strided accesses, and how near to its unit's peak a schedule comes. It is for comparing groupings of
+// one model; times of a device want measuring.
 #pragma once
 
 #include <optional>

@@ -171,24 +171,6 @@ int working(int team, int rows, int width) {
   return team / period * period;
 }
 
-// The rows' axes that lie one within the other are one.
-RowForm with_rows_merged(const RowForm& form, const Graph& graph) {
-  RowForm merged = form;
-  for (std::size_t i = form.rows.size(); i-- > 1;) {
-    const ExprPool& pool = merged.kernel.pool;
-    if (range_of(pool.extent(merged.rows[i]), pool.bounds()).min < 1) continue;
-    Kernel kernel = merge_pair(merged.kernel, i - 1);
-    if (count_divisions(kernel, graph) > count_divisions(merged.kernel, graph)) continue;
-    const std::size_t rows = merged.rows.size() - 1;
-    merged.kernel = std::move(kernel);
-    const std::vector<std::uint32_t>& axes = merged.kernel.outputs[0].axes;
-    merged.rows.assign(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(rows));
-    merged.columns.assign(axes.begin() + static_cast<std::ptrdiff_t>(rows), axes.end());
-    merged.reductions = row_reductions(merged.kernel);
-  }
-  return merged;
-}
-
 // What there is to reduce, with symbols at their hints.
 struct Work {
   std::int64_t groups = 1, length = 1;  // places of the outer axes; elements of a row

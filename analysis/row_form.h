@@ -29,6 +29,9 @@ std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutp
 // Nothing where no reduction depends on output axes alone.
 std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
 
+// The rows' axes that lie one within the other are one.
+RowForm with_rows_merged(const RowForm& form, const Graph& graph);
+
 // What the roots need, without what the form's row reductions need inside, nor what `known` ones need.
 std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
                                        const std::function<bool(ExprId)>& known = nullptr);

@@ -43,28 +43,45 @@ void keep_segments_whole(std::vector<RowLayout>& layouts) {
   layouts = std::move(whole);
 }
 
+double asked_for_by(const RowLayout& layout, const RowWays& ways, const Graph& graph) {
+  const bool side_by_side = layout.team == RowTeam::kColumn;
+  return asked_for_by_lanes(ways.form, graph,
+                            side_by_side ? std::optional(ways.direction.contiguous_row) : std::nullopt);
+}
+
 }  // namespace
 
 std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const Target& target) {
   std::optional<RowForm> form = row_form(kernel, graph);
   if (!form) return std::nullopt;
-  RowWays ways{.form = *std::move(form), .direction = {}, .together = {}, .interleaved = {}, .layouts = {}};
+  RowWays ways{
+      .form = *std::move(form), .direction = {}, .turned = {}, .together = {}, .interleaved = {}, .layouts = {}};
   ways.direction = direction_of(ways.form, graph);
   if (ways.form.columns.empty() && ways.direction.product) return std::nullopt;
   if (!ways.direction.product && ways.form.segments.empty()) ways.together = short_rows(ways.form, graph, target);
   if (ways.together.size() > kMostTogether) ways.together.resize(kMostTogether);
   if (!ways.direction.product && ways.together.empty() && ways.form.segments.empty())
     ways.interleaved = interleaved_rows(ways.form, graph, target);
+  if (!ways.direction.product && ways.together.empty() && !ways.interleaved)
+    ways.turned = turned_rows(ways.form, graph, target);
   if (!is_for_single_threads(ways.form, ways.direction)) ways.layouts = row_layouts(ways.form, ways.direction, target);
   if (!ways.form.segments.empty()) keep_segments_whole(ways.layouts);
-  if (ways.together.empty() && !ways.interleaved && ways.layouts.empty()) return std::nullopt;
+  if (ways.turned.empty() && ways.together.empty() && !ways.interleaved && ways.layouts.empty()) return std::nullopt;
   return ways;
 }
 
 RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target) {
   if (find_vector_product(kernel, graph, target)) return {};
   const std::optional<RowWays> ways = row_ways(kernel, graph, target);
-  if (!ways || !ways->together.empty()) return {};
+  if (!ways) return {};
+  if (!ways->turned.empty()) {
+    const TurnedRows& way = ways->turned.front();
+    return {.asked_for = way.asked_for,
+            .blocks = static_cast<double>(blocks_of(way)),
+            .threads = static_cast<double>(way.threads),
+            .shared_bytes = 4.0 * way.words};
+  }
+  if (!ways->together.empty()) return {};
   RowLaunch launch;
   if (ways->interleaved) {
     launch.chunks = ways->interleaved->chunks;
@@ -73,7 +90,8 @@ RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& tar
     launch = {.together = layout.blocks_together(),
               .chunks = layout.chunks,
               .launches = layout.cohort > 1 ? 2 : 1,
-              .held = layout.held};
+              .held = layout.held,
+              .asked_for = asked_for_by(layout, *ways, graph)};
   }
   const std::vector<int> stages = stages_of(ways->form);
   if (launch.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);

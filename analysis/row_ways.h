@@ -10,13 +10,15 @@
 #include "analysis/interleaved_rows.h"
 #include "analysis/row_layout.h"
 #include "analysis/short_rows.h"
+#include "analysis/turned_rows.h"
 
 namespace fusec {
 
 struct RowWays {
   RowForm form;
   Direction direction;
-  std::vector<ShortRows> together;             // better than the layouts
+  std::vector<TurnedRows> turned;              // better than the layouts
+  std::vector<ShortRows> together;             // likewise
   std::optional<InterleavedRows> interleaved;  // likewise
   std::vector<RowLayout> layouts;
 };
@@ -30,6 +32,10 @@ struct RowLaunch {
   // One after the other: chunks leave partial results for every reduction that waits, cohorts' counters are cleared.
   int launches = 1;
   double held = 1;  // the share of a row that is read once
+  // Bytes of the sectors that threads ask for, over those of the elements.
+  double asked_for = 1;
+  // Of rows that are turned; else 0.
+  double blocks = 0, threads = 0, shared_bytes = 0;
   // Blocks that may share a launch with those of other kernels.
   bool is_plain() const { return together == 1 && launches == 1; }
 };

@@ -412,9 +412,16 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   work.threads = std::clamp(threads, 256.0, 1024.0);
   work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * launch.together * launch.chunks;
   work.launches = launch.launches;
+  work.asked_for = launch.asked_for;
   // A thread asks for all that it keeps of a row before it needs any of it.
   work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
   work.registers += std::min(of_block / threads, 64.0);
+  if (launch.blocks == 0) return;
+  constexpr double kAtOnce = 4;  // vectors of a thread
+  work.blocks = launch.blocks;
+  work.threads = launch.threads;
+  work.shared = launch.shared_bytes;
+  work.on_the_way = kAtOnce * kLoadBytes * work.threads;
 }
 
 void count_elements(const Counter& count, const Kernel& kernel, double of_thread, Work& work) {

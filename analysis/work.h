@@ -17,6 +17,7 @@ namespace fusec {
 struct Work {
   // Elements of tensors that are loaded or stored, each once, whatever caches have to do for it.
   double read = 0, written = 0;
+  double asked_for = 1;  // bytes of the sectors that threads ask for, over those: caches have what is asked for again
   // What is executed: values that a form computes anew (operands of a product for every tile, rows' values for each
   // column of a pointwise kernel) count as often as that happens, functions as the instructions they are made of.
   double tensor = 0;                 // on tensor cores, of 16-bit factors

@@ -12,6 +12,7 @@
 #include "codegen/schedules/row_emitter.h"
 #include "codegen/schedules/row_vectors.h"
 #include "codegen/schedules/short_row_emitter.h"
+#include "codegen/schedules/turned_row_emitter.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -56,6 +57,13 @@ std::vector<KernelSource> interleaved(const InterleavedRows& way, const Kernel& 
   return sources;
 }
 
+KernelSource turned(const TurnedRows& way, const Kernel& kernel, const Graph& graph) {
+  const ExprPool& pool = way.form.kernel.pool;
+  const IndexExpr threads = point_count(pool, way.outer) * way.strips() * way.threads;
+  const bool wide = needs_wide_index(way.form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+  return emit_turned_rows(graph, way, wide, kernel);
+}
+
 }  // namespace
 
 std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target,
@@ -63,10 +71,13 @@ std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph
   const std::optional<RowWays> ways = row_ways(kernel, graph, target);
   if (!ways) return {};
   std::vector<std::string> names;
+  for (const TurnedRows& way : ways->turned) names.push_back(name_of(way));
   for (const ShortRows& way : ways->together) names.push_back(name_of(way));
   if (ways->interleaved) names.push_back(name_of(*ways->interleaved));
   for (const RowLayout& layout : ways->layouts) names.push_back(name_of(layout));
-  const std::size_t taken = choices.take(std::move(names));
+  std::size_t taken = choices.take(std::move(names));
+  if (taken < ways->turned.size()) return {turned(ways->turned[taken], kernel, graph)};
+  taken -= ways->turned.size();
   const std::size_t together = ways->together.size() + (ways->interleaved ? 1 : 0);
   const RowForm& form = ways->form;
   if (taken >= together)

@@ -2,6 +2,7 @@
 #include "transforms/merge_groups.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <random>
@@ -243,6 +244,25 @@ return d
   for (NodeId n = 0; n < 2; ++n)
     apart += predict(graph, {n}, {graph.nodes[n].first_output}, true, memory.target()).total;
   CHECK(seconds <= apart * 1.0001);
+}
+
+// A norm of what lies across memory is one kernel where shared memory has room for some whole rows; longer rows would
+// be asked for a sector an element, which takes longer than to transpose first.
+TEST_CASE("merging: what is normalized across memory is transposed first where rows are too long to be turned") {
+  const auto normalized = [](int length) {
+    const std::string text = fmt::format(R"(model "m"
+input x: float32[{0}, 4096]
+t: float32[4096, {0}] = transpose(x, dim0=0, dim1=1)
+y: float32[4096, {0}] = layer_norm(t, normalized_shape=[{0}])
+return y
+)",
+                                         length);
+    return Merged(text);
+  };
+  const Merged together = normalized(1024), apart = normalized(16384);
+  CHECK(together.groups() == 1);
+  CHECK(apart.groups() == 2);
+  CHECK(apart.decision("t").rule == FusionRule::kPredictedSlower);
 }
 
 // Squeeze and excitation: the product with the gate stands in the gate's group, of which every kernel would compute the

@@ -1,0 +1,147 @@
+// Rows whose elements lie a line of memory apart, in shared memory as words of neighbouring elements (row_tiles for
+// such as follow one another).
+
+//@ part turned_rows : transposed_lines
+// Where rows lie: kPitch words each, and kSkew more behind every kVector of them.
+template <int kVector, int kPitch, int kSkew>
+__device__ __forceinline__ int word_of_row(int row) {
+  return row * kPitch + (kSkew == 0 ? 0 : row / kVector * kSkew);
+}
+// What a thread takes in each turn: some lines' elements of kVector rows, which are a word of each of these. kLanes of a
+// warp take vectors of the same lines, the others those of the rows' next words.
+template <int kThreads, int kBytes, int kVector, int kLanes, int kRows, int kLength>
+struct TurnedItem {
+  static constexpr int kLines = 4 / kBytes, kDown = 32 / kLanes, kGroups = kRows / kVector / kLanes;
+  static constexpr int kColumns = (kLength + kLines - 1) / kLines, kBlocks = (kColumns + kDown - 1) / kDown;
+  static constexpr int kTurns = (kBlocks * kGroups * 32 + kThreads - 1) / kThreads;
+  static constexpr int kWords = kVector * kBytes < 4 ? 1 : kVector * kBytes / 4;  // of a vector
+  static constexpr int kWarps = kThreads / 32;
+  int row, column;
+  bool here;
+  __device__ __forceinline__ TurnedItem(int turn, int rows) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if constexpr (kWarps % kGroups == 0) {  // always of the same rows
+      row = (warp % kGroups * kLanes + lane % kLanes) * kVector;
+      column = warp / kGroups * kDown + lane / kLanes + turn * (kWarps / kGroups * kDown);
+    } else {
+      row = ((turn * kWarps + warp) % kGroups * kLanes + lane % kLanes) * kVector;
+      column = (turn * kWarps + warp) / kGroups * kDown + lane / kLanes;
+    }
+    here = row < rows && column < kColumns;
+  }
+  __device__ __forceinline__ bool has(int line) const {
+    return here && (kLength % kLines == 0 || column * kLines + line < kLength);
+  }
+};
+template <int kBytes>
+__device__ __forceinline__ auto load_vector(const void* from) {
+  if constexpr (kBytes >= 4)
+    return load_words<kBytes / 4>(from);
+  else
+    return load_element<8 * kBytes>(from);
+}
+template <int kBytes, int kWords>
+__device__ __forceinline__ void store_vector(void* to, const Words<kWords>& words) {
+  if constexpr (kBytes >= 4)
+    store_words(to, words);
+  else if constexpr (kBytes == 2)
+    *(unsigned short*)to = (unsigned short)words.w[0];
+  else
+    *(unsigned char*)to = (unsigned char)words.w[0];
+}
+// Lines of memory, `pitch` elements apart, to the first `rows` rows of the tile.
+template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
+__device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, Index pitch, int rows) {
+  constexpr int kBytes = sizeof(T);
+  using Item = TurnedItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
+  constexpr int kTogether = kBytes == 1 ? 2 : 4;  // turns whose loads are on their way at once
+#pragma unroll 1
+  for (int first = 0; first < Item::kTurns; first += kTogether) {
+    Words<Item::kWords> words[kTogether][Item::kLines];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const Item item(first + i, rows);
+#pragma unroll
+      for (int line = 0; line < Item::kLines; ++line) {
+        const Index at = (Index)(item.column * Item::kLines + line) * pitch + item.row;
+        if (item.has(line))
+          words[i][line] = load_vector<kVector * kBytes>(lines + at);
+        else
+          words[i][line] = Words<Item::kWords>{};
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const Item item(first + i, rows);
+      if (!item.here) continue;
+      unsigned of_rows[kVector];
+      put_lines<8 * kBytes, kVector>(of_rows, 0, words[i]);
+      unsigned* const to = tile + word_of_row<kVector, kPitch, kSkew>(item.row) + item.column;
+#pragma unroll
+      for (int row = 0; row < kVector; ++row) to[row * kPitch] = of_rows[row];
+    }
+  }
+}
+// Element `line` of each of these words.
+template <int kBytes, int kCount>
+__device__ __forceinline__ auto line_of_words(const unsigned (&words)[kCount], int line) {
+  Words<(kCount * kBytes + 3) / 4> elements = {};
+#pragma unroll
+  for (int i = 0; i < kCount * kBytes / 4; ++i) {
+    if constexpr (kBytes == 4) {
+      elements.w[i] = words[i];
+    } else if constexpr (kBytes == 2) {
+      elements.w[i] = __byte_perm(words[2 * i], words[2 * i + 1], line == 0 ? 0x5410u : 0x7632u);
+    } else {
+      const unsigned bytes = (unsigned)line | (unsigned)(line + 4) << 4;
+      const unsigned low = __byte_perm(words[4 * i], words[4 * i + 1], bytes);
+      elements.w[i] = __byte_perm(low, __byte_perm(words[4 * i + 2], words[4 * i + 3], bytes), 0x5410u);
+    }
+  }
+  if constexpr (kCount * kBytes < 4) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      elements.w[0] |= (words[i] >> 8 * kBytes * line & ((1u << 8 * kBytes) - 1u)) << 8 * kBytes * i;
+  }
+  return elements;
+}
+// And back.
+template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
+__device__ __forceinline__ void rows_to_lines(T* lines, const unsigned* tile, Index pitch, int rows) {
+  constexpr int kBytes = sizeof(T);
+  using Item = TurnedItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
+#pragma unroll 2
+  for (int turn = 0; turn < Item::kTurns; ++turn) {
+    const Item item(turn, rows);
+    if (!item.here) continue;
+    const unsigned* const from = tile + word_of_row<kVector, kPitch, kSkew>(item.row) + item.column;
+    unsigned of_rows[kVector];
+#pragma unroll
+    for (int row = 0; row < kVector; ++row) of_rows[row] = from[row * kPitch];
+#pragma unroll
+    for (int line = 0; line < Item::kLines; ++line) {
+      const Index at = (Index)(item.column * Item::kLines + line) * pitch + item.row;
+      if (item.has(line)) store_vector<kVector * kBytes>(lines + at, line_of_words<kBytes>(of_rows, line));
+    }
+  }
+}
+// Rows that lie in memory as they do in the tile, `pitch` elements apart there: kAccess elements at a time.
+template <int kThreads, int kAccess, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
+__device__ __forceinline__ void rows_to_rows(unsigned* tile, const T* from, Index pitch, int rows) {
+  constexpr int kOfRow = kLength / kAccess, kBytes = kAccess * sizeof(T);
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kRows * kOfRow; i += kThreads) {
+    const int row = i / kOfRow, at = i % kOfRow * kAccess;
+    if (row >= rows) break;
+    T* const to = (T*)(tile + word_of_row<kVector, kPitch, kSkew>(row)) + at;
+    store_vector<kBytes>(to, load_vector<kBytes>(from + row * pitch + at));
+  }
+}
+// What words have behind a row's last element.
+template <int kThreads, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T>
+__device__ __forceinline__ void clear_ends(T* tile) {
+  constexpr int kEach = 4 / sizeof(T), kEnd = (kLength + kEach - 1) / kEach * kEach;
+  for (int row = threadIdx.x; row < kRows; row += kThreads)
+#pragma unroll
+    for (int at = kLength; at < kEnd; ++at) tile[kEach * word_of_row<kVector, kPitch, kSkew>(row) + at] = T{};
+}

@@ -1,0 +1,407 @@
+#include "codegen/schedules/turned_row_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "codegen/emit_expr.h"
+#include "codegen/in_place.h"
+#include "codegen/schedules/direct.h"
+#include "codegen/schedules/kept_row.h"
+#include "codegen/schedules/row_registers.h"
+#include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+using Lie = TurnedRows::Lie;
+
+class TurnedRowEmitter {
+ public:
+  TurnedRowEmitter(const Graph& graph, const TurnedRows& way, bool wide)
+      : form_(way.form),
+        pool_(form_.kernel.pool),
+        graph_(graph),
+        way_(way),
+        writer_(graph, wide),
+        emitter_(form_.kernel, writer_),
+        kept_(form_, writer_, emitter_) {
+    RowRegisters plan = plan_row_registers(form_, graph_, loops(), 1, way_.threads);
+    // Loads alone are no better in registers than in shared memory.
+    if (std::ranges::any_of(plan.slots, &RowRegisters::Slot::words) || plan.code > kMostUnrolled) return;
+    kept_words_ = plan.words;
+    kept_.keep(std::move(plan), way_.threads);
+  }
+
+  KernelSource emit(const Kernel& original) {
+    open_strip();
+    fill_tiles();
+    writer_.line("__syncthreads();");
+    open_rows();
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    emitter_.emit_independent(roots_of(form_.kernel));
+    if (!outputs_of(true).empty()) store_row();
+    if (!outputs_of(false).empty()) store_elements();
+    writer_.close();
+    store_results();
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads, blocks_at_once());
+    source.grid[0] = simplify(point_count(pool_, way_.outer) * way_.strips(), pool_.bounds());
+    source.dynamic_shared = 4 * way_.words;
+    source.name = kernel_name(graph_, original.nodes);
+    source.schedule = "row_reduction";
+    source.keeps_rows = true;
+    // Everything that a block reads of its rows it has read before the barrier behind which it stores them.
+    source.owns_rows = !looks_up(form_.kernel);
+    return source;
+  }
+
+ private:
+  std::vector<std::size_t> outputs_of(bool row) const {
+    std::vector<std::size_t> outputs;
+    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
+      if ((form_.columns.empty() || is_of_rows(form_, form_.kernel.outputs[i])) == row) outputs.push_back(i);
+    return outputs;
+  }
+  std::vector<ExprId> roots_of_outputs(bool row) const {
+    std::vector<ExprId> roots;
+    for (const std::size_t i : outputs_of(row)) roots.push_back(form_.kernel.outputs[i].expr);
+    return roots;
+  }
+
+  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
+    return {.axes = axes, .roots = std::move(roots), .vectors = IndexExpr(way_.turns() * way_.width)};
+  }
+  // In the order in which they run.
+  std::vector<RowLoop> loops() const {
+    std::vector<RowLoop> result;
+    for (const ReductionLoop& loop : reduction_loops(form_)) result.push_back(loop_over(loop.axes, loop.bodies(pool_)));
+    if (!outputs_of(false).empty()) result.push_back(loop_over(form_.columns, roots_of_outputs(false)));
+    return result;
+  }
+
+  // Left alone, ptxas spills what a lane keeps for more blocks than these.
+  int blocks_at_once() const {
+    constexpr int kRegisters = 65536, kComputing = 56;  // of a multiprocessor; of a thread, beside what it keeps
+    return std::max(1, kRegisters / (way_.threads * (kept_words_ + kComputing)));
+  }
+
+  // --- the block's rows
+  void open_strip() {
+    const std::string type = writer_.index_type(), block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
+    const std::string strips = emitter_.index_text().tight(simplify(way_.strips(), pool_.bounds()));
+    first_ = writer_.unique("first");
+    count_ = writer_.unique("count");
+    std::string strip = block, outer = "0";
+    if (!way_.outer.empty()) {
+      outer = writer_.unique("outer");
+      writer_.line(fmt::format("const {} {} = {} / {};", type, outer, block, strips));
+      strip = fmt::format("({} - {} * {})", block, outer, strips);
+    }
+    bind_flat(emitter_, way_.outer, outer);
+    writer_.line(fmt::format("const {} {} = {} * {};  // of the block's rows", type, first_, strip, way_.rows));
+    if (proves_multiple_of(way_.extent(), way_.rows, pool_.bounds())) {
+      count_ = std::to_string(way_.rows);
+    } else {
+      const std::string limit = emitter_.index_text().tight(way_.extent());
+      writer_.line(fmt::format("const int {} = (int)min(({}){}, {} - {});", count_, type, way_.rows, limit, first_));
+    }
+  }
+
+  std::string of_tile(const TurnedRows::Tile& tile) const {
+    const TurnedRows::Grid& grid = way_.grid(tile);
+    return fmt::format("{}, {}, {}, {}, {}", grid.vector, way_.rows, way_.length, grid.pitch, grid.skew);
+  }
+  std::string lines_of_tile(const TurnedRows::Tile& tile) const {
+    const TurnedRows::Grid& grid = way_.grid(tile);
+    return fmt::format("{}, {}, {}, {}, {}, {}, {}", way_.threads, grid.vector, grid.lanes, way_.rows, way_.length,
+                       grid.pitch, grid.skew);
+  }
+  std::string declare_tile(const std::string& wish, int place) {
+    const std::string name = writer_.unique(wish + "_tile");
+    const std::string at = place == 0 ? "" : fmt::format(" + {}", place);
+    writer_.line(fmt::format("unsigned* const {} = (unsigned*)dynamic_shared{};", name, at));
+    return name;
+  }
+  // Of the block's first row; the pitch in the index type.
+  std::string start_of(const TurnedRows::Tile& tile, const std::string& pointer) {
+    const std::string start = emitter_.index(tile.start);
+    return start == "0" ? pointer : fmt::format("{} + ({})", pointer, start);
+  }
+  std::string pitch_of(const TurnedRows::Tile& tile) {
+    return fmt::format("({}){}", writer_.index_type(), emitter_.index_text().tight(tile.pitch));
+  }
+
+  void fill_tiles() {
+    writer_.use("dynamic_shared");
+    writer_.use("turned_rows");
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.bind(way_.inner, first_);
+    for (const TurnedRows::Tile& tile : way_.tiles) {
+      tiles_.push_back(declare_tile(writer_.wish(tile.value), tile.place));
+      writer_.use(tile.dtype);
+      const std::string from = start_of(tile, writer_.input(tile.value));
+      if (tile.lie != Lie::kAcross) clear_ends(tile, tiles_.back());
+      if (tile.lie == Lie::kAcross)
+        writer_.line(fmt::format("lines_to_rows<{}>({}, {}, {}, {});", lines_of_tile(tile), tiles_.back(), from,
+                                 pitch_of(tile), count_));
+      else if (tile.lie == Lie::kAlong)
+        writer_.line(fmt::format("rows_to_rows<{}, {}, {}>({}, {}, {}, {});", way_.threads, tile.vector, of_tile(tile),
+                                 tiles_.back(), from, pitch_of(tile), count_));
+      else
+        writer_.line(fmt::format("rows_to_rows<{}, {}, 1, 1, {}, 0, 0>({}, {}, 0, 1);", way_.threads, tile.vector,
+                                 way_.length, tiles_.back(), from));
+    }
+    for (std::size_t i = 0; i < way_.results.size(); ++i) {
+      const auto& result = way_.results[i];
+      const auto other = way_.takes_over.find(i);
+      if (!result)
+        results_.emplace_back();
+      else if (other != way_.takes_over.end())
+        results_.push_back(tiles_[other->second]);
+      else
+        results_.push_back(declare_tile(writer_.wish(form_.kernel.outputs[i].value), result->place));
+      if (result && other == way_.takes_over.end()) clear_ends(*result, results_.back());
+    }
+    emitter_.rewind(outside);
+  }
+
+  // Of rows whose last word has fewer elements, where lines are stored from them.
+  void clear_ends(const TurnedRows::Tile& tile, const std::string& name) {
+    if (tile.lie == Lie::kBeside || way_.length * tile.bytes() % 4 == 0) return;
+    writer_.line(
+        fmt::format("clear_ends<{}, {}>(({}*){});", way_.threads, of_tile(tile), storage_type(tile.dtype), name));
+  }
+
+  // --- a row
+  void open_rows() {
+    const int at_once = way_.threads / way_.lanes;
+    const std::string place = writer_.unique("place"), row = writer_.unique("row");
+    lane_ = writer_.unique("lane");
+    writer_.line(fmt::format("const int {} = threadIdx.x % {};", lane_, way_.lanes));
+    writer_.line("#pragma unroll 1");
+    writer_.open(
+        fmt::format("for (int {0} = threadIdx.x / {1}; {0} < {2}; {0} += {3})", place, way_.lanes, count_, at_once));
+    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, first_, place));
+    emitter_.bind(way_.inner, row);
+    for (std::size_t i = 0; i < tiles_.size(); ++i)
+      rows_.push_back(way_.tiles[i].lie == Lie::kBeside ? tiles_[i] : row_in(way_.tiles[i], tiles_[i], place));
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      const auto other = way_.takes_over.find(i);
+      if (!way_.results[i])
+        result_rows_.emplace_back();
+      else
+        result_rows_.push_back(other == way_.takes_over.end() ? row_in(*way_.results[i], results_[i], place)
+                                                              : rows_[other->second]);
+    }
+  }
+
+  std::string row_in(const TurnedRows::Tile& tile, const std::string& name, const std::string& place) {
+    const TurnedRows::Grid& grid = way_.grid(tile);
+    const std::string row = writer_.unique(name.substr(0, name.size() - 5) + "_of_row");
+    writer_.line(fmt::format("unsigned* const {} = {} + word_of_row<{}, {}, {}>({});", row, name, grid.vector,
+                             grid.pitch, grid.skew, place));
+    return row;
+  }
+
+  bool in_words(const TurnedRows::Tile& tile) const { return way_.width * tile.bytes() % 4 == 0; }
+  int words_of(const TurnedRows::Tile& tile) const { return way_.width * tile.bytes() / 4; }
+
+  // `before` and `after` stand around the elements of a vector, `element` prints one; the axis is bound.
+  struct Visit {
+    std::function<void(const std::string& lane)> element;
+    std::function<void()> before = [] {};
+    std::function<void()> after = [] {};
+  };
+  void over_row(const RowLoop& loop, const Visit& visit) {
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.emit_independent(loop.roots);
+    const bool keeps = kept_.turns_of(loop.axes) > 0;
+    if (keeps) kept_.declare_arrays(loop.axes);
+    const std::string turn = writer_.unique("turn"), e = writer_.unique("e");
+    vector_ = writer_.unique("v");
+    if (keeps) kept_.enter(turn);
+    const int unrolled = turns_unrolled(code_of_element(form_, loop.roots) * way_.width);
+    writer_.line(keeps ? "#pragma unroll" : fmt::format("#pragma unroll {}", std::min(unrolled, way_.turns())));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, way_.turns()));
+    writer_.line(fmt::format("const int {} = {} + {} * {};", vector_, lane_, turn, way_.lanes));
+    const int vectors = way_.length / way_.width, whole = vectors / way_.lanes;
+    const bool part = vectors % way_.lanes != 0;
+    if (part)
+      writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", turn, whole, vector_, vectors)
+                             : fmt::format("if ({} < {})", vector_, vectors));
+    const std::map<std::size_t, std::string> words = declare_words(loop.roots);
+    visit.before();
+    const std::string place = writer_.unique("k");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, way_.width));
+    const ExprEmitter::Mark lanes = emitter_.mark();
+    writer_.line(fmt::format("const int {} = {} * {} + {};", place, vector_, way_.width, e));
+    emitter_.bind(loop.axes[0], place);
+    emitter_.load_text = [&](ExprId load) { return load_text(load, words, place, e); };
+    if (keeps) kept_.define_values(loop.roots, fmt::format("{} * {} + {}", turn, way_.width, e));
+    visit.element(e);
+    emitter_.load_text = nullptr;
+    emitter_.rewind(lanes);
+    writer_.close();
+    visit.after();
+    if (part) writer_.close();
+    emitter_.rewind(outside);
+    writer_.close();
+    kept_.leave();
+    kept_.loop_is_done(loop);
+  }
+
+  // This turn's vectors of the tiles that the roots read, where they are whole words.
+  std::map<std::size_t, std::string> declare_words(const std::vector<ExprId>& roots) {
+    std::map<std::size_t, std::string> words;
+    for (const ExprId load : kept_.loads_of(roots)) {
+      const auto it = way_.tile_of.find(load);
+      if (it == way_.tile_of.end() || words.contains(it->second)) continue;
+      const TurnedRows::Tile& tile = way_.tiles[it->second];
+      if (!in_words(tile)) continue;
+      words[it->second] = writer_.unique(writer_.wish(tile.value) + "_w");
+      writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2} + {3} * {0});", words_of(tile),
+                               words[it->second], rows_[it->second], vector_));
+    }
+    return words;
+  }
+
+  std::string load_text(ExprId load, const std::map<std::size_t, std::string>& words, const std::string& place,
+                        const std::string& lane) {
+    const auto it = way_.tile_of.find(load);
+    if (it == way_.tile_of.end()) return "";
+    const TurnedRows::Tile& tile = way_.tiles[it->second];
+    if (const auto found = words.find(it->second); found != words.end())
+      return element_text(tile.dtype, found->second, lane, writer_);
+    return widen(tile.dtype, fmt::format("((const {}*){})[{}]", storage_type(tile.dtype), rows_[it->second], place));
+  }
+
+  bool reduce(const std::vector<ExprId>& reductions) {
+    if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    std::vector<ExprId> bodies;
+    for (const ExprId r : reductions) {
+      const ExprEmitter::Accumulator a = emitter_.accumulator(r);
+      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+      accumulators.push_back(a);
+      bodies.push_back(pool_[r].args[0]);
+    }
+    over_row(loop_over(pool_[reductions[0]].axes, bodies),
+             {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
+    for (const ExprEmitter::Accumulator& a : accumulators) {
+      if (way_.lanes > 1) {
+        writer_.use("combine");
+        if (a.extreme) writer_.use("extreme_lanes");
+        writer_.use("warp_reduce");
+        writer_.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, way_.lanes, a.combine));
+      }
+      emitter_.define(a.reduction, emitter_.result(a));
+    }
+    return true;
+  }
+
+  // --- outputs
+  IndexExpr position(const KernelOutput& output) const {
+    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  }
+
+  void store_row() {
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));
+    writer_.open(fmt::format("if ({} == 0)", lane_));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const KernelOutput& output = form_.kernel.outputs[outputs_of(true)[i]];
+      writer_.line(store_text(writer_, output, emitter_.index(position(output)), values[i]));
+    }
+    writer_.close();
+  }
+
+  // Along memory at once, across it into the tiles.
+  void store_elements() {
+    const std::vector<std::size_t> outputs = outputs_of(false);
+    const std::vector<ExprId> roots = roots_of_outputs(false);
+    std::vector<std::optional<VectorStore>> stores;
+    Visit visit;
+    visit.before = [&] {
+      for (const std::size_t i : outputs) stores.push_back(vector_store(i));
+    };
+    visit.element = [&](const std::string& lane) {
+      std::vector<std::string> values = emitter_.emit(roots);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (stores[i]) {
+          stores[i]->put(emitter_, lane, values[i]);
+          continue;
+        }
+        const KernelOutput& output = form_.kernel.outputs[outputs[i]];
+        const std::string place = emitter_.index(IndexExpr::axis(form_.columns[0]));
+        writer_.use(output.type.dtype);
+        std::string statement = store_text(writer_, output, emitter_.index(position(output)), values[i]);
+        if (way_.results[outputs[i]])
+          statement = fmt::format("(({}*){})[{}] = {};", storage_type(output.type.dtype), result_rows_[outputs[i]],
+                                  place, narrow(output.type.dtype, values[i]));
+        writer_.line(statement);
+      }
+    };
+    visit.after = [&] {
+      for (auto& store : stores)
+        if (store) store->finish(emitter_);
+    };
+    over_row(loop_over(form_.columns, roots), visit);
+  }
+
+  // Nothing where elements are stored one by one.
+  std::optional<VectorStore> vector_store(std::size_t number) {
+    const KernelOutput& output = form_.kernel.outputs[number];
+    if (way_.width * bits(output.type.dtype) % 32 != 0 || way_.width == 1) return std::nullopt;
+    const int words = way_.width * bits(output.type.dtype) / 32;
+    std::string to = fmt::format("{} + {} * {}", result_rows_[number], vector_, words);
+    if (!way_.results[number]) {
+      const IndexExpr start = simplify(substitute(position(output),
+                                                  [&](Variable v) -> std::optional<IndexExpr> {
+                                                    if (v != Variable{Variable::Kind::kAxis, form_.columns[0]})
+                                                      return std::nullopt;
+                                                    return IndexExpr(0);
+                                                  }),
+                                       pool_.bounds());
+      to = fmt::format("{} + ({} + {} * {})", writer_.output(output.value), emitter_.index(start), vector_, way_.width);
+    }
+    return VectorStore::elsewhere(emitter_, output, way_.width, fmt::format("store_words({}, ", to));
+  }
+
+  void store_results() {
+    if (std::ranges::none_of(way_.results, [](const auto& result) { return result.has_value(); })) return;
+    writer_.line("__syncthreads();");
+    emitter_.bind(way_.inner, first_);
+    for (std::size_t i = 0; i < way_.results.size(); ++i) {
+      if (!way_.results[i]) continue;
+      const TurnedRows::Tile& tile = *way_.results[i];
+      const std::string to = start_of(tile, writer_.output(form_.kernel.outputs[i].value));
+      writer_.line(fmt::format("rows_to_lines<{}>({}, {}, {}, {});", lines_of_tile(tile), to, results_[i],
+                               pitch_of(tile), count_));
+    }
+  }
+
+  const RowForm& form_;
+  const ExprPool& pool_;
+  const Graph& graph_;
+  const TurnedRows& way_;
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+  KeptRow kept_;
+  int kept_words_ = 0;
+  std::string first_, count_;                    // of the block's rows
+  std::vector<std::string> tiles_, results_;     // in shared memory
+  std::vector<std::string> rows_, result_rows_;  // this lane's row there
+  std::string lane_;                             // of this row
+  std::string vector_;                           // in a loop over the row: the lane's
+};
+
+}  // namespace
+
+KernelSource emit_turned_rows(const Graph& graph, const TurnedRows& way, bool wide, const Kernel& original) {
+  return TurnedRowEmitter(graph, way, wide).emit(original);
+}
+
+}  // namespace fusec

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""check_turned_rows.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: norms and softmax over what has been permuted,
+or whose result is stored permuted, beside weights and residuals that lie otherwise: executed on the emulator and
+verified, for sm_80 and sm_90a, in one launch, in few sectors more than those of the tensors, without findings, bank
+conflicts, spilled registers or local memory. Lines and rows that begin between sectors are asked for with some of their
+neighbours, weights once a block. Status 77: no NVRTC."""
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+
+from check_movement import run
+from movement_cases import element_count, node
+
+ARCHITECTURES = ("sm_80", "sm_90a")
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
+
+
+class Case:
+    """inputs: name -> (dtype, shape); more: sectors over those of the tensors; conflicts: of banks, a sector"""
+
+    def __init__(self, name, inputs, nodes, outputs, more=1.02, conflicts=0.0):
+        self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, outputs
+        self.more, self.conflicts = more, conflicts
+
+    def least(self):
+        """Sectors of all tensors, each once."""
+        read = sum(element_count(shape) * BYTES[dtype] for dtype, shape in self.inputs.values())
+        dtype, shape = self.inputs["x"]
+        return (read + len(self.outputs) * element_count(shape) * BYTES[dtype]) / 32
+
+
+def norm(result, operand, length, weights):
+    return node(result, "layer_norm", operand, *(("w", "b") if weights else ()), normalized_shape=[length])
+
+
+def patches(dtype, batch, length, height, width, **more):
+    """Channels of an image that become tokens: [B, C, H, W] -> [B, H W, C], normalized."""
+    inputs = {"x": (dtype, [batch, length, height, width]), "w": (dtype, [length]), "b": (dtype, [length])}
+    nodes = [node("f", "flatten", "x", start_dim=2), node("t", "transpose", "f", dim0=1, dim1=2),
+             norm("y", "t", length, True)]
+    return Case(f"patches {dtype}[{batch}, {length}, {height}, {width}]", inputs, nodes, ["y"], **more)
+
+
+def channels_last(dtype, batch, length, height, width, **more):
+    inputs = {"x": (dtype, [batch, length, height, width])}
+    nodes = [node("t", "permute", "x", dims=[0, 2, 3, 1]), norm("y", "t", length, False)]
+    return Case(f"channels last {dtype}[{batch}, {length}, {height}, {width}]", inputs, nodes, ["y"], **more)
+
+
+def softmax_across(dtype, batch, length, rows, **more):
+    nodes = [node("t", "transpose", "x", dim0=1, dim1=2), node("y", "softmax", "t", dim=-1)]
+    return Case(f"softmax across {dtype}[{batch}, {length}, {rows}]", {"x": (dtype, [batch, length, rows])}, nodes,
+                ["y"], **more)
+
+
+def stored_across(dtype, batch, rows, length, **more):
+    inputs = {"x": (dtype, [batch, rows, length]), "w": (dtype, [length]), "b": (dtype, [length])}
+    nodes = [norm("n", "x", length, True), node("y", "transpose", "n", dim0=1, dim1=2)]
+    return Case(f"stored across {dtype}[{batch}, {rows}, {length}]", inputs, nodes, ["y"], **more)
+
+
+def residual(dtype, batch, length, rows, **more):
+    """A residual that lies along the rows, and the sum as a second result."""
+    inputs = {"x": (dtype, [batch, length, rows]), "r": (dtype, [batch, rows, length]), "w": (dtype, [length]),
+              "b": (dtype, [length])}
+    nodes = [node("t", "transpose", "x", dim0=1, dim1=2), node("s", "add", "t", "r"), norm("y", "s", length, True)]
+    return Case(f"residual {dtype}[{batch}, {length}, {rows}]", inputs, nodes, ["s", "y"], **more)
+
+
+def there_and_back(dtype, batch, length, height, width, **more):
+    """What has its channels last, added to what has them first."""
+    inputs = {"x": (dtype, [batch, length, height, width]), "r": (dtype, [batch, height, width, length])}
+    nodes = [node("t", "permute", "r", dims=[0, 3, 1, 2]), node("s", "add", "t", "x"),
+             node("y", "softmax", "s", dim=1)]
+    return Case(f"there and back {dtype}[{batch}, {length}, {height}, {width}]", inputs, nodes, ["y"], **more)
+
+
+def cases():
+    found = []
+    for dtype in ("float32", "float16", "bfloat16"):
+        half = dtype != "float32"
+        found += [patches(dtype, 4, 768, 14, 14, more=1.27 if half else 1.22), patches(dtype, 2, 768, 16, 16, more=1.08),
+                  patches(dtype, 3, 768, 7, 7, more=1.38), patches(dtype, 1, 96, 56, 56, more=1.08),
+                  patches(dtype, 5, 100, 14, 14, more=1.28 if half else 1.2),
+                  patches(dtype, 2, 33, 56, 56, more=1.52 if half else 1.27),
+                  patches(dtype, 2, 1000, 8, 8, more=1.09), channels_last(dtype, 8, 192, 28, 28),
+                  channels_last(dtype, 1, 384, 14, 15, more=1.22), softmax_across(dtype, 16, 256, 256),
+                  softmax_across(dtype, 2, 255, 256, more=1.25), softmax_across(dtype, 2, 256, 255, more=1.25),
+                  stored_across(dtype, 4, 256, 768, more=1.08), stored_across(dtype, 4, 196, 768, more=1.27),
+                  stored_across(dtype, 2, 49, 384, more=1.36),
+                  stored_across(dtype, 2, 256, 255, more=1.08, conflicts=0.03),
+                  residual(dtype, 4, 384, 256, more=1.05), residual(dtype, 2, 384, 196, more=1.15),
+                  there_and_back(dtype, 4, 128, 16, 16), there_and_back(dtype, 2, 96, 14, 14, more=1.2)]
+    found += [softmax_across("float8_e4m3fn", 4, 256, 256), stored_across("float8_e4m3fn", 4, 256, 512, more=1.04),
+              patches("float32", 1, 4096, 8, 8, more=1.13), patches("float16", 2, 4096, 16, 16, more=1.08)]
+    return found
+
+
+def what_is_wrong(fusec_run, scratch, case, arch):
+    path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
+    inputs = [{"name": n, "dtype": dtype, "shape": shape} for n, (dtype, shape) in case.inputs.items()]
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "name": "turned", "inputs": inputs, "nodes": case.nodes, "outputs": case.outputs}, f)
+    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
+                "--json"])
+    if done.returncode != 0:
+        return done.stdout + done.stderr
+    with open(report, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    sectors, least = sum(k["sectors"] for k in kernels), case.least()
+    if len(kernels) != 1:
+        return f"{len(kernels)} launches"
+    if sectors > case.more * least + 40:
+        return f"{sectors} sectors, {sectors / least:.2f} times those of the tensors"
+    for kernel in kernels:
+        if kernel["findings"] or kernel["bank_conflicts"] > case.conflicts * sectors:
+            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
+        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
+            return "local memory is used"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec_run")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    chosen = [(case, arch) for case in cases() for arch in ARCHITECTURES if arguments.only in case.name]
+    if arguments.sample:
+        random.Random(arguments.seed).shuffle(chosen)
+        chosen = chosen[:arguments.sample]
+    failures = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for case, arch in chosen:
+            wrong = what_is_wrong(arguments.fusec_run, scratch, case, arch)
+            failures += bool(wrong)
+            if wrong:
+                print("FAILED", case.name, arch, wrong, flush=True)
+    print(f"turned rows: {len(chosen)} cases, {failures} failures")
+    return failures != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
