@@ -14,7 +14,7 @@ namespace fusec {
 namespace {
 
 constexpr int kRegisters = 65536;  // of a multiprocessor
-// A thread's, beside what it keeps; and where rows begin anywhere.
+// A thread's, beside what it keeps; and where rows begin anywhere, or what is kept are single elements.
 constexpr int kComputing = 64, kBesideRows = 16;
 // With as many left, ptxas spills some of a thread that reads one tensor, or several.
 constexpr int kComputingOne = 32, kComputingSeveral = 40;
@@ -44,6 +44,7 @@ void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
 void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   keeps_rows_ = !plan.slots.empty();
   kept_words_ = plan.words;
+  keeps_elements_ = std::ranges::any_of(plan.slots, [](const RowRegisters::Slot& slot) { return slot.width == 1; });
   kept_.keep(std::move(plan), row_.layout.threads);
   tiles_.reset();
   plan_tiles(loops);
@@ -123,11 +124,12 @@ void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
 
 int RowWalk::blocks_at_once() const {
   constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8;
-  if (row_.layout.chunks > 1 || (!keeps_rows_ && row_.layout.team == RowTeam::kBlock))
-    return 1024 / row_.layout.threads;
-  if (!keeps_rows_) return 0;
-  const int computing = kComputing + (row_.split.start ? kBesideRows : 0) + (has_tiles() ? kept_words_ / 2 : 0) +
-                        (writer_.wide() ? kWide : 0) + (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
+  constexpr int kNarrowThreads = 1024, kWideThreads = 768;  // with 64 registers each, and with 80
+  if (row_.layout.chunks > 1 || !keeps_rows_)
+    return std::max(1, (writer_.wide() || row_.split.start ? kWideThreads : kNarrowThreads) / row_.layout.threads);
+  const int computing = kComputing + (row_.split.start || keeps_elements_ ? kBesideRows : 0) +
+                        (has_tiles() ? kept_words_ / 2 : 0) + (writer_.wide() ? kWide : 0) +
+                        (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
   const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
   return std::max(1, 32 * warps / row_.layout.threads);

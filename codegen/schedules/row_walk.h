@@ -98,6 +98,7 @@ class RowWalk {
   KeptRow kept_;
   std::optional<BesideTiles> tiles_;
   bool keeps_rows_ = false;
+  bool keeps_elements_ = false;  // one by one, not vectors
   int kept_words_ = 0;
   bool is_cramped_ = false;
   Place place_;
