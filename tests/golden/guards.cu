@@ -484,7 +484,7 @@ guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, 
 // ---- guards_2_softmax ------------------------------------------------------------------------------------
 // rows = softmax(long)
 // writes rows: float32[3, 100*n]
-extern "C" __global__ void __launch_bounds__(256, 4)
+extern "C" __global__ void __launch_bounds__(256, 3)
 guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, const long long n) {
   const int lane = threadIdx.x;
   const long long row = (long long)blockIdx.x;
