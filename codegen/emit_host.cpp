@@ -180,6 +180,22 @@ class HostPart {
     line("  return status;");
     line("}}");
     line("");
+    if (std::ranges::any_of(launch_.kernels, [](const KernelSource& kernel) { return kernel.cohort > 1; })) {
+      line("// Blocks that wait for one another have to be on the device at once.");
+      line("inline cudaError_t has_room(const void* kernel, int threads, size_t shared_bytes, int blocks) {{");
+      line("  int device = 0, multiprocessors = 0, at_once = 0;");
+      line("  cudaError_t status = cudaGetDevice(&device);");
+      line(
+          "  if (status == cudaSuccess)\n    status = cudaDeviceGetAttribute(&multiprocessors, "
+          "cudaDevAttrMultiProcessorCount, device);");
+      line(
+          "  if (status == cudaSuccess)\n    status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&at_once, kernel, "
+          "threads, shared_bytes);");
+      line("  if (status != cudaSuccess) return status;");
+      line("  return multiprocessors * at_once < blocks ? cudaErrorCooperativeLaunchTooLarge : cudaSuccess;");
+      line("}}");
+      line("");
+    }
     text_.append(matrix_calls_.functions());
     if (has_tensor_maps(launch_)) text_.append(tensor_map_functions(m_));
     if (used(" launch(")) {
@@ -222,6 +238,11 @@ class HostPart {
     line("}}  // extern \"C\"");
   }
 
+  // A size that depends on symbols is bounded by what a block may have at all.
+  std::int64_t most_dynamic_shared(const KernelSource& kernel) const {
+    return std::min<std::int64_t>(range_of(kernel.dynamic_shared, graph_.bounds()).max, launch_.most_shared_bytes);
+  }
+
   void create() {
     line("cudaError_t {0}_create({0}_context** ctx, const {0}_libraries* libs) {{", m_);
     line("  if (!ctx) return cudaErrorInvalidValue;");
@@ -235,16 +256,17 @@ class HostPart {
           "constant_{0});",
           i);
     for (std::size_t k = 0; k < launch_.kernels.size(); ++k) {
-      const IndexExpr& shared = launch_.kernels[k].dynamic_shared;
-      if (shared.is(0)) continue;
-      // A size that depends on symbols is bounded by what a block may have at all.
-      const std::int64_t most = std::min<std::int64_t>(range_of(shared, graph_.bounds()).max, launch_.most_shared_bytes);
+      const std::int64_t most = most_dynamic_shared(launch_.kernels[k]);
       if (most > 48 * 1024)
         line(
             "  if (status == cudaSuccess)\n    status = cudaFuncSetAttribute(reinterpret_cast<const void*>({}), "
             "cudaFuncAttributeMaxDynamicSharedMemorySize, {});",
             launch_.kernels[k].name, most);
     }
+    for (const KernelSource& kernel : launch_.kernels)
+      if (kernel.cohort > 1)
+        line("  if (status == cudaSuccess)\n    status = has_room(reinterpret_cast<const void*>({}), {}, {}, {});",
+             kernel.name, kernel.block[0], most_dynamic_shared(kernel), kernel.cohort);
     text_.append(matrix_calls_.create());
     if (has_tensor_maps(launch_)) text_.append(tensor_map_create());
     line("  if (status != cudaSuccess) {{");

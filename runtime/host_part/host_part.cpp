@@ -11,6 +11,7 @@
 namespace fusec {
 namespace {
 
+constexpr int kMultiprocessors = 108;  // of the device that the host part is told of
 constexpr int kInvalidValue = 1;
 constexpr std::uintptr_t kStream = 0x5742;  // handed to the host part, expected back with every operation
 
@@ -87,8 +88,8 @@ struct HostRecorder {
           for (const ValueId v : *list) extents += graph.tensor(v).rank();
         external_extents.push_back(extents);
       }
-    runtime = {this,      &launch,  &copy,       &symbol_address, &set_attribute,
-               &external, &product, &collective, &group,          &tensor_map};
+    runtime = {this,      kMultiprocessors, &launch,     &copy,  &symbol_address, &set_attribute,
+               &external, &product,         &collective, &group, &tensor_map};
   }
 
   static HostRecorder& self(void* recorder) { return *static_cast<HostRecorder*>(recorder); }

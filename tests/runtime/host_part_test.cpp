@@ -126,6 +126,18 @@ TEST_SUITE("host part") {
     }
   }
 
+  // Blocks that wait for one another have to be there at once.
+  TEST_CASE("it asks whether the device has room for the blocks of a row") {
+    const auto softmax = [](const char* columns) {
+      return std::string(R"({"fusec": 1, "inputs": [{"name": "x", "dtype": "float32", "shape": [3, )") + columns +
+             R"(]}], "nodes": [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": 1}}], "outputs": ["y"]})";
+    };
+    const BuiltModel shared(softmax("100003"), true), alone(softmax("1000"), true);
+    CHECK(shared.file.text.find("status = has_room(reinterpret_cast<const void*>(") != std::string::npos);
+    CHECK(alone.file.text.find("has_room") == std::string::npos);
+    CHECK(complaints(shared, shared.file.text).empty());
+  }
+
   TEST_CASE("what it launches is what the emulator executes") {
     const auto nvrtc = Nvrtc::load();
     if (!nvrtc) {

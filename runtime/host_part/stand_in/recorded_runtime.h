@@ -25,6 +25,7 @@ struct fusec_recorded_product {
 
 struct fusec_recorded_runtime {
   void* recorder;
+  int multiprocessors;  // of the device that there seems to be
   int (*launch)(void* recorder, const void* kernel, const unsigned* grid, const unsigned* block, void** arguments,
                 size_t shared_bytes, const void* stream);
   int (*copy)(void* recorder, void* to, const void* from, size_t bytes, int kind, const void* stream);
