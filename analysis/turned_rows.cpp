@@ -22,6 +22,8 @@ constexpr std::int64_t kShortest = 16;                  // elements of a row: of
 constexpr std::int64_t kFewestNeighbours = 4;           // rows whose elements are neighbours
 constexpr int kMostWidth = 8;                           // elements of a lane at a time
 constexpr int kOfLane = 32;                             // elements of a lane, if there are so many lanes
+constexpr int kFewLanes = 8;                            // at least, of a row whose elements lanes take one by one
+constexpr int kAsWords = 128;  // elements of a row: shorter ones that begin anywhere are stored as words
 constexpr std::size_t kMostWays = 4;
 
 // The difference that a step along the axis makes, where that is the same everywhere.
@@ -145,6 +147,16 @@ class Reader {
     return elements_of_access(multiples, tile.bytes(), pool_.bounds());
   }
 
+  // Rows that follow one another without being whole words or pairs of them: a block's are, from its first one on.
+  bool begins_anywhere(const TurnedRows::Tile& tile) const {
+    const IndexExpr first = substitute(tile.start, [&](Variable v) -> std::optional<IndexExpr> {
+      if (v != Variable{Variable::Kind::kAxis, way_.inner}) return std::nullopt;
+      return IndexExpr(0);
+    });
+    return way_.length < kAsWords && tile.vector * tile.bytes() <= 4 && tile.pitch.is(way_.length) &&
+           proves_multiple_of(first, 4 / tile.bytes(), pool_.bounds());
+  }
+
   bool see(ExprId id) {
     const ExprNode& n = pool_[id];
     if (n.op == ExprOp::kReduce && std::ranges::find(form_.reductions, id) == form_.reductions.end()) return false;
@@ -179,10 +191,13 @@ class Reader {
       if (!tile || tile->lie == Lie::kBeside) return false;
       if (tile->lie == Lie::kAlong) {
         along_rows_ = true;
-        narrowest_along_ = std::min(narrowest_along_, tile->vector);
-        continue;
+        if (!begins_anywhere(*tile)) {
+          narrowest_along_ = std::min(narrowest_along_, tile->vector);
+          continue;
+        }
+      } else {
+        across_ = true;
       }
-      across_ = true;
       const auto suits = [&](std::size_t i) {
         return !taken[i] && way_.tiles[i].lie != Lie::kBeside && way_.tiles[i].bytes() == tile->bytes();
       };
@@ -253,10 +268,20 @@ void choose_width(TurnedRows& way, int narrowest_along) {
   while (way.width > 1 && !fits(way.width)) way.width /= 2;
 }
 
+// Where so few lanes have a row, those of a warp are of neighbours that are read by one access: how far these are apart
+// may be chosen. Not where they store elements along memory: lanes are no whole sectors of that.
+bool may_have_few_lanes(const TurnedRows& way) {
+  if (!std::ranges::all_of(way.results, [](const auto& result) { return result.has_value(); })) return false;
+  return std::ranges::all_of(way.grids, [&](const auto& grid) {
+    return words_of_access(way.width, grid.first) == 1 && grid.second.vector >= kWarp / kFewLanes;
+  });
+}
+
 void choose_lanes(TurnedRows& way) {
   int without_conflicts = 1;
   for (const auto& [bytes, grid] : way.grids)
     without_conflicts = std::max(without_conflicts, kWarp / words_of_access(way.width, bytes));
+  if (may_have_few_lanes(way)) without_conflicts = kFewLanes;
   // Fewer elements where they are costly, since their turns are unrolled.
   const int of_lane = std::clamp(kMostUnrolled / std::max(1, code_of_element(way.form)), 1, kOfLane);
   const int wanted = std::max(without_conflicts, power_of_two_at_least((way.length + of_lane - 1) / of_lane, 1, kWarp));
@@ -273,6 +298,8 @@ void place_tiles(TurnedRows& way) {
   for (auto& [bytes, grid] : way.grids) {
     const int unit = words_of_access(way.width, bytes), words = (way.length * bytes + 3) / 4;
     grid.pitch = (words + unit - 1) / unit * unit;
+    if (unit == 1 && way.lanes < kWarp)  // an odd multiple of the lanes: rows of a warp are in different banks
+      grid.pitch = (words + way.lanes - 1) / (2 * way.lanes) * (2 * way.lanes) + way.lanes;
     for (TurnedRows::Tile& tile : way.tiles)
       if (tile.lie == TurnedRows::Lie::kAlong && tile.bytes() == bytes)
         tile.vector = std::min(tile.vector, 4 * unit / bytes);
@@ -318,8 +345,9 @@ double sectors_asked_for(const TurnedRows& way, const TurnedRows::Tile& tile) {
 void count_sectors(TurnedRows& way) {
   double bytes = 0, asked = 0;
   for (const TurnedRows::Tile& tile : tiles_of_rows(way)) {
+    const bool stored_along = tile.value == kNone && tile.lie == TurnedRows::Lie::kAlong;  // in words, one by one
     bytes += tile.bytes();
-    asked += tile.bytes() * sectors_asked_for(way, tile);
+    asked += tile.bytes() * (stored_along ? 1 : sectors_asked_for(way, tile));
   }
   for (std::size_t i = 0; i < way.results.size(); ++i) {
     if (way.results[i]) continue;

@@ -58,9 +58,10 @@ struct TurnedRows {
   int threads = 256;
   int words = 0;  // of shared memory
   std::vector<Tile> tiles;
-  std::map<int, Grid> grids;                 // by bytes of an element
-  std::map<ExprId, std::size_t> tile_of;     // of loads
-  std::vector<std::optional<Tile>> results;  // by output: those that are stored across memory
+  std::map<int, Grid> grids;              // by bytes of an element
+  std::map<ExprId, std::size_t> tile_of;  // of loads
+  // By output: those that are stored across memory, or along it where rows begin anywhere.
+  std::vector<std::optional<Tile>> results;
   // Of such: whose place it takes. Who writes an element there is the only one to read it.
   std::map<std::size_t, std::size_t> takes_over;
   double asked_for = 1;  // bytes of the sectors that are asked for, over those of the elements

@@ -145,3 +145,37 @@ __device__ __forceinline__ void clear_ends(T* tile) {
 #pragma unroll
     for (int at = kLength; at < kEnd; ++at) tile[kEach * word_of_row<kVector, kPitch, kSkew>(row) + at] = T{};
 }
+// Rows that follow one another in memory, from a multiple of 4 bytes on, a word at a time wherever they begin.
+template <int kThreads, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T>
+__device__ __forceinline__ void rows_to_words(T* to, const unsigned* tile, int rows) {
+  constexpr int kBytes = sizeof(T), kEach = 4 / kBytes;
+  constexpr int kStep = kThreads * kEach;
+  const int count = rows * kLength;
+  int next_row = threadIdx.x * kEach / kLength, next = threadIdx.x * kEach % kLength;
+#pragma unroll 4
+  for (int first = threadIdx.x * kEach; first < kRows * kLength; first += kStep) {
+    if (first >= count) break;
+    int row = next_row, at = next;
+    next_row += kStep / kLength, next += kStep % kLength;
+    if (next >= kLength) next -= kLength, ++next_row;
+    const T* from = (const T*)(tile + word_of_row<kVector, kPitch, kSkew>(row));
+    const int left = count - first;
+    Words<1> word = {};
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      if (e > 0 && at == kLength) {
+        at = 0;
+        from = (const T*)(tile + word_of_row<kVector, kPitch, kSkew>(++row));
+      }
+      if (e < left) put_element<8 * kBytes>(word, e, load_vector<kBytes>(from + at).w[0]);
+      ++at;
+    }
+    if (left >= kEach) {
+      store_words<1>(to + first, word);
+      continue;
+    }
+#pragma unroll
+    for (int e = 0; e < kEach; ++e)
+      if (e < left) store_vector<kBytes>(to + first + e, Words<1>{{element<8 * kBytes>(word, e)}});
+  }
+}

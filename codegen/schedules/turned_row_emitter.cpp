@@ -318,7 +318,7 @@ class TurnedRowEmitter {
     writer_.close();
   }
 
-  // Along memory at once, across it into the tiles.
+  // Into the tiles, or along memory at once.
   void store_elements() {
     const std::vector<std::size_t> outputs = outputs_of(false);
     const std::vector<ExprId> roots = roots_of_outputs(false);
@@ -378,6 +378,11 @@ class TurnedRowEmitter {
       if (!way_.results[i]) continue;
       const TurnedRows::Tile& tile = *way_.results[i];
       const std::string to = start_of(tile, writer_.output(form_.kernel.outputs[i].value));
+      if (tile.lie == Lie::kAlong) {
+        writer_.line(
+            fmt::format("rows_to_words<{}, {}>({}, {}, {});", way_.threads, of_tile(tile), to, results_[i], count_));
+        continue;
+      }
       writer_.line(fmt::format("rows_to_lines<{}>({}, {}, {}, {});", lines_of_tile(tile), to, results_[i],
                                pitch_of(tile), count_));
     }
