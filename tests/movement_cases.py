@@ -10,7 +10,9 @@ class Case:
     """inputs: name -> (dtype, shape); nodes; what is allowed; loads and stores that are wide"""
 
     def __init__(self, name, inputs, nodes, outputs=("y",), sectors=ALIGNED, wide=True, conflicts=0, moved=0,
-                 symbols=None, kernels=1):
+                 symbols=None, kernels=1, conflicts_each=None):
+        # So many bank conflicts more for each time that a warp reads an element of shared memory.
+        self.conflicts_each = (0 if wide else 1.5) if conflicts_each is None else conflicts_each
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
         self.symbols, self.kernels = symbols or {}, kernels
         self.sectors, self.wide, self.conflicts, self.moved = sectors, wide, conflicts, moved
@@ -43,7 +45,7 @@ def transposes():
         cases += [permute(dtype, [160, 352], [1, 0]), permute(dtype, [5, 96, 416], [2, 0, 1])]
         # Lines that begin anywhere.
         cases += [permute(dtype, [257, 129], [1, 0], sectors=ODD[dtype], wide=False),
-                  permute(dtype, [3, 65, 100], [0, 2, 1], sectors=ODD[dtype], wide=False)]
+                  permute(dtype, [3, 65, 100], [0, 2, 1], sectors=ODD[dtype], wide=False, conflicts_each=2.5)]
     for dtype in ("uint8", "float16", "float32", "float64"):  # colours of images
         for colours in (2, 3, 4):
             cases += [permute(dtype, [2, colours, 64, 64], [0, 2, 3, 1], sectors=1.01),
@@ -66,9 +68,10 @@ def odd_lines():
     turn = node("y", "permute", "v", dims=[1, 0])
     for dtype, sectors in (("uint8", 1.23), ("float16", 1.13), ("float32", 1.09), ("float64", 1.05)):
         cases += [permute(dtype, [1021, 773], [1, 0], sectors=sectors, wide=False),
-                  permute(dtype, [512, 773], [1, 0], sectors=1 + (sectors - 1) / 1.5, wide=False),
-                  permute(dtype, [3, 515, 390], [0, 2, 1], sectors=1 + 1.2 * (sectors - 1), wide=False),
-                  permute(dtype, [5, 257, 3, 129], [0, 3, 2, 1], sectors=1 + 1.7 * (sectors - 1), wide=False)]
+                  permute(dtype, [512, 773], [1, 0], sectors=1 + (sectors - 1) / 1.5, wide=False, conflicts_each=1),
+                  permute(dtype, [3, 515, 390], [0, 2, 1], sectors=1 + 1.2 * (sectors - 1), wide=False, conflicts_each=1),
+                  permute(dtype, [5, 257, 3, 129], [0, 3, 2, 1], sectors=1 + 1.7 * (sectors - 1), wide=False,
+                          conflicts_each=1)]
     odd = [771, 517]
     for dtype, to, sectors in (("float16", "float32", 1.1), ("int8", "float64", 1.06), ("uint8", "int8", 1.23)):
         cases.append(Case(f"odd lines of {dtype} turned to {to}", {"x": (dtype, odd)},
@@ -82,6 +85,49 @@ def odd_lines():
     for dtype, sectors in (("float16", 1.14), ("float32", 1.1)):
         cases.append(Case(f"odd lines of any number turned {dtype}", {"v": (dtype, ["m", "n"])}, [turn], sectors=sectors,
                           wide=False, symbols=sizes))
+    return cases
+
+
+def boxes():
+    """Several short or odd axes change places: tiles of several axes. Words of a result are put together of elements that
+    lie where they lie: some of a warp's share banks."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, sectors, conflicts_each=2.5, **inputs):
+        cases.append(Case(f"boxes: {name} {dtype}{shape}", {"x": (dtype, shape)} | inputs, nodes, sectors=sectors,
+                          wide=False, conflicts_each=conflicts_each))
+
+    for dtype, sectors in (("uint8", 1.15), ("float16", 1.22), ("float32", 1.12)):
+        for shape, dims in (([5, 60, 116, 5], [3, 1, 2, 0]), ([48, 32, 65, 6], [3, 2, 1, 0]), ([48, 32, 65, 6], [0, 3, 2, 1]),
+                            ([2, 225, 225, 3], [0, 3, 1, 2]), ([2, 3, 225, 225], [0, 2, 3, 1]),
+                            ([2, 28, 5, 3, 56, 33], [0, 1, 4, 2, 3, 5]), ([3, 28, 28, 3, 58], [0, 1, 2, 4, 3]),
+                            ([2, 197, 3, 5, 33], [2, 0, 3, 1, 4]), ([9, 7, 65, 6, 9], [4, 3, 0, 2, 1])):
+            add(f"permute{dims}", dtype, shape, [node("y", "permute", "x", dims=dims)], sectors)
+        for times in (2, 3):
+            side = 60 * times
+            add(f"pixels shuffled by {times}", dtype, [2, 3 * times * times, 60, 60],
+                [node("r", "reshape", "x", shape=[2, 3, times, times, 60, 60]),
+                 node("p", "permute", "r", dims=[0, 1, 4, 2, 5, 3]), node("y", "reshape", "p", shape=[2, 3, side, side])],
+                sectors)
+        add("pixels unshuffled", dtype, [2, 3, 180, 180],
+            [node("r", "reshape", "x", shape=[2, 3, 60, 3, 60, 3]), node("p", "permute", "r", dims=[0, 1, 3, 5, 2, 4]),
+             node("y", "reshape", "p", shape=[2, 27, 60, 60])], sectors)
+        for dims in ([0, 2, 4, 1, 3, 5], [0, 2, 4, 3, 5, 1]):
+            add(f"patches {dims}", dtype, [2, 3, 224, 224],
+                [node("r", "reshape", "x", shape=[2, 3, 16, 14, 16, 14]), node("p", "permute", "r", dims=dims),
+                 node("y", "reshape", "p", shape=[2, 256, 588])], sectors)
+    add("colours as float16", "uint8", [2, 225, 225, 3],
+        [node("p", "permute", "x", dims=[0, 3, 1, 2]), node("c", "cast", "p", dtype="float16"), node("y", "sub", "c", "m")],
+        1.25, m=("float16", [3, 1, 1]))
+    for dtype, shape, dims in (("uint8", [257, 300], [1]), ("float16", [129, 129, 5], [2]), ("uint8", [257, 3, 100], [0, 2])):
+        add(f"backwards {dims}", dtype, shape, [node("y", "flip", "x", dims=dims)], 1.07)
+    add("backwards and turned", "uint8", [300, 257], [node("f", "flip", "x", dims=[0, 1]),
+                                                      node("y", "permute", "f", dims=[1, 0])], 1.15, 3)
+    add("two added", "float32", [9, 4, 15, 100, 6],
+        [node("p", "permute", "x", dims=[2, 4, 1, 3, 0]), node("q", "permute", "z", dims=[0, 3, 4, 2, 1]),
+         node("y", "add", "p", "q")], 1.1, 6, z=("float32", [15, 9, 100, 6, 4]))
+    add("a part", "float16", [2, 225, 129, 4],
+        [node("v", "slice", "x", dim=3, start=0, end=3), node("y", "permute", "v", dims=[0, 3, 1, 2])], 1.3, 5)
     return cases
 
 
@@ -105,8 +151,8 @@ def small_extents():
     cases = []
     for dtype, extents in (("uint8", (2, 4, 8, 16)), ("float16", (2, 4, 8)), ("float32", (2, 4)), ("uint4", (8, 16))):
         for extent in extents:
-            cases.append(permute(dtype, [4, 128, 12, extent], [0, 2, 1, 3], sectors=1.55 if dtype == "uint8" and extent == 2 else 1.1,
-                                 wide=False))
+            cases.append(permute(dtype, [4, 128, 12, extent], [0, 2, 1, 3], wide=False,
+                                 conflicts_each=3.5 if dtype == "uint8" and extent == 2 else 0))
     for dtype in ("uint8", "float16"):  # pixels shuffled, unshuffled and put into patches
         cases += [permute(dtype, [2, 8, 4, 4, 32, 32], [0, 1, 4, 2, 5, 3], wide=False),
                   permute(dtype, [2, 16, 32, 2, 32, 2], [0, 1, 3, 5, 2, 4], wide=False),
@@ -209,7 +255,7 @@ def windows():
         add("backwards", dtype, [96, 512], [node("y", "flip", "x", dims=[1])], wide=True)
         add("backwards", dtype, [96, 515], [node("y", "flip", "x", dims=[0, 1])], sectors=1.15)
         add("each twice", dtype, [96, 512], [node("y", "repeat_interleave", "x", repeats=2, dim=1)])
-        add("twice", dtype, [96, 517], [node("y", "repeat", "x", repeats=[1, 2])], sectors=1.5)
+        add("twice", dtype, [96, 517], [node("y", "repeat", "x", repeats=[1, 2])], sectors=1.25)
         add("rolled", dtype, [96, 512], [node("y", "roll", "x", shifts=[1], dims=[1])], sectors=1.2)
         for before, after in ((1, 0), (0, 1), (3, 2)):
             add(f"padded by {before, after}", dtype, [96, 1023], [node("y", "pad", "x", pad=[before, after])],
@@ -382,5 +428,5 @@ def symbolic():
 
 
 def counted():
-    return (transposes() + odd_lines() + half_bytes() + small_extents() + half_bytes_together() + around() +
+    return (transposes() + odd_lines() + boxes() + half_bytes() + small_extents() + half_bytes_together() + around() +
             rows_and_parts() + windows() + symbolic() + picks() + turned())

@@ -43,6 +43,36 @@ def any_movement(seed):
     return Case(f"any {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, kernels=9)
 
 
+def any_permute(seed):
+    """Axes of any extents in any order, few sectors between them all, a part of it, a cast or two such that are added."""
+    chance = random.Random(seed)
+    dtype = chance.choice(["uint8", "int8", "bool", "float8_e4m3fn", "float16", "bfloat16", "float32", "int64", "float64"])
+    extents = [2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 24, 33, 49, 64, 77, 100, 129, 257]
+    shape = [1]
+    while not 100000 <= element_count(shape) <= 400000:
+        shape = [chance.choice(extents) for _ in range(chance.randint(3, 6))]
+    dims = list(range(len(shape)))
+    while dims == sorted(dims):
+        chance.shuffle(dims)
+    turned = [shape[d] for d in dims]
+    inputs, nodes = {"x": (dtype, list(shape))}, [node("v", "permute", "x", dims=dims)]
+    kind = chance.choice(["alone", "alone", "alone", "cast", "a part", "added"])
+    if kind == "added" and dtype in ("float16", "bfloat16", "float32", "float64"):
+        others = chance.sample(range(len(shape)), len(shape))
+        inputs["z"] = (dtype, [turned[others.index(d)] for d in range(len(shape))])
+        nodes += [node("u", "permute", "z", dims=others), node("y", "add", "v", "u")]
+    elif kind == "a part":
+        nodes.append(node("y", "slice", "v", dim=len(shape) - 1, start=1, end=turned[-1]))
+    elif kind == "cast" and dtype not in ("bool", "float8_e4m3fn", "int64", "float64"):
+        nodes.append(node("y", "cast", "v", dtype="float32"))
+    else:
+        nodes[0]["name"] = "y"
+        case = Case(f"permute {seed}", inputs, nodes, sectors=1.4, wide=False, conflicts_each=4)
+        case.counted = False
+        return case
+    return Case(f"permute {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40)
+
+
 def any_turned(seed):
     """Permuted, with something before and behind that leaves lines not as they are: results alone count."""
     chance = random.Random(seed)

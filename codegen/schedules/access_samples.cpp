@@ -1,7 +1,9 @@
 #include "codegen/schedules/access_samples.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <numeric>
 
 #include "analysis/loads.h"
 #include "ir/type.h"
@@ -201,6 +203,35 @@ double AccessSamples::sectors_a_point(ExprId load, int width, bool together) {
     }
   }
   return seen == 0 ? 0 : static_cast<double>(sectors) / static_cast<double>(seen);
+}
+
+double sectors_of_stretch(std::int64_t bytes, int aligned) {
+  std::int64_t touched = 0;
+  for (int at = 0; at < kSector; at += aligned) touched += (at + bytes - 1) / kSector + 1;
+  return static_cast<double>(touched) * aligned / kSector;
+}
+
+double sectors_of_tiled_line(std::int64_t extent, std::int64_t tile, std::int64_t together, int element_bits,
+                             int aligned) {
+  const auto quotient = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t tiles = quotient(extent, tile), of_tile = quotient(extent, tiles);
+  const std::int64_t pieces = quotient(of_tile, together), bits_of_piece = quotient(of_tile, pieces) * element_bits;
+  const std::int64_t step = (pieces > 1 ? together : tile) * element_bits / 8;
+  if (tiles * pieces > 1) aligned = static_cast<int>(std::gcd<std::int64_t>(aligned, std::max<std::int64_t>(1, step)));
+  return static_cast<double>(tiles * pieces) * sectors_of_stretch(quotient(bits_of_piece, 8), aligned) /
+         static_cast<double>(extent);
+}
+
+double movement_time(double sectors, double instructions, double passes) {
+  constexpr double kIssued = 10, kPasses = 2, kOthers = 0.15;
+  const std::array<double, 3> times{sectors, instructions / kIssued, passes / kPasses};
+  return (1 - kOthers) * std::ranges::max(times) + kOthers * std::accumulate(times.begin(), times.end(), 0.0);
+}
+
+int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds) {
+  int bytes = static_cast<int>(kSector);
+  while (bytes * 8 > element_bits && !proves_multiple_of(position, bytes * 8 / element_bits, bounds)) bytes /= 2;
+  return bytes;
 }
 
 std::size_t distinct(std::vector<std::int64_t> places, std::int64_t bytes) {

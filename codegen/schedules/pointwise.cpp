@@ -8,6 +8,7 @@
 #include "analysis/axis_merging.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/access_samples.h"
+#include "codegen/schedules/box_tiles.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/picked_rows.h"
@@ -292,6 +293,14 @@ double sectors_of_stores(const Kernel& kernel) {
 // Of the sectors otherwise: what is worth a schedule with more instructions.
 constexpr double kBetter = 0.87;
 
+// Of the predicted time otherwise: what is worth boxes.
+constexpr double kFaster = 0.95;
+
+// Instructions for an element, as counted: in stretches; one by one, and there for each axis; of a thread's neighbours
+// in vectors and in windows.
+constexpr double kInstructionsInStretches = 60, kInstructionsOneByOne = 20, kInstructionsOfAxis = 12,
+                 kInstructionsOfVector = 40, kInstructionsOfWindow = 200, kMostInWindows = 25;
+
 // Where they ask for clearly fewer sectors for a point than all loads do `otherwise`.
 std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
                                                   double otherwise) {
@@ -364,7 +373,19 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
   // themselves.
   if (!tiles) tiles = choose_transpose(drop_unit_axes(kernel), graph);
-  if (const auto words = tiles ? plan_word_tiles(*tiles, graph) : std::nullopt) {
+  const auto words = tiles ? plan_word_tiles(*tiles, graph) : std::nullopt;
+  const bool good_tiles = words || (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points);
+  const auto in_boxes = [&](double otherwise) -> std::optional<KernelSource> {
+    const auto boxes = plan_box_tiles(parted, graph, target);
+    if (!boxes || boxes->time > kFaster * otherwise) return std::nullopt;
+    KernelSource source = emit_box_tiles(parted, graph, *boxes);
+    source.name = kernel_name(graph, kernel.nodes);
+    return source;
+  };
+  if (words || good_tiles)
+    if (auto source = in_boxes(words ? words->time : time_of(tiles->tiles, tiles->kernel, graph)))
+      return *std::move(source);
+  if (words) {
     KernelSource source = emit_word_tiles(tiles->kernel, graph, *words);
     source.name = kernel_name(graph, kernel.nodes);
     return source;
@@ -395,19 +416,29 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   if (!axes.empty()) {
     const LoadsOfLanes loads = loads_of_lanes(merged, graph, width);
     const bool as_they_lie = !windows && width > 1 && loads.apart.empty();
-    double least = as_they_lie && !repeated && !tiles ? 0
-                   : windows                          ? sectors_of_loads(*windows, graph)
-                                                      : sectors_of_loads(loads, graph, width);
+    // Of fewer axes, every line that lies as the result does is read in whole sectors.
+    const bool in_lines = as_they_lie && !repeated && !tiles && axes.size() < 3;
+    double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
     if (!as_they_lie) stretches = stretches_where_better(merged, graph, target, least);
     if (stretches) least = stretches->sectors;
     if (!as_they_lie) picked = picked_rows_where_better(merged, graph, target, least, stretches.has_value());
     if (picked) least = picked->sectors;
+    once = repeated && repeated->sectors < kBetter * least;
+    if (once) least = repeated->sectors;
+    if (!in_lines && !picked) {
+      const double of_element =
+          once          ? kInstructionsOfVector / repeated->width
+          : stretches   ? kInstructionsInStretches
+          : windows     ? std::min(kInstructionsOfWindow / wanted_width(merged, graph), kMostInWindows)
+          : as_they_lie ? kInstructionsOfVector / width
+                        : kInstructionsOneByOne + kInstructionsOfAxis * static_cast<double>(axes.size());
+      if (auto boxes = in_boxes(movement_time(least + sectors_of_stores(merged), of_element / 32, 0))) return *boxes;
+    }
     if (tiles && better_in_tiles(*tiles, merged, least)) {
       source = emit_transpose(*tiles, graph);
       source.name = kernel_name(graph, kernel.nodes);
       return source;
     }
-    once = repeated && repeated->sectors < kBetter * least;
   }
   if (once)
     source = Vectorized(repeated->axis.kernel, graph, target,

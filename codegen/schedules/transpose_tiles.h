@@ -63,6 +63,9 @@ struct TransposeTiles {
 // Nothing where no load has to go that way.
 std::optional<TransposeTiles> plan_transpose(const Kernel& kernel, const Graph& graph);
 
+// For a point, of what goes through the tile and of the results (codegen/schedules/access_samples.h).
+double time_of(const TransposeTiles& tiles, const Kernel& kernel, const Graph& graph);
+
 // Where the word at (line of words along the stored axis, place along memory's axis, other) of a staged load is.
 int word_at(const StagedLoad& load, int unit_words, int line, int place, int other);
 

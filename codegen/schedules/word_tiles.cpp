@@ -7,7 +7,9 @@
 #include <string>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "codegen/emit_expr.h"
+#include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -59,6 +61,7 @@ class Planner {
         least = parts;
         best = std::move(tiles);
       }
+    if (best) best->time = time_of(*best);
     return best;
   }
 
@@ -122,6 +125,37 @@ class Planner {
     tiles.pitch = (tiles.tiled[0].extent + each(result_bits_) - 1) | 1;
     for (const StagedLoad& load : staged_.loads) tiles.bytes += tile_bytes(tiles, load.bits);
     return tiles;
+  }
+
+  double time_of(const WordTiles& tiles) const {
+    const auto line = [&](const IndexExpr& position, const TiledAxis& tiled, int element_bits) {
+      const int aligned = alignment_of(position - IndexExpr::axis(tiled.axis), element_bits, pool_.bounds());
+      return sectors_of_tiled_line(value_at_hint(pool_.extent(tiled.axis), graph_.symbols), tiled.extent, tiled.extent,
+                                   element_bits, aligned);
+    };
+    const KernelOutput& output = kernel_.outputs[0];
+    const IndexExpr stored = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+    double sectors = line(stored, tiles.tiled[0], result_bits_);
+    // Less than a word at either end of a line is stored one by one.
+    sectors += (each(result_bits_) - 1.0) /
+               static_cast<double>(value_at_hint(pool_.extent(tiles.tiled[0].axis), graph_.symbols));
+    const double more = 1 + (each(result_bits_) - 1.0) / tiles.tiled[0].extent;  // lines that two tiles have
+    for (const ExprId load : tiles.loads)
+      sectors += more * line(position_of(graph_, pool_, load), tiles.tiled[1], bits(pool_[load].dtype));
+    // Of an element and of a word of either side; lanes beyond a line's end have as many.
+    constexpr double kInstructions = 6, kOfWord = 10, kPasses = 2;
+    const auto lanes_for_element = [&](const TiledAxis& tiled, int element_bits) {
+      const std::int64_t extent = value_at_hint(pool_.extent(tiled.axis), graph_.symbols);
+      const std::int64_t lines = (extent + tiled.extent - 1) / tiled.extent;
+      return static_cast<double>(lines * words_of_lane(element_bits, tiled.extent) * kLanes) /
+             static_cast<double>(extent);
+    };
+    const auto issued = [&](const TiledAxis& tiled, int element_bits) {
+      return lanes_for_element(tiled, element_bits) * (each(element_bits) * kInstructions + kOfWord);
+    };
+    double instructions = issued(tiles.tiled[0], result_bits_);
+    for (const ExprId load : tiles.loads) instructions += more * issued(tiles.tiled[1], bits(pool_[load].dtype));
+    return movement_time(sectors, instructions / 32, static_cast<double>(tiles.loads.size()) * kPasses / 32);
   }
 
   const Kernel& kernel_;

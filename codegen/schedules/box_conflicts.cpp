@@ -1,0 +1,117 @@
+#include "codegen/schedules/box_conflicts.h"
+
+#include <algorithm>
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kWarps = 6;  // that are looked at
+
+using Places = std::array<std::int64_t, BoxAccess::kLanes>;  // bytes; negative: no access
+
+// The lane's element along some of the axes, the fastest first, by its number among all of them.
+void find_elements(const std::vector<std::size_t>& along, const std::vector<TiledAxis>& axes, std::int64_t number,
+                   int* elements) {
+  for (const std::size_t i : along) {
+    elements[i] = static_cast<int>(number % axes[i].extent);
+    number /= axes[i].extent;
+  }
+}
+
+// The items of some warps: `add` is called with each one's warp, lane and number.
+template <class Add>
+void over_sampled_items(std::int64_t items, Add add) {
+  const std::int64_t warps = (items + BoxAccess::kLanes - 1) / BoxAccess::kLanes, seen = std::min(kWarps, warps);
+  for (std::int64_t warp = 0; warp < seen; ++warp)
+    for (int lane = 0; lane < BoxAccess::kLanes; ++lane)
+      if (const std::int64_t item = warp * warps / seen * BoxAccess::kLanes + lane; item < items)
+        add(static_cast<std::size_t>(warp), static_cast<std::size_t>(lane), item);
+}
+
+std::vector<BoxAccess> empty_accesses(std::int64_t items, int each, std::size_t axes) {
+  const std::int64_t warps = (items + BoxAccess::kLanes - 1) / BoxAccess::kLanes;
+  std::vector<BoxAccess> accesses(static_cast<std::size_t>(std::min(kWarps, warps) * each));
+  for (BoxAccess& access : accesses) access.elements.resize(BoxAccess::kLanes * axes, 0);
+  return accesses;
+}
+
+int conflicts_among(const Places& places, int bytes) {
+  const std::int64_t unit = std::max(4, bytes);
+  const std::size_t lanes =
+      128 / static_cast<std::size_t>(unit);  // that are served at a time; so many units banks have
+  int conflicts = 0;
+  for (std::size_t first = 0; first < places.size(); first += lanes) {
+    std::array<std::array<std::int64_t, 32>, 32> wanted;  // of each bank
+    std::array<int, 32> count{};
+    int most = 1;
+    for (std::size_t i = first; i < first + lanes; ++i) {
+      if (places[i] < 0) continue;
+      const std::int64_t at = places[i] / unit;
+      const std::size_t bank = static_cast<std::size_t>(at) % lanes;
+      const auto end = wanted[bank].begin() + count[bank];
+      if (std::find(wanted[bank].begin(), end, at) != end) continue;
+      *end = at;
+      most = std::max(most, ++count[bank]);
+    }
+    conflicts += most - 1;
+  }
+  return conflicts;
+}
+
+}  // namespace
+
+std::vector<BoxAccess> reading_accesses(const BoxTiles& tiles, int result_bits) {
+  const BoxWalk& walk = tiles.stored;
+  const int each = elements_of_word(result_bits), bytes = result_bits / 8;
+  const int words = line_bytes(walk, tiles.axes, result_bits) / std::max(4, bytes);
+  const std::int64_t run = run_elements(walk, tiles.axes), items = line_count(walk, tiles.axes) * words;
+  const int skew = walk.aligned < walk.from ? walk.from / 2 / bytes : 0;
+  std::vector<BoxAccess> accesses = empty_accesses(items, each, tiles.axes.size());
+  over_sampled_items(items, [&](std::size_t warp, std::size_t lane, std::int64_t item) {
+    for (int e = 0; e < each; ++e) {
+      BoxAccess& access = accesses[warp * static_cast<std::size_t>(each) + static_cast<std::size_t>(e)];
+      const std::int64_t at = item % words * each + e - skew;
+      if (at < 0 || at >= run) continue;
+      access.there[lane] = true;
+      int* const elements = access.elements.data() + lane * tiles.axes.size();
+      find_elements(walk.run, tiles.axes, at, elements);
+      find_elements(walk.lines, tiles.axes, item / words, elements);
+    }
+  });
+  return accesses;
+}
+
+std::vector<BoxAccess> writing_accesses(const BoxWalk& walk, const std::vector<TiledAxis>& axes, int element_bits,
+                                        int piece) {
+  const int each = piece == 4 ? elements_of_word(element_bits) : 1, bytes = element_bits / 8;
+  const int pieces = line_bytes(walk, axes, element_bits) / piece, skew = walk.aligned < walk.from ? walk.from / 2 : 0;
+  const std::int64_t run = run_elements(walk, axes) * bytes, items = line_count(walk, axes) * pieces;
+  std::vector<BoxAccess> accesses = empty_accesses(items, each, axes.size());
+  over_sampled_items(items, [&](std::size_t warp, std::size_t lane, std::int64_t item) {
+    for (int e = 0; e < each; ++e) {
+      BoxAccess& access = accesses[warp * static_cast<std::size_t>(each) + static_cast<std::size_t>(e)];
+      const auto behind = static_cast<int>(item % pieces) * piece + e * bytes - skew;
+      access.there[lane] = behind > -piece && behind < run;
+      access.behind[lane] = std::max(0, behind);
+      find_elements(walk.lines, axes, item / pieces, access.elements.data() + lane * axes.size());
+    }
+  });
+  return accesses;
+}
+
+double conflicts_of(const std::vector<int>& places, const std::vector<BoxAccess>& accesses, int bytes) {
+  constexpr std::int64_t kFirst = 1 << 24;  // as far behind as elements of an axis that goes backwards may be before it
+  int conflicts = 0;
+  for (const BoxAccess& access : accesses) {
+    Places at;
+    for (std::size_t lane = 0; lane < at.size(); ++lane) {
+      at[lane] = access.there[lane] ? kFirst + access.behind[lane] : -1;
+      for (std::size_t i = 0; i < places.size() && access.there[lane]; ++i)
+        at[lane] += std::int64_t{access.elements[lane * places.size() + i]} * places[i];
+    }
+    conflicts += conflicts_among(at, bytes);
+  }
+  return conflicts / static_cast<double>(accesses.size());
+}
+
+}  // namespace fusec

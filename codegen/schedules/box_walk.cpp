@@ -1,0 +1,50 @@
+#include "codegen/schedules/box_walk.h"
+
+#include <algorithm>
+
+namespace fusec {
+namespace {
+
+std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+int elements_of_word(int element_bits) {
+  return std::max(1, 32 / element_bits);
+}
+
+std::int64_t run_elements(const BoxWalk& walk, const std::vector<TiledAxis>& axes) {
+  std::int64_t count = 1;
+  for (const std::size_t i : walk.run) count += (axes[i].extent - 1) * walk.strides[i];
+  return count;
+}
+
+std::int64_t line_count(const BoxWalk& walk, const std::vector<TiledAxis>& axes) {
+  std::int64_t count = 1;
+  for (const std::size_t i : walk.lines) count *= axes[i].extent;
+  return count;
+}
+
+BoxItems items_for(std::int64_t lines, int of_line, int threads) {
+  const auto busy = [&](std::int64_t turns) {
+    return static_cast<double>(lines * of_line) / static_cast<double>(turns * threads);
+  };
+  BoxItems items{.lines = lines, .of_line = of_line, .busy = busy(ceil_quotient(lines * of_line, threads))};
+  const bool at_once = of_line <= threads;
+  const double in_lines =
+      busy(at_once ? ceil_quotient(lines, threads / of_line) : lines * ceil_quotient(of_line, threads));
+  constexpr double kAsBusy = 0.8;
+  if (in_lines < kAsBusy * items.busy) return items;
+  items.way = at_once ? BoxItems::Way::kLinesAtOnce : BoxItems::Way::kLineByLine;
+  items.busy = in_lines;
+  return items;
+}
+
+int line_bytes(const BoxWalk& walk, const std::vector<TiledAxis>& axes, int element_bits) {
+  const std::int64_t bytes = run_elements(walk, axes) * element_bits / 8;
+  return static_cast<int>(ceil_quotient(bytes + walk.from - std::min(walk.from, walk.aligned), walk.from)) * walk.from;
+}
+
+}  // namespace fusec

@@ -1,0 +1,42 @@
+// A box of points, several elements of several axes, as one tensor has it in memory (codegen/schedules/box_tiles):
+// lines, each of them one stretch, and how a block's threads go through these.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "codegen/schedules/tile_grid.h"
+
+namespace fusec {
+
+inline constexpr int kSectorBytes = 32;
+
+// How one tensor has the box in memory.
+struct BoxWalk {
+  std::vector<std::size_t> run;       // of the box's axes those that one stretch goes along, the fastest first
+  std::vector<std::size_t> lines;     // the others of which it has several elements, the fastest first
+  std::vector<std::int64_t> strides;  // elements, of each of the box's axes; 0 where it does not depend on it
+  int aligned = 1;                    // bytes, up to a sector, that the beginnings of all stretches are multiples of
+  int from = 32;                      // bytes: threads take a stretch from a multiple of so many on
+};
+
+// Elements of a word of the result.
+int elements_of_word(int element_bits);
+// Elements of a stretch, from its first to its last.
+std::int64_t run_elements(const BoxWalk& walk, const std::vector<TiledAxis>& axes);
+std::int64_t line_count(const BoxWalk& walk, const std::vector<TiledAxis>& axes);
+// So many bytes from a multiple of `from` on, a multiple of that, hold any stretch of the box.
+int line_bytes(const BoxWalk& walk, const std::vector<TiledAxis>& axes, int element_bits);
+
+// How threads go through the items of several lines, words or vectors: whole lines at a time, as many as there are
+// threads for; a line after the other; or one item after the other, whatever its line.
+struct BoxItems {
+  enum class Way { kLinesAtOnce, kLineByLine, kFlat };
+  Way way = Way::kFlat;
+  std::int64_t lines = 1;
+  int of_line = 1;
+  double busy = 1;  // of the threads
+};
+BoxItems items_for(std::int64_t lines, int of_line, int threads);
+
+}  // namespace fusec
