@@ -169,8 +169,11 @@ class AttentionEmitter {
   void declare_sums();
   void shrink_sums(const std::string& by);
   void add_values_by_warp(const std::string& weight, const std::string& values);
-  // Into variables.
+  // Into variables, but where they go to shared memory as they are.
   void fetch_sums();
+  // A thread's sums of columns first .. first + columns - 1, each multiplied by its row's factor, to shared memory:
+  // pairs of neighbours, rows and eights so many bytes apart.
+  void store_sums(const std::string& at, const std::string& by, int row_bytes, int eight_bytes, int first, int columns);
 
   // --- by warpgroups (attention_warpgroup.cpp)
   void declare_boxes();

@@ -82,7 +82,7 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
   const std::string column_name = writer_.unique("column"), four = writer_.unique("four");
   const ExprEmitter::Mark outside = emitter_.mark();
   // Loads of two turns on the way at once, where the compiler has not much to do already.
-  const bool copied = tiles_.warpgroups || (key_lines_ && value_lines_);
+  const bool copied = tiles_.warpgroups ? !computes() : key_lines_ && value_lines_;
   writer_.line(copied ? "#pragma unroll 2" : "#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", i, tiles_.warp_rows() * fours));
   writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {4}{1} % {2} * 4;", line, i, fours, column_name,
@@ -105,26 +105,15 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
 
 // The warp's results of so many columns from `first` on, two neighbours at a time.
 void AttentionEmitter::stage_columns(const std::string& mine, int stride, const std::string& first, int columns) {
-  const std::string part = writer_.unique("part"), r = writer_.unique("r"), m = writer_.unique("m");
-  const int sums = columns / 4;  // of a thread: two of eight columns
-  const bool all = columns == tiles_.columns;
-  if (!all) {
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, tiles_.columns / columns));
-    writer_.line(fmt::format("if ({} != {} * {}) continue;", first, part, columns));
+  const std::string at = writer_.unique("my_place");
+  writer_.line(
+      fmt::format("const unsigned {} = shared_address({} + warp_lane / 4 * {} + {});", at, mine, stride, my_column_));
+  const int bytes = static_cast<int>(sizeof(float));
+  for (int from = 0; from < tiles_.columns; from += columns) {
+    if (columns != tiles_.columns) writer_.open(fmt::format("if ({} == {})", first, from));
+    store_sums(at, row_scale_, 8 * stride * bytes, 8 * bytes, from, columns);
+    if (columns != tiles_.columns) writer_.close();
   }
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 2)", m, sums));
-  const std::string here = all ? m : fmt::format("({} * {} + {})", part, sums, m);
-  const std::string next = all ? fmt::format("({} + 1)", m) : fmt::format("({} * {} + {} + 1)", part, sums, m);
-  writer_.line(fmt::format(
-      "*(float2*)({} + (warp_lane / 4 + {} * 8) * {} + {} + {} / 2 * 8) = make_float2({} * {}[{}], {} * {}[{}]);", mine,
-      r, stride, my_column_, m, sum(r, here), row_scale_, r, sum(r, next), row_scale_, r));
-  writer_.close();
-  writer_.close();
-  if (!all) writer_.close();
 }
 
 void AttentionEmitter::store_fours(const std::vector<std::size_t>& stored, const std::string& four,

@@ -64,7 +64,26 @@ void AttentionEmitter::add_values_by_warp(const std::string& weight, const std::
   }
 }
 
+void AttentionEmitter::store_sums(const std::string& at, const std::string& by, int row_bytes, int eight_bytes,
+                                  int first, int columns) {
+  for (int r = 0; r < tiles_.my_rows; ++r) {
+    PtxStatement statement{.instructions = {".reg .f32 a, b"},
+                           .scoped = true,
+                           .operands = {fmt::format("\"r\"({})", at), fmt::format("\"f\"({}[{}])", by, r)},
+                           .writes_memory = true};
+    for (int eight = 0; eight < columns / 8; ++eight) {
+      for (int i = 0; i < 2; ++i)
+        statement.instructions.push_back(
+            fmt::format("mul.f32 {}, {}, %1", "ab"[i], sum_register(r / 2, first / 8 + eight, r % 2 * 2 + i)));
+      statement.instructions.push_back(
+          fmt::format("st.shared.v2.f32 [%0+{}], {{a, b}}", r * row_bytes + eight * eight_bytes));
+    }
+    write_statement(statement, writer_);
+  }
+}
+
 void AttentionEmitter::fetch_sums() {
+  if (part_ == AttentionPart::kWhole && computes_behind(stored_rows())) return;
   constexpr int kTogether = 32;
   writer_.line(fmt::format("float {}[{}][{}][4];", sum_, tiles_.slabs, tiles_.columns / 8));
   for (int first = 0; first < sum_count(); first += kTogether) {

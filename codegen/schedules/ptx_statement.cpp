@@ -38,8 +38,10 @@ void write_instructions(const PtxStatement& statement, KernelWriter& writer) {
 void write_statement(const PtxStatement& statement, KernelWriter& writer) {
   writer.line("asm volatile(");
   write_instructions(statement, writer);
-  write_list(statement.results, "    :", statement.operands.empty() ? ");" : "", writer);
-  if (!statement.operands.empty()) write_list(statement.operands, "    :", ");", writer);
+  const bool operands = !statement.operands.empty(), writes = statement.writes_memory;
+  write_list(statement.results, "    :", operands || writes ? "" : ");", writer);
+  if (operands || writes) write_list(statement.operands, "    :", writes ? "" : ");", writer);
+  if (writes) writer.line("    : \"memory\");");
 }
 
 }  // namespace fusec

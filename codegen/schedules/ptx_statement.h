@@ -19,6 +19,7 @@ struct PtxStatement {
   std::vector<std::string> instructions;       // without the semicolon behind each
   bool scoped = false;                         // in braces: what it declares is its own
   std::vector<std::string> results, operands;  // "\"=f\"(x)": %0 and on
+  bool writes_memory = false;
 };
 
 void write_statement(const PtxStatement& statement, KernelWriter& writer);

@@ -115,7 +115,7 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
                     : number;
   };
   bind_flat(emitter, lines_, inside(at, lines_), "mnopq");
-  bind_flat(emitter, places_, inside(eight, places_), "kluvw");
+  bind_flat(emitter, places_, count(places_).is(pieces) ? eight : inside(eight, places_), "kluvw");
   if (const auto codes = codes_of(emitter, graph, *load.narrowed))
     compute_codes(*codes, emitter, graph, *load.narrowed, made);
   else
