@@ -473,8 +473,9 @@ def main():
             check_machine_code(options, path, few)
 
 
-main()
-for failure in failures:
-    print(failure)
-print(f"{len(failures)} failures")
-sys.exit(bool(failures))
+if __name__ == "__main__":
+    main()
+    for failure in failures:
+        print(failure)
+    print(f"{len(failures)} failures")
+    sys.exit(bool(failures))

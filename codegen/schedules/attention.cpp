@@ -295,15 +295,21 @@ void AttentionEmitter::key_loop() {
   multiply_keys();
   if (!seen.empty()) writer_.close();
   synchronize(value_load(), "values are there, keys used up");
-  writer_.open(fmt::format("if ({} < {})", next, end));
-  load_keys(next);
-  writer_.close();
+  const auto load_next = [&] {
+    writer_.open(fmt::format("if ({} < {})", next, end));
+    load_keys(next);
+    writer_.close();
+  };
+  // Copies are under way meanwhile; what is computed needs registers, which scores have until they are weights.
+  const bool copied = key_lines_ || loads_.copies(key_load(next));
+  if (copied) load_next();
   seen = open_seen();
   mask_scores();
   if (form_.waiting) let_scores_wait();
   step_softmax();
   add_values();
   if (!seen.empty()) writer_.close();
+  if (!copied) load_next();
   writer_.close();
 }
 
@@ -321,7 +327,8 @@ void AttentionEmitter::plan_copies() {
 void AttentionEmitter::load_tile(const TileLoad& load) {
   if (loads_.vector_width(load) == 1)
     if (const auto pieces = TilePieces::plan(emitter_, graph_, load))
-      return pieces->load(emitter_, graph_, load, tiles_.threads);
+      // Beside the sums of two slabs there are registers for few of them.
+      return pieces->load(emitter_, graph_, load, tiles_.threads, nullptr, false, tiles_.slabs > 1 ? 2 : 0);
   loads_.load(load);
 }
 

@@ -68,18 +68,40 @@ std::string TileLoader::line_of(const TileLoad& load, int width, const std::stri
   return fmt::format("{0} / {1} * 8 + {0} / {2} % 2 * 4 + {0} / {3} % 4", e, 8 * units, units, 2 * units);
 }
 
-void TileLoader::load(const TileLoad& load) {
-  const int width = vector_width(load);
-  const bool lines_first = width == 1 && runs_along_lines(load);
-  const int total = load.lines * load.places / width;
-  const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
+// Where lines are no multiple of 128 bytes and an odd number of units of 16 bytes apart, eight lanes write the same
+// unit of eight lines, which lie in different banks: how many units of each line the threads take at a time. 0:
+// otherwise.
+int TileLoader::units_at_a_time(const TileLoad& load, int width) const {
+  const int bytes = width * bits(pool_[load.factor].dtype) / 8, units = load.places / width;
+  if (bytes != 16 || units % 8 == 0 || load.stride / width % 2 == 0 || load.lines % 8 != 0) return 0;
+  return threads_ % load.lines == 0 && threads_ / load.lines <= units ? threads_ / load.lines : 0;
+}
+
+void TileLoader::open_accesses(const TileLoad& load, int width, const std::string& line, const std::string& place) {
+  const std::string e = writer_.unique("e");
+  const int total = load.lines * load.places / width, units = load.places / width;
+  if (const int together = units_at_a_time(load, width)) {
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", e, units, together));
+    writer_.line(
+        fmt::format("const int {} = threadIdx.x / {} * 8 + threadIdx.x % 8, {} = ({} + threadIdx.x / 8 % {}) * {};",
+                    line, 8 * together, place, e, together, width));
+    if (units % together != 0) writer_.line(fmt::format("if ({} >= {}) continue;", place, load.places));
+    return;
+  }
   if (width > 1 && total % threads_ == 0 && total / threads_ <= 16) writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
-  if (lines_first)
+  if (width == 1 && runs_along_lines(load))
     writer_.line(fmt::format("const int {0} = {1} % {2}, {3} = {1} / {2};", line, e, load.lines, place));
   else
-    writer_.line(fmt::format("const int {0} = {5}, {3} = {1} % {2}{4};", line, e, load.places / width, place,
+    writer_.line(fmt::format("const int {0} = {5}, {3} = {1} % {2}{4};", line, e, units, place,
                              width > 1 ? fmt::format(" * {}", width) : "", line_of(load, width, e)));
+}
+
+void TileLoader::load(const TileLoad& load) {
+  const int width = vector_width(load);
+  const std::string line = writer_.unique("line"), place = writer_.unique("place");
+  open_accesses(load, width, line, place);
   const std::string at = writer_.unique("at");
   writer_.line(
       fmt::format("const {} {} = {}{};", writer_.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));

@@ -38,6 +38,9 @@ class TileLoader {
   bool looks_up(const TileLoad& load) const;  // is its place made of loaded values?
   bool runs_along_lines(const TileLoad& load) const;
   std::string line_of(const TileLoad& load, int width, const std::string& e) const;
+  int units_at_a_time(const TileLoad& load, int width) const;
+  // The loop over a thread's accesses, and which line and place each is of.
+  void open_accesses(const TileLoad& load, int width, const std::string& line, const std::string& place);
   void bind(const TileLoad& load, const std::string& line, const std::string& place);
   std::string element(const TileLoad& load);
 

@@ -66,7 +66,7 @@ std::optional<TilePieces> TilePieces::plan(ExprEmitter& emitter, const Graph& gr
 }
 
 void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& load, int threads, const Place& place,
-                      bool ahead) const {
+                      bool ahead, int unrolled) const {
   KernelWriter& writer = outer.writer();
   ExprEmitter emitter(kernel_, writer);
   const ExprPool& pool = kernel_.pool;
@@ -79,7 +79,9 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
   ExprEmitter trial(kernel_, writer);
   for (const std::uint32_t a : trial.axes_of(value_)) trial.bind(a, "0");
   const int eights = load.lines * pieces;
-  const int across = place ? neighbours_across(load, threads) : 0;
+  // Lines that are an odd number of eights apart have each of their eights in other banks as well.
+  const bool turned = place || load.stride / kPiece % 2 == 1;
+  const int across = turned ? neighbours_across(load, threads) : 0;
   const bool together =
       ahead && (across || eights % (kTogether * threads) == 0) && codes_of(trial, graph, *load.narrowed);
   const std::string each = writer.unique("each");
@@ -89,7 +91,10 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
     writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, load.lines / lines));
     writer.line(
         fmt::format("const int {} = threadIdx.x / {} * 8 + threadIdx.x % 8 + {} * {};", line, 8 * across, each, lines));
-    if (together) writer.line(fmt::format("#pragma unroll {}", steps <= kTogether + 1 ? steps : kTogether));
+    if (together)
+      writer.line(fmt::format("#pragma unroll {}", steps <= kTogether + 1 ? steps : kTogether));
+    else if (unrolled > 0)
+      writer.line(fmt::format("#pragma unroll {}", unrolled));
     writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, steps));
     writer.line(fmt::format("const int {} = threadIdx.x / 8 % {} + {} * {};", eight, across, step, across));
   } else if (together) {
@@ -97,6 +102,7 @@ void TilePieces::load(ExprEmitter& outer, const Graph& graph, const TileLoad& lo
     writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, eights / threads));
     writer.line(fmt::format("const unsigned {} = threadIdx.x + {} * {};", p, each, threads));
   } else {
+    if (unrolled > 0) writer.line(fmt::format("#pragma unroll {}", unrolled));
     writer.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, eights, threads));
   }
   if (!across) writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, pieces, eight));

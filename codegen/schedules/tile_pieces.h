@@ -23,10 +23,11 @@ class TilePieces {
 
   // Axes other than the load's must be bound in the emitter, under which all was planned. `place` is where the tile has
   // an eight of a line, swizzled, if not where the load says. `ahead`: several eights of codes are on their way
-  // together, with nothing between their loads but what is computed of them.
+  // together, with nothing between their loads but what is computed of them. `unrolled`: so many otherwise, 0: as the
+  // compiler likes.
   using Place = std::function<std::string(const std::string& line, const std::string& eight)>;
   void load(ExprEmitter& emitter, const Graph& graph, const TileLoad& load, int threads, const Place& place = nullptr,
-            bool ahead = false) const;
+            bool ahead = false, int unrolled = 0) const;
 
  private:
   // What the words `made` get: the eight's values, narrowed.

@@ -328,20 +328,23 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   const int warp_row = row0 + warp * 16;
   const int my_row = warp_row + warp_lane / 4;  // and 8 further down
   const int my_column = warp_lane % 4 * 2;
-  for (unsigned p = threadIdx.x; p < 128; p += 128) {
-    const int line = p / 2, eight = p % 2;
-    const int at = row0 + line;
-    Words<4> made = {};
-    if (at < 12) {
-      const Words<4> q_w = load_words<4>(q + (eight * 8 + at * 16 + batch * 192));
-      float values[8];
+  for (int each = 0; each < 1; ++each) {
+    const int line = threadIdx.x / 16 * 8 + threadIdx.x % 8 + each * 64;
+    for (int step = 0; step < 1; ++step) {
+      const int eight = threadIdx.x / 8 % 2 + step * 2;
+      const int at = row0 + line;
+      Words<4> made = {};
+      if (at < 12) {
+        const Words<4> q_w = load_words<4>(q + (eight * 8 + at * 16 + batch * 192));
+        float values[8];
 #pragma unroll
-      for (int e = 0; e < 8; ++e) {
-        values[e] = fp16_element(q_w, e) * 0.5f;
+        for (int e = 0; e < 8; ++e) {
+          values[e] = fp16_element(q_w, e) * 0.5f;
+        }
+        made = fp16_words(values);
       }
-      made = fp16_words(values);
+      store_words(key_tile + line * 24 + eight * 8, made);
     }
-    store_words(key_tile + line * 24 + eight * 8, made);
   }
   const int lane_row = warp_lane / 16 * 8 + warp_lane % 8, lane_place = warp_lane / 8 % 2 * 8;
   const unsigned query_rows = kept(shared_address(key_tile + (warp * 16 + lane_row) * 24 + lane_place));

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""check_attention_tiles.py FUSEC FUSEC_RUN [--sample=N]
+
+Attention by warps, on a device of few multiprocessors, so that tiles are large: keys and values that are codes, with one
+scale or one for each key, and float32, of heads whose lines are no multiple of 128 bytes, sizes that are multiples of no
+tile, causal or not, with a gate or codes behind it. Right results and no finding on the emulator, no bank conflict, no
+spill, and instructions a multiply-add. --sample: N of them, evenly spread."""
+import argparse, json, os, sys, tempfile
+
+from check_warpgroup_gemm import expect, failures, model, node, run, tensor
+
+
+def attention(head, queries, keys, codes=None, one_scale=False, causal=False, behind="", dtype="bfloat16"):
+    inputs, nodes, factors = [tensor("q", 1, 2, queries, head, dtype=dtype)], [], ["q"]
+    for name in "kv":
+        inputs.append(tensor(name, 1, 2, keys, head, dtype=codes or dtype))
+        if codes:
+            inputs.append(tensor(name + "s", *([1] if one_scale else [1, 2, keys, 1]), dtype="float32"))
+            block = {} if one_scale else {"axis": 3, "block": head}
+            nodes.append(node(name + "d", "dequantize", name, name + "s", dtype=dtype, **block))
+        factors.append(name + "d" if codes else name)
+    nodes.append(node("y", "scaled_dot_product_attention", *factors, is_causal=causal))
+    if behind == "gate":
+        inputs.append(tensor("r", 1, 2, queries, head, dtype=dtype))
+        nodes += [node("s", "sigmoid", "r"), node("z", "mul", "y", "s")]
+    elif behind == "codes":
+        inputs.append(tensor("scale", 1, dtype="float32"))
+        nodes.append(node("z", "quantize", "y", "scale", dtype="float8_e4m3fn"))
+    return model(inputs, nodes, ["z" if behind else "y"])
+
+
+def cases():
+    """Name, model, instructions a thousand multiply-adds at most, 0: not looked at."""
+    for head, limit in ((40, 10.6), (72, 7.7), (80, 6.6), (88, 7.2), (96, 6.3), (104, 6.7)):
+        for codes in ("int8", "int4"):
+            yield f"{codes}, heads of {head}", attention(head, 200, 200, codes), limit
+    for head, limit in ((40, 114), (44, 114), (72, 103), (84, 98), (100, 97)):
+        yield f"float32, heads of {head}", attention(head, 100, 100, dtype="float32"), limit
+    for codes in ("int8", "int4", "float8_e4m3fn"):
+        for causal in (False, True):
+            for keys in (256, 257):
+                yield (f"{codes} with one scale, {keys} keys, causal {causal}",
+                       attention(128, keys, keys, codes, True, causal), 0)
+    for behind in ("gate", "codes"):
+        yield f"{behind} behind int8, heads of 80", attention(80, 131, 129, "int8", behind=behind), 0
+        yield f"{behind} behind int8, heads of 128", attention(128, 257, 129, "int8", behind=behind), 0
+        yield f"{behind} behind, heads of 128", attention(128, 257, 129, behind=behind), 0
+
+
+def check(options, path, name, graph, limit):
+    json.dump(graph, open(path("model.json"), "w"))
+    out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
+               "--verify", "--arch=sm_80", "--target=" + path("few.json")])
+    if not out:
+        return
+    for kernel in json.loads(out[:out.rindex("}") + 1])["kernels"]:
+        expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
+        expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
+        spilt = kernel["resources"]["spill_bytes"]
+        expect(spilt == 0, f"{name}: {spilt} bytes of registers are spilt")
+        _, _, queries, head = graph["inputs"][0]["shape"]
+        spent = 1000 * sum(kernel["instructions"].values()) / (2 * 2 * queries * graph["inputs"][1]["shape"][2] * head)
+        print(f"{name}: {spent:.2f} instructions a thousand multiply-adds", flush=True)
+        expect(not limit or spent <= limit, f"{name}: {spent:.2f} instructions a thousand multiply-adds, at most {limit}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--sample", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda name: os.path.join(folder, name)
+        json.dump({"fusec_target": 1, "arch": "sm_80", "multiprocessors": 4}, open(path("few.json"), "w"))
+        chosen = list(cases())
+        for case in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
+            check(options, path, *case)
+    for failure in failures:
+        print(failure)
+    print(f"{len(failures)} failures")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
