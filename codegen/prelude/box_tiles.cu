@@ -23,10 +23,12 @@ __device__ __forceinline__ void copy_vector(unsigned to, const unsigned char* fr
 }
 template <int kBytes>
 __device__ __forceinline__ void copy_element(unsigned to, const unsigned char* from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(to), "l"(__cvta_generic_to_global(from)), "n"(kBytes));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "n"(kBytes));
 }
-// Those elements of a word whose places in the line, the first of which is `place`, are not negative and below `length`;
-// kWhole: all of them are.
+// Those elements of a word whose places in the line, the first of which is `place`, are not negative and below
+// `length`; kWhole: all of them are.
 template <int kBits, bool kWhole>
 __device__ __forceinline__ void put_elements(unsigned char* to, const Words<1>& word, int place, int length) {
 #pragma unroll
