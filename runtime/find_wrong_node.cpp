@@ -10,10 +10,10 @@ class Search {
  public:
   Search(const Graph& graph, const FusionPlan& plan, const TensorMap& tensors,
          const std::optional<Tolerance>& tolerance,
-         const std::function<TensorMap(const Graph&, const FusionPlan&)>& run)
+         const std::function<TensorMap(const Graph&, const FusionPlan&)>& run, bool allow_tf32)
       : graph_(graph),
         plan_(plan),
-        tolerances_(tolerances_of(graph, tolerance)),
+        tolerances_(tolerances_of(graph, tolerance, allow_tf32)),
         run_(run),
         reference_(run_reference_all_values(graph, tensors)) {}
 
@@ -73,8 +73,9 @@ class Search {
 
 std::optional<WrongNode> find_wrong_node(const Graph& graph, const FusionPlan& plan, const TensorMap& tensors,
                                          const std::optional<Tolerance>& tolerance,
-                                         const std::function<TensorMap(const Graph&, const FusionPlan&)>& run) {
-  return Search(graph, plan, tensors, tolerance, run).find();
+                                         const std::function<TensorMap(const Graph&, const FusionPlan&)>& run,
+                                         bool allow_tf32) {
+  return Search(graph, plan, tensors, tolerance, run, allow_tf32).find();
 }
 
 }  // namespace fusec

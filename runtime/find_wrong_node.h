@@ -24,6 +24,7 @@ struct WrongNode {
 // be looked at agrees.
 std::optional<WrongNode> find_wrong_node(const Graph& graph, const FusionPlan& plan, const TensorMap& tensors,
                                          const std::optional<Tolerance>& tolerance,
-                                         const std::function<TensorMap(const Graph&, const FusionPlan&)>& run);
+                                         const std::function<TensorMap(const Graph&, const FusionPlan&)>& run,
+                                         bool allow_tf32 = false);
 
 }  // namespace fusec

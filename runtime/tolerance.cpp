@@ -14,6 +14,17 @@ Tolerance wider(const Tolerance& a, const Tolerance& b) {
   return {std::max(a.rtol, b.rtol), std::max(a.atol, b.atol)};
 }
 
+constexpr Tolerance kTf32{2e-3, 2e-2};
+
+// A product that may be made in one pass of tf32.
+bool is_single_product(const Graph& graph, const Node& node) {
+  return node.op->family == "matrix" && std::ranges::all_of(node.inputs, [&](ValueId v) {
+           if (v == kNone || graph.operand(v).kind != Operand::Kind::kTensor) return true;
+           const DType dtype = graph.tensor(v).dtype;
+           return dtype == DType::kFloat32 || dtype == DType::kBool;
+         });
+}
+
 // Floats that may be off become integers: quantize, or a cast behind round.
 bool rounds_halves(const Graph& graph, const Node& node, const Tolerance& before) {
   if (before.rtol == 0 || (node.op->name != "quantize" && node.op->name != "cast")) return false;
@@ -59,7 +70,7 @@ Tolerance Tolerances::of(const std::string& value, DType dtype) const {
   return found == by_value.end() ? default_tolerance(dtype) : found->second;
 }
 
-Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given) {
+Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given, bool allow_tf32) {
   Tolerances result{.given = given, .by_value = {}};
   std::vector<Tolerance> passed(graph.value_count(), {0, 0});  // by value: what its way leads through
   std::vector<bool> single(graph.value_count(), false);        // by value: its way leads through float32
@@ -72,6 +83,7 @@ Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& giv
       before = wider(before, passed[v]);
       through_single = through_single || single[v];
     }
+    if (allow_tf32 && is_single_product(graph, node)) before = wider(before, kTf32);
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
       passed[v] = before;
       if (graph.type(v).is_tuple) continue;

@@ -27,6 +27,7 @@ struct Tolerances {
 // For a value whose way from the inputs leads through nodes with results in float16 or bfloat16, theirs, where it is
 // the wider; else that of its own dtype. Narrower dtypes do not count: what is quantized is quantized in kernels as
 // well. What is quantized to integers behind such nodes may be one step off; other integers never.
-Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given);
+// `allow_tf32`: the same holds of what float32 products lead to, whose factors then have ten bits of mantissa.
+Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given, bool allow_tf32 = false);
 
 }  // namespace fusec

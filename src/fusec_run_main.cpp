@@ -144,8 +144,8 @@ class Run {
 
   MeasuredRun time_kernels(const PlannedModel& model, const GeneratedModel& generated,
                            const std::vector<CompiledModule>& modules, const TensorMap& tensors) const {
-    CudaResult timed = run_on_cuda(model.source_graph(), generated.launch, modules, generated.file.unit_of, tensors, cuda_,
-                                   a_.bench > 0 ? a_.bench : 20, Timing::kEachKernel);
+    CudaResult timed = run_on_cuda(model.source_graph(), generated.launch, modules, generated.file.unit_of, tensors,
+                                   cuda_, a_.bench > 0 ? a_.bench : 20, Timing::kEachKernel);
     return {std::move(timed.outputs), std::move(timed.kernel_seconds)};
   }
 
@@ -154,8 +154,8 @@ class Run {
     emulator::Options options;
     options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const std::vector<emulator::Module> parsed = parse_units(modules);
-    EmulatorResult counted =
-        run_on_emulator(model.source_graph(), generated.launch, parsed, generated.file.unit_of, target, tensors, options);
+    EmulatorResult counted = run_on_emulator(model.source_graph(), generated.launch, parsed, generated.file.unit_of,
+                                             target, tensors, options);
     add_costs(counted.profiles, modules, parsed, target);
     std::vector<double> seconds(generated.launch.kernels.size(), 0);
     for (const KernelProfile& profile : counted.profiles)
@@ -233,7 +233,8 @@ class Run {
 
   bool verify(const Graph& graph, const TensorMap& tensors, const TensorMap& outputs) {
     const std::optional<Tolerance> tolerance = tolerance_of(a_.verify);
-    const auto difference = first_difference(outputs, run_reference(graph, tensors), tolerances_of(graph, tolerance));
+    const auto difference = first_difference(outputs, run_reference(graph, tensors),
+                                             tolerances_of(graph, tolerance, a_.compile.options.allow_tf32));
     if (!difference) {
       fmt::print(stderr, "verified: every output agrees with the reference\n");
       return true;
@@ -261,7 +262,8 @@ class Run {
       PlannedModel again{graph, {}, planned_->kinds, plan, planned_->report, {}};
       return execute(again, tensors, 0, [](EmulatorRun&) {});
     };
-    const auto wrong = find_wrong_node(planned_->graph, planned_->plan, tensors, tolerance, run_again);
+    const auto wrong =
+        find_wrong_node(planned_->graph, planned_->plan, tensors, tolerance, run_again, a_.compile.options.allow_tf32);
     if (!wrong) {
       fmt::print(stderr, "the values between the kernels agree when they are looked at\n");
       return;
@@ -349,7 +351,8 @@ int main(int argc, char** argv) {
       app.add_flag("--verify{default}", a.verify,
                    "compare with the reference device; =RTOL,ATOL, taken as they are; else by dtype: "
                    "float32 2e-5,1e-4; float16 1e-2,1e-2; bfloat16 3e-2,3e-2, those of 16 bits also for what is "
-                   "computed from values of theirs; times an output's root mean square where that is over 1");
+                   "computed from values of theirs; under --allow-tf32 2e-3,2e-2 for what float32 products lead to; "
+                   "times an output's root mean square where that is over 1");
   auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");
   app.add_flag(
       "--tune", a.tune,

@@ -25,6 +25,19 @@ TEST_CASE("a value's tolerance is that of the widest rounding on its way") {
   CHECK(tolerances_of(graph, Tolerance{0.5, 0.25}).of("k", DType::kInt32).rtol == 0);
 }
 
+TEST_CASE("what float32 products lead to is off by as much as tf32 is, where that is allowed") {
+  const Graph graph = parse_graph_text(
+      "model \"m\"\ninput x: float32[4, 4]\ninput w: float32[4, 4]\np: float32[4, 4] = matmul(x, w)\n"
+      "y: float32[4, 4] = exp(p)\nz: float32[4, 4] = exp(x)\nreturn y, z\n");
+  const auto rtol = [&](const char* name, bool allow_tf32) {
+    return tolerances_of(graph, std::nullopt, allow_tf32).of(name, DType::kFloat32).rtol;
+  };
+  CHECK(rtol("y", true) == 2e-3);
+  CHECK(rtol("z", true) == 2e-5);
+  CHECK(rtol("y", false) == 2e-5);
+  CHECK(tolerances_of(graph, Tolerance{0.5, 0.25}, true).of("y", DType::kFloat32).rtol == 0.5);
+}
+
 TEST_CASE("what is quantized behind 16-bit results may be a step off, other integers may not") {
   const Graph graph = parse_graph_text(
       "model \"m\"\ninput x: bfloat16[4]\ninput s: float32[1]\nh: bfloat16[4] = exp(x)\n"
