@@ -230,7 +230,8 @@ double movement_time(double sectors, double instructions, double passes) {
 
 int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds) {
   int bytes = static_cast<int>(kSector);
-  while (bytes * 8 > element_bits && !proves_multiple_of(position, bytes * 8 / element_bits, bounds)) bytes /= 2;
+  while (bytes > 1 && bytes * 8 > element_bits && !proves_multiple_of(position, bytes * 8 / element_bits, bounds))
+    bytes /= 2;
   return bytes;
 }
 
