@@ -17,16 +17,20 @@ Prediction PredictedModel::total() const {
 std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const PipelineOptions& options) {
   if (planned.graph.nodes.size() > kLargestToRun) return std::nullopt;
   try {
-    return build_launch_plan(planned.graph, lower_plan(planned.graph, planned.plan, options.target, options.emit));
+    const Graph& graph = planned.source_graph();
+    return build_launch_plan(graph, lower_plan(graph, planned.source_plan(), options.target, options.emit));
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
+// As values lie that were laid out; groups behind the plan's own prepare weights.
 PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const PipelineOptions& options) {
   const Target& target = options.target;
-  PredictedModel model{.groups = predict_groups(planned.graph, planned.plan, target, options.emit.numerics),
-                       .at_end = {}};
+  PredictedModel model{
+      .groups = predict_groups(planned.source_graph(), planned.source_plan(), target, options.emit.numerics),
+      .at_end = {}};
+  model.groups.resize(planned.plan.groups.size());
   if (!launch) return model;
   std::vector<std::uint32_t> steps(model.groups.size(), 0);
   for (const LaunchStep& step : launch->steps) {
