@@ -33,43 +33,6 @@ double at_hint(const ExprPool& pool, const Axes& axes) {
   return std::max(1.0, static_cast<double>(value_at_hint(count_of(pool, axes), pool.bounds().symbols)));
 }
 
-// What must hold for all of these to hold.
-std::vector<ExprId> conjuncts(const ExprPool& pool, std::vector<ExprId> guards) {
-  std::vector<ExprId> found;
-  for (std::size_t i = 0; i < guards.size(); ++i) {
-    const ExprNode& n = pool[guards[i]];
-    if (n.op == ExprOp::kAnd)
-      guards.insert(guards.end(), {n.args[0], n.args[1]});
-    else if (std::ranges::find(found, guards[i]) == found.end())
-      found.push_back(guards[i]);
-  }
-  return found;
-}
-
-struct GuardedLoad {
-  ExprId load = kNoExpr;
-  std::vector<ExprId> guards;
-};
-
-// The load that a factor is, and what must hold for it not to be 0.
-std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
-  GuardedLoad found;
-  const ExprNode* n = &pool[factor];
-  while (n->op == ExprOp::kSelect) {
-    const ExprNode& otherwise = pool[n->args[2]];
-    if (otherwise.op != ExprOp::kConstant || otherwise.real != 0 || otherwise.integer != 0) return std::nullopt;
-    found.guards.push_back(n->args[0]);
-    factor = n->args[1];
-    n = &pool[factor];
-  }
-  if (n->op != ExprOp::kLoad) return std::nullopt;
-  if (n->args[0] != kNoExpr) found.guards.push_back(n->args[0]);
-  found.guards = conjuncts(pool, std::move(found.guards));
-  if (!std::ranges::all_of(found.guards, [&](ExprId g) { return is_of_indices(pool, g); })) return std::nullopt;
-  found.load = factor;
-  return found;
-}
-
 // Guards by the axes of the depth that they depend on: those that share one together. Nothing where a word has too few
 // bits.
 std::optional<std::vector<ConvolutionTaps>> taps_of(const ExprPool& pool, const std::vector<ExprId>& guards,

@@ -3,6 +3,22 @@
 #include <algorithm>
 
 namespace fusec {
+namespace {
+
+// What must hold for all of these to hold.
+std::vector<ExprId> conjuncts(const ExprPool& pool, std::vector<ExprId> guards) {
+  std::vector<ExprId> found;
+  for (std::size_t i = 0; i < guards.size(); ++i) {
+    const ExprNode& n = pool[guards[i]];
+    if (n.op == ExprOp::kAnd)
+      guards.insert(guards.end(), {n.args[0], n.args[1]});
+    else if (std::ranges::find(found, guards[i]) == found.end())
+      found.push_back(guards[i]);
+  }
+  return found;
+}
+
+}  // namespace
 
 IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
   const ExprNode& n = pool[load];
@@ -34,6 +50,24 @@ bool is_of_indices(const ExprPool& pool, ExprId guard) {
     const ExprNode& n = pool[id];
     return n.op != ExprOp::kLoad && n.op != ExprOp::kReduce && std::ranges::none_of(n.indices, by_values);
   });
+}
+
+std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
+  GuardedLoad found;
+  const ExprNode* n = &pool[factor];
+  while (n->op == ExprOp::kSelect) {
+    const ExprNode& otherwise = pool[n->args[2]];
+    if (otherwise.op != ExprOp::kConstant || otherwise.real != 0 || otherwise.integer != 0) return std::nullopt;
+    found.guards.push_back(n->args[0]);
+    factor = n->args[1];
+    n = &pool[factor];
+  }
+  if (n->op != ExprOp::kLoad) return std::nullopt;
+  if (n->args[0] != kNoExpr) found.guards.push_back(n->args[0]);
+  found.guards = conjuncts(pool, std::move(found.guards));
+  if (!std::ranges::all_of(found.guards, [&](ExprId g) { return is_of_indices(pool, g); })) return std::nullopt;
+  found.load = factor;
+  return found;
 }
 
 std::optional<WholeQuotient> whole_quotient(const ExprPool& pool, ExprId guard) {

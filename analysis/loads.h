@@ -22,6 +22,13 @@ bool by_values(const IndexExpr& e);
 // Made of indices and numbers alone.
 bool is_of_indices(const ExprPool& pool, ExprId guard);
 
+// The load that a factor is, and what must hold, all of it, for the factor not to be 0.
+struct GuardedLoad {
+  ExprId load = kNoExpr;
+  std::vector<ExprId> guards;  // made of indices
+};
+std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor);
+
 // `remainder(e, divisor) < 1`: what a transposed convolution asks of places between which nothing lies.
 struct WholeQuotient {
   IndexExpr dividend, divisor;

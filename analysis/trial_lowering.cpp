@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 
 #include "analysis/channel_windows.h"
@@ -74,10 +75,33 @@ double seconds_of_loops(const Graph& graph, const Kernel& kernel, const FormOfKe
   return elements * (in_windows ? kInWindows : kAlone) * 2 / target.float32_rate;
 }
 
-// Of warps or of warpgroups.
-double cycles_of(const Kernel& kernel, const Product& product, const ConvolutionForm& form, const Target& target) {
-  const auto wide = best_warpgroup_convolution(kernel, product, form, target);
-  return wide ? wide->cycles : form.cycles;
+// Of a product that fetches its factors one by one, at least: what an element costs in instructions and a step in
+// waiting, by the tiles that a multiprocessor makes one after the other.
+double seconds_of_steps(const ExprPool& pool, const Product& product, const Target& target) {
+  constexpr double kTile = 64, kStep = 32, kAnElement = 40, kInstructionsACycle = 128;
+  const double tiles = std::ceil(points_at_hint(pool, product.rows) / kTile) *
+                       std::ceil(points_at_hint(pool, product.columns) / kTile) * points_at_hint(pool, product.batch);
+  double cycles = 0;
+  for (const ProductLoop& loop : product.loops) {
+    const double lines = kTile * static_cast<double>(loop.left.size() + loop.right.size());
+    cycles +=
+        std::ceil(points_at_hint(pool, loop.depth) / kStep) *
+        (std::ceil(tiles / target.multiprocessors) * lines * kStep * kAnElement / kInstructionsACycle + kCacheLatency);
+  }
+  return target.launch_seconds + cycles / kCyclesASecond;
+}
+
+// Of warps or of warpgroups; nothing where no tiles are copied.
+std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const Product& product,
+                                const Target& target) {
+  const auto gemm = find_gemm(graph, kernel, product, target);
+  const auto gathered = gemm ? std::nullopt : find_convolution(graph, kernel, product, target);
+  const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target)
+                    : gathered ? best_warpgroup_convolution(graph, kernel, product, *gathered, target)
+                               : best_warpgroup_planes(graph, kernel, product, target);
+  if (wide) return wide->cycles;
+  if (gemm) return gemm->cycles;
+  return gathered ? std::optional(gathered->cycles) : std::nullopt;
 }
 
 // What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and
@@ -87,14 +111,15 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   if (form.product) {
     if (find_few_rows(graph, shaped, *form.product, target)) return 0;
-    if (const auto gemm = find_gemm(graph, shaped, *form.product, target))
-      return target.launch_seconds + gemm->cycles / kCyclesASecond;
-    if (const auto gathered = find_convolution(graph, shaped, *form.product, target))
-      return target.launch_seconds + cycles_of(shaped, *form.product, *gathered, target) / kCyclesASecond;
+    if (const auto cycles = cycles_of(graph, shaped, *form.product, target))
+      return target.launch_seconds + *cycles / kCyclesASecond;
   }
   const double roof = predict(work_of(graph, kernel, form, target), target).total;
+  if (form.product)
+    return std::max(kOneAtATime * roof, seconds_of_steps(shaped.pool, *form.product, target)) +
+           kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
   const bool loops = form.form == KernelForm::kRows || form.form == KernelForm::kElements;
-  return (form.product ? kOneAtATime : 1) * roof + (loops ? seconds_of_loops(graph, kernel, form, target) : 0) +
+  return roof + (loops ? seconds_of_loops(graph, kernel, form, target) : 0) +
          kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "analysis/depth_shares.h"
+#include "analysis/image_planes.h"
 #include "analysis/loads.h"
 
 namespace fusec {
@@ -64,19 +66,29 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const C
   return loops;
 }
 
-struct Sizes {
-  double rows, columns, batch, depth;
-  double groups;  // of rows: the last tile of each is half full
+struct LoopSizes {
+  double depth, terms;
 };
 
-Sizes sizes_of(const WarpgroupCandidate& c) {
+struct Sizes {
+  double rows, columns, batch;
+  double groups;  // of rows: the last tile of each is half full
+  std::vector<LoopSizes> loops;
+};
+
+Sizes sizes_of(const WarpgroupCandidate& c, const WarpgroupGemmForm& form) {
   const ExprPool& pool = c.kernel->pool;
-  Sizes sizes{.rows = points_at_hint(pool, c.product->rows),
-              .columns = points_at_hint(pool, c.product->columns),
-              .batch = points_at_hint(pool, c.product->batch),
-              .depth = 0,
-              .groups = c.form->groups ? points_at_hint(pool, {c.product->choice->axis}) : 0};
-  for (const ProductLoop& loop : c.product->loops) sizes.depth += points_at_hint(pool, loop.depth);
+  const Product& product = form.product ? *form.product : *c.product;
+  Sizes sizes{.rows = points_at_hint(pool, product.rows),
+              .columns = points_at_hint(pool, product.columns),
+              .batch = points_at_hint(pool, product.batch),
+              .groups = c.form->groups ? points_at_hint(pool, {product.choice->axis}) : 0,
+              .loops = {}};
+  for (std::size_t i = 0; i < product.loops.size(); ++i) {
+    const std::int64_t tiled = form.loops[i].tiled_depth;
+    sizes.loops.push_back({tiled > 0 ? static_cast<double>(tiled) : points_at_hint(pool, product.loops[i].depth),
+                           static_cast<double>(product.loops[i].terms.size())});
+  }
   return sizes;
 }
 
@@ -85,36 +97,44 @@ double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
          sizes.batch;
 }
 
+// Boxes of pixels that begin between sectors have one more of these in each line.
+double sectors_of_planes(const WarpgroupOperand::Planes& planes) {
+  constexpr double kSector = 32;
+  const double line = 2.0 * planes.pixels;
+  return planes.taps.empty() ? 1 : (line + kSector) / line;
+}
+
 // Of a step of the depth: bytes that are copied, and instructions for what is computed.
 struct StepWork {
   double bytes = 0, instructions = 0;
 };
 
-StepWork step_work(const WarpgroupGemmForm& form) {
+StepWork step_work(const WarpgroupGemmForm& form, const WarpgroupLoop& loop) {
   const WarpgroupTiles& t = form.tiles;
-  StepWork most;
-  for (const WarpgroupLoop& loop : form.loops) {
-    StepWork work;
-    for (const bool left : {true, false})
-      for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
-        const double across = left ? t.rows() : static_cast<double>(t.columns) / t.cluster;
-        work.bytes +=
-            across * (operand.computed ? static_cast<double>(bits_copied(operand)) / 8 : form.element_bytes());
-        work.instructions += across * operand.instructions;
-      }
-    most = {std::max(most.bytes, work.bytes), std::max(most.instructions, work.instructions)};
-  }
-  return most;
+  StepWork work;
+  for (const bool left : {true, false})
+    for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
+      const double across = left ? t.rows() : static_cast<double>(t.columns) / t.cluster;
+      const double bytes = operand.computed ? static_cast<double>(bits_copied(operand)) / 8 : form.element_bytes();
+      work.bytes += across * bytes * (operand.planes ? sectors_of_planes(*operand.planes) : 1);
+      work.instructions += across * operand.instructions;
+    }
+  return work;
 }
 
 // As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
 // one by wgmma. Beside them four warps compute, each an instruction in two cycles.
 double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
-  const double sums = static_cast<double>(t.rows()) * t.columns * form.sums;
-  const StepWork step = step_work(form);
-  const double products = sums * form.element_bytes() / 4096, computing = step.instructions * 2 / 128;
-  return sizes.depth * std::max({products, step.bytes / kCacheBytes, computing}) + 500 + sums / 64;
+  const double sums = static_cast<double>(t.rows()) * t.columns;
+  double cycles = 500 + sums * form.sums / 64;
+  for (std::size_t i = 0; i < form.loops.size(); ++i) {
+    const auto [depth, terms] = sizes.loops[i];
+    const StepWork step = step_work(form, form.loops[i]);
+    const double products = sums * terms * form.element_bytes() / 4096, computing = step.instructions * 2 / 128;
+    cycles += depth * std::max({products, step.bytes / kCacheBytes, computing});
+  }
+  return cycles;
 }
 
 // Blocks go from one product's tiles to another's with one loop over the depth each.
@@ -187,11 +207,29 @@ std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const
   return stores;
 }
 
+// Of an image in planes, with the product that these are factors of.
+std::optional<std::vector<WarpgroupLoop>> loops_of_planes(const WarpgroupCandidate& c,
+                                                          std::optional<Product>& product) {
+  if (!c.graph) return std::nullopt;
+  auto planes = find_planes(*c.graph, *c.kernel, *c.product);
+  if (!planes) return std::nullopt;
+  std::vector<WarpgroupLoop> loops;
+  for (PlaneLoop& loop : planes->loops)
+    loops.push_back({.left = std::move(loop.left), .right = std::move(loop.right), .tiled_depth = loop.tiled_depth});
+  product = std::move(planes->product);
+  return loops;
+}
+
 std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
   const int bits_multiplied = bits(c.form->dtype);
   if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
-  auto loops = c.convolution ? loops_of(c.kernel->pool, *c.convolution, *c.product)
-                             : loops_of(c.kernel->pool, *c.form, *c.product);
+  std::optional<Product> product;
+  std::optional<std::vector<WarpgroupLoop>> loops;
+  if (c.convolution)
+    loops = loops_of(c.kernel->pool, *c.convolution, *c.product);
+  else if (!c.form->loops.empty())
+    loops = loops_of(c.kernel->pool, *c.form, *c.product);
+  if (!loops) loops = loops_of_planes(c, product);
   if (!loops) return std::nullopt;
   const std::int64_t matrices = c.form->groups ? *c.kernel->pool.extent(c.product->choice->axis).as_constant() : 0;
   return WarpgroupGemmForm{.dtype = c.form->dtype,
@@ -199,9 +237,10 @@ std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
                            .tiles = {},
                            .sums = c.form->sums,
                            .float_sums = c.form->float_sums,
-                           .stores = stores_of(*c.kernel, *c.product, c.form->groups.has_value()),
+                           .stores = stores_of(*c.kernel, product ? *product : *c.product, c.form->groups.has_value()),
                            .groups = c.form->groups,
-                           .matrices = static_cast<int>(matrices)};
+                           .matrices = static_cast<int>(matrices),
+                           .product = std::move(product)};
 }
 
 bool computes(const WarpgroupGemmForm& form) {
@@ -269,6 +308,10 @@ bool WarpgroupLoop::computes() const {
 
 bool WarpgroupLoop::has_image() const {
   return std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.image.has_value(); });
+}
+
+bool WarpgroupLoop::has_planes() const {
+  return std::ranges::any_of(right, [](const WarpgroupOperand& o) { return o.planes.has_value(); });
 }
 
 bool WarpgroupGemmForm::scales_in_stages() const {
@@ -357,12 +400,12 @@ namespace {
 std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const Sizes& sizes, const Target& target) {
   const WarpgroupTiles& t = form.tiles;
   const double clusters = cluster_tiles(t, sizes), at_a_time = target.multiprocessors / t.cluster;
-  const double steps = std::ceil(sizes.depth / form.depth());
+  const double steps = std::ceil(sizes.loops[0].depth / form.depth());
   std::optional<std::pair<double, int>> best;
   const int together = steps_together(form.loops[0].block, form.depth());
   for (const int shares : depth_shares(clusters * t.cluster, steps, together, target)) {
     Sizes shared = sizes;
-    shared.depth = steps_of_share(steps, together, shares) * form.depth();
+    shared.loops[0].depth = steps_of_share(steps, together, shares) * form.depth();
     const double cycles = 1500 + std::ceil(clusters * shares / at_a_time) * tile_cycles(form, shared);
     const double sums = clusters * t.cluster * t.rows() * t.columns * form.sums;
     const double all = shared_cycles(cycles, sums, shares, target);
@@ -377,8 +420,12 @@ std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const Sizes& s
 
 }  // namespace
 
+bool has_warpgroups(const Target& target) {
+  return target.compute_capability == 90 && target.architecture_specific;
+}
+
 std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target) {
-  if (target.compute_capability != 90 || !target.architecture_specific || !stand_together(products)) return {};
+  if (!has_warpgroups(target) || !stand_together(products)) return {};
   std::vector<WarpgroupGemmForm> forms;
   std::vector<Sizes> sizes;
   for (const WarpgroupCandidate& c : products) {
@@ -386,8 +433,8 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
     if (!form) return {};
     const bool picks = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.picks_rows(); });
     if (picks && (products.size() > 1 || form->scales_in_stages() || computes(*form))) return {};
+    sizes.push_back(sizes_of(c, *form));
     forms.push_back(*std::move(form));
-    sizes.push_back(sizes_of(c));
   }
   std::vector<WarpgroupGemms> ranking;
   constexpr std::pair<int, int> kDown[] = {{2, 1}, {1, 1}, {1, 2}};  // blocks of a cluster, of rows
@@ -406,8 +453,8 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
         longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
       }
       ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
-      if (products.size() > 1 || row_blocks > 1 ||
-          !may_share_depth(products[0].kernel->pool, *products[0].product, *products[0].form, target))
+      if (products.size() > 1 || row_blocks > 1 || forms[0].loops.size() != 1 || forms[0].groups ||
+          !is_few_and_deep(products[0].kernel->pool, *products[0].product, target))
         continue;
       if (auto shared = with_shares(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));
     }
@@ -415,14 +462,32 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
   return ranking;
 }
 
-std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Kernel& kernel, const Product& product,
-                                                        const ConvolutionForm& form, const Target& target) {
-  // Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
+namespace {
+
+// Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
+bool fills_tiles(const Kernel& kernel, const Product& product) {
   constexpr double kFewColumns = 32;
-  if (points_at_hint(kernel.pool, product.rows) <= WarpgroupTiles::kRows / 2.0) return {};
-  if (points_at_hint(kernel.pool, product.columns) < kFewColumns) return {};
+  return points_at_hint(kernel.pool, product.rows) > WarpgroupTiles::kRows / 2.0 &&
+         points_at_hint(kernel.pool, product.columns) >= kFewColumns;
+}
+
+}  // namespace
+
+std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
+                                                        const Product& product, const ConvolutionForm& form,
+                                                        const Target& target) {
+  if (!fills_tiles(kernel, product)) return {};
   const GemmForm as_product = as_gemm(form);
-  const WarpgroupCandidate candidate{&kernel, &product, &as_product, &form};
+  const WarpgroupCandidate candidate{&kernel, &product, &as_product, &form, &graph};
+  return rank_warpgroup_gemms({&candidate, 1}, target);
+}
+
+std::vector<WarpgroupGemms> rank_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+                                                  const Target& target) {
+  if (!product.tensor_dtype || !fills_tiles(kernel, product)) return {};
+  const GemmForm as_product{
+      .dtype = *product.tensor_dtype, .loops = {}, .tiles = {}, .sums = static_cast<int>(term_count(product))};
+  const WarpgroupCandidate candidate{&kernel, &product, &as_product, nullptr, &graph};
   return rank_warpgroup_gemms({&candidate, 1}, target);
 }
 
@@ -439,9 +504,15 @@ std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& prod
   return best_below(rank_warpgroup_gemms({&product, 1}, target), product.form->cycles);
 }
 
-std::optional<WarpgroupGemms> best_warpgroup_convolution(const Kernel& kernel, const Product& product,
-                                                         const ConvolutionForm& form, const Target& target) {
-  return best_below(rank_warpgroup_convolutions(kernel, product, form, target), form.cycles);
+std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
+                                                         const Product& product, const ConvolutionForm& form,
+                                                         const Target& target) {
+  return best_below(rank_warpgroup_convolutions(graph, kernel, product, form, target), form.cycles);
+}
+
+std::optional<WarpgroupGemms> best_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+                                                    const Target& target) {
+  return best_below(rank_warpgroup_planes(graph, kernel, product, target), std::numeric_limits<double>::infinity());
 }
 
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,

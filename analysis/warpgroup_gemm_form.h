@@ -10,7 +10,7 @@
 // a dimension of the right factors.
 //
 // Rows that are no steps apart, or of an image with taps that may be outside (convolution_form.h), are no tensor to
-// TMA: threads copy them.
+// TMA: threads copy them. Where an image's channels lie first, TMA takes boxes of its planes (image_planes.h).
 #pragma once
 
 #include <optional>
@@ -28,11 +28,13 @@ struct WarpgroupLoop {
   std::vector<WarpgroupOperand> left, right;  // as the product's loop has them
   std::int64_t block = 0;                     // of the depth, for which factors' scales are the same; 0: all of it
   std::int64_t added_after = 0;               // so much of the depth a float8's sums are added up apart; 0: all of it
+  std::int64_t tiled_depth = 0;               // each tap's channels in whole tiles; 0: the depth as the product has it
 
   bool scaled() const;
   bool picks_rows() const;
   bool computes() const;
   bool has_image() const;
+  bool has_planes() const;
   // Are sums of parts of the depth added to those that are kept?
   bool in_parts() const { return block != 0 || added_after != 0; }
 };
@@ -70,7 +72,8 @@ struct WarpgroupGemmForm {
   bool float_sums = true;
   std::vector<std::optional<WarpgroupStore>> stores;  // of each output of the kernel
   std::optional<RowGroups> groups = std::nullopt;
-  int matrices = 0;  // that groups choose among
+  int matrices = 0;                               // that groups choose among
+  std::optional<Product> product = std::nullopt;  // as it is cut, where that is not as it was found (image_planes.h)
 
   int element_bytes() const { return bits(dtype) / 8; }
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
@@ -105,12 +108,16 @@ std::int64_t table_bytes(const WarpgroupGemmForm& form);
 // empty of each stage, groups' ends, a table.
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms);
 
+// Does the target have wgmma, and TMA that copies into the blocks of a cluster?
+bool has_warpgroups(const Target& target);
+
 // A product of one launch.
 struct WarpgroupCandidate {
   const Kernel* kernel;
   const Product* product;
   const GemmForm* form;
   const ConvolutionForm* convolution = nullptr;  // of which the form is that of a product
+  const Graph* graph = nullptr;                  // of a product alone, whose image may be taken in planes
 };
 
 // Several products are one kernel's: of these, a form each.
@@ -122,12 +129,19 @@ struct WarpgroupGemms {
 // The ways to cut them into tiles, the best first; none where TMA cannot take a factor or the target has no wgmma.
 std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
 // Of a convolution; none as well where most of a tile would be empty.
-std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Kernel& kernel, const Product& product,
-                                                        const ConvolutionForm& form, const Target& target);
+std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
+                                                        const Product& product, const ConvolutionForm& form,
+                                                        const Target& target);
+// Likewise of one that has no form for warps: sums over several images.
+std::vector<WarpgroupGemms> rank_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+                                                  const Target& target);
 // The best way of one; nothing where the form at hand is predicted to be faster.
 std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target);
-std::optional<WarpgroupGemms> best_warpgroup_convolution(const Kernel& kernel, const Product& product,
-                                                         const ConvolutionForm& form, const Target& target);
+std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
+                                                         const Product& product, const ConvolutionForm& form,
+                                                         const Target& target);
+std::optional<WarpgroupGemms> best_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+                                                    const Target& target);
 // The best way; none as well where the forms at hand are predicted to be faster.
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
 

@@ -9,7 +9,6 @@ namespace fusec {
 namespace {
 
 using Axes = std::vector<std::uint32_t>;
-constexpr std::size_t kMostBatch = 2;
 
 std::optional<IndexExpr> step_along(const IndexExpr& e, std::uint32_t axis, const Bounds& bounds) {
   const IndexExpr next = substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
@@ -86,7 +85,7 @@ std::optional<std::vector<WarpgroupOperand::Batch>> batch_of(const ExprPool& poo
       batch.push_back({IndexExpr::axis(axes[i]), extent, *stride});
     }
   }
-  if (batch.size() > kMostBatch) return std::nullopt;
+  if (batch.size() > WarpgroupOperand::kMostBatch) return std::nullopt;
   return batch;
 }
 
@@ -143,7 +142,7 @@ std::optional<WarpgroupOperand> tensor_operand(const ExprPool& pool, const GemmO
     if (!operand.stretches) return std::nullopt;
   }
   auto batch = batch_of(pool, given.across, batch_axes, elements.aligned);
-  if (!batch || batch->size() + (operand.stretches ? 1 : 0) > kMostBatch) return std::nullopt;
+  if (!batch || batch->size() + (operand.stretches ? 1 : 0) > WarpgroupOperand::kMostBatch) return std::nullopt;
   operand.batch = *std::move(batch);
   const bool aligned = proves_multiple_of(operand.stride, elements.aligned, pool.bounds()) &&
                        proves_multiple_of(operand.offset, elements.aligned, pool.bounds());

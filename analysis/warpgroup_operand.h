@@ -14,12 +14,14 @@ namespace fusec {
 
 struct WarpgroupOperand {
   static constexpr int kLineBytes = 128;  // of the depth in a tile, where lines run along it
+  static constexpr std::size_t kMostBatch = 2;
 
   ExprId load = kNoExpr;
   bool along_depth = false;  // neighbours in memory are neighbours along the depth, else across it
   IndexExpr offset;          // elements from the tensor's beginning
   IndexExpr stride;          // elements between neighbours across the depth, or along it: those that are apart
-  // Where the depth lies in so many stretches of so many, a multiple of a tile's depth each (heads that were merged).
+  // Where the depth lies in so many stretches of so many, a multiple of a tile's depth each (heads that were merged),
+  // or taken as one (a tap's channels).
   struct Stretches {
     IndexExpr extent, count, stride;
   };
@@ -42,6 +44,19 @@ struct WarpgroupOperand {
     std::int64_t depth = 0;
   };
   std::optional<Image> image = std::nullopt;
+  // Of an image whose channels lie first: boxes of so many pixels of a row, a tap's channels at a time, for TMA
+  // (image_planes.h).
+  struct Planes {
+    struct Dimension {
+      IndexExpr extent, stride, position;  // position: over the columns, the batch and the taps
+    };
+    std::vector<Dimension> dimensions;  // innermost first
+    std::size_t channels = 0;           // the dimension that a tile's depth goes along, too
+    std::vector<std::uint32_t> taps;    // the depth's other axes
+    std::int64_t depth = 0;             // channels
+    int pixels = 64;
+  };
+  std::optional<Planes> planes = std::nullopt;
 };
 
 // Elements of a factor: those of 16 bytes, of which TMA's strides are multiples, and of a tile along the depth.

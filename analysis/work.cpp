@@ -190,18 +190,22 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
   const bool shares = gemm && (gemm->tiles.streamed > 0 || may_share_depth(kernel.pool, product, *gemm, target));
   std::optional<WarpgroupGemms> wide;
-  if (gemm && (shares || target.mma_share < 1)) wide = best_warpgroup_gemm({&kernel, &product, &*gemm}, target);
+  if (gemm && (shares || target.mma_share < 1))
+    wide = best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target);
   if (shares) tile = tiles_taken(*gemm, wide);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
   const bool of_tiles = whole || kernel.numerics.allow_tf32 || is_few_and_deep(kernel.pool, product, target);
-  if (!gemm && (of_tiles || target.mma_share < 1))
+  if (!gemm && (of_tiles || target.mma_share < 1)) {
     if (const auto gathered = find_convolution(graph, kernel, product, target)) {
-      wide = best_warpgroup_convolution(kernel, product, *gathered, target);
+      wide = best_warpgroup_convolution(graph, kernel, product, *gathered, target);
       if (of_tiles) tile = tiles_taken(*gathered, wide);
       gathered_bytes = gathered->dtype == DType::kInt8;
       tf32 = gathered->tf32;
+    } else {
+      wide = best_warpgroup_planes(graph, kernel, product, target);
     }
+  }
   if (product.choice) count.choose_along(product.choice->axis);
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);

@@ -13,15 +13,20 @@
 namespace fusec {
 
 // How TMA sees a tensor (CUtensorMap): boxes of it lie in shared memory as their lines follow one another, swizzled
-// over 128 bytes; what is outside of the extents is zero there.
+// over a line; what is outside of the extents is zero there.
+constexpr std::uint32_t swizzle_of_lines(std::uint32_t bytes) {
+  return bytes == 128 || bytes == 64 || bytes == 32 ? bytes : 0;
+}
+
 struct TensorBoxes {
   int element_bytes = 2;
   IndexExpr offset = 0;            // elements from the tensor's beginning, a multiple of 16 bytes
   std::vector<IndexExpr> extents;  // innermost first
   std::vector<IndexExpr> strides;  // elements, of the second dimension and those behind it; multiples of 16 bytes
-  std::vector<std::uint32_t> box;  // a line is 128 bytes
+  std::vector<std::uint32_t> box;  // a line is 128 bytes, or 64, 32, or 16 that are not swizzled
 
   std::size_t rank() const { return extents.size(); }
+  std::uint32_t swizzle_bytes() const { return swizzle_of_lines(box[0] * static_cast<std::uint32_t>(element_bytes)); }
   friend bool operator==(const TensorBoxes&, const TensorBoxes&) = default;
 };
 
@@ -69,7 +74,7 @@ struct KernelSource {
   std::array<IndexExpr, 3> grid{1, 1, 1};  // over symbols; a grid with a 0 is not launched
   std::array<int, 3> block{1, 1, 1};
   std::array<int, 3> cluster{1, 1, 1};
-  int cohort = 1;  // so many blocks wait for one another, in the order in which they begin
+  int cohort = 1;                // so many blocks wait for one another, in the order in which they begin
   IndexExpr dynamic_shared = 0;  // bytes
   std::vector<InPlace> in_place;
   // Copies its operand to its result, which later kernels change in places: nothing where both are one buffer.

@@ -115,7 +115,7 @@ class Printer {
             {"extents", extents},
             {"strides", strides},
             {"box", boxes.box},
-            {"swizzle_bytes", 128}};
+            {"swizzle_bytes", boxes.swizzle_bytes()}};
   }
 
   Json matrix(const MatrixView& view) const {

@@ -55,13 +55,15 @@ std::string text_of(const Types& types, int columns) {
   const int depth = 256 / types.bits, sums = columns / 2, add = sums + 2 * kSlices;
   std::string text =
       fmt::format("// d += a * b (!add: d = a * b) for 64 rows of a and {} columns of b, {} deep.{}\n", columns,
-                  kSlices * depth, turns ? " Across: a factor's lines run across the depth." : "");
-  if (turns) text += "template <bool kLeftAcross, bool kRightAcross>\n";
+                  kSlices * depth, turns ? " Across: a factor's lines run so far across the depth." : "");
+  if (turns) text += "template <int kLeftAcross, int kRightAcross>\n";
   text += fmt::format(
       "__device__ __forceinline__ void multiply_warpgroup_{}({} (&d)[{}][4], unsigned long long a,\n"
       "                                                      unsigned long long b, bool add = true) {{\n",
       types.name, integers ? "int" : "float", columns / 8);
-  if (turns) text += "  constexpr int kLeft = kLeftAcross ? 128 : 2, kRight = kRightAcross ? 128 : 2;\n";
+  if (turns)
+    text +=
+        "  constexpr int kLeft = kLeftAcross ? 2 * kLeftAcross : 2, kRight = kRightAcross ? 2 * kRightAcross : 2;\n";
   text += fmt::format(
       "  asm volatile(\n      \"{{\\n.reg .pred first, add;\\nsetp.ne.b32 first, %{}, 0;\\nsetp.eq.b32 add, 0, "
       "0;\\n\"\n",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/kernel_source.h"
 #include "ir/error.h"
 #include "runtime/collective.h"
 #include "runtime/emulator/tensor_map.h"
@@ -54,7 +55,7 @@ std::vector<std::byte> tensor_map_bytes(const ResolvedBoxes& boxes, std::uint64_
   emulator::TensorMap map{.address = address,
                           .element_bytes = static_cast<std::uint32_t>(boxes.element_bytes),
                           .rank = static_cast<std::uint32_t>(boxes.extents.size()),
-                          .swizzle = 128};
+                          .swizzle = swizzle_of_lines(boxes.box[0] * static_cast<std::uint32_t>(boxes.element_bytes))};
   map.strides[0] = map.element_bytes;
   for (std::size_t d = 0; d < boxes.extents.size(); ++d) {
     map.extents[d] = static_cast<std::uint64_t>(boxes.extents[d]);

@@ -78,7 +78,7 @@ def forms():
     for dtype in ("bfloat16", "float16"):
         for x_turned in (False, True):
             for w_turned in (False, True):
-                across = f"<{str(x_turned).lower()}, {str(not w_turned).lower()}>"
+                across = f"<{64 if x_turned else 0}, {0 if w_turned else 64}>"
                 yield (f"{dtype} {across}", transposed(x_turned, w_turned, dtype, 328, 344, 136),
                        [f"multiply_warpgroup_{'bf16' if dtype == 'bfloat16' else 'fp16'}{across}"])
     yield ("columns in no eights", layer(321, 341, 200), ["__cluster_dims__(2"])
@@ -272,8 +272,8 @@ def grouped(m, k, n, offsets, dtype="bfloat16", turned=False, **more):
 def forms_in_groups():
     """Groups of no row, of one, of all; rows behind the last group; ends in any order and beyond the rows."""
     ends = [0, 1, 1, 300, 520]
-    yield ("groups", grouped(700, 136, 344, ends), ["find_group<", "<false, true>(", "store_box(", "store_lines("])
-    yield ("groups, a bias of each", grouped(700, 136, 344, 5, "float16", turned=True, biased=True), ["<false, false>("])
+    yield ("groups", grouped(700, 136, 344, ends), ["find_group<", "<0, 64>(", "store_box(", "store_lines("])
+    yield ("groups, a bias of each", grouped(700, 136, 344, 5, "float16", turned=True, biased=True), ["<0, 0>("])
     yield ("one group has all", grouped(389, 200, 264, [0, 0, 389, 389], router=True), [])
     yield ("no group has a row", grouped(700, 136, 344, [0, 0], biased=True), [])
     yield ("many groups", grouped(2000, 264, 344, list(range(80, 2080, 80))), [])

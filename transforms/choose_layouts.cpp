@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/trial_lowering.h"
+#include "analysis/warpgroup_gemm_form.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "transforms/algebraic_rules.h"
@@ -31,10 +32,14 @@ ValueId root(std::vector<ValueId>& parents, ValueId v) {
   return v;
 }
 
+// What is looked at: values between groups, with the weights of convolutions that read them; or weights alone, of
+// convolutions whose images stay as they are.
+enum class Looked : std::uint8_t { kValues, kWeights };
+
 class Choice {
  public:
-  Choice(const Graph& graph, const FusionPlan& plan, const Target& target)
-      : graph_(graph), plan_(plan), memory_(target), groups_(graph, plan), uses_(uses_of(graph)) {
+  Choice(const Graph& graph, const FusionPlan& plan, const Target& target, Looked looked)
+      : graph_(graph), plan_(plan), memory_(target), groups_(graph, plan), uses_(uses_of(graph)), looked_(looked) {
     memory_.ask_for_forms();
   }
 
@@ -132,7 +137,8 @@ class Choice {
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
-        chosen_[v] = !is_output[v] && !is_last[v] && has_channels(v, 1) && is_between_groups(n, v) && !is_prepared(n)
+        chosen_[v] = looked_ == Looked::kValues && !is_output[v] && !is_last[v] && has_channels(v, 1) &&
+                             is_between_groups(n, v) && !is_prepared(n)
                          ? kSecond
                          : 0;
     }
@@ -162,7 +168,8 @@ class Choice {
     if (!is_convolution(node)) return;
     const std::vector<GroupId> home = groups_.of(n);
     if (home.size() != 1 || !is_ours(home[0])) return;
-    if (!chosen_[node.inputs[0]] && !may_come_with_channels_last(node.inputs[0], home)) return;
+    if (looked_ == Looked::kValues && !chosen_[node.inputs[0]] && !may_come_with_channels_last(node.inputs[0], home))
+      return;
     const std::size_t space = graph_.tensor(node.inputs[0]).rank() - 2;
     NodeId reader = n;
     ValueId w = node.inputs[1];
@@ -294,13 +301,18 @@ class Choice {
   std::vector<std::uint8_t> constant_readers_;  // by node
   std::vector<ValueId> tied_to_;
   std::vector<ValueId> weights_;  // that were chosen
+  const Looked looked_;
 };
 
 }  // namespace
 
 std::optional<LaidOut> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target) {
   if (std::ranges::none_of(graph.nodes, is_convolution)) return std::nullopt;
-  return Choice(graph, plan, target).run();
+  std::optional<LaidOut> laid = Choice(graph, plan, target, Looked::kValues).run();
+  if (!has_warpgroups(target)) return laid;
+  // Warpgroups take images whose channels lie first, and weights whose channels lie last.
+  auto with_weights = Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, target, Looked::kWeights).run();
+  return with_weights ? std::move(with_weights) : std::move(laid);
 }
 
 std::vector<std::string> layout_sentences(const Graph& graph, const LaidOut& laid, std::span<const NodeId> nodes) {

@@ -8,6 +8,9 @@
 // Models whose images have their channels last already, permuted before each convolution and behind it, get their
 // weights laid out in the same way.
 //
+// Where an image stays as it is, its weights alone may be laid out: warpgroups multiply them with the image's planes
+// (analysis/image_planes.h).
+//
 // Values that one group ties to another (it reads one and makes the other) are looked at together. First all of them
 // are laid out; where a group would then be more kernels, of a weaker form, or slower on its own, its values stay as
 // they are; what is left must make its groups faster together, or nothing is changed.

@@ -83,6 +83,15 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
       : "r"(to), "l"(&map), "r"(barrier), "r"(i), "r"(j), "r"(k), "r"(l)
       : "memory");
 }
+__device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsigned barrier, int i, int j, int k,
+                                         int l, int m) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], "
+      "[%2];"
+      :
+      : "r"(to), "l"(&map), "r"(barrier), "r"(i), "r"(j), "r"(k), "r"(l), "r"(m)
+      : "memory");
+}
 
 //@ part written_tiles : mbarrier
 // That the warp's lanes have written to a stage, of which wgmma reads in another way than they write.
@@ -178,6 +187,15 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
       "%4, %5, %6}], [%2], %7;"
       :
       : "r"(to), "l"(&map), "r"(barrier), "r"(i), "r"(j), "r"(k), "r"(l), "h"((unsigned short)3)
+      : "memory");
+}
+__device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& map, unsigned barrier, int i, int j,
+                                                 int k, int l, int m) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
+      "%4, %5, %6, %7}], [%2], %8;"
+      :
+      : "r"(to), "l"(&map), "r"(barrier), "r"(i), "r"(j), "r"(k), "r"(l), "r"(m), "h"((unsigned short)3)
       : "memory");
 }
 
@@ -300,6 +318,17 @@ __device__ __forceinline__ void wait_for_products() {
 // depth, lines of 128 bytes in eights; else, lines of a piece's 64 rows, one of them each step of the depth.
 __device__ __forceinline__ unsigned long long swizzled_tile(unsigned address) {
   return 1ull << 62 | 1024ull / 16 << 32 | 8192ull / 16 << 16 | (address & 0x3ffff) >> 4;
+}
+
+//@ part narrow_tile : warpgroup
+// Likewise lines of 32, 16 or 8 rows (or columns) of 16 bits across the depth, swizzled over their bytes but for those
+// of 16, in pieces of 64 lines: what is 8 lines on is the one distance, what is in the next piece the other.
+template <int kAcross>
+__device__ __forceinline__ unsigned long long narrow_tile(unsigned address) {
+  constexpr unsigned long long kLine = 2 * kAcross, kEight = 8 * kLine / 16, kPiece = 64 * kLine / 16;
+  constexpr unsigned long long kSwizzle = kAcross == 32 ? 2 : kAcross == 16 ? 3 : 0;
+  constexpr unsigned long long kLeading = kSwizzle ? kPiece : kEight, kStride = kSwizzle ? kEight : kPiece;
+  return kSwizzle << 62 | kStride << 32 | kLeading << 16 | (address & 0x3ffff) >> 4;
 }
 
 //@ part add_warpgroup_parts

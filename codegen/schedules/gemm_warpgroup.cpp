@@ -83,7 +83,9 @@ KernelSource WarpgroupEmitter::emit() {
   const int resident = target_.multiprocessors / tiles_.cluster;
   source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
   source.dynamic_shared = shared_bytes_;
-  source.schedule = table_bytes(parts_[0]->form) > 0 ? "convolution_wgmma" : "gemm_wgmma";
+  const bool of_image = std::ranges::any_of(
+      parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.has_image() || loop.has_planes(); });
+  source.schedule = of_image ? "convolution_wgmma" : "gemm_wgmma";
   return source;
 }
 
@@ -118,8 +120,10 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
   Loop loop{.form = &operands,
             .factors = {},
             .left_count = operands.left.size(),
-            .depth = part.text(part.count(depth)),
+            .depth_count = operands.tiled_depth > 0 ? IndexExpr(operands.tiled_depth) : part.count(depth),
+            .depth = {},
             .bytes = 0};
+  loop.depth = part.text(loop.depth_count);
   int beside = 0, copied = 0;
   for (const bool left : {true, false})
     for (const WarpgroupOperand& operand : left ? operands.left : operands.right) {
@@ -130,10 +134,11 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
                .scales = 0,
                .map = {},
                .rows = {}};
-      beside += f.pieces() * kPieceBytes;
+      beside += f.bytes();
       if (f.boxed()) {
-        f.map = writer_.tensor_map(part.kernel.pool[operand.load].source, boxes_of(f, part, depth));
-        loop.bytes += f.pieces() * kPieceBytes;
+        f.map = writer_.tensor_map(part.kernel.pool[operand.load].source,
+                                   f.in_planes() ? boxes_of_planes(f, part) : boxes_of(f, part, depth));
+        loop.bytes += f.bytes();
       }
       for (std::size_t i = 0; f.computed() && i < operand.computed->copies.size(); ++i) {
         const GemmOperand& copy = operand.computed->copies[i];
@@ -251,7 +256,7 @@ std::string WarpgroupEmitter::open_part(const std::string& tile) {
 std::string WarpgroupEmitter::open_share(const std::string& tile) {
   const Part& part = *parts_[0];
   const std::string all = part.text(part.tiles), number = writer_.unique("tile_of_share");
-  const IndexExpr steps = ceil_div(part.count(part.product.loops[0].depth), part.form.depth());
+  const IndexExpr steps = ceil_div(part.loops[0].depth_count, part.form.depth());
   share_ = writer_.unique("share");
   first_step_ = writer_.unique("first_step"), end_step_ = writer_.unique("end_step");
   writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", share_, tile, all, number));

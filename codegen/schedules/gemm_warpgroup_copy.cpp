@@ -14,7 +14,7 @@ void WarpgroupEmitter::open_steps(const std::string& k, const std::string& all, 
                            share ? fmt::format("{} * {}", end_step_, depth) : all, depth));
 }
 
-// Warp 0: all its lanes wait, one copies.
+// Warp 0: all its lanes wait, one copies; of an image's planes each lane a box.
 void WarpgroupEmitter::copy_tiles() {
   open_tiles();
   Part& first = *parts_[0];
@@ -22,6 +22,9 @@ void WarpgroupEmitter::copy_tiles() {
   if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
   const std::string k = writer_.unique("k"), into = writer_.unique("into"), ready = writer_.unique("ready");
   for (std::size_t i = 0; i < first.loops.size(); ++i) {
+    if (first.loops.size() > 1) writer_.open("");
+    for (Factor& f : first.loops[i].factors)
+      if (f.in_planes()) place_planes(first, f);  // of one product alone
     open_steps(k, depth_of(i), first.form.depth());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.open("if (warp_lane == 0)");
@@ -30,11 +33,15 @@ void WarpgroupEmitter::copy_tiles() {
     writer_.line(fmt::format("arrive_expecting({}, {});", ready,
                              of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[i].bytes); })));
     for_part([&](Part& part) {
-      for (const Factor& f : part.loops[i].factors) copy(part, f, k, into, ready);
+      for (const Factor& f : part.loops[i].factors)
+        if (!f.in_planes()) copy(part, f, k, into, ready);
     });
     writer_.close();
+    for (const Factor& f : first.loops[i].factors)
+      if (f.in_planes()) copy_planes(first, f, k);
     next_stage();
     writer_.close();
+    if (first.loops.size() > 1) writer_.close();
   }
   first.emitter.rewind(mark);
   writer_.close();
@@ -56,7 +63,7 @@ void WarpgroupEmitter::copy(Part& part, const Factor& f, const std::string& k, c
     }
     std::string coordinates = f.operand->along_depth ? k + ", " + across : across + ", " + k;
     if (f.operand->stretches) {
-      const std::string extent = part.text(f.operand->stretches->extent);
+      const std::string extent = tiled_stretch(part, f.operand->stretches->extent);
       coordinates = fmt::format("{0} % {1}, {2}, {0} / {1}", k, extent, across);
     }
     for (const WarpgroupOperand::Batch& batch : f.operand->batch)

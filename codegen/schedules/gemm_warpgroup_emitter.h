@@ -1,6 +1,7 @@
 // How the kernel of products by warpgroups is written, part by part (codegen/schedules/gemm_warpgroup.h says what it
 // does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_groups.cpp where rows come in
-// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_picked.cpp rows that are looked up,
+// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_planes.cpp an image's planes,
+// gemm_warpgroup_picked.cpp rows that are looked up,
 // gemm_warpgroup_computed.cpp makes tiles of what is narrower, gemm_warpgroup_multiply.cpp multiplies what is there.
 #pragma once
 
@@ -51,17 +52,23 @@ class WarpgroupEmitter {
     // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines.
     std::vector<Copies> copies = {};
     std::string line = {}, unit = {};
+    std::vector<std::string> begins = {};  // of an image in planes: where the lane's pixels lie without a tap
 
     bool picked() const { return operand->picked.has_value(); }
     bool computed() const { return operand->computed.has_value(); }
     bool boxed() const { return !picked() && !computed(); }
-    int pieces() const { return across / kPiece; }
+    bool in_planes() const { return operand->planes.has_value(); }
+    int piece() const { return in_planes() ? operand->planes->pixels : kPiece; }
+    int piece_bytes() const { return kPieceBytes / kPiece * piece(); }
+    int pieces() const { return across / piece(); }
+    int bytes() const { return pieces() * piece_bytes(); }
     bool scaled() const { return !operand->scales.empty(); }
   };
   struct Loop {
     const WarpgroupLoop* form = nullptr;
     std::vector<Factor> factors;  // left ones first
     std::size_t left_count = 0;
+    IndexExpr depth_count;
     std::string depth;
     int bytes = 0;  // that TMA copies
 
@@ -128,6 +135,12 @@ class WarpgroupEmitter {
   void copy(Part& part, const Factor& f, const std::string& k, const std::string& into, const std::string& ready);
   void scale_tiles();
   void scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k, int first_warp);
+
+  // --- gemm_warpgroup_planes.cpp
+  TensorBoxes boxes_of_planes(const Factor& f, const Part& part) const;
+  void place_planes(Part& part, Factor& f);
+  void copy_planes(Part& part, const Factor& f, const std::string& k);
+  static std::string tiled_stretch(const Part& part, const IndexExpr& extent);
 
   // --- gemm_warpgroup_picked.cpp
   bool picks() const;  // of one product alone

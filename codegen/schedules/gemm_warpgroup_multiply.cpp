@@ -54,7 +54,8 @@ std::vector<WarpgroupEmitter::Multiplication> WarpgroupEmitter::multiplications(
   const auto is_behind = [&](std::size_t t) {
     const Factor &f = loop.right(terms[t].right), &first = loop.right(terms[0].right);
     return terms[t].left == terms[0].left && terms[t].right == terms[0].right + t &&
-           f.operand->along_depth == first.operand->along_depth && dtype_of(part, f) == dtype_of(part, first);
+           f.operand->along_depth == first.operand->along_depth && f.piece() == first.piece() &&
+           dtype_of(part, f) == dtype_of(part, first);
   };
   bool one = !loop.form->scaled() && terms.size() * columns <= kMostColumns;
   for (std::size_t t = 0; t < terms.size(); ++t) one = one && is_behind(t);
@@ -294,7 +295,8 @@ std::string WarpgroupEmitter::multiply_function(const Part& part, const Factor& 
                                                                 : fmt::format("{}_{}", float8(left), float8(right));
   writer_.use(fmt::format("multiply_warpgroup_{}_{}", name, columns));
   if (part.form.element_bytes() == 1) return "multiply_warpgroup_" + name;
-  return fmt::format("multiply_warpgroup_{}<{}, {}>", name, !left.operand->along_depth, !right.operand->along_depth);
+  const auto across = [](const Factor& f) { return f.operand->along_depth ? 0 : f.piece(); };
+  return fmt::format("multiply_warpgroup_{}<{}, {}>", name, across(left), across(right));
 }
 
 void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums) {
@@ -306,8 +308,13 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
   for (const std::size_t i : factors) {
     const Factor& f = loop.factors[i];
     const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kPieceBytes) : "";
-    writer_.line(fmt::format("const unsigned long long {}_{} = swizzled_tile({} + {} * {}{}{});",
-                             f.left ? "left" : "right", i, tiles_at_, stage_, stage_bytes_,
+    std::string described = "swizzled_tile";
+    if (f.piece() != kPiece) {
+      described = fmt::format("narrow_tile<{}>", f.piece());
+      writer_.use("narrow_tile");
+    }
+    writer_.line(fmt::format("const unsigned long long {}_{} = {}({} + {} * {}{}{});", f.left ? "left" : "right", i,
+                             described, tiles_at_, stage_, stage_bytes_,
                              f.offset > 0 ? fmt::format(" + {}", f.offset) : "", own));
   }
   const std::int64_t stages = stages_of_part(*loop.form, part.form.depth());

@@ -1,5 +1,7 @@
 #include "codegen/schedules/schedules.h"
 
+#include <limits>
+
 #include "analysis/kernel_forms.h"
 #include "analysis/vector_product.h"
 #include "codegen/parameter_table.h"
@@ -49,8 +51,10 @@ std::vector<KernelSource> warps_product(const Kernel& kernel, const Product& pro
   return sources;
 }
 
-std::vector<KernelSource> warpgroups_product(const WarpgroupPart& part, const GemmForm& of_warps, const Graph& graph,
-                                             const Target& target) {
+std::vector<KernelSource> warpgroups_product(const Kernel& kernel, const Product& product,
+                                             const WarpgroupGemmForm& wide, const GemmForm& of_warps,
+                                             const Graph& graph, const Target& target) {
+  const WarpgroupPart part{kernel, wide.product ? *wide.product : product, wide};
   std::vector<KernelSource> sources{gemm_warpgroup({&part, 1}, graph, target)};
   const WarpgroupTiles& t = part.form.tiles;
   if (t.shares == 1) return sources;
@@ -83,21 +87,31 @@ TiledWay choose_way(const std::vector<WarpgroupGemms>& wide, const std::vector<G
 
 std::vector<KernelSource> tiled_product(const Kernel& kernel, const Product& product, GemmForm& form,
                                         const Graph& graph, const Target& target, Choices& choices) {
-  const WarpgroupCandidate candidate{&kernel, &product, &form};
+  const WarpgroupCandidate candidate{&kernel, &product, &form, nullptr, &graph};
   const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&candidate, 1}, target);
   const TiledWay way = choose_way(wide, form.ranking, form.cycles, choices);
-  if (way.wide) return warpgroups_product({kernel, product, *way.wide}, form, graph, target);
+  if (way.wide) return warpgroups_product(kernel, product, *way.wide, form, graph, target);
   form.tiles = way.tiles;
   return warps_product(kernel, product, form, graph);
 }
 
 std::vector<KernelSource> gathered_product(const Kernel& kernel, const Product& product, ConvolutionForm& form,
                                            const Graph& graph, const Target& target, Choices& choices) {
-  const std::vector<WarpgroupGemms> wide = rank_warpgroup_convolutions(kernel, product, form, target);
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_convolutions(graph, kernel, product, form, target);
   const TiledWay way = choose_way(wide, form.ranking, form.cycles, choices);
-  if (way.wide) return warpgroups_product({kernel, product, *way.wide}, as_gemm(form), graph, target);
+  if (way.wide) return warpgroups_product(kernel, product, *way.wide, as_gemm(form), graph, target);
   form.tiles = way.tiles;
   return convolution(kernel, product, form, graph);
+}
+
+// Of no form for tiles of warps: sums over several images may be warpgroups'.
+std::vector<KernelSource> untiled_product(const Kernel& kernel, const Product& product, const Graph& graph,
+                                          const Target& target, Choices& choices) {
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_planes(graph, kernel, product, target);
+  if (wide.empty()) return {contraction(kernel, product, graph)};
+  const TiledWay way = choose_way(wide, {}, std::numeric_limits<double>::infinity(), choices);
+  const GemmForm form{.dtype = way.wide->dtype, .loops = {}, .tiles = {}, .sums = way.wide->sums};
+  return warpgroups_product(kernel, product, *way.wide, form, graph, target);
 }
 
 // Rows, where they can be shared out; else each result in a thread, in vectors of neighbouring channels where these
@@ -126,7 +140,7 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
         if (auto gathered = find_convolution(graph, shaped, *form.product, target))
           return gathered_product(shaped, *form.product, *gathered, graph, target, choices);
-      return {contraction(shaped, *form.product, graph)};
+      return untiled_product(shaped, *form.product, graph, target, choices);
     }
     case KernelForm::kRowProduct:
       if (auto tiled = find_pipelined_rows(graph, *form.row_product, target)) {

@@ -17,6 +17,7 @@ struct Layer {
   std::string attributes = "padding=[1, 1]";
   int results = 28;  // along each side
   bool channels_last = true;
+  bool weights_last = true;
 };
 
 std::string shape(const Layer& l, int images, int height, int width, int channels, bool last) {
@@ -26,14 +27,14 @@ std::string shape(const Layer& l, int images, int height, int width, int channel
 }
 
 Graph graph_of(const Layer& l) {
-  const bool last = l.channels_last;
+  const bool last = l.channels_last, weights_last = l.weights_last;
   std::string text = "model \"m\"\ninput x: " + shape(l, l.images, l.size, l.size, l.channels, last) +
-                     "\ninput w: " + shape(l, l.outputs, l.kernel, l.kernel, l.channels, last) + "\n";
-  const std::string image = last ? "i" : "x", weights = last ? "v" : "w";
-  if (last) {
+                     "\ninput w: " + shape(l, l.outputs, l.kernel, l.kernel, l.channels, weights_last) + "\n";
+  const std::string image = last ? "i" : "x", weights = weights_last ? "v" : "w";
+  if (last)
     text += "i: " + shape(l, l.images, l.size, l.size, l.channels, false) + " = permute(x, dims=[0, 3, 1, 2])\n";
+  if (weights_last)
     text += "v: " + shape(l, l.outputs, l.kernel, l.kernel, l.channels, false) + " = permute(w, dims=[0, 3, 1, 2])\n";
-  }
   text += "p: " + shape(l, l.images, l.results, l.results, l.outputs, false) + " = conv2d(" + image + ", " + weights +
           ", " + l.attributes + ")\n";
   if (last)
@@ -60,7 +61,7 @@ Found find(const Layer& layer, const Target& target = target_for("sm_90a")) {
     return {true, best_warpgroup_gemm({&kernel, &*form.product, &*gemm}, target)};
   const auto convolution = find_convolution(graph, kernel, *form.product, target);
   REQUIRE(convolution);
-  return {false, best_warpgroup_convolution(kernel, *form.product, *convolution, target)};
+  return {false, best_warpgroup_convolution(graph, kernel, *form.product, *convolution, target)};
 }
 
 const WarpgroupOperand& image_of(const Found& found) {
@@ -105,11 +106,59 @@ TEST_CASE("a convolution by warpgroups: points of a strided image are rows witho
 
 TEST_CASE("a convolution by warpgroups: none where rows are in no pieces, or there is no wgmma") {
   CHECK(!find({.channels = 36}).wide);
-  CHECK(!find({.channels_last = false}).wide);
+  CHECK(!find({.size = 32, .results = 32, .channels_last = false, .weights_last = false}).wide);
   CHECK(!find({}, target_for("sm_80")).wide);
   CHECK(!find({.images = 1, .size = 8, .results = 8}).wide);
   // Of tiles that would be empty but for a quarter, warps make narrower ones.
   CHECK(!find({.outputs = 16}).wide);
+}
+
+TEST_CASE("a convolution by warpgroups: an image's planes in boxes of TMA, a tap's channels in whole tiles") {
+  const Found found = find({.channels = 72, .size = 32, .results = 32, .channels_last = false});
+  CHECK(!found.as_gemm);
+  REQUIRE(found.wide);
+  const WarpgroupGemmForm& form = found.wide->forms[0];
+  REQUIRE(form.loops[0].has_planes());
+  CHECK(!form.loops[0].picks_rows());
+  CHECK(form.loops[0].tiled_depth == 3 * 3 * 128);
+  REQUIRE(form.product);
+  CHECK(form.product->batch.size() == 1);
+  const WarpgroupOperand& image = form.loops[0].right[0];
+  CHECK(!image.along_depth);
+  CHECK(image.planes->pixels == 32);
+  CHECK(image.planes->channels == 2);
+  REQUIRE(image.planes->dimensions.size() == 4);
+  CHECK(image.planes->dimensions[1].stride.is(32));
+  CHECK(image.planes->taps.size() == 2);
+  REQUIRE(form.loops[0].left[0].stretches);
+  CHECK(form.loops[0].left[0].stretches->count.is(9));
+  CHECK(form.loops[0].left[0].stretches->stride.is(72));
+  REQUIRE(form.stores[0]);
+  CHECK(form.stores[0]->stride.is(32 * 32));
+}
+
+TEST_CASE("a convolution by warpgroups: points of planes are a product of matrices for each image") {
+  const Found found = find({.size = 28, .kernel = 1, .attributes = "padding=[0, 0]", .channels_last = false});
+  REQUIRE(found.wide);
+  const WarpgroupGemmForm& form = found.wide->forms[0];
+  CHECK(!form.loops[0].has_planes());
+  CHECK(form.loops[0].tiled_depth == 0);
+  REQUIRE(form.product);
+  CHECK(form.product->batch.size() == 1);
+  CHECK(form.loops[0].right[0].stride.is(28 * 28));
+}
+
+TEST_CASE("a convolution by warpgroups: planes only where rows are in pieces and neighbours are neighbours there") {
+  const auto planes = [](Layer layer) {
+    layer.channels_last = false;
+    return find(layer).wide.has_value();
+  };
+  CHECK(planes({.size = 16, .results = 16}));
+  CHECK(planes({.size = 48, .attributes = "padding=[2, 2], dilation=[2, 2]", .results = 48}));
+  CHECK(!planes({.size = 28}));                                                 // strides of 56 bytes
+  CHECK(!planes({.size = 32, .attributes = "padding=[0, 0]", .results = 30}));  // rows of results in no eights
+  CHECK(!planes({.size = 64, .attributes = "padding=[1, 1], stride=[2, 2]", .results = 32}));
+  CHECK(!planes({.dtype = "float32", .size = 32, .results = 32}));
 }
 
 }  // namespace fusec::test

@@ -15,7 +15,12 @@ enum CUtensorMapDataType {
   CU_TENSOR_MAP_DATA_TYPE_UINT32 = 2
 };
 enum CUtensorMapInterleave { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
-enum CUtensorMapSwizzle { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
+enum CUtensorMapSwizzle {
+  CU_TENSOR_MAP_SWIZZLE_NONE = 0,
+  CU_TENSOR_MAP_SWIZZLE_32B = 1,
+  CU_TENSOR_MAP_SWIZZLE_64B = 2,
+  CU_TENSOR_MAP_SWIZZLE_128B = 3
+};
 enum CUtensorMapL2promotion { CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
 enum CUtensorMapFloatOOBfill { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
 typedef struct alignas(64) {
@@ -28,7 +33,9 @@ inline CUresult fusec_encode_tiled(CUtensorMap* map, CUtensorMapDataType type, c
                                    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
   for (cuuint32_t d = 0; d < rank; ++d)
     if (steps[d] != 1) return CUDA_ERROR_INVALID_VALUE;
-  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || swizzle != CU_TENSOR_MAP_SWIZZLE_128B ||
+  // Boxes are swizzled over their lines; those of 16 bytes are not.
+  const cuuint32_t line = box[0] << int(type);
+  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || line != 16u << int(swizzle) ||
       fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return CUDA_ERROR_INVALID_VALUE;
   return CUresult(fusec_runtime->tensor_map(fusec_runtime->recorder, map, 1 << int(type), rank, address, extents,

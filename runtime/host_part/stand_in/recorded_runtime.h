@@ -38,7 +38,7 @@ struct fusec_recorded_runtime {
   int (*collective)(void* recorder, const char* function, const void* from, void* to, size_t count, int dtype,
                     int reduction, const void* communicator, const void* stream);
   int (*group)(void* recorder, int ends);
-  // Of elements of that many bytes, swizzled over 128 bytes; writes 128 bytes.
+  // Of elements of that many bytes, swizzled over a box's lines; writes 128 bytes.
   int (*tensor_map)(void* recorder, void* map, int element_bytes, unsigned rank, const void* address,
                     const unsigned long long* extents, const unsigned long long* strides, const unsigned* box);
 };

@@ -1,0 +1,277 @@
+#include "analysis/image_planes.h"
+
+#include <algorithm>
+
+#include "analysis/linear_index.h"
+#include "analysis/loads.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+using Planes = WarpgroupOperand::Planes;
+constexpr std::size_t kMostDimensions = 5;  // of a tensor to TMA
+constexpr int kElementBytes = 2;            // wgmma takes lines across the depth of 16 bits alone
+
+Variable axis(std::uint32_t a) {
+  return {Variable::Kind::kAxis, a};
+}
+
+bool mentions_any(const IndexExpr& e, const Axes& axes) {
+  return std::ranges::any_of(axes, [&](std::uint32_t a) { return mentions(e, axis(a)); });
+}
+
+// At the axis' beginning.
+IndexExpr without(const IndexExpr& e, std::uint32_t a) {
+  return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+    return v == axis(a) ? std::optional<IndexExpr>(0) : std::nullopt;
+  });
+}
+
+Axes wide_axes(const ExprPool& pool, const Axes& axes) {
+  Axes wide;
+  std::ranges::copy_if(axes, std::back_inserter(wide), [&](std::uint32_t a) { return !pool.extent(a).is(1); });
+  return wide;
+}
+
+// Columns that are no neighbours of those behind them where results are stored go to the batch. False where none are
+// neighbours.
+bool move_images_to_batch(const Kernel& kernel, Product& product) {
+  const ExprPool& pool = kernel.pool;
+  const auto lie_together = [&](const KernelOutput& output) {
+    const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const std::optional<IndexExpr> stride = flat_stride(position, product.columns, pool);
+    return stride && stride->is(1);
+  };
+  while (!product.columns.empty() && !std::ranges::all_of(kernel.outputs, lie_together)) {
+    product.batch.push_back(product.columns.front());
+    product.columns.erase(product.columns.begin());
+  }
+  return !wide_axes(pool, product.columns).empty();
+}
+
+// The depth's axis along which the weights lie, the others, and how deep it is.
+struct Depth {
+  std::uint32_t channels = 0;
+  Axes taps;
+  std::int64_t count = 0;
+};
+
+std::optional<Depth> depth_of(const ExprPool& pool, const Axes& axes, const IndexExpr& weights) {
+  Depth depth;
+  bool found = false;
+  for (const std::uint32_t a : wide_axes(pool, axes)) {
+    if (!found && coefficient_of(weights, axis(a)) == 1) {
+      depth.channels = a;
+      found = true;
+    } else {
+      depth.taps.push_back(a);
+    }
+  }
+  const auto count = found ? pool.extent(depth.channels).as_constant() : std::nullopt;
+  if (!count || !point_count(pool, depth.taps).as_constant()) return std::nullopt;
+  depth.count = *count;
+  return depth;
+}
+
+// Lines along the channels, of which each tap has a stretch.
+std::optional<WarpgroupOperand> weights_of(const ExprPool& pool, ExprId load, const IndexExpr& position,
+                                           const Product& product, const Depth& depth) {
+  const int aligned = warpgroup_elements(kElementBytes).aligned;
+  const std::optional<IndexExpr> stride = flat_stride(position, product.rows, pool);
+  if (!stride || !proves_multiple_of(*stride, aligned, pool.bounds()) || range_of(*stride, pool.bounds()).min <= 0)
+    return std::nullopt;
+  WarpgroupOperand weights{.load = load,
+                           .along_depth = true,
+                           .offset = at_origin(position, pool.bounds()),
+                           .stride = *stride,
+                           .stretches = {},
+                           .batch = {},
+                           .scales = {}};
+  if (!depth.taps.empty()) {
+    const std::optional<IndexExpr> apart = flat_stride(position, depth.taps, pool);
+    if (!apart || !proves_multiple_of(*apart, aligned, pool.bounds()) || range_of(*apart, pool.bounds()).min <= 0)
+      return std::nullopt;
+    weights.stretches = WarpgroupOperand::Stretches{depth.count, point_count(pool, depth.taps), *apart};
+  }
+  auto batch = batch_of(pool, position, product.batch, aligned);
+  if (!batch || batch->size() + (weights.stretches ? 1 : 0) > WarpgroupOperand::kMostBatch) return std::nullopt;
+  weights.batch = *std::move(batch);
+  return proves_multiple_of(weights.offset, aligned, pool.bounds()) ? std::optional(std::move(weights)) : std::nullopt;
+}
+
+// Of a guard that compares indices: `difference` is at least, or at most, so much.
+struct Comparison {
+  IndexExpr difference;
+  bool at_least = false;
+  std::int64_t bound = 0;
+};
+
+std::optional<Comparison> comparison(const ExprPool& pool, ExprId guard) {
+  const ExprNode& n = pool[guard];
+  const auto side = [&](ExprId id) -> std::optional<IndexExpr> {
+    if (id == kNoExpr) return std::nullopt;
+    if (pool[id].op == ExprOp::kIndex) return pool[id].indices[0];
+    if (pool[id].op == ExprOp::kConstant) return IndexExpr(pool[id].integer);
+    return std::nullopt;
+  };
+  const std::optional<IndexExpr> a = side(n.args[0]), b = side(n.args[1]);
+  if (!a || !b) return std::nullopt;
+  const IndexExpr difference = simplify(*a - *b, pool.bounds());
+  switch (n.op) {
+    case ExprOp::kLt:
+      return Comparison{difference, false, -1};
+    case ExprOp::kLe:
+      return Comparison{difference, false, 0};
+    case ExprOp::kGt:
+      return Comparison{difference, true, 1};
+    case ExprOp::kGe:
+      return Comparison{difference, true, 0};
+    default:
+      return std::nullopt;
+  }
+}
+
+// Does the guard hold wherever an index is inside of its dimension?
+bool holds_inside(const ExprPool& pool, const Comparison& guard, const IndexExpr& index, const IndexExpr& extent) {
+  const Bounds& bounds = pool.bounds();
+  const auto reaches = [&](const IndexExpr& least, const IndexExpr& most) {
+    const auto apart = [&](const IndexExpr& e) { return range_of(simplify(e - guard.bound, bounds), bounds); };
+    return guard.at_least ? apart(least).min >= 0 : apart(most).max <= 0;
+  };
+  const auto is_apart = [&](const IndexExpr& e) {
+    return std::ranges::all_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kSymbol; });
+  };
+  const IndexExpr more = simplify(guard.difference - index, bounds), less = simplify(guard.difference + index, bounds);
+  if (is_apart(more) && reaches(more, more + extent - 1)) return true;
+  return is_apart(less) && reaches(less - extent + 1, less);
+}
+
+// One dimension's index is the channel's, beside the batch's; pixels that are neighbours are the last one's.
+std::optional<std::size_t> dimension_of_channels(const ExprPool& pool, const ExprNode& load, const Product& product,
+                                                 const Depth& depth) {
+  std::optional<std::size_t> found;
+  for (std::size_t d = 0; d < load.indices.size(); ++d) {
+    const IndexExpr& index = load.indices[d];
+    if (!mentions(index, axis(depth.channels))) continue;
+    if (found || coefficient_of(index, axis(depth.channels)) != 1 || mentions_any(index, product.columns) ||
+        mentions_any(index, depth.taps) || d + 1 == load.indices.size())
+      return std::nullopt;
+    found = d;
+  }
+  const std::uint32_t last = wide_axes(pool, product.columns).back();
+  for (std::size_t d = 0; d < load.indices.size(); ++d)
+    if (coefficient_of(load.indices[d], axis(last)) != (d + 1 == load.indices.size() ? 1 : 0)) return std::nullopt;
+  return found;
+}
+
+// Boxes are as many pixels as rows of results are whole ones of.
+std::optional<int> pixels_of_box(const ExprPool& pool, const Product& product) {
+  const IndexExpr& row = pool.extent(wide_axes(pool, product.columns).back());
+  for (const int pixels : {64, 32, 16, 8})
+    if (proves_multiple_of(row, pixels, pool.bounds())) return pixels;
+  return std::nullopt;
+}
+
+std::optional<WarpgroupOperand> image_of(const Graph& graph, const ExprPool& pool, const GuardedLoad& factor,
+                                         const Product& product, const Depth& depth) {
+  const WarpgroupElements elements = warpgroup_elements(kElementBytes);
+  const ExprNode& load = pool[factor.load];
+  const Shape& shape = graph.tensor(load.source).shape;
+  const std::optional<std::size_t> channels = dimension_of_channels(pool, load, product, depth);
+  const std::optional<int> pixels = pixels_of_box(pool, product);
+  if (!channels || !pixels) return std::nullopt;
+  // Beyond the last channel of a tap lies nothing, or no tile goes there.
+  const bool whole = load.indices[*channels] == IndexExpr::axis(depth.channels) && shape[*channels].is(depth.count);
+  if (!whole && depth.count % elements.depth != 0) return std::nullopt;
+  Axes all = product.batch;
+  all.insert(all.end(), product.columns.begin(), product.columns.end());
+  all.insert(all.end(), depth.taps.begin(), depth.taps.end());
+  all.push_back(depth.channels);
+  Planes planes{.dimensions = {}, .channels = 0, .taps = depth.taps, .depth = depth.count, .pixels = *pixels};
+  IndexExpr stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const IndexExpr index = simplify(load.indices[d], pool.bounds());
+    if (!linear_in(index, all)) return std::nullopt;
+    if (d == *channels) planes.channels = planes.dimensions.size();
+    if (!shape[d].is(1) || !index.is(0))
+      planes.dimensions.push_back({shape[d], stride, without(index, depth.channels)});
+    stride = simplify(stride * shape[d], pool.bounds());
+    if (d > 0 && !proves_multiple_of(stride, elements.aligned, pool.bounds())) return std::nullopt;
+  }
+  if (planes.dimensions.size() > kMostDimensions || planes.dimensions.size() < 2) return std::nullopt;
+  const auto nothing_else = [&](ExprId guard) {
+    const auto compared = comparison(pool, guard);
+    for (std::size_t d = 0; compared && d < shape.size(); ++d)
+      if (holds_inside(pool, *compared, load.indices[d], shape[d])) return true;
+    return false;
+  };
+  if (!std::ranges::all_of(factor.guards, nothing_else)) return std::nullopt;
+  return WarpgroupOperand{.load = factor.load,
+                          .along_depth = false,
+                          .offset = 0,
+                          .stride = 0,
+                          .stretches = {},
+                          .batch = {},
+                          .scales = {},
+                          .planes = std::move(planes)};
+}
+
+// Of points: planes are what TMA sees of a matrix.
+std::optional<WarpgroupOperand> points_of(const ExprPool& pool, const GuardedLoad& factor, const IndexExpr& position,
+                                          const Product& product, const Axes& depth) {
+  const std::optional<IndexExpr> stride = flat_stride(position, depth, pool);
+  if (!factor.guards.empty() || !stride) return std::nullopt;
+  GemmOperand image;
+  image.load = factor.load;
+  image.along_depth = false;
+  image.across = position;
+  for (const std::uint32_t a : depth) image.across = without(image.across, a);
+  image.depth = simplify(position - image.across, pool.bounds());
+  image.depth_stride = *stride;
+  return tensor_operand(pool, image, product.columns, depth, product.batch, warpgroup_elements(kElementBytes));
+}
+
+std::optional<PlaneLoop> loop_of(const Graph& graph, const ExprPool& pool, const Product& product,
+                                 const ProductLoop& given) {
+  PlaneLoop loop;
+  std::optional<Depth> depth;
+  for (const bool left : {true, false})
+    for (const ExprId id : left ? given.left : given.right) {
+      const auto factor = guarded_load(pool, id);
+      if (!factor || pool[factor->load].dtype != product.tensor_dtype) return std::nullopt;
+      const IndexExpr position = position_of(graph, pool, factor->load);
+      if (by_values(position) || (left && !factor->guards.empty())) return std::nullopt;
+      if (!depth) depth = depth_of(pool, given.depth, position);  // of the first weights
+      if (!depth || (left && coefficient_of(position, axis(depth->channels)) != 1)) return std::nullopt;
+      std::optional<WarpgroupOperand> operand;
+      if (left)
+        operand = weights_of(pool, factor->load, position, product, *depth);
+      else if (depth->taps.empty())
+        operand = points_of(pool, *factor, position, product, given.depth);
+      if (!left && !operand) operand = image_of(graph, pool, *factor, product, *depth);
+      if (!operand) return std::nullopt;
+      (left ? loop.left : loop.right).push_back(*std::move(operand));
+    }
+  const std::int64_t tile = warpgroup_elements(kElementBytes).depth;
+  if (!depth->taps.empty())
+    loop.tiled_depth = (depth->count + tile - 1) / tile * tile * *point_count(pool, depth->taps).as_constant();
+  return loop;
+}
+
+}  // namespace
+
+std::optional<PlaneProduct> find_planes(const Graph& graph, const Kernel& kernel, const Product& product) {
+  const bool multiplied = product.tensor_dtype == DType::kFloat16 || product.tensor_dtype == DType::kBFloat16;
+  if (!multiplied || product.choice || !product.row_values.empty()) return std::nullopt;
+  PlaneProduct found{.product = product, .loops = {}};
+  if (!move_images_to_batch(kernel, found.product)) return std::nullopt;
+  for (const ProductLoop& given : product.loops) {
+    auto loop = loop_of(graph, kernel.pool, found.product, given);
+    if (!loop) return std::nullopt;
+    found.loops.push_back(*std::move(loop));
+  }
+  return found;
+}
+
+}  // namespace fusec
