@@ -254,7 +254,7 @@ class FindFewRows {
         const int of_element = bits(pool_[*load].dtype);
         if (form_.along_depth) form_.together = std::max(form_.together, 128 / of_element);
         right_bits += of_element;
-        computed += *load != factor;
+        computed += *load != factor || bits(pool_[factor].dtype) < bits(form_.dtype);
       }
       right_bits_ = std::max(right_bits_, right_bits);
       computed_ = std::max(computed_, computed);
@@ -414,9 +414,11 @@ class FindFewRows {
     const int elements = form_.along_depth ? block.columns / 8 * form_.together : 64;
     const int of_step = elements * right_bits_ / 32 +
                         static_cast<int>(left_) * form_.eights_of_rows() * form_.together * bits(form_.dtype) / 32;
-    constexpr int kMostWords = 96;                // of a lane, on their way
-    const int registers = warps > 8 ? 128 : 144;  // for them, sums and what is computed at a time
+    constexpr int kMostWords = 96;  // of a lane, on their way
     const bool scaled = std::ranges::any_of(form_.loops, [](const FewRowsLoop& loop) { return loop.scaled(); });
+    // What is computed at a time is several steps' where codes are widened: fewer warps have more registers each.
+    if (scaled) warps = std::min(warps, 8);
+    const int registers = warps > 8 ? 120 : scaled ? 200 : 136;  // for them, sums and what is computed
     const int scales = scaled ? block.columns / 4 + 4 * form_.eights_of_rows() : 0;  // and sums of rows
     const int sums = form_.sums * (scaled ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
                      computed_ * form_.together + scales;

@@ -255,14 +255,17 @@ std::string KernelWriter::shorten(std::vector<Parameter>& listed, KernelSource& 
   return prologue;
 }
 
+std::string launch_bounds(int threads, int least_blocks) {
+  return fmt::format("__launch_bounds__({}{})", threads, least_blocks > 0 ? fmt::format(", {}", least_blocks) : "");
+}
+
 KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int threads, int min_blocks, int cluster) {
   KernelSource source;
   for (const std::string& text : comment) source.comment += "// " + text + "\n";
   source.text = source.comment;
   source.text += "extern \"C\" __global__ void ";
   if (cluster > 1) source.text += "__cluster_dims__(" + std::to_string(cluster) + ", 1, 1) ";
-  source.text += "__launch_bounds__(" + std::to_string(threads) +
-                 (min_blocks > 0 ? ", " + std::to_string(min_blocks) : "") + ")\n@KERNEL@(";
+  source.text += launch_bounds(threads, min_blocks) + "\n@KERNEL@(";
   std::vector<Parameter> listed;
   for (auto* list : {&maps_, &inputs_, &outputs_, &workspaces_, &sizes_})
     listed.insert(listed.end(), list->begin(), list->end());
@@ -293,6 +296,7 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
   source.text += ") {\n" + source.body + "}\n";
   source.prelude = prelude;
   source.block = {threads, 1, 1};
+  source.least_blocks = min_blocks;
   source.cluster = {cluster, 1, 1};
   return source;
 }

@@ -81,6 +81,9 @@ class KernelWriter {
 };
 
 // "silu_mul": what a kernel is called before it has its final name.
+// "__launch_bounds__(256, 2)"; 0 blocks: none said.
+std::string launch_bounds(int threads, int least_blocks);
+
 std::string kernel_name(const Graph& graph, const std::vector<NodeId>& nodes);
 // The comment above a kernel: what it computes, with the graph's names.
 std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel);

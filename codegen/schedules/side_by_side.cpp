@@ -8,6 +8,7 @@
 
 #include "analysis/target.h"
 #include "codegen/identifiers.h"
+#include "codegen/kernel_writer.h"
 #include "codegen/parameter_table.h"
 
 namespace fusec {
@@ -54,8 +55,8 @@ class SideBySide {
     std::string calls;
     write_calls(0, parts_.size(), "  ", calls);
     result_.text = comment_ + functions_;
-    result_.text += fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n@KERNEL@({}) {{\n", threads_,
-                                fmt::format("{}", fmt::join(declared_, ",\n         ")));
+    result_.text += fmt::format("extern \"C\" __global__ void {}\n@KERNEL@({}) {{\n",
+                                launch_bounds(threads_, least_blocks()), fmt::join(declared_, ",\n         "));
     result_.text += "  const int block = blockIdx.x;\n" + calls + "}\n";
     result_.grid[0] = blocks;
     result_.dynamic_shared = shared;
@@ -66,6 +67,14 @@ class SideBySide {
   }
 
  private:
+  // Left to itself, ptxas has a few values of a product in local memory for the sake of a third block.
+  int least_blocks() const {
+    int least = 0;
+    for (const KernelPart& part : parts_)
+      if (const int own = part.source->least_blocks; own > 0) least = least > 0 ? std::min(least, own) : own;
+    return least;
+  }
+
   // Of the parts first .. last - 1, of which the block's is one: among many, the half that it is in is found first.
   void write_calls(std::size_t first, std::size_t last, const std::string& indent, std::string& text) {
     if (last - first > kMostInARow) {
