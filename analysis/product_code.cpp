@@ -10,7 +10,7 @@
 namespace fusec {
 namespace {
 
-constexpr double kFewRows = 1.25, kTiles = 1.75, kGathered = 3.4;
+constexpr double kFewRows = 1.25, kTiles = 1.75, kGathered = 2.6;
 constexpr double kSum = 0.5, kFunctions = 0.5;
 constexpr double kComputed = 1.25, kComputedByWarpgroup = 2, kAcross = 0.5;
 

@@ -2,7 +2,7 @@
 // stand in one kernel, are bounded by it.
 //
 //   NVRTC's time, without what it takes for any kernel (60 ms), in units of 30 ms on a quiet machine:
-//     a product                      1.25 of few rows, 1.75 of copied tiles, 3.4 where elements are gathered
+//     a product                      1.25 of few rows, 1.75 of copied tiles, 2.6 where elements are gathered
 //     each further sum of it         0.5
 //     functions behind it            0.5
 //     a factor that is computed      1.25, by warpgroups 2; where its lines run across the depth 0.5 more

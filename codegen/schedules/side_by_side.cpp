@@ -67,12 +67,15 @@ class SideBySide {
   }
 
  private:
-  // Left to itself, ptxas has a few values of a product in local memory for the sake of a third block.
+  // Of what a thread of any part may have: left to itself, ptxas has a few values of a product in local memory for the
+  // sake of a third block.
   int least_blocks() const {
-    int least = 0;
+    constexpr int kRegisters = 65536;
+    int of_thread = 0;
     for (const KernelPart& part : parts_)
-      if (const int own = part.source->least_blocks; own > 0) least = least > 0 ? std::min(least, own) : own;
-    return least;
+      if (part.source->least_blocks > 0)
+        of_thread = std::max(of_thread, kRegisters / (part.source->block[0] * part.source->least_blocks));
+    return of_thread > 0 ? std::max(1, kRegisters / (threads_ * of_thread)) : 0;
   }
 
   // Of the parts first .. last - 1, of which the block's is one: among many, the half that it is in is found first.

@@ -239,7 +239,7 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_1(c
   peak[rest * 50 + l] = peak_2;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
 reductions_0_mul_sum_sqrt_v_amax(const float* __restrict__ x,
          float* __restrict__ root,
          float* __restrict__ peak) {
@@ -301,7 +301,7 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const
   }
 }
 
-extern "C" __global__ void __launch_bounds__(64)
+extern "C" __global__ void __launch_bounds__(64, 12)
 reductions_1_sub_argmin_mean(const float* __restrict__ x,
          const float* __restrict__ peak,
          long long* __restrict__ where_least,
