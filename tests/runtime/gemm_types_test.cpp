@@ -133,16 +133,21 @@ const std::vector<TypeCase> kCases = {
      DType::kFloat32},
 };
 
-// With a tile of the table that leaves registers for all sums.
+// With a tile of the table that leaves registers for all sums, and fits shared memory.
 void check_type(const Nvrtc& nvrtc, const TypeCase& c, bool hopper, std::size_t which) {
-  check_gemm(nvrtc, c.model, hopper ? "sm_90a" : "sm_80", [&](const GemmForm& form) {
+  const char* arch = hopper ? "sm_90a" : "sm_80";
+  const Target target = target_for(arch);
+  check_gemm(nvrtc, c.model, arch, [&](const GemmForm& form) {
     CHECK(form.dtype == (hopper ? c.sm_90 : c.sm_80));
     std::vector<GemmTiles> table = gemm_tile_table(form.dtype);
     const std::int64_t block = form.loops[0].block;
     const int sums = form.sums * (block != 0 ? 2 : 1);
+    GemmForm tiled = form;
     std::erase_if(table, [&](const GemmTiles& t) {
+      tiled.tiles = t;
       return t.warp_rows * t.warp_columns * sums > 4096 ||
-             t.depth / form.loops[0].blocks_of_tile(t.depth) % (32 / form.element_bytes()) != 0;
+             t.depth / form.loops[0].blocks_of_tile(t.depth) % (32 / form.element_bytes()) != 0 ||
+             shared_bytes(tiled) > target.shared_bytes_per_block;
     });
     return table[which % table.size()];
   });
