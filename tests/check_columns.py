@@ -86,22 +86,27 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     least = case.passes * element_count(case.shape) * BYTES[case.dtype] / 32
     if sectors > case.more * least + 40:
         return f"{sectors} sectors, {sectors / least:.2f} times those of the passes"
+    return what_kernels_do_wrong(kernels, sectors / 12)
+
+
+def what_kernels_do_wrong(kernels, most_conflicts):
     for kernel in kernels:
-        if kernel["findings"] or kernel["bank_conflicts"] > sectors / 12:
+        if kernel["findings"] or kernel["bank_conflicts"] > most_conflicts:
             return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
         if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
             return "local memory is used"
     return ""
 
 
-def main():
+def check(what, cases, what_is_wrong):
+    """The cases that the command line asks for, on each architecture."""
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec_run")
     parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
-    chosen = [(case, arch) for case in cases() for arch in ARCHITECTURES if arguments.only in case.name]
+    chosen = [(case, arch) for case in cases for arch in ARCHITECTURES if arguments.only in case.name]
     if arguments.sample:
         random.Random(arguments.seed).shuffle(chosen)
         chosen = chosen[:arguments.sample]
@@ -112,9 +117,9 @@ def main():
             failures += bool(wrong)
             if wrong:
                 print("FAILED", case.name, arch, wrong, flush=True)
-    print(f"columns: {len(chosen)} cases, {failures} failures")
+    print(f"{what}: {len(chosen)} cases, {failures} failures")
     return failures != 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check("columns", cases(), what_is_wrong))

@@ -4,17 +4,14 @@ or whose result is stored permuted, beside weights and residuals that lie otherw
 verified, for sm_80 and sm_90a, in one launch, in few sectors more than those of the tensors, without findings, bank
 conflicts, spilled registers or local memory. Lines and rows that begin between sectors are asked for with some of their
 neighbours, weights once a block. Status 77: no NVRTC."""
-import argparse
 import json
 import os
-import random
 import sys
-import tempfile
 
+from check_columns import check, what_kernels_do_wrong
 from check_movement import run
 from movement_cases import element_count, node
 
-ARCHITECTURES = ("sm_80", "sm_90a")
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
 
 
@@ -115,35 +112,8 @@ def what_is_wrong(fusec_run, scratch, case, arch):
         return f"{len(kernels)} launches"
     if sectors > case.more * least + 40:
         return f"{sectors} sectors, {sectors / least:.2f} times those of the tensors"
-    for kernel in kernels:
-        if kernel["findings"] or kernel["bank_conflicts"] > case.conflicts * sectors:
-            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
-        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
-            return "local memory is used"
-    return ""
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("fusec_run")
-    parser.add_argument("--sample", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="")
-    arguments = parser.parse_args()
-    chosen = [(case, arch) for case in cases() for arch in ARCHITECTURES if arguments.only in case.name]
-    if arguments.sample:
-        random.Random(arguments.seed).shuffle(chosen)
-        chosen = chosen[:arguments.sample]
-    failures = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for case, arch in chosen:
-            wrong = what_is_wrong(arguments.fusec_run, scratch, case, arch)
-            failures += bool(wrong)
-            if wrong:
-                print("FAILED", case.name, arch, wrong, flush=True)
-    print(f"turned rows: {len(chosen)} cases, {failures} failures")
-    return failures != 0
+    return what_kernels_do_wrong(kernels, case.conflicts * sectors)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check("turned rows", cases(), what_is_wrong))
