@@ -100,40 +100,8 @@ std::optional<WarpgroupOperand> weights_of(const ExprPool& pool, ExprId load, co
   return proves_multiple_of(weights.offset, aligned, pool.bounds()) ? std::optional(std::move(weights)) : std::nullopt;
 }
 
-// Of a guard that compares indices: `difference` is at least, or at most, so much.
-struct Comparison {
-  IndexExpr difference;
-  bool at_least = false;
-  std::int64_t bound = 0;
-};
-
-std::optional<Comparison> comparison(const ExprPool& pool, ExprId guard) {
-  const ExprNode& n = pool[guard];
-  const auto side = [&](ExprId id) -> std::optional<IndexExpr> {
-    if (id == kNoExpr) return std::nullopt;
-    if (pool[id].op == ExprOp::kIndex) return pool[id].indices[0];
-    if (pool[id].op == ExprOp::kConstant) return IndexExpr(pool[id].integer);
-    return std::nullopt;
-  };
-  const std::optional<IndexExpr> a = side(n.args[0]), b = side(n.args[1]);
-  if (!a || !b) return std::nullopt;
-  const IndexExpr difference = simplify(*a - *b, pool.bounds());
-  switch (n.op) {
-    case ExprOp::kLt:
-      return Comparison{difference, false, -1};
-    case ExprOp::kLe:
-      return Comparison{difference, false, 0};
-    case ExprOp::kGt:
-      return Comparison{difference, true, 1};
-    case ExprOp::kGe:
-      return Comparison{difference, true, 0};
-    default:
-      return std::nullopt;
-  }
-}
-
 // Does the guard hold wherever an index is inside of its dimension?
-bool holds_inside(const ExprPool& pool, const Comparison& guard, const IndexExpr& index, const IndexExpr& extent) {
+bool holds_inside(const ExprPool& pool, const IndexComparison& guard, const IndexExpr& index, const IndexExpr& extent) {
   const Bounds& bounds = pool.bounds();
   const auto reaches = [&](const IndexExpr& least, const IndexExpr& most) {
     const auto apart = [&](const IndexExpr& e) { return range_of(simplify(e - guard.bound, bounds), bounds); };
@@ -201,7 +169,7 @@ std::optional<WarpgroupOperand> image_of(const Graph& graph, const ExprPool& poo
   }
   if (planes.dimensions.size() > kMostDimensions || planes.dimensions.size() < 2) return std::nullopt;
   const auto nothing_else = [&](ExprId guard) {
-    const auto compared = comparison(pool, guard);
+    const auto compared = index_comparison(pool, guard);
     for (std::size_t d = 0; compared && d < shape.size(); ++d)
       if (holds_inside(pool, *compared, load.indices[d], shape[d])) return true;
     return false;

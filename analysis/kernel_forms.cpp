@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/copy_expr.h"
+#include "analysis/depth_pieces.h"
 #include "analysis/matrix_choice.h"
 #include "analysis/output_phases.h"
 
@@ -148,6 +149,13 @@ FormOfKernel form_of(const Kernel& kernel) {
     FormOfKernel form = form_of(*phases);
     if (form.product) {
       if (!form.rewritten) form.rewritten = std::move(phases);
+      return form;
+    }
+  }
+  if (auto pieces = with_depth_in_pieces(kernel)) {
+    FormOfKernel form = form_of(*pieces);
+    if (form.product) {
+      if (!form.rewritten) form.rewritten = std::move(pieces);
       return form;
     }
   }

@@ -70,6 +70,31 @@ std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
   return found;
 }
 
+std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId guard) {
+  const ExprNode& n = pool[guard];
+  const auto side = [&](ExprId id) -> std::optional<IndexExpr> {
+    if (id == kNoExpr) return std::nullopt;
+    if (pool[id].op == ExprOp::kIndex) return pool[id].indices[0];
+    if (pool[id].op == ExprOp::kConstant) return IndexExpr(pool[id].integer);
+    return std::nullopt;
+  };
+  const std::optional<IndexExpr> a = side(n.args[0]), b = side(n.args[1]);
+  if (!a || !b) return std::nullopt;
+  const IndexExpr difference = simplify(*a - *b, pool.bounds());
+  switch (n.op) {
+    case ExprOp::kLt:
+      return IndexComparison{difference, false, -1};
+    case ExprOp::kLe:
+      return IndexComparison{difference, false, 0};
+    case ExprOp::kGt:
+      return IndexComparison{difference, true, 1};
+    case ExprOp::kGe:
+      return IndexComparison{difference, true, 0};
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<WholeQuotient> whole_quotient(const ExprPool& pool, ExprId guard) {
   const ExprNode& n = pool[guard];
   if (n.op != ExprOp::kLt || pool[n.args[0]].op != ExprOp::kIndex || pool[n.args[1]].op != ExprOp::kConstant ||

@@ -29,6 +29,14 @@ struct GuardedLoad {
 };
 std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor);
 
+// What a guard that compares indices says: `difference` is at least, or at most, so much.
+struct IndexComparison {
+  IndexExpr difference;
+  bool at_least = false;
+  std::int64_t bound = 0;
+};
+std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId guard);
+
 // `remainder(e, divisor) < 1`: what a transposed convolution asks of places between which nothing lies.
 struct WholeQuotient {
   IndexExpr dividend, divisor;

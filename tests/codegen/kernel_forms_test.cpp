@@ -119,6 +119,18 @@ TEST_CASE("several products, whole rows, and what keeps them apart") {
     REQUIRE(kernels.size() == 1);
     CHECK(term_count(*form_of(kernels[0]).product) == 2);
   }
+  SUBCASE("what is joined along the depth is a sum for each piece, where these begin at 16 bytes") {
+    const auto sums_of = [&](const std::string& joined) {
+      const auto kernels =
+          form_of_all(joined + "; w float16 80,48", "c = concat a b {\"dim\": 1}; p = linear c w", "p");
+      REQUIRE(kernels.size() == 1);
+      const FormOfKernel form = form_of(kernels[0]);
+      REQUIRE(form.form == KernelForm::kTensorCoreProduct);
+      return term_count(*form.product);
+    };
+    CHECK(sums_of("a float16 70,32; b float16 70,16") == 2);
+    CHECK(sums_of("a float16 70,29; b float16 70,19") == 1);
+  }
   SUBCASE("a factor in 16 bits beside one in 32 is another kernel") {
     const auto kernels =
         form_of_all("x float16 70,48; a float16 40,48; y float32 70,48; b float32 40,48",
