@@ -197,9 +197,9 @@ class FindFewRows {
   }
 
   // A 16-bit dtype that has all factors' values. A vector's are no tensor cores' yet when kernels are built, nor are
-  // codes of eight bits and less.
+  // codes of eight bits and less, which become float16 in fewer instructions.
   std::optional<DType> common_dtype() const {
-    for (const DType dtype : {DType::kBFloat16, DType::kFloat16})
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16})
       if (std::ranges::all_of(product_.loops, [&](const ProductLoop& loop) {
             const auto fits_all = [&](const std::vector<ExprId>& factors) {
               return std::ranges::all_of(factors, [&](ExprId factor) { return fits(factor, dtype); });
@@ -239,11 +239,21 @@ class FindFewRows {
     return dtype == DType::kBFloat16 && (is_pair(a, b) || is_pair(b, a));
   }
 
+  // Codes are widened together where they have one scale.
+  void keep_within_blocks(ExprId factor, const Axes& depth) {
+    for (const ExprId id : reachable(pool_, std::span(&factor, 1))) {
+      if (pool_[id].op != ExprOp::kLoad) continue;
+      const std::int64_t block = block_of(pool_, id, depth);
+      if (block >= 8 && block < most_together_ && most_together_ % block == 0) most_together_ = static_cast<int>(block);
+    }
+  }
+
   // How many neighbours are a lane's: 16 bytes of the narrowest matrix.
   bool choose_width() {
     form_.together = 8;
     const std::uint32_t column = product_.columns.back();
     right_bits_ = computed_ = 0;
+    most_together_ = 32;
     for (std::size_t i = 0; i < product_.loops.size(); ++i) {
       const ProductLoop& loop = product_.loops[i];
       int right_bits = 0, computed = 0;
@@ -253,12 +263,14 @@ class FindFewRows {
         if (!load) return false;
         const int of_element = bits(pool_[*load].dtype);
         if (form_.along_depth) form_.together = std::max(form_.together, 128 / of_element);
+        if (form_.along_depth) keep_within_blocks(factor, loop.depth);
         right_bits += of_element;
         computed += *load != factor || bits(pool_[factor].dtype) < bits(form_.dtype);
       }
       right_bits_ = std::max(right_bits_, right_bits);
       computed_ = std::max(computed_, computed);
     }
+    form_.together = std::min(form_.together, most_together_);
     const auto divides = [&] {
       return std::ranges::all_of(product_.loops, [&](const ProductLoop& l) {
         return proves_multiple_of(pool_.extent(l.depth.back()), form_.together, pool_.bounds());
@@ -440,6 +452,7 @@ class FindFewRows {
   std::vector<Parts> parts_;  // of each loop
   double steps_ = 1e30;       // the least of a loop
   std::size_t left_ = 0;      // the most factors of a loop
+  int most_together_ = 32;    // neighbours of one scale
   int right_bits_ = 0;        // the most of a loop's matrices' elements together
   int computed_ = 0;          // of these, so many at most
 };

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """check_codes.py FUSEC_RUN: every code of float8 becomes the very number it stands for on the emulator, for sm_80, sm_89
 and sm_90a: read as vectors, element by element, as the factor of a product that is cast and no more, NaN included, and
-as that of one with scales of blocks, whose elements are rounded once. Status 77: no NVRTC."""
+as that of one with scales of blocks, whose elements are rounded once. So does every code of float4 times every scale of
+a byte, powers of two beyond float16's range and NaN among them. Status 77: no NVRTC."""
+import itertools
 import json
 import os
 import struct
@@ -10,7 +12,8 @@ import sys
 import tempfile
 
 CODES = 256
-NAMES = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+NAMES = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "float4_e2m1fn": "F4",
+         "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 NOT_FINITE = {"float8_e4m3fn": {0x7f, 0xff}, "float8_e5m2": {s + c for s in (0, 0x80) for c in range(0x7c, 0x80)}}
 ONE_CODE = {"float8_e4m3fn": b"\x38", "float8_e5m2": b"\x3c"}
 ONE = {"float16": b"\x00\x3c", "bfloat16": b"\x80\x3f"}
@@ -48,6 +51,22 @@ def cases():
                    [node("d", "dequantize", ["x", "s"], dtype=to, axis=1, block=128), node("y", "linear", ["d", "w"])])
 
 
+def half_byte_cases():
+    """Of each column the first element is a code, all others are 0. In bfloat16, 22 times the scale is to be finite."""
+    depth, columns = 128, 16 * 256
+    codes = b"".join(bytes([c % 16]) + bytes(depth // 2 - 1) for c in range(columns))
+    for scales, block in (("float8_e8m0fnu", 32), ("float8_e4m3fn", 16)):
+        for to, one in ONE.items():
+            too_large = range(251, 255) if scales == "float8_e8m0fnu" and to == "bfloat16" else ()
+            s = b"".join(bytes([0 if c // 16 in too_large else c // 16]) * (depth // block) for c in range(columns))
+            for rows in (2, 24, 64):
+                yield (f"float4 times {scales}, a factor of {rows} rows in {to}",
+                       {"x": (to, [rows, depth], (one + bytes(2 * depth - 2)) * rows),
+                        "w": ("float4_e2m1fn", [columns, depth], codes), "s": (scales, [columns, depth // block], s)},
+                       [node("d", "dequantize", ["w", "s"], dtype=to, axis=1, block=block),
+                        node("y", "linear", ["x", "d"])])
+
+
 def write(path, tensors):
     header, body = {}, b""
     for name, (dtype, shape, data) in tensors.items():
@@ -62,12 +81,12 @@ def main():
     fusec_run, failed, count = sys.argv[1], 0, 0
     with tempfile.TemporaryDirectory() as folder:
         model, inputs = os.path.join(folder, "model.json"), os.path.join(folder, "inputs.safetensors")
-        for name, tensors, nodes in cases():
+        for name, tensors, nodes in itertools.chain(cases(), half_byte_cases()):
             with open(model, "w", encoding="utf-8") as f:
                 json.dump({"fusec": 1, "name": "codes", "nodes": nodes, "outputs": ["y"],
                            "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s, _) in tensors.items()]}, f)
             write(inputs, tensors)
-            for arch in ("sm_80", "sm_89", "sm_90a"):
+            for arch in ("sm_80", "sm_89", "sm_90a") if "float4" not in name else ("sm_80", "sm_90a"):
                 told = subprocess.run([fusec_run, model, f"--inputs={inputs}", "--device=emulator", f"--arch={arch}",
                                        "--verify=0,0"], text=True, capture_output=True)
                 if "NVRTC" in told.stderr:

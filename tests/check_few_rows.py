@@ -173,6 +173,10 @@ def cases():
                 found.append((f"codes {m} {kind} {dtype} float32", codes(m, dtype, 77, 416, kind, "float32")))
                 found.append((f"codes_blocks 128 {m} {kind} {dtype} float32",
                               blocks_of_codes(m, dtype, 72, 768, kind, 128, "float32", zero="int" in kind)))
+        for dtype in ("bfloat16", "float16"):
+            for block, scale in ((16, "float8_e4m3fn"), (32, "float8_e8m0fnu")):
+                found.append((f"codes_blocks {block} {m} float4 {dtype} {scale}",
+                              blocks_of_codes(m, dtype, 77, 416, "float4_e2m1fn", block, scale, False)))
         found.append((f"gated codes {m}", gated_codes(m, "bfloat16", 72, 640, "uint4", "int4")))
         found.append((f"gated codes {m} float16", gated_codes(m, "float16", 72, 640, "int8", "int8")))
         found.append((f"float8 {m}", float8(m, "bfloat16", 72, 528)))
@@ -198,19 +202,24 @@ def large_cases():
         found.append((f"large bfloat16 {m}", plain(m, "bfloat16", n, k), (1, 1.2)))
         for dtype in ("bfloat16", "float16"):
             for kind, most, zeros in (("int8", 4.6 if many else 3, 5.7 if many else 3.9),
-                                      ("int4", 6.6 if many else 4, 8.7 if many else 5.1)):
+                                      ("int4", 6.6 if many else 4, 7.9 if many else 5.1)):
                 for scale in (dtype, "float32"):
                     found.append((f"large {kind} {dtype} {scale} {m}", codes(m, dtype, n, k, kind, scale), (most, most)))
                     found.append((f"large blocks of {kind} {dtype} {scale} {m}",
                                   blocks_of_codes(m, dtype, n, k, kind, 128, scale), (zeros, zeros)))
         found.append((f"large int4 across {m}", codes_across(m, "bfloat16", n, k, "int4"), (9, 9)))
-        found.append((f"large float4 {m}", scaled_float4(m, "bfloat16", n, k), (8.4, 8.4) if many else (6.9, 6.9)))
+        found.append((f"large float4 {m}", scaled_float4(m, "bfloat16", n, k), (8.2, 8.2) if many else (6.7, 6.7)))
         found.append((f"large scaled float8 {m}", scaled_float8(m, "bfloat16", n, k),
                       (20.5, 17.5) if many else (10.5, 9.8)))
-        found.append((f"large float4 float16 {m}", scaled_float4(m, "float16", n, k), (11.5, 13) if many else (9, 9)))
+        found.append((f"large float4 float16 {m}", scaled_float4(m, "float16", n, k), (10.1, 10.1) if many else (7.6, 7.6)))
+        for dtype in ("bfloat16", "float16"):
+            for scale, block, most in (("float8_e8m0fnu", 32, 8.2 if many else 6.7),
+                                       ("float8_e4m3fn", 16, 9.7 if many else 7.5)):
+                found.append((f"large blocks of {block} float4 {dtype} {m}",
+                              blocks_of_codes(m, dtype, n, k, "float4_e2m1fn", block, scale, False), (most, most)))
         found.append((f"large bytes {m}", bytes_by_bytes(m, "float16", n, k), (1.2, 1.8) if many else (0.6, 0.7)))
         found.append((f"large bytes by codes {m}", bytes_by_codes(m, "float16", n, k), (7, 7) if many else (4.5, 4.5)))
-        found.append((f"large float8 {m}", float8(m, "bfloat16", n, k), (11, 7.5) if many else (6.5, 4.1)))
+        found.append((f"large float8 {m}", float8(m, "bfloat16", n, k), (9.5, 3.1) if many else (5.7, 1.5)))
     return found
 
 

@@ -132,17 +132,47 @@ __device__ __forceinline__ unsigned masked(unsigned bits, unsigned more) {
   return bits;
 }
 
+//@ part widened_less : widened
+// With a zero point taken from them on their way.
+template <auto kEight, int kMade, int kCount>
+__device__ __forceinline__ Words<kMade> widened_less(const Words<kCount>& piece, unsigned zero) {
+  constexpr int kFrom = 4 * kCount / kMade;
+  Words<kMade> made;
+#pragma unroll
+  for (int i = 0; i < kMade / 4; ++i) {
+    Words<kFrom> eight;
+#pragma unroll
+    for (int k = 0; k < kFrom; ++k) eight.w[k] = piece.w[i * kFrom + k];
+    const Words<4> wide = kEight(eight, zero);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) made.w[4 * i + k] = wide.w[k];
+  }
+  return made;
+}
+
 //@ part fp16_of_nibbles : pairs masked
-// Half-byte integers are the last bits of 1024 + n, or of 1024 + 16 n: kFlip turns int4 into n + 8.
+// Half-byte integers are the last bits of 1024 + n, or of 1024 + 16 n: kFlip turns int4 into n + 8. What is taken away
+// again has all integers up to 2048.
 template <bool kFlip>
-__device__ __forceinline__ Words<4> fp16_of_nibbles(unsigned eight) {
+__device__ constexpr unsigned kLessOfNibblesFp16 = kFlip ? 0xd480e408u : 0xd400e400u;  // -72, -1032; -64, -1024
+template <bool kFlip>
+__device__ __forceinline__ Words<4> fp16_of_nibbles(unsigned eight, unsigned less = kLessOfNibblesFp16<kFlip>) {
   constexpr unsigned kMore = kFlip ? 0x64806408u : 0x64006400u, kTimes = 0x2c003c00u;  // 1/16, 1
-  constexpr unsigned kLess = kFlip ? 0xd480e408u : 0xd400e400u;                         // -72, -1032; -64, -1024
   Words<4> made;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    made.w[i] = multiply_add_fp16(masked<0x00f0000fu>(__byte_perm(eight, 0u, 0x1111 * i), kMore), kTimes, kLess);
+    made.w[i] = multiply_add_fp16(masked<0x00f0000fu>(__byte_perm(eight, 0u, 0x1111 * i), kMore), kTimes, less);
   return made;
+}
+
+//@ part fp16_of_int4_less : fp16_of_nibbles
+__device__ __forceinline__ Words<4> fp16_of_int4_less(Words<1> eight, unsigned zero) {
+  return fp16_of_nibbles<true>(eight.w[0], multiply_add_fp16(zero * 0x10001u, 0xbc00bc00u, kLessOfNibblesFp16<true>));
+}
+
+//@ part fp16_of_uint4_less : fp16_of_nibbles
+__device__ __forceinline__ Words<4> fp16_of_uint4_less(Words<1> eight, unsigned zero) {
+  return fp16_of_nibbles<false>(eight.w[0], multiply_add_fp16(zero * 0x10001u, 0xbc00bc00u, kLessOfNibblesFp16<false>));
 }
 
 //@ part fp16_of_int4 : fp16_of_nibbles
@@ -166,12 +196,24 @@ __device__ __forceinline__ Words<4> shifted_bf16_of_nibbles(unsigned eight) {
 
 //@ part bf16_of_nibbles : pairs shifted_bf16_of_nibbles
 template <bool kFlip>
-__device__ __forceinline__ Words<4> bf16_of_nibbles(unsigned eight) {
-  constexpr unsigned kOne = 0x3f803f80u, kLess = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
+__device__ constexpr unsigned kLessOfNibblesBf16 = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
+template <bool kFlip>
+__device__ __forceinline__ Words<4> bf16_of_nibbles(unsigned eight, unsigned less = kLessOfNibblesBf16<kFlip>) {
   Words<4> made = shifted_bf16_of_nibbles<kFlip>(eight);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) made.w[i] = multiply_add_bf16(made.w[i], kOne, kLess);
+  for (int i = 0; i < 4; ++i) made.w[i] = multiply_add_bf16(made.w[i], 0x3f803f80u, less);
   return made;
+}
+
+//@ part bf16_of_int4_less : bf16_of_nibbles
+// Of a zero point of half a byte: integers up to 256 are all there.
+__device__ __forceinline__ Words<4> bf16_of_int4_less(Words<1> eight, unsigned zero) {
+  return bf16_of_nibbles<true>(eight.w[0], multiply_add_bf16(zero * 0x10001u, 0xbf80bf80u, kLessOfNibblesBf16<true>));
+}
+
+//@ part bf16_of_uint4_less : bf16_of_nibbles
+__device__ __forceinline__ Words<4> bf16_of_uint4_less(Words<1> eight, unsigned zero) {
+  return bf16_of_nibbles<false>(eight.w[0], multiply_add_bf16(zero * 0x10001u, 0xbf80bf80u, kLessOfNibblesBf16<false>));
 }
 
 //@ part bf16_of_int4 : bf16_of_nibbles
@@ -196,15 +238,27 @@ __device__ __forceinline__ Words<2> int8_of_int4(Words<1> eight) {
 //@ part fp16_of_bytes : pairs words
 // The last bits of 1024 + n; kFlip turns int8 into n + 128.
 template <unsigned kFlip>
-__device__ __forceinline__ Words<4> fp16_of_bytes(Words<2> eight) {
-  constexpr unsigned kOne = 0x3c003c00u, kLess = kFlip ? 0xe480e480u : 0xe400e400u;  // -1152, -1024
+__device__ constexpr unsigned kLessOfBytesFp16 = kFlip ? 0xe480e480u : 0xe400e400u;  // -1152, -1024
+template <unsigned kFlip>
+__device__ __forceinline__ Words<4> fp16_of_bytes(Words<2> eight, unsigned less = kLessOfBytesFp16<kFlip>) {
   Words<4> made;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const unsigned pair = __byte_perm(eight.w[i / 2] ^ kFlip, 0x64u, i % 2 ? 0x4342 : 0x4140);
-    made.w[i] = multiply_add_fp16(pair, kOne, kLess);
+    made.w[i] = multiply_add_fp16(pair, 0x3c003c00u, less);
   }
   return made;
+}
+
+//@ part fp16_of_int8_less : fp16_of_bytes
+__device__ __forceinline__ Words<4> fp16_of_int8_less(Words<2> eight, unsigned zero) {
+  constexpr unsigned kFlip = 0x80808080u;
+  return fp16_of_bytes<kFlip>(eight, multiply_add_fp16(zero * 0x10001u, 0xbc00bc00u, kLessOfBytesFp16<kFlip>));
+}
+
+//@ part fp16_of_uint8_less : fp16_of_bytes
+__device__ __forceinline__ Words<4> fp16_of_uint8_less(Words<2> eight, unsigned zero) {
+  return fp16_of_bytes<0u>(eight, multiply_add_fp16(zero * 0x10001u, 0xbc00bc00u, kLessOfBytesFp16<0u>));
 }
 
 //@ part fp16_of_int8 : fp16_of_bytes
@@ -351,25 +405,40 @@ __device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
 #endif
 }
 
-//@ part fp16_of_e2m1 : words
-// The upper bytes of the eight magnitudes are the two words of a table; the lower ones are 0.
+//@ part fp16_of_e2m1 : permuted words
+// Of a table of upper bytes that of those without a sign, and twice that of the others; where the one stands the other
+// is 0. The lower bytes are 0.
 __device__ __forceinline__ Words<4> fp16_of_e2m1(Words<1> eight) {
-  const unsigned magnitude = eight.w[0] & 0x77777777u, sign = eight.w[0] >> 3 & 0x11111111u;
+  const unsigned other = eight.w[0] ^ 0x88888888u;
   Words<4> made;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const unsigned upper = __byte_perm(0x3e3c3800u, 0x46444240u, magnitude >> 16 * i) |
-                           __byte_perm(0x00008000u, 0u, sign >> 16 * i);
+    unsigned upper = permuted(0x3e3c3800u, 0x46444240u, eight.w[0] >> 16 * i);
+    asm("mad.lo.u32 %0, %1, 2, %0;" : "+r"(upper) : "r"(permuted(0x5f5e5c40u, 0x63626160u, other >> 16 * i)));
     made.w[2 * i] = __byte_perm(upper, 0u, 0x1404), made.w[2 * i + 1] = __byte_perm(upper, 0u, 0x3424);
   }
   return made;
 }
 
+//@ part scaled_powers_fp16 : scaled_fp16 fp16
+// Times a power of two of any size, or NaN: in two steps, the first without rounding, where float16 does not have it.
+template <int kCount>
+__device__ __forceinline__ Words<kCount> scaled_powers_fp16(Words<kCount> words, unsigned power) {
+  const unsigned near = min(max(power, 0x38800000u), 0x46000000u);  // between 2^-14 and 2^13
+  words = scaled_fp16(words, (near >> 13) - 0x1c000u);
+  if (near != power) {
+    const float rest = __uint_as_float(power) / __uint_as_float(near);
+    words = scaled_fp16(words, to_fp16(rest > 32768.0f ? 32768.0f : rest));
+  }
+  return words;
+}
+
 //@ part scaled_numbers_bf16 : pairs words
-// Eight times 22 more than numbers, times a power of two, as they are.
+// Eight times 22 more than numbers, as they are, times a number of four bits of a mantissa at most: the upper half of its
+// bits as float32 is bfloat16.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> scaled_numbers_bf16(Words<kCount> words, unsigned scale) {
-  const unsigned both = scale * 0x10001u;
+  const unsigned both = __byte_perm(scale, 0u, 0x3232);
   const unsigned by = multiply_add_bf16(both, 0x3e003e00u, 0x80008000u);     // an eighth
   const unsigned less = multiply_add_bf16(both, 0xc1b0c1b0u, 0x80008000u);  // -22
 #pragma unroll
@@ -379,5 +448,5 @@ __device__ __forceinline__ Words<kCount> scaled_numbers_bf16(Words<kCount> words
 
 //@ part bf16_of_e2m1 : shifted_bf16_of_e2m1 scaled_numbers_bf16
 __device__ __forceinline__ Words<4> bf16_of_e2m1(Words<1> eight) {
-  return scaled_numbers_bf16(shifted_bf16_of_e2m1(eight), 0x3f80u);
+  return scaled_numbers_bf16(shifted_bf16_of_e2m1(eight), 0x3f800000u);
 }

@@ -88,8 +88,8 @@ __device__ __forceinline__ fp8_e5m2 to_fp8_e5m2(float x) {  // beyond the greate
 //@ part e8m0
 using e8m0 = unsigned char;  // a power of two, 2^(bits - 127)
 __device__ __forceinline__ float from_e8m0(unsigned bits) {
-  if (bits == 255u) return __uint_as_float(0x7fc00000u);
-  return __uint_as_float(bits == 0u ? 0x00400000u : bits << 23);
+  const float power = __uint_as_float(max(bits << 23, 0x00400000u));
+  return fmaf(power, 0.0f, power);  // 255, where that is infinite, is NaN
 }
 __device__ __forceinline__ e8m0 to_e8m0(float x) {  // the nearest power of two, the middle goes up; no sign
   const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;

@@ -141,10 +141,11 @@ void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
     return to;
   });
   emitter_.load_text = nullptr;
-  if (s.codes)
-    for (const auto& [names, number] : {std::pair(s.zeros, s.codes->zero), std::pair(s.scales, s.codes->scale)})
-      if (!names.empty() && !s.words.contains(number))
-        writer_.line(fmt::format("{}[{}][{}] = {};", names, ahead_, c, bits_text(number, form_.dtype, emitter_)));
+  const auto assign = [&](const std::string& name, const std::string& bits) {
+    writer_.line(fmt::format("{}[{}][{}] = {};", name, ahead_, c, bits));
+  };
+  if (!s.zeros.empty()) assign(s.zeros, zero_text(*s.codes, form_.dtype, emitter_));
+  if (!s.scales.empty() && !s.codes->scales_apart) assign(s.scales, scale_text(*s.codes, form_.dtype, emitter_));
   if (scales) assign_scales(s, fmt::format("[{}][{}]", ahead_, c));
   emitter_.rewind(mark);
   if (!there.empty()) writer_.close();

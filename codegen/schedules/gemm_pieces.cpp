@@ -117,9 +117,9 @@ class PieceEmitter {
     const auto copied = codes ? words_.find(codes->codes) : words_.end();
     if (copied == words_.end() || (codes->scales_apart && !words_.contains(codes->scale))) return "";
     const std::string made = writer_.unique("made");
-    const std::string zero = bits_text(codes->zero, p_.multiplied, emitter_);
+    const std::string zero = zero_text(*codes, p_.multiplied, emitter_);
     const std::string scale =
-        codes->scales_apart ? words_.at(codes->scale) : bits_text(codes->scale, p_.multiplied, emitter_);
+        codes->scales_apart ? words_.at(codes->scale) : scale_text(*codes, p_.multiplied, emitter_);
     const std::string text = widened_text(*codes, p_.multiplied, words(), copied->second, zero, scale, writer_);
     writer_.line(fmt::format("const Words<{}> {} = {};", words(), made, text));
     return made;

@@ -157,8 +157,8 @@ void TilePieces::compute_codes(const WidenedCodes& codes, ExprEmitter& emitter, 
     return name;
   });
   emitter.load_text = nullptr;
-  const std::string zero = bits_text(codes.zero, narrowed, emitter);
-  const std::string scale = bits_text(codes.scale, narrowed, emitter);
+  const std::string zero = zero_text(codes, narrowed, emitter);
+  const std::string scale = scale_text(codes, narrowed, emitter);
   writer.line(fmt::format("{} = {};", made, widened_text(codes, narrowed, kPiece / 2, name, zero, scale, writer)));
 }
 

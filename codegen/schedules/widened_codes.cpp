@@ -23,6 +23,32 @@ std::optional<std::string> widening(DType from, DType to) {
   return fmt::format("{}_of_{}", short_name(to), short_name(from));
 }
 
+// Eight times 22 more than what a half-byte float stands for is taken away again with the scale: bfloat16 has all of 22
+// such scales. Of float16 these are those that it may not have.
+bool has_short_scale(DType scale, DType multiplied) {
+  if (scale == DType::kFloat8E8M0FNU) return true;
+  return multiplied == DType::kBFloat16 && (scale == DType::kFloat8E4M3FN || scale == DType::kFloat8E5M2);
+}
+
+// The same for codes less a zero point, which what is multiplied has with all that is added to it on the way.
+std::optional<std::string> widening_less(const WidenedCodes& codes, const ExprPool& pool, DType to) {
+  const ExprNode& zero = pool[without_conversion(pool, codes.zero)];
+  const DType from = pool[codes.codes].dtype;
+  const bool known = zero.op == ExprOp::kLoad && is_integer(zero.dtype) && is_integer(from) &&
+                     bits(zero.dtype) <= (to == DType::kBFloat16 ? 4 : 8) &&
+                     (to == DType::kFloat16 || (to == DType::kBFloat16 && bits(from) == 4));
+  if (!known) return std::nullopt;
+  return fmt::format("{}_of_{}_less", short_name(to), short_name(from));
+}
+
+std::string bits_text(ExprId number, DType multiplied, ExprEmitter& emitter) {
+  if (number == kNoExpr) return "";
+  emitter.writer().use(multiplied);
+  const std::string value = emitter.emit(number);
+  const bool whole = !is_float(emitter.kernel().pool[number].type);
+  return narrow(multiplied, whole ? fmt::format("(float)({})", value) : value);
+}
+
 }  // namespace
 
 std::string short_name(DType dtype) {
@@ -52,13 +78,14 @@ std::optional<WidenedCodes> find_widened_codes(const ExprEmitter& emitter, ExprI
   if (const ExprNode& n = pool[value]; n.op == ExprOp::kMul && is_float(n.type)) {
     const auto is_scale = [&](ExprId id) {
       const bool plain = pool[id].op == ExprOp::kLoad && pool[id].args[0] == kNoExpr && pool[id].dtype == multiplied;
-      return same_for_all(id) || plain;
+      const bool power = pool[id].op == ExprOp::kLoad && pool[id].dtype == DType::kFloat8E8M0FNU;
+      return same_for_all(id) || plain || (power && !emitter.depends_on(id, lane));
     };
     const bool first = is_scale(n.args[0]);
     made.scale = n.args[first ? 0 : 1], value = n.args[first ? 1 : 0];
     if (!is_scale(made.scale)) return std::nullopt;
     made.scales_apart = emitter.depends_on(made.scale, lane);
-    made.power_of_two = pool[made.scale].op == ExprOp::kLoad && pool[made.scale].dtype == DType::kFloat8E8M0FNU;
+    made.float_scale = pool[made.scale].op == ExprOp::kLoad && has_short_scale(pool[made.scale].dtype, multiplied);
   }
   value = without_conversion(pool, value);
   if (const ExprNode& n = pool[value];
@@ -71,35 +98,44 @@ std::optional<WidenedCodes> find_widened_codes(const ExprEmitter& emitter, ExprI
   if (!function) return std::nullopt;
   made.codes = value;
   made.function = *function;
+  if (made.zero != kNoExpr) made.less_function = widening_less(made, pool, multiplied).value_or("");
   return made;
 }
 
-std::string bits_text(ExprId number, DType multiplied, ExprEmitter& emitter) {
-  if (number == kNoExpr) return "";
-  emitter.writer().use(multiplied);
-  const std::string value = emitter.emit(number);
-  const bool whole = !is_float(emitter.kernel().pool[number].type);
-  return narrow(multiplied, whole ? fmt::format("(float)({})", value) : value);
+std::string zero_text(const WidenedCodes& codes, DType multiplied, ExprEmitter& emitter) {
+  return bits_text(codes.zero, multiplied, emitter);
+}
+
+std::string scale_text(const WidenedCodes& codes, DType multiplied, ExprEmitter& emitter) {
+  if (codes.float_scale) return fmt::format("__float_as_uint({})", emitter.emit(codes.scale));
+  return bits_text(codes.scale, multiplied, emitter);
 }
 
 std::string widened_text(const WidenedCodes& codes, DType multiplied, int words, const std::string& from,
                          const std::string& zero, const std::string& scale, KernelWriter& writer) {
   writer.use("widened");
-  if (codes.function == "bf16_of_e2m1" && codes.power_of_two && zero.empty()) {  // in one
+  const std::string to = short_name(multiplied);
+  const bool half = multiplied == DType::kFloat16;
+  if (codes.function == "bf16_of_e2m1" && codes.float_scale && zero.empty()) {  // in one
     writer.use("shifted_" + codes.function);
     writer.use("scaled_numbers_bf16");
     return fmt::format("scaled_numbers_bf16(widened<shifted_{}, {}>({}), {})", codes.function, words, from, scale);
   }
-  writer.use(codes.function);
-  std::string text = fmt::format("widened<{}, {}>({})", codes.function, words, from);
-  const auto with = [&](std::string_view what, const std::string& number) {
+  const bool less = !codes.less_function.empty();
+  writer.use(less ? codes.less_function : codes.function);
+  if (less) writer.use("widened_less");
+  std::string text = less ? fmt::format("widened_less<{}, {}>({}, {})", codes.less_function, words, from, zero)
+                          : fmt::format("widened<{}, {}>({})", codes.function, words, from);
+  const auto with = [&](const std::string& part, const std::string& number) {
     if (number.empty()) return;
-    const std::string part = fmt::format("{}_{}", what, short_name(multiplied));
     writer.use(part);
     text = fmt::format("{}({}, {})", part, text, number);
   };
-  with("less", zero);
-  with("scaled", scale);
+  if (!less) with("less_" + to, zero);
+  if (codes.float_scale)
+    with(half ? "scaled_powers_fp16" : "scaled_bf16", half ? scale : scale + " >> 16");
+  else
+    with("scaled_" + to, scale);
   return text;
 }
 

@@ -21,20 +21,22 @@ struct WidenedCodes {
   ExprId codes = kNoExpr;  // a load
   ExprId zero = kNoExpr, scale = kNoExpr;
   bool scales_apart = false;  // the scale is a load of what is multiplied, another for each of the neighbours
-  bool power_of_two = false;  // is the scale
+  bool float_scale = false;   // its bits are those of float32: a power of two, or what has four bits of a mantissa
   std::string function;       // of the prelude, for eight
+  std::string less_function;  // the same with the zero point, where there is one
 };
 
 // `value`: without its last rounding to what is multiplied. `lane`: the axis of the neighbours.
 std::optional<WidenedCodes> find_widened_codes(const ExprEmitter& emitter, ExprId value, DType multiplied,
                                                std::uint32_t lane);
 
-// The text of so many words, made of those that hold the codes. `zero` and `scale`: the bits of what is multiplied, or
-// words of scales that are apart.
+// The text of so many words, made of those that hold the codes. `zero` and `scale`: their bits, or words of scales that
+// are apart.
 std::string widened_text(const WidenedCodes& codes, DType multiplied, int words, const std::string& from,
                          const std::string& zero, const std::string& scale, KernelWriter& writer);
-// The text of a zero point's or scale's bits; emits what it is made of. "" for none.
-std::string bits_text(ExprId number, DType multiplied, ExprEmitter& emitter);
+// The text of the zero point's or scale's bits; emits what it is made of. "" for none.
+std::string zero_text(const WidenedCodes& codes, DType multiplied, ExprEmitter& emitter);
+std::string scale_text(const WidenedCodes& codes, DType multiplied, ExprEmitter& emitter);
 
 // The text of so many words that have the codes' bits (analysis/shifted_codes).
 std::string shifted_text(const ShiftedCodes& codes, DType multiplied, int words, const std::string& from,
