@@ -10,6 +10,7 @@
 
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
+#include "codegen/called_functions.h"
 #include "codegen/content_key.h"
 #include "codegen/guarded_schedule.h"
 #include "codegen/identifiers.h"
@@ -406,11 +407,13 @@ class PlanLowering {
   std::vector<std::uint32_t> keep(std::vector<KernelSource> sources) {
     std::vector<std::uint32_t> kept;
     std::uint32_t table = kFirstTable;
-    for (KernelSource& source : sources)
+    for (KernelSource& source : sources) {
+      call_large_functions(source);
       for (KernelSource& kernel : with_filled_table(std::move(source), table++)) {
         kept.push_back(static_cast<std::uint32_t>(plan_.kernels.size()));
         plan_.kernels.push_back(std::move(kernel));
       }
+    }
     return kept;
   }
 

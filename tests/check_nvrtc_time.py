@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 """check_nvrtc_time.py FUSEC [--ms=N] [--runs=N] [--only=NAME,...] [--table]
 
-NVRTC takes at most 400 ms for the largest kernel of every family, cubin included: CPU time of FUSEC with NVRTC less that
-without, by the number of kernels where they are several. CPU time grows where other work shares the processor's cores
+NVRTC takes at most 400 ms for every kernel of the largest of every family, cubin included: CPU time of a process that
+loads NVRTC and compiles this kernel alone. CPU time grows where other work shares the processor's cores
 and caches, so a limit grows with what the kernel of float32 products takes just before and just after, the lesser of the
 two, beside the 120 ms of a quiet machine; of several attempts the one counts that comes to the least of its limit.
 --table prints that of all runs without judging. Exit 1 where a kernel takes longer, 77 where NVRTC is missing."""
 import argparse
+import ctypes
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import tempfile
-
-from check_compile_time import cpu_ms
-
 
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
@@ -250,6 +250,35 @@ def rows_of_tangents(shape, dim):
     return model([tensor("x", "float16", *shape)], nodes) | {"outputs": ["y", "z"]}
 
 
+def rows_of_functions(functions, shape, dim, dtype="float16"):
+    """Functions of what is reduced: names, or (name, second operand)."""
+    inputs, nodes, last = [tensor("x", dtype, *shape)], [], "x"
+    for i, function in enumerate(functions):
+        name, *operands = function if isinstance(function, tuple) else (function,)
+        if operands == ["z"]:
+            inputs.append(tensor(f"z{i}", dtype, *shape))
+            operands = [f"z{i}"]
+        nodes.append({"name": f"f{i}", "op": name, "inputs": [last, *operands]})
+        last = f"f{i}"
+    nodes += [{"name": "y", "op": "softmax", "inputs": [last], "attrs": {"dim": dim}},
+              {"name": "v", "op": "var", "inputs": [last], "attrs": {"dim": [dim], "keepdim": True}},
+              {"name": "z", "op": "div", "inputs": [last, "v"]}]
+    return model(inputs, nodes) | {"outputs": ["y", "z"]}
+
+
+def neighbours_of_functions():
+    """A maximum beside what it is of: channels last."""
+    return model([tensor("x", "float16", 8, 32, 32, 32)],
+                 [{"name": "s", "op": "tan", "inputs": ["x"]}, {"name": "t", "op": "tan", "inputs": ["s"]},
+                  {"name": "m", "op": "amax", "inputs": ["t"], "attrs": {"dim": [1], "keepdim": True}},
+                  {"name": "a", "op": "add", "inputs": ["t", "m"]}, {"name": "y", "op": "expm1", "inputs": ["a"]}])
+
+
+def chain(functions, dtype):
+    nodes = [{"name": f"y{i}", "op": f, "inputs": [f"y{i - 1}" if i else "x"]} for i, f in enumerate(functions)]
+    return model([tensor("x", dtype, 4096, 4096)], nodes)
+
+
 def softmax(columns, dtype):
     return model([tensor("x", dtype, 512, columns)],
                  [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": -1}}])
@@ -315,18 +344,74 @@ LARGEST = {
     "softmax and variance of tangents": (rows_of_tangents([512, 8192], 1), ("sm_80", "sm_90a")),
     "softmax and variance of tangents, few interleaved rows": (rows_of_tangents([1000, 5], 0), ("sm_80",)),
     "softmax and variance of tangents, columns": (rows_of_tangents([4, 1000, 511], 1), ("sm_90a",)),
+    "softmax and variance of three functions": (
+        rows_of_functions(["sin", ("pow", "z"), "atan"], [512, 8192], 1), ("sm_80", "sm_90a")),
+    "softmax and variance of asinh, few interleaved rows": (
+        rows_of_functions(["asinh"], [1000, 5], 0), ("sm_80", "sm_90a")),
+    "softmax and variance of fmod, few interleaved rows": (
+        rows_of_functions([("fmod", "z")], [1000, 5], 0), ("sm_80", "sm_90a")),
+    "softmax and variance of sinh and remainder, interleaved rows": (
+        rows_of_functions(["sinh", ("remainder", 1.7)], [3000, 7], 0, "float32"), ("sm_80", "sm_90a")),
+    "softmax and variance of atan2, long rows": (
+        rows_of_functions([("atan2", "z")], [64, 100003], 1), ("sm_80", "sm_90a")),
+    "maximum of tangents, channels last": (neighbours_of_functions(), ("sm_80", "sm_90a")),
+    "six functions, pointwise": (
+        chain(["tan", "asinh", "sin", "erf", "log1p", "cos"], "float16"), ("sm_80", "sm_90a")),
 }
 PROMISED_MS = 400
 YARDSTICK, YARDSTICK_MS = "gemm, float32", 120
 
 
-def nvrtc_ms(fusec, path, target, scratch):
-    """A function that runs it once more, for the time a kernel."""
-    command = [fusec, path, f"--arch={target}", "--no-cache", "--jobs=1", "-o", os.path.join(scratch, "out.cu")]
-    without = min(cpu_ms([*command, "--no-nvrtc"]) for _ in range(2))
-    with open(os.path.join(scratch, "out.cu"), encoding="utf-8") as f:
-        kernels = f.read().count("__global__")
-    return lambda: (cpu_ms(command) - without) / kernels
+def find_nvrtc(fusec):
+    """The library, where the program looks for it (codegen/nvrtc.h)."""
+    folders = []
+    for place in (pathlib.Path(os.path.abspath(fusec)), pathlib.Path.cwd() / "here"):
+        folders += [parent / ".deps" / "nvrtc" / "lib" for parent in place.parents]
+    for cuda in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        folders += [pathlib.Path(cuda) / "lib64", pathlib.Path(cuda) / "lib"] if cuda else []
+    names = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+    candidates = [os.environ["FUSEC_NVRTC"]] if os.environ.get("FUSEC_NVRTC") else []
+    candidates += [str(folder / name) for folder in folders for name in names if (folder / name).exists()] + list(names)
+    for path in candidates:
+        try:
+            ctypes.CDLL(path)
+            return path
+        except OSError:
+            pass
+    return None
+
+
+def compile_ms(library, source, target):
+    """CPU time of a process that loads NVRTC and compiles this once, as the program does where a cubin is a proof."""
+    process = os.fork()
+    if process == 0:
+        for builtins in pathlib.Path(library).parent.glob("libnvrtc-builtins.so.*"):
+            ctypes.CDLL(str(builtins))  # NVRTC asks for it by its bare name
+        nvrtc, program = ctypes.CDLL(library), ctypes.c_void_p()
+        options = [f"--gpu-architecture={target}".encode(), b"--std=c++17", b"--generate-line-info",
+                   b"--ptxas-options=-O1"]
+        nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"out.cu", 0, None, None)
+        os._exit(nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)))
+    _, status, used = os.wait4(process, 0)
+    if status != 0:
+        raise RuntimeError(f"NVRTC refuses a kernel for {target}:\n{source}")
+    return 1e3 * (used.ru_utime + used.ru_stime)
+
+
+def kernels_of(fusec, path, target, scratch):
+    """Sources of the model's kernels, each with the whole prelude."""
+    emitted = os.path.join(scratch, "out.cu")
+    subprocess.run([fusec, path, f"--arch={target}", "--no-nvrtc", "-o", emitted], check=True, capture_output=True)
+    with open(emitted, encoding="utf-8") as f:
+        device = f.read().split("#ifndef __CUDACC_RTC__")[0]
+    prelude, *kernels = re.split(r"^// ---- \S+ -+\n", device, flags=re.MULTILINE)
+    return [prelude + kernel for kernel in kernels if "__global__" in kernel]
+
+
+def nvrtc_ms(library, fusec, path, target, scratch):
+    """A function that compiles all once more, for the time of the slowest kernel."""
+    kernels = kernels_of(fusec, path, target, scratch)
+    return lambda: max(compile_ms(library, kernel, target) for kernel in kernels)
 
 
 def main():
@@ -343,13 +428,12 @@ def main():
         graph, (yardstick_target,) = LARGEST[YARDSTICK]
         with open(yardstick, "w", encoding="utf-8") as f:
             json.dump(graph, f)
-        told = subprocess.run([options.fusec, yardstick, "--no-cache", "-o", os.path.join(scratch, "out.cu")], text=True,
-                              capture_output=True, check=True)
-        if "not proven to compile" in told.stderr:
+        library = find_nvrtc(options.fusec)
+        if library is None:
             print("NVRTC is missing")
             sys.exit(77)
 
-        of_yardstick = nvrtc_ms(options.fusec, yardstick, yardstick_target, scratch)
+        of_yardstick = nvrtc_ms(library, options.fusec, yardstick, yardstick_target, scratch)
 
         for name, (graph, targets) in LARGEST.items():
             if options.only and name not in options.only.split("/"):
@@ -358,7 +442,7 @@ def main():
                 json.dump(graph, f)
             for target in targets:
                 quiet = options.ms or PROMISED_MS
-                once, before, least = nvrtc_ms(options.fusec, path, target, scratch), of_yardstick(), (float("inf"), 0, 0)
+                once, before, least = nvrtc_ms(library, options.fusec, path, target, scratch), of_yardstick(), (float("inf"), 0, 0)
                 for _ in range(options.runs):
                     took, after = once(), of_yardstick()
                     limit = quiet * max(1.0, min(before, after) / YARDSTICK_MS)
