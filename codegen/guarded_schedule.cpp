@@ -51,6 +51,8 @@ class Search {
     }
     if (!found || same(*found, result.general) || found->size() != result.general.size()) return result;
     result.special = least(std::move(sizes), *std::move(found));
+    if (row)
+      if (auto longer = for_longer(*row, result)) result.general = *std::move(longer);
     return result;
   }
 
@@ -213,6 +215,37 @@ class Search {
       if (const auto sources = under(all); sources && keeps(*sources)) return guard;
     }
     return std::nullopt;
+  }
+
+  // The general form is taken of rows that are longer than the special form's: it is made for such, as much longer as
+  // leaves it as many kernels; where blocks that wait for one another would share those, for somewhat shorter ones.
+  std::optional<std::vector<KernelSource>> for_longer(const Guard& row, const GuardedSources& made) const {
+    constexpr std::int64_t kFarLonger = 4, kForTeam = 1 << 14;  // which warps enough take to have memory busy
+    const bool of_multiples = std::ranges::any_of(
+        made.special->guard, [](const GuardCondition& condition) { return condition.multiple_of > 1; });
+    if (of_multiples) return std::nullopt;
+    std::int64_t longest = 1;  // of the special form's
+    const std::vector<Symbol> at_most = expecting(row, kOnce);
+    for (const IndexExpr& length : row_lengths_) longest = std::max(longest, value_at_hint(length, at_most));
+    for (std::int64_t quarters = kOnce * std::max(kFarLonger, kForTeam / longest); quarters > 0; quarters /= 2) {
+      Kernel kernel = kernel_;
+      kernel.pool.assume(expecting(row, quarters), kernel.pool.bounds().products);
+      std::vector<KernelSource> sources = schedule_moved(kernel, graph_, target_, wanted_);
+      if (sources.size() == made.general.size() && may_stand_in(sources)) return sources;
+    }
+    return std::nullopt;
+  }
+  // The symbols with so many quarters of what the guard allows for hints, where they are not greater.
+  static constexpr std::int64_t kOnce = 4;
+  std::vector<Symbol> expecting(const Guard& guard, std::int64_t quarters) const {
+    std::vector<Symbol> symbols = kernel_.pool.bounds().symbols;
+    for (const GuardCondition& condition : guard) {
+      if (condition.symbols.size() > 1) continue;
+      Symbol& symbol = symbols[condition.symbols[0]];
+      const std::int64_t hint = std::clamp(quarters * condition.at_most / kOnce, symbol.hint, symbol.max);
+      symbol.hint = std::max(symbol.hint, hint / symbol.multiple_of * symbol.multiple_of);
+    }
+    return symbols;
   }
 
   // The same kernels with as few and as weak conditions as they need.

@@ -4,10 +4,12 @@
 Kernels over symbolic sizes whose better form needs a condition on the symbols: with values on both sides of the guard
 the launch takes the form that the manifest says (as the compiled host part launches it), its numbers are the
 reference's, and the special form has what the guard is for: accesses of 16 bytes or asynchronous copies, rows that are
-read once, 32-bit indices. Status 77: no NVRTC."""
+read once, 32-bit indices. Longer rows than those are read once by the general form, as far as shared memory holds
+them. Status 77: no NVRTC."""
 import argparse, json, os, random, re, struct, subprocess, sys, tempfile
 
 WIDE = re.compile(r"\b(?:ld|st)\.global[.\w:]*\.(?:v4\.[ubf]32|v2\.[ubf]64)\b|\bcp\.async\.c[ag]\.shared\.global|\bcp\.async\.bulk")
+ONCE = 1.4  # times the least bytes: what all rows share is read by each
 NARROW = re.compile(r"\b(?:ld|st)\.global[.\w:]*")
 
 
@@ -43,7 +45,9 @@ CASES = [
      "n % 2", [((3, 6), 1), ((3, 7), 0)], "wide"),
     (model("long_rows", {"b": {"max": 100}, "n": {}}, [tensor("x", "float32", "b", "n")],
            [node("y", "softmax", "x", dim=1)]),
-     "n <= 32768", [((2, 1000), 1), ((1, 32769), 0), ((1, 32768), 1)], "once"),
+     "n <= 32768", [((2, 1000), 1), ((1, 32769), 0), ((1, 32768), 1), ((3, 39000), 0)], "once"),
+    (model("far_longer", {"b": {}, "n": ANY}, [tensor("x", "float16", "b", "n")], [node("y", "log_softmax", "x", dim=1)]),
+     "n <= 2048", [((9, 250), 1), ((3, 3000), 0), ((2, 20001), 0)], "once"),
     (model("norm", {"b": {}, "n": {"max": 1000000, "hint": 4096}},
            [tensor("x", "bfloat16", "b", "n"), tensor("r", "bfloat16", "b", "n"), tensor("w", "bfloat16", "n")],
            [node("s", "add", "x", "r"), node("q", "mul", "s", "s"), node("m", "mean", "q", dim=[1], keepdim=True),
@@ -209,7 +213,7 @@ def check(programs, folder, case, arch):
             problems.append(f"{where}: {taken} special forms, expected {expected}")
         if shows == "once":
             for k in kernels:
-                if k["name"] in [s["kernel"] for s in specials] and k["requested_bytes"] > 1.7 * k["least_bytes"]:
+                if k["requested_bytes"] > ONCE * k["least_bytes"]:
                     problems.append(f"{where}: {k['requested_bytes']} bytes requested, {k['least_bytes']} needed")
     return [f"{described['name']} {arch}: {p}" for p in problems]
 

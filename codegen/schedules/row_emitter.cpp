@@ -58,7 +58,7 @@ class RowEmitter {
     source.cohort = layout_.cohort;
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
-    source.keeps_rows = walk_.keeps_rows();
+    source.keeps_rows = walk_.keeps_rows() && !walk_.reads_again();
     // Threads that only work along read a row of others', which those may store before; where that is no place of
     // something else, or all meet in between, it does not matter. The last kernel of several reduces nothing but what
     // the others have left: there each element is read by who stores it.

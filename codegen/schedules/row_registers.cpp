@@ -259,7 +259,8 @@ class LoadPlanner {
     return plan;
   }
 
-  // Of each load as many of the first turns as fit, where all rows of the hinted length, and all loops, make more.
+  // Of each load as many of the first turns as fit, where all rows of the hinted length, and all loops, make more. Of
+  // rows whose length only the launch knows, where so many threads share one that few rows at once keep memory busy.
   std::optional<RowRegisters> run_partly(const std::vector<RowLoop>& loops, int parts, int most_words) {
     const auto hinted = [&](const RowLoop& loop) {
       const std::int64_t turns = value_at_hint(points_of(pool_, loop), pool_.bounds().symbols) / parts;
@@ -270,7 +271,12 @@ class LoadPlanner {
     for (const Place& place : in_order_)
       if (places_.at(place).second > 1) of_turn += words_of_turn(place);
     const int turns = of_turn > 0 ? most_words / of_turn : 0;
-    const bool all = std::ranges::all_of(loops, [&](const RowLoop& loop) { return hinted(loop) >= turns; });
+    constexpr int kEnough = 256;
+    const bool all = std::ranges::all_of(loops, [&](const RowLoop& loop) {
+      const int made = hinted(loop);
+      const bool known = points_of(pool_, loop).as_constant().has_value();
+      return made >= turns || (made > 0 && !known && parts >= kEnough);
+    });
     if (turns == 0 || !all) return std::nullopt;
     RowRegisters plan;
     plan.goes_on = true;
@@ -413,7 +419,8 @@ std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const
   if (!plan || !is_placed(*plan, most_words)) {
     plan = LoadPlanner(form, graph).run(loops, parts, most_words, kMostOfMemory);
     std::optional<RowRegisters> partly = LoadPlanner(form, graph).run_partly(loops, parts, most_words);
-    if (partly && partly->words > plan->words) plan = std::move(partly);
+    const bool keeps_all = !plan->slots.empty() && plan->read_again == 0;
+    if (partly && !keeps_all && partly->words > plan->words) plan = std::move(partly);
     if (plan->read_again > 0 && !as_loaded) {
       std::optional<RowRegisters> some = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run_partly(most_words);
       if (some && some->read_again < plan->read_again && is_placed(*some, most_words)) plan = std::move(some);
@@ -423,12 +430,14 @@ std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const
   plan->words = 0;
   plan->shared_bytes = std::int64_t{4} * threads * plan->shared_words;
   const RowRegisters::Slot& first = plan->slots.front();
-  if (!plan->goes_on && plan->words_of(first) == plan->shared_words)
+  if (plan->words_of(first) == plan->shared_words)
     for (const RowLoop& loop : loops)
-      if (plan->turns_of.contains(loop.axes))
-        plan->shared_bytes = simplify(
-            ceil_div(points_of(form.kernel.pool, loop), parts) * threads * 4 * (plan->shared_words / first.turns),
-            form.kernel.pool.bounds());
+      if (plan->turns_of.contains(loop.axes)) {
+        const IndexExpr turns = ceil_div(points_of(form.kernel.pool, loop), parts);
+        plan->shared_bytes = simplify((plan->goes_on ? min(turns, IndexExpr(first.turns)) : turns) * threads * 4 *
+                                          (plan->shared_words / first.turns),
+                                      form.kernel.pool.bounds());
+      }
   return plan;
 }
 

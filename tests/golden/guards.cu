@@ -369,6 +369,32 @@ __device__ __forceinline__ float reciprocal_fast(float x) {
   return y;
 }
 
+// e^x for x <= 0: its relative error grows with |x|, but not faster than it falls.
+__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
+
+// Of the elements so far the greatest, and the sum of their exponentials below it.
+struct RunningExponentials {
+  float greatest = __uint_as_float(0xff800000u), sum = 0.0f;
+  // What is subtracted before exponentials: a finite number, so that infinite elements are not subtracted from
+  // themselves. NaN is in the sum as soon as it is the greatest.
+  __device__ __forceinline__ static float shift_of(float x) {
+    return fminf(fmaxf(x, -3.402823466e38f), 3.402823466e38f);
+  }
+  __device__ __forceinline__ float shift() const { return shift_of(greatest); }
+  template <int kCount>
+  __device__ __forceinline__ void take_elements(const float (&elements)[kCount]) {
+    float now = greatest;
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) now = nan_max(now, elements[e]);
+    if (!(now <= greatest)) {  // NaN, too
+      sum *= exp_fast(shift() - shift_of(now));
+      greatest = now;
+    }
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) sum += exp_fast(elements[e] - shift());
+  }
+};
+
 // Elements that are stored by one access.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Neighbours {
@@ -484,39 +510,60 @@ guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, 
 // ---- guards_2_softmax ------------------------------------------------------------------------------------
 // rows = softmax(long)
 // writes rows: float32[3, 100*n]
-extern "C" __global__ void __launch_bounds__(256, 3)
+extern "C" __global__ void __launch_bounds__(512, 1)
 guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, const long long n) {
   const int lane = threadIdx.x;
   const long long row = (long long)blockIdx.x;
-  float row_max = __uint_as_float(0xff800000u);
-  for (long long k = lane; k < (n * 25); k += 256) {
-    const Words<4> long_w = load_words<4>(long_v + (n * row * 100 + k * 4));
+  RunningExponentials running;
+  Words<4>* const long_row = (Words<4>*)(dynamic_shared + 0) + threadIdx.x;
+#pragma unroll 4
+  for (long long k = lane, turn = 0; turn < 19 && k < (n * 25); k += 512, ++turn) {
+    Words<4> long_w;
+    long_w = load_words<4>(long_v + (n * row * 100 + k * 4));
+    store_words(&long_row[(turn) * 512], long_w);
+    float elements[4];
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      row_max = nan_max(row_max, __uint_as_float(element<32>(long_w, e)));
+      elements[e] = __uint_as_float(element<32>(long_w, e));
     }
+    running.take_elements(elements);
   }
-  row_max = block_reduce<256, 0>(row_max, Maximum{});
-  const float t = (fabsf(row_max) >= 1073741824.0f) ? 1.0f : 1.442695f;
-  const float t_2 = -(row_max * t);
-  float row_sum = 0.0f;
-  for (long long k_2 = lane; k_2 < (n * 25); k_2 += 256) {
+#pragma unroll 4
+  for (long long k_2 = lane + 9728; k_2 < (n * 25); k_2 += 512) {
     const Words<4> long_w_2 = load_words<4>(long_v + (n * row * 100 + k_2 * 4));
+    float elements_2[4];
 #pragma unroll
     for (int e_2 = 0; e_2 < 4; ++e_2) {
-      row_sum += exp2_fast(fmaf(__uint_as_float(element<32>(long_w_2, e_2)), t, t_2));
+      elements_2[e_2] = __uint_as_float(element<32>(long_w_2, e_2));
     }
+    running.take_elements(elements_2);
   }
-  row_sum = block_reduce<256, 1>(row_sum, Sum{});
+  float row_max = running.greatest;
+  row_max = block_reduce<512, 0>(row_max, Maximum{});
+  const float t = (fabsf(row_max) >= 1073741824.0f) ? 1.0f : 1.442695f;
+  const float t_2 = -(row_max * t);
+  float row_sum = running.sum * (exp2_fast(fmaf(running.shift(), t, t_2)));
+  row_sum = block_reduce<512, 1>(row_sum, Sum{});
   const float t_3 = reciprocal_fast(row_sum);
-  for (long long j = lane; j < (n * 25); j += 256) {
-    const Words<4> long_w_3 = load_words<4>(long_v + (n * row * 100 + j * 4));
+#pragma unroll 4
+  for (long long j = lane, turn_2 = 0; turn_2 < 19 && j < (n * 25); j += 512, ++turn_2) {
+    const Words<4> long_w_3 = load_words<4>(&long_row[(turn_2) * 512]);
     Words<4> rows_w = {};
 #pragma unroll
     for (int e_3 = 0; e_3 < 4; ++e_3) {
       put_element<32>(rows_w, e_3, __float_as_uint(exp2_fast(fmaf(__uint_as_float(element<32>(long_w_3, e_3)), t, t_2)) * t_3));
     }
     store_words(rows + (n * row * 100 + j * 4), rows_w);
+  }
+#pragma unroll 4
+  for (long long j_2 = lane + 9728; j_2 < (n * 25); j_2 += 512) {
+    const Words<4> long_w_4 = load_words<4>(long_v + (n * row * 100 + j_2 * 4));
+    Words<4> rows_w_2 = {};
+#pragma unroll
+    for (int e_4 = 0; e_4 < 4; ++e_4) {
+      put_element<32>(rows_w_2, e_4, __float_as_uint(exp2_fast(fmaf(__uint_as_float(element<32>(long_w_4, e_4)), t, t_2)) * t_3));
+    }
+    store_words(rows + (n * row * 100 + j_2 * 4), rows_w_2);
   }
 }
 
@@ -792,6 +839,7 @@ struct guards_sizes {
 };
 
 inline long long floor_div(long long a, long long b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+inline long long least(long long a, long long b) { return a < b ? a : b; }
 
 inline cudaError_t complain(guards_context* ctx, cudaError_t status, const char* text) {
   if (ctx) snprintf(ctx->error, sizeof ctx->error, "%s", text);
@@ -858,6 +906,8 @@ cudaError_t guards_create(guards_context** ctx, const guards_libraries* libs) {
   guards_context* made = new guards_context();
   if (libs) made->libraries = *libs;
   cudaError_t status = cudaSuccess;
+  if (status == cudaSuccess)
+    status = cudaFuncSetAttribute(reinterpret_cast<const void*>(guards_2_softmax), cudaFuncAttributeMaxDynamicSharedMemorySize, 155648);
   if (status != cudaSuccess) {
     delete made;
     return status;
@@ -916,7 +966,7 @@ cudaError_t guards_launch(guards_context* ctx, const guards_args* args, const vo
                   static_cast<int>(n.n));
   if (status != cudaSuccess) return complain(ctx, status, "guards_3_softmax_guarded could not be launched");
   } else {
-  status = launch(reinterpret_cast<const void*>(guards_2_softmax), 3, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(guards_2_softmax), 3, 1, 1, dim3(512, 1, 1), 8192 * least(19, floor_div(25 * n.n + 511, 512)), stream,
                   static_cast<const void*>(args->long_v),
                   static_cast<void*>(args->rows),
                   static_cast<long long>(n.n));
