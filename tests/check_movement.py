@@ -20,7 +20,8 @@ ARCHITECTURES = ("sm_80", "sm_90a")
 FIGURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "movement_figures.json")
 MORE_SECTORS, MORE_INSTRUCTIONS = 1.02, 1.05  # than measured; compilers differ
 CHAINS = ((chains.any_movement, 60), (chains.any_turned, 100), (chains.any_picks, 60), (chains.any_windows, 100),
-          (chains.any_planes, 60), (chains.joined_and_permuted, 40), (chains.any_half_bytes, 60), (chains.any_permute, 80))
+          (chains.any_planes, 60), (chains.joined_and_permuted, 40), (chains.any_half_bytes, 60), (chains.any_permute, 80),
+          (chains.any_permute_of_sizes, 60))
 
 
 def cases():
@@ -57,7 +58,7 @@ def what_is_wrong(programs, scratch, case, arch, figures):
         json.dump({"fusec": 1, "name": "movement", "symbols": case.symbols, "inputs": inputs, "nodes": case.nodes,
                    "outputs": case.outputs}, f)
     done = run([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
-                "--profile=" + report, "--json"])
+                "--profile=" + report, "--json", *(f"--symbol={name}={size}" for name, size in case.sizes.items())])
     if done.returncode != 0:
         return done.stdout + done.stderr
     with open(report, encoding="utf-8") as f:
@@ -68,7 +69,8 @@ def what_is_wrong(programs, scratch, case, arch, figures):
         return ""
     kernel = kernels[0]
     shape = next(iter(case.inputs.values()))[1]
-    elements = movement_cases.element_count([extent for extent in shape if isinstance(extent, int)])
+    elements = movement_cases.element_count(
+        [extent if isinstance(extent, int) else case.symbols.get(extent, {"hint": 1})["hint"] for extent in shape])
     allowed = case.conflicts + case.conflicts_each * elements / 32
     if kernel["findings"] or kernel["bank_conflicts"] > allowed:
         return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"

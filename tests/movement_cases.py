@@ -15,6 +15,7 @@ class Case:
         self.conflicts_each = (0 if wide else 1.5) if conflicts_each is None else conflicts_each
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
         self.symbols, self.kernels = symbols or {}, kernels
+        self.sizes = {}  # of symbols that it is run with; else their hints
         self.sectors, self.wide, self.conflicts, self.moved = sectors, wide, conflicts, moved
         self.counted = sectors < 1e9  # else results alone count
 
@@ -128,6 +129,14 @@ def boxes():
          node("y", "add", "p", "q")], 1.1, 6, z=("float32", [15, 9, 100, 6, 4]))
     add("a part", "float16", [2, 225, 129, 4],
         [node("v", "slice", "x", dim=3, start=0, end=3), node("y", "permute", "v", dims=[0, 3, 1, 2])], 1.3, 5)
+    sizes = {name: {"min": 1, "max": 8192, "hint": hint} for name, hint in (("b", 16), ("s", 225), ("t", 57))}
+    for dtype, sectors in (("uint8", 1.12), ("float16", 1.12), ("float32", 1.06)):
+        for shape, dims in ((["b", "t", 5, 33], [0, 2, 1, 3]), (["b", "t", 3, 5, 33], [2, 0, 3, 1, 4]),
+                            (["b", 3, "s", "t"], [0, 2, 3, 1]), (["b", "t", 7, "t", 6], [0, 1, 3, 2, 4])):
+            used = {name: size for name, size in sizes.items() if name in shape}
+            cases.append(Case(f"boxes of any size: permute{dims} {dtype}{shape}", {"x": (dtype, shape)},
+                              [node("y", "permute", "x", dims=dims)], sectors=sectors, wide=False, symbols=used,
+                              conflicts_each=2.5))
     return cases
 
 

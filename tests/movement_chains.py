@@ -73,6 +73,29 @@ def any_permute(seed):
     return Case(f"permute {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40)
 
 
+def any_permute_of_sizes(seed):
+    """Axes in any order, some of them as long as a launch says: as long as expected, or longer or shorter."""
+    chance = random.Random(seed)
+    dtype = chance.choice(["uint8", "int8", "float8_e4m3fn", "float16", "bfloat16", "float32", "float64"])
+    shape, dims = [], []
+    while dims == sorted(dims) or not {"s", "b"} & set(shape):
+        shape = [chance.choice([2, 3, 5, 6, 9, 13, 16, 24, 33, 64, "s", "b", "s"]) for _ in range(chance.randint(2, 5))]
+        dims = chance.sample(range(len(shape)), len(shape))
+    names = sorted({extent for extent in shape if isinstance(extent, str)})
+    fixed = element_count([extent for extent in shape if isinstance(extent, int)])
+    size = max(2, int((100000 / fixed) ** (1 / sum(isinstance(extent, str) for extent in shape))))
+    inputs, nodes = {"x": (dtype, shape)}, [node("y", "permute", "x", dims=dims)]
+    if chance.random() < 0.3:
+        nodes = [node("v", "flip", "x", dims=[chance.randrange(len(shape))]), node("y", "permute", "v", dims=dims)]
+    elif dtype in ("float16", "bfloat16", "float32"):
+        nodes = [node("v", "abs", "x"), node("y", "permute", "v", dims=dims)]
+    symbols = {name: {"min": 1, "max": 200000, "hint": chance.choice([size, size - 1, size // 2])} for name in names}
+    case = Case(f"permute of sizes {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40, symbols=symbols)
+    if seed % 3 > 0:
+        case.sizes = {name: chance.randint(1, 2 * size) for name in names}
+    return case
+
+
 def any_turned(seed):
     """Permuted, with something before and behind that leaves lines not as they are: results alone count."""
     chance = random.Random(seed)

@@ -18,10 +18,6 @@ constexpr int kMostBytes = 52 * 1024;  // of shared memory: three such blocks ha
 constexpr std::size_t kMostLoads = 4;
 constexpr std::int64_t kFewestPoints = 4096;
 
-std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 bool has(const std::vector<std::size_t>& axes, std::size_t i) {
   return std::ranges::find(axes, i) != axes.end();
 }
@@ -63,6 +59,7 @@ class Planner {
     IndexExpr position;
     int bits = 8;
     std::vector<std::int64_t> strides{};  // of the axes that may be the box's, whichever way
+    std::vector<IndexExpr> steps{};       // the same as a launch has them
     std::vector<bool> backwards{};        // which way
     int bytes() const { return bits / 8; }
   };
@@ -107,9 +104,9 @@ class Planner {
   bool in_equal_steps(const IndexExpr& position) const {
     bool moves = false;
     for (const std::uint32_t axis : axes_) {
-      const auto step = coefficient_of(position, {Variable::Kind::kAxis, axis});
+      const auto step = step_along(position, axis, pool_.bounds());
       if (!step) return false;
-      moves = moves || *step != 0;
+      moves = moves || !step->is(0);
     }
     return moves;
   }
@@ -117,19 +114,23 @@ class Planner {
   // Those along which every tensor goes in equal steps.
   void find_axes() {
     for (const std::uint32_t axis : axes_) {
-      const Variable variable{Variable::Kind::kAxis, axis};
-      const std::int64_t stored = coefficient_of(stored_.position, variable).value_or(0);
-      std::vector<std::optional<std::int64_t>> steps;
-      for (const Side& load : loads_) steps.push_back(coefficient_of(load.position, variable));
-      if (stored <= 0 || !std::ranges::all_of(steps, [](const auto& s) { return s.has_value(); })) continue;
+      const auto stored = step_along(stored_.position, axis, pool_.bounds());
+      std::vector<std::optional<IndexExpr>> steps;
+      for (const Side& load : loads_) steps.push_back(step_along(load.position, axis, pool_.bounds()));
+      if (!stored || samples_.hint(*stored) <= 0 ||
+          !std::ranges::all_of(steps, [](const auto& s) { return s.has_value(); }))
+        continue;
       const auto known = pool_.extent(axis).as_constant();
       box_axes_.push_back({.axis = axis, .extent = samples_.hint(pool_.extent(axis)), .known = known.has_value()});
-      stored_.strides.push_back(stored);
-      for (std::size_t i = 0; i < loads_.size(); ++i) {
-        loads_[i].strides.push_back(std::abs(*steps[i]));
-        loads_[i].backwards.push_back(*steps[i] < 0);
-      }
+      add_step(stored_, *stored);
+      for (std::size_t i = 0; i < loads_.size(); ++i) add_step(loads_[i], *steps[i]);
     }
+  }
+  void add_step(Side& side, const IndexExpr& step) const {
+    const bool backwards = samples_.hint(step) < 0;
+    side.backwards.push_back(backwards);
+    side.steps.push_back(backwards ? step * -1 : step);
+    side.strides.push_back(samples_.hint(side.steps.back()));
   }
 
   // The axes that one stretch of the tensor could go along, were they whole; the fastest first. What is read may have
@@ -137,7 +138,7 @@ class Planner {
   std::vector<std::size_t> order_of(const Side& side) const {
     std::vector<std::size_t> order(box_axes_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::erase_if(order, [&](std::size_t i) { return side.strides[i] == 0; });
+    std::erase_if(order, [&](std::size_t i) { return side.strides[i] == 0 || !side.steps[i].is_constant(); });
     std::ranges::sort(order, {}, [&](std::size_t i) { return side.strides[i]; });
     std::int64_t span = 1;
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -236,7 +237,7 @@ class Planner {
 
   // `cut`: so many of the axes that a stretch could go along are lines' all the same.
   BoxWalk walk_of(const Side& side, const Taken& taken, std::size_t cut = 0) const {
-    BoxWalk walk{.run = {}, .lines = {}, .strides = side.strides};
+    BoxWalk walk{.run = {}, .lines = {}, .strides = side.strides, .steps = side.steps};
     for (const std::size_t i : order_of(side)) {
       walk.run.push_back(i);
       if (taken[i] < box_axes_[i].extent) break;
@@ -266,7 +267,7 @@ class Planner {
     if (walk.run.empty()) return aligned_with(1);
     const std::size_t last = walk.run.back();
     int bytes = aligned_with(taken[last]);
-    if (taken[last] == box_axes_[last].extent) return bytes;
+    if (taken[last] == box_axes_[last].extent && box_axes_[last].known) return bytes;
     bytes = std::min(bytes, aligned_with(box_axes_[last].extent));
     return std::gcd(bytes, static_cast<int>(side.strides[last] * taken[last] * side.bytes() % kSectorBytes));
   }
@@ -329,7 +330,7 @@ class Planner {
         each > 1 && (tiles.stored.aligned < 4 || run_elements(tiles.stored, tiles.axes) * stored_.bytes() % 4 != 0);
     const double parts = in_part ? 2.0 * kOfPart * each * 32 * static_cast<double>(items.lines) : 0;
     return (items_of_lanes(items) * word + parts + kOfThread * tiles.threads) /
-           static_cast<double>(point_count_of(tiles)) / 32;
+           static_cast<double>(point_count(tiles.axes)) / 32;
   }
 
   // With those of threads that have none.
@@ -346,7 +347,7 @@ class Planner {
   void choose_threads(BoxTiles& tiles) const {
     constexpr int kWarp = 32, kFewest = 64, kWanted = 256, kMost = 384;
     constexpr std::int64_t kBytesEach = 48;
-    const double points = static_cast<double>(point_count_of(tiles));
+    const double points = static_cast<double>(point_count(tiles.axes));
     const auto bytes = static_cast<std::int64_t>(points) * stored_.bytes();
     const int from = static_cast<int>(std::clamp<std::int64_t>(bytes / kBytesEach / kWarp * kWarp, kFewest, kWanted));
     double least = -1;
@@ -359,11 +360,6 @@ class Planner {
       tiles.threads = threads;
     }
   }
-  static std::int64_t point_count_of(const BoxTiles& tiles) {
-    std::int64_t points = 1;
-    for (const TiledAxis& tiled : tiles.axes) points *= tiled.extent;
-    return points;
-  }
 
   // What lines lie apart at least: each with what else is in its first and its last vector.
   int slot_bytes(const BoxLoad& load, const BoxTiles& tiles) const {
@@ -372,8 +368,14 @@ class Planner {
   }
   int bytes_of(const BoxLoad& load, const BoxTiles& tiles) const {
     int bytes = slot_bytes(load, tiles) + kVector;
-    for (const std::size_t i : load.walk.lines) bytes += (tiles.axes[i].extent - 1) * load.places[i];
+    for (const std::size_t i : load.walk.lines) bytes += (tiles.axes[i].extent - 1) * most_place(load, i);
     return (bytes + kVector - 1) / kVector * kVector;
+  }
+
+  // Whatever the launch's sizes.
+  static int most_place(const BoxLoad& load, std::size_t axis) {
+    const int place = load.places[axis];
+    return load.place_varies(axis) ? place / kVector * kVector + kVector - 1 : place;
   }
 
   struct PlacedLoad {
@@ -440,7 +442,7 @@ class Planner {
     const BoxItems items =
         items_for(line_count(of.walk, tiles.axes), line_bytes(of.walk, tiles.axes, element * 8) / piece, tiles.threads);
     const double copied = kCopied + (piece == 4 && element < 4 ? kElementCopied * 4 / element : 0);
-    placed.issued = items_of_lanes(items) * copied / static_cast<double>(point_count_of(tiles)) / 32;
+    placed.issued = items_of_lanes(items) * copied / static_cast<double>(point_count(tiles.axes)) / 32;
     placed.passes = (fewest + std::max(1, element / 4) + (written < 4 ? 1 : element / 4.0)) / 32;
     return placed;
   }
@@ -465,9 +467,10 @@ class Planner {
     for (std::size_t l = 0; l < load.walk.lines.size(); ++l) {
       const std::size_t i = load.walk.lines[l];
       const std::int64_t in_memory = load.walk.strides[i] * element % unit;
-      const std::int64_t at = ceil_quotient(least - in_memory, unit) * unit + in_memory;
+      const bool varies = load.in_vectors && !load.walk.steps[i].is_constant();
+      const std::int64_t at = ceil_quotient(varies ? least : least - in_memory, unit) * unit + in_memory;
       load.places[i] = static_cast<int>(at + (l < gaps.size() ? unit * gaps[l] : 0));
-      least += std::int64_t{load.places[i]} * (tiles.axes[i].extent - 1);
+      least += std::int64_t{most_place(load, i)} * (tiles.axes[i].extent - 1);
     }
   }
 

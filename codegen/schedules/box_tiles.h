@@ -31,6 +31,11 @@ struct BoxLoad {
   std::vector<int> places;      // bytes of shared memory from one element of each of them to the next, as memory goes
   bool in_vectors = true;       // copied 16 bytes at a time; else by element
   int start = 0;                // in shared memory
+
+  // Whether it depends on a launch's sizes how far beyond a multiple of 16 bytes an axis' place is.
+  bool place_varies(std::size_t axis) const {
+    return in_vectors && places[axis] != 0 && !walk.steps[axis].is_constant();
+  }
 };
 
 struct BoxTiles {

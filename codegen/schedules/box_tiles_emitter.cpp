@@ -37,7 +37,7 @@ class Emitter {
     KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), tiles_.threads, 1);
     source.grid[0] = simplify(grid_, bounds_);
     source.dynamic_shared = tiles_.bytes;
-    source.schedule = "transpose";
+    source.schedule = "box_tiles";
     return source;
   }
 
@@ -51,10 +51,11 @@ class Emitter {
     if (a == "0") return b;
     return b == "0" ? a : a + " + " + b;
   }
-  static std::string times(const std::string& a, std::int64_t by) {
-    if (a == "0" || by == 0) return "0";
-    return by == 1 ? a : fmt::format("{} * {}", a, by);
+  static std::string times(const std::string& a, const std::string& by) {
+    if (a == "0" || by == "0") return "0";
+    return by == "1" ? a : fmt::format("{} * {}", a, by);
   }
+  static std::string times(const std::string& a, std::int64_t by) { return times(a, std::to_string(by)); }
   std::string quotient(const std::string& of, std::int64_t by) {
     return by == 1 ? of : fmt::format("(int)quotient<{}>({})", by, of);
   }
@@ -159,9 +160,10 @@ class Emitter {
     std::string start = fmt::format("dynamic_shared + {}", load.start);
     if (load.in_vectors) start += fmt::format(" + bytes_behind<16>({})", first);
     const std::string box = declared("unsigned char* const", wish + "_box", start);
+    find_places(load);
     std::string element = box;  // the first of the result's
     for (std::size_t i = 0; i < tiles_.axes.size(); ++i)
-      if (load.backwards[i]) element += fmt::format(" + ({} - 1) * {}", count_of(i), load.places[i]);
+      if (load.backwards[i]) element += fmt::format(" + ({} - 1) * {}", count_of(i), place_of(load, i));
     boxes_[load.load] = element == box ? box : declared("unsigned char* const", wish + "_element", element);
     const std::string length = declared("const int", wish + "_length", run_length(load.walk));
     // Vectors, words of smaller elements, or wider elements.
@@ -172,7 +174,7 @@ class Emitter {
       std::string condition = find_line(load.walk, line, at);
       if (!condition.empty()) condition += " && ";
       const std::string from = line_start(first, type, at, load.walk);
-      const std::string in_box = offset(at, [&](std::size_t i) { return load.places[i]; });
+      const std::string in_box = offset(at, [&](std::size_t i) { return place_of(load, i); });
       std::string behind = times(item, piece);
       if (load.walk.aligned < load.walk.from) behind += fmt::format(" - bytes_behind<{}>({})", load.walk.from, from);
       behind = declared("const int", "behind", behind);
@@ -202,9 +204,35 @@ class Emitter {
     return position;
   }
 
+  // Declares what of places in shared memory depends on the launch's sizes: lines are as far apart there as in memory,
+  // by the remainder of 16 bytes.
+  void find_places(const BoxLoad& load) {
+    std::vector<std::string>& places = places_[load.load];
+    for (std::size_t i = 0; i < tiles_.axes.size(); ++i) {
+      std::string& place = places.emplace_back(std::to_string(load.places[i]));
+      if (!load.place_varies(i)) continue;
+      const int bytes = bits(kernel_.pool[load.load].dtype) / 8;
+      place = declared("const int", "place",
+                       fmt::format("{} + (int)({} & 15)", load.places[i] / 16 * 16,
+                                   emitter_.index_text().tight(load.walk.steps[i] * bytes)));
+    }
+  }
+  std::string place_of(const BoxLoad& load, std::size_t i) const { return places_.at(load.load)[i]; }
+
   // Bytes from one element of the box's axis to the next.
-  static std::int64_t step_of(const BoxLoad& load, std::size_t i) {
-    return load.backwards[i] ? -load.places[i] : load.places[i];
+  std::string step_of(const BoxLoad& load, std::size_t i) const {
+    const std::string place = place_of(load, i);
+    return load.backwards[i] && place != "0" ? "-" + place : place;
+  }
+  // The same less what the axis inside of it has gone already.
+  std::string step_beyond(const BoxLoad& load, std::size_t i, std::size_t inside) const {
+    if (!load.place_varies(i) && !load.place_varies(inside)) {
+      const auto step = [&](std::size_t a) { return load.backwards[a] ? -load.places[a] : load.places[a]; };
+      return std::to_string(step(i) - step(inside) * tiles_.axes[inside].extent);
+    }
+    const std::string more = step_of(load, inside);
+    if (more == "0") return step_of(load, i);
+    return fmt::format("({} - ({}) * {})", step_of(load, i), more, tiles_.axes[inside].extent);
   }
 
   void copy_piece(const BoxLoad& load, const std::string& from, const std::string& behind, const std::string& to,
@@ -230,7 +258,7 @@ class Emitter {
   // A line's first element in memory, by its place on each axis that lines differ in.
   std::string line_start(const std::string& first, const std::string& type,
                          const std::map<std::size_t, std::string>& at, const BoxWalk& walk) {
-    const std::string distance = offset(at, [&](std::size_t i) { return walk.strides[i]; });
+    const std::string distance = offset(at, [&](std::size_t i) { return emitter_.index_text().tight(walk.steps[i]); });
     if (distance == "0") return first;
     const char* const wide = writer_.wide() ? "(long long)" : "";
     return declared(type, "line_start", fmt::format("{} + {}({})", first, wide, distance));
@@ -363,9 +391,8 @@ class Emitter {
     const std::vector<std::size_t>& run = tiles_.stored.run;
     std::string place = lines_.at(id);
     for (std::size_t r = 0; r < quotients.size(); ++r) {
-      std::int64_t step = step_of(*load, run[r]);
-      if (r > 0) step -= step_of(*load, run[r - 1]) * tiles_.axes[run[r - 1]].extent;
-      if (step != 0) place += fmt::format(" + {} * {}", quotients[r], step);
+      const std::string step = r == 0 ? step_of(*load, run[r]) : step_beyond(*load, run[r], run[r - 1]);
+      if (step != "0") place += fmt::format(" + {} * {}", quotients[r], step);
     }
     if (e != "0") place += fmt::format(" + {} * {}", e, step_of(*load, run[0]));
     const DType dtype = kernel_.pool[id].dtype;
@@ -380,10 +407,11 @@ class Emitter {
   const IndexExpr grid_;
   KernelWriter writer_;
   ExprEmitter emitter_;
-  std::map<std::uint32_t, std::string> origin_;     // of the box's axes
-  std::vector<std::string> left_;                   // of each of them; "" where all of it is always there
-  std::map<ExprId, std::string> boxes_, lines_;     // of each load: its first element, and that of the line
-  std::map<std::size_t, std::string> coordinates_;  // of the line that is stored
+  std::map<std::uint32_t, std::string> origin_;        // of the box's axes
+  std::vector<std::string> left_;                      // of each of them; "" where all of it is always there
+  std::map<ExprId, std::vector<std::string>> places_;  // of each load: bytes between neighbours along the box's axes
+  std::map<ExprId, std::string> boxes_, lines_;        // of each load: its first element, and that of the line
+  std::map<std::size_t, std::string> coordinates_;     // of the line that is stored
 };
 
 }  // namespace

@@ -3,16 +3,34 @@
 #include <algorithm>
 
 namespace fusec {
-namespace {
 
 std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-}  // namespace
+std::optional<IndexExpr> step_along(const IndexExpr& position, std::uint32_t axis, const Bounds& bounds) {
+  const Variable variable{Variable::Kind::kAxis, axis};
+  if (const auto step = coefficient_of(position, variable)) return *step;
+  const IndexExpr next = substitute(position, [&](Variable v) -> std::optional<IndexExpr> {
+    if (v != variable) return std::nullopt;
+    return IndexExpr::axis(axis) + 1;
+  });
+  const IndexExpr step = simplify(next - position, bounds);
+  const bool of_symbols =
+      std::ranges::all_of(variables_of(step), [](Variable v) { return v.kind == Variable::Kind::kSymbol; });
+  const Range range = range_of(step, bounds);
+  if (!of_symbols || (range.min <= 0 && range.max >= 0)) return std::nullopt;
+  return step;
+}
 
 int elements_of_word(int element_bits) {
   return std::max(1, 32 / element_bits);
+}
+
+std::int64_t point_count(const std::vector<TiledAxis>& axes) {
+  std::int64_t points = 1;
+  for (const TiledAxis& tiled : axes) points *= tiled.extent;
+  return points;
 }
 
 std::int64_t run_elements(const BoxWalk& walk, const std::vector<TiledAxis>& axes) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "codegen/schedules/tile_grid.h"
+#include "ir/bounds.h"
+#include "ir/index_expr.h"
 
 namespace fusec {
 
@@ -16,10 +19,18 @@ struct BoxWalk {
   std::vector<std::size_t> run;       // of the box's axes those that one stretch goes along, the fastest first
   std::vector<std::size_t> lines;     // the others of which it has several elements, the fastest first
   std::vector<std::int64_t> strides;  // elements, of each of the box's axes; 0 where it does not depend on it
+  std::vector<IndexExpr> steps;       // the same where a launch's sizes decide; `strides` are at hints then
   int aligned = 1;                    // bytes, up to a sector, that the beginnings of all stretches are multiples of
   int from = 32;                      // bytes: threads take a stretch from a multiple of so many on
 };
 
+// From one element of the axis to the next, where it is always as far and the same way, whatever the launch's sizes.
+std::optional<IndexExpr> step_along(const IndexExpr& position, std::uint32_t axis, const Bounds& bounds);
+
+std::int64_t ceil_quotient(std::int64_t a, std::int64_t b);
+
+// Elements of a box.
+std::int64_t point_count(const std::vector<TiledAxis>& axes);
 // Elements of a word of the result.
 int elements_of_word(int element_bits);
 // Elements of a stretch, from its first to its last.

@@ -382,16 +382,10 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
     source.name = kernel_name(graph, kernel.nodes);
     return source;
   };
-  if (words || good_tiles)
-    if (auto source = in_boxes(words ? words->time : time_of(tiles->tiles, tiles->kernel, graph)))
-      return *std::move(source);
-  if (words) {
-    KernelSource source = emit_word_tiles(tiles->kernel, graph, *words);
-    source.name = kernel_name(graph, kernel.nodes);
-    return source;
-  }
-  if (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points) {
-    KernelSource source = emit_transpose(*tiles, graph);
+  if (good_tiles) {
+    const double in_tiles = words ? words->time : time_of(tiles->tiles, tiles->kernel, graph);
+    if (auto source = in_boxes(in_tiles)) return *std::move(source);
+    KernelSource source = words ? emit_word_tiles(tiles->kernel, graph, *words) : emit_transpose(*tiles, graph);
     source.name = kernel_name(graph, kernel.nodes);
     return source;
   }
