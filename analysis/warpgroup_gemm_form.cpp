@@ -465,9 +465,13 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
 namespace {
 
 // Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
-bool fills_tiles(const Kernel& kernel, const Product& product) {
+constexpr double kHalfFull = WarpgroupTiles::kRows / 2.0 + 1;
+// What else there is for an image's planes fetches it one by one: a quarter of the products may be as many.
+constexpr double kQuarterFull = WarpgroupTiles::kRows / 4.0;
+
+bool fills_tiles(const Kernel& kernel, const Product& product, double rows) {
   constexpr double kFewColumns = 32;
-  return points_at_hint(kernel.pool, product.rows) > WarpgroupTiles::kRows / 2.0 &&
+  return points_at_hint(kernel.pool, product.rows) >= rows &&
          points_at_hint(kernel.pool, product.columns) >= kFewColumns;
 }
 
@@ -476,7 +480,7 @@ bool fills_tiles(const Kernel& kernel, const Product& product) {
 std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
                                                         const Product& product, const ConvolutionForm& form,
                                                         const Target& target) {
-  if (!fills_tiles(kernel, product)) return {};
+  if (!fills_tiles(kernel, product, kHalfFull)) return rank_warpgroup_planes(graph, kernel, product, target);
   const GemmForm as_product = as_gemm(form);
   const WarpgroupCandidate candidate{&kernel, &product, &as_product, &form, &graph};
   return rank_warpgroup_gemms({&candidate, 1}, target);
@@ -484,7 +488,7 @@ std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, cons
 
 std::vector<WarpgroupGemms> rank_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
                                                   const Target& target) {
-  if (!product.tensor_dtype || !fills_tiles(kernel, product)) return {};
+  if (!product.tensor_dtype || !fills_tiles(kernel, product, kQuarterFull)) return {};
   const GemmForm as_product{
       .dtype = *product.tensor_dtype, .loops = {}, .tiles = {}, .sums = static_cast<int>(term_count(product))};
   const WarpgroupCandidate candidate{&kernel, &product, &as_product, nullptr, &graph};
