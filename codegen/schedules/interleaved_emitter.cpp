@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <set>
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/interleaved_part.h"
 #include "codegen/schedules/row_partials.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
@@ -17,8 +17,9 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostKeptWords = 64;
-constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
+bool contains(const std::vector<ExprId>& ids, ExprId id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
 
 class InterleavedEmitter {
  public:
@@ -27,130 +28,42 @@ class InterleavedEmitter {
         pool_(form_.kernel.pool),
         graph_(graph),
         way_(way),
-        loops_(reduction_loops(form_)),
-        stage_(stage),
-        outputs_(way.chunks == 1 || stage > loops_.back().stage),
+        part_(interleaved_part(graph, way, stage)),
         writer_(graph, wide),
         emitter_(form_.kernel, writer_) {
-    plan_kept();
+    for (const ValueId value : part_.kept) kept_[value] = "";
   }
 
   KernelSource emit(const Kernel& original) {
     const IndexExpr groups = point_count(pool_, way_.outer) * way_.strips();
     open(groups);
-    for (const ReductionLoop& loop : loops_) {
-      if (!outputs_ && loop.stage > stage_) break;
-      if (way_.chunks > 1 && (outputs_ || loop.stage < stage_))
+    for (const ReductionLoop& loop : part_.loops) {
+      if (!part_.outputs && loop.stage > part_.stage) break;
+      if (way_.chunks > 1 && (part_.outputs || loop.stage < part_.stage))
         for (const ExprId r : loop.reductions) combine_partials(r);
       else
         reduce(loop);
     }
-    if (!outputs_) leave_partials();
-    if (outputs_ && !outputs_of(true).empty()) store_rows();
-    if (outputs_ && !outputs_of(false).empty()) store_elements();
-    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads(), blocks_at_once());
-    source.grid[0] = simplify(ceil_div(groups, way_.teams) * (chunked() ? way_.chunks : 1), pool_.bounds());
+    if (!part_.outputs) leave_partials();
+    if (part_.outputs && !part_.outputs_of(true).empty()) store_rows();
+    if (part_.outputs && !part_.outputs_of(false).empty()) store_elements();
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads(), part_.blocks_at_once());
+    source.grid[0] = simplify(ceil_div(groups, way_.teams) * (part_.chunked() ? way_.chunks : 1), pool_.bounds());
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "column_reduction";
-    source.keeps_rows = kept_turns_ > 0;
+    source.keeps_rows = part_.kept_turns > 0;
     source.any_start = true;
     // Each element is read by who stores it, and no vector has some of two teams.
-    source.owns_rows = outputs_ && (aligned_ || way_.in_strips);
+    source.owns_rows = part_.outputs && (aligned_ || way_.in_strips);
     return source;
   }
 
  private:
-  using Outputs = std::vector<const KernelOutput*>;
+  using Outputs = InterleavedPart::Outputs;
   struct Done {
     ExprEmitter::Accumulator own;  // the result of the row that this thread stores
     std::string slots = "";        // an array of those of its places, where loops ask for them
   };
-
-  // Those with an element a row, or those with one an element.
-  Outputs outputs_of(bool row) const {
-    Outputs outputs;
-    for (const KernelOutput& output : form_.kernel.outputs)
-      if (is_of_rows(form_, output) == row) outputs.push_back(&output);
-    return outputs;
-  }
-  static std::vector<ExprId> roots_of_outputs(const Outputs& outputs) {
-    std::vector<ExprId> roots;
-    for (const KernelOutput* output : outputs) roots.push_back(output->expr);
-    return roots;
-  }
-
-  // Does a block take a chunk? Not where what is left to do is to combine the partial results.
-  bool chunked() const { return way_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
-
-  // Some loop behind the reduction's asks for its result at each place.
-  bool is_asked_for(ExprId reduction) const {
-    std::vector<ExprId> roots = outputs_ ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
-    for (const ReductionLoop& loop : loops_)
-      if (way_.chunks == 1 || (!outputs_ && loop.stage == stage_))
-        std::ranges::copy(loop.bodies(pool_), std::back_inserter(roots));
-    return contains(outside_reductions(form_, roots), reduction);
-  }
-  static bool contains(const std::vector<ExprId>& ids, ExprId id) { return std::ranges::find(ids, id) != ids.end(); }
-
-  // Loads that several loops make are kept as they lie in memory, where the loops' turns are known.
-  void plan_kept() {
-    if (way_.kept_turns == 0) return;
-    std::map<int, std::vector<ExprId>> bodies;
-    for (const ReductionLoop& loop : loops_)
-      std::ranges::copy(loop.bodies(pool_), std::back_inserter(bodies[loop.stage]));
-    bodies[loops_.back().stage + 1] = roots_of_outputs(outputs_of(false));
-    std::map<ValueId, int> uses;
-    for (const auto& [stage, roots] : bodies) {
-      std::set<ValueId> here;
-      for (const ExprId load : loads_of(roots)) here.insert(pool_[load].source);
-      for (const ValueId value : here) ++uses[value];
-    }
-    for (const auto& [value, count] : uses) {
-      const int more = way_.kept_turns * way_.width * bits(graph_.tensor(value).dtype) / 32;
-      if (count < 2 || kept_words_ + more > kMostKeptWords) continue;
-      kept_words_ += more;
-      kept_[value] = "";
-      kept_turns_ = way_.kept_turns;
-    }
-  }
-
-  // Are there too few registers for what is computed of the words that are kept, beside these?
-  bool forgets() const {
-    const int values = kept_turns_ * way_.width * static_cast<int>(kept_.size());
-    return kept_words_ + values + kComputing > kRegisters / way_.threads();
-  }
-
-  // Of loops that keep nothing: turns on the way, results at each place of a vector.
-  int registers_of_loops() const {
-    std::map<int, std::size_t> places;  // of each stage's reductions
-    std::size_t asked_for = 0, most = 0;
-    for (const ReductionLoop& loop : loops_) {
-      most = std::max(most, places[loop.stage] += loop.reductions.size());
-      for (const ExprId r : loop.reductions) asked_for += is_asked_for(r) ? 1 : 0;
-    }
-    int words = 0;
-    std::set<ValueId> tensors;
-    for (const ExprId load : way_.loads)
-      if (tensors.insert(pool_[load].source).second) words += words_of(load);
-    return std::min(255, static_cast<int>(most + asked_for) * way_.width + 4 * words + kComputing);
-  }
-
-  // One where two have too few registers between them: left alone, ptxas would spill some for the second, and for more
-  // than a few where nothing is kept. Else 0.
-  int blocks_at_once() const {
-    if (kept_words_ == 0) return std::max(1, kRegisters / (way_.threads() * registers_of_loops()));
-    if (way_.in_strips && kept_words_ > 0) return 1;  // beside what is the same for a place
-    return kept_words_ > 0 && 2 * way_.threads() * (kept_words_ + kComputing) > kRegisters ? 1 : 0;
-  }
-
-  // The loads of elements as they follow one another, a tensor once.
-  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const {
-    std::vector<ExprId> loads;
-    for (const ExprId id : outside_reductions(form_, roots))
-      if (contains(way_.loads, id)) loads.push_back(id);
-    std::ranges::sort(loads);
-    return loads;
-  }
 
   // This team's rows, where the vectors of memory lie in them, and of which row the thread's first element is.
   void open(const IndexExpr& groups) {
@@ -158,7 +71,7 @@ class InterleavedEmitter {
     std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
     thread_ = writer_.unique("thread");
     chunk_ = "0";
-    if (chunked()) {
+    if (part_.chunked()) {
       chunk_ = writer_.unique("chunk");
       writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of its rows' blocks", chunk_, way_.chunks));
       block += fmt::format(" / {}", way_.chunks);
@@ -251,12 +164,13 @@ class InterleavedEmitter {
   void over_elements(std::uint32_t axis, const std::vector<ExprId>& roots, const Visit& visit) {
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.emit_independent(roots);
-    const std::vector<ExprId> loads = loads_of(roots);
+    const std::vector<ExprId> loads = part_.loads_of(roots);
     for (const ExprId load : loads)
-      if (const auto at = kept_.find(pool_[load].source); kept_turns_ > 0 && at != kept_.end() && at->second.empty()) {
+      if (const auto at = kept_.find(pool_[load].source);
+          part_.kept_turns > 0 && at != kept_.end() && at->second.empty()) {
         at->second = writer_.unique(writer_.wish(at->first) + "_row");
         writer_.use("words");
-        writer_.line(fmt::format("Words<{}> {}[{}];", words_of(load), at->second, kept_turns_));
+        writer_.line(fmt::format("Words<{}> {}[{}];", part_.words_of(load), at->second, part_.kept_turns));
       }
     vector_loop(axis, roots, visit);
     if (!aligned_ || !whole_) edges(axis, loads, visit);
@@ -265,28 +179,27 @@ class InterleavedEmitter {
     emitter_.rewind(outside);
   }
 
-  int words_of(ExprId load) const { return way_.width * bits(pool_[load].dtype) / 32; }
-
   void vector_loop(std::uint32_t axis, const std::vector<ExprId>& roots, const Visit& visit) {
-    const std::vector<ExprId> loads = loads_of(roots);
+    const std::vector<ExprId> loads = part_.loads_of(roots);
     const std::string v = writer_.unique("v"), e = writer_.unique("e"), type = writer_.index_type();
     const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
     std::string turn;
     if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
     // Unless every turn is there for all: what is the same for its vectors is then computed once.
     const IndexExpr lines = point_count(pool_, pool_[form_.reductions[0]].axes);
-    const bool all_turns = way_.in_strips && kept_turns_ > 0 && lines.is(std::int64_t{kept_turns_} * at_once());
-    if (kept_turns_ > 0) {
+    const bool all_turns =
+        way_.in_strips && part_.kept_turns > 0 && lines.is(std::int64_t{part_.kept_turns} * at_once());
+    if (part_.kept_turns > 0) {
       turn = writer_.unique("turn");
       writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, kept_turns_));
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, part_.kept_turns));
       writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, turn, at_once()));
       if (!all_turns) writer_.open(fmt::format("if ({} < {})", v, last_));
     } else {
-      const std::string begin = chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
+      const std::string begin = part_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
       writer_.line(fmt::format("#pragma unroll {}", turns_unrolled(code_of_element(form_, roots) * way_.width)));
       writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_,
-                               at_once() * (chunked() ? way_.chunks : 1)));
+                               at_once() * (part_.chunked() ? way_.chunks : 1)));
     }
     const std::string place = way_.in_strips
                                   ? fmt::format("{} + {} * {}", start_, v, emitter_.index_text().tight(way_.line))
@@ -296,19 +209,20 @@ class InterleavedEmitter {
       const ExprNode& n = pool_[load];
       if (words.contains(n.source)) continue;
       writer_.use("words");
-      const std::string text = fmt::format("load_words<{}>({} + {})", words_of(load), writer_.input(n.source), place);
-      if (const auto kept = kept_.find(n.source); kept_turns_ > 0 && kept != kept_.end()) {
+      const std::string text =
+          fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), place);
+      if (const auto kept = kept_.find(n.source); part_.kept_turns > 0 && kept != kept_.end()) {
         words[n.source] = fmt::format("{}[{}]", kept->second, turn);
         if (!filled_.contains(n.source)) {
           writer_.line(fmt::format("{} = {};", words[n.source], text));
-        } else if (forgets()) {
+        } else if (part_.forgets()) {
           writer_.use("forget_words");
           writer_.line(fmt::format("forget_words({});", words[n.source]));
         }
         continue;
       }
       words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");
-      writer_.line(fmt::format("const Words<{}> {} = {};", words_of(load), words[n.source], text));
+      writer_.line(fmt::format("const Words<{}> {} = {};", part_.words_of(load), words[n.source], text));
     }
     visit.before(place);
     writer_.line("#pragma unroll");
@@ -325,7 +239,7 @@ class InterleavedEmitter {
     writer_.close();
     visit.after();
     writer_.close();
-    if (kept_turns_ > 0 && !all_turns) writer_.close();
+    if (part_.kept_turns > 0 && !all_turns) writer_.close();
     if (!idle().empty()) writer_.close();
   }
 
@@ -337,7 +251,7 @@ class InterleavedEmitter {
   // The vectors that reach over an end, element by element, each for the thread whose places are of the same rows.
   void edges(std::uint32_t axis, const std::vector<ExprId>& loads, const Visit& visit) {
     const std::string type = writer_.index_type(), v = writer_.unique("v"), at = writer_.unique("at");
-    const std::string here = chunked() ? fmt::format("{} == 0 && ", chunk_) : "";
+    const std::string here = part_.chunked() ? fmt::format("{} == 0 && ", chunk_) : "";
     std::string side,
         mine = fmt::format("{0}{1} >= {2} && {3} == ({1} - {2}) % {4}", here, last_, first_, thread_, way_.parts);
     if (!aligned_) {
@@ -356,8 +270,8 @@ class InterleavedEmitter {
       if (words.contains(source)) continue;
       writer_.use("edge_words");
       words[source] = writer_.unique(writer_.wish(source) + "_w");
-      writer_.line(fmt::format("const Words<{0}> {1} = edge_words<{0}, {2}>({3}, {4} * {2}, {5});", words_of(load),
-                               words[source], way_.width, writer_.input(source), v, all_));
+      writer_.line(fmt::format("const Words<{0}> {1} = edge_words<{0}, {2}>({3}, {4} * {2}, {5});",
+                               part_.words_of(load), words[source], way_.width, writer_.input(source), v, all_));
     }
     const std::string e = writer_.unique("e");
     writer_.line("#pragma unroll");
@@ -403,7 +317,7 @@ class InterleavedEmitter {
 
   // The team's results of what its threads have: in the accumulator's own name, and at each place where asked for.
   void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width) {
-    const bool all = is_asked_for(a.reduction);
+    const bool all = part_.is_asked_for(a.reduction);
     std::string places = mine;
     if (all && width != way_.width) {
       places = writer_.unique(a.name + "_all");
@@ -429,8 +343,8 @@ class InterleavedEmitter {
 
   void leave_partials() {
     writer_.open(fmt::format("if ({} < {})", thread_, way_.rows));
-    for (const ReductionLoop& loop : loops_) {
-      if (loop.stage != stage_) continue;
+    for (const ReductionLoop& loop : part_.loops) {
+      if (loop.stage != part_.stage) continue;
       for (const ExprId r : loop.reductions) {
         const ExprEmitter::Accumulator& a = done_.at(r).own;
         writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(a), group_, way_.chunks, chunk_,
@@ -456,9 +370,9 @@ class InterleavedEmitter {
 
   // --- outputs
   void store_rows() {
-    const Outputs outputs = outputs_of(true);
+    const Outputs outputs = part_.outputs_of(true);
     std::string condition = fmt::format("{} < {}", thread_, way_.rows);
-    if (chunked()) condition += fmt::format(" && {} == 0", chunk_);
+    if (part_.chunked()) condition += fmt::format(" && {} == 0", chunk_);
     if (!idle_.empty())
       condition += fmt::format(" && {} + {} < {}", begins_, thread_, emitter_.index_text().tight(way_.line));
     writer_.open(fmt::format("if ({})", condition));
@@ -478,7 +392,7 @@ class InterleavedEmitter {
   }
 
   void store_elements() {
-    const Outputs outputs = outputs_of(false);
+    const Outputs outputs = part_.outputs_of(false);
     const std::vector<ExprId> roots = roots_of_outputs(outputs);
     std::vector<VectorStore> stores;
     Visit visit;
@@ -506,9 +420,7 @@ class InterleavedEmitter {
   const ExprPool& pool_;
   const Graph& graph_;
   const InterleavedRows& way_;
-  const std::vector<ReductionLoop> loops_;
-  const int stage_;
-  const bool outputs_;  // this kernel's are the form's
+  const InterleavedPart part_;
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::string thread_, chunk_, group_;    // in its team; of its rows' blocks; the team's rows
@@ -522,7 +434,6 @@ class InterleavedEmitter {
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared
   std::set<ValueId> filled_;
-  int kept_turns_ = 0, kept_words_ = 0;
 };
 
 }  // namespace

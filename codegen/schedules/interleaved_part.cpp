@@ -1,0 +1,110 @@
+#include "codegen/schedules/interleaved_part.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMostKeptWords = 64;
+constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
+
+bool contains(const std::vector<ExprId>& ids, ExprId id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
+
+void plan_kept(InterleavedPart& part, const Graph& graph) {
+  const InterleavedRows& way = part.way;
+  const ExprPool& pool = way.form.kernel.pool;
+  if (way.kept_turns == 0) return;
+  std::map<int, std::vector<ExprId>> bodies;
+  for (const ReductionLoop& loop : part.loops)
+    std::ranges::copy(loop.bodies(pool), std::back_inserter(bodies[loop.stage]));
+  bodies[part.loops.back().stage + 1] = roots_of_outputs(part.outputs_of(false));
+  std::map<ValueId, int> uses;
+  for (const auto& [stage, roots] : bodies) {
+    std::set<ValueId> here;
+    for (const ExprId load : part.loads_of(roots)) here.insert(pool[load].source);
+    for (const ValueId value : here) ++uses[value];
+  }
+  for (const auto& [value, count] : uses) {
+    const int more = way.kept_turns * way.width * bits(graph.tensor(value).dtype) / 32;
+    if (count < 2 || part.kept_words + more > kMostKeptWords) continue;
+    part.kept_words += more;
+    part.kept.insert(value);
+    part.kept_turns = way.kept_turns;
+  }
+}
+
+// Of loops that keep nothing: turns on the way, results at each place of a vector.
+int registers_of_loops(const InterleavedPart& part) {
+  std::map<int, std::size_t> places;  // of each stage's reductions
+  std::size_t asked_for = 0, most = 0;
+  for (const ReductionLoop& loop : part.loops) {
+    most = std::max(most, places[loop.stage] += loop.reductions.size());
+    for (const ExprId r : loop.reductions) asked_for += part.is_asked_for(r) ? 1 : 0;
+  }
+  int words = 0;
+  std::set<ValueId> tensors;
+  for (const ExprId load : part.way.loads)
+    if (tensors.insert(part.way.form.kernel.pool[load].source).second) words += part.words_of(load);
+  return std::min(255, static_cast<int>(most + asked_for) * part.way.width + 4 * words + kComputing);
+}
+
+}  // namespace
+
+InterleavedPart interleaved_part(const Graph& graph, const InterleavedRows& way, int stage) {
+  InterleavedPart part{.way = way, .loops = reduction_loops(way.form), .stage = stage, .outputs = way.chunks == 1};
+  part.outputs = part.outputs || stage > part.loops.back().stage;
+  plan_kept(part, graph);
+  return part;
+}
+
+std::vector<ExprId> roots_of_outputs(const InterleavedPart::Outputs& outputs) {
+  std::vector<ExprId> roots;
+  for (const KernelOutput* output : outputs) roots.push_back(output->expr);
+  return roots;
+}
+
+InterleavedPart::Outputs InterleavedPart::outputs_of(bool row) const {
+  Outputs found;
+  for (const KernelOutput& output : way.form.kernel.outputs)
+    if (is_of_rows(way.form, output) == row) found.push_back(&output);
+  return found;
+}
+
+bool InterleavedPart::is_asked_for(ExprId reduction) const {
+  std::vector<ExprId> roots = outputs ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
+  for (const ReductionLoop& loop : loops)
+    if (way.chunks == 1 || (!outputs && loop.stage == stage))
+      std::ranges::copy(loop.bodies(way.form.kernel.pool), std::back_inserter(roots));
+  return contains(outside_reductions(way.form, roots), reduction);
+}
+
+std::vector<ExprId> InterleavedPart::loads_of(const std::vector<ExprId>& roots) const {
+  std::vector<ExprId> loads;
+  for (const ExprId id : outside_reductions(way.form, roots))
+    if (contains(way.loads, id)) loads.push_back(id);
+  std::ranges::sort(loads);
+  return loads;
+}
+
+int InterleavedPart::words_of(ExprId load) const {
+  return way.width * bits(way.form.kernel.pool[load].dtype) / 32;
+}
+
+bool InterleavedPart::forgets() const {
+  const int values = kept_turns * way.width * static_cast<int>(kept.size());
+  return kept_words + values + kComputing > kRegisters / way.threads();
+}
+
+int InterleavedPart::blocks_at_once() const {
+  if (kept_words == 0) return std::max(1, kRegisters / (way.threads() * registers_of_loops(*this)));
+  if (way.in_strips) return 1;  // beside what is the same for a place
+  return 2 * way.threads() * (kept_words + kComputing) > kRegisters ? 1 : 0;
+}
+
+}  // namespace fusec

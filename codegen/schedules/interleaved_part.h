@@ -1,0 +1,46 @@
+// One of the kernels that print rows whose elements take turns in memory (interleaved_emitter): which of the form's
+// outputs and reductions are its own, what its loops read, what of that a thread keeps, and how many registers it
+// needs.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "analysis/interleaved_rows.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct InterleavedPart {
+  using Outputs = std::vector<const KernelOutput*>;
+
+  const InterleavedRows& way;
+  std::vector<ReductionLoop> loops;
+  int stage;
+  bool outputs;  // the form's are this kernel's
+  // Loads that several loops make are kept as they lie in memory, where the loops' turns are known.
+  std::set<ValueId> kept = {};
+  int kept_turns = 0, kept_words = 0;
+
+  // Those with an element a row, or those with one an element.
+  Outputs outputs_of(bool row) const;
+  // Does a block take a chunk? Not where what is left to do is to combine the partial results.
+  bool chunked() const { return way.chunks > 1 && (!outputs || !outputs_of(false).empty()); }
+  // Some loop behind the reduction's asks for its result at each place.
+  bool is_asked_for(ExprId reduction) const;
+  // The loads of elements as they follow one another, a tensor once.
+  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
+  int words_of(ExprId load) const;  // of a vector
+
+  // Are there too few registers for what is computed of the words that are kept, beside these?
+  bool forgets() const;
+  // One where two have too few registers between them: left alone, ptxas would spill some for the second, and for more
+  // than a few where nothing is kept. Else 0.
+  int blocks_at_once() const;
+};
+
+InterleavedPart interleaved_part(const Graph& graph, const InterleavedRows& way, int stage);
+
+std::vector<ExprId> roots_of_outputs(const InterleavedPart::Outputs& outputs);
+
+}  // namespace fusec
