@@ -7,7 +7,6 @@
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/box_tiles.h"
-#include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -22,8 +21,7 @@ class Emitter {
         tiles_(tiles),
         bounds_(kernel.pool.bounds()),
         result_(kernel.outputs[0]),
-        grid_(tile_grid(kernel, tiles.axes)),
-        writer_(graph, needs_wide_index(kernel, graph, grid_ * tiles.threads)),
+        writer_(tile_writer(kernel, graph, tiles.axes, tiles.threads)),
         emitter_(kernel, writer_) {}
 
   KernelSource emit() {
@@ -34,11 +32,8 @@ class Emitter {
     writer_.line("wait_for_vectors();");
     writer_.line("__syncthreads();");
     store_lines();
-    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), tiles_.threads, 1);
-    source.grid[0] = simplify(grid_, bounds_);
-    source.dynamic_shared = tiles_.bytes;
-    source.schedule = "box_tiles";
-    return source;
+    return finish_tiles(writer_, kernel_, graph_, tiles_.axes,
+                        {.threads = tiles_.threads, .shared_bytes = tiles_.bytes, .schedule = "box_tiles"});
   }
 
  private:
@@ -62,9 +57,7 @@ class Emitter {
 
   // Where the box begins, and what of each axis is left from there on where that may be less than the box has.
   void find_block() {
-    origin_ = find_tile(
-        kernel_, tiles_.axes, writer_, emitter_.index_text(),
-        [&](std::size_t axis, const std::string& variable) { emitter_.bind(kernel_.outputs[0].axes[axis], variable); });
+    origin_ = find_tile(kernel_, tiles_.axes, writer_, emitter_);
     for (const TiledAxis& tiled : tiles_.axes) {
       const IndexExpr& extent = kernel_.pool.extent(tiled.axis);
       emitter_.bind(tiled.axis, origin_.at(tiled.axis));
@@ -404,7 +397,6 @@ class Emitter {
   const BoxTiles& tiles_;
   const Bounds& bounds_;
   const KernelOutput& result_;
-  const IndexExpr grid_;
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::map<std::uint32_t, std::string> origin_;        // of the box's axes

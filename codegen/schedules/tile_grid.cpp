@@ -37,6 +37,19 @@ IndexExpr tile_grid(const Kernel& kernel, const std::vector<TiledAxis>& tiled) {
   return blocks;
 }
 
+KernelWriter tile_writer(const Kernel& kernel, const Graph& graph, const std::vector<TiledAxis>& tiled, int threads) {
+  return {graph, needs_wide_index(kernel, graph, tile_grid(kernel, tiled) * threads)};
+}
+
+KernelSource finish_tiles(KernelWriter& writer, const Kernel& kernel, const Graph& graph,
+                          const std::vector<TiledAxis>& tiled, const TileBlocks& blocks) {
+  KernelSource source = writer.finish(kernel_comment(graph, kernel), blocks.threads, 1);
+  source.grid[0] = simplify(tile_grid(kernel, tiled), kernel.pool.bounds());
+  source.dynamic_shared = blocks.shared_bytes;
+  source.schedule = blocks.schedule;
+  return source;
+}
+
 std::map<std::uint32_t, std::string> find_tile(const Kernel& kernel, const std::vector<TiledAxis>& tiled,
                                                KernelWriter& writer, const IndexText& text, const BindAxis& bind) {
   std::map<std::uint32_t, std::string> origin;
@@ -63,6 +76,13 @@ std::map<std::uint32_t, std::string> find_tile(const Kernel& kernel, const std::
       origin[axes[i]] = mine == "0" ? mine : declared(writer, "first", times(mine, with_tiles->extent));
   }
   return origin;
+}
+
+std::map<std::uint32_t, std::string> find_tile(const Kernel& kernel, const std::vector<TiledAxis>& tiled,
+                                               KernelWriter& writer, ExprEmitter& emitter) {
+  return find_tile(kernel, tiled, writer, emitter.index_text(), [&](std::size_t axis, const std::string& variable) {
+    emitter.bind(kernel.outputs[0].axes[axis], variable);
+  });
 }
 
 }  // namespace fusec

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/kernel.h"
+#include "codegen/emit_expr.h"
 #include "codegen/index_text.h"
 #include "codegen/kernel_writer.h"
 
@@ -23,10 +24,23 @@ struct TiledAxis {
 
 IndexExpr tile_grid(const Kernel& kernel, const std::vector<TiledAxis>& tiled);
 
+// Of a kernel whose blocks have so many threads each.
+KernelWriter tile_writer(const Kernel& kernel, const Graph& graph, const std::vector<TiledAxis>& tiled, int threads);
+// What was written, with tiles in so many bytes of shared memory. ptxas may think of one block at a time: for more of
+// them it would spill a few registers.
+struct TileBlocks {
+  int threads, shared_bytes;
+  const char* schedule;
+};
+KernelSource finish_tiles(KernelWriter& writer, const Kernel& kernel, const Graph& graph,
+                          const std::vector<TiledAxis>& tiled, const TileBlocks& blocks);
+
 // Declares where this block's tile begins along each tiled axis, and gives the names; `bind` gets the variable of every
 // other axis, by its number among the outputs' axes.
 using BindAxis = std::function<void(std::size_t axis, const std::string& variable)>;
 std::map<std::uint32_t, std::string> find_tile(const Kernel& kernel, const std::vector<TiledAxis>& tiled,
                                                KernelWriter& writer, const IndexText& text, const BindAxis& bind);
+std::map<std::uint32_t, std::string> find_tile(const Kernel& kernel, const std::vector<TiledAxis>& tiled,
+                                               KernelWriter& writer, ExprEmitter& emitter);
 
 }  // namespace fusec

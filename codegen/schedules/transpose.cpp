@@ -34,8 +34,7 @@ class TransposeEmitter {
         tiles_(tiles),
         staged_(ids_of(tiles)),
         split_(tiles.vector > 1 ? split_last_axis(kernel, tiles.vector, staged_) : kernel),
-        grid_(tile_grid(kernel, tiles.tiled)),
-        writer_(graph, needs_wide_index(kernel, graph, grid_ * tiles.threads)),
+        writer_(tile_writer(kernel, graph, tiles.tiled, tiles.threads)),
         before_(kernel, writer_),
         after_(split_, writer_) {}
 
@@ -56,12 +55,8 @@ class TransposeEmitter {
     }
     writer_.line("__syncthreads();");
     compute();
-    // One block at a time is enough: for more of them ptxas would spill a few registers.
-    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), tiles_.threads, 1);
-    source.grid[0] = simplify(grid_, kernel_.pool.bounds());
-    source.dynamic_shared = 4 * tiles_.words;
-    source.schedule = "transpose";
-    return source;
+    return finish_tiles(writer_, kernel_, graph_, tiles_.tiled,
+                        {.threads = tiles_.threads, .shared_bytes = 4 * tiles_.words, .schedule = "transpose"});
   }
 
  private:
@@ -360,7 +355,6 @@ class TransposeEmitter {
   const TransposeTiles& tiles_;
   std::vector<ExprId> staged_;  // the staged loads in `split_`, where vectors have a lane
   const Kernel split_;
-  const IndexExpr grid_;
   KernelWriter writer_;
   ExprEmitter before_, after_;                   // of the tile's filling, and of what is computed from it
   std::map<std::uint32_t, std::string> origin_;  // of tiled axes: this block's first

@@ -175,8 +175,7 @@ class Emitter {
         stored_(tiles.tiled[0]),
         along_(tiles.tiled[1]),
         result_(kernel.outputs[0]),
-        grid_(tile_grid(kernel, tiles.tiled)),
-        writer_(graph, needs_wide_index(kernel, graph, grid_ * kThreads)),
+        writer_(tile_writer(kernel, graph, tiles.tiled, kThreads)),
         emitter_(kernel, writer_) {}
 
   KernelSource emit() {
@@ -190,11 +189,8 @@ class Emitter {
     }
     writer_.line("__syncthreads();");
     compute();
-    KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), kThreads, 1);
-    source.grid[0] = simplify(grid_, bounds_);
-    source.dynamic_shared = tiles_.bytes;
-    source.schedule = "transpose";
-    return source;
+    return finish_tiles(writer_, kernel_, graph_, tiles_.tiled,
+                        {.threads = kThreads, .shared_bytes = tiles_.bytes, .schedule = "transpose"});
   }
 
  private:
@@ -206,9 +202,7 @@ class Emitter {
 
   // Where the tile begins, and what of the tensor is left from there on along either axis.
   void find_block() {
-    origin_ = find_tile(
-        kernel_, tiles_.tiled, writer_, emitter_.index_text(),
-        [&](std::size_t axis, const std::string& variable) { emitter_.bind(kernel_.outputs[0].axes[axis], variable); });
+    origin_ = find_tile(kernel_, tiles_.tiled, writer_, emitter_);
     lane_ = declared("int", "lane", fmt::format("threadIdx.x % {}", kLanes));
     warp_ = declared("int", "warp", fmt::format("threadIdx.x / {}", kLanes));
     stored_left_ = left_of(stored_, "columns");
@@ -386,7 +380,6 @@ class Emitter {
   const Bounds& bounds_;
   const TiledAxis stored_, along_;
   const KernelOutput& result_;
-  const IndexExpr grid_;
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::map<std::uint32_t, std::string> origin_;
