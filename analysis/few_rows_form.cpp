@@ -83,7 +83,8 @@ class FindFewRows {
     std::vector<ExprId> left, right;
     std::vector<std::vector<ExprId>> scales;  // of each right one
     std::vector<std::optional<ShiftedCodes>> shifted;
-    std::int64_t block = 0;  // 0: the whole depth
+    std::int64_t block = 0;        // 0: the whole depth
+    bool zeros_of_blocks = false;  // of which zero points are, too
   };
 
   bool arrange(bool along_depth) {
@@ -106,7 +107,7 @@ class FindFewRows {
     form_.dtype = *dtype;
     parts_.clear();
     for (const ProductLoop& loop : product_.loops) {
-      Parts parts{.left = loop.left, .right = {}, .scales = {}, .shifted = {}, .block = 0};
+      Parts parts{.left = loop.left, .right = {}, .scales = {}, .shifted = {}, .block = 0, .zeros_of_blocks = false};
       for (const ExprId factor : loop.right)
         if (!take_code(loop, factor, parts)) return false;
       if (parts.block != 0 && parts.block < kLeastBlockOfCodes) return false;
@@ -122,10 +123,9 @@ class FindFewRows {
     auto codes = find_shifted_codes(pool_, split.value, form_.dtype, loop.depth);
     if (!codes || split.scales.empty() || !lies_on_grid(pool_, split.value, form_.dtype)) return false;
     parts.block = common_block(parts.block, split.block);
-    if (form_.most_rows > kMostRowsOfBits)
-      codes.reset();
-    else
-      parts.block = common_block(parts.block, codes->block);
+    parts.block = common_block(parts.block, codes->block);
+    parts.zeros_of_blocks = true;
+    if (form_.most_rows > kMostRowsOfBits) codes.reset();
     parts.right.push_back(split.value);
     parts.scales.push_back(split.scales);
     parts.shifted.push_back(codes);
@@ -331,12 +331,13 @@ class FindFewRows {
           if (varies_within(*next, loop.member)) return false;
           loop.right[k].scales.push_back(*next++);
         }
+      loop.one_block = parts_[i].block == 0;
+      for (FewRowsFactor& f : loop.right) f.zero_of_block = parts_[i].zeros_of_blocks && !loop.one_block;
       for (std::size_t k = 0; k < parts_[i].shifted.size(); ++k) {
         if (!(loop.right[k].shifted = parts_[i].shifted[k])) continue;
         loop.right[k].shifted->codes = *next++;
         if (loop.right[k].shifted->zero != kNoExpr) loop.right[k].shifted->zero = *next++;
       }
-      loop.one_block = parts_[i].block == 0;
     }
     return true;
   }
@@ -434,8 +435,11 @@ class FindFewRows {
     const int scales = scaled ? block.columns / 4 + 4 * form_.eights_of_rows() : 0;  // and sums of rows
     const int sums = form_.sums * (scaled ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
                      computed_ * form_.together + scales;
+    // Of more than two steps, products wait to be scaled.
+    const auto waiting = [&] { return scaled && block.ahead > 2 ? (block.ahead - 2) * 4 * form_.eights_of_rows() : 0; };
     block.ahead = 4;
-    while (block.ahead > 1 && (block.ahead * of_step > kMostWords || block.ahead * of_step + sums > registers))
+    while (block.ahead > 1 &&
+           (block.ahead * of_step > kMostWords || block.ahead * of_step + sums + waiting() > registers))
       block.ahead /= 2;
     const bool fits = block.ahead * of_step + sums <= registers;
     block.warps = fits ? warps : std::min(warps, 8);  // which may have more registers each

@@ -30,6 +30,7 @@ struct FewRowsFactor {
   bool plain = false;                                  // words of memory are operands as they are
   std::vector<ExprId> scales = {};                     // of a block of the depth: what sums are multiplied by
   std::optional<ShiftedCodes> shifted = std::nullopt;  // what is multiplied in place of `factor`
+  bool zero_of_block = false;                          // the zero point in `factor` is one of a block with the scales
 
   bool scales_sums() const { return shifted || !scales.empty(); }
 };

@@ -201,8 +201,8 @@ def large_cases():
         n, k = 4096, 4096
         found.append((f"large bfloat16 {m}", plain(m, "bfloat16", n, k), (1, 1.2)))
         for dtype in ("bfloat16", "float16"):
-            for kind, most, zeros in (("int8", 4.6 if many else 3, 5.7 if many else 3.9),
-                                      ("int4", 6.6 if many else 4, 7.9 if many else 5.1)):
+            for kind, most, zeros in (("int8", 4.6 if many else 3, 5.1 if many else 3.2),
+                                      ("int4", 6.6 if many else 4, 7.3 if many else 4.2)):
                 for scale in (dtype, "float32"):
                     found.append((f"large {kind} {dtype} {scale} {m}", codes(m, dtype, n, k, kind, scale), (most, most)))
                     found.append((f"large blocks of {kind} {dtype} {scale} {m}",
@@ -211,7 +211,7 @@ def large_cases():
         found.append((f"large float4 {m}", scaled_float4(m, "bfloat16", n, k), (8.2, 8.2) if many else (6.7, 6.7)))
         found.append((f"large scaled float8 {m}", scaled_float8(m, "bfloat16", n, k),
                       (20.5, 17.5) if many else (10.5, 9.8)))
-        found.append((f"large float4 float16 {m}", scaled_float4(m, "float16", n, k), (10.1, 10.1) if many else (7.6, 7.6)))
+        found.append((f"large float4 float16 {m}", scaled_float4(m, "float16", n, k), (9.1, 9.1) if many else (6.2, 6.2)))
         for dtype in ("bfloat16", "float16"):
             for scale, block, most in (("float8_e8m0fnu", 32, 8.2 if many else 6.7),
                                        ("float8_e4m3fn", 16, 9.7 if many else 7.5)):

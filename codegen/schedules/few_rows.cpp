@@ -129,6 +129,8 @@ void FewRowsEmitter::main_loop(const FewRowsLoop& loop) {
   open_step();
   for (FewRowsStream& s : streams) load(s, loop);
   writer_.close();
+  if (!loop.one_block)
+    for (const FewRowsStream& s : streams) load_shared_scales(s, loop);
   open_step();
   const bool computes =
       std::ranges::any_of(streams, [](const FewRowsStream& s) { return !s.left && !s.factor->plain; });
@@ -187,9 +189,12 @@ void FewRowsEmitter::sum_rows(std::vector<FewRowsStream>& streams, const FewRows
 
 void FewRowsEmitter::add_scaled(const FewRowsStream& s, const FewRowsLoop& loop, const std::string& sum,
                                 const std::string& part, const std::string& row_sums) {
+  const auto scale = [&](const std::string& names, int which) {
+    const std::string c = fmt::format("2 * {} + {}", piece_, which);
+    return loop.one_block ? fmt::format("{}[{}]", names, c) : shared_text(s, names, c);
+  };
   const auto both = [&](const std::string& names) {
-    const std::string step = loop.one_block ? "" : fmt::format("[{}]", ahead_);
-    return names.empty() ? "1.0f, 1.0f" : fmt::format("{0}{1}[2 * {2}], {0}{1}[2 * {2} + 1]", names, step, piece_);
+    return names.empty() ? "1.0f, 1.0f" : fmt::format("{}, {}", scale(names, 0), scale(names, 1));
   };
   writer_.use("add_scaled_piece");
   writer_.line(fmt::format("add_scaled_piece({}, {}, {});", sum, part, both(s.sums_scale)));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,8 +31,8 @@ struct FewRowsStream {
   // Of codes that are widened two at a time: their zero points' and scales' bits, [step][which]; "" for none.
   std::optional<WidenedCodes> codes = std::nullopt;
   std::string zeros, scales;
-  // What sums of the step are multiplied by, and those of rows, before they are added: [step][which], or [which] where
-  // that is the same all along the depth.
+  // What sums of the step are multiplied by, and those of rows, before they are added: a lane's, of the steps and
+  // columns that are its own, or [which] where that is the same all along the depth.
   std::string sums_scale, rows_scale;
   std::string row_sums;  // of a left one, in the step
 };
@@ -104,6 +105,16 @@ class FewRowsEmitter {
   // Arrays of what sums are multiplied by; those that are the same all along the depth, with their values.
   void declare_scales(FewRowsStream& s, const FewRowsLoop& loop);
   void assign_scales(const FewRowsStream& s, const std::string& place);
+  // The four lanes of a column have one block of the depth in each step, and of the steps and columns on their way each
+  // lane makes a quarter of the scales: they ask one another.
+  int lanes_of_steps() const { return std::min(4, form_.block.ahead); }
+  int lanes_of_columns(const FewRowsStream& s) const { return std::min(4 / lanes_of_steps(), which(s)); }
+  // The text of such a number in the step that is on, of a column.
+  std::string shared_text(const FewRowsStream& s, const std::string& names, const std::string& c) const;
+  bool shares_zeros(const FewRowsStream& s) const {
+    return s.factor->zero_of_block && s.codes && s.codes->zero != kNoExpr;
+  }
+  void load_shared_scales(const FewRowsStream& s, const FewRowsLoop& loop);
   // The operands of one step: words as they are, or computed of them.
   void make_operands(FewRowsStream& s, const FewRowsLoop& loop);
   // At the step's place along the depth, or the last one.

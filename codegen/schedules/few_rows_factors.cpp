@@ -72,12 +72,14 @@ void FewRowsEmitter::declare_words(FewRowsStream& s, const FewRowsLoop& loop) {
 
 void FewRowsEmitter::declare_scales(FewRowsStream& s, const FewRowsLoop& loop) {
   if (!s.factor->scales_sums()) return;
-  const std::string steps = loop.one_block ? "" : fmt::format("[{}]", form_.block.ahead);
+  const std::string places =
+      loop.one_block ? fmt::format("[{}]", which(s))
+                     : fmt::format("[{}][{}]", form_.block.ahead / lanes_of_steps(), which(s) / lanes_of_columns(s));
   s.sums_scale = writer_.unique("of_block");
-  writer_.line(fmt::format("float {}{}[{}];", s.sums_scale, steps, which(s)));
+  writer_.line(fmt::format("float {}{};", s.sums_scale, places));
   if (s.factor->shifted && s.factor->shifted->needs_row_sums()) {
     s.rows_scale = writer_.unique("of_rows");
-    writer_.line(fmt::format("float {}{}[{}];", s.rows_scale, steps, which(s)));
+    writer_.line(fmt::format("float {}{};", s.rows_scale, places));
   }
   if (!loop.one_block) return;
   unit_ = "0";
@@ -87,6 +89,39 @@ void FewRowsEmitter::declare_scales(FewRowsStream& s, const FewRowsLoop& loop) {
   assign_scales(s, fmt::format("[{}]", c));
   emitter_.rewind(mark);
   writer_.close();
+}
+
+void FewRowsEmitter::load_shared_scales(const FewRowsStream& s, const FewRowsLoop& loop) {
+  if (!s.factor->scales_sums()) return;
+  const int of_steps = lanes_of_steps(), of_columns = lanes_of_columns(s);
+  const std::string step = writer_.unique("step"), c = writer_.unique("c"), own = writer_.unique("c");
+  unit_ = writer_.unique("unit");
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, form_.block.ahead / of_steps));
+  writer_.line(fmt::format("const {} {} = ({} + ({} * {} + part % {}) * {}) * 4 + part;", integer(), unit_, turn_, step,
+                           of_steps, of_steps, form_.block.warps));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", c, which(s) / of_columns));
+  writer_.line(fmt::format("const int {} = {} * {} + part / {} % {};", own, c, of_columns, of_steps, of_columns));
+  const std::string place = fmt::format("[{}][{}]", step, c);
+  const std::string zeros = shares_zeros(s) ? s.zeros : "";
+  for (const std::string& name : {s.sums_scale, s.rows_scale, zeros})
+    if (!whole_ && !name.empty()) writer_.line(fmt::format("{}{} = 0;", name, place));
+  if (!whole_) writer_.open(fmt::format("if ({} < {})", unit_, units_));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind(s, loop, own, true);
+  assign_scales(s, place);
+  if (!zeros.empty()) writer_.line(fmt::format("{}{} = {};", zeros, place, zero_text(*s.codes, form_.dtype, emitter_)));
+  emitter_.rewind(mark);
+  if (!whole_) writer_.close();
+  writer_.close();
+  writer_.close();
+}
+
+std::string FewRowsEmitter::shared_text(const FewRowsStream& s, const std::string& names, const std::string& c) const {
+  const int of_steps = lanes_of_steps(), of_columns = lanes_of_columns(s);
+  return fmt::format("__shfl_sync(0xffffffffu, {0}[{1} / {2}][({3}) / {4}], {1} % {2} + ({3}) % {4} * {2}, 4)", names,
+                     ahead_, of_steps, c, of_columns);
 }
 
 void FewRowsEmitter::assign_scales(const FewRowsStream& s, const std::string& place) {
@@ -114,7 +149,9 @@ void FewRowsEmitter::declare_codes(FewRowsStream& s, const FewRowsLoop& loop) {
   const auto declare = [&](ExprId number, std::string_view wish) {
     if (number == kNoExpr) return std::string();
     const std::string name = writer_.unique(std::string(wish));
-    writer_.line(fmt::format("unsigned {}[{}][{}];", name, form_.block.ahead, which(s)));
+    const bool shared = number == s.codes->zero && shares_zeros(s);
+    writer_.line(fmt::format("unsigned {}[{}][{}];", name, form_.block.ahead / (shared ? lanes_of_steps() : 1),
+                             which(s) / (shared ? lanes_of_columns(s) : 1)));
     return name;
   };
   s.zeros = declare(s.codes->zero, "zero");
@@ -128,9 +165,6 @@ void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
   if (s.left && !row_there_.empty()) there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, c);
   for (const auto& [id, name] : s.words)
     if (!there.empty()) writer_.line(fmt::format("{}[{}][{}] = {{}};", name, ahead_, c));
-  const bool scales = s.factor->scales_sums() && !loop.one_block;
-  for (const std::string& name : {s.sums_scale, s.rows_scale})
-    if (!there.empty() && scales && !name.empty()) writer_.line(fmt::format("{}[{}][{}] = 0;", name, ahead_, c));
   if (!there.empty()) writer_.open(fmt::format("if ({})", there));
   const ExprEmitter::Mark mark = emitter_.mark();
   bind(s, loop, c, true);
@@ -144,9 +178,8 @@ void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
   const auto assign = [&](const std::string& name, const std::string& bits) {
     writer_.line(fmt::format("{}[{}][{}] = {};", name, ahead_, c, bits));
   };
-  if (!s.zeros.empty()) assign(s.zeros, zero_text(*s.codes, form_.dtype, emitter_));
+  if (!s.zeros.empty() && !shares_zeros(s)) assign(s.zeros, zero_text(*s.codes, form_.dtype, emitter_));
   if (!s.scales.empty() && !s.codes->scales_apart) assign(s.scales, scale_text(*s.codes, form_.dtype, emitter_));
-  if (scales) assign_scales(s, fmt::format("[{}][{}]", ahead_, c));
   emitter_.rewind(mark);
   if (!there.empty()) writer_.close();
   writer_.close();
@@ -189,9 +222,10 @@ void FewRowsEmitter::make_operands(FewRowsStream& s, const FewRowsLoop& loop) {
         "{} = {};", made,
         shifted_text(codes, form_.dtype, operand_words(vector_width(s)), here(s.words.at(codes.codes)), writer_)));
   } else if (s.codes) {
-    writer_.line(fmt::format("{} = {};", made,
-                             widened_text(*s.codes, form_.dtype, operand_words(vector_width(s)),
-                                          here(s.words.at(s.codes->codes)), here(s.zeros), here(s.scales), writer_)));
+    writer_.line(fmt::format(
+        "{} = {};", made,
+        widened_text(*s.codes, form_.dtype, operand_words(vector_width(s)), here(s.words.at(s.codes->codes)),
+                     shares_zeros(s) ? shared_text(s, s.zeros, c) : here(s.zeros), here(s.scales), writer_)));
   } else {
     compute_bound(s, loop, c, made);
   }
