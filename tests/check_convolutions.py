@@ -360,7 +360,7 @@ def check(options, folder, name, entry, schedules, arch):
         expect(pairs <= 1.05 * schedules[0], f"{what}: {pairs} multiply-adds, {schedules[0]} are needed")
         schedules = ()
     if schedules == ON_TENSOR_CORES:
-        expect(set(made) <= {*ON_TENSOR_CORES, "transpose"}, f"{what}: {made}")
+        expect(set(made) <= {*ON_TENSOR_CORES, "transpose", "box_tiles"}, f"{what}: {made}")
         often = [k["name"] for k in kernels if k["requested_bytes"] > 7 * k["least_bytes"] and not name.startswith("bytes False")]
         expect(not often, f"{what}: {often} read more than their tiles need")
     conflicts = [k["name"] for k in kernels if k["bank_conflicts"] != 0 and entry["inputs"][0]["dtype"] != "float32"]
