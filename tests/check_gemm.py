@@ -4,7 +4,8 @@
 What the tensor-core GEMM has to show without a GPU, on a linear layer with bias and GELU in bfloat16: products by mma
 from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
 conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
-Products whose rows choose their matrices in groups are right, whatever the offsets. Those of float32 are in one pass of
+Products whose rows choose their matrices in groups are right, whatever the offsets; of looked-up rows and columns nothing
+is looked up beyond the last, in tiles that are copied by some of a block's threads. Those of float32 are in one pass of
 tf32 under --allow-tf32 and nowhere else, and spill nothing in lanes. Long depths of few tiles are shared out, and the
 shares added up by a kernel more: of whatever is multiplied, shares of codes beginning where their groups do; of these
 forms five, all with --full. Where tiles are some more than whole waves, the last ones are streamed: two of such forms,
@@ -60,6 +61,37 @@ GROUPED = {
          node("d", "dequantize", ["w", "s"], dtype="float32", axis=2, block=128),
          node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])])}
 
+
+# Rows, or columns, that are looked up, of tiles with fewer lines than the block's threads copy at a time: whole tiles, so
+# that nothing beyond the last line needs to be held back but those threads that have none.
+LOOKED_UP = {
+    "norm": ([tensor("t", "bfloat16", 9, 16), tensor("i", "int64", 16), tensor("w", "bfloat16", 64, 16)],
+             [node("e", "embedding", ["t", "i"]), node("p", "linear", ["e", "w"]),
+              node("h", "rms_norm", ["p"], normalized_shape=[64])]),
+    "softmax": ([tensor("t", "float16", 9, 136), tensor("i", "int32", 96), tensor("w", "float16", 128, 136),
+                 tensor("r", "float16", 96, 128)],
+                [node("e", "index_select", ["t", "i"], dim=0), node("p", "linear", ["e", "w"]),
+                 node("s", "add", ["p", "r"]), node("h", "softmax", ["s"], dim=-1)]),
+    "float32": ([tensor("t", "float32", 9, 64), tensor("i", "int32", 32), tensor("w", "float32", 128, 64)],
+                [node("e", "embedding", ["t", "i"]), node("p", "linear", ["e", "w"]),
+                 node("h", "layer_norm", ["p"], normalized_shape=[128])]),
+    "scaled": ([tensor("t", "bfloat16", 9, 32), tensor("i", "int64", 64), tensor("u", "bfloat16", 7, 1),
+                tensor("j", "int64", 64), tensor("w", "bfloat16", 64, 32)],
+               [node("e", "embedding", ["t", "i"]), node("f", "embedding", ["u", "j"]), node("x", "mul", ["e", "f"]),
+                node("p", "linear", ["x", "w"]), node("h", "rms_norm", ["p"], normalized_shape=[64])]),
+    "gathered": ([tensor("t", "float32", 9, 32), tensor("i", "int64", 16), tensor("v", "float32", 9, 1),
+                  tensor("m", "int64", 16), tensor("u", "float32", 9, 32), tensor("j", "int64", 64)],
+                 [node("e", "embedding", ["t", "i"]), node("f", "embedding", ["v", "m"]), node("a", "mul", ["e", "f"]),
+                  node("k", "unsqueeze", ["j"], dim=1), node("l", "expand", ["k"], shape=[64, 32]),
+                  node("b", "gather", ["u", "l"], dim=0), node("h", "linear", ["a", "b"])]),
+    "one_expert": ([tensor("t", "float16", 73, 136), tensor("i", "int32", 64), tensor("w", "float16", 1, 136, 128),
+                    tensor("o", "int32", 1)],
+                   [node("e", "embedding", ["t", "i"]), node("p", "grouped_matmul", ["e", "w", "o"]),
+                    node("h", "rms_norm", ["p"], normalized_shape=[128])]),
+    "symbol": ([tensor("t", "bfloat16", 9, 64), tensor("i", "int32", "m"), tensor("w", "bfloat16", 96, 64)],
+               [node("e", "embedding", ["t", "i"]), node("p", "linear", ["e", "w"]),
+                node("h", "softmax", ["p"], dim=-1)])}
+SYMBOL_OF_ROWS = {"m": {"multiple_of": 32, "max": 4096, "hint": 64}}
 
 # Products that may be one pass of tf32: factors along the depth and across it, sizes that are multiples of no tile.
 TF32 = (
@@ -264,6 +296,19 @@ def check_grouped(fusec, fusec_run, folder):
                 run([fusec_run, path, f"--random={seed}", "--device=emulator", "--verify", "--arch=" + arch])
 
 
+def check_looked_up(fusec_run, folder):
+    path = os.path.join(folder, "looked_up.json")
+    for name, (inputs, nodes) in LOOKED_UP.items():
+        model = {"fusec": 1, "name": name, "inputs": inputs, "nodes": nodes, "outputs": ["h"]}
+        values = []
+        if name == "symbol":
+            model["symbols"] = SYMBOL_OF_ROWS
+            values = ["--symbol=m=32"]
+        json.dump(model, open(path, "w"))
+        for arch in ["sm_80", "sm_90a"]:
+            run([fusec_run, path, "--random=3", "--device=emulator", "--verify", "--arch=" + arch] + values)
+
+
 # Rows that are reduced behind their product, of more columns than a tile of the pipeline has as well, whose lanes take
 # eight columns side by side, four or one; a single expert, zero points and small groups of codes; each in
 # one kernel, which a plan asks for: such long rows are predicted to be dearer so.
@@ -418,6 +463,7 @@ def main():
     m, n, k = (4096, 4096, 4096) if options.full else (300, 2184, 272)
     with tempfile.TemporaryDirectory() as folder:
         check_grouped(options.fusec, options.fusec_run, folder)
+        check_looked_up(options.fusec_run, folder)
         check_tf32(options.fusec, options.fusec_run, folder)
         check_lanes(options.fusec_run, folder)
         check_spills(options.fusec_run, folder)

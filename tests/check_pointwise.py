@@ -2,7 +2,8 @@
 """check_pointwise.py FUSEC_RUN FUSEC [--full]: pointwise kernels and gated units, counted on the emulator for sm_80 and
 sm_90a: every byte moved once, accesses of 16 bytes that touch, no local memory, no division, at most so many float
 instructions an element; several loads on their way before the first is needed. Small shapes are executed whole and
-verified, large ones on some blocks. Where nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed),
+verified, large ones on some blocks. Nothing is read beyond the end of an input where a block's last turns have few
+elements, or none. Where nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed),
 the same is read from the SASS. Status 77: no NVRTC."""
 import argparse
 import json
@@ -43,6 +44,70 @@ ODD = [(name, body, dtype, dtype, shape, floats, 1)
 # Executed instructions of a warp whose threads have 16 bytes of each tensor, moves apart; full blocks alone.
 FULL_BLOCKS = [("swiglu", SWIGLU, "float32", "float32", [512, 33], 6, 1)]
 OF_FULL_BLOCKS = 37
+
+
+# Of a chip with two multiprocessors, whose threads have several vectors of few elements already.
+SMALL_CHIP = {"fusec_target": 1, "multiprocessors": 2}
+BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "int64": 8, "int16": 2, "int8": 1, "float8_e5m2": 1}
+# How often 256 vectors of 16 bytes come, and how many elements there are besides: a bit more than whole turns, whole
+# blocks, a vector.
+TURNS = [2, 3, 4, 8]
+
+
+def edges_model(dtype):
+    """Kernels of one, two and three inputs, of parts of inputs and of symbols, of sizes just beyond those that blocks
+    divide; the symbols' values."""
+    width = 16 // BYTES[dtype]
+    floating = dtype.startswith(("float", "bfloat")) and BYTES[dtype] > 1
+    model = {"fusec": 1, "symbols": {}, "inputs": [], "nodes": [], "outputs": []}
+    values = []
+
+    def tensor(size, of=dtype):
+        model["inputs"].append({"name": f"x{len(model['inputs'])}", "dtype": of, "shape": size if isinstance(size, list) else [size]})
+        return model["inputs"][-1]["name"]
+
+    def node(op, inputs, **attrs):
+        model["nodes"].append({"name": f"y{len(model['nodes'])}", "op": op, "inputs": inputs, "attrs": attrs})
+        return model["nodes"][-1]["name"]
+
+    for at, turns in enumerate(TURNS):
+        whole = turns * 256 * width
+        size = whole + [1, width - 1, width + 1, 2 * width + 1][at]
+        x = tensor(size)
+        one = ("sub", [x, x]) if BYTES[dtype] > 1 else ("cast", [x])
+        model["outputs"].append(node(*one, **({} if BYTES[dtype] > 1 else {"dtype": "float32"})))
+        model["outputs"].append(node("where", [tensor(size, "bool"), tensor(size), tensor(size)]))
+        if BYTES[dtype] == 1 and dtype != "int8":
+            continue
+        model["outputs"].append(node("swiglu" if floating else "mul", [tensor(size), tensor(size)]))
+        model["outputs"].append(node("add", [tensor([size, 2]), tensor([size, 2])]))
+        # Parts of inputs that begin with a vector, and anywhere.
+        model["outputs"].append(node("neg", [node("slice", [tensor(size + width)], dim=0, start=width, end=size + width)]))
+        model["outputs"].append(node("neg", [node("slice", [tensor(size + 3)], dim=0, start=3, end=size + 3)]))
+        symbol = f"s{at}"
+        model["symbols"][symbol] = [{"hint": whole}, {"hint": whole, "multiple_of": whole}, {"hint": size}, {"hint": 7}][at]
+        model["symbols"][symbol]["max"] = 1 << 20
+        values.append(f"--symbol={symbol}={whole if at == 1 else size}")
+        extent = [symbol + " + 1"] if at == 1 else [symbol]
+        model["outputs"].append(node("add", [tensor(extent), tensor(extent)]))
+        x = tensor(extent)
+        model["outputs"].append(node("mul", [x, x]))
+    return model, values
+
+
+def check_edges(dtype, arch, strategy, options, folder):
+    model, values = edges_model(dtype)
+    paths = [os.path.join(folder, name) for name in ("edges.json", "chip.json")]
+    for path, document in zip(paths, (model, SMALL_CHIP | {"arch": arch})):
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(document, f)
+    done = subprocess.run([options.fusec_run, paths[0], "--random=3", "--device=emulator", "--verify", "--arch=" + arch,
+                           "--target=" + paths[1], "--strategy=" + strategy] + values, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False)
+    if done.returncode == 3 and "no libnvrtc found" in done.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    return [] if done.returncode == 0 else [f"exit status {done.returncode}: {done.stderr.strip()[:600]}"]
 
 
 def sass_faults(ops, case):
@@ -125,6 +190,9 @@ def main():
     cases += [(case, arch, True) for i, case in enumerate(ODD) for arch in ("sm_80", "sm_90a")
               if options.full or (arch == "sm_80" and i % 5 == 0)]
     cases += [(case, arch, True) for case in FULL_BLOCKS for arch in ("sm_80", "sm_90a")]
+    # Each alone, and side by side.
+    edges = [(dtype, arch, strategy) for i, dtype in enumerate(BYTES) for j, arch in enumerate(("sm_80", "sm_90a"))
+             for k, strategy in enumerate(("tvm", "full")) if options.full or (i, j, k) in ((0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 1, 1))]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for case, arch, whole in cases:
@@ -132,7 +200,12 @@ def main():
             failed += bool(faults)
             for fault in faults:
                 print(f"{case[0]} {case[2]} {case[4]} {arch}: {fault}")
-    print(f"{len(cases) - failed} of {len(cases)} pointwise kernels as they should be, "
+        for dtype, arch, strategy in edges:
+            faults = check_edges(dtype, arch, strategy, options, folder)
+            failed += bool(faults)
+            for fault in faults:
+                print(f"edges of {dtype} {arch} {strategy}: {fault}")
+    print(f"{len(cases) + len(edges) - failed} of {len(cases) + len(edges)} pointwise kernels as they should be, "
           f"SASS {'read' if sass.disassembler() else 'not read: no nvdisasm'}")
     sys.exit(1 if failed else 0)
 

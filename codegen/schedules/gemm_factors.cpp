@@ -158,7 +158,10 @@ void GemmFactors::declare_copy(const GemmFactor& f, const GemmCopy& c) {
   writer_.open(several ? fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies) : "");
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::vector<std::uint32_t>& axes = across(f);
-  const std::string at = writer_.unique(f.left ? "row" : "column"), line = several ? line_of(c) : c.line;
+  const std::string at = writer_.unique(f.left ? "row" : "column");
+  // Threads beyond the tile's lines copy nothing, but what a line's place is looked up in ends where the lines do.
+  const bool beyond = operand.along_depth && c.lines < c.pass && by_values(operand.across);
+  const std::string line = beyond ? fmt::format("{} % {}", c.line, c.lines) : several ? line_of(c) : c.line;
   // Rows that are a step apart need no place of their own where there are none: nothing is copied of them.
   const std::string here =
       operand.along_depth && c.apart

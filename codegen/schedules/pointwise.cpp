@@ -196,15 +196,17 @@ class Vectorized {
     });
   }
 
-  // `for (turn) { const int group = ...; if (group < limit) {` unless every group there is within the limit; a limit of
-  // 0 is none.
+  // `for (turn) { const int group = ...; if (group < limit) {` unless every group that the grid has is within the
+  // limit: the grid is made for all groups, of which fewer are whole vectors where there is a tail. A limit of 0 is
+  // none.
   template <class Body>
   void open_turns(const std::string& first, Body body, const IndexExpr& limit) {
     const std::string turn = writer_.unique("turn"), group = writer_.unique("group");
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, shape_.turns));
     writer_.line(fmt::format("const {} {} = {} + {} * {};", writer_.index_type(), group, first, turn, shape_.threads));
-    const bool whole = limit.is(0) || proves_multiple_of(limit, shape_.threads * shape_.turns, kernel_.pool.bounds());
+    const int each = shape_.threads * shape_.turns;
+    const bool whole = limit.is(0) || (!tail_ && proves_multiple_of(limit, each, kernel_.pool.bounds()));
     if (!whole) writer_.open(fmt::format("if ({} < {})", group, emitter_.index_text().tight(limit)));
     const ExprEmitter::Mark mark = emitter_.mark();
     body(group, turn);
