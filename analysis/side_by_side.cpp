@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "analysis/few_rows_form.h"
 #include "analysis/gemm_form.h"
+#include "analysis/kernel_signature.h"
+#include "analysis/light_code.h"
 #include "analysis/product_code.h"
 #include "analysis/row_ways.h"
 #include "analysis/target.h"
@@ -21,6 +25,9 @@ constexpr std::size_t kMostFactors = 8;
 
 // Tensors of a launch: each is a parameter, and there are sizes besides.
 constexpr std::size_t kMostTensors = kMaxParameterBytesSideBySide / 8 - 64;
+
+// So many light kernels are not much code, whatever they are.
+constexpr std::ptrdiff_t kFewLight = 3;
 
 // Products of a launch, to which others like them may come.
 struct Products {
@@ -126,8 +133,9 @@ namespace {
 
 // What a target tells of a unit.
 struct UnitOnTarget {
-  bool alone = false;  // it joins no other
-  double code = 0;     // of a product
+  bool alone = false;     // it joins no other
+  double code = 0;        // as analysis/product_code.h has it
+  std::string kind = "";  // equal for light kernels that are one function of a launch
 };
 
 std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
@@ -159,6 +167,15 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
   }
   struct Beside {
     std::size_t launch, tensors = 0;
+    double code = 0;
+    std::set<std::string> kinds = {};
+
+    double code_with(const UnitOnTarget& unit) const { return code + (kinds.contains(unit.kind) ? 0 : unit.code); }
+    void add(std::size_t more_tensors, const UnitOnTarget& unit) {
+      tensors += more_tensors;
+      code = code_with(unit);
+      kinds.insert(unit.kind);
+    }
   };
   std::map<std::uint32_t, Beside> beside;  // of a level: the launch that light kernels join
   std::vector<Products> products;
@@ -183,12 +200,13 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
         }
         const std::size_t tensors = inputs_of(units[u].kernel).size() + units[u].kernel.outputs.size();
         const auto [it, fresh] = beside.try_emplace(level[u], Beside{launches.size()});
-        if (!fresh && it->second.tensors + tensors <= kMostTensors) {
-          it->second.tensors += tensors;
+        if (!fresh && it->second.tensors + tensors <= kMostTensors && it->second.code_with(on_target[u]) <= kMostCode) {
+          it->second.add(tensors, on_target[u]);
           launches[it->second.launch].push_back(u);
           continue;
         }
-        it->second = {launches.size(), tensors};
+        it->second = {launches.size()};
+        it->second.add(tensors, on_target[u]);
       } else if (form.product && !is_wide(form, units[u].kernel)) {
         const auto launch =
             join_products(products, units[u].kernel, form, level[u], on_target[u].code, launches.size());
@@ -211,10 +229,17 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
   std::vector<UnitOnTarget> on_target(units.size());
   if (is_one_by_one(units)) return arranged(units, forms, on_target);
   const bool some_products = std::ranges::count_if(forms, [](const auto& f) { return f && f->product; }) > 1;
+  const bool some_light =
+      std::ranges::count_if(forms, [](const auto& f) { return f && runs_side_by_side(f->form); }) > kFewLight;
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (!forms[u]) continue;
     on_target[u].alone = forms[u]->form == KernelForm::kRows && !row_launch(units[u].kernel, graph, target).is_plain();
-    if (some_products) on_target[u].code = product_code(graph, units[u].kernel, *forms[u], target);
+    if (forms[u]->product) {
+      if (some_products) on_target[u].code = product_code(graph, units[u].kernel, *forms[u], target);
+    } else if (some_light && runs_side_by_side(forms[u]->form)) {
+      on_target[u].code = light_code(units[u].kernel, forms[u]->form, graph);
+      on_target[u].kind = signature_of(units[u].kernel, graph).text;
+    }
   }
   return arranged(units, forms, on_target);
 }

@@ -4,9 +4,10 @@
 //   p1, m1, v1 -> p1', m1', v1'   float32[4096]        ├  one kernel: blocks 0 .. a - 1, a .. b - 1, b .. c - 1
 //   p2, m2, v2 -> p2', m2', v2'   float32[11008, 4096] ┘
 //
-// Light ones do (pointwise, rows), and products of one form that read a tensor in common, of which a device has room
-// for all (the projections to queries, keys and values of unequal widths). Other products want a device to themselves,
-// but what stores parts of one value stays together (what a concat joins: a product, and a copy beside it).
+// Light ones do (pointwise, rows), as many as are not too much code (analysis/light_code), and products of one form that
+// read a tensor in common, of which a device has room for all (the projections to queries, keys and values of unequal
+// widths). Other products want a device to themselves, but what stores parts of one value stays together (what a concat
+// joins: a product, and a copy beside it).
 #pragma once
 
 #include <cstdint>

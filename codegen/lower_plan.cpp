@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/kernel_signature.h"
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
 #include "codegen/called_functions.h"
@@ -15,7 +16,6 @@
 #include "codegen/guarded_schedule.h"
 #include "codegen/identifiers.h"
 #include "codegen/in_place.h"
-#include "codegen/kernel_signature.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/parameter_table.h"
 #include "codegen/schedules/schedules.h"

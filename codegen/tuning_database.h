@@ -16,7 +16,7 @@ namespace fusec {
 
 struct TunedKernel {
   std::string arch;    // as NVRTC has it
-  std::string key;     // content_key of its signature (codegen/kernel_signature.h) and of the symbols' hints
+  std::string key;     // content_key of its signature (analysis/kernel_signature.h) and of the symbols' hints
   std::string kernel;  // its name when it was measured; for readers
   std::string device;  // what it was measured on; for readers
   std::string choice;

@@ -274,6 +274,28 @@ def neighbours_of_functions():
                   {"name": "a", "op": "add", "inputs": ["t", "m"]}, {"name": "y", "op": "expm1", "inputs": ["a"]}])
 
 
+UNARY = ("exp expm1 log log2 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid gelu "
+         "softplus mish elu relu").split()
+
+
+def unlike(ops, count):
+    """Light kernels of other lengths each, that may stand side by side."""
+    inputs, nodes = [], []
+    for i in range(count):
+        op, columns = ops[i % len(ops)], 256 + 64 * i
+        inputs.append(tensor(f"x{i}", "float16", 512, columns))
+        node = {"name": f"y{i}", "op": op, "inputs": [f"x{i}"]}
+        if op == "layer_norm":
+            inputs += [tensor(f"{name}{i}", "float16", columns) for name in "wb"]
+            node |= {"inputs": [f"x{i}", f"w{i}", f"b{i}"], "attrs": {"normalized_shape": [columns]}}
+        elif op in ("softmax", "sum"):
+            node["attrs"] = {"dim": 1} if op == "softmax" else {"dim": [0]}
+        elif op == "transpose":
+            node["attrs"] = {"dim0": 0, "dim1": 1}
+        nodes.append(node)
+    return model(inputs, nodes) | {"outputs": [node["name"] for node in nodes]}
+
+
 def chain(functions, dtype):
     nodes = [{"name": f"y{i}", "op": f, "inputs": [f"y{i - 1}" if i else "x"]} for i, f in enumerate(functions)]
     return model([tensor("x", dtype, 4096, 4096)], nodes)
@@ -355,6 +377,11 @@ LARGEST = {
     "softmax and variance of atan2, long rows": (
         rows_of_functions([("atan2", "z")], [64, 100003], 1), ("sm_80", "sm_90a")),
     "maximum of tangents, channels last": (neighbours_of_functions(), ("sm_80", "sm_90a")),
+    "norms side by side": (unlike(["layer_norm"], 16), ("sm_80", "sm_90a")),
+    "sums of columns side by side": (unlike(["sum"], 12), ("sm_80",)),
+    "functions side by side": (unlike(UNARY, 32), ("sm_80", "sm_90a")),
+    "unlike light kernels side by side": (
+        unlike(["layer_norm", "gelu", "softmax", "transpose", "sum", "tan"], 24), ("sm_80", "sm_90a")),
     "six functions, pointwise": (
         chain(["tan", "asinh", "sin", "erf", "log1p", "cos"], "float16"), ("sm_80", "sm_90a")),
 }

@@ -44,7 +44,8 @@ class SideBySide {
         arguments += ", " + argument(numbers.back(), part.source->declarations[k]);
       }
       numbers_.push_back(std::move(numbers));
-      const bool compiled_once = uses[part.source] > kMostInlined || part.source->names_registers;
+      const bool compiled_once =
+          uses[part.source] > (parts_.size() > kMostInlined ? 1 : kMostInlined) || part.source->names_registers;
       calls_.push_back(fmt::format("{}({});", function_of(*part.source, compiled_once), arguments));
       blocks += part.source->grid[0];
       shared = std::max(shared, part.source->dynamic_shared.as_constant().value_or(0));

@@ -1,4 +1,4 @@
-#include "codegen/kernel_signature.h"
+#include "analysis/kernel_signature.h"
 
 #include <fmt/format.h>
 
