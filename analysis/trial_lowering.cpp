@@ -107,7 +107,7 @@ std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const 
 // What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and
 // whether neighbours in memory are read together. 0 where there is nothing of it.
 double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  if (form.form == KernelForm::kPointwise) return 0;
+  if (form.form == KernelForm::kPointwise || form.form == KernelForm::kAttention) return 0;  // heads are rows
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   if (form.product) {
     if (find_few_rows(graph, shaped, *form.product, target)) return 0;

@@ -40,9 +40,11 @@ class TrialMemory {
 
   // Answers from now on tell apart how factors of products are fetched: in pieces, or one element after the other.
   void ask_for_forms() { asks_for_forms_ = true; }
+  double seconds(const TrialResult& result) const { return asks_for_forms_ ? result.form_seconds : result.seconds; }
 
   // Who reads what, where the graph changes no more: the passes that ask share it. Otherwise each finds out for itself.
   void keep_uses(const Graph& graph) { uses_ = std::make_shared<const Uses>(uses_of(graph)); }
+  void share_uses(const TrialMemory& other) { uses_ = other.uses_; }
   std::shared_ptr<const Uses> uses(const Graph& graph) const {
     return uses_ ? uses_ : std::make_shared<const Uses>(uses_of(graph));
   }
@@ -68,6 +70,7 @@ class TrialLowering {
   const TrialResult& of(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
 
   const Target& target() const { return memory_.target(); }
+  double seconds(const TrialResult& result) const { return memory_.seconds(result); }
   // Some question was not answered for want of budget.
   bool is_spent() const { return budget_ < 0; }
 

@@ -204,6 +204,8 @@ constexpr Pass kPasses[] = {
      CompilationPart::kPlan, merge<recompute>, true},
     {"move-borders", "computes what widens a group's result where it is read, and stores it narrow (under full)",
      CompilationPart::kPlan, merge<move_borders>, true},
+    {"move-views", "permutes where a value is made, not where it is multiplied, if that is faster (under full)",
+     CompilationPart::kPlan, merge<move_views>, true},
     {"name-groups", "names every group by what it computes (under full, where fuse leaves it to this)",
      CompilationPart::kPlan, name_plan, true, true},
     {"choose-layouts",

@@ -8,6 +8,7 @@
 //   merge-siblings   groups that read the same, and small or independent ones side by side
 //   recompute        a cheap group that several read is computed in each of them, and stored no more
 //   move-borders     what makes a group's result wider at its end (a cast, a broadcast) goes to those that read it
+//   move-views       what a product permutes ahead of it goes to the group that makes it
 //
 //       max ──▶ sub ──▶ exp ──▶ sum ──▶ div          {max} {sub, exp} {sum} {div}  ▶  one group, rows in one kernel
 //                         └──────────────▶
@@ -27,5 +28,6 @@ void merge_forward(const Graph& graph, std::span<const OpPattern> kinds, FusionP
 void merge_siblings(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 void recompute(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 void move_borders(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
+void move_views(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory);
 
 }  // namespace fusec

@@ -196,8 +196,8 @@ MergeAnswer MergeTrial::ask_instead(std::span<const GroupInstead> groups) {
     launches_after += would_be.launches;
     bytes_before += is.bytes;
     bytes_after += would_be.bytes;
-    before += is.seconds;
-    after += would_be.seconds;
+    before += lowering_.seconds(is);
+    after += lowering_.seconds(would_be);
   }
   if (launches_after > launches_before) return {.rule = FusionRule::kNotOneKernel};
   MergeAnswer answer = predicted(after, before, bytes_after, bytes_before);
