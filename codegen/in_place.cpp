@@ -46,6 +46,14 @@ std::vector<ExprId> loads_of(ValueId operand, std::span<const ExprId> roots, con
   return loads;
 }
 
+// Is all that is loaded of this operand loaded before the output is stored? Not where another output alone needs it: it
+// may be made behind.
+bool is_loaded_for(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
+  const std::vector<ExprId> needed = loads_of(operand, std::span(&output.expr, 1), kernel.pool);
+  return std::ranges::all_of(loads_of(operand, roots_of(kernel), kernel.pool),
+                             [&](ExprId id) { return std::ranges::find(needed, id) != needed.end(); });
+}
+
 // Has the row's element of this operand been loaded, once for all, where the output is known? So it has where a
 // reduction goes over what is made of it: its threads wait for one another.
 bool is_loaded_before(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
@@ -130,7 +138,8 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
     for (const ValueId input : inputs_of(kernel)) {
       const TensorType& type = graph.tensor(input);
       if (type.dtype != output.type.dtype || element_count(type.shape) != element_count(output.type.shape)) continue;
-      if (!everywhere && !has_element_of_row(kernel, output, input, of_one_block)) continue;
+      if (everywhere ? !is_loaded_for(kernel, output, input) : !has_element_of_row(kernel, output, input, of_one_block))
+        continue;
       const bool same_place = std::ranges::all_of(nodes, [&](ExprId id) {
         const ExprNode& node = kernel.pool[id];
         return node.op != ExprOp::kLoad || node.source != input || loaded_at(node) == stored;

@@ -8,6 +8,7 @@
 //   out[i, j] = exp(x[i, j]) / sum_k exp(x[i, k])   in x's place
 //   new[i] = 0.9 * old[i] + 0.1 * sum_k x[i, k]     in old's place, whatever else is made of the rows of x
 //   new[i] = max_k abs(x[i, k] * old[i])            in old's place, where one block has the row and keeps old[i]
+//   h[i, j] = sin(y[i, j]), z[i, j] = x[i, j] - h[i, j]     h not in x's place: it may be stored before x is loaded
 //   out[i, j] = x[j, i]                             not: who stores out[0, 1] overwrites what another thread reads
 #pragma once
 

@@ -140,6 +140,13 @@ STEP = [node("step_new", "add", "step", 1.0), node("a", "pow", 0.9, "step_new"),
         node("rate", "div", "lr", "b"), node("c", "mul", "lr", 0.01), node("decay", "sub", 1.0, "c"),
         node("d", "mul", "p", "decay"), node("e", "mul", "g", "rate"), node("p_new", "sub", "d", "e"),
         node("f", "mul", "q", "decay"), node("i", "mul", "h", "rate"), node("q_new", "sub", "f", "i")]
+# What is made of x alone, and what was there before beside it: that may be looked at when the new is stored already.
+def before(name, new, x, old):
+    nodes = [node("old", "cumsum", "o", dim=0), *new, node("y", "sub", "old", "new"), node("z", "cumsum", "new", dim=0)]
+    return written("before_" + name, nodes, ["y", "z"], {}, x=x, o=old), None
+
+
+SUM = [node("s", "sum", "x", dim=[1], keepdim=True), node("new", "sigmoid", "s")]
 # Rows that are reduced and written where they, or what belongs to them, lie, under full; an operand that others read.
 WRITTEN = [
     (written("statistics", STATISTICS, ["new", "y"], {"new": "old"}, x=[4, 8, 36], old=[8]), 1),
@@ -161,6 +168,11 @@ WRITTEN = [
     (written("scales_of_short_rows", SCALES, ["y", "new"], {"new": "old"}, x=[100, 3], old=[100, 1]), 1),
     (written("scales_read_again", SCALES, ["y", "new"], {"new": "old"}, x=[130, 33001], old=[130, 1]), 1),
     (written("scales_of_long_rows", SCALES, ["y", "new"], {"new": "old"}, x=[2, 40000], old=[2, 1]), None),
+    before("rows", SUM, [12, 8], [12, 1]),
+    before("columns", SUM, [12, 300, 40], [12, 1, 40]),
+    before("long_rows", SUM, [3, 20001], [3, 1]),
+    before("elements", [node("new", "sin", "x")], [1027], [1027]),
+    before("softmax", [node("new", "softmax", "x", dim=1)], [12, 1027], [12, 1027]),
     (written("long_rows", SUMS + [node("z", "softmax", "new", dim=1)], ["new", "y", "z"], {"new": "old"}, x=[2, 40000],
              old=[2, 40000]), 2),  # blocks that share rows, and what clears their counters; no copy
 ]
