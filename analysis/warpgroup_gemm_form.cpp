@@ -40,6 +40,8 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
         // The host makes tensor maps: it knows no loaded values.
         const bool looked_up = by_values(operand.across);
         if (looked_up && !left) return std::nullopt;
+        // Groups of rows begin at any row: TMA copies from there, but no thread copies pieces across the rows.
+        if (left && form.groups && operand.computed() && !operand.along_depth) return std::nullopt;
         auto found = operand.computed() ? computed_operand(pool, operand)
                      : looked_up        ? picked_operand(operand)
                                         : tensor_operand(pool, operand, left ? product.rows : product.columns, depth,

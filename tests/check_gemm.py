@@ -4,12 +4,12 @@
 What the tensor-core GEMM has to show without a GPU, on a linear layer with bias and GELU in bfloat16: products by mma
 from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
 conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
-Products whose rows choose their matrices in groups are right, whatever the offsets; of looked-up rows and columns nothing
-is looked up beyond the last, in tiles that are copied by some of a block's threads. Those of float32 are in one pass of
-tf32 under --allow-tf32 and nowhere else, and spill nothing in lanes. Long depths of few tiles are shared out, and the
-shares added up by a kernel more: of whatever is multiplied, shares of codes beginning where their groups do; of these
-forms five, all with --full. Where tiles are some more than whole waves, the last ones are streamed: two of such forms,
-all with --full.
+Products whose rows choose their matrices in groups are right, whatever the offsets, and rows that lie across memory go
+to the same pipeline; of looked-up rows and columns nothing is looked up beyond the last, in tiles that are copied by
+some of a block's threads. Those of float32 are in one pass of tf32 under --allow-tf32 and nowhere else, and spill
+nothing in lanes. Long depths of few tiles are shared out, and the shares added up by a kernel more: of whatever is
+multiplied, shares of codes beginning where their groups do; of these forms five, all with --full. Where tiles are some
+more than whole waves, the last ones are streamed: two of such forms, all with --full.
 --full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. Where nvdisasm is in PATH, HMMA and
 STG.E.128 are looked for in the machine code, too."""
 import argparse, json, os, random, re, shutil, struct, subprocess, sys, tempfile
@@ -59,7 +59,25 @@ GROUPED = {
          tensor("s", "float32", 5, 72, 1), tensor("o", "int32", 5)],
         [node("a", "dequantize", ["x", "xs"], dtype="float32", axis=0),
          node("d", "dequantize", ["w", "s"], dtype="float32", axis=2, block=128),
-         node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])])}
+         node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])]),
+    # What lies across the rows is copied in pieces of several, though groups begin at any row.
+    "turned": (
+        [tensor("x", "float16", 64, 152), tensor("a", "float16", 5, 64, 72), tensor("o", "int32", 5)],
+        [node("t", "transpose", ["x"], dim0=0, dim1=1), node("h", "grouped_matmul", ["t", "a", "o"])]),
+    "turned_float32": (
+        [tensor("x", "float32", 40, 136), tensor("a", "float32", 3, 40, 72), tensor("o", "int64", 3)],
+        [node("t", "transpose", ["x"], dim0=0, dim1=1), node("h", "grouped_matmul", ["t", "a", "o"])]),
+    "turned_codes": (
+        [tensor("x", "int8", 64, 152), tensor("s", "float16", 152), tensor("r", "float16", 152, 72),
+         tensor("a", "float16", 5, 64, 72), tensor("o", "int32", 5)],
+        [node("d", "dequantize", ["x", "s"], dtype="float16", axis=1),
+         node("t", "transpose", ["d"], dim0=0, dim1=1), node("g", "grouped_matmul", ["t", "a", "o"]),
+         node("h", "add", ["g", "r"])]),
+    "turned_gated": (
+        [tensor("x", "bfloat16", 136, 704), tensor("a", "bfloat16", 5, 136, 264), tensor("b", "bfloat16", 5, 136, 264),
+         tensor("o", "int32", 5)],
+        [node("t", "transpose", ["x"], dim0=0, dim1=1), node("g", "grouped_matmul", ["t", "a", "o"]),
+         node("s", "silu", ["g"]), node("u", "grouped_matmul", ["t", "b", "o"]), node("h", "mul", ["s", "u"])])}
 
 
 # Rows, or columns, that are looked up, of tiles with fewer lines than the block's threads copy at a time: whole tiles, so

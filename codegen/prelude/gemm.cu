@@ -28,19 +28,21 @@ __device__ __forceinline__ void sort_ends(const int* given, int* sorted, int cou
 }
 
 //@ part row_groups : sorted_ends
-// The tile-th tile of the groups', each of which has tiles of its own; rows behind the last group are one more.
+// The tile-th tile of the groups', each of which has tiles of its own; rows behind the last group are one more. Tiles
+// begin at a multiple of kAligned: the first of a group may have rows ahead of `begin`, which are another group's.
 struct RowsOfTile {
-  int group, first, end;
+  int group, first, begin, end;
 };
-template <int kRows>
+template <int kRows, int kAligned>
 __device__ __forceinline__ RowsOfTile rows_of_tile(const int* ends, int count, int rows, int tile) {
-  int first = 0;
+  int begin = 0;
   for (int group = 0; group <= count; ++group) {
-    const int end = group < count ? ends[group] : rows, tiles = (end - first + kRows - 1) / kRows;
-    if (tile < tiles) return {group, first + tile * kRows, end};
-    tile -= tiles, first = end;
+    const int end = group < count ? ends[group] : rows, first = begin / kAligned * kAligned;
+    const int tiles = end > begin ? (end - first + kRows - 1) / kRows : 0;
+    if (tile < tiles) return {group, first + tile * kRows, begin, end};
+    tile -= tiles, begin = end;
   }
-  return {count, rows, rows};
+  return {count, rows, rows, rows};
 }
 
 //@ part group_tiles : sorted_ends

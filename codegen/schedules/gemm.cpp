@@ -113,6 +113,7 @@ class GemmEmitter {
     if (form_.groups) {
       epilogue.known[form_.groups->number] = fmt::format("(long long){}", block_.matrix);
       epilogue.row_end = block_.row_end;
+      epilogue.row_begin = block_.row_begin;
     }
     emit_epilogue(epilogue, graph_, writer_);
   }
@@ -169,10 +170,19 @@ class GemmEmitter {
   }
 
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
-  // Each group of rows may have a tile that is not full, and so may the rows behind them.
+  // Groups begin at any row, but what is copied across rows is pieces of so many of them.
+  int aligned_rows() const {
+    const bool across = std::ranges::any_of(form_.loops, [](const GemmLoop& loop) {
+      return std::ranges::any_of(loop.left, [](const GemmOperand& operand) { return !operand.along_depth; });
+    });
+    return form_.groups && across ? 8 : 1;
+  }
+  // Each group of rows may have a tile that is not full, and so may the rows behind them; tiles that begin ahead of
+  // their group have a row less than they are aligned to, of other groups.
   IndexExpr tiles_down() const {
     const IndexExpr groups = form_.groups ? pool_.extent(product_.choice->axis) : 0;
-    return simplify(ceil_div(count(product_.rows), tiles_.rows) + groups, pool_.bounds());
+    const IndexExpr ahead = aligned_rows() > 1 ? groups * (aligned_rows() - 2) : 0;
+    return simplify(ceil_div(count(product_.rows) + ahead, tiles_.rows) + groups, pool_.bounds());
   }
   IndexExpr tiles_across() const { return simplify(ceil_div(count(product_.columns), tiles_.columns), pool_.bounds()); }
   std::string integer() const { return writer_.index_type(); }
@@ -218,8 +228,9 @@ class GemmEmitter {
     writer_.line(fmt::format("__shared__ int {}[2 * {}];", memory, all));
     const std::string ends = declare_group_ends(emitter_, product_, *form_.groups, tiles_.threads(), memory);
     const std::string group = writer_.unique("rows_of_tile");
-    writer_.line(fmt::format("const RowsOfTile {} = rows_of_tile<{}>({}, {}, {}, {}.row);", group, tiles_.rows, ends,
-                             all, text(count(product_.rows)), tile));
+    writer_.line(fmt::format("const RowsOfTile {} = rows_of_tile<{}, {}>({}, {}, {}, {}.row);", group, tiles_.rows,
+                             aligned_rows(), ends, all, text(count(product_.rows)), tile));
+    if (aligned_rows() > 1) block_.row_begin = group + ".begin";
     writer_.line(fmt::format("if ({0}.first >= {0}.end) return;", group));
     writer_.line(fmt::format("const {0} {1} = {2}.first, {3} = {2}.end, {4} = {2}.group;", integer(), block_.row0,
                              group, block_.row_end, block_.matrix));

@@ -245,6 +245,7 @@ class EpilogueEmitter {
       bind_flat(emitter_, split_.columns, column, "ijlst");
     }
     open_lines(line, of_lane, piece, together, over_places ? 1 : 32 / groups);
+    if (!e_.row_begin.empty()) writer_.open(fmt::format("if ({} >= {})", row_, e_.row_begin));
     if (boxed())
       finish_eight_in_boxes(line, 32 / groups);
     else if (width_ > 1)
@@ -252,6 +253,7 @@ class EpilogueEmitter {
     else
       finish_one(line, place, together);
     emitter_.rewind(mark);
+    if (!e_.row_begin.empty()) writer_.close();
     writer_.close();
     if (columns) writer_.close();
     writer_.close();
@@ -266,7 +268,8 @@ class EpilogueEmitter {
 
   void open_lines(const std::string& line, const std::string& of_lane, const std::string& piece, int together,
                   int step) {
-    const std::string row = writer_.unique("row"), first = writer_.unique("first_row");
+    const std::string first = writer_.unique("first_row");
+    row_ = writer_.unique("row");
     const std::string of_piece = e_.parts > 0 ? "" : fmt::format(" + {} * 16", piece);
     writer_.line(fmt::format("const {} {} = {} + warp_row{};", writer_.index_type(), first, e_.row0, of_piece));
     std::optional<std::string> end;
@@ -288,8 +291,8 @@ class EpilogueEmitter {
       writer_.line(width_ > 1 ? "#pragma unroll 1" : "#pragma unroll 4");
       writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", line, of_lane, lines, step));
     }
-    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, first, line));
-    bind_flat(emitter_, split_.rows, row, "mnopq");
+    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row_, first, line));
+    bind_flat(emitter_, split_.rows, row_, "mnopq");
   }
 
   void finish_eight(const std::string& line, const std::string& place, int together) {
@@ -333,7 +336,7 @@ class EpilogueEmitter {
   int width_;
   ColumnEights split_;
   ExprEmitter emitter_;
-  std::string staged_, part_;
+  std::string staged_, part_, row_;
   std::string lane_line_, lane_place_, lane_sums_;  // of the lane, with boxes
   std::vector<std::string> lane_boxes_;             // where it writes to each output's, or ""
 };

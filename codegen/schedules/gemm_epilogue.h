@@ -38,6 +38,7 @@ struct GemmEpilogue {
   std::map<std::string, std::string> below = {};
   std::map<ExprId, std::string> known = {};  // values that are the same for all of the block, and their text
   std::string row_end = {};                  // behind the block's last row; "": what the rows' number says
+  std::string row_begin = {};                // the block's first row; "": that of its tile
   std::vector<StoredBoxes> boxes = {};       // with parts: of each output, or none
 };
 

@@ -57,8 +57,9 @@ struct GemmBlock {
   std::string row0, column0, batch;  // batch: flattened, "" where there is none
   std::string stages;                // the address of its shared memory
   std::string each;                  // counts a thread's copies
-  // Where rows come in groups: the number of the block's, which is that of its matrix, and where the group ends.
-  std::string matrix, row_end;
+  // Where rows come in groups: the number of the block's, which is that of its matrix, where the group begins ("":
+  // where its first tile does), and where it ends.
+  std::string matrix, row_begin, row_end;
   std::string first_step = {};  // along the depth, where the block has a share of it; "": all of it
 };
 
