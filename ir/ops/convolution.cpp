@@ -75,6 +75,9 @@ std::vector<ValueType> infer_conv(const OpCall& call, std::size_t spatial) {
   const TensorType& x = call.tensor(0);
   const TensorType& weight = call.tensor(1);
   const std::size_t channel = x.rank() - spatial - 1;
+  if (x.shape[channel].is_constant())
+    require_divisible(call, x.shape[channel], g.groups, "the input channels of a convolution in groups",
+                      input_place(0));
   require_equal(call, weight.shape[1] * g.groups, x.shape[channel], "the input channels of a convolution",
                 input_place(0));
   require_divisible(call, weight.shape[0], g.groups, "the output channels of a convolution in groups", input_place(1));

@@ -41,7 +41,7 @@ void require_scale(const OpCall& call, std::size_t operand, const std::optional<
   const TensorType& type = call.tensor(operand);
   if (type.rank() == 0 || (type.rank() == 1 && type.shape[0].is(1))) return;
   const std::string expected = count ? "shape [1] or [" + text_of(call, *count) + "]" : "one element";
-  if (type.rank() > 1 || !count)
+  if (type.rank() > 1 || !count || proves_different(*count, type.shape[0], bounds_of(call)))
     fail(input_place(operand), "wrong shape of a scale", text_of(call, type.shape), expected);
   require_equal(call, *count, type.shape[0], "a scale and the dimension it is for", input_place(operand));
 }

@@ -136,7 +136,7 @@ TEST_CASE("quantized: types") {
                  {{"out_dtype", DType::kFloat16}}) == "float16[4, 6]");
   CHECK(inferred("static_quant_linear", {"int8[4, 8]", "int8[6, 8]", "float32[5]", "float32[1]"},
                  {{"out_dtype", DType::kFloat16}}) ==
-        "inputs/2: a scale and the dimension it is for differ: found 5, expected 6");
+        "inputs/2: wrong shape of a scale: found [5], expected shape [1] or [6]");
   CHECK(inferred("static_quant_linear", {"int8[4, 8]", "int8[6, 8]", "float32[6]", "float32[4]"},
                  {{"out_dtype", DType::kFloat16}}) ==
         "inputs/3: wrong shape of a scale: found [4], expected one element");
