@@ -287,10 +287,12 @@ class FindRowProduct {
 RowProductTiles tiles_of(const RowProduct& form) {
   const bool tensor_cores = form.product.tensor_dtype.has_value();
   RowProductTiles tiles;
-  tiles.chunk = tensor_cores ? 256 : 64;
+  const int columns = static_cast<int>(form.columns);
+  constexpr int kOfWarp = 32, kMost = 256;  // columns on tensor cores
+  tiles.chunk = tensor_cores ? std::min(kMost, (columns + kOfWarp - 1) / kOfWarp * kOfWarp) : 64;
   tiles.depth = tensor_cores ? 32 : 16;
   // Four rows of eight neighbours, or two of 16, are in different banks.
-  const int wanted = tensor_cores ? 8 : 16, columns = static_cast<int>(form.columns);
+  const int wanted = tensor_cores ? 8 : 16;
   tiles.row_stride = columns + (wanted + 32 - columns % 32) % 32;
   std::size_t left = 0, right = 0;
   for (const ProductLoop& loop : form.product.loops) {

@@ -260,7 +260,9 @@ void count_row_product(const Graph& graph, const Counter& count, const RowProduc
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);
   const double of_block = pipelined ? pipelined->tiles.rows : form.rows;
-  const double chunk = pipelined ? pipelined->tiles.columns : layout.chunk;
+  // A warp's 32 columns of the tensor cores' chunk take their time whether or not others have any.
+  const int chunk_of_warps = product.tensor_dtype ? layout.threads : layout.chunk;
+  const double chunk = pipelined ? pipelined->tiles.columns : chunk_of_warps;
   const double row_tiles = tiles(count.points(product.rows), of_block);
   std::vector<ExprId> stops;
   for (const ProductLoop& loop : product.loops)

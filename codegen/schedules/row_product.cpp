@@ -143,11 +143,13 @@ class RowProductEmitter {
             .narrowed = product_.tensor_dtype};
   }
 
-  // A warp makes 32 of the chunk's columns of every row.
+  // A warp makes 32 of the chunk's columns of every row, if there are so many.
   void multiply_on_tensor_cores(const ProductTerm& term) {
     const std::string mma = *product_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
     writer_.use(mma);
     const std::string &left = left_tiles_[term.left], &right = right_tiles_[term.right];
+    const int warps = tiles_.chunk / 32;
+    if (warps < tiles_.threads / 32) writer_.open(fmt::format("if (warp < {})", warps));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", tiles_.depth));
     writer_.line(fmt::format("unsigned a[{}][4], b[4][2];", form_.rows / 16));
@@ -170,6 +172,7 @@ class RowProductEmitter {
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}({}[i][j], a[i], b[j]);", mma, sums_.at(term.reduction)));
     writer_.close();
+    if (warps < tiles_.threads / 32) writer_.close();
   }
 
   void multiply_in_lanes(const ProductTerm& term) {

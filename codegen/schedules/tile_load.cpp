@@ -69,11 +69,16 @@ std::string TileLoader::line_of(const TileLoad& load, int width, const std::stri
 }
 
 // Where lines are no multiple of 128 bytes and an odd number of units of 16 bytes apart, eight lanes write the same
-// unit of eight lines, which lie in different banks: how many units of each line the threads take at a time. 0:
-// otherwise.
-int TileLoader::units_at_a_time(const TileLoad& load, int width) const {
+// unit of eight lines, which lie in different banks.
+bool TileLoader::takes_eight_lines(const TileLoad& load, int width) const {
   const int bytes = width * bits(pool_[load.factor].dtype) / 8, units = load.places / width;
-  if (bytes != 16 || units % 8 == 0 || load.stride / width % 2 == 0 || load.lines % 8 != 0) return 0;
+  return bytes == 16 && units % 8 != 0 && load.stride / width % 2 != 0 && load.lines % 8 == 0;
+}
+
+// Of those, how many units of each line the threads take at a time, where that is so of all lines; 0: otherwise.
+int TileLoader::units_at_a_time(const TileLoad& load, int width) const {
+  const int units = load.places / width;
+  if (!takes_eight_lines(load, width)) return 0;
   return threads_ % load.lines == 0 && threads_ / load.lines <= units ? threads_ / load.lines : 0;
 }
 
@@ -91,17 +96,42 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
   }
   if (width > 1 && total % threads_ == 0 && total / threads_ <= 16) writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
-  if (width == 1 && runs_along_lines(load))
+  if (takes_eight_lines(load, width))
+    writer_.line(fmt::format("const int {0} = {1} / {2} * 8 + {1} % 8, {3} = {1} / 8 % {4} * {5};", line, e, 8 * units,
+                             place, units, width));
+  else if (width == 1 && runs_along_lines(load))
     writer_.line(fmt::format("const int {0} = {1} % {2}, {3} = {1} / {2};", line, e, load.lines, place));
   else
     writer_.line(fmt::format("const int {0} = {5}, {3} = {1} % {2}{4};", line, e, units, place,
                              width > 1 ? fmt::format(" * {}", width) : "", line_of(load, width, e)));
 }
 
-void TileLoader::load(const TileLoad& load) {
-  const int width = vector_width(load);
-  const std::string line = writer_.unique("line"), place = writer_.unique("place");
-  open_accesses(load, width, line, place);
+bool TileLoader::goes_by_eights(const TileLoad& load) const {
+  const bool plain =
+      pool_[load.factor].op == ExprOp::kLoad;  // what is computed is more code than to have it eight times
+  return plain && load.narrowed && load.places % 8 == 0 && load.stride % 8 == 0 && vector_width(load) == 1 &&
+         runs_along_lines(load);
+}
+
+void TileLoader::load_eights(const TileLoad& load) {
+  const std::string e = writer_.unique("e"), line = writer_.unique("line"), first = writer_.unique("place");
+  const std::string eight = writer_.unique("eight"), i = writer_.unique("i");
+  writer_.open(
+      fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, load.lines * load.places / 8, threads_));
+  writer_.line(fmt::format("const int {0} = {1} % {2}, {3} = {1} / {2} * 8;", line, e, load.lines, first));
+  writer_.line(fmt::format("unsigned {}[4] = {{}};", eight));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < 8; ++{0})", i));
+  const std::string one = declare_one(load, declare_element(load, line, fmt::format("{} + {}", first, i)));
+  writer_.line(fmt::format("{0}[{1} / 2] |= (unsigned){2} << ({1} % 2 * 16);", eight, i, one));
+  writer_.close();
+  writer_.line(fmt::format("*(uint4*)({0} + {1} * {2} + {3}) = make_uint4({4}[0], {4}[1], {4}[2], {4}[3]);", load.tile,
+                           line, load.stride, first, eight));
+  writer_.close();
+}
+
+TileLoader::Element TileLoader::declare_element(const TileLoad& load, const std::string& line,
+                                                const std::string& place) {
   const std::string at = writer_.unique("at");
   writer_.line(
       fmt::format("const {} {} = {}{};", writer_.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));
@@ -116,11 +146,33 @@ void TileLoader::load(const TileLoad& load) {
     inside += fmt::format(" && {} < {}", along, count(load.along_places));
   } else if (!simplify(point_count(pool_, load.along_places), pool_.bounds()).is(load.places))
     inside += fmt::format(" && {} < {}", place, count(load.along_places));
-  const std::string one = writer_.unique(width > 1 ? "elements" : "one");
+  return {at, along, inside};
+}
+
+// A variable that has the element, or 0.
+std::string TileLoader::declare_one(const TileLoad& load, const Element& place) {
+  const std::string one = writer_.unique("one");
+  writer_.line(fmt::format("{} {} = 0;", load.narrowed ? "unsigned short" : c_type(pool_[load.factor].type), one));
+  writer_.open(fmt::format("if ({})", place.inside));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind(load, place.at, place.along);
+  writer_.line(fmt::format("{} = {};", one, element(load)));
+  emitter_.rewind(mark);
+  writer_.close();
+  return one;
+}
+
+void TileLoader::load(const TileLoad& load) {
+  if (goes_by_eights(load)) return load_eights(load);
+  const int width = vector_width(load);
+  const std::string line = writer_.unique("line"), place = writer_.unique("place");
+  open_accesses(load, width, line, place);
+  const auto [at, along, inside] = declare_element(load, line, place);
   const std::string target =
       fmt::format("{}{} + {} * {} + {}", width > 1 ? "(" : "", load.tile, line, load.stride, place);
   const ExprNode& n = pool_[load.factor];
   if (width > 1) {
+    const std::string one = writer_.unique("elements");
     const int words = width * bits(n.dtype) / 32;
     const std::string type = words == 4 ? "uint4" : words == 2 ? "uint2" : "unsigned";
     const std::string zero = words == 4 ? "make_uint4(0, 0, 0, 0)" : words == 2 ? "make_uint2(0, 0)" : "0";
@@ -155,13 +207,7 @@ void TileLoader::load(const TileLoad& load) {
     writer_.close();
     writer_.line(fmt::format("*({}*){}) = {};", type, target, one));
   } else {
-    writer_.line(fmt::format("{} {} = 0;", load.narrowed ? "unsigned short" : c_type(n.type), one));
-    writer_.open(fmt::format("if ({})", inside));
-    const ExprEmitter::Mark mark = emitter_.mark();
-    bind(load, at, along);
-    writer_.line(fmt::format("{} = {};", one, element(load)));
-    emitter_.rewind(mark);
-    writer_.close();
+    const std::string one = declare_one(load, {at, along, inside});
     writer_.line(fmt::format("{}[{} * {} + {}] = {};", load.tile, line, load.stride, place, one));
   }
   writer_.close();

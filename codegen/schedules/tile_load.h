@@ -37,11 +37,21 @@ class TileLoader {
  private:
   bool looks_up(const TileLoad& load) const;  // is its place made of loaded values?
   bool runs_along_lines(const TileLoad& load) const;
+  // Eight places of a line by each thread, neighbouring threads with neighbouring lines.
+  bool goes_by_eights(const TileLoad& load) const;
+  void load_eights(const TileLoad& load);
   std::string line_of(const TileLoad& load, int width, const std::string& e) const;
+  bool takes_eight_lines(const TileLoad& load, int width) const;
   int units_at_a_time(const TileLoad& load, int width) const;
   // The loop over a thread's accesses, and which line and place each is of.
   void open_accesses(const TileLoad& load, int width, const std::string& line, const std::string& place);
   void bind(const TileLoad& load, const std::string& line, const std::string& place);
+  struct Element {
+    std::string at, along;  // where it is along the load's axes
+    std::string inside;     // what must hold for it to be there
+  };
+  Element declare_element(const TileLoad& load, const std::string& line, const std::string& place);
+  std::string declare_one(const TileLoad& load, const Element& element);
   std::string element(const TileLoad& load);
 
   ExprEmitter& emitter_;
