@@ -129,6 +129,20 @@ bool lies_in_pieces(const ExprPool& pool, const ConvolutionFactor& f, const Axes
          proves_multiple_of(rest, together, pool.bounds()) && proves_multiple_of(f.across, together, pool.bounds());
 }
 
+// What the factors are multiplied as: whole numbers as int8, float8 as it is where the tensor cores take it.
+DType multiplied_dtype(const ExprPool& pool, const Product& product, const Target& target) {
+  const ProductLoop& loop = product.loops[0];
+  if (pool[loop.terms[0].reduction].type == ScalarType::kInt32) return DType::kInt8;
+  const auto is_float8_load = [&](ExprId factor) {
+    const auto guarded = guarded_load(pool, factor);
+    return guarded && multiplies(DType::kFloat8E4M3FN, pool[guarded->load].dtype);
+  };
+  constexpr int kMultipliesFloat8 = 89;
+  if (target.compute_capability >= kMultipliesFloat8 && is_float8_load(loop.left[0]) && is_float8_load(loop.right[0]))
+    return DType::kFloat8E4M3FN;
+  return product.tensor_dtype.value_or(DType::kFloat32);
+}
+
 // Chooses how the factor's tiles are filled.
 void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across, const Axes& depth, DType dtype) {
   const int together = 128 / bits(dtype);
@@ -145,10 +159,9 @@ void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across,
     f.fill = strided && bits(dtype) == 32 ? ConvolutionFill::kStrips : ConvolutionFill::kGathered;
     return;
   }
-  const bool aligned = proves_multiple_of(count_of(pool, depth), together, pool.bounds()) &&
+  const bool aligned = !f.widened && proves_multiple_of(count_of(pool, depth), together, pool.bounds()) &&
                        proves_multiple_of(f.across, together, pool.bounds());
-  f.tabled = !aligned && bits(dtype) == 8;  // bytes are gathered
-  f.fill = aligned ? ConvolutionFill::kCopies : f.tabled ? ConvolutionFill::kGathered : ConvolutionFill::kStrips;
+  f.fill = aligned ? ConvolutionFill::kCopies : ConvolutionFill::kStrips;
 }
 
 // Can a block's threads share out a tile? What is gathered, each with one line; strips, each with one place in its
@@ -231,23 +244,37 @@ std::vector<Axes> orders_of(const ExprPool& pool, const Axes& depth) {
   return orders;
 }
 
+// Of bytes that come one by one: each thread has few lines, since each byte waits in a register of its own.
+std::vector<GemmTiles> byte_strip_tiles() {
+  constexpr int kDepth = 64;
+  return {
+      {.rows = 128, .columns = 128, .warp_rows = 32, .warp_columns = 32, .depth = kDepth},
+      {.rows = 128, .columns = 64, .warp_rows = 32, .warp_columns = 16, .depth = kDepth},
+      {.rows = 64, .columns = 128, .warp_rows = 16, .warp_columns = 32, .depth = kDepth},
+      {.rows = 64, .columns = 64, .warp_rows = 16, .warp_columns = 32, .depth = kDepth},
+      {.rows = 64, .columns = 32, .warp_rows = 16, .warp_columns = 16, .depth = kDepth},
+      {.rows = 32, .columns = 64, .warp_rows = 16, .warp_columns = 16, .depth = kDepth},
+      {.rows = 32, .columns = 32, .warp_rows = 16, .warp_columns = 16, .depth = kDepth},
+  };
+}
+
 // With the depth's axes in this order.
 std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool& pool, const Product& product,
                                              const Axes& axes, bool tf32, const Target& target) {
   const ProductLoop& loop = product.loops[0];
   const auto depth = count_of(pool, axes).as_constant();
   if (!depth) return std::nullopt;
-  const bool whole = pool[loop.terms[0].reduction].type == ScalarType::kInt32;
-  ConvolutionForm form{.dtype = whole ? DType::kInt8 : product.tensor_dtype.value_or(DType::kFloat32),
-                       .ranking = {},
-                       .axes = axes,
-                       .depth = *depth};
+  ConvolutionForm form{.dtype = multiplied_dtype(pool, product, target), .ranking = {}, .axes = axes, .depth = *depth};
   form.tf32 = tf32 && form.words();
   for (const bool left : {true, false}) {
     auto factor =
         find_factor(graph, pool, left ? loop.left[0] : loop.right[0], left ? product.rows : product.columns, axes);
-    if (!factor || pool[factor->load].dtype != form.dtype) return std::nullopt;
+    if (!factor) return std::nullopt;
+    const DType stored = pool[factor->load].dtype;
+    factor->widened = form.dtype == DType::kFloat16 && multiplies(DType::kFloat8E4M3FN, stored);
+    if (!factor->widened && !multiplies(form.dtype, stored)) return std::nullopt;
     choose_fill(pool, *factor, left ? product.rows : product.columns, axes, form.dtype);
+    if (factor->widened && (factor->tabled || factor->fill != ConvolutionFill::kStrips)) return std::nullopt;
     if (factor->tabled && *depth > kMostEntries * form.entry_elements(*factor)) return std::nullopt;
     (left ? form.left : form.right) = std::move(*factor);
   }
@@ -258,7 +285,13 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   std::vector<std::pair<double, GemmTiles>> ranked;
   const bool few_and_deep = is_few_and_deep(pool, product, target);
-  for (const GemmTiles& tiles : convolution_tile_table(form.dtype, form.tf32)) {
+  const auto in_byte_strips = [&](const ConvolutionFactor& f) {
+    return bits(form.dtype) == 8 && f.fill == ConvolutionFill::kStrips;
+  };
+  const auto table = in_byte_strips(form.left) || in_byte_strips(form.right)
+                         ? byte_strip_tiles()
+                         : convolution_tile_table(form.dtype, form.tf32);
+  for (const GemmTiles& tiles : table) {
     form.tiles = tiles;
     form.tiles.stages = 3;
     if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;

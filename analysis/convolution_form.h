@@ -45,11 +45,13 @@ struct ConvolutionFactor {
 
   bool one_by_one() const { return fill == ConvolutionFill::kStrips || fill == ConvolutionFill::kGathered; }
   bool gathered() const { return fill == ConvolutionFill::kGathered; }
-  bool tabled = false;  // where its elements lie along the depth is not simply one behind the other
+  bool tabled = false;   // where its elements lie along the depth is not simply one behind the other
+  bool widened = false;  // float8 that is multiplied as float16: each element on its way
 };
 
 struct ConvolutionForm {
-  // float16, bfloat16 or int8 (sums are int32) on tensor cores, float32 in lanes or, where that is allowed, as tf32.
+  // float16, bfloat16, int8 (sums are int32) or, from sm_89, float8 of either kind (e4m3 stands for both) on tensor
+  // cores, float32 in lanes or, where that is allowed, as tf32.
   DType dtype = DType::kFloat16;
   bool tf32 = false;
   ConvolutionFactor left, right;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analysis/copy_expr.h"
+#include "analysis/gemm_operand.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/product_code.h"
 
@@ -32,11 +33,13 @@ bool over_symbols(const IndexExpr& e) {
   return std::ranges::all_of(variables_of(e), [](const Variable v) { return v.kind == Variable::Kind::kSymbol; });
 }
 
-// The 16-bit dtype on whose grid a factor lies.
+// The 16-bit dtype on whose grid a factor lies: float8 of either kind on that of float16.
 std::optional<DType> tensor_core_dtype(const ExprPool& pool, ExprId factor) {
   const ExprNode& n = pool[factor];
   const auto usable = [](DType d) { return d == DType::kFloat16 || d == DType::kBFloat16; };
-  if ((n.op == ExprOp::kLoad || n.op == ExprOp::kRound) && usable(n.dtype)) return n.dtype;
+  const bool stored = n.op == ExprOp::kLoad || n.op == ExprOp::kRound;
+  if (stored && usable(n.dtype)) return n.dtype;
+  if (stored && multiplies(DType::kFloat8E4M3FN, n.dtype)) return DType::kFloat16;
   if (n.op == ExprOp::kSelect) {
     const ExprNode& otherwise = pool[n.args[2]];
     if (otherwise.op == ExprOp::kConstant && otherwise.real == 0) return tensor_core_dtype(pool, n.args[1]);

@@ -61,6 +61,7 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const C
   auto weights = weights_operand(pool, form, product);
   if (!image || !weights) return std::nullopt;
   std::vector<WarpgroupLoop> loops(1);
+  if (form.dtype == DType::kFloat8E4M3FN) loops[0].added_after = float8_depth(pool, product.loops[0].depth);
   loops[0].left.push_back(*std::move(image));
   loops[0].right.push_back(*std::move(weights));
   return loops;

@@ -185,6 +185,13 @@ double times_by_warps(const Target& target) {
   return 1 / target.mma_share;
 }
 
+bool of_float8(const ExprPool& pool, const Product& product) {
+  return std::ranges::all_of(product.loops, [&](const ProductLoop& loop) {
+    const auto stored = [&](ExprId factor) { return multiplies(DType::kFloat8E4M3FN, pool[factor].dtype); };
+    return std::ranges::all_of(loop.left, stored) && std::ranges::all_of(loop.right, stored);
+  });
+}
+
 void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
                    const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
@@ -195,12 +202,13 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
   if (shares) tile = tiles_taken(*gemm, wide);
   const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
-  const bool of_tiles = whole || kernel.numerics.allow_tf32 || is_few_and_deep(kernel.pool, product, target);
+  const bool of_bytes = whole || of_float8(kernel.pool, product);
+  const bool of_tiles = of_bytes || kernel.numerics.allow_tf32 || is_few_and_deep(kernel.pool, product, target);
   if (!gemm && (of_tiles || target.mma_share < 1)) {
     if (const auto gathered = find_convolution(graph, kernel, product, target)) {
       wide = best_warpgroup_convolution(graph, kernel, product, *gathered, target);
       if (of_tiles) tile = tiles_taken(*gathered, wide);
-      gathered_bytes = gathered->dtype == DType::kInt8;
+      gathered_bytes = bits(gathered->dtype) == 8;
       tf32 = gathered->tf32;
     } else {
       wide = best_warpgroup_planes(graph, kernel, product, target);

@@ -328,8 +328,9 @@ def check_looked_up(fusec_run, folder):
 
 
 # Rows that are reduced behind their product, of more columns than a tile of the pipeline has as well, whose lanes take
-# eight columns side by side, four or one; a single expert, zero points and small groups of codes; each in
-# one kernel, which a plan asks for: such long rows are predicted to be dearer so.
+# eight columns side by side, four or one, and of columns that lie an odd number apart; a single expert, zero points and
+# small groups of codes; bytes whose lines begin anywhere; each in one kernel, which a plan asks for: such long rows are
+# predicted to be dearer so.
 WITHOUT_CONFLICTS = {
     "norm": ([tensor("x", "bfloat16", 40, 64), tensor("w", "bfloat16", 512, 64), tensor("g", "bfloat16", 512)],
              [node("p", "linear", ["x", "w"]), node("h", "rms_norm", ["p", "g"], normalized_shape=[512])]),
@@ -363,11 +364,29 @@ WITHOUT_CONFLICTS = {
                       node("b", "dequantize", ["w", "ws"], dtype="bfloat16", axis=1, block=128),
                       node("h", "linear", ["a", "b"])]),
     "triangle": ([tensor("x", "float16", 72, 64), tensor("w", "float16", 88, 64)],
-                 [node("p", "linear", ["x", "w"]), node("h", "tril", ["p"])])}
+                 [node("p", "linear", ["x", "w"]), node("h", "tril", ["p"])]),
+    "float8_of_100": ([tensor("x", "float8_e4m3fn", 192, 100), tensor("w", "float8_e4m3fn", 129, 100),
+                       tensor("xs", "float32", 192), tensor("ws", "float32", 129)],
+                      [node("h", "fp8_linear", ["x", "w", "xs", "ws"], out_dtype="float16")]),
+    "float8_of_129": ([tensor("x", "float8_e4m3fn", 99, 129), tensor("w", "float8_e5m2", 96, 129)],
+                      [node("a", "cast", ["x"], dtype="float16"), node("b", "cast", ["w"], dtype="float16"),
+                       node("h", "linear", ["a", "b"])]),
+    "float8_of_17": ([tensor("x", "float8_e4m3fn", 257, 17), tensor("w", "float8_e4m3fn", 40, 17),
+                      tensor("xs", "float32", 1), tensor("ws", "float32", 40)],
+                     [node("p", "fp8_linear", ["x", "w", "xs", "ws"], out_dtype="bfloat16"),
+                      node("h", "rms_norm", ["p"], normalized_shape=[40])]),
+    "int8_of_100": ([tensor("x", "int8", 200, 100), tensor("w", "int8", 129, 100), tensor("ws", "float32", 129),
+                     tensor("xs", "float32", 1)],
+                    [node("h", "static_quant_linear", ["x", "w", "ws", "xs"], out_dtype="float16")]),
+    "norm_of_17": ([tensor("x", "float16", 99, 40), tensor("w", "float16", 40, 17)],
+                   [node("p", "matmul", ["x", "w"]), node("h", "rms_norm", ["p"], normalized_shape=[17])]),
+    "softmax_of_65": ([tensor("x", "bfloat16", 99, 40), tensor("w", "bfloat16", 40, 65)],
+                      [node("p", "matmul", ["x", "w"]), node("h", "softmax", ["p"], dim=-1)])}
 
 
 # What stands behind a product is read and stored by several columns at a time.
-MOST_INSTRUCTIONS = {"residual_norm": 29000, "softmax_of_120": 13000}
+MOST_INSTRUCTIONS = {"residual_norm": 29000, "softmax_of_120": 13000, "float8_of_100": 80000, "int8_of_100": 80000,
+                     "norm_of_17": 25000}
 
 
 def check_no_conflicts(fusec_run, folder):

@@ -89,6 +89,19 @@ __device__ __forceinline__ unsigned e4m3_pair(unsigned four, int second) {
   return pair;
 }
 
+//@ part widen_e4m3 : e4m3_pair
+// Float8 become float16, four with one another's instructions.
+template <int kCount>
+__device__ __forceinline__ void widen_e4m3(unsigned short (&elements)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4) {
+    const unsigned four = elements[i] | elements[i + 1] << 8 | elements[i + 2] << 16 | elements[i + 3] << 24;
+    const unsigned first = e4m3_pair(four, 0), second = e4m3_pair(four, 1);
+    elements[i] = first, elements[i + 1] = first >> 16;
+    elements[i + 2] = second, elements[i + 3] = second >> 16;
+  }
+}
+
 //@ part e4m3_element : words e4m3_pair fp16_element
 // Half a pair: the compiler makes each of them once.
 template <int kCount>

@@ -194,10 +194,7 @@ class Convolution {
     writer_.open("if (slice == 0)");
     for (const std::string& line : fetch_next) writer_.line(line);
     writer_.close();
-    const std::string mma = form_.dtype == DType::kInt8       ? "mma_s8"
-                            : form_.dtype == DType::kBFloat16 ? "mma_bf16"
-                            : form_.tf32                      ? "mma_tf32"
-                                                              : "mma_fp16";
+    const std::string mma = mma_name(form_.dtype, pool_[form_.left.load].dtype, pool_[form_.right.load].dtype);
     if (form_.tf32)
       for (const ConvolutionTile* t : {&left_, &right_})
         writer_.line(fmt::format("round_to_tf32({}[slice % 2]);", t->fragments));

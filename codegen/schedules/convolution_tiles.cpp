@@ -124,8 +124,7 @@ void ConvolutionTiles::declare_gather(const ConvolutionTile& t) {
                              t.part, t.line, t.line));
     return;
   }
-  writer_.line(fmt::format("OnTheWay<{}> {}[{}];", form_.element_bytes() == 1 ? "unsigned char" : "unsigned short",
-                           t.waiting, units_of_thread(t)));
+  writer_.line(fmt::format("OnTheWay<{}> {}[{}];", element_type(), t.waiting, units_of_thread(t)));
 }
 
 // Where a line of the tile begins, and its taps outside; both stay as they are where there is no such row or column.
@@ -303,7 +302,8 @@ void ConvolutionTiles::declare_strips(const ConvolutionTile& t) {
 // Where a thread puts its elements: units change places every eight lines, and beyond these as before.
 void ConvolutionTiles::declare_waiting(const ConvolutionTile& t) {
   writer_.use("kept");
-  writer_.line(fmt::format("unsigned short {}[{}];", t.waiting, lines_of_thread(t)));
+  if (widens_e4m3(t)) writer_.use("widen_e4m3");
+  writer_.line(fmt::format("{} {}[{}];", element_type(), t.waiting, lines_of_thread(t)));
   writer_.line(fmt::format("unsigned {}[{}];", t.to, places_of_strips(t)));
   writer_.line("#pragma unroll");
   writer_.line(
@@ -348,12 +348,19 @@ void ConvolutionTiles::strips_to_registers(const ConvolutionTile& t, const std::
   writer_.close();
 }
 
+bool ConvolutionTiles::widens_e4m3(const ConvolutionTile& t) const {
+  return t.factor->widened && pool_[t.factor->load].dtype == DType::kFloat8E4M3FN;
+}
+
 void ConvolutionTiles::store_strips(const ConvolutionTile& t, const std::string& into) {
   const int places = places_of_strips(t);
+  if (widens_e4m3(t)) writer_.line(fmt::format("widen_e4m3({});", t.waiting));
+  const bool upper_half = t.factor->widened && !widens_e4m3(t);  // what e5m2 is of float16
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
-  writer_.line(fmt::format("  *(unsigned short*)(dynamic_shared + ({0} + {1}[i % {2}]) + i / {2} * {3}) = {4}[i];",
-                           into, t.to, places, places * lines_apart() * t.units * 16, t.waiting));
+  writer_.line(fmt::format("  *({5}*)(dynamic_shared + ({0} + {1}[i % {2}]) + i / {2} * {3}) = {4}[i]{6};", into, t.to,
+                           places, places * lines_apart() * t.units * 16, t.waiting, element_type(),
+                           upper_half ? " << 8" : ""));
 }
 
 void ConvolutionTiles::strips_asynchronously(const ConvolutionTile& t, const std::string& into,

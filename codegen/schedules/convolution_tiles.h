@@ -56,6 +56,8 @@ class ConvolutionTiles {
   IndexExpr count(const std::vector<std::uint32_t>& axes) const;
   std::string text(const IndexExpr& e);
   int together() const { return 16 / form_.element_bytes(); }
+  // Of bytes or halves on their way through registers.
+  const char* element_type() const { return form_.element_bytes() == 1 ? "unsigned char" : "unsigned short"; }
   const std::vector<std::uint32_t>& across(const ConvolutionTile& t) const;
 
   void make_table(const ConvolutionTile& t);
@@ -96,6 +98,7 @@ class ConvolutionTiles {
   void declare_waiting(const ConvolutionTile& t);
   int lines_apart() const;
   int places_of_strips(const ConvolutionTile& t) const;
+  bool widens_e4m3(const ConvolutionTile& t) const;
   void store_strips(const ConvolutionTile& t, const std::string& into);
   void strips_asynchronously(const ConvolutionTile& t, const std::string& into, const std::string& step);
 

@@ -349,20 +349,7 @@ class GemmEmitter {
   }
 
   std::string mma_function(const GemmFactor& left, const GemmFactor& right) const {
-    switch (form_.dtype) {
-      case DType::kInt8:
-        return "mma_s8";
-      case DType::kFloat32:
-        return "mma_tf32";
-      case DType::kFloat8E4M3FN: {
-        const auto kind = [&](const GemmFactor& f) {
-          return pool_[f.operand->load].dtype == DType::kFloat8E5M2 ? "e5m2" : "e4m3";
-        };
-        return fmt::format("mma_{}_{}", kind(left), kind(right));
-      }
-      default:
-        return form_.dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
-    }
+    return mma_name(form_.dtype, pool_[left.operand->load].dtype, pool_[right.operand->load].dtype);
   }
 
   // Fragments of the next slice, 32 bytes of a line, are loaded before the products of this one. What is computed of

@@ -14,6 +14,20 @@ std::string tiles_comment(const GemmTiles& tiles, bool tensor_cores) {
       tiles.depth, tiles.stages);
 }
 
+std::string mma_name(DType multiplied, DType left, DType right) {
+  const auto kind = [](DType stored) { return stored == DType::kFloat8E5M2 ? "e5m2" : "e4m3"; };
+  switch (multiplied) {
+    case DType::kInt8:
+      return "mma_s8";
+    case DType::kFloat32:
+      return "mma_tf32";
+    case DType::kFloat8E4M3FN:
+      return fmt::format("mma_{}_{}", kind(left), kind(right));
+    default:
+      return multiplied == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
+  }
+}
+
 BlockPlace place_block(ExprEmitter& emitter, const Product& product, const IndexExpr& down, const IndexExpr& across,
                        const std::string& tile) {
   KernelWriter& writer = emitter.writer();

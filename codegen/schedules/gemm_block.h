@@ -27,6 +27,9 @@ BlockPlace place_block(ExprEmitter& emitter, const Product& product, const Index
                        const std::string& tile = "(int)blockIdx.x");
 void place_warps(KernelWriter& writer, const GemmTiles& tiles);
 
+// The part of the prelude that multiplies fragments of the dtype, the factors stored as these ("mma_e4m3_e5m2").
+std::string mma_name(DType multiplied, DType left, DType right);
+
 // A warp's sums, as mma spreads them or as lanes that are 4 by 8 have them.
 void declare_sum(KernelWriter& writer, const GemmTiles& tiles, bool tensor_cores, ScalarType type,
                  const std::string& name);
