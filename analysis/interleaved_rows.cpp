@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -133,35 +132,14 @@ class Reader {
   InterleavedRows way_;
 };
 
-bool is_wide(ScalarType type) {
-  return type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64;
-}
-
 bool has_wide_values(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   return std::ranges::any_of(form.reductions, [&](ExprId r) { return is_wide(pool[pool[r].args[0]].type); });
 }
 
-int bytes_of_partial(const RowForm& form, ExprId reduction) {
-  const ExprNode& n = form.kernel.pool[reduction];
-  const int position = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin ? 8 : 0;
-  return position + (is_wide(form.kernel.pool[n.args[0]].type) ? 8 : 4);
-}
-
 int bytes_of_partial(const RowForm& form) {
   int bytes = 4;
   for (const ExprId r : form.reductions) bytes = std::max(bytes, bytes_of_partial(form, r));
-  return bytes;
-}
-
-// Each way to combine has memory of its own, and may have it twice: what is asked for at each place, and what is not.
-int bytes_of_all_partials(const RowForm& form) {
-  std::map<std::pair<Reduction, ScalarType>, int> times;
-  int bytes = 0;
-  for (const ExprId r : form.reductions) {
-    const ExprNode& n = form.kernel.pool[r];
-    if (++times[{n.reduction, form.kernel.pool[n.args[0]].type}] <= 2) bytes += bytes_of_partial(form, r);
-  }
   return bytes;
 }
 
@@ -321,7 +299,7 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
                   .length = value_at_hint(length, symbols),
                   .stages = 1 + last_stage,
                   .partial = bytes_of_partial(form),
-                  .all = bytes_of_all_partials(form),
+                  .all = bytes_of_partials(form, 2),  // what is asked for at each place, and what is not
                   .bits = reader.widest_bits()};
   if (!(way->in_strips ? choose_strips(*way, work, target) : shape_turns(*way, work, target))) return std::nullopt;
   return keep_turns(*way, length, work) ? way : std::nullopt;

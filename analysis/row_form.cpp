@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "analysis/axis_merging.h"
 #include "analysis/copy_expr.h"
@@ -315,6 +316,26 @@ std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<Ex
         if (v.kind == Variable::Kind::kValue) stack.push_back(v.id);
   }
   return found;
+}
+
+bool is_wide(ScalarType type) {
+  return type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64;
+}
+
+int bytes_of_partial(const RowForm& form, ExprId reduction) {
+  const ExprNode& n = form.kernel.pool[reduction];
+  const int position = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin ? 8 : 0;
+  return position + (is_wide(form.kernel.pool[n.args[0]].type) ? 8 : 4);
+}
+
+int bytes_of_partials(const RowForm& form, int times_each) {
+  std::map<std::pair<Reduction, ScalarType>, int> times;
+  int bytes = 0;
+  for (const ExprId r : form.reductions) {
+    const ExprNode& n = form.kernel.pool[r];
+    if (++times[{n.reduction, form.kernel.pool[n.args[0]].type}] <= times_each) bytes += bytes_of_partial(form, r);
+  }
+  return bytes;
 }
 
 std::vector<int> stages_of(const RowForm& form) {

@@ -53,6 +53,15 @@ int turns_unrolled(int code_of_turn);
 // Has the output an element a row, rather than one for each column?
 bool is_of_rows(const RowForm& form, const KernelOutput& output);
 
+// Does a value of this type take 8 bytes?
+bool is_wide(ScalarType type);
+
+// Bytes of a result on the way: its value, and of argmax and argmin where it is.
+int bytes_of_partial(const RowForm& form, ExprId reduction);
+
+// Of all of them that have memory at once: each way to combine has its own, up to so many times.
+int bytes_of_partials(const RowForm& form, int times_each);
+
 // How many reductions of a row, one after the other, each reduction waits for; in the order of form.reductions.
 std::vector<int> stages_of(const RowForm& form);
 

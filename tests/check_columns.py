@@ -3,7 +3,8 @@
 batches along the first dimension or one between, where what is reduced lies a line of memory apart: executed on the
 emulator and verified, for sm_80 and sm_90a, without findings, spilled registers or local memory, in few launches and in
 few sectors more than those of the passes over the tensor: lines that begin anywhere as well as even ones, of few columns
-and of many. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then.
+and of many. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then, but
+seldom. What is kept in shared memory and what is reduced through it have room beside one another.
 Status 77: no NVRTC."""
 import argparse
 import json
@@ -16,7 +17,7 @@ from check_movement import run
 from movement_cases import element_count, node
 
 ARCHITECTURES = ("sm_80", "sm_90a")
-BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8}
 
 
 def normalized(dim, weights):
@@ -66,6 +67,16 @@ def cases():
         found += [Case("batch normalized", dtype, [8192, 64], normalized([0], False), 4, 3, 1.12),
                   Case("softmax between", dtype, [8, 1000, 33], [node("y", "softmax", "x", dim=1)], 2,
                        more=1.06 if dtype == "float32" else 1.95)]
+        for columns in (77, 99, 257):
+            found.append(Case("variance between", dtype, [8, 300, columns], [node("y", "var", "x", dim=[1])], 1,
+                              more=2.3 if columns == 257 else 1.1))
+    found.append(Case("softmax between", "float32", [16, 300, 77], [node("y", "softmax", "x", dim=1)], 2))
+    # Wide values, whose results take as much of shared memory as two rows of the block's threads.
+    for op, attrs, shape in (("softmax", {"dim": 1}, [4, 700, 90]), ("log_softmax", {"dim": 1}, [2, 1000, 130])):
+        found.append(Case(f"{op} between", "float64", shape, [node("y", op, "x", **attrs)], 2, 3, more=2.3))
+    extremes = [node("s", "sum", "x", dim=[1], keepdim=True), node("t", "amax", "x", dim=[1], keepdim=True),
+                node("u", "sub", "x", "s"), node("y", "sub", "u", "t")]
+    found.append(Case("sum and maximum taken away", "int64", [3, 900, 99], extremes, 2, 2, more=1.8))
     return found
 
 
@@ -86,7 +97,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     least = case.passes * element_count(case.shape) * BYTES[case.dtype] / 32
     if sectors > case.more * least + 40:
         return f"{sectors} sectors, {sectors / least:.2f} times those of the passes"
-    return what_kernels_do_wrong(kernels, sectors / 12)
+    return what_kernels_do_wrong(kernels, sectors / 100)
 
 
 def what_kernels_do_wrong(kernels, most_conflicts):

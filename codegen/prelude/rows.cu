@@ -68,15 +68,18 @@ __device__ __forceinline__ int vectors_to_tiles(unsigned* tiles, int tile_bytes,
   if (!(behind & 3)) {
 #pragma unroll
     for (int t = 0; t < kTensors; ++t)
-      copy_tile<Tile, kThreads, 4, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
+      copy_tile<Tile, kThreads, 4, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind,
+                                           thread);
   } else if (!(behind & 1)) {
 #pragma unroll
     for (int t = 0; t < kTensors; ++t)
-      copy_tile<Tile, kThreads, 2, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
+      copy_tile<Tile, kThreads, 2, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind,
+                                           thread);
   } else {
 #pragma unroll
     for (int t = 0; t < kTensors; ++t)
-      copy_tile<Tile, kThreads, 1, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind, thread);
+      copy_tile<Tile, kThreads, 1, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind,
+                                           thread);
   }
   // Of each piece one warp: places of several may be in one bank.
   if (kBits < 32 && (Tile::kPieces > 1 ? thread % 32 : thread) == 0) {
@@ -96,7 +99,9 @@ __device__ __forceinline__ int vectors_to_tiles(unsigned* tiles, int tile_bytes,
   }
   return 8 * bytes;
 }
-__device__ __forceinline__ void wait_for_tiles() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+__device__ __forceinline__ void wait_for_tiles() {
+  asm volatile("cp.async.wait_all;" : : : "memory");
+}
 // A thread's words, which touch its neighbours', without that many bits. Whole vectors are read, also where one word of
 // the next is needed: several threads would read it from the same bank.
 template <int kBits, int kCount>
@@ -184,10 +189,7 @@ __device__ __forceinline__ void cohort_arrive(unsigned* arrived) {
 __device__ __forceinline__ void cohort_wait(unsigned* arrived, unsigned blocks) {
   while (true) {
     unsigned now;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-                 : "=r"(now)
-                 : "l"(__cvta_generic_to_global(arrived))
-                 : "memory");
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(__cvta_generic_to_global(arrived)) : "memory");
     if (now >= blocks) break;
     __nanosleep(20);
   }
@@ -212,19 +214,24 @@ __device__ __forceinline__ T cohort_reduce(T value, Combine combine, T* partials
 }
 
 //@ part spread_partials
-// Elements in shared memory so that threads which are 2, 4 or 8 apart find theirs in different banks, and 16 neighbours.
+// Elements in shared memory so that threads which are 2, 4 or 8 apart find theirs in different banks, and 16
+// neighbours.
 template <class T, int kCount>
 struct SpreadPartials {
   static constexpr int kLine = sizeof(T) == 8 ? 16 : 32;
   T value[kCount + kCount / kLine + 1];
   __device__ __forceinline__ void put(int i, T from) { value[i + i / kLine] = from; }
   __device__ __forceinline__ T get(int i) const { return value[i + i / kLine]; }
+  __device__ __forceinline__ void put_dense(int i, T from) { value[i] = from; }
+  __device__ __forceinline__ T get_dense(int i) const { return value[i]; }
 };
 template <int kCount>
 struct SpreadPartials<bool, kCount> {  // as words: bytes would meet in a bank
   SpreadPartials<int, kCount> words;
   __device__ __forceinline__ void put(int i, bool from) { words.put(i, from); }
   __device__ __forceinline__ bool get(int i) const { return words.get(i) != 0; }
+  __device__ __forceinline__ void put_dense(int i, bool from) { words.put_dense(i, from); }
+  __device__ __forceinline__ bool get_dense(int i) const { return words.get_dense(i) != 0; }
 };
 
 //@ part spread_extremes : spread_partials extreme
@@ -236,6 +243,12 @@ struct SpreadPartials<Extreme<T, P>, kCount> {
     value.put(i, from.value), position.put(i, from.position);
   }
   __device__ __forceinline__ Extreme<T, P> get(int i) const { return {value.get(i), position.get(i)}; }
+  __device__ __forceinline__ void put_dense(int i, Extreme<T, P> from) {
+    value.put_dense(i, from.value), position.put_dense(i, from.position);
+  }
+  __device__ __forceinline__ Extreme<T, P> get_dense(int i) const {
+    return {value.get_dense(i), position.get_dense(i)};
+  }
 };
 
 //@ part edge_words : words
@@ -255,6 +268,45 @@ __device__ __forceinline__ Words<kCount> edge_words(const Element* tensor, Index
 }
 
 //@ part interleaved_reduce : spread_partials warp_reduce
+// Where the results of kRows rows lie for threads with kPlaces places each, number i of all of row i % kRows: at a
+// place, neighbouring threads find theirs side by side, so that a warp's lie in as many banks. Threads kPeriod apart
+// have the same rows, and a warp begins anywhere in a period: its first 31 results stand once more behind it.
+template <int kRows, int kPlaces>
+struct ResultsInTurn {
+  static constexpr __device__ int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
+  static constexpr int kShared = common_divisor(kRows, kPlaces), kPeriod = kRows / kShared, kLine = kPeriod + 31;
+  static constexpr __device__ int threads_to_next_row() {
+    int threads = 0;
+    while (kPeriod > 1 && threads * (kPlaces / kShared) % kPeriod != 1) ++threads;
+    return threads;
+  }
+  static constexpr int kToNext = threads_to_next_row();
+  // Rows that are put side by side: not the next ones where those lie in the same banks.
+  static constexpr bool kNearBank = (kToNext + 1) % 32 <= 2;
+  static constexpr int kStep = kRows % 2 == 1 && (kPlaces == 2 || kNearBank) ? 2 : 1;
+  // Else a warp has all rows of a place, and rows that follow one another do as well.
+  static constexpr bool kWanted = kPlaces > 0 && kPeriod > 32;
+
+  static __device__ __forceinline__ int place_of(int row) {
+    return row % kShared * kLine + row / kShared * kToNext % kPeriod;
+  }
+  template <class T, class Partials>
+  static __device__ __forceinline__ void put(Partials& all, int row, T value) {
+    const int place = place_of(row);
+    all.put_dense(place, value);
+    if (place % kLine < 31) all.put_dense(place + kPeriod, value);
+  }
+  template <class T, class Partials>
+  static __device__ __forceinline__ void get(const Partials& all, int thread, T* places) {
+    const int lane = thread % 32, first = (thread - lane) % kPeriod;
+#pragma unroll
+    for (int e = 0; e < kPlaces; ++e) {
+      const int begin = first + e / kShared * kToNext % kPeriod;
+      places[e] = all.get_dense(e % kShared * kLine + (begin < kPeriod ? begin : begin - kPeriod) + lane);
+    }
+  }
+};
+
 // Elements of kRows rows in turn: the partial results of kParts threads of a team, kWidth each; number i of all is one
 // of row i % kRows. Thread i < kRows gets that of row i, and all get those of kPlaces places, numbered as the others.
 // Of a warp no more than 16 threads, or 8, read side by side: they would meet in a bank otherwise.
@@ -273,8 +325,11 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   constexpr int kAll = kAlike ? kTeam / 32 * kRows : kParts * kWidth;
   constexpr bool kTwice = kWorking > kRows && kAll > kWorking;
   constexpr int kLeft = kTwice ? kWorking : kAll;
-  __shared__ SpreadPartials<T, kAll> teams[kTeams];
-  SpreadPartials<T, kAll>& all = teams[kTeams == 1 ? 0 : threadIdx.x / kTeam];
+  using Results = ResultsInTurn<kRows, kPlaces>;
+  constexpr int kResults = Results::kWanted ? Results::kShared * Results::kLine : 0;
+  using Shared = SpreadPartials<T, (kAll > kResults ? kAll : kResults)>;
+  __shared__ Shared teams[kTeams];
+  Shared& all = teams[kTeams == 1 ? 0 : threadIdx.x / kTeam];
   const auto meet = [] {
     if constexpr (kTeams > 1)
       __syncwarp();
@@ -304,18 +359,28 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
     if (reader < kWorking) all.put(reader, value);
     meet();
   }
+  const auto row_of = [](int i) { return Results::kWanted ? i * Results::kStep % kRows : i; };
   T results[(kRows + kReaders - 1) / kReaders];
 #pragma unroll
   for (int first = 0; first < kRows; first += kReaders) {
     results[first / kReaders] = slots[0];
     if (reader + first < kRows)
-      results[first / kReaders] = every_so_many<kRows, kLeft, Combine, T>(all, reader + first, combine);
+      results[first / kReaders] = every_so_many<kRows, kLeft, Combine, T>(all, row_of(reader + first), combine);
   }
   meet();
 #pragma unroll
-  for (int first = 0; first < kRows; first += kReaders)
-    if (reader + first < kRows) all.put(reader + first, results[first / kReaders]);
+  for (int first = 0; first < kRows; first += kReaders) {
+    if (reader + first >= kRows) continue;
+    if constexpr (Results::kWanted)
+      Results::put(all, row_of(reader + first), results[first / kReaders]);
+    else
+      all.put(reader + first, results[first / kReaders]);
+  }
   meet();
+  if constexpr (Results::kWanted) {
+    Results::get(all, thread, places);
+    return all.get_dense(Results::place_of(thread < kRows ? thread : 0));
+  }
 #pragma unroll
   for (int e = 0; e < kPlaces; ++e) places[e] = all.get((thread * kPlaces + e) % kRows);
   return all.get(thread < kRows ? thread : 0);

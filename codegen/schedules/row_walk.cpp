@@ -50,13 +50,15 @@ void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   plan_tiles(loops);
 }
 
-// Without what blocks reduce through. Blocks that share a multiprocessor have theirs at once; where a launch asks for
-// what its rows take, the longest may have all there is.
+// Without what blocks reduce through, of columns a result of each thread. Blocks that share a multiprocessor have
+// theirs at once; where a launch asks for what its rows take, the longest may have all there is.
 std::int64_t RowWalk::shared_bytes_of_block() const {
   const ExprPool& pool = row_.form.kernel.pool;
   const bool of_launch = !point_count(pool, pool[row_.form.reductions.back()].axes).as_constant();
   const bool alone = of_launch || row_.layout.blocks_together() > 1 || row_.layout.threads >= 512;
-  return alone ? row_.shared_bytes - 4096 : row_.shared_bytes * 5 / 8;
+  const std::int64_t reducing =
+      row_.layout.team == RowTeam::kColumn ? row_.layout.threads * bytes_of_partials(row_.form, 1) : 0;
+  return alone ? row_.shared_bytes - std::max<std::int64_t>(4096, reducing) : row_.shared_bytes * 5 / 8;
 }
 
 // Does what is kept leave ptxas too few registers to compute, more where several tensors are read along the row, is the
