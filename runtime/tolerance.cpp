@@ -25,18 +25,24 @@ bool is_single_product(const Graph& graph, const Node& node) {
          });
 }
 
-// Floats that may be off become integers: quantize, or a cast behind round.
-bool rounds_halves(const Graph& graph, const Node& node, const Tolerance& before) {
-  if (before.rtol == 0 || (node.op->name != "quantize" && node.op->name != "cast")) return false;
+// Floats become integers: quantize, or a cast behind round.
+bool rounds_floats(const Graph& graph, const Node& node) {
+  if (node.op->name != "quantize" && node.op->name != "cast") return false;
   const Operand rounded = graph.operand(node.inputs[0]);
   return rounded.kind == Operand::Kind::kTensor && is_float(graph.tensor(rounded.value).dtype);
 }
 
-bool moves_steps(const Graph& graph, const Node& node, const std::vector<bool>& is_step) {
-  if (node.op->family != "movement") return false;
-  return std::ranges::any_of(node.inputs, [&](ValueId v) {
-    return v != kNone && graph.operand(v).kind == Operand::Kind::kTensor && is_step[v];
-  });
+constexpr double kBetweenSteps = 1e-3;
+
+// How many of a node's integers may be one step off: of those that it makes of floats, or moves.
+double share_of_steps(const Graph& graph, const Node& node, const Tolerance& before, bool computed,
+                      const std::vector<double>& steps) {
+  if (rounds_floats(graph, node)) return before.rtol > 0 ? 1 : computed ? kBetweenSteps : 0;
+  double share = 0;
+  if (node.op->family != "movement") return share;
+  for (const ValueId v : node.inputs)
+    if (v != kNone && graph.operand(v).kind == Operand::Kind::kTensor) share = std::max(share, steps[v]);
+  return share;
 }
 
 }  // namespace
@@ -74,14 +80,17 @@ Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& giv
   Tolerances result{.given = given, .by_value = {}};
   std::vector<Tolerance> passed(graph.value_count(), {0, 0});  // by value: what its way leads through
   std::vector<bool> single(graph.value_count(), false);        // by value: its way leads through float32
-  std::vector<bool> is_step(graph.value_count(), false);       // by value: integers of which a neighbour is as good
+  std::vector<bool> computed(graph.value_count(), false);      // by value: arithmetic of floats on its way
+  std::vector<double> steps(graph.value_count(), 0);           // by value: the share of integers that may be off
   for (const Node& node : graph.nodes) {
     Tolerance before{0, 0};
-    bool through_single = false;
+    bool through_single = false, of_computed = false;
+    const bool arithmetic = node.op->family != "movement" && node.op->name != "cast";
     for (const ValueId v : node.inputs) {
       if (v == kNone) continue;
       before = wider(before, passed[v]);
       through_single = through_single || single[v];
+      of_computed = of_computed || computed[v];
     }
     if (allow_tf32 && is_single_product(graph, node)) before = wider(before, kTf32);
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
@@ -90,8 +99,9 @@ Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& giv
       const DType dtype = graph.tensor(v).dtype;
       if (is_half(dtype)) passed[v] = wider(before, default_tolerance(dtype));
       single[v] = through_single || dtype == DType::kFloat32;
-      is_step[v] = is_integer(dtype) && (rounds_halves(graph, node, before) || moves_steps(graph, node, is_step));
-      if (is_step[v]) result.by_value.emplace(graph.value(v).name, Tolerance{0, 1});
+      computed[v] = is_float(dtype) && (of_computed || arithmetic);
+      if (is_integer(dtype)) steps[v] = share_of_steps(graph, node, before, of_computed, steps);
+      if (steps[v] > 0) result.by_value.emplace(graph.value(v).name, Tolerance{0, 1, steps[v]});
       if (!is_float(dtype)) continue;
       const Tolerance own = default_tolerance(single[v] && dtype == DType::kFloat64 ? DType::kFloat32 : dtype);
       result.by_value.emplace(graph.value(v).name, wider(passed[v], own));

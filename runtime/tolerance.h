@@ -14,6 +14,7 @@ namespace fusec {
 
 struct Tolerance {
   double rtol, atol;
+  double share = 1;  // so many of an integer output's elements may be off, one always
 };
 Tolerance default_tolerance(DType dtype);
 
@@ -26,7 +27,8 @@ struct Tolerances {
 
 // For a value whose way from the inputs leads through nodes with results in float16 or bfloat16, theirs, where it is
 // the wider; else that of its own dtype. Narrower dtypes do not count: what is quantized is quantized in kernels as
-// well. What is quantized to integers behind such nodes may be one step off; other integers never.
+// well. What is quantized to integers behind such nodes may be one step off, behind floats of other dtypes that were
+// computed one element in a thousand (one that lies halfway between two); other integers never.
 // `allow_tf32`: the same holds of what float32 products lead to, whose factors then have ten bits of mantissa.
 Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given, bool allow_tf32 = false);
 

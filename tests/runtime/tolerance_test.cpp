@@ -50,6 +50,26 @@ TEST_CASE("what is quantized behind 16-bit results may be a step off, other inte
   CHECK(tolerances.of("i", DType::kInt64).atol == 0);
 }
 
+TEST_CASE("of what is quantized behind float32 that was computed one element in a thousand may be a step off") {
+  const Graph graph = parse_graph_text(
+      "model \"m\"\ninput x: float32[4000]\ninput s: float32[1]\nh: float32[4000] = exp(x)\n"
+      "q: int8[4000] = quantize(h, s, dtype=\"int8\")\nr: int8[40, 100] = reshape(q, shape=[40, 100])\n"
+      "p: int8[4000] = quantize(x, s, dtype=\"int8\")\nreturn r, p\n");
+  const Tolerances tolerances = tolerances_of(graph, std::nullopt);
+  CHECK(tolerances.of("r", DType::kInt8).share == 1e-3);
+  CHECK(tolerances.of("p", DType::kInt8).atol == 0);
+  const auto steps = [](const char* name, std::int64_t off, std::int64_t by) {
+    HostTensor made(DType::kInt8, {4000});
+    for (std::int64_t i = 0; i < made.size(); ++i) made.set_integer(i, i < off ? by : 0);
+    return TensorMap{{name, made}};
+  };
+  CHECK_FALSE(first_difference(steps("r", 4, 1), steps("r", 0, 0), tolerances));
+  CHECK_FALSE(first_difference(steps("r", 4, -1), steps("r", 0, 0), tolerances));
+  CHECK(first_difference(steps("r", 5, 1), steps("r", 0, 0), tolerances));
+  CHECK(first_difference(steps("r", 1, 2), steps("r", 0, 0), tolerances));
+  CHECK(first_difference(steps("p", 1, 1), steps("p", 0, 0), tolerances));
+}
+
 TEST_CASE("the absolute tolerance grows with an output's magnitude, unless it is the user's") {
   const auto tensor = [](std::initializer_list<double> values) {
     HostTensor made(DType::kBFloat16, {static_cast<std::int64_t>(values.size())});
