@@ -378,6 +378,11 @@ WITHOUT_CONFLICTS = {
     "int8_of_100": ([tensor("x", "int8", 200, 100), tensor("w", "int8", 129, 100), tensor("ws", "float32", 129),
                      tensor("xs", "float32", 1)],
                     [node("h", "static_quant_linear", ["x", "w", "ws", "xs"], out_dtype="float16")]),
+    "gated_int4": ([tensor("x", "float16", 33, 384)] +
+                   [t for w in "wv" for t in (tensor(w, "int4", 128, 384), tensor(w + "s", "float16", 128, 3))],
+                   [n for w in "wv" for n in (node(w + "d", "dequantize", [w, w + "s"], dtype="float16", axis=1, block=128),
+                                              node(w + "p", "linear", ["x", w + "d"]))] +
+                   [node("h", "swiglu", ["wp", "vp"])]),
     "norm_of_17": ([tensor("x", "float16", 99, 40), tensor("w", "float16", 40, 17)],
                    [node("p", "matmul", ["x", "w"]), node("h", "rms_norm", ["p"], normalized_shape=[17])]),
     "softmax_of_65": ([tensor("x", "bfloat16", 99, 40), tensor("w", "bfloat16", 40, 65)],
