@@ -229,6 +229,9 @@ COUNTED = [
     (reduced("argmax", "float32", 16, 50257), 1.06, 340000), (reduced("argmax", "bfloat16", 8, 32768), 1.03, 130000),
     (reduced("softmax", "bfloat16", 32, "c", [("c", {"min": 1, "max": 131072, "hint": 4096}, 4096)]), 1.03, 95000),
     (norm("layer_norm", "float32", 32, "c", [("c", {"min": 1, "max": 131072, "hint": 4096}, 4096)]), 2.05, 145000),
+    # Rows of single elements, as many as a launch says, each with its guard.
+    (reduced("softmax", "bfloat16", 65, "c", [("c", {"min": 0, "max": 300, "hint": 7}, 7)]), 1.5, 5300),
+    (reduced("log_softmax", "float16", 64, "c", [("c", {"min": 0, "max": 512, "hint": 7}, 7)]), 1.5, 6900),
     (reduced("logsumexp", "bfloat16", 8, 32768), 1.03, 120000), (norm("layer_norm", "float32", 2, 128256), 2.05),
 ]
 

@@ -14,7 +14,8 @@ namespace fusec {
 namespace {
 
 constexpr int kRegisters = 65536;  // of a multiprocessor
-// A thread's, beside what it keeps; and where rows begin anywhere, or what is kept are single elements.
+// A thread's, beside what it keeps; and where rows begin anywhere or have a launch's length, or what is kept are single
+// elements.
 constexpr int kComputing = 64, kBesideRows = 16;
 // With as many left, ptxas spills some of a thread that reads one tensor, or several.
 constexpr int kComputingOne = 32, kComputingSeveral = 40;
@@ -50,12 +51,16 @@ void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   plan_tiles(loops);
 }
 
+// Rows whose length only a launch knows.
+bool RowWalk::has_length_of_launch() const {
+  const ExprPool& pool = row_.form.kernel.pool;
+  return !point_count(pool, pool[row_.form.reductions.back()].axes).as_constant();
+}
+
 // Without what blocks reduce through, of columns a result of each thread. Blocks that share a multiprocessor have
 // theirs at once; where a launch asks for what its rows take, the longest may have all there is.
 std::int64_t RowWalk::shared_bytes_of_block() const {
-  const ExprPool& pool = row_.form.kernel.pool;
-  const bool of_launch = !point_count(pool, pool[row_.form.reductions.back()].axes).as_constant();
-  const bool alone = of_launch || row_.layout.blocks_together() > 1 || row_.layout.threads >= 512;
+  const bool alone = has_length_of_launch() || row_.layout.blocks_together() > 1 || row_.layout.threads >= 512;
   const std::int64_t reducing =
       row_.layout.team == RowTeam::kColumn ? row_.layout.threads * bytes_of_partials(row_.form, 1) : 0;
   return alone ? row_.shared_bytes - std::max<std::int64_t>(4096, reducing) : row_.shared_bytes * 5 / 8;
@@ -129,7 +134,7 @@ int RowWalk::blocks_at_once() const {
   constexpr int kNarrowThreads = 1024, kWideThreads = 768;  // with 64 registers each, and with 80
   if (row_.layout.chunks > 1 || !keeps_rows_)
     return std::max(1, (writer_.wide() || row_.split.start ? kWideThreads : kNarrowThreads) / row_.layout.threads);
-  const int computing = kComputing + (row_.split.start || keeps_elements_ ? kBesideRows : 0) +
+  const int computing = kComputing + (row_.split.start || keeps_elements_ || has_length_of_launch() ? kBesideRows : 0) +
                         (has_tiles() ? kept_words_ / 2 : 0) + (writer_.wide() ? kWide : 0) +
                         (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
@@ -312,7 +317,12 @@ void RowWalk::open_counted_turns(const std::string& first, const std::string& li
                    : fmt::format("const {} {} = {};", writer_.index_type(), vector_, now));
   condition_open_ = whole < turns;
   if (!condition_open_) return;
-  const std::string inside = fmt::format("{} < {}", far ? now : vector_, limit);
+  // Of a length that a launch knows by what is left at the first turn: each turn's is a comparison with a constant,
+  // made anew where it is needed, while others would stay in registers, as packed bits.
+  const std::string before = first.find(' ') != std::string::npos ? "(" + first + ")" : first;
+  const std::string inside = has_length_of_launch()
+                                 ? fmt::format("{} * {} < {} - {}", kept_.turn(), row_.layout.parts, limit, before)
+                                 : fmt::format("{} < {}", far ? now : vector_, limit);
   writer_.open(whole > 0 ? fmt::format("if ({} < {} || {})", kept_.turn(), whole, inside)
                          : fmt::format("if ({})", inside));
 }

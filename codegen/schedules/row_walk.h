@@ -75,6 +75,7 @@ class RowWalk {
  private:
   void keep(RowRegisters plan, const std::vector<RowLoop>& loops);
   bool has_tiles() const { return tiles_ && !tiles_->empty(); }
+  bool has_length_of_launch() const;
   std::int64_t shared_bytes_of_block() const;
   bool is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
   bool is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;

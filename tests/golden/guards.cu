@@ -581,7 +581,7 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 #pragma unroll
   for (int turn = 0; turn < 16; ++turn) {
     const int k = lane + turn * 512;
-    if (k < (n * 25)) {
+    if (turn * 512 < (n * 25) - lane) {
       const Words<4> long_w = load_words<4>(long_v + (n * row * 100 + k * 4));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
@@ -597,7 +597,7 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 16; ++turn_2) {
     const int k_2 = lane + turn_2 * 512;
-    if (k_2 < (n * 25)) {
+    if (turn_2 * 512 < (n * 25) - lane) {
 #pragma unroll
       for (int e_2 = 0; e_2 < 4; ++e_2) {
         t_row[turn_2 * 4 + e_2] = exp2_fast(fmaf(long_row[turn_2 * 4 + e_2], t, t_2));
@@ -610,7 +610,7 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 16; ++turn_3) {
     const int j = lane + turn_3 * 512;
-    if (j < (n * 25)) {
+    if (turn_3 * 512 < (n * 25) - lane) {
       Words<4> rows_w = {};
 #pragma unroll
       for (int e_3 = 0; e_3 < 4; ++e_3) {
