@@ -193,16 +193,21 @@ class Simplification {
     return false;
   }
 
-  // What the node's formula depends on: numbers by their values, operands by their types.
+  // What the node's formula depends on: numbers by their values, operands by their types and by which of them are one
+  // value (where(c, x, x) is x, where(c, x, y) is not).
   const Key& signature(const Node& node, TypeId result) {
     Key& key = signature_;
     key.assign({reinterpret_cast<std::uintptr_t>(node.op), node.attributes});
-    for (const ValueId v : node.inputs) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
       if (v == kNone) {
         key.push_back(kNone);
         continue;
       }
       key.push_back(graph_.value(v).type);
+      std::size_t first = 0;
+      while (node.inputs[first] != v) ++first;
+      if (first < i) key.push_back(std::uint64_t{1} << 41 | first);
       if (graph_.value(v).kind == Value::Kind::kNumber) {
         const Scalar& s = graph_.number(v);
         key.insert(key.end(), {std::uint64_t{1} << 40, static_cast<std::uint64_t>(s.category),

@@ -65,6 +65,19 @@ TEST_CASE("an identity that changes something stays") {
   }
 }
 
+TEST_CASE("what is an identity of coinciding operands is none of others of the same types") {
+  for (const bool first : {true, false}) {
+    CAPTURE(first);
+    const std::string twice = "a: float32[4] = where(c, x, x)\n", once = "b: float32[4] = where(c, x, y)\n";
+    const std::string text =
+        canonical((std::string("model \"m\"\ninput c: bool[4]\ninput x: float32[4]\n") + "input y: float32[4]\n" +
+                   (first ? twice + once : once + twice) + "d: float32[4] = sub(a, b)\nreturn d\n")
+                      .c_str());
+    CHECK(text.find("where(c, x, y)") != std::string::npos);
+    CHECK(text.find("sub(x, b)") != std::string::npos);
+  }
+}
+
 TEST_CASE("duplicates merge, numbers by value; outputs and probes keep their own node") {
   CanonicalGraph c;
   canonical(R"(model "m"
