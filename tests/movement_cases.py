@@ -140,6 +140,20 @@ def boxes():
     return cases
 
 
+def narrow():
+    """Few columns become long lines, or lines few columns: threads store sectors of neighbouring lines where those of
+    one line would find their elements in few banks."""
+    cases = []
+    for dtype, shape, conflicts_each in (
+            ("uint8", [4096, 6], 0), ("uint8", [4096, 8], 1), ("int8", [2048, 12], 0), ("bool", [2048, 24], 1),
+            ("float8_e5m2", [4096, 8], 1), ("float16", [2048, 12], 0), ("float32", [4096, 8], 1),
+            ("float32", [24, 2048], 1), ("float64", [12, 2048], 0)):
+        cases.append(Case(f"narrow: permute[1, 0] {dtype}{shape}", {"x": (dtype, shape)},
+                          [node("y", "permute", "x", dims=[1, 0])], sectors=1.05, wide=False,
+                          conflicts_each=conflicts_each))
+    return cases
+
+
 def half_bytes():
     """Elements of 4 bits, two to a byte, that are turned round: eight lines' are one word of the tile."""
     cases = []
@@ -437,5 +451,5 @@ def symbolic():
 
 
 def counted():
-    return (transposes() + odd_lines() + boxes() + half_bytes() + small_extents() + half_bytes_together() + around() +
-            rows_and_parts() + windows() + symbolic() + picks() + turned())
+    return (transposes() + odd_lines() + boxes() + narrow() + half_bytes() + small_extents() + half_bytes_together() +
+            around() + rows_and_parts() + windows() + symbolic() + picks() + turned())

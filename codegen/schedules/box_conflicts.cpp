@@ -64,18 +64,32 @@ std::vector<BoxAccess> reading_accesses(const BoxTiles& tiles, int result_bits) 
   const BoxWalk& walk = tiles.stored;
   const int each = elements_of_word(result_bits), bytes = result_bits / 8;
   const int words = line_bytes(walk, tiles.axes, result_bits) / std::max(4, bytes);
-  const std::int64_t run = run_elements(walk, tiles.axes), items = line_count(walk, tiles.axes) * words;
-  const int skew = walk.aligned < walk.from ? walk.from / 2 / bytes : 0;
+  const std::int64_t run = run_elements(walk, tiles.axes), lines = line_count(walk, tiles.axes);
+  const BoxItems order = items_for(lines, words, tiles.threads, walk.lanes);
+  const std::int64_t items = walk.lanes == 0
+                                 ? lines * words
+                                 : ceil_quotient(lines, order.lines_at_once()) * order.turns_of_line() * tiles.threads;
+  // Elements that the line begins behind the multiple of `from` that threads take it from; of the lines of a warp, as
+  // far apart as in memory.
+  const auto skew_of = [&](const int* elements) {
+    if (walk.aligned >= walk.from) return 0;
+    if (walk.lanes == 0) return walk.from / 2 / bytes;
+    std::int64_t place = 0;
+    for (const std::size_t i : walk.lines) place += walk.strides[i] * elements[i];
+    return static_cast<int>(place * bytes % walk.from) / bytes;
+  };
   std::vector<BoxAccess> accesses = empty_accesses(items, each, tiles.axes.size());
-  over_sampled_items(items, [&](std::size_t warp, std::size_t lane, std::int64_t item) {
-    for (int e = 0; e < each; ++e) {
+  over_sampled_items(items, [&](std::size_t warp, std::size_t lane, std::int64_t number) {
+    const BoxItem item = walk.lanes == 0 ? BoxItem{.line = number / words, .place = static_cast<int>(number % words)}
+                                         : item_at(order, number);
+    for (int e = 0; e < each && item.line < lines; ++e) {
       BoxAccess& access = accesses[warp * static_cast<std::size_t>(each) + static_cast<std::size_t>(e)];
-      const std::int64_t at = item % words * each + e - skew;
+      int* const elements = access.elements.data() + lane * tiles.axes.size();
+      find_elements(walk.lines, tiles.axes, item.line, elements);
+      const std::int64_t at = std::int64_t{item.place} * each + e - skew_of(elements);
       if (at < 0 || at >= run) continue;
       access.there[lane] = true;
-      int* const elements = access.elements.data() + lane * tiles.axes.size();
       find_elements(walk.run, tiles.axes, at, elements);
-      find_elements(walk.lines, tiles.axes, item / words, elements);
     }
   });
   return accesses;

@@ -41,15 +41,18 @@ class Planner {
     if (!find_loads()) return std::nullopt;
     find_axes();
     if (order_of(stored_).empty()) return std::nullopt;
-    const std::vector<Candidate> candidates = ranked_boxes();
+    std::vector<Candidate> candidates = ranked_boxes();
     std::optional<BoxTiles> best;
     constexpr std::size_t kLaidOut = 5;
     for (std::size_t i = 0; i < std::min(candidates.size(), kLaidOut); ++i) {
       if (best && candidates[i].cost * 0.85 >= best->time) break;
       BoxTiles tiles = laid_out(candidates[i]);
-      if (tiles.bytes <= kMostBytes && (!best || tiles.time < best->time)) best = std::move(tiles);
+      if (tiles.bytes > kMostBytes || (best && tiles.time >= best->time)) continue;
+      best = std::move(tiles);
     }
-    return best;
+    if (!best) return std::nullopt;
+    candidates.resize(std::min(candidates.size(), kLaidOut));
+    return in_sectors_where_better(*best, candidates);
   }
 
  private:
@@ -273,8 +276,8 @@ class Planner {
   }
 
   // A stretch that begins anywhere touches one sector more than it fills, or two.
-  double sectors_of(const Side& side, const Taken& taken) const {
-    const BoxWalk walk = walk_of(side, taken);
+  double sectors_of(const Side& side, const Taken& taken, std::size_t cut = 0) const {
+    const BoxWalk walk = walk_of(side, taken, cut);
     double runs = 1, elements = 1;
     for (const std::uint32_t axis : axes_) {
       const double extent = static_cast<double>(samples_.hint(pool_.extent(axis)));
@@ -295,13 +298,36 @@ class Planner {
     return runs * touched / static_cast<double>(samples_.points());
   }
 
-  BoxTiles laid_out(const Candidate& candidate) const {
+  // Sectors of neighbouring lines stored by neighbouring threads, where warps then find elements in clearly more banks:
+  // lines of whole stretches, or shorter ones, of boxes that ask for no more sectors.
+  BoxTiles in_sectors_where_better(const BoxTiles& in_lines, const std::vector<Candidate>& candidates) const {
+    constexpr double kFewConflicts = 0.6, kAsMany = 1.01;
+    if (in_lines.conflicts < kFewConflicts) return in_lines;
+    BoxTiles best = in_lines;
+    const int of_sector = kSectorBytes / std::max(4, stored_.bytes());
+    const auto consider = [&](const Candidate& candidate, std::size_t cut, int lanes) {
+      BoxTiles other = laid_out(candidate, cut, lanes);
+      other.time_in_lines = in_lines.time;
+      const bool better = other.time < best.time && 2 * other.conflicts <= in_lines.conflicts;
+      const bool as_busy = instructions_of_store(other) <= kAsMany * instructions_of_store(in_lines);
+      if (better && as_busy && other.bytes <= kMostBytes && other.sectors <= in_lines.sectors) best = std::move(other);
+    };
+    for (const Candidate& candidate : candidates)
+      for (std::size_t cut = 0; cut < std::min<std::size_t>(in_lines.stored.run.size(), 2); ++cut)
+        for (const int sectors : {1, 2}) consider(candidate, cut, sectors * of_sector);
+    return best;
+  }
+
+  // `cut`, `lanes`: of how the result is stored (BoxWalk).
+  BoxTiles laid_out(const Candidate& candidate, std::size_t cut = 0, int lanes = 0) const {
     const Taken& taken = candidate.taken;
-    BoxTiles tiles{.axes = {}, .stored = walk_of(stored_, taken), .loads = {}};
+    BoxTiles tiles{.axes = {}, .stored = walk_of(stored_, taken, cut), .loads = {}};
+    tiles.stored.lanes = lanes;
     for (std::size_t i = 0; i < taken.size(); ++i)
       tiles.axes.push_back({.axis = box_axes_[i].axis, .extent = static_cast<int>(taken[i])});
     choose_threads(tiles);
-    tiles.sectors = sectors_of(taken);
+    const double more_sectors = cut > 0 ? sectors_of(stored_, taken, cut) - sectors_of(stored_, taken) : 0;
+    tiles.sectors = sectors_of(taken) + more_sectors;
     const std::vector<BoxAccess> accesses = reading_accesses(tiles, stored_.bits);
     double issued = 0, passes = 0;  // for a point
     for (const Side& side : loads_) {
@@ -310,10 +336,11 @@ class Planner {
       tiles.bytes += bytes_of(placed.load, tiles);
       issued += placed.issued;
       passes += placed.passes;
+      tiles.conflicts += placed.conflicts;
       tiles.loads.push_back(std::move(placed.load));
     }
     issued += instructions_of_store(tiles);
-    tiles.time = movement_time(candidate.cost, issued, passes);
+    tiles.time = tiles.time_in_lines = movement_time(candidate.cost + more_sectors, issued, passes);
     return tiles;
   }
 
@@ -321,7 +348,9 @@ class Planner {
   double instructions_of_store(const BoxTiles& tiles) const {
     constexpr double kElement = 4, kQuotient = 3, kWord = 14, kPlaceOfWord = 10, kOfThread = 70, kOfPart = 12;
     const BoxItems items = items_of_store(tiles);
-    const bool once = items.way == BoxItems::Way::kLinesAtOnce && tiles.stored.aligned == kSectorBytes;
+    const bool one_place =
+        items.turns_of_line() == 1 || tiles.stored.run.size() == 1;  // but for a multiple of the turn
+    const bool once = items.way == BoxItems::Way::kLinesAtOnce && one_place && tiles.stored.aligned == kSectorBytes;
     const auto each = static_cast<double>(elements_of_word(stored_.bits));
     double word = kWord + (once ? 0 : kPlaceOfWord) + each * kElement;
     if (!once) word += each * kQuotient * static_cast<double>(tiles.stored.run.size() - 1);
@@ -340,7 +369,8 @@ class Planner {
 
   BoxItems items_of_store(const BoxTiles& tiles) const {
     return items_for(line_count(tiles.stored, tiles.axes),
-                     line_bytes(tiles.stored, tiles.axes, stored_.bits) / std::max(4, stored_.bytes()), tiles.threads);
+                     line_bytes(tiles.stored, tiles.axes, stored_.bits) / std::max(4, stored_.bytes()), tiles.threads,
+                     tiles.stored.lanes);
   }
 
   // As few instructions as possible, in blocks that have enough threads for what is under way.
@@ -440,7 +470,8 @@ class Planner {
     placed.conflicts = fewest;
     constexpr double kCopied = 22, kElementCopied = 4;  // of a piece
     const BoxItems items =
-        items_for(line_count(of.walk, tiles.axes), line_bytes(of.walk, tiles.axes, element * 8) / piece, tiles.threads);
+        items_for(line_count(of.walk, tiles.axes), line_bytes(of.walk, tiles.axes, element * 8) / piece, tiles.threads,
+                  of.walk.lanes);
     const double copied = kCopied + (piece == 4 && element < 4 ? kElementCopied * 4 / element : 0);
     placed.issued = items_of_lanes(items) * copied / static_cast<double>(point_count(tiles.axes)) / 32;
     placed.passes = (fewest + std::max(1, element / 4) + (written < 4 ? 1 : element / 4.0)) / 32;

@@ -43,9 +43,11 @@ struct BoxTiles {
   BoxWalk stored;
   std::vector<BoxLoad> loads;
   int threads = 256;
-  int bytes = 0;       // of shared memory
-  double sectors = 0;  // for a point: of all loads and of the result
-  double time = 0;     // for a point (codegen/schedules/access_samples.h)
+  int bytes = 0;             // of shared memory
+  double sectors = 0;        // for a point: of all loads and of the result
+  double conflicts = 0;      // of banks, for each access, of all loads
+  double time_in_lines = 0;  // the same as `time`, were lines stored as wholes
+  double time = 0;           // for a point (codegen/schedules/access_samples.h)
 };
 
 // Nothing where loads follow no line, or points are few.

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/box_tiles.h"
@@ -108,8 +109,8 @@ class Emitter {
 
   // Gives the body the line and the item's number in it, of all items of this thread.
   template <class Body>
-  void over_items(std::int64_t lines, int of_line, Body body) {
-    const BoxItems items = items_for(lines, of_line, tiles_.threads);
+  void over_items(std::int64_t lines, int of_line, int lanes, Body body) {
+    const BoxItems items = items_for(lines, of_line, tiles_.threads, lanes);
     const auto loop = [&](const std::string& variable, const std::string& from, std::int64_t to, int step, int unroll) {
       writer_.line(fmt::format("#pragma unroll {}", unroll));
       writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", variable, from, to, step));
@@ -124,15 +125,22 @@ class Emitter {
       writer_.close();
       if (lines > 1) writer_.close();
     } else if (items.way == BoxItems::Way::kLinesAtOnce) {
-      const int at_once = tiles_.threads / of_line;
-      const std::string first = declared("const int", "first_line", quotient("threadIdx.x", of_line));
-      const std::string item = declared("const int", "item", fmt::format("threadIdx.x - {} * {}", first, of_line));
+      const int at_once = items.lines_at_once();
+      const bool some_idle = at_once * items.lanes<tiles_.threads, in_turns = items.turns_of_line()> 1;
+      const std::string first = declared("const int", "first_line", quotient("threadIdx.x", items.lanes));
+      std::string item =
+          declared("const int", in_turns ? "lane" : "item", fmt::format("threadIdx.x - {} * {}", first, items.lanes));
       const std::string line = writer_.unique("line");
-      if (at_once * of_line < tiles_.threads) writer_.open(fmt::format("if ({} < {})", first, at_once));
-      loop(line, first, lines, at_once, kUnrolled);
+      if (some_idle) writer_.open(fmt::format("if ({} < {})", first, at_once));
+      loop(line, first, lines, at_once, in_turns ? 1 : kUnrolled);
+      if (in_turns) {
+        const std::string lane = std::exchange(item, writer_.unique("item"));
+        loop(item, lane, of_line, items.lanes, kUnrolled);
+      }
       body(line, item);
+      if (in_turns) writer_.close();
       writer_.close();
-      if (at_once * of_line < tiles_.threads) writer_.close();
+      if (some_idle) writer_.close();
     } else {
       const std::string item = writer_.unique("item");
       loop(item, "threadIdx.x", lines * of_line, tiles_.threads, kUnrolled);
@@ -162,20 +170,23 @@ class Emitter {
     // Vectors, words of smaller elements, or wider elements.
     const int piece = load.in_vectors ? 16 : std::max(4, bytes);
     const int of_line = line_bytes(load.walk, tiles_.axes, bits(n.dtype)) / piece;
-    over_items(line_count(load.walk, tiles_.axes), of_line, [&](const std::string& line, const std::string& item) {
-      std::map<std::size_t, std::string> at;
-      std::string condition = find_line(load.walk, line, at);
-      if (!condition.empty()) condition += " && ";
-      const std::string from = line_start(first, type, at, load.walk);
-      const std::string in_box = offset(at, [&](std::size_t i) { return place_of(load, i); });
-      std::string behind = times(item, piece);
-      if (load.walk.aligned < load.walk.from) behind += fmt::format(" - bytes_behind<{}>({})", load.walk.from, from);
-      behind = declared("const int", "behind", behind);
-      const std::string to = declared("unsigned char* const", "to", plus(box, in_box));
-      writer_.open(fmt::format("if ({0}{1} > -{2} && {1} < {3})", condition, behind, piece, times(length, bytes)));
-      copy_piece(load, from, behind, to, length);
-      writer_.close();
-    });
+    over_items(
+        line_count(load.walk, tiles_.axes), of_line, load.walk.lanes,
+        [&](const std::string& line, const std::string& item) {
+          std::map<std::size_t, std::string> at;
+          std::string condition = find_line(load.walk, line, at);
+          if (!condition.empty()) condition += " && ";
+          const std::string from = line_start(first, type, at, load.walk);
+          const std::string in_box = offset(at, [&](std::size_t i) { return place_of(load, i); });
+          std::string behind = times(item, piece);
+          if (load.walk.aligned < load.walk.from)
+            behind += fmt::format(" - bytes_behind<{}>({})", load.walk.from, from);
+          behind = declared("const int", "behind", behind);
+          const std::string to = declared("unsigned char* const", "to", plus(box, in_box));
+          writer_.open(fmt::format("if ({0}{1} > -{2} && {1} < {3})", condition, behind, piece, times(length, bytes)));
+          copy_piece(load, from, behind, to, length);
+          writer_.close();
+        });
   }
 
   // Elements of the box's axis that this block has.
@@ -269,26 +280,27 @@ class Emitter {
                  fmt::format("{} + {}", writer_.output(result_.value), emitter_.index_text().tight(position)));
     const std::string length = declared("const int", writer_.wish(result_.value) + "_length", run_length(walk));
     const int of_line = line_bytes(walk, tiles_.axes, element_bits) / std::max(4, bytes);
-    over_items(line_count(walk, tiles_.axes), of_line, [&](const std::string& line, const std::string& word) {
-      coordinates_.clear();
-      const std::string condition = find_line(walk, line, coordinates_);
-      const std::string to = line_start(first, type, coordinates_, walk);
-      std::string place = times(word, each);
-      if (walk.aligned < kSectorBytes)
-        place +=
-            fmt::format(" - bytes_behind<{}>({}){}", kSectorBytes, to, bytes == 1 ? "" : fmt::format(" / {}", bytes));
-      const std::string at = declared("const int", "at", place);
-      lines_.clear();
-      for (const BoxLoad& load : tiles_.loads) {
-        const std::string in_box = offset(coordinates_, [&](std::size_t i) { return step_of(load, i); });
-        lines_[load.load] = in_box == "0"
-                                ? boxes_.at(load.load)
-                                : declared("unsigned char* const", "box_line", plus(boxes_.at(load.load), in_box));
-      }
-      if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
-      store_word(to, at, length, each);
-      if (!condition.empty()) writer_.close();
-    });
+    over_items(
+        line_count(walk, tiles_.axes), of_line, walk.lanes, [&](const std::string& line, const std::string& word) {
+          coordinates_.clear();
+          const std::string condition = find_line(walk, line, coordinates_);
+          const std::string to = line_start(first, type, coordinates_, walk);
+          std::string place = times(word, each);
+          if (walk.aligned < kSectorBytes)
+            place += fmt::format(" - bytes_behind<{}>({}){}", kSectorBytes, to,
+                                 bytes == 1 ? "" : fmt::format(" / {}", bytes));
+          const std::string at = declared("const int", "at", place);
+          lines_.clear();
+          for (const BoxLoad& load : tiles_.loads) {
+            const std::string in_box = offset(coordinates_, [&](std::size_t i) { return step_of(load, i); });
+            lines_[load.load] = in_box == "0"
+                                    ? boxes_.at(load.load)
+                                    : declared("unsigned char* const", "box_line", plus(boxes_.at(load.load), in_box));
+          }
+          if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+          store_word(to, at, length, each);
+          if (!condition.empty()) writer_.close();
+        });
   }
 
   void store_word(const std::string& to, const std::string& at, const std::string& length, int each) {

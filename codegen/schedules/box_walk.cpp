@@ -45,11 +45,18 @@ std::int64_t line_count(const BoxWalk& walk, const std::vector<TiledAxis>& axes)
   return count;
 }
 
-BoxItems items_for(std::int64_t lines, int of_line, int threads) {
+BoxItems items_for(std::int64_t lines, int of_line, int threads, int lanes) {
   const auto busy = [&](std::int64_t turns) {
     return static_cast<double>(lines * of_line) / static_cast<double>(turns * threads);
   };
-  BoxItems items{.lines = lines, .of_line = of_line, .busy = busy(ceil_quotient(lines * of_line, threads))};
+  BoxItems items{.lines = lines, .of_line = of_line, .threads = threads, .lanes = of_line};
+  if (lanes > 0) {
+    items.lanes = lanes;
+    items.way = BoxItems::Way::kLinesAtOnce;
+    items.busy = busy(ceil_quotient(lines, items.lines_at_once()) * items.turns_of_line());
+    return items;
+  }
+  items.busy = busy(ceil_quotient(lines * of_line, threads));
   const bool at_once = of_line <= threads;
   const double in_lines =
       busy(at_once ? ceil_quotient(lines, threads / of_line) : lines * ceil_quotient(of_line, threads));
@@ -58,6 +65,14 @@ BoxItems items_for(std::int64_t lines, int of_line, int threads) {
   items.way = at_once ? BoxItems::Way::kLinesAtOnce : BoxItems::Way::kLineByLine;
   items.busy = in_lines;
   return items;
+}
+
+BoxItem item_at(const BoxItems& items, std::int64_t number) {
+  const auto thread = static_cast<int>(number % items.threads);
+  const std::int64_t turn = number / items.threads, of_line = items.turns_of_line();
+  if (thread >= items.lines_at_once() * items.lanes) return {.line = items.lines, .place = 0};
+  return {.line = turn / of_line * items.lines_at_once() + thread / items.lanes,
+          .place = static_cast<int>(turn % of_line) * items.lanes + thread % items.lanes};
 }
 
 int line_bytes(const BoxWalk& walk, const std::vector<TiledAxis>& axes, int element_bits) {

@@ -22,6 +22,7 @@ struct BoxWalk {
   std::vector<IndexExpr> steps;       // the same where a launch's sizes decide; `strides` are at hints then
   int aligned = 1;                    // bytes, up to a sector, that the beginnings of all stretches are multiples of
   int from = 32;                      // bytes: threads take a stretch from a multiple of so many on
+  int lanes = 0;  // neighbouring threads that take items of a stretch, the next ones those of the next; 0: all of it
 };
 
 // From one element of the axis to the next, where it is always as far and the same way, whatever the launch's sizes.
@@ -39,15 +40,29 @@ std::int64_t line_count(const BoxWalk& walk, const std::vector<TiledAxis>& axes)
 // So many bytes from a multiple of `from` on, a multiple of that, hold any stretch of the box.
 int line_bytes(const BoxWalk& walk, const std::vector<TiledAxis>& axes, int element_bits);
 
-// How threads go through the items of several lines, words or vectors: whole lines at a time, as many as there are
-// threads for; a line after the other; or one item after the other, whatever its line.
+// How threads go through the items of several lines, words or vectors: as many lines at a time as there are threads
+// for, some lanes to each, mostly as many as it has items; a line after the other; or one item after the other,
+// whatever its line.
 struct BoxItems {
   enum class Way { kLinesAtOnce, kLineByLine, kFlat };
   Way way = Way::kFlat;
   std::int64_t lines = 1;
-  int of_line = 1;
+  int of_line = 1, threads = 1;
+  int lanes = 1;    // to a line, where several are taken at once
   double busy = 1;  // of the threads
+
+  int lines_at_once() const { return threads / lanes; }
+  int turns_of_line() const { return (of_line + lanes - 1) / lanes; }
 };
-BoxItems items_for(std::int64_t lines, int of_line, int threads);
+// `lanes`: to a line; 0: as many as it has items, or whatever keeps threads busy.
+BoxItems items_for(std::int64_t lines, int of_line, int threads, int lanes);
+
+// Of the items as threads take them one after the other, where several lines are taken at once: the line and the item's
+// number in it, either of which may be beyond the last.
+struct BoxItem {
+  std::int64_t line;
+  int place;
+};
+BoxItem item_at(const BoxItems& items, std::int64_t number);
 
 }  // namespace fusec

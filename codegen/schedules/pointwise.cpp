@@ -380,6 +380,11 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   const auto in_boxes = [&](double otherwise) -> std::optional<KernelSource> {
     const auto boxes = plan_box_tiles(parted, graph, target);
     if (!boxes || boxes->time > kFaster * otherwise) return std::nullopt;
+    // Where warps still meet in banks, and do not in tiles, it has to be much faster than these, or so in lines.
+    constexpr double kMuchFaster = 0.8, kConflicts = 0.5;
+    if (good_tiles && !words && boxes->conflicts > kConflicts && boxes->time > kMuchFaster * otherwise &&
+        boxes->time_in_lines > kFaster * otherwise)
+      return std::nullopt;
     KernelSource source = emit_box_tiles(parted, graph, *boxes);
     source.name = kernel_name(graph, kernel.nodes);
     return source;
