@@ -404,12 +404,14 @@ def picks():
 
 def rows_backwards():
     """Odd rows backwards, or in the reverse order: the windows of a tensor's first and last row go on outside of it,
-    where the other row's lanes are. All elements together are whole vectors, but for some."""
+    where the other row's lanes are. All elements together are whole vectors, but for some. Warps with elements of two
+    rows meet in banks, at each load of an element."""
     cases = []
 
-    def add(name, dtype, shape, nodes, symbols=None, **inputs):
+    def add(name, dtype, shape, nodes, symbols=None, conflicts_each=1.5, **inputs):
         cases.append(Case(f"rows backwards: {name} {dtype}{shape}", {"x": (dtype, shape)} | inputs,
-                          [*nodes, node("y", "abs", "v")], sectors=1e9, wide=False, symbols=symbols))
+                          [*nodes, node("y", "abs", "v")], sectors=1e9, wide=False, symbols=symbols,
+                          conflicts_each=conflicts_each))
 
     for dtype, end in (("int8", "float32"), ("float16", "float16"), ("float32", "float16"), ("float64", "float64")):
         for rows, columns in ((64, 255), (48, 337), (63, 261)):
@@ -427,7 +429,7 @@ def rows_backwards():
                          node("v", "slice", "f", dim=1, start=step - 1, end=step * columns, step=step)])
             add("added up", dtype, shape, [node("f", "flip", "x", dims=[1]), node("g", "flip", "x", dims=[0]),
                                            node("h", "add", "f", "g"), node("v", "add", "h", "b")],
-                b=(dtype, [columns]))
+                conflicts_each=3 * 0.75, b=(dtype, [columns]))  # three are loaded for each
             add("each twice", dtype, shape, [node("f", "flip", "x", dims=[1]),
                                              node("v", "repeat_interleave", "f", repeats=2, dim=0)])
             add("joined", dtype, shape, [node("f", "flip", "x", dims=[1]), node("v", "concat", "f", "x", dim=0)])
