@@ -3,7 +3,7 @@
 sm_90a: every byte moved once, accesses of 16 bytes that touch, no local memory, no division, at most so many float
 instructions an element; several loads on their way before the first is needed. Small shapes are executed whole and
 verified, large ones on some blocks. Nothing is read beyond the end of an input where a block's last turns have few
-elements, or none. Where nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed),
+elements, or none. Of dtypes of unlike width every sector is asked for once. Where nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed),
 the same is read from the SASS. Status 77: no NVRTC."""
 import argparse
 import json
@@ -110,6 +110,24 @@ def check_edges(dtype, arch, strategy, options, folder):
     return [] if done.returncode == 0 else [f"exit status {done.returncode}: {done.stderr.strip()[:600]}"]
 
 
+# Elements of which one dtype has 16 bytes where the other has no whole word: bytes and halves of words then.
+MIXED = [("int64", "int8"), ("int8", "int64"), ("float64", "bool"), ("int4", "float32"), ("int64", "float16")]
+
+
+def check_mixed(dtypes, arch, options, folder):
+    path = os.path.join(folder, "mixed.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "inputs": [{"name": "x", "dtype": dtypes[0], "shape": [33, 4096]}], "outputs": ["y"],
+                   "nodes": [{"name": "y", "op": "cast", "inputs": ["x"], "attrs": {"dtype": dtypes[1]}}]}, f)
+    done = subprocess.run([options.fusec_run, path, "--random", "--device=emulator", "--verify", "--json", "--profile=-",
+                           "--arch=" + arch], capture_output=True, text=True)
+    if done.returncode != 0:
+        return [done.stdout + done.stderr]
+    kernel = json.loads(done.stdout)["kernels"][0]
+    ratio = 32 * kernel["sectors"] / kernel["least_bytes"]
+    return [f"{ratio:.2f} times the least sectors"] if ratio > 1.03 or kernel["resources"]["spill_bytes"] else []
+
+
 def sass_faults(ops, case):
     name, (inputs, _), dtype, result, _, floats, flight = case
     faults = [f"{op} in the SASS" for op in ops if op.split(".")[0] in ("CALL", "LDL", "STL", "FCHK")]
@@ -193,6 +211,8 @@ def main():
     # Each alone, and side by side.
     edges = [(dtype, arch, strategy) for i, dtype in enumerate(BYTES) for j, arch in enumerate(("sm_80", "sm_90a"))
              for k, strategy in enumerate(("tvm", "full")) if options.full or (i, j, k) in ((0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 1, 1))]
+    mixed = [(dtypes, arch) for i, dtypes in enumerate(MIXED) for j, arch in enumerate(("sm_80", "sm_90a"))
+             if options.full or i % 2 == j]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for case, arch, whole in cases:
@@ -205,7 +225,13 @@ def main():
             failed += bool(faults)
             for fault in faults:
                 print(f"edges of {dtype} {arch} {strategy}: {fault}")
-    print(f"{len(cases) + len(edges) - failed} of {len(cases) + len(edges)} pointwise kernels as they should be, "
+        for dtypes, arch in mixed:
+            faults = check_mixed(dtypes, arch, options, folder)
+            failed += bool(faults)
+            for fault in faults:
+                print(f"{dtypes[0]} as {dtypes[1]} {arch}: {fault}")
+    count = len(cases) + len(edges) + len(mixed)
+    print(f"{count - failed} of {count} pointwise kernels as they should be, "
           f"SASS {'read' if sass.disassembler() else 'not read: no nvdisasm'}")
     sys.exit(1 if failed else 0)
 

@@ -54,9 +54,19 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-//@ part store_byte : words
-__device__ __forceinline__ void store_byte(void* to, const Words<1>& words) {
-  *(unsigned char*)to = (unsigned char)words.w[0];
+//@ part part_of_word : words
+// Consecutive elements that are kBits, 8 or 16, together.
+template <int kBits>
+__device__ __forceinline__ Words<1> load_part(const void* from) {
+  if constexpr (kBits == 8) return {*(const unsigned char*)from};
+  return {*(const unsigned short*)from};
+}
+template <int kBits>
+__device__ __forceinline__ void store_part(void* to, const Words<1>& words) {
+  if constexpr (kBits == 8)
+    *(unsigned char*)to = (unsigned char)words.w[0];
+  else
+    *(unsigned short*)to = (unsigned short)words.w[0];
 }
 
 //@ part fp16_element : words

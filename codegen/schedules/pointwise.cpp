@@ -25,22 +25,38 @@
 namespace fusec {
 namespace {
 
-// Elements of a group: 16 bytes of the widest dtype that lies along the last axis, so that neighbouring threads'
-// accesses touch; at least a word of the narrowest.
-int wanted_width(const Kernel& kernel, const Graph& graph) {
+// Bits of the dtypes that lie along the last axis.
+struct BitsAlong {
   int narrowest = 64, widest = 4;
+};
+
+BitsAlong bits_along_last(const Kernel& kernel, const Graph& graph) {
+  BitsAlong found;
   const Variable last{Variable::Kind::kAxis, kernel.outputs[0].axes.back()};
   auto see = [&](const Shape& shape, const std::vector<IndexExpr>& index, DType dtype) {
     if (coefficient_of(simplify(flat_index(shape, index), kernel.pool.bounds()), last) != 1) return;
-    narrowest = std::min(narrowest, bits(dtype));
-    widest = std::max(widest, bits(dtype));
+    found.narrowest = std::min(found.narrowest, bits(dtype));
+    found.widest = std::max(found.widest, bits(dtype));
   };
   for (const KernelOutput& output : kernel.outputs) see(output.type.shape, output.index, output.type.dtype);
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     const ExprNode& n = kernel.pool[id];
     if (n.op == ExprOp::kLoad) see(graph.tensor(n.source).shape, n.indices, n.dtype);
   }
-  return std::clamp(std::max(128 / widest, 32 / narrowest), 1, 16);
+  return found;
+}
+
+// Elements of a group: 16 bytes of the widest dtype that lies along the last axis, so that neighbouring threads'
+// accesses touch; at least a word of the narrowest.
+int wanted_width(const Kernel& kernel, const Graph& graph) {
+  const BitsAlong along = bits_along_last(kernel, graph);
+  return std::clamp(std::max(128 / along.widest, 32 / along.narrowest), 1, 16);
+}
+
+// Without words of the narrowest, of which bytes and halves will do: two accesses of 16 bytes to a thread ask for every
+// sector twice.
+int touching_width(const Kernel& kernel, const Graph& graph) {
+  return std::clamp(128 / bits_along_last(kernel, graph).widest, 2, 16);
 }
 
 // The same of whatever is loaded or stored: 16 bytes of the widest.
@@ -116,6 +132,7 @@ void emit_vector(ExprEmitter& emitter, const Kernel& kernel, const Graph& graph,
   const std::uint32_t lane_axis = kernel.outputs[0].axes.back();
   VectorLoads loads(emitter, graph, lane_axis, width);
   loads.stream_from = stream_bytes(target);
+  loads.parts_of_words = true;
   const std::string e = writer.unique("e");
   loads.declare(roots_of(kernel), e, [&](ExprId load, const VectorLoads::Fill&) {
     const auto it = kept.find(load);
@@ -219,6 +236,7 @@ class Vectorized {
   KeptWords load_turns(const std::string& first) {
     VectorLoads loads(emitter_, graph_, kernel_.outputs[0].axes.back(), shape_.width);
     loads.stream_from = stream_bytes(target_);
+    loads.parts_of_words = true;
     const ExprEmitter::Mark mark = emitter_.mark();
     for (const std::uint32_t axis : outer_) emitter_.bind(axis, "anywhere");  // to ask which loads are vectors
     KeptWords kept;
@@ -413,10 +431,12 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   KernelSource source;
   std::optional<StretchPlan> stretches;
   std::optional<PickedRows> picked;
-  bool once = false;  // what is repeated is read once
+  bool once = false;   // what is repeated is read once
+  bool lines = false;  // all that is loaded lies as the results do
   if (!axes.empty()) {
     const LoadsOfLanes loads = loads_of_lanes(merged, graph, width);
     const bool as_they_lie = !windows && width > 1 && loads.apart.empty();
+    lines = as_they_lie;
     // Of fewer axes, every line that lies as the result does is read in whole sectors.
     const bool in_lines = as_they_lie && !repeated && !tiles && axes.size() < 3;
     double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
@@ -452,11 +472,12 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
     source = emit_stretches(merged, graph, target, *stretches);
   else if (windows)
     source = emit_windowed(windows->kernel, graph, target, std::move(windows->plan));
-  else if (width > 1 && !(writes_half_bytes(merged) && width < 8))
+  else if (width > 1 && !(writes_half_bytes(merged) && width < 8)) {
+    if (lines && !writes_half_bytes(merged)) width = std::min(width, touching_width(merged, graph));
     source = Vectorized(merged, graph, target,
                         choose_shape(shape_of(merged, graph, target, width), merged, graph, target, choices))
                  .emit(merged);
-  else
+  } else
     source = direct(writes_half_bytes(merged) ? kernel : merged, graph, target);
   source.name = kernel_name(graph, kernel.nodes);
   source.schedule = "pointwise";

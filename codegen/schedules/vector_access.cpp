@@ -47,7 +47,7 @@ std::string put_text(DType dtype, const std::string& words, const std::string& l
 namespace {
 
 int word_count(DType dtype, int width) {
-  return bits(dtype) * width / 32;
+  return std::max(1, bits(dtype) * width / 32);
 }
 
 IndexExpr at_first_lane(const IndexExpr& e, std::uint32_t lane_axis) {
@@ -124,11 +124,12 @@ bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int 
 
 namespace {
 
-// Two half-byte elements that are one byte there.
-bool is_byte_position(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype,
-                      const Bounds& bounds) {
-  return bits(dtype) == 4 && width == 2 && coefficient_of(position, {Variable::Kind::kAxis, lane_axis}) == 1 &&
-         proves_multiple_of(at_first_lane(position, lane_axis), 2, bounds);
+// Several elements that are one byte or half a word there.
+bool is_part_of_word(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype, const Bounds& bounds) {
+  const int total = bits(dtype) * width;
+  return width > 1 && (total == 8 || total == 16) &&
+         coefficient_of(position, {Variable::Kind::kAxis, lane_axis}) == 1 &&
+         proves_multiple_of(at_first_lane(position, lane_axis), width, bounds);
 }
 
 }  // namespace
@@ -162,7 +163,10 @@ bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width) 
 
 bool VectorLoads::is_vector(ExprId load) const {
   const ExprNode& n = emitter_.kernel().pool[load];
-  if (!is_vector_position(emitter_.position(load), lane_axis_, width_, n.dtype, emitter_.kernel().pool.bounds()))
+  const IndexExpr at = emitter_.position(load);
+  const Bounds& bounds = emitter_.kernel().pool.bounds();
+  if (!is_vector_position(at, lane_axis_, width_, n.dtype, bounds) &&
+      !(parts_of_words && is_part_of_word(at, lane_axis_, width_, n.dtype, bounds)))
     return false;
   if (n.args[0] != kNoExpr && !holds_for_whole_vectors(n.args[0])) return false;
   return can_be_loaded_here(load);
@@ -312,16 +316,20 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
       words_[id] = kept(id, nullptr);
       continue;
     }
-    const bool anywhere = is_beside(id);
-    const char* function = anywhere ? "load_words_beside" : streams(id) ? "stream_words" : "load_words";
-    writer.use(anywhere ? "words_beside" : streams(id) ? "stream_words" : "words");
+    const bool anywhere = is_beside(id), part = bits(n.dtype) * width_ < 32;
+    const char* function = anywhere      ? "load_words_beside"
+                           : part        ? "load_part"
+                           : streams(id) ? "stream_words"
+                                         : "load_words";
+    writer.use(anywhere ? "words_beside" : part ? "part_of_word" : streams(id) ? "stream_words" : "words");
     const std::string condition = n.args[0] == kNoExpr ? "" : condition_of_vector(n.args[0]);
     const auto loaded = [&, at = id, words_type = type] {
       const IndexExpr first = at_first_lane(emitter_.position(at), lane_axis_);
       const std::string from = address(writer.input(n.source), n.dtype, first, emitter_.index_text(), pool.bounds());
-      const std::string text = anywhere ? fmt::format("{}<{}, {}>({}, {})", function, bits(n.dtype), words, from,
-                                                      emitter_.index(remainder(first, width_)))
-                                        : fmt::format("{}<{}>({})", function, words, from);
+      const std::string text = anywhere
+                                   ? fmt::format("{}<{}, {}>({}, {})", function, bits(n.dtype), words, from,
+                                                 emitter_.index(remainder(first, width_)))
+                                   : fmt::format("{}<{}>({})", function, part ? bits(n.dtype) * width_ : words, from);
       return condition.empty() ? text : fmt::format("{} ? {} : {}{{}}", condition, text, words_type);
     };
     std::string variable;
@@ -365,17 +373,18 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
   store.width_ = width;
   const Bounds& bounds = emitter.kernel().pool.bounds();
   const IndexExpr at = simplify(flat_index(output.type.shape, output.index), bounds);
-  const bool byte = is_byte_position(at, lane_axis, width, output.type.dtype, bounds);
-  if (!byte && !is_vector_position(at, lane_axis, width, output.type.dtype, bounds)) {
+  const bool part = is_part_of_word(at, lane_axis, width, output.type.dtype, bounds);
+  if (!part && !is_vector_position(at, lane_axis, width, output.type.dtype, bounds)) {
     if (bits(output.type.dtype) == 4) throw InternalError("half-byte elements are stored as vectors or bytes");
     return store;
   }
   KernelWriter& writer = emitter.writer();
   const bool streams = stream && word_count(output.type.dtype, width) % 4 == 0;
-  writer.use(byte ? "store_byte" : streams ? "stream_words" : "words");
+  writer.use(part ? "part_of_word" : streams ? "stream_words" : "words");
   const std::string start = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
                                     emitter.index_text(), bounds, true);
-  store.store_ = fmt::format("{}({}, ", byte ? "store_byte" : streams ? "stream_words_out" : "store_words", start);
+  store.store_ = part ? fmt::format("store_part<{}>({}, ", bits(output.type.dtype) * width, start)
+                      : fmt::format("{}({}, ", streams ? "stream_words_out" : "store_words", start);
   store.declare(writer);
   return store;
 }
@@ -395,7 +404,7 @@ void VectorStore::declare(KernelWriter& writer) {
   if (packs())
     writer.line(fmt::format("float {}[{}];", words_, width_));
   else
-    writer.line(fmt::format("Words<{}> {} = {{}};", std::max(1, word_count(output_->type.dtype, width_)), words_));
+    writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output_->type.dtype, width_), words_));
 }
 
 bool VectorStore::packs() const {

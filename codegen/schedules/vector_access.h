@@ -58,6 +58,8 @@ class VectorLoads {
 
   // Vectors of tensors of so many bytes and more may go past the caches. 0: none.
   std::int64_t stream_from = 0;
+  // Elements that together are a byte or half a word are loaded as that.
+  bool parts_of_words = false;
   // Loads whose vectors begin anywhere in memory, equally for all threads of a warp, are made by a few narrower
   // accesses instead of element by element.
   bool beside = false;

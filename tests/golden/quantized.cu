@@ -308,6 +308,20 @@ __device__ __forceinline__ float nan_min(float a, float b) {
 }
 #endif
 
+// Consecutive elements that are kBits, 8 or 16, together.
+template <int kBits>
+__device__ __forceinline__ Words<1> load_part(const void* from) {
+  if constexpr (kBits == 8) return {*(const unsigned char*)from};
+  return {*(const unsigned short*)from};
+}
+template <int kBits>
+__device__ __forceinline__ void store_part(void* to, const Words<1>& words) {
+  if constexpr (kBits == 8)
+    *(unsigned char*)to = (unsigned char)words.w[0];
+  else
+    *(unsigned short*)to = (unsigned short)words.w[0];
+}
+
 // Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
 // that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
 template <int kUnits>
@@ -621,20 +635,20 @@ quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8
          const int4_pair* __restrict__ four_bit, const float* __restrict__ eight_bit_scale,
          const float* __restrict__ block_scale, float* __restrict__ mixed) {
   const int t = blockIdx.x * 128 + threadIdx.x;
-  if (t >= 16) return;
-  const Words<8> x_w = load_words<8>(x + (t * 8));
-  const Words<2> eight_bit_w = load_words<2>(eight_bit + (t * 8));
-  const Words<1> four_bit_w = load_words<1>(four_bit + (t * 4));
-  Words<8> mixed_w = {};
+  if (t >= 32) return;
+  const Words<4> x_w = load_words<4>((const uint4*)x + t);
+  const Words<1> eight_bit_w = load_words<1>(eight_bit + (t * 4));
+  const Words<1> four_bit_w = load_part<16>(four_bit + (t * 2));
+  Words<4> mixed_w = {};
   const float eight_bit_scale_v = eight_bit_scale[0];
-  const float block_scale_v = block_scale[(t / 2)];
+  const float block_scale_v = block_scale[(t / 4)];
 #pragma unroll
-  for (int e = 0; e < 8; ++e) {
+  for (int e = 0; e < 4; ++e) {
     const float from_eight = e4m3_element(eight_bit_w, e) * eight_bit_scale_v;
     const float from_four = ((float)from_int4(element<4>(four_bit_w, e))) * block_scale_v;
     put_element<32>(mixed_w, e, __float_as_uint(__uint_as_float(element<32>(x_w, e)) + (from_eight * from_four)));
   }
-  store_words(mixed + (t * 8), mixed_w);
+  store_words((uint4*)mixed + t, mixed_w);
 }
 
 #ifndef __CUDACC_RTC__  // ---- host part ------------------------------------------------------------
