@@ -2,15 +2,32 @@
 
 #include <algorithm>
 
+#include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
 #include "analysis/operation_work.h"
+#include "analysis/row_values.h"
 
 namespace fusec {
 namespace {
 
-constexpr double kPointwise = 0.2, kMoved = 0.2, kLoop = 0.3, kTensor = 0.15, kColumns = 1.1, kFunctions = 0.4;
-constexpr double kMostOfRows = 2.5;  // reductions that share their loops are less
+constexpr double kUnitMs = 30;
+constexpr double kPointwise = 0.2, kMoved = 0.2, kFunctions = 0.8;
+constexpr double kPointwiseMs = 40;  // of a thousand instructions
 constexpr int kFunction = 8;         // of code_of
+
+// Milliseconds: of a thousand instructions, of their square since what a loop keeps lies between it and the next, and
+// of a reduction.
+struct RowsMs {
+  double code, square, reduction;
+};
+constexpr RowsMs kTeams = {25, 30, 10}, kTogether = {80, 0, 10}, kInterleaved = {45, 10, 12}, kColumns = {60, 0, 5};
+
+RowsMs ms_of(const RowWays& ways) {
+  if (!ways.turned.empty()) return kTeams;
+  if (!ways.together.empty()) return kTogether;
+  if (ways.interleaved) return kInterleaved;
+  return ways.layouts.front().team == RowTeam::kColumn ? kColumns : kTeams;
+}
 
 // Does a load go over memory otherwise than the innermost of these axes?
 bool goes_across(const Kernel& kernel, const Graph& graph, ExprId load, std::uint32_t innermost) {
@@ -26,34 +43,33 @@ std::uint32_t innermost_of(const ExprPool& pool, const std::vector<std::uint32_t
 
 }  // namespace
 
-double light_code(const Kernel& kernel, KernelForm form, const Graph& graph) {
+double light_code(const RowWays& ways, const Graph& graph) {
+  const RowsMs ms = ms_of(ways);
+  const double thousands = elements_in_text(ways, graph) * code_of_row(ways.form, graph) / 1000.0;
+  return (ms.code * thousands + ms.square * thousands * thousands +
+          ms.reduction * static_cast<double>(ways.form.reductions.size())) /
+         kUnitMs;
+}
+
+double light_code(const Kernel& kernel, const Graph& graph) {
+  constexpr int kAccess = 2, kVector = 16;  // bytes
   const ExprPool& pool = kernel.pool;
   const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-  double loops = 0;
-  bool functions = false, across = false, columns = false;
+  bool functions = false, across = false;
+  int code = kAccess * static_cast<int>(kernel.outputs.size()), bytes = 1;
+  for (const KernelOutput& output : kernel.outputs) bytes = std::max(bytes, bits(output.type.dtype) / 8);
   for (const ExprId id : reachable(pool, roots_of(kernel))) {
     const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kReduce) {
-      ++loops;
-      for (const ExprId body : reachable(pool, std::span(&id, 1)))
-        columns =
-            columns || (pool[body].op == ExprOp::kLoad && !n.axes.empty() &&
-                        goes_across(kernel, graph, body, innermost_of(pool, n.axes)) &&
-                        mentions(position_of(graph, pool, body), {Variable::Kind::kAxis, innermost_of(pool, n.axes)}));
+    code += code_of(n);
+    if (n.op == ExprOp::kLoad) {
+      code += kAccess;
+      bytes = std::max(bytes, bits(n.dtype) / 8);
+      across = across || (!axes.empty() && goes_across(kernel, graph, id, innermost_of(pool, axes)));
     }
-    if (n.op == ExprOp::kLoad && !axes.empty())
-      across = across || goes_across(kernel, graph, id, innermost_of(pool, axes));
     functions = functions || code_of(n) > kFunction;
   }
-  const double of_functions = functions ? kFunctions : 0;
-  if (form == KernelForm::kPointwise) return kPointwise + (across ? kMoved : 0) + of_functions;
-  const bool has_elements = kernel.outputs.size() > 0 && std::ranges::any_of(kernel.outputs, [&](const auto& output) {
-                              return pool[output.expr].op != ExprOp::kReduce;
-                            });
-  const auto beside = static_cast<double>(inputs_of(kernel).size()) - 1;
-  const double code = kLoop * (loops + (has_elements ? 1 : 0)) + kTensor * std::max(0.0, beside) +
-                      (columns ? kColumns : 0) + of_functions;
-  return std::min(code, kMostOfRows);
+  const double least = kPointwise + (across ? kMoved : 0) + (functions ? kFunctions : 0);
+  return std::max(least, kPointwiseMs * code * (kVector / bytes) / 1000.0 / kUnitMs);
 }
 
 }  // namespace fusec

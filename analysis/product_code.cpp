@@ -5,31 +5,49 @@
 #include "analysis/convolution_form.h"
 #include "analysis/few_rows_form.h"
 #include "analysis/gemm_form.h"
+#include "analysis/operation_work.h"
 #include "analysis/warpgroup_gemm_form.h"
 
 namespace fusec {
 namespace {
 
-constexpr double kFewRows = 1.25, kTiles = 1.75, kGathered = 2.6;
-constexpr double kSum = 0.5, kFunctions = 0.5;
-constexpr double kComputed = 1.25, kComputedByWarpgroup = 2, kAcross = 0.5;
+constexpr double kFewRows = 1.5, kTiles = 1.75, kGathered = 2.6;
+constexpr double kSum = 0.5, kFunctions = 0.5, kFunction = 0.35, kOutput = 0.25;
+// Of functions of much code, which warpgroups cannot call.
+constexpr double kMuchCode = 1.0 / 25, kMuchCodeByWarpgroup = 1.0 / 12;
+constexpr double kComputed = 1.25, kComputedByWarpgroup = 2, kAcross = 0.5, kAcrossFewRows = 3.5;
+constexpr double kWideTiles = 1.6, kComputedInWide = 1;
+constexpr int kWideTile = 256;  // columns
 
 bool is_function(ExprOp op) {
   return (op >= ExprOp::kExp && op <= ExprOp::kSigmoid) || op == ExprOp::kPow || op == ExprOp::kDiv;
 }
 
-bool has_functions_behind(const Kernel& kernel) {
+// Of what is computed behind the sums, and stored.
+double code_behind(const Kernel& kernel, double much_code) {
+  constexpr int kSome = 8, kMuch = 13;  // instructions
   const ExprPool& pool = kernel.pool;
+  bool any = false;
+  int some = 0, much = 0;
   std::vector<ExprId> queue = roots_of(kernel);
   std::vector<std::uint8_t> seen(pool.size(), 0);
   for (std::size_t next = 0; next < queue.size(); ++next) {
     const ExprNode& n = pool[queue[next]];
-    if (is_function(n.op)) return true;
+    any = any || is_function(n.op);
+    const int code = code_of(n);
+    if (code > kMuch) much += code;
+    if (code >= kSome && code <= kMuch) ++some;
     if (n.op == ExprOp::kReduce) continue;
     for (const ExprId a : n.args)
       if (a != kNoExpr && seen[a]++ == 0) queue.push_back(a);
   }
-  return false;
+  return std::max(any ? kFunctions : 0, kFunction * some) + much_code * much +
+         kOutput * static_cast<double>(kernel.outputs.size() - 1);
+}
+
+// Of sums and what stands behind them.
+double code_of_sums(const Kernel& kernel, const Product& product, double much_code = kMuchCode) {
+  return kSum * static_cast<double>(term_count(product) - 1) + code_behind(kernel, much_code);
 }
 
 double code_of_factors(const GemmForm& form, double computed) {
@@ -62,23 +80,33 @@ bool lies_across(const ExprPool& pool, ExprId factor, const std::vector<std::uin
 
 }  // namespace
 
-double product_code(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  if (!form.product) return 0;
+ProductCode few_rows_code(const Kernel& kernel, const Product& product, const FewRowsForm& form) {
+  double computed = 0;
+  for (const FewRowsLoop& loop : form.loops)
+    for (const auto* factors : {&loop.left, &loop.right})
+      for (const FewRowsFactor& f : *factors) computed += f.plain ? 0 : kComputed;
+  for (const ProductLoop& loop : product.loops)
+    for (const auto* factors : {&loop.left, &loop.right})
+      for (const ExprId factor : *factors)
+        if (lies_across(kernel.pool, factor, loop.depth)) computed += kAcrossFewRows;
+  return {kFewRows + code_of_sums(kernel, product) + computed};
+}
+
+ProductCode product_code(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  if (!form.product) return {};
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   const Product& product = *form.product;
-  const double beside =
-      kSum * static_cast<double>(term_count(product) - 1) + (has_functions_behind(shaped) ? kFunctions : 0);
-  if (const auto few = find_few_rows(graph, shaped, product, target)) {
-    double computed = 0;
-    for (const FewRowsLoop& loop : few->loops)
-      for (const FewRowsFactor& f : loop.right) computed += f.plain ? 0 : kComputed;
-    return kFewRows + beside + computed;
-  }
+  if (const auto few = find_few_rows(graph, shaped, product, target)) return few_rows_code(shaped, product, *few);
+  const double sums = code_of_sums(shaped, product);
   const auto gemm = find_gemm(graph, shaped, product, target);
-  if (!gemm) return kGathered + beside;
+  if (!gemm) return {kGathered + sums};
   const WarpgroupCandidate candidate{&shaped, &product, &*gemm};
-  const bool wide = !find_warpgroup_gemms({&candidate, 1}, target).empty();
-  return kTiles + beside + code_of_factors(*gemm, wide ? kComputedByWarpgroup : kComputed);
+  const std::vector<WarpgroupGemmForm> forms = find_warpgroup_gemms({&candidate, 1}, target);
+  if (forms.empty()) return {kTiles + sums + code_of_factors(*gemm, kComputed)};
+  const double own =
+      kTiles + code_of_sums(shaped, product, kMuchCodeByWarpgroup) + code_of_factors(*gemm, kComputedByWarpgroup);
+  const bool is_computed = code_of_factors(*gemm, kComputed) > 0;
+  return {own, is_computed ? kComputedInWide : 0, forms[0].tiles.columns == kWideTile ? kWideTiles : 0};
 }
 
 bool is_too_much_code(const ExprPool& pool, const Product& product) {

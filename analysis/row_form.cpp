@@ -235,9 +235,9 @@ int code_of_element(const RowForm& form) {
   return std::max(most, code_of_element(form, of_columns));
 }
 
-int turns_unrolled(int code_of_turn) {
+int turns_unrolled(int code_of_turn, int code_of_all) {
   int turns = 4;
-  while (turns > 1 && turns * code_of_turn > kMostUnrolled / 4) turns /= 2;
+  while (turns > 1 && (turns * code_of_turn > kMostUnrolled / 4 || turns * code_of_all > kMostUnrolled)) turns /= 2;
   return turns;
 }
 

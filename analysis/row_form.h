@@ -47,8 +47,8 @@ int code_of_element(const RowForm& form);
 inline constexpr int kMostUnrolled = 2400;
 
 // Turns at once of a loop that is not unrolled as a whole: several, so that as many loads are on the way, unless a turn
-// has so much code.
-int turns_unrolled(int code_of_turn);
+// has so much code, or one of all loops has.
+int turns_unrolled(int code_of_turn, int code_of_all = 0);
 
 // Has the output an element a row, rather than one for each column?
 bool is_of_rows(const RowForm& form, const KernelOutput& output);

@@ -9,6 +9,7 @@
 #include "analysis/loads.h"
 #include "analysis/row_one_pass.h"
 #include "analysis/row_teams.h"
+#include "analysis/row_values.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -153,11 +154,11 @@ namespace {
 constexpr int kMostOfThread = 64;
 
 // Elements of a row that a thread may have in turns that are unrolled: the more there is to compute of each, the fewer.
-int most_of_thread(const RowForm& form) {
-  return std::clamp(kMostUnrolled / std::max(1, code_of_element(form)), 4, kMostOfThread);
+int most_of_thread(const RowForm& form, const Graph& graph) {
+  return std::clamp(kMostUnrolled / std::max(1, code_of_row(form, graph)), 4, kMostOfThread);
 }
 
-RowLayout choose_layout(const RowForm& form, const Direction& direction, const Target& target) {
+RowLayout choose_layout(const RowForm& form, const Direction& direction, const Graph& graph, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const std::vector<Symbol>& symbols = pool.bounds().symbols;
   std::int64_t longest = form.columns.empty() ? 1 : value_at_hint(point_count(pool, form.columns), symbols);
@@ -187,7 +188,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const T
     layout.chunks = chunks_of_columns(work, target);
     return layout;
   }
-  const int most_elements = most_of_thread(form);
+  const int most_elements = most_of_thread(form, graph);
   // Loops over rows that registers hold are unrolled for the longest.
   if (most_elements < kMostOfThread && longest_possible(form) <= kHeldByBlock) longest = longest_possible(form);
   if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {
@@ -241,8 +242,9 @@ RowLayout of_block(int threads, int cluster, int cohort = 1) {
 
 }  // namespace
 
-std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Target& target) {
-  const RowLayout predicted = choose_layout(form, direction, target);
+std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Graph& graph,
+                                   const Target& target) {
+  const RowLayout predicted = choose_layout(form, direction, graph, target);
   std::vector<RowLayout> layouts = {predicted};
   const auto add = [&](const RowLayout& layout) {
     if (std::ranges::find(layouts, layout) == layouts.end()) layouts.push_back(layout);

@@ -45,7 +45,8 @@ struct Direction {
 Direction direction_of(const RowForm& form, const Graph& graph);
 
 // The layouts that may be worth a measurement, the one that is predicted to be best first.
-std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Target& target);
+std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Graph& graph,
+                                   const Target& target);
 
 std::string name_of(const RowLayout& layout);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/row_values.h"
 #include "analysis/vector_product.h"
 
 namespace fusec {
@@ -64,7 +65,8 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
     ways.interleaved = interleaved_rows(ways.form, graph, target);
   if (!ways.direction.product && ways.together.empty() && !ways.interleaved)
     ways.turned = turned_rows(ways.form, graph, target);
-  if (!is_for_single_threads(ways.form, ways.direction)) ways.layouts = row_layouts(ways.form, ways.direction, target);
+  if (!is_for_single_threads(ways.form, ways.direction))
+    ways.layouts = row_layouts(ways.form, ways.direction, graph, target);
   if (!ways.form.segments.empty()) keep_segments_whole(ways.layouts);
   if (ways.turned.empty() && ways.together.empty() && !ways.interleaved && ways.layouts.empty()) return std::nullopt;
   return ways;
@@ -73,29 +75,53 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
 RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target) {
   if (find_vector_product(kernel, graph, target)) return {};
   const std::optional<RowWays> ways = row_ways(kernel, graph, target);
-  if (!ways) return {};
-  if (!ways->turned.empty()) {
-    const TurnedRows& way = ways->turned.front();
+  return ways ? row_launch(*ways, graph) : RowLaunch{};
+}
+
+RowLaunch row_launch(const RowWays& ways, const Graph& graph) {
+  if (!ways.turned.empty()) {
+    const TurnedRows& way = ways.turned.front();
     return {.asked_for = way.asked_for,
             .blocks = static_cast<double>(blocks_of(way)),
             .threads = static_cast<double>(way.threads),
             .shared_bytes = 4.0 * way.words};
   }
-  if (!ways->together.empty()) return {};
+  if (!ways.together.empty()) return {};
   RowLaunch launch;
-  if (ways->interleaved) {
-    launch.chunks = ways->interleaved->chunks;
+  if (ways.interleaved) {
+    launch.chunks = ways.interleaved->chunks;
   } else {
-    const RowLayout& layout = ways->layouts.front();
+    const RowLayout& layout = ways.layouts.front();
     launch = {.together = layout.blocks_together(),
               .chunks = layout.chunks,
               .launches = layout.cohort > 1 ? 2 : 1,
               .held = layout.held,
-              .asked_for = asked_for_by(layout, *ways, graph)};
+              .asked_for = asked_for_by(layout, ways, graph)};
   }
-  const std::vector<int> stages = stages_of(ways->form);
+  const std::vector<int> stages = stages_of(ways.form);
   if (launch.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);
   return launch;
+}
+
+int elements_in_text(const RowWays& ways, const Graph& graph) {
+  if (!ways.turned.empty()) return ways.turned.front().turns() * ways.turned.front().width;
+  if (!ways.together.empty()) return ways.together.front().turns;
+  constexpr int kMostKept = 64, kMostOfColumn = 16;
+  int width = 4;
+  if (ways.interleaved) {
+    width = ways.interleaved->width;
+    if (ways.interleaved->kept_turns > 0) return width * ways.interleaved->kept_turns;
+  } else {
+    const RowLayout& layout = ways.layouts.front();
+    const ExprPool& pool = ways.form.kernel.pool;
+    std::int64_t longest = range_of(point_count(pool, ways.form.columns), pool.bounds()).max;
+    for (const ExprId r : ways.form.reductions)
+      longest = std::max(longest, range_of(point_count(pool, pool[r].axes), pool.bounds()).max);
+    const std::int64_t elements = (longest + layout.parts - 1) / layout.parts;
+    if (layout.team == RowTeam::kColumn) return static_cast<int>(std::min<std::int64_t>(elements, kMostOfColumn));
+    if (layout.chunks == 1 && elements <= kMostKept) return static_cast<int>(elements);
+  }
+  return width * turns_unrolled(width * code_of_row(ways.form, graph));
 }
 
 }  // namespace fusec

@@ -40,5 +40,9 @@ struct RowLaunch {
   bool is_plain() const { return together == 1 && launches == 1; }
 };
 RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target);
+RowLaunch row_launch(const RowWays& ways, const Graph& graph);
+
+// How many elements of a row the text of the best of them has, as its loops are unrolled.
+int elements_in_text(const RowWays& ways, const Graph& graph);
 
 }  // namespace fusec

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/loads.h"
+#include "analysis/row_values.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -207,12 +208,14 @@ std::vector<ShortRows> short_rows(const RowForm& form, const Graph& graph, const
   Reader reader(form, graph);
   const auto read = reader.read();
   if (!read) return {};
+  const int code = code_of_row(form, graph);  // loops are unrolled
   std::vector<std::pair<int, ShortRows>> ways;
   for (const int lanes : {1, 2, 4, 8, kWarp})
     for (int threads = kWarp; threads <= kMostThreads; threads *= 2) {
       ShortRows way = *read;
       way.lanes_of_piece = lanes;
       if (way.lanes() > kWarp || threads < way.lanes() || !divide_piece(way)) continue;
+      if (way.turns * code > kMostUnrolled) continue;
       if (!place_tiles(way, threads, reader.narrowest_bits())) continue;
       ways.emplace_back(demerits(way, rows, target), std::move(way));
     }

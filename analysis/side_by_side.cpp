@@ -14,6 +14,7 @@
 #include "analysis/product_code.h"
 #include "analysis/row_ways.h"
 #include "analysis/target.h"
+#include "analysis/vector_product.h"
 #include "analysis/warpgroup_gemm_form.h"
 
 namespace fusec {
@@ -26,8 +27,8 @@ constexpr std::size_t kMostFactors = 8;
 // Tensors of a launch: each is a parameter, and there are sizes besides.
 constexpr std::size_t kMostTensors = kMaxParameterBytesSideBySide / 8 - 64;
 
-// So many light kernels are not much code, whatever they are.
-constexpr std::ptrdiff_t kFewLight = 3;
+// Light kernels' code is known less well than products'.
+constexpr double kMostLightCode = 7.5;
 
 // Products of a launch, to which others like them may come.
 struct Products {
@@ -35,8 +36,10 @@ struct Products {
   std::uint32_t level;
   KernelForm form;
   std::size_t factors;
-  double code;
+  ProductCode code;
   std::vector<ValueId> inputs;
+
+  bool has_room_for(const ProductCode& more) const { return code.beside(more).sum() <= kMostCode; }
 };
 
 std::size_t factor_count(const Product& product) {
@@ -54,24 +57,25 @@ bool is_wide(const FormOfKernel& form, const Kernel& kernel) {
   return type == ScalarType::kFloat64 || type == ScalarType::kInt64;
 }
 
-// The launch that the kernel's product joins, or nothing: it is noted as one that others may join.
-std::optional<std::size_t> join_products(std::vector<Products>& all, const Kernel& kernel, const FormOfKernel& form,
-                                         std::uint32_t level, double code, std::size_t next_launch) {
+// Which of these the kernel's product joins: the last, with a launch of its own that others may join, where it can join
+// no other.
+std::size_t join_products(std::vector<Products>& all, const Kernel& kernel, const FormOfKernel& form,
+                          std::uint32_t level, const ProductCode& code, std::size_t next_launch) {
   const std::vector<ValueId> inputs = inputs_of(kernel);
   const std::size_t factors = factor_count(*form.product);
   for (Products& there : all) {
     const bool shares = std::ranges::any_of(
         inputs, [&](ValueId v) { return std::ranges::find(there.inputs, v) != there.inputs.end(); });
     if (there.level != level || there.form != form.form || !shares || there.factors + factors > kMostFactors ||
-        there.code + code > kMostCode)
+        !there.has_room_for(code))
       continue;
     there.factors += factors;
-    there.code += code;
+    there.code = there.code.beside(code);
     there.inputs.insert(there.inputs.end(), inputs.begin(), inputs.end());
-    return there.launch;
+    return static_cast<std::size_t>(&there - all.data());
   }
   all.push_back({next_launch, level, form.form, factors, code, inputs});
-  return std::nullopt;
+  return all.size() - 1;
 }
 
 bool is_kernel(const LoweredUnit& unit) {
@@ -133,10 +137,20 @@ namespace {
 
 // What a target tells of a unit.
 struct UnitOnTarget {
-  bool alone = false;     // it joins no other
-  double code = 0;        // as analysis/product_code.h has it
+  bool alone = false;  // it joins no other
+  double code = 0;     // of a light kernel, as analysis/product_code.h has it
+  ProductCode product = {};
   std::string kind = "";  // equal for light kernels that are one function of a launch
 };
+
+double code_of_light(const Kernel& kernel, const std::optional<VectorProduct>& vector,
+                     const std::optional<RowWays>& ways, const Graph& graph) {
+  if (vector) {
+    const ProductAnswer& answer = vector->answer;
+    return few_rows_code(answer.kernel ? *answer.kernel : kernel, *answer.product, vector->form).sum();
+  }
+  return ways ? light_code(*ways, graph) : light_code(kernel, graph);
+}
 
 std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                  const std::vector<UnitOnTarget>& on_target) {
@@ -187,20 +201,23 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
   // Views stand behind what they are views of: they need memory of their own where that is a result as well.
   std::ranges::stable_sort(order, {},
                            [&](std::uint32_t u) { return std::tuple(level[u], !is_kernel(units[u]), is_light(u)); });
-  // Of a value and a level: the launch of the product that makes it, or a part of it.
+  // Of a value and a level: the product that makes it, or a part of it.
   std::map<std::pair<ValueId, std::uint32_t>, std::size_t> product_of;
   for (const std::uint32_t u : order) {
     if (is_kernel(units[u])) {
       const FormOfKernel& form = *forms[u];
       const std::pair made(units[u].kernel.outputs[0].value, level[u]);
       if (is_light(u)) {
-        if (const auto product = product_of.find(made); product != product_of.end()) {
-          launches[product->second].push_back(u);
+        if (const auto product = product_of.find(made);
+            product != product_of.end() && products[product->second].has_room_for({on_target[u].code})) {
+          products[product->second].code = products[product->second].code.beside({on_target[u].code});
+          launches[products[product->second].launch].push_back(u);
           continue;
         }
         const std::size_t tensors = inputs_of(units[u].kernel).size() + units[u].kernel.outputs.size();
         const auto [it, fresh] = beside.try_emplace(level[u], Beside{launches.size()});
-        if (!fresh && it->second.tensors + tensors <= kMostTensors && it->second.code_with(on_target[u]) <= kMostCode) {
+        if (!fresh && it->second.tensors + tensors <= kMostTensors &&
+            it->second.code_with(on_target[u]) <= kMostLightCode) {
           it->second.add(tensors, on_target[u]);
           launches[it->second.launch].push_back(u);
           continue;
@@ -208,11 +225,11 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
         it->second = {launches.size()};
         it->second.add(tensors, on_target[u]);
       } else if (form.product && !is_wide(form, units[u].kernel)) {
-        const auto launch =
-            join_products(products, units[u].kernel, form, level[u], on_target[u].code, launches.size());
-        product_of.try_emplace(made, launch.value_or(launches.size()));
-        if (launch) {
-          launches[*launch].push_back(u);
+        const std::size_t at =
+            join_products(products, units[u].kernel, form, level[u], on_target[u].product, launches.size());
+        product_of.try_emplace(made, at);
+        if (products[at].launch < launches.size()) {
+          launches[products[at].launch].push_back(u);
           continue;
         }
       }
@@ -228,17 +245,21 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
                                                     const Graph& graph, const Target& target) {
   std::vector<UnitOnTarget> on_target(units.size());
   if (is_one_by_one(units)) return arranged(units, forms, on_target);
-  const bool some_products = std::ranges::count_if(forms, [](const auto& f) { return f && f->product; }) > 1;
-  const bool some_light =
-      std::ranges::count_if(forms, [](const auto& f) { return f && runs_side_by_side(f->form); }) > kFewLight;
+  const bool some =
+      std::ranges::count_if(forms, [](const auto& f) { return f && (f->product || runs_side_by_side(f->form)); }) > 1;
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (!forms[u]) continue;
-    on_target[u].alone = forms[u]->form == KernelForm::kRows && !row_launch(units[u].kernel, graph, target).is_plain();
+    const Kernel& kernel = units[u].kernel;
+    std::optional<VectorProduct> vector;
+    std::optional<RowWays> ways;
+    if (forms[u]->form == KernelForm::kRows) vector = find_vector_product(kernel, graph, target);
+    if (forms[u]->form == KernelForm::kRows && !vector) ways = row_ways(kernel, graph, target);
+    on_target[u].alone = ways && !row_launch(*ways, graph).is_plain();
     if (forms[u]->product) {
-      if (some_products) on_target[u].code = product_code(graph, units[u].kernel, *forms[u], target);
-    } else if (some_light && runs_side_by_side(forms[u]->form)) {
-      on_target[u].code = light_code(units[u].kernel, forms[u]->form, graph);
-      on_target[u].kind = signature_of(units[u].kernel, graph).text;
+      if (some) on_target[u].product = product_code(graph, kernel, *forms[u], target);
+    } else if (some && runs_side_by_side(forms[u]->form)) {
+      on_target[u].code = code_of_light(kernel, vector, ways, graph);
+      on_target[u].kind = signature_of(kernel, graph).text;
     }
   }
   return arranged(units, forms, on_target);

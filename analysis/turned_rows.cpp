@@ -10,6 +10,7 @@
 #include <set>
 
 #include "analysis/loads.h"
+#include "analysis/row_values.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -277,13 +278,13 @@ bool may_have_few_lanes(const TurnedRows& way) {
   });
 }
 
-void choose_lanes(TurnedRows& way) {
+void choose_lanes(TurnedRows& way, int code) {
   int without_conflicts = 1;
   for (const auto& [bytes, grid] : way.grids)
     without_conflicts = std::max(without_conflicts, kWarp / words_of_access(way.width, bytes));
   if (may_have_few_lanes(way)) without_conflicts = kFewLanes;
   // Fewer elements where they are costly, since their turns are unrolled.
-  const int of_lane = std::clamp(kMostUnrolled / std::max(1, code_of_element(way.form)), 1, kOfLane);
+  const int of_lane = std::clamp(kMostUnrolled / std::max(1, code), 1, kOfLane);
   const int wanted = std::max(without_conflicts, power_of_two_at_least((way.length + of_lane - 1) / of_lane, 1, kWarp));
   way.lanes = std::min(wanted, power_of_two_at_least(way.length / way.width, 1, kWarp));
   // Warps that have rows for all of their lanes, or none.
@@ -379,7 +380,8 @@ double demerits(const TurnedRows& way, const Target& target) {
   return worse;
 }
 
-std::optional<TurnedRows> of_rows(const TurnedRows& read, int rows, int narrowest_along, const Target& target) {
+std::optional<TurnedRows> of_rows(const TurnedRows& read, int rows, int narrowest_along, int code,
+                                  const Target& target) {
   TurnedRows way = read;
   way.rows = rows;
   const std::int64_t neighbours = value_at_hint(way.extent(), way.form.kernel.pool.bounds().symbols);
@@ -387,7 +389,7 @@ std::optional<TurnedRows> of_rows(const TurnedRows& read, int rows, int narrowes
     if (tile.lie == TurnedRows::Lie::kAcross && rows * tile.bytes() < kLeast && rows < neighbours) return std::nullopt;
   choose_grids(way);
   choose_width(way, narrowest_along);
-  choose_lanes(way);
+  choose_lanes(way, code);
   place_tiles(way);
   constexpr int kReserved = 1024, kLarge = 48 * 1024;
   if (4 * way.words + kReserved > target.shared_bytes_per_block) return std::nullopt;
@@ -416,10 +418,11 @@ std::vector<TurnedRows> turned_rows(const RowForm& original, const Graph& graph,
   const std::optional<TurnedRows> read = reader.read();
   if (!read) return {};
   const std::int64_t neighbours = value_at_hint(read->extent(), form.kernel.pool.bounds().symbols);
+  const int code = code_of_row(form, graph);
   std::vector<std::pair<double, TurnedRows>> ways;
   for (int rows = kMostRows; rows >= kFewestNeighbours; rows /= 2) {
     if (rows / 2 >= neighbours) continue;
-    std::optional<TurnedRows> way = of_rows(*read, rows, reader.narrowest_along(), target);
+    std::optional<TurnedRows> way = of_rows(*read, rows, reader.narrowest_along(), code, target);
     if (way) ways.emplace_back(demerits(*way, target), *std::move(way));
   }
   std::ranges::stable_sort(ways, {}, [](const auto& way) { return way.first; });

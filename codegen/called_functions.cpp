@@ -45,9 +45,17 @@ constexpr Function kFunctions[] = {
     {"float_floor_mod", 7, 2},
 };
 constexpr double kAnyKernel = 50, kOperator = 0.06, kMost = 300;
-// The prelude's that is much code wherever it is called.
-constexpr std::string_view kReduction = "interleaved_reduce<";
-constexpr double kReductionMs = 30;
+
+// The prelude's that are much code wherever they are called; products, with what stands around them.
+struct OfPrelude {
+  std::string_view name;
+  double ms;
+};
+constexpr OfPrelude kOfPrelude[] = {{"interleaved_reduce<", 30},
+                                    {"block_reduce<", 8},
+                                    {"warp_reduce(", 3},
+                                    {"multiply_lanes(", 35},
+                                    {"multiply_few_", 40}};
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '@';
@@ -117,13 +125,13 @@ std::optional<double> turns_of(std::string_view line) {
   return std::max(0.0, (*to - *from) / *by);
 }
 
-// Operators of a text and copies of functions, as loops are unrolled, and reductions.
+// Operators of a text and copies of functions, as loops are unrolled, and milliseconds of the prelude's.
 struct Code {
-  double operators = 0, reductions = 0;
+  double operators = 0, of_prelude = 0;
   std::map<std::string, double, std::less<>> copies;
 
   double ms() const {
-    double sum = kAnyKernel + kOperator * operators + kReductionMs * reductions;
+    double sum = kAnyKernel + kOperator * operators + of_prelude;
     for (const auto& [name, times] : copies) sum += times * ms_of(name);
     return sum;
   }
@@ -153,7 +161,8 @@ Code code_of_text(std::string_view text) {
       here *= *unrolled == 0 ? turns.value_or(1) : std::min(*unrolled, turns.value_or(*unrolled));
     }
     unrolled.reset();
-    if (line.find(kReduction) != std::string_view::npos) ++code.reductions;
+    for (const OfPrelude& called : kOfPrelude)
+      if (line.find(called.name) != std::string_view::npos) code.of_prelude += called.ms;
     for_each_call(line, [&](std::size_t first, std::size_t last) {
       const std::string_view word = line.substr(first, last - first);
       if (function_of(word).function == nullptr) return;

@@ -306,6 +306,10 @@ def softmax(columns, dtype):
                  [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": -1}}])
 
 
+def corpus(name):
+    return json.loads((pathlib.Path(__file__).parent / "corpus" / "models" / f"{name}.json").read_text())
+
+
 # name: model, targets
 LARGEST = {
     "attention, head 64, causal": (attention(1024, 1024, 64, causal=True), ("sm_80", "sm_90a")),
@@ -339,6 +343,10 @@ LARGEST = {
     "few rows, six kinds of one launch": (
         products_of_all_kinds(8, 2048, ["int4", "bfloat16", "int8", "float8_e4m3fn", "float4_e2m1fn", "bfloat16"]),
         ("sm_80", "sm_90a")),
+    "one row, five kinds of one launch": (
+        products_of_all_kinds(1, 4096, ["float4_e2m1fn across", "int4", "float8_e5m2 across", "int8 across", "int4 across"]),
+        ("sm_80", "sm_90a")),
+    "a random graph of 578 nodes": (corpus("dag400_f32.full"), ("sm_80", "sm_90a")),
     "convolutions of one launch": (convolutions_of_one_input("float16"), ("sm_80",)),
     "gemm, gated, of experts": (grouped_gated(4096), ("sm_80", "sm_90a")),
     "gemm, gated, of experts and picked rows": (grouped_gated(4096, True), ("sm_80", "sm_90a")),

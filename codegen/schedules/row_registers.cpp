@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/loads.h"
+#include "analysis/row_values.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
@@ -55,7 +56,7 @@ int turns_of(const ExprPool& pool, const RowLoop& loop, int parts, int most_elem
 class ValuePlanner {
  public:
   ValuePlanner(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts, int most_elements)
-      : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)), loops_(loops) {
+      : form_(form), pool_(form.kernel.pool), loops_(loops), values_(form, graph) {
     for (const RowLoop& loop : loops) turns_.push_back(turns_of(pool_, loop, parts, most_elements));
   }
 
@@ -133,54 +134,16 @@ class ValuePlanner {
     return static_cast<int>(l);
   }
 
-  bool runs_along(ExprId id, std::size_t l) const {
-    return std::ranges::any_of(loops_[l].axes,
-                               [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
-  }
+  bool runs_along(ExprId id, std::size_t l) const { return values_.runs_along(id, loops_[l].axes); }
 
   bool may_be_kept(ExprId id, std::size_t l) const {
     const ExprNode& n = pool_[id];
     return n.op != ExprOp::kConstant && n.op != ExprOp::kIndex && n.type != ScalarType::kBool && runs_along(id, l);
   }
 
-  // Numbers of what the loop's roots need, operands first; what no axis of the loop changes is itself.
+  // Numbers of what the loop's roots need.
   std::map<ExprId, std::uint32_t> classes_in(std::size_t l) {
-    std::map<ExprId, std::uint32_t> classes;
-    std::vector<ExprId> needed = outside_reductions(form_, loops_[l].roots);
-    std::ranges::sort(needed);  // operands have smaller numbers
-    const RowLoop& kind = loops_[static_cast<std::size_t>(kind_of(l))];
-    for (const ExprId id : needed) {
-      const ExprNode& n = pool_[id];
-      std::string text = "=" + std::to_string(id);
-      if (runs_along(id, l) && n.op != ExprOp::kReduce) {
-        text = std::to_string(static_cast<int>(n.op)) + "." + std::to_string(static_cast<int>(n.type)) + "." +
-               std::to_string(static_cast<int>(n.dtype)) + "." + std::to_string(n.source) + "(";
-        for (const ExprId a : n.args) text += a == kNoExpr ? "-," : std::to_string(classes.at(a)) + ",";
-        // Of a load where in memory it reads, however its indices come by that.
-        std::vector<IndexExpr> indices = n.indices;
-        if (n.op == ExprOp::kLoad) indices = {flat_index(graph_.tensor(n.source).shape, n.indices)};
-        // Axes go by the names that they have in the first such loop: the order of terms depends on them.
-        for (IndexExpr& e : indices)
-          e = simplify(
-              substitute(e,
-                         [&](Variable v) -> std::optional<IndexExpr> {
-                           const auto at = std::ranges::find(loops_[l].axes, v.id);
-                           if (v.kind != Variable::Kind::kAxis || at == loops_[l].axes.end()) return std::nullopt;
-                           return IndexExpr::axis(kind.axes[static_cast<std::size_t>(at - loops_[l].axes.begin())]);
-                         }),
-              pool_.bounds());
-        for (const IndexExpr& e : indices)
-          text += to_string(e,
-                            [&](Variable v) {
-                              if (v.kind == Variable::Kind::kSymbol) return "s" + std::to_string(v.id);
-                              if (v.kind == Variable::Kind::kValue) return "v" + std::to_string(classes.at(v.id));
-                              return "a" + std::to_string(v.id);
-                            }) +
-                  ",";
-      }
-      classes[id] = numbers_.try_emplace(text, static_cast<std::uint32_t>(numbers_.size())).first->second;
-    }
-    return classes;
+    return values_.in_loop(loops_[l].roots, loops_[l].axes, loops_[static_cast<std::size_t>(kind_of(l))].axes);
   }
 
   static int words_of(ScalarType type) {
@@ -232,12 +195,10 @@ class ValuePlanner {
   }
 
   const RowForm& form_;
-  const Graph& graph_;
   const ExprPool& pool_;
-  std::vector<std::vector<std::uint32_t>> depends_;
   const std::vector<RowLoop>& loops_;
   std::vector<int> turns_;
-  std::map<std::string, std::uint32_t> numbers_;
+  RowValues values_;
 };
 
 class LoadPlanner {

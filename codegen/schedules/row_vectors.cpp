@@ -7,6 +7,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/loads.h"
 #include "analysis/row_exponentials.h"
+#include "analysis/row_values.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/pointwise.h"
 #include "ir/type.h"
@@ -23,8 +24,8 @@ bool mentions(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
 // Elements that a thread takes at once along an axis, 1 where accesses do not allow more: 16 bytes of the widest dtype,
 // so that neighbouring threads' accesses touch and no sector is asked for twice. What all rows share is read from
 // caches and counts only where nothing else does. `even`: the extent, too, has to be a multiple of them.
-int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, const std::vector<ExprId>& roots,
-                 bool outputs, bool even = true) {
+int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_t axis,
+                 const std::vector<ExprId>& roots, bool outputs, bool even = true) {
   const ExprPool& pool = form.kernel.pool;
   const IndexExpr& extent = pool.extent(axis);
   int widest = 0, widest_of_rows = 0;
@@ -42,9 +43,18 @@ int vector_width(const RowForm& form, const Graph& graph, std::uint32_t axis, co
     for (const KernelOutput& o : form.kernel.outputs)
       see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype);
   if (widest == 0) return 1;
-  int width = std::clamp(128 / (widest_of_rows > 0 ? widest_of_rows : widest), 1, 8);
+  int width = std::clamp(128 / (widest_of_rows > 0 ? widest_of_rows : widest), 1, most);
   while (even && width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
   return width;
+}
+
+// Elements of a vector: fewer where there is so much to compute of each, since loops over them are unrolled.
+int most_of_vector(const RowForm& form, const Graph& graph) {
+  constexpr int kWidest = 8;
+  const int code = form.segments.empty() ? code_of_row(form, graph) : 0;
+  int most = kWidest;
+  while (most > 1 && most * code > kMostUnrolled) most /= 2;
+  return most;
 }
 
 // The constant number of elements in front of rows that begin there and follow one another; nothing where they do not.
@@ -164,7 +174,7 @@ class Rewriting {
 };
 
 // The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
-std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, RowSplit& split,
+std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split,
                                      const Rewriting& rewriting) {
   constexpr std::int64_t kShortest = 128;  // elements of a row: with fewer, ends are too much of it
   const ExprPool& old = form.kernel.pool;
@@ -186,9 +196,9 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, Ro
         return lacking != 0 && lacking != form.columns.size();
       }))
     return std::nullopt;
-  int width = vector_width(form, graph, reduced[0], bodies, false, false);
+  int width = vector_width(form, graph, most, reduced[0], bodies, false, false);
   if (!form.columns.empty())
-    width = std::min(width, vector_width(form, graph, form.columns[0], roots_of(form.kernel), true, false));
+    width = std::min(width, vector_width(form, graph, most, form.columns[0], roots_of(form.kernel), true, false));
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
   const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
   if (!start || parts_lie_elsewhere(form, graph, *start, width)) return std::nullopt;
@@ -250,24 +260,25 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   const Rewriting rewriting(form.kernel);
   std::vector<ExprId> bodies;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
+  const int most = most_of_vector(form, graph);
   bool shared = reduced.size() == 1;
   for (const ExprId r : form.reductions) {
     if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
   }
-  if (shared) split.reduction_width = vector_width(form, graph, reduced[0], bodies, false);
+  if (shared) split.reduction_width = vector_width(form, graph, most, reduced[0], bodies, false);
   const bool ragged = std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
     const std::size_t lacking = columns_without(form, output).size();
     return lacking != 0 && lacking != form.columns.size();
   });
   if (!form.columns.empty() && !ragged)
-    split.column_width = vector_width(form, graph, form.columns.back(), roots_of(form.kernel), true);
+    split.column_width = vector_width(form, graph, most, form.columns.back(), roots_of(form.kernel), true);
   const int widest = std::max(split.reduction_width, split.column_width);
   if (widest > 1 && form.segments.empty() && parts_lie_elsewhere(form, graph, 0, widest))
     split.reduction_width = split.column_width = 1;
   // What vectors there could be if rows began and ended at multiples of them.
-  const int wanted = shared ? vector_width(form, graph, reduced[0], bodies, false, false) : 1;
+  const int wanted = shared ? vector_width(form, graph, most, reduced[0], bodies, false, false) : 1;
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
-    if (auto floating = float_vectors(form, graph, split, rewriting)) return *std::move(floating);
+    if (auto floating = float_vectors(form, graph, most, split, rewriting)) return *std::move(floating);
   // Loops over one extent take the same vectors, so that one may keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == 1 &&
       old.extent(form.columns[0]) == old.extent(reduced[0]))

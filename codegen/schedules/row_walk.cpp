@@ -32,6 +32,8 @@ void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
     return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
   };
   is_cramped_ = is_cramped(plan, loops);
+  code_of_turns_ = 0;
+  for (const RowLoop& loop : loops) code_of_turns_ += code_of_element(row_.form, loop.roots) * loop.width;
   if (is_tight(plan, loops))
     if (auto shared = in_shared_memory(false)) plan = *std::move(shared);
   keep(std::move(plan), loops);
@@ -273,8 +275,8 @@ void RowWalk::edge_turn(const RowLoop& loop, const Visit& visit) {
 void RowWalk::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes, std::string_view wish,
                         int behind) {
   const std::vector<std::uint32_t>& all_axes = loop.axes;
-  const std::string unroll =
-      fmt::format("#pragma unroll {}", turns_unrolled(code_of_element(row_.form, loop.roots) * loop.width));
+  const int turns_at_once = turns_unrolled(code_of_element(row_.form, loop.roots) * loop.width, code_of_turns_);
+  const std::string unroll = fmt::format("#pragma unroll {}", turns_at_once);
   const bool floats = row_.split.start && axes.size() < all_axes.size();  // from vector to vector of memory
   const IndexExpr count = point_count(row_.form.kernel.pool, axes);
   const std::string limit = floats ? last_ : emitter_.index_text().tight(count);

@@ -102,6 +102,7 @@ class RowWalk {
   bool keeps_elements_ = false;  // one by one, not vectors
   int kept_words_ = 0;
   bool is_cramped_ = false;
+  int code_of_turns_ = 0;  // instructions of one turn of every loop
   Place place_;
   std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
   std::string vector_, lane_;          // what a loop is at

@@ -1,0 +1,85 @@
+#include "analysis/row_values.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "analysis/operation_work.h"
+
+namespace fusec {
+
+RowValues::RowValues(const RowForm& form, const Graph& graph)
+    : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
+
+bool RowValues::runs_along(ExprId id, const std::vector<std::uint32_t>& axes) const {
+  return std::ranges::any_of(axes, [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
+}
+
+std::map<ExprId, std::uint32_t> RowValues::in_loop(const std::vector<ExprId>& roots,
+                                                   const std::vector<std::uint32_t>& axes,
+                                                   const std::vector<std::uint32_t>& kind) {
+  std::map<ExprId, std::uint32_t> numbers;
+  std::vector<ExprId> needed = outside_reductions(form_, roots);
+  std::ranges::sort(needed);  // operands have smaller numbers
+  for (const ExprId id : needed) {
+    const ExprNode& n = pool_[id];
+    std::string text = "=" + std::to_string(id);  // what no axis of the loop changes is itself
+    if (runs_along(id, axes) && n.op != ExprOp::kReduce) {
+      text = std::to_string(static_cast<int>(n.op)) + "." + std::to_string(static_cast<int>(n.type)) + "." +
+             std::to_string(static_cast<int>(n.dtype)) + "." + std::to_string(n.source) + "(";
+      for (const ExprId a : n.args) text += a == kNoExpr ? "-," : std::to_string(numbers.at(a)) + ",";
+      // Of a load where in memory it reads, however its indices come by that.
+      std::vector<IndexExpr> indices = n.indices;
+      if (n.op == ExprOp::kLoad) indices = {flat_index(graph_.tensor(n.source).shape, n.indices)};
+      // Axes go by the names that they have in the first such loop: the order of terms depends on them.
+      for (IndexExpr& e : indices)
+        e = simplify(substitute(e,
+                                [&](Variable v) -> std::optional<IndexExpr> {
+                                  const auto at = std::ranges::find(axes, v.id);
+                                  if (v.kind != Variable::Kind::kAxis || at == axes.end()) return std::nullopt;
+                                  return IndexExpr::axis(kind[static_cast<std::size_t>(at - axes.begin())]);
+                                }),
+                     pool_.bounds());
+      for (const IndexExpr& e : indices)
+        text += to_string(e,
+                          [&](Variable v) {
+                            if (v.kind == Variable::Kind::kSymbol) return "s" + std::to_string(v.id);
+                            if (v.kind == Variable::Kind::kValue) return "v" + std::to_string(numbers.at(v.id));
+                            return "a" + std::to_string(v.id);
+                          }) +
+                ",";
+    }
+    numbers[id] = numbers_.try_emplace(text, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+  return numbers;
+}
+
+int code_of_row(const RowForm& form, const Graph& graph) {
+  constexpr int kAccess = 2, kReduced = 2;  // beside what is computed
+  struct Loop {
+    std::vector<std::uint32_t> axes;
+    std::vector<ExprId> roots;
+  };
+  const ExprPool& pool = form.kernel.pool;
+  std::vector<Loop> loops;
+  for (const ReductionLoop& loop : reduction_loops(form)) loops.push_back({loop.axes, loop.bodies(pool)});
+  std::vector<ExprId> of_columns;
+  for (const KernelOutput& output : form.kernel.outputs)
+    if (!is_of_rows(form, output)) of_columns.push_back(output.expr);
+  if (!of_columns.empty()) loops.push_back({form.columns, of_columns});
+  const auto are_alike = [&](const Loop& a, const Loop& b) {
+    return std::ranges::equal(a.axes, b.axes, [&](auto x, auto y) { return pool.extent(x) == pool.extent(y); });
+  };
+  RowValues values(form, graph);
+  std::set<std::uint32_t> computed;
+  int code = kReduced * static_cast<int>(form.reductions.size()) + kAccess * static_cast<int>(of_columns.size());
+  for (const Loop& loop : loops) {
+    const Loop& kind = *std::ranges::find_if(loops, [&](const Loop& other) { return are_alike(other, loop); });
+    for (const auto& [id, number] : values.in_loop(loop.roots, loop.axes, kind.axes))
+      if (values.runs_along(id, loop.axes) && computed.insert(number).second)
+        code += code_of(pool[id]) + (pool[id].op == ExprOp::kLoad ? kAccess : 0);
+  }
+  return code;
+}
+
+}  // namespace fusec
