@@ -106,6 +106,16 @@ int AttentionTiles::query_bytes() const {
   return std::max(8192 * depth_pieces(), 64 * 2 * value_stride);
 }
 
+namespace {
+
+int most_stages(AttentionTiles tiles, const Target& target) {
+  for (tiles.stages = 4; tiles.stages > 1; --tiles.stages)
+    if (tiles.warpgroup_bytes() <= target.shared_bytes_per_block) break;
+  return tiles.stages;
+}
+
+}  // namespace
+
 std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target) {
   constexpr int kLeastRows = 128;
   if (target.compute_capability != 90 || !target.architecture_specific || !form.tensor_dtype || !form.beside.empty() ||
@@ -120,9 +130,14 @@ std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Targe
   t.value_stride = padded(t.columns, 8);
   // A thread's sums, scores of the next tile and weights of this one are in registers.
   t.keys = t.columns <= 128 && t.depth <= 128 ? 128 : 64;
-  for (t.stages = 4; t.stages > 1; --t.stages)
-    if (t.warpgroup_bytes() <= target.shared_bytes_per_block) return t;
-  return std::nullopt;
+  t.stages = most_stages(t, target);
+  return t.stages > 1 ? std::optional(t) : std::nullopt;
+}
+
+AttentionTiles with_short_tiles(AttentionTiles tiles, const Target& target) {
+  tiles.keys = std::min(tiles.keys, 64);
+  tiles.stages = most_stages(tiles, target);
+  return tiles;
 }
 
 AttentionTiles combining_tiles(const AttentionTiles& tiles) {

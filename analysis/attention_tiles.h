@@ -61,5 +61,7 @@ inline double bytes_on_the_way(const AttentionTiles& tiles) {
 // Those of warpgroups, where the target has them and there are enough rows. Whether TMA can copy what they multiply is
 // for the caller to see.
 std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target);
+// The same with fewer keys to a tile: half as many scores, and code for them, to a thread.
+AttentionTiles with_short_tiles(AttentionTiles tiles, const Target& target);
 
 }  // namespace fusec

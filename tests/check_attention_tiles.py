@@ -3,10 +3,12 @@
 
 Attention by warps, on a device of few multiprocessors, so that tiles are large: keys and values that are codes, with one
 scale or one for each key, and float32, of heads whose lines are no multiple of 128 bytes, sizes that are multiples of no
-tile, causal or not, with a gate or codes behind it. Right results and no finding on the emulator, no bank conflict, no
+tile, causal or not, with a gate or codes behind it; on either target what is too much code to be unrolled (masks of
+positions, caps, slopes, weights as an output). Right results and no finding on the emulator, no bank conflict, no
 spill, and instructions a multiply-add. --sample: N of them, evenly spread."""
 import argparse, json, os, sys, tempfile
 
+from attention_models import MUCH_CODE, much_code
 from check_warpgroup_gemm import expect, failures, model, node, run, tensor
 
 
@@ -47,6 +49,17 @@ def cases():
         yield f"{behind} behind, heads of 128", attention(128, 257, 129, behind=behind), 0
 
 
+def check_much_code(options, path, name, parts, queries, arch):
+    json.dump(much_code(queries=queries, keys=129, **parts), open(path("model.json"), "w"))
+    out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
+               "--verify", "--arch=" + arch])
+    print(f"{name}, {queries} queries, {arch}", flush=True)
+    for kernel in json.loads(out[:out.rindex("}") + 1])["kernels"] if out else []:
+        expect(kernel["findings"] == 0, f"{name}, {arch}: findings on the emulator")
+        spilt = kernel["resources"]["spill_bytes"]
+        expect(spilt == 0, f"{name}, {queries} queries, {arch}: {spilt} bytes of registers are spilt")
+
+
 def check(options, path, name, graph, limit):
     json.dump(graph, open(path("model.json"), "w"))
     out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
@@ -76,6 +89,10 @@ def main():
         chosen = list(cases())
         for case in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
             check(options, path, *case)
+        much = [(name, parts, queries, arch) for name, parts in MUCH_CODE.items() for queries in (65, 131)
+                for arch in ("sm_80", "sm_90a")]
+        for case in much[::max(1, len(much) // options.sample)] if options.sample else much:
+            check_much_code(options, path, *case)
     for failure in failures:
         print(failure)
     print(f"{len(failures)} failures")

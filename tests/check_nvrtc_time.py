@@ -16,6 +16,9 @@ import subprocess
 import sys
 import tempfile
 
+from attention_models import MUCH_CODE, much_code
+
+
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
 
@@ -361,6 +364,9 @@ LARGEST = {
     "attention, a gate behind it": (attention_and("gate"), ("sm_80", "sm_90a")),
     "attention, keys and values in int8, a gate behind it": (attention_and("gate", "int8"), ("sm_80", "sm_90a")),
     "attention, rotated": (attention_of_rotated(), ("sm_80", "sm_90a")),
+    **{f"attention, {name}, {queries} queries": (much_code(queries=queries, keys=2 * queries - 1, **parts),
+                                                ("sm_80", "sm_90a"))
+       for name, parts in MUCH_CODE.items() for queries in (65, 1000)},
     "gemm, int8 by tables": (int8_by_tables(77, 136, 200), ("sm_80", "sm_90a")),
     "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),
     "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),

@@ -194,6 +194,48 @@ __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T 
     if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
 }
 
+//@ part turn_registers
+// Registers have no index at run time: those of the next row, or of the first row's next kBy keys, come to the first
+// place. After as many turns as there are rows or keys each is where it was.
+template <class T, int kRows>
+__device__ __forceinline__ void turn_rows(T (&of)[kRows]) {
+  const T first = of[0];
+#pragma unroll
+  for (int r = 0; r + 1 < kRows; ++r) of[r] = of[r + 1];
+  of[kRows - 1] = first;
+}
+template <class T, int kRows, int kEach>
+__device__ __forceinline__ void turn_rows(T (&of)[kRows][kEach]) {
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    const T first = of[0][n];
+#pragma unroll
+    for (int r = 0; r + 1 < kRows; ++r) of[r][n] = of[r + 1][n];
+    of[kRows - 1][n] = first;
+  }
+}
+template <int kSlabs, int kEights>
+__device__ __forceinline__ void turn_rows(float (&of)[kSlabs][kEights][4]) {
+#pragma unroll
+  for (int n = 0; n < 2 * kEights; ++n) {
+    const float first = of[0][n / 2][n % 2];
+#pragma unroll
+    for (int r = 0; r + 1 < 2 * kSlabs; ++r)
+      of[r / 2][n / 2][r % 2 * 2 + n % 2] = of[(r + 1) / 2][n / 2][(r + 1) % 2 * 2 + n % 2];
+    of[kSlabs - 1][n / 2][2 + n % 2] = first;
+  }
+}
+template <int kBy, int kSlabs, int kEights>
+__device__ __forceinline__ void turn_keys(float (&of)[kSlabs][kEights][4]) {
+  float first[kBy];
+#pragma unroll
+  for (int n = 0; n < kBy; ++n) first[n] = of[0][n / 2][n % 2];
+#pragma unroll
+  for (int n = 0; n + kBy < 2 * kEights; ++n) of[0][n / 2][n % 2] = of[0][(n + kBy) / 2][n % 2];
+#pragma unroll
+  for (int n = 0; n < kBy; ++n) of[0][kEights - kBy / 2 + n / 2][n % 2] = first[n];
+}
+
 //@ part softmax_lanes
 // The same for threads that each hold some rows; eight neighbouring lanes share them.
 __device__ __forceinline__ float exponential(float x) { return expf(x); }

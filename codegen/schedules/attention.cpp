@@ -279,29 +279,34 @@ void AttentionEmitter::key_loop() {
   if (tiles_.tensor_cores && !tiles_.queries_stay) writer_.line("__syncthreads();");
   for (const auto* lines : {&key_lines_, &value_lines_})
     if (*lines) (*lines)->clear_rest(writer_);
-  if (may_see_nothing()) {
-    writer_.open(fmt::format("if ({} < {})", first, end));
+  // Copies are under way meanwhile; what is computed needs registers, which scores have until they are weights.
+  const bool copied = key_lines_ || loads_.copies(key_load(first));
+  const bool once = code_.keys_loaded_once && !copied;
+  if (!once) {
+    if (may_see_nothing()) writer_.open(fmt::format("if ({} < {})", first, end));
     load_keys(first);
-    writer_.close();
-  } else {
-    load_keys(first);
+    if (may_see_nothing()) writer_.close();
   }
   writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", integer(), key0_, first, end, tiles_.keys));
   const std::string next = fmt::format("{} + {}", key0_, tiles_.keys);
-  synchronize(key_load(first), "keys are there, values used up");
-  load_values();
+  synchronize(key_load(first), once ? "keys and values are used up" : "keys are there, values used up");
+  if (once) {
+    load_keys(key0_);
+    load_values();
+    synchronize(value_load(), "keys and values are there");
+  } else {
+    load_values();
+  }
   declare_scores();
   std::string seen = open_seen();
   multiply_keys();
   if (!seen.empty()) writer_.close();
-  synchronize(value_load(), "values are there, keys used up");
+  if (!once) synchronize(value_load(), "values are there, keys used up");
   const auto load_next = [&] {
     writer_.open(fmt::format("if ({} < {})", next, end));
     load_keys(next);
     writer_.close();
   };
-  // Copies are under way meanwhile; what is computed needs registers, which scores have until they are weights.
-  const bool copied = key_lines_ || loads_.copies(key_load(next));
   if (copied) load_next();
   seen = open_seen();
   mask_scores();
@@ -309,7 +314,7 @@ void AttentionEmitter::key_loop() {
   step_softmax();
   add_values();
   if (!seen.empty()) writer_.close();
-  if (!copied) load_next();
+  if (!copied && !once) load_next();
   writer_.close();
 }
 
@@ -328,8 +333,13 @@ void AttentionEmitter::load_tile(const TileLoad& load) {
   if (loads_.vector_width(load) == 1)
     if (const auto pieces = TilePieces::plan(emitter_, graph_, load))
       // Beside the sums of two slabs there are registers for few of them.
-      return pieces->load(emitter_, graph_, load, tiles_.threads, nullptr, false, tiles_.slabs > 1 ? 2 : 0);
-  loads_.load(load);
+      return pieces->load(emitter_, graph_, load, tiles_.threads, nullptr, false,
+                          code_.eights_at_once > 0 ? code_.eights_at_once
+                          : tiles_.slabs > 1       ? 2
+                                                   : 0);
+  TileLoad once = load;
+  once.unrolled = code_.eights_at_once;
+  loads_.load(once);
 }
 
 void AttentionEmitter::load_keys(const std::string& first) {
@@ -388,8 +398,10 @@ namespace {
 // Nothing where the target has none, or what they multiply can neither be copied by TMA nor computed in pieces.
 std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& graph, const Target& target, bool wide) {
   constexpr int kMostComputed = 128;  // places of a line: what computes has its registers from the sums
-  const auto tiles = warpgroup_tiles(form, target);
+  auto tiles = warpgroup_tiles(form, target);
   if (!tiles) return std::nullopt;
+  const AttentionCode code = attention_code(form, graph, *tiles, target);
+  if (code.short_tiles) tiles = with_short_tiles(*tiles, target);
   KernelWriter writer(graph, wide);
   ExprEmitter emitter(form.kernel, writer);
   std::vector<AttentionFactor> factors;
@@ -410,7 +422,7 @@ std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& gr
     if (!made.boxes && !made.pieces) return std::nullopt;
     factors.push_back(std::move(made));
   }
-  return AttentionEmitter(form, graph, *tiles, writer, emitter).emit_warpgroups(std::move(factors));
+  return AttentionEmitter(form, graph, *tiles, writer, emitter, code).emit_warpgroups(std::move(factors));
 }
 
 }  // namespace
@@ -419,10 +431,11 @@ std::vector<KernelSource> attention(const Attention& form, const Graph& graph, c
   const bool wide = needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes));
   const AttentionTiles tiles = attention_tiles(form, target);
   const auto emit = [&](AttentionPart part, int shares) {
+    const AttentionTiles here = part == AttentionPart::kCombine && form.beside.empty() ? combining_tiles(tiles) : tiles;
+    const AttentionCode code = attention_code(form, graph, here, target, part, shares);
     KernelWriter writer(graph, wide);
     ExprEmitter emitter(form.kernel, writer);
-    const AttentionTiles here = part == AttentionPart::kCombine && form.beside.empty() ? combining_tiles(tiles) : tiles;
-    return AttentionEmitter(form, graph, here, writer, emitter, part, shares).emit();
+    return AttentionEmitter(form, graph, here, writer, emitter, code, part, shares).emit();
   };
   const int shares = shares_of_keys(form, graph, tiles, target);
   if (shares == 1) {

@@ -15,6 +15,7 @@
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/attention_boxes.h"
+#include "codegen/schedules/attention_code.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/line_copy.h"
 #include "codegen/schedules/tile_load.h"
@@ -35,8 +36,10 @@ struct AttentionFactor {
 class AttentionEmitter {
  public:
   AttentionEmitter(const Attention& form, const Graph& graph, const AttentionTiles& tiles, KernelWriter& writer,
-                   ExprEmitter& emitter, AttentionPart part = AttentionPart::kWhole, int shares = 1)
-      : part_(part),
+                   ExprEmitter& emitter, const AttentionCode& code, AttentionPart part = AttentionPart::kWhole,
+                   int shares = 1)
+      : code_(code),
+        part_(part),
         shares_(shares),
         form_(form),
         pool_(form.kernel.pool),
@@ -45,6 +48,7 @@ class AttentionEmitter {
         emitter_(emitter),
         tiles_(tiles),
         loads_(emitter, writer, tiles_.threads) {}
+  double expected_ms() const;  // of NVRTC (attention_code.cpp)
   KernelSource emit();
   KernelSource emit_warpgroups(std::vector<AttentionFactor> factors);
 
@@ -60,11 +64,29 @@ class AttentionEmitter {
   std::string bottom() const { return number(-std::numeric_limits<double>::infinity()); }
   std::vector<std::string> comment() const;
 
+  // --- how much code (attention_code.cpp)
+  bool makes_scores_twice() const;
+  double ms_of_scores() const;
+  double ms_of_pieces() const;
+  double ms_of_results() const;
+
   // --- tiles and places
   void declare_shared();
   void place_block();
   std::string row(const std::string& r) const { return fmt::format("{} + {} * {}", my_row_, r, tiles_.row_step()); }
   std::string score(const std::string& r, const std::string& n) const;
+  // A loop over a thread's rows. Where they take turns, the registers `turned` of each are at the first's place in its
+  // turn, and where they were behind the loop.
+  struct RowLoop {
+    std::string name;  // the row's variable
+    std::string at;    // its registers' index
+    bool guarded = false, turns = false;
+  };
+  bool rows_in_turn() const { return code_.rows_in_turn && tiles_.my_rows > 1; }
+  // Sums on tensor cores are most of the registers that there are: none is moved.
+  bool results_in_turn() const { return rows_in_turn() && !tiles_.tensor_cores; }
+  RowLoop open_rows(bool guarded, bool turns);
+  void close_rows(const RowLoop& loop, const std::vector<std::string>& turned);
   std::string key_offset(const std::string& n) const;  // of the thread's n-th key behind its first
   std::string sum(const std::string& r, const std::string& m) const;
   std::string column(const std::string& m) const;
@@ -128,7 +150,9 @@ class AttentionEmitter {
   };
   using ScoreBody = std::function<void(const ScorePlace& place)>;
   // `guarded`: what loads is made only for rows and keys that are there; rows that are not are left out here.
-  void each_score(const ScoreBody& body, bool guarded, int together = 1);
+  // `turned`: what else the body needs of rows.
+  void each_score(const ScoreBody& body, bool guarded, int together = 1, std::vector<std::string> turned = {});
+  int keys_at_once() const;
   // Of the keys behind the thread's first, how many are there in the last tile, too, so that none of them is asked for.
   int keys_always_there() const;
   bool holds_loads(const std::vector<ExprId>& roots) const;
@@ -232,6 +256,7 @@ class AttentionEmitter {
   void store_beside();
   void make_scores_again();
 
+  const AttentionCode code_;
   const AttentionPart part_;
   const int shares_;
   std::string share_, batch_ = "0", partial_;
@@ -253,5 +278,9 @@ class AttentionEmitter {
   std::string tiles_at_, barriers_, keys_there_, keys_used_, values_there_, values_used_, tile_count_, tile_, weight_;
   std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers
 };
+
+// With as much code unrolled as NVRTC is expected to compile in its time.
+AttentionCode attention_code(const Attention& form, const Graph& graph, const AttentionTiles& tiles,
+                             const Target& target, AttentionPart part = AttentionPart::kWhole, int shares = 1);
 
 }  // namespace fusec

@@ -24,18 +24,27 @@ bool hands_on(ExprOp op) {
 
 }  // namespace
 
-// Lines' fours lie in different banks where columns are multiples of 32.
+// Lines' fours lie in different banks where columns are multiples of 32; others are for where code is much.
 int AttentionEmitter::columns_at_once() const {
   constexpr int kWarps = 4;
   const std::int64_t bytes = tiles_.warpgroups ? tiles_.query_bytes() / kWarps : tiles_.bytes() / (tiles_.threads / 32);
+  const auto fits = [&](int columns) { return 4 * tiles_.warp_rows() * (columns + kLinePadding) <= bytes; };
   int columns = tiles_.columns;
-  while (columns % 32 == 0 && 4 * tiles_.warp_rows() * (columns + kLinePadding) > bytes) columns /= 2;
-  return columns % 32 == 0 ? columns : 0;
+  if (!code_.columns_in_turn) {
+    while (columns % 32 == 0 && !fits(columns)) columns /= 2;
+    return columns % 32 == 0 ? columns : 0;
+  }
+  const int unit = columns % 32 == 0 ? 32 : 16;
+  while (columns > 0 && (tiles_.columns % columns != 0 || !fits(columns))) columns -= unit;
+  return columns;
 }
 
 bool AttentionEmitter::computes_behind(const std::vector<std::size_t>& stored) const {
-  if (!tiles_.tensor_cores || !form_.beside.empty() || form_.columns.size() != 1 || stored.empty() ||
-      form_.column_count() % 4 != 0 || tiles_.my_rows * tiles_.my_columns() < kManySums || columns_at_once() == 0)
+  const bool many = code_.columns_in_turn || tiles_.my_rows * tiles_.my_columns() >= kManySums;
+  // What stands beside needs the queries once more.
+  const bool alone = form_.beside.empty() || (code_.columns_in_turn && !tiles_.queries_stay);
+  if (!tiles_.tensor_cores || !alone || form_.columns.size() != 1 || stored.empty() || form_.column_count() % 4 != 0 ||
+      !many || columns_at_once() == 0)
     return false;
   std::vector<std::uint8_t> seen(pool_.size(), 0);
   std::vector<ExprId> stack;

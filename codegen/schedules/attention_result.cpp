@@ -105,14 +105,10 @@ void AttentionEmitter::store_rows() {
   const std::vector<std::size_t> stored = stored_rows();
   if (part_ == AttentionPart::kWhole && computes_behind(stored)) return store_computed(stored);
   if (part_ == AttentionPart::kWhole && stores_staged(stored)) return store_staged();
-  const std::string r = writer_.unique("r"), m = writer_.unique("m");
   const ExprEmitter::Mark outside = emitter_.mark();
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
-  const std::string row_name = writer_.unique("row");
-  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
-  writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
-  bind_flat(emitter_, form_.rows, row_name, "mnopq");
+  const RowLoop loop = open_rows(true, results_in_turn());
+  const std::string r = loop.at, m = writer_.unique("m");
+  bind_flat(emitter_, form_.rows, loop.name, "mnopq");
   define_row(r);
   const int width = store_width(stored);
   writer_.line("#pragma unroll");
@@ -132,7 +128,7 @@ void AttentionEmitter::store_rows() {
   if (!whole) writer_.close();
   emitter_.rewind(outside);
   writer_.close();
-  writer_.close();
+  close_rows(loop, {sum_, greatest_, total_, row_scale_});
 }
 
 int AttentionEmitter::store_width(const std::vector<std::size_t>& stored) const {
@@ -337,7 +333,7 @@ void AttentionEmitter::store_beside() {
         store(form_.beside);
         if (guarded) writer_.close();
       },
-      true);
+      true, 1, {greatest_, total_});
   writer_.close();
 }
 

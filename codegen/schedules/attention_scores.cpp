@@ -55,33 +55,68 @@ void AttentionEmitter::multiply_keys() {
   writer_.close();
 }
 
-void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int together) {
-  const std::string r = writer_.unique("r"), n = writer_.unique("n");
-  const ExprEmitter::Mark outside = emitter_.mark();
-  writer_.line("#pragma unroll");
+AttentionEmitter::RowLoop AttentionEmitter::open_rows(bool guarded, bool turns) {
+  const std::string r = writer_.unique("r"), name = writer_.unique("row");
+  writer_.line(turns ? "#pragma unroll 1" : "#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
-  const std::string row_name = writer_.unique("row");
-  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
-  if (guarded && !whole_rows()) writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
-  bind_flat(emitter_, form_.rows, row_name, "mnopq");
-  const std::string first = writer_.unique("first_key");
+  writer_.line(fmt::format("const {} {} = {};", integer(), name, row(r)));
+  const std::string rows = text(count(form_.rows));
+  if (guarded && turns)
+    writer_.open(fmt::format("if ({} < {})", name, rows));
+  else if (guarded)
+    writer_.line(fmt::format("if ({} >= {}) continue;", name, rows));
+  return {.name = name, .at = turns ? "0" : r, .guarded = guarded, .turns = turns};
+}
+
+void AttentionEmitter::close_rows(const RowLoop& loop, const std::vector<std::string>& turned) {
+  if (loop.turns) {
+    if (loop.guarded) writer_.close();
+    writer_.use("turn_registers");
+    for (const std::string& registers : turned) writer_.line(fmt::format("turn_rows({});", registers));
+  }
+  writer_.close();
+}
+
+int AttentionEmitter::keys_at_once() const {
+  const bool all = !rows_in_turn() || !tiles_.tensor_cores || code_.keys_at_once == 0;
+  return all ? tiles_.my_keys() : std::min(code_.keys_at_once, tiles_.my_keys());
+}
+
+void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int together, std::vector<std::string> turned) {
+  const ExprEmitter::Mark outside = emitter_.mark();
+  const RowLoop loop = open_rows(guarded && !whole_rows(), rows_in_turn());
+  bind_flat(emitter_, form_.rows, loop.name, "mnopq");
+  const std::string first = writer_.unique("first_key"), n = writer_.unique("n");
   writer_.line(fmt::format("const {} {} = {} + {};", integer(), first, key0_, my_column_));
+  std::string of_thread = n;
+  const bool in_turn = keys_at_once() < tiles_.my_keys();
+  if (in_turn) {
+    const std::string before = writer_.unique("before");
+    of_thread = fmt::format("({} + {})", before, n);
+    writer_.line("#pragma unroll 1");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", before, tiles_.my_keys(), keys_at_once()));
+  }
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", n, tiles_.my_keys(),
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", n, keys_at_once(),
                            together == 1 ? "++" + n : fmt::format("{} += {}", n, together)));
-  const std::string key_name = writer_.unique("key");
-  writer_.line(fmt::format("const {} {} = {} + {};", integer(), key_name, first, key_offset(n)));
-  std::string there = fmt::format("{} < {} - {}", key_offset(n), text(count(form_.keys)), first);
-  if (const int sure = keys_always_there(); sure > 0) there = fmt::format("{} < {} || {}", key_offset(n), sure, there);
-  body({.row = row_name,
+  const std::string key_name = writer_.unique("key"), offset = key_offset(of_thread);
+  writer_.line(fmt::format("const {} {} = {} + {};", integer(), key_name, first, offset));
+  std::string there = fmt::format("{} < {} - {}", offset, text(count(form_.keys)), first);
+  if (const int sure = keys_always_there(); sure > 0) there = fmt::format("{} < {} || {}", offset, sure, there);
+  body({.row = loop.name,
         .key = key_name,
-        .at = score(r, n),
-        .r = r,
+        .at = score(loop.at, n),
+        .r = loop.at,
         .n = n,
         .there = guarded && !whole_keys() ? there : ""});
+  writer_.close();
+  if (in_turn) {
+    writer_.line(fmt::format("turn_keys<{}>({});", keys_at_once(), score_));
+    writer_.close();
+  }
   emitter_.rewind(outside);
-  writer_.close();
-  writer_.close();
+  turned.push_back(score_);
+  close_rows(loop, turned);
 }
 
 int AttentionEmitter::keys_always_there() const {

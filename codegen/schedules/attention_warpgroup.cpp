@@ -145,7 +145,7 @@ void AttentionEmitter::compute_tile(std::size_t factor, const TileLoad& load, co
         return fmt::format("dynamic_tiles + {}{} + {} / 8 * {} + ({} ^ {}) % 8 * 16", at, of_group, eight, piece, eight,
                            line);
       },
-      factor > 0);
+      factor > 0, code_.eights_at_once);
   writer_.line("fence_tiles();");
   writer_.line("sync_warpgroup(3);");
   writer_.line(fmt::format("if (threadIdx.x == 0) arrive({});", there));

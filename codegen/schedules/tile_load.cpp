@@ -94,7 +94,10 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
     if (units % together != 0) writer_.line(fmt::format("if ({} >= {}) continue;", place, load.places));
     return;
   }
-  if (width > 1 && total % threads_ == 0 && total / threads_ <= 16) writer_.line("#pragma unroll");
+  if (width > 1 && total % threads_ == 0 && total / threads_ <= 16)
+    writer_.line("#pragma unroll");
+  else if (load.unrolled > 0)
+    writer_.line(fmt::format("#pragma unroll {}", load.unrolled));
   writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
   if (takes_eight_lines(load, width))
     writer_.line(fmt::format("const int {0} = {1} / {2} * 8 + {1} % 8, {3} = {1} / 8 % {4} * {5};", line, e, 8 * units,

@@ -20,6 +20,7 @@ struct TileLoad {
   std::vector<std::uint32_t> along_lines, along_places;
   std::string line0;              // where the first line is along its axes
   std::string place0 = "";        // the same of the first place; "": all places are in the tile
+  int unrolled = 0;               // so many elements at once that no access has several of; 0: as the compiler likes
   bool async = false;             // where elements come unchanged: copied while threads go on, until wait_for_copies
   std::optional<DType> narrowed;  // elements are stored in this 16-bit format, else in their compute type
 };
