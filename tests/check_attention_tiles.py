@@ -3,9 +3,10 @@
 
 Attention by warps, on a device of few multiprocessors, so that tiles are large: keys and values that are codes, with one
 scale or one for each key, and float32, of heads whose lines are no multiple of 128 bytes, sizes that are multiples of no
-tile, causal or not, with a gate or codes behind it; on either target what is too much code to be unrolled (masks of
-positions, caps, slopes, weights as an output). Right results and no finding on the emulator, no bank conflict, no
-spill, and instructions a multiply-add. --sample: N of them, evenly spread."""
+tile, causal or not, with a gate or codes behind it; on either target operands that lie transposed, and what is too much
+code to be unrolled (masks of positions, caps, slopes, weights as an output). Right results and no finding on the
+emulator, no bank conflict, no spill, and instructions a multiply-add. --sample: N of them, evenly spread; all that lie
+transposed."""
 import argparse, json, os, sys, tempfile
 
 from attention_models import MUCH_CODE, much_code
@@ -49,6 +50,35 @@ def cases():
         yield f"{behind} behind, heads of 128", attention(128, 257, 129, behind=behind), 0
 
 
+def turned(which, head, queries, keys, dtype, added=False):
+    """Queries, keys or values that lie transposed in memory: [1, 2, head, length], as images' do and caches of keys."""
+    inputs, nodes, factors = [], [], []
+    for name, length in (("q", queries), ("k", keys), ("v", keys)):
+        across = name in which
+        inputs.append(tensor(name, 1, 2, *((head, length) if across else (length, head)), dtype=dtype))
+        if across:
+            nodes.append(node(name + "t", "transpose", name, dim0=2, dim1=3))
+        factors.append(name + "t" if across else name)
+    if added:
+        inputs.append(tensor("mask", queries, keys, dtype=dtype))
+    nodes.append(node("y", "scaled_dot_product_attention", *factors, *(["mask"] if added else []), is_causal=False))
+    return model(inputs, nodes, ["y"])
+
+
+TURNED = [("k", 64, 64, 128, "float16"), ("v", 64, 64, 128, "bfloat16"), ("q", 64, 130, 64, "float16"),
+          ("qkv", 128, 131, 129, "bfloat16"), ("kv", 80, 65, 200, "float16", True), ("k", 40, 33, 77, "float32")]
+
+
+def check_turned(options, path, *parts):
+    json.dump(turned(*parts), open(path("model.json"), "w"))
+    for arch in ("sm_80", "sm_90a"):
+        out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
+                   "--verify", "--arch=" + arch])
+        for kernel in json.loads(out[:out.rindex("}") + 1])["kernels"] if out else []:
+            expect(kernel["findings"] == 0, f"turned {parts}, {arch}: findings on the emulator")
+    print("turned", *parts, flush=True)
+
+
 def check_much_code(options, path, name, parts, queries, arch):
     json.dump(much_code(queries=queries, keys=129, **parts), open(path("model.json"), "w"))
     out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
@@ -89,6 +119,8 @@ def main():
         chosen = list(cases())
         for case in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
             check(options, path, *case)
+        for case in TURNED:
+            check_turned(options, path, *case)
         much = [(name, parts, queries, arch) for name, parts in MUCH_CODE.items() for queries in (65, 131)
                 for arch in ("sm_80", "sm_90a")]
         for case in much[::max(1, len(much) // options.sample)] if options.sample else much:

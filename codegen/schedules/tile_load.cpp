@@ -125,7 +125,9 @@ void TileLoader::load_eights(const TileLoad& load) {
   writer_.line(fmt::format("unsigned {}[4] = {{}};", eight));
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < 8; ++{0})", i));
-  const std::string one = declare_one(load, declare_element(load, line, fmt::format("{} + {}", first, i)));
+  const std::string place = writer_.unique("place");
+  writer_.line(fmt::format("const int {} = {} + {};", place, first, i));
+  const std::string one = declare_one(load, declare_element(load, line, place));
   writer_.line(fmt::format("{0}[{1} / 2] |= (unsigned){2} << ({1} % 2 * 16);", eight, i, one));
   writer_.close();
   writer_.line(fmt::format("*(uint4*)({0} + {1} * {2} + {3}) = make_uint4({4}[0], {4}[1], {4}[2], {4}[3]);", load.tile,
