@@ -6,6 +6,7 @@
 //   group norm y[n, c, h, w], mean over c // 8 ->  c is split in two: rows n, c1; columns c2, h, w
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -52,6 +53,14 @@ int turns_unrolled(int code_of_turn, int code_of_all = 0);
 
 // Has the output an element a row, rather than one for each column?
 bool is_of_rows(const RowForm& form, const KernelOutput& output);
+
+// Elements of so many bits that a thread takes at once: 16 bytes, and no more than eight of narrower ones.
+constexpr int elements_of_vector(int bits) {
+  return std::clamp(128 / bits, 1, 8);
+}
+
+// So many of them a row may have that lanes take by one each.
+inline constexpr int kVectorsOfShortRow = 4;
 
 // Does a value of this type take 8 bytes?
 bool is_wide(ScalarType type);

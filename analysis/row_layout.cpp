@@ -21,6 +21,17 @@ int power_of_two_at_least(std::int64_t n, int low, int high) {
   return p;
 }
 
+// Lanes of rows of a power of two of elements that follow one another, a vector each: what a warp asks for has no gaps
+// then. 0 where rows are others, or longer than a few vectors.
+int lanes_by_vectors(const RowForm& form, const Direction& direction, std::int64_t length, double bytes) {
+  int widest = static_cast<int>(8 * bytes);
+  for (const KernelOutput& output : form.kernel.outputs)
+    if (!is_of_rows(form, output)) widest = std::max(widest, bits(output.type.dtype));
+  if (!direction.whole_rows || length > kVectorsOfShortRow * elements_of_vector(widest)) return 0;
+  if (power_of_two_at_least(length, 1, 32) != length) return 0;
+  return std::max(1, static_cast<int>(length) / elements_of_vector(widest));
+}
+
 // Several short rows to a warp, where they begin at sectors of memory: with less than a sector of a row at a time more
 // of them would be asked for than needed.
 int lanes_of_row(const RowForm& form, std::int64_t length, std::int64_t rows, double bytes, const Target& target) {
@@ -192,8 +203,9 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   // Loops over rows that registers hold are unrolled for the longest.
   if (most_elements < kMostOfThread && longest_possible(form) <= kHeldByBlock) longest = longest_possible(form);
   if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {
-    const int lanes = std::max(lanes_of_row(form, longest, rows, work.bytes, target),
-                               power_of_two_at_least((longest + most_elements - 1) / most_elements, 1, 32));
+    int lanes = lanes_by_vectors(form, direction, longest, work.bytes);
+    if (lanes == 0) lanes = lanes_of_row(form, longest, rows, work.bytes, target);
+    lanes = std::max(lanes, power_of_two_at_least((longest + most_elements - 1) / most_elements, 1, 32));
     // Fewer rows to a block where there would not be a block for every multiprocessor.
     int warps = 8;
     while (warps > 1 && rows * lanes / (32 * warps) < target.multiprocessors) warps /= 2;

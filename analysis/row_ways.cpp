@@ -44,6 +44,15 @@ void keep_segments_whole(std::vector<RowLayout>& layouts) {
   layouts = std::move(whole);
 }
 
+// Their numbers are places in memory: rows' axes that lie one within the other are not taken apart.
+void find_short_rows(RowWays& ways, const Graph& graph, const Target& target) {
+  RowForm merged = with_rows_merged(ways.form, graph);
+  ways.together = short_rows(merged, graph, target);
+  if (ways.together.empty()) return;
+  if (ways.together.size() > kMostTogether) ways.together.resize(kMostTogether);
+  ways.form = std::move(merged);
+}
+
 double asked_for_by(const RowLayout& layout, const RowWays& ways, const Graph& graph) {
   const bool side_by_side = layout.team == RowTeam::kColumn;
   return asked_for_by_lanes(ways.form, graph,
@@ -59,8 +68,7 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
       .form = *std::move(form), .direction = {}, .turned = {}, .together = {}, .interleaved = {}, .layouts = {}};
   ways.direction = direction_of(ways.form, graph);
   if (ways.form.columns.empty() && ways.direction.product) return std::nullopt;
-  if (!ways.direction.product && ways.form.segments.empty()) ways.together = short_rows(ways.form, graph, target);
-  if (ways.together.size() > kMostTogether) ways.together.resize(kMostTogether);
+  if (!ways.direction.product && ways.form.segments.empty()) find_short_rows(ways, graph, target);
   if (!ways.direction.product && ways.together.empty() && ways.form.segments.empty())
     ways.interleaved = interleaved_rows(ways.form, graph, target);
   if (!ways.direction.product && ways.together.empty() && !ways.interleaved)

@@ -17,7 +17,9 @@ constexpr int kWarp = 32;                                    // lanes, and banks
 constexpr std::int64_t kFewestRows = 64;                     // fewer are soon done by a warp each
 constexpr std::int64_t kLongest = 512, kLongestAlone = 320;  // elements of a row
 constexpr int kMostTurns = 40;                               // elements of a lane
+constexpr int kMostTurnsAlone = 96;                          // of which it keeps nothing
 constexpr int kMostUneven = 12;                              // elements that some lanes have and others have not
+constexpr double kMostIdle = 1.4;                            // turns of all lanes, over the elements
 constexpr int kMostElements = 12 * 1024;                     // of shared memory: what every kernel may have
 constexpr int kWantedElements = 6 * 1024;                    // with which several blocks are on a multiprocessor
 constexpr int kFewestBeside = 8;                             // rows of a block
@@ -41,7 +43,7 @@ class Reader {
     if (std::ranges::none_of(way_.tiles, [](const ShortRows::Tile& t) { return !t.beside; })) return std::nullopt;
     const bool alone = std::ranges::none_of(way_.tiles, &ShortRows::Tile::beside);
     if (alone && way_.length > kLongestAlone) return std::nullopt;
-    if (!see_outputs() || !some_row_begins_within_a_sector()) return std::nullopt;
+    if (!see_outputs() || is_taken_by_vectors() || !some_row_begins_within_a_sector()) return std::nullopt;
     for (ShortRows::Tile& tile : way_.tiles)
       narrowest_ = tile.beside ? narrowest_ : std::min(narrowest_, bits(tile.dtype));
     return way_;
@@ -132,6 +134,15 @@ class Reader {
     return true;
   }
 
+  // Lanes take such rows by a vector each (row_layout): what a warp asks for has no gaps.
+  bool is_taken_by_vectors() const {
+    int widest = 8;
+    for (const ShortRows::Tile& tile : way_.tiles) widest = std::max(widest, tile.beside ? 0 : bits(tile.dtype));
+    for (std::size_t i = 0; i < way_.stored.size(); ++i)
+      if (way_.stored[i] != ShortRows::kNoTile) widest = std::max(widest, bits(form_.kernel.outputs[i].type.dtype));
+    return way_.piece == 1 && way_.length <= kVectorsOfShortRow * elements_of_vector(widest);
+  }
+
   bool some_row_begins_within_a_sector() const {
     const auto within = [&](DType dtype) { return way_.length * bits(dtype) % (8 * kSector) != 0; };
     for (const ShortRows::Tile& tile : way_.tiles)
@@ -151,15 +162,18 @@ class Reader {
   ShortRows way_;
 };
 
-// Where the lanes of a piece begin, so that those of a warp are in different banks, and none has more than it must.
-bool divide_piece(ShortRows& way) {
+// What a lane may have: more where it goes over its elements once, and keeps nothing.
+int most_turns(const RowForm& form) {
+  const bool once = form.columns.empty() && reduction_loops(form).size() == 1;
+  return once ? kMostTurnsAlone : kMostTurns;
+}
+
+// Equal distances between the places where the lanes of a piece begin, so that those of a warp are in different banks,
+// and none has more than it must.
+bool divide_evenly(ShortRows& way, int most_turns) {
   const int lanes = way.lanes_of_piece;
-  if (lanes == kWarp) {
-    way.stride = kWarp, way.turns = (way.piece + kWarp - 1) / kWarp;
-    return way.turns <= kMostTurns;
-  }
   int best = 0;
-  way.turns = kMostTurns + 1;
+  way.turns = most_turns + 1;
   const int furthest = lanes == 1 ? 1 : (way.piece - 1) / (lanes - 1);
   for (int step = 1; step <= furthest; ++step) {
     const int last = way.piece - (lanes - 1) * step, turns = lanes == 1 ? last : std::max(step, last);
@@ -171,6 +185,57 @@ bool divide_piece(ShortRows& way) {
   }
   way.step = best;
   return best != 0;
+}
+
+// Places at any distances. As pieces are odd, a warp's lanes are in different banks where those of one piece begin at
+// unlike multiples of 32 / lanes, as they are in 32 banks.
+class UnevenPlaces {
+ public:
+  UnevenPlaces(int piece, int lanes, int most)
+      : piece_(piece), lanes_(lanes), unit_(kWarp / lanes), most_(most), failed_((1u << lanes) * (piece / unit_ + 1)) {}
+
+  // None where no lane would have at most so many elements.
+  std::vector<int> find() { return goes_on_from(0, 1) ? places_ : std::vector<int>{}; }
+
+ private:
+  // From the lane that begins at `place * unit_`; `banks`: those taken.
+  bool goes_on_from(int place, unsigned banks) {
+    const std::size_t here = static_cast<std::size_t>(place) << lanes_ | banks;
+    if (failed_[here]) return false;
+    places_.push_back(place * unit_);
+    const int furthest = place * unit_ + most_;
+    if (banks == (1u << lanes_) - 1 && furthest >= piece_) {
+      places_.push_back(piece_);
+      return true;
+    }
+    for (int next = std::min(furthest, piece_ - 1) / unit_; next > place; --next)
+      if ((banks >> next % lanes_ & 1) == 0 && goes_on_from(next, banks | 1u << next % lanes_)) return true;
+    places_.pop_back();
+    failed_[here] = true;
+    return false;
+  }
+
+  const int piece_, lanes_, unit_, most_;
+  std::vector<bool> failed_;
+  std::vector<int> places_;
+};
+
+bool divide_unevenly(ShortRows& way, int most_turns) {
+  constexpr int kMostPlaces = 8;  // of a byte each in a word of 64 bits
+  const int lanes = way.lanes_of_piece;
+  if (lanes == 1 || lanes > kMostPlaces) return false;
+  const int most = std::min(most_turns, static_cast<int>(kMostIdle * way.piece / lanes));
+  for (way.turns = (way.piece + lanes - 1) / lanes; way.turns <= most; ++way.turns) {
+    way.begins = UnevenPlaces(way.piece, lanes, way.turns).find();
+    if (!way.begins.empty()) return true;
+  }
+  return false;
+}
+
+bool divide_piece(ShortRows& way, int most_turns) {
+  if (way.lanes_of_piece != kWarp) return divide_evenly(way, most_turns) || divide_unevenly(way, most_turns);
+  way.stride = kWarp, way.turns = (way.piece + kWarp - 1) / kWarp;
+  return way.turns <= most_turns;
 }
 
 // Whole sectors to every block, and tiles that fit; what stands beside the rows is read for several of them.
@@ -202,6 +267,15 @@ int demerits(const ShortRows& way, std::int64_t rows, const Target& target) {
 
 }  // namespace
 
+int ShortRows::least_turns() const {
+  if (stride > 1) return piece / stride;
+  if (lanes_of_piece == 1) return turns;
+  int least = std::min(step, piece - (lanes_of_piece - 1) * step);
+  for (std::size_t i = 1; i < begins.size(); ++i)
+    least = i == 1 ? begins[1] : std::min(least, begins[i] - begins[i - 1]);
+  return least;
+}
+
 std::vector<ShortRows> short_rows(const RowForm& form, const Graph& graph, const Target& target) {
   const std::int64_t rows = value_at_hint(point_count(form.kernel.pool, form.rows), form.kernel.pool.bounds().symbols);
   if (rows < kFewestRows) return {};
@@ -209,12 +283,13 @@ std::vector<ShortRows> short_rows(const RowForm& form, const Graph& graph, const
   const auto read = reader.read();
   if (!read) return {};
   const int code = code_of_row(form, graph);  // loops are unrolled
+  const int most = most_turns(form);
   std::vector<std::pair<int, ShortRows>> ways;
   for (const int lanes : {1, 2, 4, 8, kWarp})
     for (int threads = kWarp; threads <= kMostThreads; threads *= 2) {
       ShortRows way = *read;
       way.lanes_of_piece = lanes;
-      if (way.lanes() > kWarp || threads < way.lanes() || !divide_piece(way)) continue;
+      if (way.lanes() > kWarp || threads < way.lanes() || !divide_piece(way, most)) continue;
       if (way.turns * code > kMostUnrolled) continue;
       if (!place_tiles(way, threads, reader.narrowest_bits())) continue;
       ways.emplace_back(demerits(way, rows, target), std::move(way));

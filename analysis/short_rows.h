@@ -7,7 +7,9 @@
 //                     y[528 * block .. + 528]  <-  y_tile  <-
 //
 // A row's even factor divides it into pieces of odd length, and where a lane begins in its piece is so chosen that the
-// lanes of a warp, which go on side by side, are in different banks. Where that cannot be, a warp takes a row.
+// lanes of a warp, which go on side by side, are in different banks: at equal distances, or at others where some lanes
+// would have far more elements than the rest (4 lanes of 49 elements: 0, 16, 24, 40). Where that cannot be, a warp
+// takes a row.
 #pragma once
 
 #include <map>
@@ -36,17 +38,19 @@ struct ShortRows {
   int length = 1;  // of a row
   int piece = 1;   // its greatest odd factor
   int lanes_of_piece = 1;
-  int step = 1;      // lane i begins at element i * step of its piece
-  int stride = 1;    // and goes on by so many
-  int turns = 1;     // elements of a lane, at most
-  int rows = 32;     // of a block
-  int elements = 0;  // of all tiles
+  int step = 1;             // lane i begins at element i * step of its piece
+  std::vector<int> begins;  // or at these, of which the last is the piece's end
+  int stride = 1;           // and goes on by so many
+  int turns = 1;            // elements of a lane, at most
+  int rows = 32;            // of a block
+  int elements = 0;         // of all tiles
   std::vector<Tile> tiles;
   std::map<ExprId, std::size_t> tile_of;  // of loads
   std::vector<std::size_t> stored;        // by output: its tile; kNoTile where it has an element a row
 
   int lanes() const { return length / piece * lanes_of_piece; }
   int threads() const { return rows * lanes(); }
+  int least_turns() const;  // elements of a lane, at least
 };
 
 // The ways to take such rows, the best first as predicted; none where rows are not such.

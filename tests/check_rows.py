@@ -3,6 +3,7 @@
 over lengths of rows, dtypes and targets: executed on the emulator and verified, without findings, bank conflicts, spilled
 registers or local memory; memory is read once wherever registers hold a row, by 16 bytes at a time where rows allow it.
 Short rows that begin within sectors go through shared memory: every byte once, in accesses of 16 bytes but for ends.
+Pools and the shortest rows take few instructions for a byte (LIGHT).
 Rows that no block holds are kept by several that wait for one another, and read once as well. Where few rows are longer
 than that, several launches; keys of attention likewise. Status 77: no NVRTC."""
 import argparse
@@ -186,6 +187,32 @@ def attention(heads, key_heads, queries, keys, size, dtype, causal):
     return nodes, [{"name": n, "dtype": dtype, "shape": s} for n, s in shapes.items()]
 
 
+# Op, dtype, shape, what it goes along, and the instructions of a thread for a byte that has to be moved at most: with
+# more than six an H200 computes for longer than it copies.
+LIGHT = [
+    ("mean", "bfloat16", [64, 512, 7, 7], [2, 3], 4.0),
+    ("mean", "float32", [64, 512, 7, 7], [2, 3], 1.5),
+    ("amax", "float16", [64, 512, 7, 7], [2, 3], 4.0),
+    ("amax", "float16", [16, 512, 14, 14], [2, 3], 4.5),
+    ("var", "float32", [16, 1280, 7, 7], [2, 3], 3.5),
+    ("std", "bfloat16", [16, 1280, 7, 7], [2, 3], 8.0),
+    ("softmax", "float32", [20000, 49], [1], 4.5),
+    ("softmax", "float16", [3000, 77], [1], 7.0),
+    ("softmax", "bfloat16", [20000, 8], [1], 3.0),
+    ("amax", "float16", [50000, 2], [1], 4.5),
+    ("sum", "bfloat16", [50000, 4], [1], 3.5),
+    ("mean", "float16", [30001, 8], [1], 3.0),
+]
+
+
+def light(number):
+    """A model of LIGHT: its nodes and its inputs."""
+    op, dtype, shape, along, _ = LIGHT[number]
+    dim = along[0] if op == "softmax" else along
+    return ([{"name": "y", "op": op, "inputs": ["x"], "attrs": {"dim": dim}}],
+            [{"name": "x", "dtype": dtype, "shape": shape}])
+
+
 def cases():
     found = []
     for arch in ARCHITECTURES:
@@ -200,6 +227,7 @@ def cases():
             found += [(form, rows, columns, dtype, arch) for columns, rows in SHORT_LONGER.items()
                       for form in (layer_norm, rms_norm)]
     found += [(guarded, number, arch) for number in range(len(GUARDED)) for arch in ARCHITECTURES]
+    found += [(light, number, arch) for number in range(len(LIGHT)) for arch in ARCHITECTURES]
     found += [(any_short, seed, ARCHITECTURES[seed % 2]) for seed in range(100)]
     return found
 
@@ -251,6 +279,16 @@ def read_once(kernels, case, others):
     return ""
 
 
+def heavy(kernels, case):
+    """More than a tenth of the sectors twice, or more instructions than the case may have."""
+    least = sum(kernel["least_bytes"] for kernel in kernels)
+    sectors = 32 * sum(kernel["sectors"] for kernel in kernels) / least
+    spent = 32 * sum(n for kernel in kernels for kind, n in kernel["instructions"].items() if kind != "move") / least
+    if len(kernels) == 1 and sectors <= 1.1 and spent <= LIGHT[case[1]][-1]:
+        return ""
+    return f"{len(kernels)} kernels, {sectors:.2f} of the bytes in sectors, {spent:.1f} instructions for a byte"
+
+
 def is_short(case):
     _, rows, columns, _, _ = case
     return SHORT.get(columns) == rows or SHORT_LONGER.get(columns) == rows
@@ -287,8 +325,8 @@ def what_is_wrong(programs, scratch, case):
         inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in tensors.items()]
     elif form is attention:
         nodes, inputs = attention(*case[1])
-    elif form is guarded:
-        nodes, inputs = guarded(case[1])
+    elif form in (guarded, light):
+        nodes, inputs = form(case[1])
     else:
         rows, columns, dtype = case[1:-1]
         nodes, others = form(rows, columns)
@@ -313,6 +351,8 @@ def what_is_wrong(programs, scratch, case):
             return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
         if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
             return "local memory is used"
+    if form is light:
+        return heavy(kernels, case)
     if form not in ROW_FORMS:
         return ""
     if (rows, columns) in SHARED + SHARED_ON_SM_80:
@@ -338,7 +378,7 @@ def main():
     programs = parser.parse_args()
     chosen = cases()
     if programs.sample:
-        always = [case for case in chosen if case[0] is guarded]
+        always = [case for case in chosen if case[0] in (guarded, light)]
         random.Random(programs.seed).shuffle(chosen)
         chosen = always + chosen[:programs.sample]
     failures = 0

@@ -43,7 +43,7 @@ int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_
     for (const KernelOutput& o : form.kernel.outputs)
       see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype);
   if (widest == 0) return 1;
-  int width = std::clamp(128 / (widest_of_rows > 0 ? widest_of_rows : widest), 1, most);
+  int width = std::min(most, elements_of_vector(widest_of_rows > 0 ? widest_of_rows : widest));
   while (even && width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
   return width;
 }

@@ -113,9 +113,10 @@ void RowWalk::begin(Place place) {
                    .block = place_.block});
 }
 
-// Where registers are short, ptxas would spill some; where a row does not fit, shared memory is full.
+// Where registers are short, ptxas would spill some; where a row does not fit, shared memory is full; where a thread
+// has a row for itself, what rows share is one element for all of a warp.
 void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
-  if (kept_.goes_on() || !row_.form.segments.empty() ||
+  if (row_.layout.parts == 1 || kept_.goes_on() || !row_.form.segments.empty() ||
       kRegisters / row_.layout.threads < kept_words_ + kComputing + kBesideRows)
     return;
   int turns = row_.layout.parts * 64;

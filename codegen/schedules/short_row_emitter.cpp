@@ -139,31 +139,49 @@ class ShortRowEmitter {
     }
     begin_ = writer_.unique("begin");
     const int of_piece = way_.lanes_of_piece, pieces = way_.length / way_.piece;
-    std::string begin = fmt::format("threadIdx.x % {} * {}", of_piece, way_.step);
+    std::string begin = begin_in_piece();
     if (of_piece == 1) begin = fmt::format("threadIdx.x % {} * {}", pieces, way_.piece);
     if (of_piece > 1 && pieces > 1)
       begin = fmt::format("threadIdx.x / {} % {} * {} + {}", of_piece, pieces, way_.piece, begin);
     writer_.line(
         fmt::format("const int {} = {}, {} = {} * {} + {};  // of this thread's elements, in its row and in all",
                     begin_, begin, at_, row_in_block_, way_.length, begin_));
-    const int least = least_turns();
+    const int least = way_.least_turns();
     if (least == way_.turns) return;
     if (way_.stride > 1) {
       more_ = fmt::format("{{0}} < {} || {{1}} < {}", least, way_.length);
       return;
     }
     const std::string mine = writer_.unique("mine");
-    const int last = way_.piece - (of_piece - 1) * way_.step;
-    writer_.line(fmt::format("const int {} = threadIdx.x % {} == {} ? {} : {};  // so many", mine, of_piece,
-                             of_piece - 1, last, way_.step));
+    writer_.line(fmt::format("const int {} = {};  // so many", mine, elements_of_lane()));
     more_ = fmt::format("{{0}} < {} || {{0}} < {}", least, mine);
   }
 
-  // Turns that have an element for every lane.
-  int least_turns() const {
-    if (way_.stride > 1) return way_.piece / way_.stride;
-    return way_.lanes_of_piece == 1 ? way_.turns
-                                    : std::min(way_.step, way_.piece - (way_.lanes_of_piece - 1) * way_.step);
+  // The number among these that belongs to this thread's lane of its piece, out of a word with a byte for each.
+  std::string of_lane(const std::vector<int>& numbers) const {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) bytes |= static_cast<std::uint64_t>(numbers[i]) << 8 * i;
+    return fmt::format("(int)({:#x}ull >> threadIdx.x % {} * 8 & 255)", bytes, numbers.size());
+  }
+
+  // Where this thread's elements begin in their piece.
+  std::string begin_in_piece() const {
+    const int lanes = way_.lanes_of_piece;
+    if (way_.begins.empty()) return fmt::format("threadIdx.x % {} * {}", lanes, way_.step);
+    std::vector<int> places(way_.begins.begin(), way_.begins.end() - 1);
+    for (int& place : places) place /= 32 / lanes;
+    return fmt::format("{} * {}", of_lane(places), 32 / lanes);
+  }
+
+  // How many they are.
+  std::string elements_of_lane() const {
+    const int lanes = way_.lanes_of_piece;
+    if (way_.begins.empty())
+      return fmt::format("threadIdx.x % {} == {} ? {} : {}", lanes, lanes - 1, way_.piece - (lanes - 1) * way_.step,
+                         way_.step);
+    std::vector<int> counts;
+    for (std::size_t i = 1; i < way_.begins.size(); ++i) counts.push_back(way_.begins[i] - way_.begins[i - 1]);
+    return of_lane(counts);
   }
 
   // `body` for each of this thread's elements; the axis is bound.
