@@ -20,7 +20,7 @@ constexpr int kFunction = 8;         // of code_of
 struct RowsMs {
   double code, square, reduction;
 };
-constexpr RowsMs kTeams = {25, 30, 10}, kTogether = {80, 0, 10}, kInterleaved = {45, 10, 12}, kColumns = {60, 0, 5};
+constexpr RowsMs kTeams = {25, 30, 10}, kTogether = {80, 0, 10}, kInterleaved = {58, 13, 15}, kColumns = {80, 0, 6};
 
 RowsMs ms_of(const RowWays& ways) {
   if (!ways.turned.empty()) return kTeams;

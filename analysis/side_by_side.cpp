@@ -28,7 +28,7 @@ constexpr std::size_t kMostFactors = 8;
 constexpr std::size_t kMostTensors = kMaxParameterBytesSideBySide / 8 - 64;
 
 // Light kernels' code is known less well than products'.
-constexpr double kMostLightCode = 7.5;
+constexpr double kMostLightCode = 10;
 
 // Products of a launch, to which others like them may come.
 struct Products {

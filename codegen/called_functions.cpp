@@ -198,10 +198,6 @@ std::string with_calls(const std::string& text, std::string_view name) {
 
 }  // namespace
 
-double nvrtc_ms(const std::string& text) {
-  return code_of_text(text).ms();
-}
-
 void call_large_functions(KernelSource& source) {
   // Warpgroups have registers by number and products on the way: no call stands among them.
   if (source.names_registers || source.schedule.find("wgmma") != std::string::npos) return;

@@ -11,10 +11,6 @@
 
 namespace fusec {
 
-// Milliseconds that NVRTC takes for a kernel's text, as far as its operators and functions tell, each as often as loops
-// are unrolled. Of the prelude's functions few are seen.
-double nvrtc_ms(const std::string& text);
-
 void call_large_functions(KernelSource& source);
 
 }  // namespace fusec
