@@ -7,13 +7,12 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <tuple>
 
 #include "ir/error.h"
 #include "ir/json_document.h"
+#include "ir/replace_file.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -227,21 +226,13 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensor>& 
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of 8
 
-  const std::string temporary = path + ".partial";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  const std::uint64_t length = header.size();
-  out.write(reinterpret_cast<const char*>(&length), sizeof length);
-  out << header;
-  for (const NamedTensor* tensor : order)
-    out.write(tensor->bytes.data(), static_cast<std::streamsize>(tensor->bytes.size()));
-  out.close();
-  std::error_code error;
-  if (out) std::filesystem::rename(temporary, path, error);
-  if (!out || error) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw Error(ErrorKind::kEnvironment, {.file = path, .what = "cannot be written"});
-  }
+  replace_file(path, [&](std::ostream& out) {
+    const std::uint64_t length = header.size();
+    out.write(reinterpret_cast<const char*>(&length), sizeof length);
+    out << header;
+    for (const NamedTensor* tensor : order)
+      out.write(tensor->bytes.data(), static_cast<std::streamsize>(tensor->bytes.size()));
+  });
 }
 
 }  // namespace fusec

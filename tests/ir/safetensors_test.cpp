@@ -2,12 +2,14 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ir/error.h"
@@ -94,8 +96,30 @@ TEST_CASE("a file that cannot be written is an error of the environment, and not
     FAIL("written");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kEnvironment);
-    CHECK(std::string(error.what()) == "/nowhere/at/all.safetensors: cannot be written");
+    CHECK(std::string(error.what()) ==
+          "/nowhere/at/all.safetensors: the output cannot be written: No such file or directory");
   }
+}
+
+TEST_CASE("a link or a device is written to, not replaced") {
+  const TemporaryFile file, link;
+  fs::create_symlink(file.path, link.path);
+  write_safetensors(link.path.string(), {{"a", {"U8", {3}}, std::string_view("xyz")}});
+  CHECK(fs::is_symlink(link.path));
+  CHECK(file.bytes().ends_with("xyz"));
+  const fs::path pipe = file.path.string() + ".pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  std::string read;
+  std::thread reader([&] {
+    std::ifstream in(pipe, std::ios::binary);
+    read = {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  });
+  write_safetensors(pipe.string(), {{"a", {"U8", {3}}, std::string_view("xyz")}});
+  const bool still_pipe = fs::is_fifo(pipe);
+  reader.join();
+  fs::remove(pipe);
+  CHECK(still_pipe);
+  CHECK(read == file.bytes());
 }
 
 }  // namespace fusec
