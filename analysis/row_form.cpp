@@ -43,28 +43,44 @@ Kernel share_reduction_axes(const Kernel& kernel) {
   });
 }
 
-// The axes of one group of reductions as a single one.
-Kernel merge_reduction_axes(const Kernel& kernel, const std::vector<std::uint32_t>& axes) {
+// Of the axes of one group of reductions those from `first` to before `last` as a single one.
+Kernel merge_reduction_axes(const Kernel& kernel, const std::vector<std::uint32_t>& axes, std::size_t first,
+                            std::size_t last) {
   return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
     AxisChange change = same_axes(kernel, pool);
-    IndexExpr count = 1;
-    for (const std::uint32_t a : axes) count *= kernel.pool.extent(a);
-    const std::uint32_t merged = pool.new_axis(count);
-    // From the outside in, quotient and remainder of what is left: put together again, they are seen to be the axis.
-    IndexExpr rest = IndexExpr::axis(merged);
+    std::vector<std::uint32_t>& after = copier.reduction_axes[axes];
     for (std::size_t i = 0; i < axes.size(); ++i) {
+      if (i > first && i < last) continue;
+      IndexExpr count = kernel.pool.extent(axes[i]);
+      for (std::size_t j = first + 1; i == first && j < last; ++j) count *= kernel.pool.extent(axes[j]);
+      after.push_back(pool.new_axis(count));
+      copier.axis[axes[i]] = IndexExpr::axis(after.back());
+    }
+    // From the outside in, quotient and remainder of what is left: put together again, they are seen to be the axis.
+    IndexExpr rest = IndexExpr::axis(after[first]);
+    for (std::size_t i = first; i < last; ++i) {
       IndexExpr inner = 1;
-      for (std::size_t after = i + 1; after < axes.size(); ++after) inner *= kernel.pool.extent(axes[after]);
+      for (std::size_t j = i + 1; j < last; ++j) inner *= kernel.pool.extent(axes[j]);
       copier.axis[axes[i]] = floor_div(rest, inner);
       rest = floor_mod(rest, inner);
     }
-    copier.reduction_axes[axes] = {merged};
     return change;
   });
 }
 
 bool is_positive(const IndexExpr& e, const Bounds& bounds) {
   return range_of(e, bounds).min >= 1;
+}
+
+// All of these axes as one, or else two neighbours; nothing where that takes more divisions.
+std::optional<Kernel> with_axes_merged(const Kernel& kernel, const std::vector<std::uint32_t>& axes,
+                                       const Graph& graph) {
+  const auto divisions = count_divisions(kernel, graph);
+  const auto is_no_worse = [&](const Kernel& merged) { return count_divisions(merged, graph) <= divisions; };
+  if (Kernel merged = merge_reduction_axes(kernel, axes, 0, axes.size()); is_no_worse(merged)) return merged;
+  for (std::size_t last = axes.size(); axes.size() > 2 && last >= 2; --last)
+    if (Kernel merged = merge_reduction_axes(kernel, axes, last - 2, last); is_no_worse(merged)) return merged;
+  return std::nullopt;
 }
 
 Kernel merge_all_reductions(Kernel kernel, const Graph& graph) {
@@ -80,9 +96,8 @@ Kernel merge_all_reductions(Kernel kernel, const Graph& graph) {
       if (!std::all_of(extents.begin(), extents.end(),
                        [&](const IndexExpr& e) { return is_positive(e, kernel.pool.bounds()); }))
         continue;
-      Kernel merged = merge_reduction_axes(kernel, axes);
-      if (count_divisions(merged, graph) <= count_divisions(kernel, graph)) {
-        kernel = std::move(merged);
+      if (std::optional<Kernel> merged = with_axes_merged(kernel, axes, graph)) {
+        kernel = *std::move(merged);
         again = true;
         break;
       }

@@ -3,7 +3,7 @@
 over lengths of rows, dtypes and targets: executed on the emulator and verified, without findings, bank conflicts, spilled
 registers or local memory; memory is read once wherever registers hold a row, by 16 bytes at a time where rows allow it.
 Short rows that begin within sectors go through shared memory: every byte once, in accesses of 16 bytes but for ends.
-Pools and the shortest rows take few instructions for a byte (LIGHT).
+Pools, reductions of channels, batch norms and the shortest rows take few instructions for a byte (LIGHT).
 Rows that no block holds are kept by several that wait for one another, and read once as well. Where few rows are longer
 than that, several launches; keys of attention likewise. Status 77: no NVRTC."""
 import argparse
@@ -202,6 +202,12 @@ LIGHT = [
     ("amax", "float16", [50000, 2], [1], 4.5),
     ("sum", "bfloat16", [50000, 4], [1], 3.5),
     ("mean", "float16", [30001, 8], [1], 3.0),
+    ("mean", "bfloat16", [8, 64, 56, 56], [0, 2, 3], 3.0),
+    ("sum", "float32", [8, 64, 28, 28], [0, 2, 3], 2.0),
+    ("amax", "float16", [8, 33, 10, 20, 20], [0, 2, 3, 4], 3.5),
+    ("std", "bfloat16", [32, 16, 56, 56], [0, 2, 3], 5.0),
+    ("normalized", "bfloat16", [8, 32, 28, 28], [0, 2, 3], 4.0),
+    ("normalized", "float16", [16, 32, 56, 56], [0, 2, 3], 4.0),
 ]
 
 
@@ -209,6 +215,13 @@ def light(number):
     """A model of LIGHT: its nodes and its inputs."""
     op, dtype, shape, along, _ = LIGHT[number]
     dim = along[0] if op == "softmax" else along
+    if op == "normalized":
+        attrs = {"dim": along, "keepdim": True}
+        return ([{"name": "m", "op": "mean", "inputs": ["x"], "attrs": attrs},
+                 {"name": "v", "op": "var", "inputs": ["x"], "attrs": attrs},
+                 {"name": "d", "op": "sub", "inputs": ["x", "m"]}, {"name": "e", "op": "add", "inputs": ["v", 0.001]},
+                 {"name": "r", "op": "rsqrt", "inputs": ["e"]}, {"name": "y", "op": "mul", "inputs": ["d", "r"]}],
+                [{"name": "x", "dtype": dtype, "shape": shape}])
     return ([{"name": "y", "op": op, "inputs": ["x"], "attrs": {"dim": dim}}],
             [{"name": "x", "dtype": dtype, "shape": shape}])
 

@@ -261,11 +261,9 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   std::vector<ExprId> bodies;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
   const int most = most_of_vector(form, graph);
-  bool shared = reduced.size() == 1;
-  for (const ExprId r : form.reductions) {
+  for (const ExprId r : form.reductions)
     if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
-  }
-  if (shared) split.reduction_width = vector_width(form, graph, most, reduced[0], bodies, false);
+  split.reduction_width = vector_width(form, graph, most, reduced.back(), bodies, false);
   const bool ragged = std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
     const std::size_t lacking = columns_without(form, output).size();
     return lacking != 0 && lacking != form.columns.size();
@@ -276,12 +274,12 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   if (widest > 1 && form.segments.empty() && parts_lie_elsewhere(form, graph, 0, widest))
     split.reduction_width = split.column_width = 1;
   // What vectors there could be if rows began and ended at multiples of them.
-  const int wanted = shared ? vector_width(form, graph, most, reduced[0], bodies, false, false) : 1;
+  const int wanted = vector_width(form, graph, most, reduced.back(), bodies, false, false);
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
     if (auto floating = float_vectors(form, graph, most, split, rewriting)) return *std::move(floating);
   // Loops over one extent take the same vectors, so that one may keep what another reads.
-  if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == 1 &&
-      old.extent(form.columns[0]) == old.extent(reduced[0]))
+  if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == reduced.size() &&
+      old.extent(form.columns.back()) == old.extent(reduced.back()))
     split.reduction_width = split.column_width = std::min(split.reduction_width, split.column_width);
   RowForm result;
   result.segments = form.segments;
@@ -307,12 +305,14 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
       change.values.push_back(value);
     }
     if (split.reduction_width > 1) {
-      const std::uint32_t outer =
-          pool.new_axis(simplify(floor_div(old.extent(reduced[0]), split.reduction_width), pool.bounds()));
-      const std::uint32_t lane = pool.new_axis(split.reduction_width);
-      copier.axis[reduced[0]] = IndexExpr::axis(outer) * split.reduction_width + IndexExpr::axis(lane);
-      copier.reduction_axes[reduced] = {outer, lane};
-      new_reduced = {outer, lane};
+      for (const std::uint32_t a : reduced) {
+        const int width = a == reduced.back() ? split.reduction_width : 1;
+        new_reduced.push_back(pool.new_axis(simplify(floor_div(old.extent(a), width), pool.bounds())));
+        copier.axis[a] = IndexExpr::axis(new_reduced.back()) * width;
+      }
+      new_reduced.push_back(pool.new_axis(split.reduction_width));
+      *copier.axis[reduced.back()] += IndexExpr::axis(new_reduced.back());
+      copier.reduction_axes[reduced] = new_reduced;
     }
     return change;
   };
