@@ -171,6 +171,53 @@ struct RunningMoments {
     mean += apart * share;
     squares += beside + apart * apart * (before * share);
   }
+  // Others' sum and squares of differences to their mean.
+  __device__ __forceinline__ void take_part(float more, float beside, float elements) {
+    if (elements == 0.0f) return;
+    const float before = count, apart = more / elements - mean;
+    sum += more;
+    count += elements;
+    const float share = elements / count;
+    mean += apart * share;
+    squares += beside + apart * apart * (before * share);
+  }
+};
+// Of lines that kChunks blocks take in turn, so many at once, those of one.
+template <int kAtOnce, int kChunks>
+__device__ __forceinline__ float lines_of_chunk(int lines, int chunk) {
+  const int turns = lines / (kAtOnce * kChunks), left = lines - turns * (kAtOnce * kChunks) - chunk * kAtOnce;
+  return (float)(turns * kAtOnce + min(max(left, 0), kAtOnce));
+}
+
+//@ part shifted_moments : running_moments
+// The same of elements that come one at a time, for each of kWidth places. What is summed up is how far they lie from
+// the first one (0 where that is infinite): squares of this are at most `count` times as many as those of differences
+// to the mean, since the first element is one of them, so that little is lost where one is taken from the other.
+template <int kWidth>
+struct ShiftedMoments {
+  float shift[kWidth] = {}, apart[kWidth] = {}, squares[kWidth] = {}, count = 0.0f;
+  __device__ __forceinline__ void take_elements(const float (&elements)[kWidth]) {
+    if (count == 0.0f) {
+#pragma unroll
+      for (int e = 0; e < kWidth; ++e) shift[e] = fabsf(elements[e]) <= 3.402823466e38f ? elements[e] : 0.0f;
+    }
+    count += 1.0f;
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) {
+      const float here = elements[e] - shift[e];
+      apart[e] += here;
+      squares[e] += here * here;
+    }
+  }
+  __device__ __forceinline__ RunningMoments moments_of(int place) const {
+    RunningMoments all;
+    const float mean = apart[place] / fmaxf(count, 1.0f), left = squares[place] - apart[place] * mean;
+    all.sum = shift[place] * count + apart[place];
+    all.count = count;
+    all.mean = shift[place] + mean;
+    all.squares = left < 0.0f ? 0.0f : left;  // NaN is left as it is
+    return all;
+  }
 };
 
 //@ part cohort_reduce : block_reduce

@@ -32,7 +32,7 @@ class RowEmitter {
         walk_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
     if (split_.start) emitter_.reduced_from = *split_.start;
     if (layout_.chunks == 1) walk_.keep_between(loops());
-    if (!walk_.reads_again()) return;
+    if (!walk_.reads_again() && !(outputs_of(false).empty() && walk_.keeps_too_much())) return;
     one_pass_ = row_one_pass(form_);
     if (one_pass_) walk_.keep_between(loops());
   }
@@ -249,12 +249,22 @@ class RowEmitter {
     emitter_.define(reduction, emitter_.result(a));
   }
 
+  void declare_running(const char* part, const char* type) {
+    writer_.use(part);
+    running_ = writer_.unique("running");
+    writer_.line(fmt::format("{} {};", type, running_));
+  }
+
   // The first reduction, and what is needed of the row for the second.
   void reduce_in_one_pass() {
-    writer_.use(of_exponentials() ? "running_exponentials" : "running_moments");
-    running_ = writer_.unique("running");
-    writer_.line(fmt::format("{} {};", of_exponentials() ? "RunningExponentials" : "RunningMoments", running_));
     const RowLoop loop = loop_of_one_pass();
+    const bool shifted = !of_exponentials() && loop.width == 1;
+    if (of_exponentials())
+      declare_running("running_exponentials", "RunningExponentials");
+    else if (shifted)
+      declare_running("shifted_moments", "ShiftedMoments<1>");
+    else
+      declare_running("running_moments", "RunningMoments");
     std::string elements;
     RowWalk::Visit visit;
     visit.before = [&] {
@@ -263,11 +273,16 @@ class RowEmitter {
     };
     visit.element = [&](const std::string& lane) {
       const std::string value = emitter_.emit(one_pass_->element);
-      writer_.line(lane.empty() ? fmt::format("{}.take_elements<1>({{{}}});", running_, value)
+      writer_.line(lane.empty() ? fmt::format("{}.take_elements{}({{{}}});", running_, shifted ? "" : "<1>", value)
                                 : fmt::format("{}[{}] = {};", elements, lane, value));
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running_, elements)); };
     walk_.over_row(loop, "k", visit);
+    if (shifted) {
+      const std::string all = writer_.unique("moments");
+      writer_.line(fmt::format("const RunningMoments {} = {}.moments_of(0);", all, running_));
+      running_ = all;
+    }
     define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
   }
 

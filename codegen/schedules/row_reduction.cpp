@@ -50,10 +50,9 @@ std::vector<KernelSource> interleaved(const InterleavedRows& way, const Kernel& 
   const RowForm& form = way.form;
   const IndexExpr threads = point_count(form.kernel.pool, way.outer) * way.strips() * way.team * way.chunks;
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
-  const std::vector<int> stages = stages_of(form);
-  const int last = way.chunks > 1 ? 1 + *std::ranges::max_element(stages) : 0;
   std::vector<KernelSource> sources;
-  for (int stage = 0; stage <= last; ++stage) sources.push_back(emit_interleaved_rows(graph, way, wide, stage, kernel));
+  for (int stage = 0; stage < launches_of(way); ++stage)
+    sources.push_back(emit_interleaved_rows(graph, way, wide, stage, kernel));
   return sources;
 }
 

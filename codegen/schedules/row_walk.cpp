@@ -48,6 +48,8 @@ void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   keeps_rows_ = !plan.slots.empty();
   kept_words_ = plan.words;
   keeps_elements_ = std::ranges::any_of(plan.slots, [](const RowRegisters::Slot& slot) { return slot.width == 1; });
+  has_several_axes_ =
+      std::ranges::any_of(loops, [](const RowLoop& loop) { return loop.axes.size() > (loop.width > 1 ? 2U : 1U); });
   kept_.keep(std::move(plan), row_.layout.threads);
   tiles_.reset();
   plan_tiles(loops);
@@ -143,6 +145,12 @@ int RowWalk::blocks_at_once() const {
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
   const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
   return std::max(1, 32 * warps / row_.layout.threads);
+}
+
+bool RowWalk::keeps_too_much() const {
+  constexpr int kHalf = 1024, kPlaces = 40;  // of a multiprocessor's threads; registers beside what is kept
+  return row_.layout.team == RowTeam::kBlock && (keeps_elements_ || has_several_axes_) &&
+         kept_words_ + kPlaces > kRegisters / kHalf;
 }
 
 RowLoop RowWalk::loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {

@@ -64,6 +64,9 @@ class RowWalk {
   bool keeps_rows() const { return keeps_rows_; }
   // Is only the beginning of a row kept?
   bool reads_again() const { return kept_.goes_on(); }
+  // Do threads keep so much that less than half of a multiprocessor's threads have room, single elements or what lies
+  // along several axes? Beside it stands where each turn reads: ptxas spills some, and a launch has few blocks at once.
+  bool keeps_too_much() const;
   // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
   // these; 0: it does not.
   int blocks_at_once() const;
@@ -100,6 +103,7 @@ class RowWalk {
   std::optional<BesideTiles> tiles_;
   bool keeps_rows_ = false;
   bool keeps_elements_ = false;  // one by one, not vectors
+  bool has_several_axes_ = false;
   int kept_words_ = 0;
   bool is_cramped_ = false;
   int code_of_turns_ = 0;  // instructions of one turn of every loop
