@@ -156,6 +156,7 @@ struct Work {
   int partial = 4;  // bytes of a partial result
   int all = 4;      // of those that have memory at once
   int bits = 32;    // of the widest element
+  bool in_one_pass = false;
 };
 
 constexpr int kMostThreads = 512;
@@ -191,6 +192,11 @@ bool shape_strips(InterleavedRows& way, Work work, int lanes, const Target& targ
   way.parts = way.team;
   const bool held = work.length <= std::int64_t{kMostTurns} * way.team / lanes;
   way.chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
+  // Joining moments takes as much as some turns.
+  constexpr std::int64_t kTurnsOfChunk = 16;
+  if (work.in_one_pass)
+    way.chunks =
+        static_cast<int>(std::clamp<std::int64_t>(work.length * lanes / (kTurnsOfChunk * way.team), 1, way.chunks));
   return may_be(way.team, way, work);
 }
 
@@ -280,6 +286,14 @@ bool keep_turns(InterleavedRows& way, const IndexExpr& length, const Work& work)
   return true;
 }
 
+// Moments of strips, whose mean a thread makes of the sum alone.
+std::optional<RowOnePass> moments_of(const InterleavedRows& way) {
+  const ExprPool& pool = way.form.kernel.pool;
+  const std::optional<RowOnePass> pass = row_one_pass(way.form);
+  if (!way.in_strips || !pass || pass->kind != RowOnePass::Kind::kMoments) return std::nullopt;
+  return dependences(pool)[pool[pass->mean].args[1]].empty() ? pass : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
@@ -295,14 +309,24 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   const int last_stage = *std::ranges::max_element(stages);
   if (has_wide_values(form) && (last_stage > 0 || !form.columns.empty())) return std::nullopt;
   const IndexExpr length = point_count(pool, pool[form.reductions[0]].axes);
+  const std::optional<RowOnePass> one_pass = moments_of(*way);
   const Work work{.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way->outer), symbols)),
                   .length = value_at_hint(length, symbols),
-                  .stages = 1 + last_stage,
+                  .stages = one_pass ? 1 : 1 + last_stage,
                   .partial = bytes_of_partial(form),
                   .all = bytes_of_partials(form, 2),  // what is asked for at each place, and what is not
-                  .bits = reader.widest_bits()};
+                  .bits = reader.widest_bits(),
+                  .in_one_pass = one_pass.has_value()};
   if (!(way->in_strips ? choose_strips(*way, work, target) : shape_turns(*way, work, target))) return std::nullopt;
-  return keep_turns(*way, length, work) ? way : std::nullopt;
+  if (!keep_turns(*way, length, work)) return std::nullopt;
+  if (way->kept_turns == 0) way->one_pass = one_pass;
+  return way;
+}
+
+int launches_of(const InterleavedRows& way) {
+  const std::vector<int> stages = stages_of(way.form);
+  if (way.chunks == 1) return 1;
+  return way.one_pass ? 2 : 2 + *std::ranges::max_element(stages);
 }
 
 std::string name_of(const InterleavedRows& way) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "analysis/row_form.h"
+#include "analysis/row_one_pass.h"
 #include "analysis/target.h"
 #include "ir/graph.h"
 
@@ -38,6 +39,8 @@ struct InterleavedRows {
   int chunks = 1;                    // blocks that share what a team has to do and leave partial results
   int kept_turns = 0;                // vectors of a thread; 0: not known, or too many
   std::vector<ExprId> loads;         // that read one element after the other
+  // Of strips that no thread keeps: moments, of which both come of one pass over them.
+  std::optional<RowOnePass> one_pass;
 
   int threads() const { return team * teams; }
   int lanes() const { return rows / width; }  // of a strip: threads that have vectors of one line
@@ -46,6 +49,9 @@ struct InterleavedRows {
 
 // Nothing where rows do not lie so.
 std::optional<InterleavedRows> interleaved_rows(const RowForm& form, const Graph& graph, const Target& target);
+
+// Kernels that take such rows, one after the other.
+int launches_of(const InterleavedRows& way);
 
 std::string name_of(const InterleavedRows& way);
 

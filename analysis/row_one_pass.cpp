@@ -58,11 +58,13 @@ std::optional<RowOnePass> row_one_pass(const RowForm& form) {
   if (one.reduction == Reduction::kMax) element = exponent_below(pool, body, first);
   if (one.reduction == Reduction::kSum) element = element_of_square(pool, body, first);
   if (element != one.args[0]) return std::nullopt;
-  using Kind = RowOnePass::Kind;
-  return RowOnePass{.kind = one.reduction == Reduction::kMax ? Kind::kExponentials : Kind::kMoments,
+  if (one.reduction == Reduction::kMax)
+    return RowOnePass{.kind = RowOnePass::Kind::kExponentials, .first = first, .second = second, .element = *element};
+  return RowOnePass{.kind = RowOnePass::Kind::kMoments,
                     .first = first,
                     .second = second,
-                    .element = *element};
+                    .element = *element,
+                    .mean = pool[body.args[0]].args[1]};
 }
 
 }  // namespace fusec

@@ -15,8 +15,9 @@ namespace fusec {
 struct RowOnePass {
   enum class Kind : std::uint8_t { kExponentials, kMoments };
   Kind kind;
-  ExprId first, second;  // reductions
-  ExprId element;        // of both
+  ExprId first, second;   // reductions
+  ExprId element;         // of both
+  ExprId mean = kNoExpr;  // of moments: what is made of the first
 };
 
 // Nothing where the form's reductions are others.

@@ -98,14 +98,15 @@ RowLaunch row_launch(const RowWays& ways, const Graph& graph) {
   RowLaunch launch;
   if (ways.interleaved) {
     launch.chunks = ways.interleaved->chunks;
-  } else {
-    const RowLayout& layout = ways.layouts.front();
-    launch = {.together = layout.blocks_together(),
-              .chunks = layout.chunks,
-              .launches = layout.cohort > 1 ? 2 : 1,
-              .held = layout.held,
-              .asked_for = asked_for_by(layout, ways, graph)};
+    launch.launches = launches_of(*ways.interleaved);
+    return launch;
   }
+  const RowLayout& layout = ways.layouts.front();
+  launch = {.together = layout.blocks_together(),
+            .chunks = layout.chunks,
+            .launches = layout.cohort > 1 ? 2 : 1,
+            .held = layout.held,
+            .asked_for = asked_for_by(layout, ways, graph)};
   const std::vector<int> stages = stages_of(ways.form);
   if (launch.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);
   return launch;

@@ -3,7 +3,7 @@
 batches along the first dimension or one between, where what is reduced lies a line of memory apart: executed on the
 emulator and verified, for sm_80 and sm_90a, without findings, spilled registers or local memory, in few launches and in
 few sectors more than those of the passes over the tensor: lines that begin anywhere as well as even ones, of few columns
-and of many. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then, but
+and of many. Batches' statistics leave other blocks room on a multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then, but
 seldom. What is kept in shared memory and what is reduced through it have room beside one another.
 Status 77: no NVRTC."""
 import argparse
@@ -29,11 +29,13 @@ def normalized(dim, weights):
 
 
 class Case:
-    """launches; passes: how often all of the tensor is read or written; more: sectors over those of the passes"""
+    """launches; passes: how often all of the tensor is read or written; more: sectors over those of the passes;
+    occupancy: of each kernel, at least"""
 
-    def __init__(self, name, dtype, shape, nodes, passes, launches=1, more=1.06, others=None):
+    def __init__(self, name, dtype, shape, nodes, passes, launches=1, more=1.06, others=None, occupancy=0.0):
         self.name, self.dtype, self.shape, self.nodes = f"{name} {dtype}{shape}", dtype, shape, nodes
         self.passes, self.launches, self.more, self.others = passes, launches, more, others or {}
+        self.occupancy = occupancy
 
 
 def cases():
@@ -64,12 +66,21 @@ def cases():
         found += [Case("exponentials", dtype, shape, exponentials, 2, more=2) for shape in ([1000, 511], [1024, 4096])]
         found += [Case("deviation", dtype, [4, 1000, 511], deviation, 2, 3, more=1.25),
                   Case("deviation beside softmax", dtype, [2, 2048, 96], beside_softmax, 4, 4, more=1.3)]
-        found += [Case("batch normalized", dtype, [8192, 64], normalized([0], False), 4, 3, 1.12),
+        found += [Case("batch normalized", dtype, [8192, 64], normalized([0], False), 3, 2, 1.12),
                   Case("softmax between", dtype, [8, 1000, 33], [node("y", "softmax", "x", dim=1)], 2,
                        more=1.06 if dtype == "float32" else 1.95)]
         for columns in (77, 99, 257):
             found.append(Case("variance between", dtype, [8, 300, columns], [node("y", "var", "x", dim=[1])], 1,
                               more=2.3 if columns == 257 else 1.1))
+        for shape in ([32, 64, 56, 56], [16, 96, 28, 28], [4, 32, 128, 128]):
+            found.append(Case("batch statistics", dtype, shape, [node("y", "std", "x", dim=[0, 2, 3])], 1,
+                              occupancy=0.5))
+        # Even lines are read once for their mean and what lies around it.
+        found += [Case("moments", dtype, [4096, 768], [node("y", "var", "x", dim=[0])], 1, more=1.03),
+                  Case("moments", dtype, [8, 3136, 96], [node("y", "std", "x", dim=[1])], 1, more=1.03),
+                  Case("moments", dtype, [8, 2000, 80], [node("y", "var", "x", dim=[1])], 1, 2, more=1.1),
+                  Case("moments", dtype, [20003, 64], [node("y", "var", "x", dim=[0])], 1, 2, more=1.03),
+                  Case("moments", dtype, [6001, 72], [node("y", "std", "x", dim=[0])], 1, 2, more=1.06)]
     found.append(Case("softmax between", "float32", [16, 300, 77], [node("y", "softmax", "x", dim=1)], 2))
     # Wide values, whose results take as much of shared memory as two rows of the block's threads.
     for op, attrs, shape in (("softmax", {"dim": 1}, [4, 700, 90]), ("log_softmax", {"dim": 1}, [2, 1000, 130])):
@@ -97,6 +108,8 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     least = case.passes * element_count(case.shape) * BYTES[case.dtype] / 32
     if sectors > case.more * least + 40:
         return f"{sectors} sectors, {sectors / least:.2f} times those of the passes"
+    if min(k["resources"]["occupancy"] for k in kernels) < case.occupancy:
+        return f"an occupancy of less than {case.occupancy}"
     return what_kernels_do_wrong(kernels, sectors / 100)
 
 

@@ -37,13 +37,10 @@ class InterleavedEmitter {
   KernelSource emit(const Kernel& original) {
     const IndexExpr groups = point_count(pool_, way_.outer) * way_.strips();
     open(groups);
-    for (const ReductionLoop& loop : part_.loops) {
-      if (!part_.outputs && loop.stage > part_.stage) break;
-      if (way_.chunks > 1 && (part_.outputs || loop.stage < part_.stage))
-        for (const ExprId r : loop.reductions) combine_partials(r);
-      else
-        reduce(loop);
-    }
+    if (way_.one_pass)
+      part_.outputs&& way_.chunks > 1 ? combine_moments() : reduce_in_one_pass();
+    else
+      reduce_all();
     if (!part_.outputs) leave_partials();
     if (part_.outputs && !part_.outputs_of(true).empty()) store_rows();
     if (part_.outputs && !part_.outputs_of(false).empty()) store_elements();
@@ -293,6 +290,16 @@ class InterleavedEmitter {
     if (!aligned_) writer_.close();
   }
 
+  void reduce_all() {
+    for (const ReductionLoop& loop : part_.loops) {
+      if (!part_.outputs && loop.stage > part_.stage) break;
+      if (way_.chunks > 1 && (part_.outputs || loop.stage < part_.stage))
+        for (const ExprId r : loop.reductions) combine_partials(r);
+      else
+        reduce(loop);
+    }
+  }
+
   // This stage's reductions, all in one loop.
   void reduce(const ReductionLoop& loop) {
     std::vector<ExprEmitter::Accumulator> accumulators;
@@ -313,6 +320,74 @@ class InterleavedEmitter {
     };
     over_elements(loop.axes[0], loop.bodies(pool_), {.element = element});
     for (const ExprEmitter::Accumulator& a : accumulators) join(a, slots_.at(a.reduction), way_.parts, way_.width);
+  }
+
+  // Sum and squares of differences to the mean: about an element of each thread's first.
+  void reduce_in_one_pass() {
+    const std::uint32_t axis = pool_[way_.one_pass->first].axes[0];
+    const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
+    writer_.use("shifted_moments");
+    writer_.line(fmt::format("ShiftedMoments<{}> {};", way_.width, running));
+    std::string elements;
+    Visit visit;
+    visit.before = [&](const std::string&) {
+      elements = writer_.unique("elements");
+      writer_.line(fmt::format("float {}[{}];", elements, way_.width));
+    };
+    visit.element = [&](const std::string& lane, const std::string&) {
+      writer_.line(fmt::format("{}[{}] = {};", elements, lane, emitter_.emit(way_.one_pass->element)));
+    };
+    visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
+    over_elements(axis, {way_.one_pass->element}, visit);
+    writer_.line(fmt::format("RunningMoments {}[{}];", moments, way_.width));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));
+    join_moments(moments, way_.parts, way_.width);
+  }
+
+  // The team's sums, and the squares of differences to their means, of what threads have at each of their places.
+  void join_moments(const std::string& moments, int parts, int width) {
+    const ExprEmitter::Accumulator first = emitter_.accumulator(way_.one_pass->first);
+    const ExprEmitter::Accumulator second = emitter_.accumulator(way_.one_pass->second);
+    const std::string sums = writer_.unique(first.name + "_at"), squares = writer_.unique(second.name + "_at");
+    writer_.line(fmt::format("float {}[{}], {}[{}];", sums, width, squares, width));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}[e].sum;", width, sums, moments));
+    join(first, sums, parts, width);
+    ExprEmitter::Accumulator all = first;
+    const std::string e = writer_.unique("e");
+    all.name = fmt::format("{}[{}]", width == way_.width ? done_.at(first.reduction).slots : sums_of_rows(first), e);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
+    const ExprEmitter::Mark outside = emitter_.mark();
+    for (const std::uint32_t a : pool_[way_.one_pass->second].axes) emitter_.bind(a, "0");
+    const bool own = width == way_.width;
+    emitter_.bind(way_.inner, own ? fmt::format("({} + {})", phase_, e)
+                                  : fmt::format("({} + {} % {})", begins_, thread_, way_.rows));
+    if (part_.outputs)
+      emitter_.define(first.reduction, emitter_.result(all));
+    else  // of what this block has of its rows
+      emitter_.define(way_.one_pass->mean, fmt::format("({} / {})", all.name, lines_of_chunk(chunk_)));
+    emitter_.define(way_.one_pass->element, fmt::format("{}[{}].mean", moments, e));
+    const std::string of_all = emitter_.emit(pool_[way_.one_pass->second].args[0]);
+    writer_.line(fmt::format("{0}[{1}] = {2}[{1}].squares + {2}[{1}].count * ({3});", squares, e, moments, of_all));
+    emitter_.rewind(outside);
+    writer_.close();
+    join(second, squares, parts, width);
+  }
+
+  std::string lines_of_chunk(const std::string& chunk) const {
+    return fmt::format("lines_of_chunk<{}, {}>({}, {})", at_once(), way_.chunks, last_, chunk);
+  }
+
+  // Where threads have an element each, of row `thread % rows`: that row's sum, which a thread of it has found.
+  std::string sums_of_rows(const ExprEmitter::Accumulator& sum) {
+    const std::string all = writer_.unique("all_sums"), mine = writer_.unique("mine");
+    writer_.line(fmt::format("__shared__ float {}[{}];", all, way_.rows));
+    writer_.line(fmt::format("if ({0} < {1}) {2}[{0}] = {3};", thread_, way_.rows, all, sum.name));
+    writer_.line("__syncthreads();");
+    writer_.line(fmt::format("const float {}[1] = {{{}[{} % {}]}};", mine, all, thread_, way_.rows));
+    return mine;
   }
 
   // The team's results of what its threads have: in the accumulator's own name, and at each place where asked for.
@@ -344,7 +419,7 @@ class InterleavedEmitter {
   void leave_partials() {
     writer_.open(fmt::format("if ({} < {})", thread_, way_.rows));
     for (const ReductionLoop& loop : part_.loops) {
-      if (loop.stage != part_.stage) continue;
+      if (!way_.one_pass && loop.stage != part_.stage) continue;
       for (const ExprId r : loop.reductions) {
         const ExprEmitter::Accumulator& a = done_.at(r).own;
         writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(a), group_, way_.chunks, chunk_,
@@ -366,6 +441,23 @@ class InterleavedEmitter {
     writer_.line(
         fmt::format("    {0}[0] = {1}({0}[0], {2}[{3} * {4} + {5}]);", mine, a.combine, pointer, group_, count, i));
     join(a, mine, parts, 1);
+  }
+
+  // As combine_partials, of chunks' sums and the squares of differences to the means of each.
+  void combine_moments() {
+    const std::string sums = partials(emitter_.accumulator(way_.one_pass->first));
+    const std::string squares = partials(emitter_.accumulator(way_.one_pass->second));
+    const std::string moments = writer_.unique("moments"), i = writer_.unique("i"), at = writer_.unique("at");
+    const int parts = way_.team / way_.rows * way_.rows, count = way_.chunks * way_.rows;
+    writer_.use("running_moments");
+    writer_.line(fmt::format("RunningMoments {}[1];", moments));
+    writer_.line(fmt::format("if ({} < {})", thread_, parts));
+    writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, thread_, count, parts));
+    writer_.line(fmt::format("const {} {} = {} * {} + {};", writer_.index_type(), at, group_, count, i));
+    writer_.line(fmt::format("{}[0].take_part({}[{}], {}[{}], {});", moments, sums, at, squares, at,
+                             lines_of_chunk(fmt::format("{} / {}", i, way_.rows))));
+    writer_.close();
+    join_moments(moments, parts, 1);
   }
 
   // --- outputs

@@ -41,6 +41,7 @@ void plan_kept(InterleavedPart& part, const Graph& graph) {
 
 // Of loops that keep nothing: turns on the way, results at each place of a vector.
 int registers_of_loops(const InterleavedPart& part) {
+  constexpr int kMoments = 3;         // results of a place
   std::map<int, std::size_t> places;  // of each stage's reductions
   std::size_t asked_for = 0, most = 0;
   for (const ReductionLoop& loop : part.loops) {
@@ -51,14 +52,15 @@ int registers_of_loops(const InterleavedPart& part) {
   std::set<ValueId> tensors;
   for (const ExprId load : part.way.loads)
     if (tensors.insert(part.way.form.kernel.pool[load].source).second) words += part.words_of(load);
-  return std::min(255, static_cast<int>(most + asked_for) * part.way.width + 4 * words + kComputing);
+  const int results = part.way.one_pass ? kMoments : static_cast<int>(most + asked_for);
+  return std::min(255, results * part.way.width + 4 * words + kComputing);
 }
 
 }  // namespace
 
 InterleavedPart interleaved_part(const Graph& graph, const InterleavedRows& way, int stage) {
   InterleavedPart part{.way = way, .loops = reduction_loops(way.form), .stage = stage, .outputs = way.chunks == 1};
-  part.outputs = part.outputs || stage > part.loops.back().stage;
+  part.outputs = part.outputs || stage + 1 == launches_of(way);
   plan_kept(part, graph);
   return part;
 }
@@ -79,7 +81,7 @@ InterleavedPart::Outputs InterleavedPart::outputs_of(bool row) const {
 bool InterleavedPart::is_asked_for(ExprId reduction) const {
   std::vector<ExprId> roots = outputs ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
   for (const ReductionLoop& loop : loops)
-    if (way.chunks == 1 || (!outputs && loop.stage == stage))
+    if (way.chunks == 1 || (!outputs && (way.one_pass || loop.stage == stage)))
       std::ranges::copy(loop.bodies(way.form.kernel.pool), std::back_inserter(roots));
   return contains(outside_reductions(way.form, roots), reduction);
 }
