@@ -342,6 +342,34 @@ def stretches():
     return cases
 
 
+def runs():
+    """What only moves, in rows that begin anywhere: 16 bytes of the results are one run of a tensor nearly everywhere,
+    and take no instructions for each of their elements there."""
+    cases = []
+
+    def add(name, inputs, *nodes, sectors=1.06, symbols=None):
+        dtypes = "/".join(dict.fromkeys(dtype for dtype, _ in inputs.values()))
+        cases.append(Case(f"runs: {name} {dtypes}{inputs['x'][1]}", inputs, nodes, sectors=sectors, wide=False,
+                          conflicts_each=0.75, symbols=symbols))
+
+    for dtype in ("float8_e4m3fn", "float16"):
+        images = {"x": (dtype, [4, 16, 112, 112])}
+        add("padded by zeros", images, node("y", "pad", "x", pad=[1, 1, 1, 1]))
+        for mode in ("reflect", "replicate"):
+            add("padded by " + mode, images, node("y", "pad", "x", pad=[3, 3, 3, 3], mode=mode))
+    add("padded by 1.5", {"x": ("bfloat16", [4, 16, 112, 112])}, node("y", "pad", "x", pad=[1, 1, 1, 1], value=1.5))
+    add("padded by -1", {"x": ("int8", [2, 3, 5, 100, 41])}, node("y", "pad", "x", pad=[1, 1, 2, 2, 1, 1], value=-1))
+    add("padded behind", {"x": ("uint8", [8, 16, 113, 113])}, node("y", "pad", "x", pad=[0, 1, 0, 1]))
+    for dtype in ("int8", "float16"):
+        add("joined", {"x": (dtype, [2000, 77]), "z": (dtype, [2000, 33])}, node("y", "concat", "x", "z", dim=1))
+        add("padded and joined", {"x": (dtype, [64, 50, 77]), "z": (dtype, [64, 52, 20])},
+            node("p", "pad", "x", pad=[1, 1, 1, 1]), node("y", "concat", "p", "z", dim=2))
+    add("rolled", {"x": ("int8", [64, 33, 165])}, node("y", "roll", "x", shifts=[1, 3], dims=[1, 2]), sectors=1.5)
+    add("padded", {"x": ("uint8", ["n", 331])}, node("y", "pad", "x", pad=[2, 1], mode="reflect"),
+        symbols={"n": {"hint": 500}})
+    return cases
+
+
 def turned():
     """Transposed where lines do not lie as they are: rolled, reflected, backwards, in steps, parts, padded, joined."""
     cases = []

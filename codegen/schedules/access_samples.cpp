@@ -222,10 +222,16 @@ double sectors_of_tiled_line(std::int64_t extent, std::int64_t tile, std::int64_
          static_cast<double>(extent);
 }
 
-double movement_time(double sectors, double instructions, double passes) {
-  constexpr double kIssued = 10, kPasses = 2, kOthers = 0.15;
-  const std::array<double, 3> times{sectors, instructions / kIssued, passes / kPasses};
+double movement_time(double sectors, double instructions, double passes, double issued) {
+  constexpr double kPasses = 2, kOthers = 0.15;
+  const std::array<double, 3> times{sectors, instructions / issued, passes / kPasses};
   return (1 - kOthers) * std::ranges::max(times) + kOthers * std::accumulate(times.begin(), times.end(), 0.0);
+}
+
+double issued_for_sector(const Target& target) {
+  // Special functions have an eighth of all lanes; schedulers issue four fifths of what they could.
+  constexpr double kLanes = 8, kIssuing = 0.8;
+  return kIssuing * kLanes * target.special_rate / target.bandwidth;
 }
 
 int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/kernel.h"
+#include "analysis/target.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -80,7 +81,9 @@ int alignment_of(const IndexExpr& position, int element_bits, const Bounds& boun
 // What a point of a kernel that moves things takes, in the time of a sector of memory: of instructions of a warp a
 // multiprocessor issues about ten in the time that its share of memory takes for a sector, and its shared memory has
 // two passes. What takes longest counts, and of the others a part.
-double movement_time(double sectors, double instructions, double passes);
+double movement_time(double sectors, double instructions, double passes, double issued = 10);
+// So many instructions, where a target's rates are known.
+double issued_for_sector(const Target& target);
 
 // Distinct ones of places in bytes, by what has `bytes`, a power of two.
 std::size_t distinct(std::vector<std::int64_t> places, std::int64_t bytes);

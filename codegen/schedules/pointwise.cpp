@@ -13,6 +13,7 @@
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/picked_rows.h"
 #include "codegen/schedules/repeated_axis.h"
+#include "codegen/schedules/runs.h"
 #include "codegen/schedules/split_axes.h"
 #include "codegen/schedules/stretches.h"
 #include "codegen/schedules/transpose.h"
@@ -316,10 +317,14 @@ constexpr double kBetter = 0.87;
 // Of the predicted time otherwise: what is worth boxes.
 constexpr double kFaster = 0.95;
 
-// Instructions for an element, as counted: in stretches; one by one, and there for each axis; of a thread's neighbours
-// in vectors and in windows.
+// The same for runs, which threads of a block wait for twice, and for them instead of boxes, which have no list of what
+// is left over.
+constexpr double kFasterInRuns = 0.9, kRunsToBoxes = 0.8;
+
+// Instructions for an element, as counted: in stretches; one by one, and there for each axis, or of one axis alone; of
+// a thread's neighbours in vectors and in windows.
 constexpr double kInstructionsInStretches = 60, kInstructionsOneByOne = 20, kInstructionsOfAxis = 12,
-                 kInstructionsOfVector = 40, kInstructionsOfWindow = 200, kMostInWindows = 25;
+                 kInstructionsInLine = 16, kInstructionsOfVector = 40, kInstructionsOfWindow = 200, kMostInWindows = 25;
 
 // Where they ask for clearly fewer sectors for a point than all loads do `otherwise`.
 std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
@@ -330,6 +335,18 @@ std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Gr
   if (!plan) return std::nullopt;
   const double better = plan->stretches.empty() ? kBetterOneByOne : kBetter;
   if (plan->sectors + stores > better * (otherwise + stores)) return std::nullopt;
+  return plan;
+}
+
+// Where they are faster than what asks for so many sectors and takes so many instructions for a point.
+std::optional<RunPlan> runs_where_faster(const Kernel& merged, const Graph& graph, const Target& target, double sectors,
+                                         double instructions) {
+  auto plan = plan_runs(merged, graph, target);
+  if (!plan) return std::nullopt;
+  const double stores = sectors_of_stores(merged), issued = issued_for_sector(target);
+  if (movement_time(plan->sectors + stores, plan->instructions / 32, 0, issued) >
+      kFasterInRuns * movement_time(sectors + stores, instructions / 32, 0, issued))
+    return std::nullopt;
   return plan;
 }
 
@@ -431,6 +448,7 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   KernelSource source;
   std::optional<StretchPlan> stretches;
   std::optional<PickedRows> picked;
+  std::optional<RunPlan> runs;
   bool once = false;   // what is repeated is read once
   bool lines = false;  // all that is loaded lies as the results do
   if (!axes.empty()) {
@@ -453,9 +471,19 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
           : windows     ? std::min(kInstructionsOfWindow / wanted_width(merged, graph), kMostInWindows)
           : as_they_lie ? kInstructionsOfVector / width
                         : kInstructionsOneByOne + kInstructionsOfAxis * static_cast<double>(axes.size());
-      if (auto boxes = in_boxes(movement_time(least + sectors_of_stores(merged), of_element / 32, 0))) return *boxes;
+      double time = movement_time(least + sectors_of_stores(merged), of_element / 32, 0);
+      const double as_counted = once || stretches  ? of_element
+                                : windows          ? instructions_of(*windows, graph)
+                                : axes.size() == 1 ? std::min(of_element, kInstructionsInLine)
+                                                   : of_element;
+      if (!as_they_lie && !once) runs = runs_where_faster(merged, graph, target, least, as_counted);
+      if (runs) {
+        const double in_runs = movement_time(runs->sectors + sectors_of_stores(merged), runs->instructions / 32, 0);
+        time = std::min(time, in_runs / kRunsToBoxes);
+      }
+      if (auto boxes = in_boxes(time)) return *boxes;
     }
-    if (tiles && better_in_tiles(*tiles, merged, least)) {
+    if (tiles && better_in_tiles(*tiles, merged, runs ? runs->sectors : least)) {
       source = emit_transpose(*tiles, graph);
       source.name = kernel_name(graph, kernel.nodes);
       return source;
@@ -468,6 +496,8 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
                  .emit(merged);
   else if (picked)
     source = emit_picked_rows(merged, graph, target, *picked);
+  else if (runs)
+    source = emit_runs(merged, graph, target, *runs);
   else if (stretches)
     source = emit_stretches(merged, graph, target, *stretches);
   else if (windows)

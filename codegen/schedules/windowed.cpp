@@ -248,6 +248,21 @@ double sectors_of_loads(const WindowedChoice& choice, const Graph& graph) {
   return WindowSamples(choice.plan, graph).sectors_a_point();
 }
 
+double instructions_of(const WindowedChoice& choice, const Graph& graph) {
+  // As counted: of a window, of an axis, and of an element; of one that has a guard where lanes may be of two rows.
+  constexpr double kWindow = 30, kAxis = 15, kElement = 3, kGuardedOfRows = 11, kWarp = 32;
+  const WindowedPlan& plan = choice.plan;
+  const double windows = kWindow * static_cast<double>(plan.reads.size());
+  const double axes = kAxis * static_cast<double>(choice.kernel.outputs[0].axes.size());
+  if (!plan.crosses) return (windows + axes) / plan.width + kElement;
+  const bool guarded = std::ranges::any_of(plan.reads, [&](const WindowedPlan::Read& read) {
+    return plan.kernel.pool[read.window.load].args[0] != kNoExpr;
+  });
+  const auto length = static_cast<double>(std::max<std::int64_t>(1, value_at_hint(plan.row_length, graph.symbols)));
+  const double crossing = std::min(1.0, kWarp * plan.width / length);  // of warps
+  return ((1 + crossing) * windows + 2 * axes) / plan.width + (guarded ? kGuardedOfRows : kElement);
+}
+
 std::optional<KernelSource> windowed_planes(const Kernel& merged, const Graph& graph, const Target& target, int width) {
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
   if (width < 2 || axes.size() < 2 || writes_half_bytes(merged)) return std::nullopt;
