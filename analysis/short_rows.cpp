@@ -26,7 +26,7 @@ constexpr int kFewestBeside = 8;                             // rows of a block
 constexpr int kMostThreads = 512;
 
 bool is_word(ScalarType type) {
-  return type == ScalarType::kFloat32 || type == ScalarType::kInt32;
+  return type == ScalarType::kFloat32 || type == ScalarType::kInt32 || type == ScalarType::kUInt32;
 }
 
 // Reads the form: which loads and stores are of whole rows that follow one another, and which of vectors beside them.
