@@ -193,6 +193,7 @@ COUNTED = [
     (group_norm("float32", [2, 16, 14, 14], 2), 1.6), (group_norm("bfloat16", [2, 32, 7, 7], 4), 1.6),
     (group_norm("bfloat16", [2, 4, "c"], 2, [("c", {"min": 1, "max": 200000}, 2048)]), 1.15),
     (norm("layer_norm", "float32", 8, 1025), 1.85), (norm("rms_norm", "float64", 3, 4095, residual=True), 1.3),
+    (norm("layer_norm", "float64", 150, 4096, residual=True), 1.7), (norm("rms_norm", "float64", 150, 4096, residual=True), 1.4),
     (norm("layer_norm", "float32", 64, "c", [("c", {"min": 1, "max": 200000}, 513)]), 2.1), (codes(64, 4096), 1.7),
     (recast(reduced("softmax", "float32", 32, 4096), "float16"), 1.03),
     (recast(reduced("softmax", "float32", 32, 4095), "bfloat16"), 1.1),

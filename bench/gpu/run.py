@@ -26,7 +26,7 @@ sys.path[:0] = [HERE, os.path.dirname(HERE)]
 try:
     import torch
 except ImportError as missing:
-    print(f"bench/gpu: {missing}")
+    print(f"bench/gpu: PyTorch is needed (pip install torch): {missing}")
     sys.exit(77)
 
 from compiled_model import CompiledModel  # noqa: E402

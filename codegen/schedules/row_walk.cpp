@@ -135,13 +135,20 @@ void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
 }
 
 int RowWalk::blocks_at_once() const {
-  constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8;
+  constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8, kOf64Bits = 40,
+                kSeveralOf64Bits = 48;
   constexpr int kNarrowThreads = 1024, kWideThreads = 768;  // with 64 registers each, and with 80
   if (row_.layout.chunks > 1 || !keeps_rows_)
     return std::max(1, (writer_.wide() || row_.split.start ? kWideThreads : kNarrowThreads) / row_.layout.threads);
-  const int computing = kComputing + (row_.split.start || keeps_elements_ || has_length_of_launch() ? kBesideRows : 0) +
-                        (has_tiles() ? kept_words_ / 2 : 0) + (writer_.wide() ? kWide : 0) +
-                        (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
+  const int of_32_bits = kComputing +
+                         (row_.split.start || keeps_elements_ || has_length_of_launch() ? kBesideRows : 0) +
+                         (has_tiles() ? kept_words_ / 2 : 0) + (writer_.wide() ? kWide : 0) +
+                         (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
+  const int of_64_bits = static_cast<int>(std::ranges::count_if(row_.form.reductions, [&](ExprId r) {
+    const ExprPool& pool = row_.form.kernel.pool;
+    return is_wide(pool[pool[r].args[0]].type);
+  }));
+  const int computing = of_32_bits + (of_64_bits > 1 ? kSeveralOf64Bits : of_64_bits * kOf64Bits);
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
   const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
   return std::max(1, 32 * warps / row_.layout.threads);
