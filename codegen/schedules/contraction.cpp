@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "analysis/loads.h"
+#include "analysis/row_form.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -57,8 +59,13 @@ class Contraction {
   ScalarType sum_type() const { return pool_[p_.loops[0].terms[0].reduction].type; }
   // The element type in shared memory: the stored 16-bit format, or the type that is multiplied.
   std::string element() const { return p_.tensor_dtype ? "unsigned short" : c_type(sum_type()); }
-  // A padded row of a tile: no two of the rows that are read at once start in one bank.
-  int stride() const { return p_.tensor_dtype ? depth_ + 8 : kTile + 1; }
+  // Tiles for tensor cores have lines along the depth, or lines of one place each (`across`) where vectors come so from
+  // memory: ldmatrix turns them round. In lanes all are across. A line is padded so that no two that are written or
+  // read at once start in one bank.
+  int stride(bool across) const {
+    if (p_.tensor_dtype) return (across ? kTile : depth_) + 8;
+    return kTile + (is_wide(sum_type()) ? 1 : 2);
+  }
 
   // Loops run one after the other and use the same tiles.
   void declare_tiles() {
@@ -69,10 +76,10 @@ class Contraction {
     }
     for (std::size_t i = 0; i < left; ++i) left_tiles_.push_back(writer_.unique("left_tile"));
     for (std::size_t i = 0; i < right; ++i) right_tiles_.push_back(writer_.unique("right_tile"));
-    const int lines = p_.tensor_dtype ? kTile : depth_;
+    const int elements = std::max(depth_ * stride(true), p_.tensor_dtype ? kTile * stride(false) : 0);
     for (const auto* tiles : {&left_tiles_, &right_tiles_})
       for (const std::string& tile : *tiles)
-        writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}][{}];", element(), tile, lines, stride()));
+        writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}];", element(), tile, elements));
   }
 
   void place_block() {
@@ -182,7 +189,7 @@ class Contraction {
   // Does a plain load of 16-bit elements run along the axis in whole, aligned groups of eight?
   bool takes_vectors(ExprId factor, const std::vector<std::uint32_t>& along) const {
     const ExprNode& n = pool_[factor];
-    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || along.empty()) return false;
+    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.dtype != *p_.tensor_dtype || along.empty()) return false;
     const std::uint32_t axis = along.back();
     if (n.args[0] != kNoExpr && emitter_.depends_on(n.args[0], axis)) return false;
     const Variable v{Variable::Kind::kAxis, axis};
@@ -198,19 +205,25 @@ class Contraction {
     const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
     const std::string& across0 = is_left ? row0_ : column0_;
     const bool depth_vectors = takes_vectors(factor, depth_axes_);
-    const bool across_vectors = !depth_vectors && takes_vectors(factor, across);
-    const Variable last_across{Variable::Kind::kAxis, across.back()};
-    const bool across_first = across_vectors || (!depth_vectors && runs_along(factor, last_across));
+    const bool across_vectors = vectors_across(factor, is_left);
+    const bool across_first = across_vectors || (!depth_vectors && runs_across(factor, across));
     if (across_first && !across_vectors && p_.tensor_dtype) return fill_in_eights(tile, factor, is_left, step);
     const int width = depth_vectors || across_vectors ? 8 : 1;
     const int total = kTile * depth_ / width;
     const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
     const int fast = (across_first ? kTile : depth_) / width;
     const std::string slow_name = across_first ? place : line, fast_name = across_first ? line : place;
-    writer_.line(fmt::format("const int {} = {} % {}{}, {} = {} / {};", fast_name, e, fast, width > 1 ? " * 8" : "",
-                             slow_name, e, fast));
+    std::string slow = fmt::format("{} / {}", e, fast);
+    if (depth_vectors) {  // those of one line are half as long as the banks: lines four apart are in different halves
+      const std::string first = writer_.unique("first_line");
+      writer_.line(
+          fmt::format("const int {} = threadIdx.x / 32 * 8 + threadIdx.x / 4 % 2 * 4 + threadIdx.x / 8 % 4;", first));
+      slow = fmt::format("{} + ({} - (int)threadIdx.x) / {}", first, e, fast);
+    }
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
+    writer_.line(fmt::format("const int {} = {} % {}{};", fast_name, e, fast, width > 1 ? " * 8" : ""));
+    writer_.line(fmt::format("const int {} = {};", slow_name, slow));
     const std::string at = writer_.unique("at"), k = writer_.unique("k");
     writer_.line(fmt::format("const {} {} = {} + {}, {} = {} + {};", integer(), at, across0, line, k, step, place));
     std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k, text(count(depth_axes_)));
@@ -219,9 +232,9 @@ class Contraction {
     if (is_left) define_row_values(line);
     if (!is_left && p_.choice) emitter_.bind(p_.choice->axis, matrix_);
     if (width > 1)
-      load_vector(tile, factor, across, at, k, line, place, inside, across_vectors);
+      load_vector(place_in(tile, line, place, across_vectors), factor, across, at, k, inside);
     else
-      load_element(tile, factor, across, at, k, line, place, inside);
+      load_element(place_in(tile, line, place, !p_.tensor_dtype), factor, across, at, k, inside);
     emitter_.rewind(mark);
     writer_.close();
   }
@@ -250,29 +263,48 @@ class Contraction {
     emitter_.rewind(mark);
     writer_.line(fmt::format("{}[{} / 2] |= (unsigned){} << ({} % 2 * 16);", eight, i, one, i));
     writer_.close();
-    writer_.line(fmt::format("*(uint4*)&{0}[{1}][{2} / {3} * 8] = make_uint4({4}[0], {4}[1], {4}[2], {4}[3]);", tile,
-                             line, e, kTile, eight));
+    const std::string first = fmt::format("{} / {} * 8", e, kTile);
+    writer_.line(fmt::format("*(uint4*)&{0} = make_uint4({1}[0], {1}[1], {1}[2], {1}[3]);",
+                             place_in(tile, line, first, false), eight));
     writer_.close();
   }
 
-  bool runs_along(ExprId factor, Variable v) const {
-    const ExprPool& pool = pool_;
-    for (const ExprId id : reachable(pool, std::span(&factor, 1))) {
-      if (pool[id].op != ExprOp::kLoad) continue;
-      const auto c = coefficient_of(emitter_.position(id), v);
-      if (c && *c == 1) return true;
+  bool vectors_across(ExprId factor, bool is_left) const {
+    return !takes_vectors(factor, depth_axes_) && takes_vectors(factor, is_left ? p_.rows : p_.columns);
+  }
+
+  // Do threads that are neighbours across the depth find neighbours there, of some load, or ask for fewer sectors than
+  // along it?
+  bool runs_across(ExprId factor, const std::vector<std::uint32_t>& across) const {
+    if (depth_axes_.empty()) return true;
+    const Variable last_across{Variable::Kind::kAxis, across.back()};
+    int asked_across = 0, asked_along = 0;
+    for (const ExprId id : reachable(pool_, std::span(&factor, 1))) {
+      if (pool_[id].op != ExprOp::kLoad) continue;
+      if (coefficient_of(emitter_.position(id), last_across) == 1) return true;
+      asked_across += sectors_of_warp(id, across.back());
+      asked_along += sectors_of_warp(id, depth_axes_.back());
     }
-    return false;
+    return asked_across > 0 && asked_across < asked_along;
   }
 
-  std::string place_in(const std::string& tile, const std::string& line, const std::string& place) const {
-    return p_.tensor_dtype ? fmt::format("{}[{}][{}]", tile, line, place)
-                           : fmt::format("{}[{}][{}]", tile, place, line);
+  // Of a load by 32 threads that are neighbours along the axis: 0 of what is the same for all.
+  int sectors_of_warp(ExprId load, std::uint32_t axis) const {
+    const IndexExpr position = emitter_.position(load);
+    const auto step = coefficient_of(position, Variable{Variable::Kind::kAxis, axis});
+    if (!step || looks_up_along(position, {axis}, pool_)) return 32;
+    const std::int64_t bytes = std::abs(*step) * bits(pool_[load].dtype) / 8;
+    return static_cast<int>(std::min<std::int64_t>(bytes, 32));
   }
 
-  void load_vector(const std::string& tile, ExprId factor, const std::vector<std::uint32_t>& across,
-                   const std::string& at, const std::string& k, const std::string& line, const std::string& place,
-                   const std::string& inside, bool across_vectors) {
+  std::string place_in(const std::string& tile, const std::string& line, const std::string& place, bool across) const {
+    const std::string slow = across ? place : line;
+    return fmt::format("{}[{} * {} + {}]", tile, slow.find(' ') == std::string::npos ? slow : "(" + slow + ")",
+                       stride(across), across ? line : place);
+  }
+
+  void load_vector(const std::string& to, ExprId factor, const std::vector<std::uint32_t>& across,
+                   const std::string& at, const std::string& k, const std::string& inside) {
     const std::string eight = writer_.unique("eight");
     writer_.line(fmt::format("uint4 {} = make_uint4(0, 0, 0, 0);", eight));
     writer_.open(fmt::format("if ({})", inside));
@@ -289,21 +321,13 @@ class Contraction {
                              emitter_.index_text().tight(position)));
     emitter_.rewind(mark);
     writer_.close();
-    if (!across_vectors) {
-      writer_.line(fmt::format("*(uint4*)&{}[{}][{}] = {};", tile, line, place, eight));
-      return;
-    }
-    const char* words[] = {"x", "y", "z", "w"};
-    for (int i = 0; i < 8; ++i)
-      writer_.line(fmt::format("{}[{} + {}][{}] = (unsigned short)({}.{}{});", tile, line, i, place, eight,
-                               words[i / 2], i % 2 ? " >> 16" : ""));
+    writer_.line(fmt::format("*(uint4*)&{} = {};", to, eight));
   }
 
-  void load_element(const std::string& tile, ExprId factor, const std::vector<std::uint32_t>& across,
-                    const std::string& at, const std::string& k, const std::string& line, const std::string& place,
-                    const std::string& inside) {
+  void load_element(const std::string& to, ExprId factor, const std::vector<std::uint32_t>& across,
+                    const std::string& at, const std::string& k, const std::string& inside) {
     const std::string one = make_element(factor, across, at, k, inside);
-    writer_.line(fmt::format("{} = {};", place_in(tile, line, place), one));
+    writer_.line(fmt::format("{} = {};", to, one));
   }
 
   // A variable that has the factor's element, 0 where it is not inside.
@@ -353,16 +377,10 @@ class Contraction {
     for (std::size_t i = 0; i < loop.left.size(); ++i) fragments += fmt::format("{}{}[2][4]", i ? ", " : "", a(i));
     for (std::size_t i = 0; i < loop.right.size(); ++i) fragments += fmt::format(", {}[2][4]", b(i));
     writer_.line(fmt::format("unsigned {};", fragments));
-    const int line = 2 * stride();
     for (std::size_t f = 0; f < loop.left.size(); ++f)
-      writer_.line(fmt::format(
-          "load_pieces<{}>({}, shared_address({}) + (warp_row + warp_lane % 16) * {} + warp_lane / 16 * 16 + kk * 2);",
-          16 * line, a(f), left_tiles_[f], line));
+      load_fragments(a(f), left_tiles_[f], true, vectors_across(loop.left[f], true));
     for (std::size_t f = 0; f < loop.right.size(); ++f)
-      writer_.line(
-          fmt::format("load_pieces<{}>({}, shared_address({}) + (warp_column + warp_lane / 16 * 8 + warp_lane % "
-                      "8) * {} + warp_lane / 8 % 2 * 16 + kk * 2);",
-                      16 * line, b(f), right_tiles_[f], line));
+      load_fragments(b(f), right_tiles_[f], false, vectors_across(loop.right[f], false));
     for (const ProductTerm& term : loop.terms) {
       writer_.line("#pragma unroll");
       writer_.line("for (int i = 0; i < 2; ++i)");
@@ -374,6 +392,18 @@ class Contraction {
     writer_.close();
   }
 
+  // Eight lanes have the lines of a piece; of 16 lines, the left factor's pieces take turns across the depth first, the
+  // right one's along it.
+  void load_fragments(const std::string& fragments, const std::string& tile, bool is_left, bool across) {
+    const char* across_depth = is_left ? "warp_lane / 8 % 2 * 8" : "warp_lane / 16 * 8";
+    const char* along_depth = is_left ? "warp_lane / 16 * 8" : "warp_lane / 8 % 2 * 8";
+    const std::string line =
+        fmt::format("{} + {}{}", is_left ? "warp_row" : "warp_column", across_depth, across ? "" : " + warp_lane % 8");
+    const std::string place = fmt::format("kk + {}{}", along_depth, across ? " + warp_lane % 8" : "");
+    writer_.line(fmt::format("load_pieces{}<{}>({}, shared_address(&{}));", across ? "_transposed" : "",
+                             32 * (across ? 1 : stride(false)), fragments, place_in(tile, line, place, across)));
+  }
+
   void multiply_in_lanes(const ProductLoop& loop) {
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int kk = 0; kk < {}; ++kk)", depth_));
@@ -381,9 +411,9 @@ class Contraction {
       writer_.line("#pragma unroll");
       writer_.line("for (int i = 0; i < 4; ++i)");
       writer_.line("#pragma unroll");
-      writer_.line(fmt::format(
-          "  for (int j = 0; j < 4; ++j) {}[i][j] += {}[kk][thread_row + 16 * i] * {}[kk][thread_column + 16 * j];",
-          sums_.at(term.reduction), left_tiles_[term.left], right_tiles_[term.right]));
+      writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}[i][j] += {} * {};", sums_.at(term.reduction),
+                               place_in(left_tiles_[term.left], "thread_row + 16 * i", "kk", true),
+                               place_in(right_tiles_[term.right], "thread_column + 16 * j", "kk", true)));
     }
     writer_.close();
   }

@@ -628,8 +628,8 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 extern "C" __global__ void __launch_bounds__(128)
 guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, fp16* __restrict__ product,
          const int k) {
-  __shared__ __align__(16) unsigned short left_tile[64][40];
-  __shared__ __align__(16) unsigned short right_tile[64][40];
+  __shared__ __align__(16) unsigned short left_tile[2560];
+  __shared__ __align__(16) unsigned short right_tile[2560];
   const int tile = blockIdx.x;
   const int column0 = tile % 1 * 64;
   const int row0 = tile / 1 % 1 * 64;
@@ -639,37 +639,32 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
   for (int k0 = 0; k0 < k; k0 += 32) {
 #pragma unroll
     for (int e = threadIdx.x; e < 2048; e += 128) {
-      const int place = e % 32, line = e / 32;
+      const int place = e % 32;
+      const int line = e / 32;
       const int at = row0 + line, k_2 = k0 + place;
       unsigned short one = 0;
       if (at < 16 && k_2 < k) {
         one = left[(k * at + k_2)];
       }
-      left_tile[line][place] = one;
+      left_tile[line * 40 + place] = one;
     }
 #pragma unroll
     for (int e_2 = threadIdx.x; e_2 < 256; e_2 += 128) {
-      const int line_2 = e_2 % 8 * 8, place_2 = e_2 / 8;
+      const int line_2 = e_2 % 8 * 8;
+      const int place_2 = e_2 / 8;
       const int at_2 = column0 + line_2, k_3 = k0 + place_2;
       uint4 eight = make_uint4(0, 0, 0, 0);
       if (at_2 < 32 && k_3 < k) {
         eight = *(const uint4*)(right + (at_2 + k_3 * 32));
       }
-      right_tile[line_2 + 0][place_2] = (unsigned short)(eight.x);
-      right_tile[line_2 + 1][place_2] = (unsigned short)(eight.x >> 16);
-      right_tile[line_2 + 2][place_2] = (unsigned short)(eight.y);
-      right_tile[line_2 + 3][place_2] = (unsigned short)(eight.y >> 16);
-      right_tile[line_2 + 4][place_2] = (unsigned short)(eight.z);
-      right_tile[line_2 + 5][place_2] = (unsigned short)(eight.z >> 16);
-      right_tile[line_2 + 6][place_2] = (unsigned short)(eight.w);
-      right_tile[line_2 + 7][place_2] = (unsigned short)(eight.w >> 16);
+      *(uint4*)&right_tile[place_2 * 72 + line_2] = eight;
     }
     __syncthreads();
 #pragma unroll
     for (int kk = 0; kk < 32; kk += 16) {
       unsigned a[2][4], b[2][4];
-      load_pieces<1280>(a, shared_address(left_tile) + (warp_row + warp_lane % 16) * 80 + warp_lane / 16 * 16 + kk * 2);
-      load_pieces<1280>(b, shared_address(right_tile) + (warp_column + warp_lane / 16 * 8 + warp_lane % 8) * 80 + warp_lane / 8 % 2 * 16 + kk * 2);
+      load_pieces<1280>(a, shared_address(&left_tile[(warp_row + warp_lane / 8 % 2 * 8 + warp_lane % 8) * 40 + kk + warp_lane / 16 * 8]));
+      load_pieces_transposed<32>(b, shared_address(&right_tile[(kk + warp_lane / 8 % 2 * 8 + warp_lane % 8) * 72 + warp_column + warp_lane / 16 * 8]));
 #pragma unroll
       for (int i = 0; i < 2; ++i)
 #pragma unroll

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""check_launched_depths.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: products whose depth a launch names and which
+is then no multiple of 16 bytes, either factor lying along the depth or across it, plain, batched and behind an
+activation, by floats of 8, 16, 32 and 64 bits and integers; and rows that choose their matrices in groups, a token's
+results added up behind them: executed on the emulator and verified, for sm_80 and sm_90a, without findings, bank
+conflicts, spilled registers or local memory; 16-bit and 8-bit floats on tensor cores; neighbours ask for the sectors of
+neighbours. Status 77: no NVRTC."""
+import json
+import os
+import sys
+
+from check_columns import check, what_kernels_do_wrong
+from check_movement import run
+from movement_cases import node
+
+TENSOR_CORES = ("float16", "bfloat16", "float8_e4m3fn")
+
+
+class Case:
+    """bound: symbol -> value at the launch; most: requested bytes to the least ones"""
+
+    def __init__(self, name, dtype, inputs, nodes, bound, most):
+        self.name, self.dtype, self.nodes, self.bound, self.most = name, dtype, nodes, bound, most
+        self.inputs = [{"name": x, "dtype": of, "shape": shape} for x, (of, shape) in inputs.items()]
+
+
+def product(dtype, rows, columns, depth, left="mk", right="kn", batch=(), before=""):
+    sizes = {"m": rows, "n": columns, "k": "k"}
+    inputs = {"x": (dtype, [*batch, *(sizes[i] for i in left)]), "w": (dtype, [sizes[i] for i in right])}
+    nodes, x, w = [], "x", "w"
+    if left == "km":
+        nodes.append(node("xt", "transpose", x, dim0=len(batch), dim1=len(batch) + 1))
+        x = "xt"
+    if before:
+        nodes.append(node("before", before, x))
+        x = "before"
+    if right == "nk":
+        nodes.append(node("wt", "transpose", w, dim0=0, dim1=1))
+        w = "wt"
+    nodes += [node("p", "matmul", x, w), node("y", "relu", "p")]
+    name = f"{before} {left} {right} of {dtype}{[*batch, rows, depth, columns]}".strip()
+    return Case(name, dtype, inputs, nodes, {"k": depth}, 9)
+
+
+def experts(dtype, tokens, count, depth, hidden, each, interleaved):
+    inputs = {"x": (dtype, [tokens, depth]), "o": ("int32", [count]), "a": (dtype, [count, depth, 2 * hidden]),
+              "b": (dtype, [count, hidden, depth]), "c": (dtype, [count, depth]), "g": (dtype, [tokens * each, 1])}
+    nodes = [node("r", "repeat_interleave", "x", repeats=each, dim=0), node("p", "grouped_matmul", "r", "a", "o"),
+             node("s", "swiglu", "p", interleaved=interleaved), node("q", "grouped_matmul", "s", "b", "o", "c"),
+             node("w", "mul", "q", "g"), node("u", "reshape", "w", shape=[tokens, each, depth]),
+             node("y", "sum", "u", dim=[1])]
+    name = f"{'interleaved ' if interleaved else ''}experts of {dtype}{[tokens, count, depth, hidden, each]}"
+    return Case(name, dtype, inputs, nodes, {}, 7)
+
+
+def cases():
+    found = [experts("float16", *shape, interleaved) for interleaved in (False, True)
+             for shape in ((67, 5, 72, 40, 2), (30, 4, 96, 64, 4))]
+    for dtype in TENSOR_CORES:
+        found += [product(dtype, 131, 136, 101), product(dtype, 131, 136, 101, left="km"),
+                  product(dtype, 72, 200, 77, left="km", right="nk"), product(dtype, 72, 200, 77, right="nk"),
+                  product(dtype, 72, 131, 50), product(dtype, 40, 104, 35, batch=(3,)),
+                  product(dtype, 264, 512, 333)]
+        if dtype != "float8_e4m3fn":
+            found += [product(dtype, 40, 104, 35, before="silu"), product(dtype, 80, 104, 35, left="km", before="silu")]
+    return found + [product(dtype, 80, 104, 33, left=left, right=right) for dtype in ("float32", "float64", "int32", "int8")
+                    for left, right in (("mk", "kn"), ("km", "nk"), ("mk", "nk"))]
+
+
+def what_is_wrong(fusec_run, scratch, case, arch):
+    path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "name": "launched", "inputs": case.inputs, "nodes": case.nodes, "outputs": ["y"],
+                   "symbols": {name: {"max": 4096} for name in case.bound}}, f)
+    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
+                "--json", *(f"--symbol={name}={value}" for name, value in case.bound.items())])
+    if done.returncode != 0:
+        return done.stdout + done.stderr
+    with open(report, encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    for k in kernels:
+        if case.dtype in TENSOR_CORES and "matmul" in k["name"] and k["tensor_multiply_adds"] == 0:
+            return f"{k['name']} is not on tensor cores"
+        if k["sectors"] * 32 > case.most * k["least_bytes"]:
+            return f"{k['name']} asks for {k['sectors'] * 32} bytes, {k['least_bytes']} are the least"
+    return what_kernels_do_wrong(kernels, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(check("launched depths", cases(), what_is_wrong))
