@@ -77,47 +77,70 @@ std::pair<ExprId, double> without_positive_scale(ExprPool& pool, ExprId score) {
 
 // --- limits of keys: causal masks and windows, as comparisons of indices
 
-// What must not be negative for the condition to hold, where it compares indices.
-std::optional<IndexExpr> not_negative(const ExprPool& pool, const ExprNode& n) {
-  const auto whole = [&](ExprId id) -> std::optional<IndexExpr> {
-    const ExprNode* e = &pool[id];
-    while (e->op == ExprOp::kConvert && !is_float(e->type) && e->type != ScalarType::kBool) e = &pool[e->args[0]];
-    if (e->op == ExprOp::kIndex) return e->indices[0];
-    if (e->op == ExprOp::kConstant && !is_float(e->type)) return IndexExpr(e->integer);
-    return std::nullopt;
+// A sum or difference of indices and constants, where none wraps around.
+std::optional<IndexExpr> whole(const ExprPool& pool, ExprId id) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto narrow = [&](const IndexExpr& e) {
+    const Range range = range_of(e, pool.bounds());
+    return range.min >= -kMost && range.max <= kMost ? std::optional(e) : std::nullopt;
   };
-  if (n.op != ExprOp::kGe && n.op != ExprOp::kGt && n.op != ExprOp::kLe && n.op != ExprOp::kLt) return std::nullopt;
-  const auto a = whole(n.args[0]), b = whole(n.args[1]);
+  const ExprNode& n = pool[id];
+  if (n.type != ScalarType::kInt32 && n.type != ScalarType::kInt64) return std::nullopt;
+  if (n.op == ExprOp::kIndex) return narrow(n.indices[0]);
+  if (n.op == ExprOp::kConstant) return narrow(IndexExpr(n.integer));
+  if (n.op == ExprOp::kConvert) return whole(pool, n.args[0]);
+  if (n.op != ExprOp::kAdd && n.op != ExprOp::kSub) return std::nullopt;
+  const auto a = whole(pool, n.args[0]), b = whole(pool, n.args[1]);
   if (!a || !b) return std::nullopt;
-  switch (n.op) {
-    case ExprOp::kGe:
-      return *a - *b;
-    case ExprOp::kGt:
-      return *a - *b - 1;
-    case ExprOp::kLe:
-      return *b - *a;
-    default:
-      return *b - *a - 1;
-  }
+  return narrow(n.op == ExprOp::kAdd ? *a + *b : *a - *b);
 }
 
-// margin >= 0 as a limit on the key, if it is one.
-bool take_limit(Attention& form, const IndexExpr& margin) {
+// What must not be negative for the condition to hold, or not to hold, where it compares indices; of a distance both.
+std::vector<IndexExpr> not_negative(const ExprPool& pool, const ExprNode& n, bool holds) {
+  if (n.op != ExprOp::kGe && n.op != ExprOp::kGt && n.op != ExprOp::kLe && n.op != ExprOp::kLt) return {};
+  const bool first_less = (n.op == ExprOp::kLe || n.op == ExprOp::kLt) == holds;
+  const bool equal = (n.op == ExprOp::kGe || n.op == ExprOp::kLe) == holds;
+  const ExprId less = n.args[first_less ? 0 : 1];
+  const auto more = whole(pool, n.args[first_less ? 1 : 0]);
+  const bool distance = pool[less].op == ExprOp::kAbs;
+  const auto lesser = whole(pool, distance ? pool[less].args[0] : less);
+  if (!more || !lesser) return {};
+  const IndexExpr most = *more - (equal ? 0 : 1);
+  if (distance) return {most - *lesser, most + *lesser};
+  return {most - *lesser};
+}
+
+// margin >= 0 as a limit on the key, if it is one: its slot and what it is.
+using KeyLimit = std::pair<std::optional<IndexExpr> Attention::*, IndexExpr>;
+std::optional<KeyLimit> limit_of(const Attention& form, const IndexExpr& margin) {
   const Variable key{Variable::Kind::kAxis, form.keys[0]};
   const auto by_key = coefficient_of(margin, key);
-  if (!by_key || (*by_key != 1 && *by_key != -1)) return false;
+  if (!by_key || (*by_key != 1 && *by_key != -1)) return std::nullopt;
   const IndexExpr rest = margin - IndexExpr::axis(key.id) * *by_key;
   const IndexExpr limit = simplify(*by_key == -1 ? rest : -rest, form.kernel.pool.bounds());
   for (const Variable v : variables_of(limit)) {
-    if (v.kind == Variable::Kind::kValue) return false;
+    if (v.kind == Variable::Kind::kValue) return std::nullopt;
     if (v.kind != Variable::Kind::kAxis || std::find(form.batch.begin(), form.batch.end(), v.id) != form.batch.end())
       continue;
     const auto by_row = coefficient_of(limit, v);
-    if (form.rows.size() != 1 || v.id != form.rows[0] || !by_row || *by_row < 0) return false;
+    if (form.rows.size() != 1 || v.id != form.rows[0] || !by_row || *by_row < 0) return std::nullopt;
   }
-  std::optional<IndexExpr>& slot = *by_key == -1 ? form.last_key : form.first_key;
-  slot = !slot ? limit : *by_key == -1 ? min(*slot, limit) : max(*slot, limit);
-  return true;
+  return KeyLimit{*by_key == -1 ? &Attention::last_key : &Attention::first_key, limit};
+}
+
+// All margins >= 0 as limits on the key, if they are.
+bool take_limits(Attention& form, const std::vector<IndexExpr>& margins) {
+  std::vector<KeyLimit> limits;
+  for (const IndexExpr& margin : margins) {
+    const auto limit = limit_of(form, margin);
+    if (!limit) return false;
+    limits.push_back(*limit);
+  }
+  for (const auto& [slot, limit] : limits) {
+    std::optional<IndexExpr>& now = form.*slot;
+    now = !now ? limit : slot == &Attention::last_key ? min(*now, limit) : max(*now, limit);
+  }
+  return !limits.empty();
 }
 
 }  // namespace
@@ -172,18 +195,17 @@ void find_key_limits(Attention& form) {
     if (n.op != ExprOp::kSelect) break;
     const bool keeps = is_bottom_value(pool[n.args[2]]);
     if (!keeps && !is_bottom_value(pool[n.args[1]])) break;
-    std::vector<ExprId> conditions{n.args[0]};
+    std::vector<std::pair<ExprId, bool>> conditions{{n.args[0], keeps}};  // and whether they are to hold
     while (!conditions.empty()) {
-      const ExprId id = conditions.back();
+      const auto [id, holds] = conditions.back();
       conditions.pop_back();
       const ExprNode c = pool[id];
-      if (keeps && c.op == ExprOp::kAnd) {
-        conditions.insert(conditions.end(), {c.args[1], c.args[0]});
-        continue;
-      }
-      auto margin = not_negative(pool, c);
-      if (margin && !keeps) margin = -*margin - 1;
-      if (!margin || !take_limit(form, *margin)) masks.push_back(keeps ? id : pool.unary(ExprOp::kNot, id));
+      if (c.op == ExprOp::kNot)
+        conditions.emplace_back(c.args[0], !holds);
+      else if (c.op == (holds ? ExprOp::kAnd : ExprOp::kOr))
+        conditions.insert(conditions.end(), {{c.args[1], holds}, {c.args[0], holds}});
+      else if (!take_limits(form, not_negative(pool, c, holds)))
+        masks.push_back(holds ? id : pool.unary(ExprOp::kNot, id));
     }
     score = n.args[keeps ? 1 : 2];
   }

@@ -83,6 +83,43 @@ def much_code(dtype, head, queries, keys, codes="", block=0, rope=False, cap=Fal
             "outputs": [y] + ([weight] if weights else [])}
 
 
+def windowed(seen, dtype, queries, keys, head, window, cap=False, heads=2, key_heads=2):
+    """Scores that are capped, and of keys that positions tell are not `seen` -inf: SEEN."""
+    inputs = [tensor("q", dtype, 1, heads, queries, head), tensor("k", dtype, 1, key_heads, keys, head),
+              tensor("v", dtype, 1, key_heads, keys, head)]
+    nodes, factors = [], ["k", "v"]
+
+    def node(op, *operands, **attributes):
+        name = f"t{len(nodes)}"
+        nodes.append({"name": name, "op": op, "inputs": list(operands), "attrs": attributes})
+        return name
+
+    if heads != key_heads:
+        factors = [node("repeat_interleave", x, repeats=heads // key_heads, dim=1) for x in factors]
+    score = node("mul", node("matmul", "q", node("transpose", factors[0], dim0=2, dim1=3)), 0.09)
+    if cap:
+        score = node("mul", node("tanh", node("div", score, 50.0)), 50.0)
+    row = node("unsqueeze", node("arange", start=0, end=queries, dtype="int64"), dim=1)
+    key = node("unsqueeze", node("arange", start=0, end=keys, dtype="int64"), dim=0)
+    back = node("sub", row, key)
+    if seen == "before":
+        condition = node("logical_and", node("ge", back, 0), node("lt", back, window))
+    elif seen == "near":
+        condition = node("le", node("abs", back), window)
+    elif seen == "far before":  # nothing of the first rows
+        condition = node("logical_not", node("logical_or", node("lt", back, window), node("gt", back, 3 * window)))
+    else:
+        raise ValueError(seen)
+    score = node("where", condition, score, "lowest")
+    weight = node("cast", node("softmax", node("cast", score, dtype="float32"), dim=-1), dtype=dtype)
+    return {"fusec": 1, "name": "attention", "inputs": inputs, "nodes": nodes,
+            "constants": [{"name": "lowest", "dtype": "float32", "shape": [], "data": ["-inf"]}],
+            "outputs": [node("matmul", weight, factors[1])]}
+
+
+SEEN = ("before", "near", "far before")
+
+
 # What it is of, but for its queries and keys.
 MUCH_CODE = {
     "window and mask, float8, codes of a gated result": dict(

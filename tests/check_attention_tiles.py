@@ -3,22 +3,25 @@
 
 Attention by warps, on a device of few multiprocessors, so that tiles are large: keys and values that are codes, with one
 scale or one for each key, and float32, of heads whose lines are no multiple of 128 bytes, sizes that are multiples of no
-tile, causal or not, with a gate or codes behind it; on either target operands that lie transposed, and what is too much
-code to be unrolled (masks of positions, caps, slopes, weights as an output). Right results and no finding on the
-emulator, no bank conflict, no spill, and instructions a multiply-add. --sample: N of them, evenly spread; all that lie
-transposed."""
+tile, causal or not, with a gate or codes behind it; on either target operands that lie transposed, what is too much
+code to be unrolled (masks of positions, caps, slopes, weights as an output), and windows, of which most tiles of keys
+are left out. Right results and no finding on the emulator, no bank conflict, no spill, and instructions a multiply-add.
+--sample: N of them, evenly spread; all that lie transposed."""
 import argparse, json, os, sys, tempfile
 
-from attention_models import MUCH_CODE, much_code
+from attention_models import MUCH_CODE, SEEN, much_code, windowed
 from check_warpgroup_gemm import expect, failures, model, node, run, tensor
 
 
-def attention(head, queries, keys, codes=None, one_scale=False, causal=False, behind="", dtype="bfloat16"):
-    inputs, nodes, factors = [tensor("q", 1, 2, queries, head, dtype=dtype)], [], ["q"]
-    for name in "kv":
-        inputs.append(tensor(name, 1, 2, keys, head, dtype=codes or dtype))
+def attention(head, queries, keys, codes=None, one_scale=False, causal=False, behind="", dtype="bfloat16",
+              query_codes=False):
+    inputs, nodes, factors = [], [], []
+    if not query_codes:
+        inputs, factors = [tensor("q", 1, 2, queries, head, dtype=dtype)], ["q"]
+    for name in "qkv" if query_codes else "kv":
+        inputs.append(tensor(name, 1, 2, queries if name == "q" else keys, head, dtype=codes or dtype))
         if codes:
-            inputs.append(tensor(name + "s", *([1] if one_scale else [1, 2, keys, 1]), dtype="float32"))
+            inputs.append(tensor(name + "s", *([1] if one_scale else [*inputs[-1]["shape"][:3], 1]), dtype="float32"))
             block = {} if one_scale else {"axis": 3, "block": head}
             nodes.append(node(name + "d", "dequantize", name, name + "s", dtype=dtype, **block))
         factors.append(name + "d" if codes else name)
@@ -44,6 +47,9 @@ def cases():
             for keys in (256, 257):
                 yield (f"{codes} with one scale, {keys} keys, causal {causal}",
                        attention(128, keys, keys, codes, True, causal), 0)
+    for causal in (False, True):
+        yield (f"all in float8 with one scale, causal {causal}",
+               attention(128, 257, 257, "float8_e4m3fn", True, causal, query_codes=True), 0)
     for behind in ("gate", "codes"):
         yield f"{behind} behind int8, heads of 80", attention(80, 131, 129, "int8", behind=behind), 0
         yield f"{behind} behind int8, heads of 128", attention(128, 257, 129, "int8", behind=behind), 0
@@ -90,6 +96,26 @@ def check_much_code(options, path, name, parts, queries, arch):
         expect(spilt == 0, f"{name}, {queries} queries, {arch}: {spilt} bytes of registers are spilt")
 
 
+def check_window(options, path, seen, dtype, head, arch):
+    """Symbols, since few positions that are known become a constant."""
+    size, spent = 259, []
+    few_tiles = head == 128 and arch == "sm_90a"  # of 128 rows and keys
+    windows = (20,) if seen == "far before" or few_tiles else (20, 4 * size)
+    for window in windows:
+        graph = windowed(seen, dtype, "Q", "K", head, window, cap=head == 64, heads=1, key_heads=1)
+        graph["symbols"] = {name: {"max": 4096, "hint": size} for name in "QK"}
+        json.dump(graph, open(path("model.json"), "w"))
+        out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
+                   "--verify", "--arch=" + arch, f"--symbol=Q={size}", f"--symbol=K={size}"])
+        kernels = json.loads(out[:out.rindex("}") + 1])["kernels"] if out else []
+        for kernel in kernels:
+            expect(kernel["findings"] == 0, f"window, {seen}, {dtype}, {arch}: findings on the emulator")
+        spent.append(sum(sum(kernel["instructions"].values()) for kernel in kernels))
+    print(f"window, {seen}, {dtype}, heads of {head}, {arch}: {spent} instructions", flush=True)
+    expect(spent[0] < 0.95 * spent[-1] or len(spent) == 1,
+           f"window, {seen}, {dtype}, heads of {head}, {arch}: {spent[0]} instructions, without a window {spent[-1]}")
+
+
 def check(options, path, name, graph, limit):
     json.dump(graph, open(path("model.json"), "w"))
     out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
@@ -102,7 +128,8 @@ def check(options, path, name, graph, limit):
         spilt = kernel["resources"]["spill_bytes"]
         expect(spilt == 0, f"{name}: {spilt} bytes of registers are spilt")
         _, _, queries, head = graph["inputs"][0]["shape"]
-        spent = 1000 * sum(kernel["instructions"].values()) / (2 * 2 * queries * graph["inputs"][1]["shape"][2] * head)
+        keys = next(t["shape"][2] for t in graph["inputs"] if t["name"] == "k")
+        spent = 1000 * sum(kernel["instructions"].values()) / (2 * 2 * queries * keys * head)
         print(f"{name}: {spent:.2f} instructions a thousand multiply-adds", flush=True)
         expect(not limit or spent <= limit, f"{name}: {spent:.2f} instructions a thousand multiply-adds, at most {limit}")
 
@@ -125,6 +152,11 @@ def main():
                 for arch in ("sm_80", "sm_90a")]
         for case in much[::max(1, len(much) // options.sample)] if options.sample else much:
             check_much_code(options, path, *case)
+        windows = [(seen, dtype, head, arch) for seen in SEEN for dtype, head, arch in
+                   (("bfloat16", 128, "sm_80"), ("bfloat16", 128, "sm_90a"), ("float16", 64, "sm_80"),
+                    ("float16", 64, "sm_90a"), ("float32", 32, "sm_80"))]
+        for case in windows[::max(1, len(windows) // options.sample)] if options.sample else windows:
+            check_window(options, path, *case)
     for failure in failures:
         print(failure)
     print(f"{len(failures)} failures")

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from attention_models import MUCH_CODE, much_code
+from attention_models import MUCH_CODE, SEEN, much_code, windowed
 
 
 def tensor(name, dtype, *shape):
@@ -367,6 +367,9 @@ LARGEST = {
     **{f"attention, {name}, {queries} queries": (much_code(queries=queries, keys=2 * queries - 1, **parts),
                                                 ("sm_80", "sm_90a"))
        for name, parts in MUCH_CODE.items() for queries in (65, 1000)},
+    **{f"attention, capped, keys {seen}": (
+        windowed(seen, "bfloat16", 1024, 1024, 128, 128, cap=True, heads=32, key_heads=16), ("sm_80", "sm_90a"))
+       for seen in SEEN},
     "gemm, int8 by tables": (int8_by_tables(77, 136, 200), ("sm_80", "sm_90a")),
     "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),
     "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),

@@ -316,6 +316,9 @@ void AttentionEmitter::key_loop() {
   if (!seen.empty()) writer_.close();
   if (!copied && !once) load_next();
   writer_.close();
+  // Who had no key has not waited for queries, in whose place the result goes through shared memory.
+  if (tiles_.tensor_cores && tiles_.queries_stay && may_see_nothing() && part_ == AttentionPart::kWhole)
+    synchronize(query_load(), "queries are there");
 }
 
 void AttentionEmitter::plan_copies() {

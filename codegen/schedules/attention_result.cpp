@@ -162,7 +162,9 @@ void AttentionEmitter::store_staged() {
     writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + (warp / 4 - 1) * {2}) + warp % 4 * {3};", storage,
                              mine, tiles_.query_bytes(), tiles_.warp_rows() * tiles_.value_stride));
   } else {
-    if (!tiles_.queries_stay) writer_.line("__syncthreads();  // nobody needs keys and values any more");
+    // Who loads keys at the end of the loop has a barrier behind the last use of queries.
+    if (!tiles_.queries_stay || code_.keys_loaded_once)
+      writer_.line("__syncthreads();  // nobody needs keys and values any more");
     writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
                              tiles_.warp_rows() * tiles_.value_stride));
   }

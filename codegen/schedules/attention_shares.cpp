@@ -9,7 +9,8 @@ namespace fusec {
 
 bool AttentionEmitter::may_see_nothing() const {
   const bool shared = part_ == AttentionPart::kShare;
-  if (form_.first_key || (form_.last_key && shared)) return true;
+  if (form_.first_key || (form_.last_key && (shared || !proves_nonnegative(*form_.last_key, pool_.bounds()))))
+    return true;
   const IndexExpr of_others = shared ? keys_of_share() * (shares_ - 1) : IndexExpr(0);
   return !proves_nonnegative(simplify(count(form_.keys) - of_others - 1, pool_.bounds()), pool_.bounds());
 }
