@@ -203,8 +203,9 @@ bool shape_strips(InterleavedRows& way, Work work, int lanes, const Target& targ
 // Lines of 32 lanes; of fewer, where those make as many strips, where there is not a block for every multiprocessor, or
 // where registers do not hold what a team reads twice; but not where blocks share strips.
 bool choose_strips(InterleavedRows& way, const Work& work, const Target& target) {
-  constexpr int kFewestLines = 32, kLine = 64, kBytes = 256;  // of lanes, where lines begin at so many bytes, or not
-  if (work.length < kFewestLines) return false;               // a thread had better have all of a row
+  constexpr int kFewestLines = 32, kLine = 64, kBytes = 256,
+                kSector = 32;                    // of lanes, where lines begin at so many bytes, or not
+  if (work.length < kFewestLines) return false;  // a thread had better have all of a row
   const ExprPool& pool = way.form.kernel.pool;
   const std::int64_t line = value_at_hint(way.line, pool.bounds().symbols);
   const auto strips = [&](int lanes) { return (line + lanes * way.width - 1) / (lanes * way.width); };
@@ -212,13 +213,20 @@ bool choose_strips(InterleavedRows& way, const Work& work, const Target& target)
   while (wide > 4 && strips(wide / 2) == strips(wide)) wide /= 2;
   const bool even = proves_multiple_of(way.line, 8 * kLine / work.bits, pool.bounds());
   int lanes = wide;
-  const auto holds = [&] { return work.length <= std::int64_t{kMostTurns} * (kMostThreads / lanes); };
+  const auto turns_held = [](int of_line) { return std::int64_t{kMostTurns} * (kMostThreads / of_line); };
+  const auto holds = [&] { return work.length <= turns_held(lanes); };
   while (lanes * way.width * work.bits / 8 > (even ? kLine : kBytes) &&
          (work.groups * strips(lanes) < target.multiprocessors || (!way.form.columns.empty() && !holds())))
     lanes /= 2;
+  // Lines of a sector, where threads then keep what they would read again.
+  const bool of_sectors = proves_multiple_of(way.line, 8 * kSector / work.bits, pool.bounds());
+  if (const int few = std::max(1, 8 * kSector / (work.bits * way.width));
+      of_sectors && !way.form.columns.empty() && !holds() && few < lanes && work.length <= turns_held(few))
+    lanes = few;
   if (!shape_strips(way, work, lanes, target)) return false;
   // What a team keeps without such loads is as well kept by threads with an element of each line.
-  if (way.chunks == 1 && (way.form.columns.empty() || (way.apart && holds()))) return true;
+  if (way.chunks == 1 && (way.form.columns.empty() || (holds() && (way.apart || work.length > kHeldByColumns))))
+    return true;
   return (way.form.columns.empty() || work.length > kHeldByColumns) && shape_strips(way, work, wide, target) &&
          way.chunks > 1;
 }
@@ -294,6 +302,26 @@ std::optional<RowOnePass> moments_of(const InterleavedRows& way) {
   return dependences(pool)[pool[pass->mean].args[1]].empty() ? pass : std::nullopt;
 }
 
+// Threads for such rows, of whose widest element there are so many bits; nothing where others do better.
+std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits, const Target& target) {
+  const ExprPool& pool = way.form.kernel.pool;
+  const std::vector<Symbol>& symbols = pool.bounds().symbols;
+  const std::vector<int> stages = stages_of(way.form);
+  const std::optional<RowOnePass> one_pass = moments_of(way);
+  const IndexExpr length = point_count(pool, pool[way.form.reductions[0]].axes);
+  const Work work{.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way.outer), symbols)),
+                  .length = value_at_hint(length, symbols),
+                  .stages = one_pass ? 1 : 1 + *std::ranges::max_element(stages),
+                  .partial = bytes_of_partial(way.form),
+                  .all = bytes_of_partials(way.form, 2),  // what is asked for at each place, and what is not
+                  .bits = widest_bits,
+                  .in_one_pass = one_pass.has_value()};
+  if (!(way.in_strips ? choose_strips(way, work, target) : shape_turns(way, work, target))) return std::nullopt;
+  if (!keep_turns(way, length, work)) return std::nullopt;
+  if (way.kept_turns == 0) way.one_pass = one_pass;
+  return way;
+}
+
 }  // namespace
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
@@ -302,25 +330,17 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   std::optional<InterleavedRows> way = reader.read();
   if (!way) return std::nullopt;
   way->form = form;
-  const ExprPool& pool = form.kernel.pool;
-  const std::vector<Symbol>& symbols = pool.bounds().symbols;
   // Results of 8 bytes at several places would meet in the banks of shared memory.
   const std::vector<int> stages = stages_of(form);
-  const int last_stage = *std::ranges::max_element(stages);
-  if (has_wide_values(form) && (last_stage > 0 || !form.columns.empty())) return std::nullopt;
-  const IndexExpr length = point_count(pool, pool[form.reductions[0]].axes);
-  const std::optional<RowOnePass> one_pass = moments_of(*way);
-  const Work work{.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way->outer), symbols)),
-                  .length = value_at_hint(length, symbols),
-                  .stages = one_pass ? 1 : 1 + last_stage,
-                  .partial = bytes_of_partial(form),
-                  .all = bytes_of_partials(form, 2),  // what is asked for at each place, and what is not
-                  .bits = reader.widest_bits(),
-                  .in_one_pass = one_pass.has_value()};
-  if (!(way->in_strips ? choose_strips(*way, work, target) : shape_turns(*way, work, target))) return std::nullopt;
-  if (!keep_turns(*way, length, work)) return std::nullopt;
-  if (way->kept_turns == 0) way->one_pass = one_pass;
-  return way;
+  if (has_wide_values(form) && (*std::ranges::max_element(stages) > 0 || !form.columns.empty())) return std::nullopt;
+  std::optional<InterleavedRows> found = with_threads(*way, reader.widest_bits(), target);
+  // A few that are read again had better be strips that are kept.
+  if (form.columns.empty() || (found && found->kept_turns > 0) || way->in_strips || way->width == 1 ||
+      !proves_multiple_of(way->line, way->width, form.kernel.pool.bounds()))
+    return found;
+  way->in_strips = true;
+  std::optional<InterleavedRows> strips = with_threads(*way, reader.widest_bits(), target);
+  return strips && strips->kept_turns > 0 ? strips : found;
 }
 
 int launches_of(const InterleavedRows& way) {

@@ -75,6 +75,10 @@ def cases():
         for shape in ([32, 64, 56, 56], [16, 96, 28, 28], [4, 32, 128, 128]):
             found.append(Case("batch statistics", dtype, shape, [node("y", "std", "x", dim=[0, 2, 3])], 1,
                               occupancy=0.5))
+        # Strips of a sector, which a block's registers hold.
+        for shape in ([16, 3136, 32], [4, 2048, 64], [4096, 64] if dtype == "float16" else [2000, 40]):
+            dim = len(shape) - 2
+            found.append(Case("softmax of strips", dtype, shape, [node("y", "softmax", "x", dim=dim)], 2, more=1.01))
         # Even lines are read once for their mean and what lies around it.
         found += [Case("moments", dtype, [4096, 768], [node("y", "var", "x", dim=[0])], 1, more=1.03),
                   Case("moments", dtype, [8, 3136, 96], [node("y", "std", "x", dim=[1])], 1, more=1.03),

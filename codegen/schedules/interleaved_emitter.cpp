@@ -182,10 +182,12 @@ class InterleavedEmitter {
     const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
     std::string turn;
     if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
-    // Unless every turn is there for all: what is the same for its vectors is then computed once.
+    // Unless every turn is there for all: what is the same for its vectors is then computed once, where registers are
+    // left for it.
+    constexpr int kMostKept = 32768;  // words of a block
     const IndexExpr lines = point_count(pool_, pool_[form_.reductions[0]].axes);
-    const bool all_turns =
-        way_.in_strips && part_.kept_turns > 0 && lines.is(std::int64_t{part_.kept_turns} * at_once());
+    const bool all_turns = way_.in_strips && part_.kept_turns > 0 && part_.kept_words * way_.threads() < kMostKept &&
+                           lines.is(std::int64_t{part_.kept_turns} * at_once());
     if (part_.kept_turns > 0) {
       turn = writer_.unique("turn");
       writer_.line("#pragma unroll");
