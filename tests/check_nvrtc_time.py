@@ -172,11 +172,13 @@ def grouped_gated_codes(dtype, scales, block):
                                        lambda x, w: {"op": "grouped_matmul", "inputs": [x, w, "o"]}))
 
 
-def attention_of_float8():
-    """Queries, keys and values that are float8 as they lie."""
+def attention_of_float8(scaled=False):
+    """Queries, keys and values that are float8 as they lie, or each with one scale."""
     inputs = [tensor("q", "float8_e4m3fn", 2, 32, 4096, 128)]
     inputs += [tensor(name, "float8_e4m3fn", 2, 8, 4096, 128) for name in "kv"]
-    casts = [{"name": name + "c", "op": "cast", "inputs": [name], "attrs": {"dtype": "bfloat16"}} for name in "qkv"]
+    inputs += [tensor(name + "s", "float32", 1) for name in "qkv"] if scaled else []
+    casts = [{"name": name + "c", "op": "dequantize" if scaled else "cast", "inputs": [name] + [name + "s"] * scaled,
+              "attrs": {"dtype": "bfloat16"}} for name in "qkv"]
     return model(inputs, casts + [{"name": "y", "op": "scaled_dot_product_attention", "inputs": ["qc", "kc", "vc"],
                                    "attrs": {"enable_gqa": True, "is_causal": True}}])
 
@@ -360,6 +362,7 @@ LARGEST = {
     "attention, decoding keys and values in int8": (attention_of_codes(1, "int8"), ("sm_80", "sm_90a")),
     "attention, keys and values in float8": (attention_of_codes(1024, "float8_e4m3fn"), ("sm_80", "sm_90a")),
     "attention, all in float8": (attention_of_float8(), ("sm_80", "sm_90a")),
+    "attention, all in float8 with scales": (attention_of_float8(True), ("sm_80", "sm_90a")),
     "attention, codes of its result": (attention_and("codes"), ("sm_80", "sm_90a")),
     "attention, a gate behind it": (attention_and("gate"), ("sm_80", "sm_90a")),
     "attention, keys and values in int8, a gate behind it": (attention_and("gate", "int8"), ("sm_80", "sm_90a")),

@@ -19,6 +19,7 @@ constexpr double kProductOfKeys = 0.0035, kProductOfValues = 0.0129;  // for eac
 constexpr double kOperation = 0.049;                                  // of a score
 constexpr double kGuard = 0.5, kGuardedLoad = 0.58;                   // a branch for each score
 constexpr double kEight = 3.5;                                        // of elements that are computed, unrolled
+constexpr double kEightBesideSlabs = 18;                              // where sums leave few registers for it
 constexpr double kSecondLoop = 80;                                    // over the keys, for what stands beside
 constexpr double kResultOperation = 0.125;
 constexpr double kLoad = 3;  // operations
@@ -54,7 +55,8 @@ AttentionCode attention_code(const Attention& form, const Graph& graph, const At
   ExprEmitter emitter(form.kernel, writer);
   AttentionCode best;
   double least = std::numeric_limits<double>::infinity();
-  for (const AttentionCode& code : tiles.warpgroups ? std::span(kWarpgroupCode) : std::span(kAttentionCode)) {
+  using Levels = std::span<const AttentionCode>;
+  for (const AttentionCode& code : tiles.warpgroups ? Levels(kWarpgroupCode) : Levels(kAttentionCode)) {
     const AttentionTiles of_code = code.short_tiles ? with_short_tiles(tiles, target) : tiles;
     const double ms = AttentionEmitter(form, graph, of_code, writer, emitter, code, part, shares).expected_ms();
     if (ms >= least) continue;
@@ -95,12 +97,14 @@ double AttentionEmitter::ms_of_scores() const {
 }
 
 double AttentionEmitter::ms_of_pieces() const {
-  constexpr int kElements = 8, kThreads = 128, kMostUnrolled = 6;
+  constexpr int kElements = 8, kThreads = 128, kMostUnrolled = 6, kMostBesideSlabs = 2;
   const auto of_factor = [&](ExprId factor, int lines, int places) {
     constexpr double kUnchanged = 1 + kLoad + 1;  // in its format
     if (operations_of(pool_, {factor}, {}).all() <= kUnchanged) return 0.0;
-    const int most = code_.eights_at_once > 0 ? code_.eights_at_once : kMostUnrolled;
-    return kEight * std::min(most, (lines * places + kElements * kThreads - 1) / (kElements * kThreads));
+    const int unrolled = tiles_.slabs > 1 ? kMostBesideSlabs : kMostUnrolled;
+    const int most = code_.eights_at_once > 0 ? code_.eights_at_once : unrolled;
+    return (tiles_.slabs > 1 ? kEightBesideSlabs : kEight) *
+           std::min(most, (lines * places + kElements * kThreads - 1) / (kElements * kThreads));
   };
   const int copies_of_keys = (tiles_.warpgroups || code_.keys_loaded_once ? 1 : 2) + (makes_scores_twice() ? 1 : 0);
   return of_factor(form_.query, tiles_.rows, tiles_.depth) +

@@ -20,6 +20,7 @@ inline constexpr AttentionCode kAttentionCode[] = {
     {.columns_in_turn = true},
     {.columns_in_turn = true, .rows_in_turn = true},
     {.columns_in_turn = true, .rows_in_turn = true, .keys_loaded_once = true, .eights_at_once = 2},
+    {.columns_in_turn = true, .rows_in_turn = true, .keys_loaded_once = true, .eights_at_once = 1},
     {.columns_in_turn = true, .rows_in_turn = true, .keys_loaded_once = true, .eights_at_once = 1, .keys_at_once = 8},
     {.columns_in_turn = true, .rows_in_turn = true, .keys_loaded_once = true, .eights_at_once = 1, .keys_at_once = 4},
     {.columns_in_turn = true, .rows_in_turn = true, .keys_loaded_once = true, .eights_at_once = 1, .keys_at_once = 2},
