@@ -9,6 +9,7 @@
 #include "analysis/depth_pieces.h"
 #include "analysis/matrix_choice.h"
 #include "analysis/output_phases.h"
+#include "analysis/scales_behind.h"
 
 namespace fusec {
 namespace {
@@ -156,6 +157,13 @@ FormOfKernel form_of(const Kernel& kernel) {
     FormOfKernel form = form_of(*pieces);
     if (form.product) {
       if (!form.rewritten) form.rewritten = std::move(pieces);
+      return form;
+    }
+  }
+  if (auto behind = with_scales_behind(kernel)) {
+    FormOfKernel form = form_of(*behind);
+    if (form.product) {
+      if (!form.rewritten) form.rewritten = std::move(behind);
       return form;
     }
   }

@@ -120,6 +120,22 @@ def bytes_on_tensor_cores(pick, channels_last_too, cast):
         tensor("w", "int8", outputs, channels, 3, 3)], nodes
 
 
+def dequantized(pick, dims, dtype, groups=1, stride=1, dilation=1):
+    """Images and weights of 8 bits, multiplied as the float32 that they stand for: a scale for the image, one for each
+    output's weights, and as often as not what stands behind them is quantized again."""
+    inputs, constants, nodes = convolution(pick, dims, dtype, groups, stride, dilation)
+    weights = constants[0]
+    outputs = weights["shape"][0]
+    end = nodes[-1]["name"]
+    nodes = [node("xf", "dequantize", "x xs", dtype="float32"), node("wf", "dequantize", "w ws", dtype="float32", axis=0),
+             dict(nodes[0], inputs=["xf", "wf", "b"]), *nodes[1:]]
+    if dtype == "int8" and pick.random() < 0.6:
+        nodes.append(node("q", "quantize", f"{end} qs", dtype="int8"))
+        inputs.append(tensor("qs", "float32", 1))
+    return inputs, [weights, tensor("b", "float32", outputs), tensor("xs", "float32", 1),
+                    tensor("ws", "float32", outputs)], nodes
+
+
 def deep(pick, dtype, groups):
     """Few results, each of a long depth: blocks have shares of it."""
     channels, size = pick.choice([512, 520]) // (2 if dtype == "float32" else 1) * groups, pick.choice([6, 7])
@@ -242,6 +258,13 @@ def cases():
         for cast in (False, True):
             add(f"bytes {channels_last_too} {cast}", bytes_on_tensor_cores(pick, channels_last_too, cast),
                 *ON_TENSOR_CORES)
+    for dims, stride, dilation, groups in ((1, 1, 1, 1), (1, 2, 1, 1), (2, 1, 1, 1), (2, 1, 1, 1), (2, 2, 1, 1),
+                                           (2, 1, 2, 1), (2, 1, 1, 2), (3, 1, 1, 1), (3, 2, 1, 1)):
+        add(f"dequantized {dims}d int8 {len(found)}", dequantized(pick, dims, "int8", groups, stride, dilation),
+            *ON_TENSOR_CORES)
+    for dtype in ("float8_e4m3fn", "float8_e5m2"):
+        for dims in (1, 2, 3):
+            add(f"dequantized {dims}d {dtype}", dequantized(pick, dims, dtype), "any on tensor cores")
     for dims in (1, 2, 2, 3):
         for channels_last_too in (False, True):
             made, pairs = phases(pick, dims, channels_last_too)
@@ -359,9 +382,13 @@ def check(options, folder, name, entry, schedules, arch):
         pairs = sum(k["tensor_multiply_adds"] for k in kernels)
         expect(pairs <= 1.05 * schedules[0], f"{what}: {pairs} multiply-adds, {schedules[0]} are needed")
         schedules = ()
+    if schedules == ("any on tensor cores",):
+        expect(any(k["tensor_multiply_adds"] > 0 for k in kernels), f"{what}: {made}: {json.dumps(entry)}")
+        schedules = ()
     if schedules == ON_TENSOR_CORES:
         expect(set(made) <= {*ON_TENSOR_CORES, "transpose", "box_tiles"}, f"{what}: {made}")
-        often = [k["name"] for k in kernels if k["requested_bytes"] > 7 * k["least_bytes"] and not name.startswith("bytes False")]
+        few_bytes = name.startswith(("bytes False", "dequantized"))
+        often = [k["name"] for k in kernels if k["requested_bytes"] > 7 * k["least_bytes"] and not few_bytes]
         expect(not often, f"{what}: {often} read more than their tiles need")
     conflicts = [k["name"] for k in kernels if k["bank_conflicts"] != 0 and entry["inputs"][0]["dtype"] != "float32"]
     expect(not conflicts, f"{what}: bank conflicts in {conflicts}")

@@ -94,7 +94,9 @@ class Convolution {
 
   // What is gathered, and where pieces lie, is kept in registers for a step: ptxas takes too few by itself, and spills.
   int blocks_at_a_time() const {
-    if (form_.tensor_cores()) return std::max(1, 384 / tiles_.threads());
+    // Float8 is multiplied as halves that ptxas makes of it.
+    const int threads = form_.dtype == DType::kFloat8E4M3FN ? 256 : 384;
+    if (form_.tensor_cores()) return std::max(1, threads / tiles_.threads());
     const auto in_strips = [&](const ConvolutionFactor& f) {
       return f.fill == ConvolutionFill::kStrips && (form_.left.tabled || form_.right.tabled);
     };
