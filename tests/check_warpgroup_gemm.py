@@ -184,9 +184,9 @@ def forms_in_8_bits():
     yield ("fp8, a long depth", fp8_linear(200, 328, 1232, 1, 328), ["add_warpgroup_parts<false, false>"])
     for x, w, name in ((e4m3, e5m2, "e4m3_e5m2"), (e5m2, e4m3, "e5m2_e4m3"), (e5m2, e5m2, "e5m2_e5m2")):
         yield (name, dequantized(x, w, [1], [1]), [f"multiply_warpgroup_{name}("])
-    yield ("fp8, dequantized by rows", dequantized(e4m3, e4m3, [328], [344]), ["row_scale", "column_scale"])
+    yield ("fp8, dequantized by rows", dequantized(e4m3, e4m3, [328], [344]), ["multiply_warpgroup_e4m3_e4m3("])
     yield ("fp8, dequantized by rows, a long depth", dequantized(e4m3, e4m3, [328], [344], k=1232),
-           ["row_scale", "add_warpgroup_parts<false, false>"])
+           ["multiply_warpgroup_e4m3_e4m3(", "add_warpgroup_parts<false, false>"])
     yield ("fp8, blocks of 128 by 128",
            dequantized(e4m3, e4m3, [328, 4], [3, 4], 128, k=512, n=384),
            ["add_warpgroup_parts<true, true>"])
