@@ -46,31 +46,15 @@ std::vector<ExprId> loads_of(ValueId operand, std::span<const ExprId> roots, con
   return loads;
 }
 
-// What the roots need beside what their reductions go over.
-std::vector<ExprId> beside_reductions(const ExprPool& pool, std::vector<ExprId> roots) {
-  std::vector<ExprId> found;
-  std::vector<bool> seen(pool.size(), false);
-  while (!roots.empty()) {
-    const ExprId id = roots.back();
-    roots.pop_back();
-    if (id == kNoExpr || seen[id]) continue;
-    seen[id] = true;
-    found.push_back(id);
-    if (pool[id].op == ExprOp::kReduce) continue;
-    const std::vector<ExprId> values = values_in(pool[id]);
-    roots.insert(roots.end(), pool[id].args.begin(), pool[id].args.end());
-    roots.insert(roots.end(), values.begin(), values.end());
-  }
-  return found;
-}
-
 // Is all that is loaded of this operand loaded before the output is stored? What another output alone needs is not: it
 // may be loaded behind. What a reduction goes over is, in kernels of rows; elsewhere it does not lie at the element's
 // place.
 bool is_loaded_for(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
   const std::vector<ExprId> needed = loads_of(operand, std::span(&output.expr, 1), kernel.pool);
-  return std::ranges::all_of(beside_reductions(kernel.pool, roots_of(kernel)), [&](ExprId id) {
-    const ExprNode& node = kernel.pool[id];
+  const ExprPool& pool = kernel.pool;
+  const auto reduces = [&](ExprId id) { return pool[id].op == ExprOp::kReduce; };
+  return std::ranges::all_of(reachable(pool, roots_of(kernel), reduces), [&](ExprId id) {
+    const ExprNode& node = pool[id];
     return node.op != ExprOp::kLoad || node.source != operand || std::ranges::find(needed, id) != needed.end();
   });
 }

@@ -393,7 +393,8 @@ IndexExpr ExprPool::known_index(ExprId e, const IndexExpr& extent) {
   return IndexExpr::value(e);
 }
 
-std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots) {
+std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
+                              const std::function<bool(ExprId)>& ends) {
   std::vector<ExprId> order;
   std::vector<std::uint8_t> state(pool.size(), 0);  // 1: operands are on the stack above, 2: done
   std::vector<ExprId> stack(roots.rbegin(), roots.rend());
@@ -408,6 +409,7 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
       continue;
     }
     state[id] = 1;
+    if (ends && ends(id)) continue;
     auto need = [&](ExprId operand) {
       if (operand != kNoExpr && state[operand] == 0) stack.push_back(operand);
     };

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -189,8 +190,10 @@ std::string_view name(ExprOp op);            // "sigmoid"
 std::string_view name(Reduction reduction);  // "sum"
 std::string_view name(ScalarType type);      // "float32"
 
-// Every node that the roots need, operands before users. Indices made of loaded values need those values, too.
-std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots);
+// Every node that the roots need, operands before users. Indices made of loaded values need those values, too. What
+// nodes that end the walk need is left out.
+std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
+                              const std::function<bool(ExprId)>& ends = nullptr);
 
 // Readable: "reduce sum[k<4096] (x[i, k] * 2)". For dumps and tests.
 std::string to_string(const ExprPool& pool, ExprId id);

@@ -3,8 +3,9 @@
 batches along the first dimension or one between, where what is reduced lies a line of memory apart: executed on the
 emulator and verified, for sm_80 and sm_90a, without findings, spilled registers or local memory, in few launches and in
 few sectors more than those of the passes over the tensor: lines that begin anywhere as well as even ones, of few columns
-and of many. Batches' statistics leave other blocks room on a multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then, but
-seldom. What is kept in shared memory and what is reduced through it have room beside one another.
+and of many. Batches' statistics leave other blocks room on a multiprocessor. Where lines of more than 32 columns take
+turns in threads' vectors, results meet in a bank now and then, but seldom. What is kept in shared memory and what is
+reduced through it have room beside one another.
 Status 77: no NVRTC."""
 import argparse
 import json

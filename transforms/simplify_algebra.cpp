@@ -205,15 +205,19 @@ class Simplification {
         continue;
       }
       key.push_back(graph_.value(v).type);
-      std::size_t first = 0;
-      while (node.inputs[first] != v) ++first;
-      if (first < i) key.push_back(std::uint64_t{1} << 41 | first);
+      if (operand_at_.size() <= v) operand_at_.resize(graph_.value_count(), kNone);
+      if (operand_at_[v] != kNone)
+        key.push_back(std::uint64_t{1} << 41 | operand_at_[v]);
+      else
+        operand_at_[v] = static_cast<std::uint32_t>(i);
       if (graph_.value(v).kind == Value::Kind::kNumber) {
         const Scalar& s = graph_.number(v);
         key.insert(key.end(), {std::uint64_t{1} << 40, static_cast<std::uint64_t>(s.category),
                                static_cast<std::uint64_t>(s.integer), std::bit_cast<std::uint64_t>(s.real)});
       }
     }
+    for (const ValueId v : node.inputs)
+      if (v != kNone) operand_at_[v] = kNone;
     key.push_back(result);
     return key;
   }
@@ -277,6 +281,7 @@ class Simplification {
   RuleMatcher matcher_;
   std::unordered_map<Key, std::size_t, KeyHash> identities_;
   Key signature_;
+  std::vector<std::uint32_t> operand_at_;  // by value: where it is first an operand of the node that is asked about
   ComputedNodes computed_;
   std::unordered_map<ValueId, NodeId> homeless_;  // nodes that went, by their result, until somebody reads it
 };
