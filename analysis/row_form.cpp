@@ -314,23 +314,9 @@ RowForm with_rows_merged(const RowForm& form, const Graph& graph) {
 
 std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
                                        const std::function<bool(ExprId)>& known) {
-  const ExprPool& pool = form.kernel.pool;
-  std::vector<std::uint8_t> seen(pool.size(), 0);
-  std::vector<ExprId> found, stack(roots.rbegin(), roots.rend());
-  while (!stack.empty()) {
-    const ExprId id = stack.back();
-    stack.pop_back();
-    if (id == kNoExpr || seen[id]) continue;
-    seen[id] = 1;
-    found.push_back(id);
-    if (pool[id].op == ExprOp::kReduce && std::ranges::find(form.reductions, id) != form.reductions.end()) continue;
-    if (known && known(id)) continue;
-    for (const ExprId argument : pool[id].args) stack.push_back(argument);
-    for (const IndexExpr& e : pool[id].indices)
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) stack.push_back(v.id);
-  }
-  return found;
+  return reachable(form.kernel.pool, roots, [&](ExprId id) {
+    return std::ranges::find(form.reductions, id) != form.reductions.end() || (known && known(id));
+  });
 }
 
 bool is_wide(ScalarType type) {

@@ -210,30 +210,11 @@ bool ExprEmitter::compares_indices(const ExprNode& n) const {
   return is_int(n.args[0]) && is_int(n.args[1]);
 }
 
-// As `reachable`, but not through what is available already.
+// As `reachable`, without what is available already and what that alone needs.
 std::vector<ExprId> ExprEmitter::reachable_until(const std::vector<ExprId>& roots) const {
-  std::vector<ExprId> order;
-  std::vector<std::uint8_t> state(pool_.size(), 0);
-  std::vector<ExprId> stack(roots.rbegin(), roots.rend());
-  while (!stack.empty()) {
-    const ExprId id = stack.back();
-    if (state[id] != 0 || available(id)) {
-      stack.pop_back();
-      if (state[id] == 1) order.push_back(id);
-      state[id] = 2;
-      continue;
-    }
-    state[id] = 1;
-    const ExprNode& n = pool_[id];
-    auto need = [&](ExprId operand) {
-      if (state[operand] == 0) stack.push_back(operand);
-    };
-    for (std::size_t i = n.args.size(); i-- > 0;)
-      if (n.args[i] != kNoExpr) need(n.args[i]);
-    for (const IndexExpr& e : n.indices)
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) need(v.id);
-  }
+  const auto is_available = [this](ExprId id) { return available(id); };
+  std::vector<ExprId> order = reachable(pool_, roots, is_available);
+  std::erase_if(order, is_available);
   return order;
 }
 
