@@ -59,7 +59,11 @@ constexpr int elements_of_vector(int bits) {
   return std::clamp(128 / bits, 1, 8);
 }
 
-// So many of them a row may have that lanes take by one each.
+// Elements of so many bits are taken one by one where rows begin anywhere and share others beside them: wherever a
+// warp's 32 begin they ask for eight whole sectors, or for nine.
+inline constexpr int kTakenOneByOne = 64;
+
+// So many vectors a row may have that lanes take by one each.
 inline constexpr int kVectorsOfShortRow = 4;
 
 // Does a value of this type take 8 bytes?

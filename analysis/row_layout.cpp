@@ -81,6 +81,7 @@ double bytes_beside(const RowForm& form, double widest) {
     const auto runs = [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); };
     if (n.op != ExprOp::kLoad || std::ranges::none_of(form.columns, runs) || std::ranges::any_of(form.rows, runs))
       continue;
+    if (bits(n.dtype) >= kTakenOneByOne) return 0;
     if (tensors.insert(n.source).second) bytes += bits(n.dtype) / 8.0;
   }
   return bytes;
@@ -223,8 +224,9 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   const int blocks = layout.blocks_together();
   // Many elements to a thread make the reduction over threads cheap; twice as many for the longest that registers hold.
   const std::int64_t of_block = (longest + blocks - 1) / blocks;
-  layout.threads = of_block <= 32 * 256 ? power_of_two_at_least(of_block / 32, 64, 256)
-                                        : power_of_two_at_least(of_block / 64, 256, 1024);
+  const auto words = static_cast<std::int64_t>(static_cast<double>(of_block) * std::max(1.0, bytes.kept / 4));
+  layout.threads =
+      words <= 32 * 256 ? power_of_two_at_least(words / 32, 64, 256) : power_of_two_at_least(words / 64, 256, 1024);
   layout.threads = power_of_two_at_least(of_block / most_elements, layout.threads, 1024);
   // What puts several tensors together needs registers beside those for 64 elements.
   if (blocks > 1 && bytes.read > bytes.kept && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)

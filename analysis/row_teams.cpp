@@ -44,7 +44,7 @@ bool has_clusters(const Target& target) {
 // through that as well; element by element it takes about as long as reading the row again.
 double held_by(int blocks, const RowsToReduce& rows, const Target& target) {
   constexpr double kOfTurn = 16 * 1024;  // bytes of all threads' vectors
-  double elements = static_cast<double>(blocks * kHeldByBlock);
+  double elements = static_cast<double>(blocks * kHeldByBlock) * 4 / std::max(4.0, rows.bytes_kept);
   if (blocks == 1 && !has_clusters(target)) {
     const double beside = 1 + rows.bytes_beside / rows.bytes_kept;
     const double turns = std::floor((target.shared_bytes_per_block - kReducing) / (kOfTurn * beside));

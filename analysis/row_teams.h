@@ -37,6 +37,6 @@ int chunks_of_columns(const RowsToReduce& rows, const Target& target, double hel
 // that eight launches at a time cannot fill the device with blocks that wait for such as have not begun.
 int largest_cohort(const Target& target);
 
-inline constexpr std::int64_t kHeldByBlock = 1 << 15;  // elements of a row that a block's registers hold
+inline constexpr std::int64_t kHeldByBlock = 1 << 15;  // elements of a row, of 32 bits, that a block's registers hold
 
 }  // namespace fusec

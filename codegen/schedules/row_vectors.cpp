@@ -173,6 +173,16 @@ class Rewriting {
   std::vector<bool> shared_;
 };
 
+// Do all rows share something of so wide elements? Vectors of it would lie differently to each of them.
+bool has_wide_beside(const RowForm& form, const Graph& graph) {
+  const ExprPool& pool = form.kernel.pool;
+  return !form.rows.empty() && std::ranges::any_of(reachable(pool, roots_of(form.kernel)), [&](ExprId id) {
+    if (pool[id].op != ExprOp::kLoad || bits(pool[id].dtype) < kTakenOneByOne) return false;
+    const IndexExpr at = position_of(graph, pool, id);
+    return mentions(at, form.columns) && !mentions(at, form.rows);
+  });
+}
+
 // The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
 std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split,
                                      const Rewriting& rewriting) {
@@ -202,6 +212,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, in
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
   const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
   if (!start || parts_lie_elsewhere(form, graph, *start, width)) return std::nullopt;
+  if (has_wide_beside(form, graph)) return std::nullopt;
   if (!form.columns.empty()) {
     const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true, exact_ends);
     if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))

@@ -84,14 +84,14 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
 }
 
 // Blocks that share a row, of which each thread keeps as much as it may: with three tensors, and a last turn that is
-// not whole, ptxas spills some with the registers that it has elsewhere.
+// not whole or 64-bit arithmetic, ptxas spills some with the registers that it has elsewhere.
 bool RowWalk::is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
   constexpr int kMostKept = 64;
   const auto ends_early = [&](const RowLoop& loop) {
     return !proves_multiple_of(point_count(row_.form.kernel.pool, loop.axes), row_.layout.parts * loop.width, bounds());
   };
-  return row_.layout.blocks_together() > 1 && plan.words >= kMostKept && std::ranges::any_of(loops, ends_early) &&
-         tensors_along(loops) > 2;
+  return row_.layout.blocks_together() > 1 && plan.words >= kMostKept &&
+         (reductions_of_64_bits() > 0 || std::ranges::any_of(loops, ends_early)) && tensors_along(loops) > 2;
 }
 
 std::size_t RowWalk::tensors_along(const std::vector<RowLoop>& loops) const {
@@ -134,6 +134,12 @@ void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
                  loops, emitter_);
 }
 
+int RowWalk::reductions_of_64_bits() const {
+  const ExprPool& pool = row_.form.kernel.pool;
+  return static_cast<int>(
+      std::ranges::count_if(row_.form.reductions, [&](ExprId r) { return is_wide(pool[pool[r].args[0]].type); }));
+}
+
 int RowWalk::blocks_at_once() const {
   constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8, kOf64Bits = 40,
                 kSeveralOf64Bits = 48;
@@ -144,10 +150,7 @@ int RowWalk::blocks_at_once() const {
                          (row_.split.start || keeps_elements_ || has_length_of_launch() ? kBesideRows : 0) +
                          (has_tiles() ? kept_words_ / 2 : 0) + (writer_.wide() ? kWide : 0) +
                          (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
-  const int of_64_bits = static_cast<int>(std::ranges::count_if(row_.form.reductions, [&](ExprId r) {
-    const ExprPool& pool = row_.form.kernel.pool;
-    return is_wide(pool[pool[r].args[0]].type);
-  }));
+  const int of_64_bits = reductions_of_64_bits();
   const int computing = of_32_bits + (of_64_bits > 1 ? kSeveralOf64Bits : of_64_bits * kOf64Bits);
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
   const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor

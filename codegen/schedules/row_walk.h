@@ -82,6 +82,7 @@ class RowWalk {
   std::int64_t shared_bytes_of_block() const;
   bool is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
   bool is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
+  int reductions_of_64_bits() const;
   std::size_t tensors_along(const std::vector<RowLoop>& loops) const;
   void plan_tiles(const std::vector<RowLoop>& loops);
   void find_vectors();
