@@ -18,7 +18,9 @@ constexpr int kFewRows = 32, kMostRows = 512;  // that take turns: where a line 
 constexpr int kMostTurns = 16;
 constexpr int kMostShared = 40 * 1024, kMostOfAll = 46 * 1024;  // for a partial result of each place, for all of them
 constexpr std::int64_t kOfWarp = 2048;                          // elements that a warp takes
-constexpr std::int64_t kHeldByColumns = 1024;                   // lines that threads with an element of each keep
+constexpr int kSector = 32;
+constexpr std::int64_t kMostOfPiece = 1024;    // elements of a row in a line
+constexpr std::int64_t kHeldByColumns = 1024;  // lines that threads with an element of each keep
 
 // Reads the form: which loads and stores are of elements as they follow one another.
 class Reader {
@@ -36,12 +38,13 @@ class Reader {
       if (form_.columns.empty() || lacking == form_.columns.size()) continue;
       const DType dtype = output.type.dtype;
       if (lacking != 0 || bits(dtype) < 8 ||
-          !follows(simplify(flat_index(output.type.shape, output.index), pool_.bounds()), form_.columns[0]))
+          !follows(simplify(flat_index(output.type.shape, output.index), pool_.bounds()), form_.columns))
         return std::nullopt;
       see_width(dtype);
     }
     way_.width = std::clamp(128 / widest_, 1, 8);
     if (way_.width * narrowest_ % 32 != 0) return std::nullopt;
+    if (way_.breadth > 1) return has_pieces_of_sectors() ? std::nullopt : in_pieces();
     const auto rows = way_.line.as_constant();
     way_.in_strips =
         !(rows && *rows <= kFewRows) && way_.width > 1 && proves_multiple_of(way_.line, way_.width, pool_.bounds());
@@ -53,25 +56,39 @@ class Reader {
   int widest_bits() const { return widest_; }
 
  private:
+  // Rows of whole sectors in each line are as well taken one by one.
+  bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSector) == 0; }
+
+  std::optional<InterleavedRows> in_pieces() {
+    if (way_.width == 1 || apart_) return std::nullopt;
+    const auto line = way_.line.as_constant();
+    way_.in_strips = proves_multiple_of(way_.line, way_.width, pool_.bounds());
+    if (!way_.in_strips && (!line || *line > kMostRows || !way_.outer.empty())) return std::nullopt;
+    if (!way_.in_strips) way_.rows = static_cast<int>(*line) / way_.breadth;
+    return way_;
+  }
+
   bool find_axes() {
-    if (form_.rows.empty() || form_.columns.size() > 1) return false;
-    std::optional<IndexExpr> length;
-    std::vector<std::uint32_t> along = form_.columns;
-    for (const ExprId r : form_.reductions) {
-      if (pool_[r].axes.size() != 1) return false;
-      along.push_back(pool_[r].axes[0]);
-    }
-    for (const std::uint32_t axis : along) {
-      if (length && *length != pool_.extent(axis)) return false;
-      length = pool_.extent(axis);
-    }
-    length_ = *length;
-    along_ = std::move(along);
+    if (form_.rows.empty()) return false;
+    if (!form_.columns.empty()) walks_.push_back(form_.columns);
+    for (const ExprId r : form_.reductions) walks_.push_back(pool_[r].axes);
+    const auto extents_of = [&](const std::vector<std::uint32_t>& axes) {
+      std::vector<IndexExpr> extents;
+      for (const std::uint32_t a : axes) extents.push_back(pool_.extent(a));
+      return extents;
+    };
+    const std::vector<IndexExpr> extents = extents_of(walks_[0]);
+    if (std::ranges::any_of(walks_, [&](const auto& axes) { return extents_of(axes) != extents; })) return false;
+    const auto breadth = extents.size() == 2 ? extents[1].as_constant() : 1;
+    if (extents.size() > 2 || !breadth || *breadth > kMostOfPiece) return false;
+    length_ = extents[0];
+    way_.breadth = static_cast<int>(*breadth);
+    for (const auto& axes : walks_) along_.insert(along_.end(), axes.begin(), axes.end());
     std::ranges::sort(along_);
     for (const std::uint32_t a : form_.rows) {  // the first load says which is the inner one
       if (range_of(pool_.extent(a), pool_.bounds()).min < 2 || !is_innermost(a)) continue;
       way_.inner = a;
-      way_.line = pool_.extent(a);
+      way_.line = pool_.extent(a) * way_.breadth;
       for (const std::uint32_t other : form_.rows)
         if (other != a) {
           way_.outer.push_back(other);
@@ -92,12 +109,14 @@ class Reader {
   bool is_innermost(std::uint32_t axis) const {
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
       if (pool_[id].op == ExprOp::kLoad && runs_along(id) && std::ranges::binary_search(depends_[id], axis))
-        return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == 1;
+        return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == way_.breadth;
     return false;
   }
 
-  bool follows(const IndexExpr& at, std::uint32_t axis) const {
-    const IndexExpr place = (outer_ * length_ + IndexExpr::axis(axis)) * way_.line + IndexExpr::axis(way_.inner);
+  bool follows(const IndexExpr& at, const std::vector<std::uint32_t>& walk) const {
+    const IndexExpr row = IndexExpr::axis(way_.inner) * way_.breadth;
+    IndexExpr place = (outer_ * length_ + IndexExpr::axis(walk[0])) * way_.line + row;
+    if (walk.size() > 1) place += IndexExpr::axis(walk[1]);
     return simplify(at - place, pool_.bounds()).is(0);
   }
 
@@ -112,7 +131,7 @@ class Reader {
     if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
     if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
     const IndexExpr at = position(n);
-    if (std::ranges::none_of(along_, [&](std::uint32_t a) { return follows(at, a); })) {
+    if (std::ranges::none_of(walks_, [&](const auto& walk) { return follows(at, walk); })) {
       apart_ = true;  // the same for all of a line: an element for several lanes
       return !std::ranges::binary_search(depends_[id], way_.inner);
     }
@@ -125,7 +144,8 @@ class Reader {
   const Graph& graph_;
   const ExprPool& pool_;
   std::vector<std::vector<std::uint32_t>> depends_;
-  std::vector<std::uint32_t> along_;  // axes that run along a row
+  std::vector<std::vector<std::uint32_t>> walks_;  // axes of the loops over a row
+  std::vector<std::uint32_t> along_;               // all of them
   IndexExpr length_ = 1, outer_ = 0;
   bool apart_ = false;
   int widest_ = 8, narrowest_ = 64;
@@ -168,7 +188,7 @@ bool may_be(int threads, const InterleavedRows& way, const Work& work, int most 
 
 RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
   return {.blocks = work.groups,
-          .length = work.length * way.rows,
+          .length = work.length * way.columns(),
           .stages = static_cast<int>(work.stages),
           .columns = !way.form.columns.empty(),
           .bytes = work.bits / 8.0,
@@ -182,6 +202,14 @@ int chunks_that_leave_little(int chunks, const Work& work) {
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
 }
 
+// The blocks of a strip; joining moments takes as much as some turns.
+int chunks_of_strips(const InterleavedRows& way, const Work& work, bool held, const Target& target) {
+  constexpr int kTurnsOfChunk = 16;
+  const int chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
+  if (!work.in_one_pass) return chunks;
+  return static_cast<int>(std::clamp<std::int64_t>(work.length * way.lanes() / (kTurnsOfChunk * way.team), 1, chunks));
+}
+
 // With so many lanes to a line: the threads of a team, the blocks of a strip. False where shared memory has no room.
 bool shape_strips(InterleavedRows& way, Work work, int lanes, const Target& target) {
   const std::int64_t line = value_at_hint(way.line, way.form.kernel.pool.bounds().symbols);
@@ -191,21 +219,15 @@ bool shape_strips(InterleavedRows& way, Work work, int lanes, const Target& targ
   while (may_be(2 * way.team, way, work) && work.length > std::int64_t{8} * way.team / lanes) way.team *= 2;
   way.parts = way.team;
   const bool held = work.length <= std::int64_t{kMostTurns} * way.team / lanes;
-  way.chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
-  // Joining moments takes as much as some turns.
-  constexpr std::int64_t kTurnsOfChunk = 16;
-  if (work.in_one_pass)
-    way.chunks =
-        static_cast<int>(std::clamp<std::int64_t>(work.length * lanes / (kTurnsOfChunk * way.team), 1, way.chunks));
+  way.chunks = chunks_of_strips(way, work, held, target);
   return may_be(way.team, way, work);
 }
 
 // Lines of 32 lanes; of fewer, where those make as many strips, where there is not a block for every multiprocessor, or
 // where registers do not hold what a team reads twice; but not where blocks share strips.
-bool choose_strips(InterleavedRows& way, const Work& work, const Target& target) {
-  constexpr int kFewestLines = 32, kLine = 64, kBytes = 256,
-                kSector = 32;                    // of lanes, where lines begin at so many bytes, or not
-  if (work.length < kFewestLines) return false;  // a thread had better have all of a row
+bool choose_strips(InterleavedRows& way, Work work, const Target& target) {
+  constexpr int kFewestLines = 32, kLine = 64, kBytes = 256;  // of lanes, where lines begin at so many bytes, or not
+  if (work.length < kFewestLines) return false;               // a thread had better have all of a row
   const ExprPool& pool = way.form.kernel.pool;
   const std::int64_t line = value_at_hint(way.line, pool.bounds().symbols);
   const auto strips = [&](int lanes) { return (line + lanes * way.width - 1) / (lanes * way.width); };
@@ -231,14 +253,38 @@ bool choose_strips(InterleavedRows& way, const Work& work, const Target& target)
          way.chunks > 1;
 }
 
+// Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
+// at once where there are many. False where those that blocks cannot share are few.
+bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
+  constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kTurnsKept = 8, kFewStrips = 6;
+  const bool once = way.form.columns.empty() && work.stages == 1;
+  const std::int64_t line = value_at_hint(way.line, way.form.kernel.pool.bounds().symbols);
+  const auto strips = [&](int columns) { return work.groups * ((line + columns - 1) / columns); };
+  const auto are_enough = [&](int columns) { return once || kFewStrips * strips(columns) >= target.multiprocessors; };
+  way.rows = way.width / std::gcd(way.width, way.breadth);
+  const auto may_be_twice = [&] {
+    return 2 * way.lanes() <= kMostLanes && 2 * way.columns() <= line && are_enough(2 * way.columns());
+  };
+  while (may_be_twice() && (way.columns() * work.bits % (8 * kSector) != 0 || way.lanes() < kFewLanes)) way.rows *= 2;
+  if (way.lanes() > kMostLanes || !are_enough(way.columns())) return false;
+  work.groups = strips(way.columns());
+  const int turns = once ? kTurns : kTurnsKept;
+  int lines = std::max(1, 64 / way.lanes());
+  while (2 * lines * way.lanes() <= kMostThreads && work.length >= std::int64_t{2} * turns * lines) lines *= 2;
+  way.parts = lines * way.lanes();
+  way.team = (way.parts + 31) / 32 * 32;
+  if (once) way.chunks = chunks_of_strips(way, work, false, target);
+  return way.rows <= way.team && may_be(way.team, way, work);
+}
+
 // The same of rows that take turns.
-bool shape_turns(InterleavedRows& way, const Work& work, const Target& target) {
-  const std::int64_t length = work.length * way.rows, vectors = (length + way.width - 1) / way.width;
-  if (length < 64 * way.rows) return false;  // short ones: a thread each, or so
+bool shape_turns(InterleavedRows& way, Work work, const Target& target) {
+  const std::int64_t length = work.length * way.columns(), vectors = (length + way.width - 1) / way.width;
+  if (length < 64 * way.columns()) return false;  // short ones: a thread each, or so
   // Three quarters of a team's threads, or half of those of many rows.
   const auto busy = [&](int team) {
-    const int quarters = way.rows <= kFewRows ? 3 : 2;
-    return team >= way.rows && 4 * working(team, way.rows, way.width) >= quarters * team;
+    const int quarters = way.columns() <= kFewRows ? 3 : 2;
+    return team >= way.columns() && 4 * working(team, way.columns(), way.width) >= quarters * team;
   };
   if (length <= kOfWarp && work.groups > 1 && busy(32)) {
     way.team = 32;
@@ -247,20 +293,21 @@ bool shape_turns(InterleavedRows& way, const Work& work, const Target& target) {
     way.team = 64;
     while (may_be(2 * way.team, way, work) && (!busy(way.team) || vectors > 8 * way.team)) way.team *= 2;
     // Twice as many where they then keep it all.
-    const auto turns = [&](int team) { return vectors / working(team, way.rows, way.width); };
+    const auto turns = [&](int team) { return vectors / working(team, way.columns(), way.width); };
     if (!way.form.columns.empty() && busy(2 * way.team) && may_be(2 * way.team, way, work, 2 * kMostThreads) &&
         turns(way.team) >= kMostTurns && turns(2 * way.team) < kMostTurns * 5 / 8)
       way.team *= 2;
     if (!busy(way.team)) return false;
     const bool held = turns(way.team) < kMostTurns;
     // 16-bit elements of many rows take more instructions than those threads do.
-    if (way.rows > kFewRows && !way.form.columns.empty() && work.length <= kHeldByColumns && !(held && work.bits >= 32))
+    if (way.columns() > kFewRows && !way.form.columns.empty() && work.length <= kHeldByColumns &&
+        !(held && work.bits >= 32))
       return false;
     way.chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
   }
   // Few threads to a chunk: what they have is joined.
   while (way.chunks > 1 && way.team > 128 && busy(way.team / 2) && vectors / way.chunks < 16 * way.team) way.team /= 2;
-  way.parts = working(way.team, way.rows, way.width);
+  way.parts = working(way.team, way.columns(), way.width);
   return true;
 }
 
@@ -279,11 +326,14 @@ int code_of_loops(const RowForm& form) {
 bool keep_turns(InterleavedRows& way, const IndexExpr& length, const Work& work) {
   constexpr int kJoining = 40;  // instructions, of a result at a place of threads' vectors
   const ExprPool& pool = way.form.kernel.pool;
-  const std::int64_t most = range_of(length * way.rows, pool.bounds()).max, code = code_of_loops(way.form) * way.width;
+  const std::int64_t most = range_of(length * way.columns(), pool.bounds()).max,
+                     code = code_of_loops(way.form) * way.width;
   const auto turns = [&](int parts) { return (most / way.width + parts - 1) / parts; };
   if (2 * code > kMostUnrolled) return false;
   if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostTurns) return true;
-  const auto parts = [&](int team) { return way.in_strips ? team : working(team, way.rows, way.width); };
+  const auto parts = [&](int team) {
+    return way.in_strips ? team / way.lanes() * way.lanes() : working(team, way.columns(), way.width);
+  };
   const auto joining = static_cast<std::int64_t>(way.form.reductions.size()) * way.width * kJoining;
   while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + joining > kMostUnrolled &&
          may_be(2 * way.team, way, work)) {
@@ -308,7 +358,7 @@ std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits
   const std::vector<Symbol>& symbols = pool.bounds().symbols;
   const std::vector<int> stages = stages_of(way.form);
   const std::optional<RowOnePass> one_pass = moments_of(way);
-  const IndexExpr length = point_count(pool, pool[way.form.reductions[0]].axes);
+  const IndexExpr length = way.lines();
   const Work work{.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way.outer), symbols)),
                   .length = value_at_hint(length, symbols),
                   .stages = one_pass ? 1 : 1 + *std::ranges::max_element(stages),
@@ -316,9 +366,12 @@ std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits
                   .all = bytes_of_partials(way.form, 2),  // what is asked for at each place, and what is not
                   .bits = widest_bits,
                   .in_one_pass = one_pass.has_value()};
-  if (!(way.in_strips ? choose_strips(way, work, target) : shape_turns(way, work, target))) return std::nullopt;
+  const auto shape = !way.in_strips ? shape_turns : way.breadth > 1 ? shape_pieces : choose_strips;
+  if (!shape(way, work, target)) return std::nullopt;
   if (!keep_turns(way, length, work)) return std::nullopt;
   if (way.kept_turns == 0) way.one_pass = one_pass;
+  // What blocks that have single rows may keep.
+  if (way.breadth > 1 && way.kept_turns == 0 && (work.stages > 1 || !way.form.columns.empty())) return std::nullopt;
   return way;
 }
 
@@ -335,8 +388,8 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   if (has_wide_values(form) && (*std::ranges::max_element(stages) > 0 || !form.columns.empty())) return std::nullopt;
   std::optional<InterleavedRows> found = with_threads(*way, reader.widest_bits(), target);
   // A few that are read again had better be strips that are kept.
-  if (form.columns.empty() || (found && found->kept_turns > 0) || way->in_strips || way->width == 1 ||
-      !proves_multiple_of(way->line, way->width, form.kernel.pool.bounds()))
+  if (form.columns.empty() || (found && found->kept_turns > 0) || way->in_strips || way->breadth > 1 ||
+      way->width == 1 || !proves_multiple_of(way->line, way->width, form.kernel.pool.bounds()))
     return found;
   way->in_strips = true;
   std::optional<InterleavedRows> strips = with_threads(*way, reader.widest_bits(), target);
@@ -350,6 +403,9 @@ int launches_of(const InterleavedRows& way) {
 }
 
 std::string name_of(const InterleavedRows& way) {
+  if (way.breadth > 1)
+    return fmt::format("{} threads for {} rows of pieces side by side, {} blocks each", way.parts, way.rows,
+                       way.chunks);
   if (way.in_strips)
     return fmt::format("{} threads for {} rows side by side, {} blocks each", way.parts, way.rows, way.chunks);
   return fmt::format("{} threads for {} interleaved rows, {} blocks each", way.parts, way.rows, way.chunks);

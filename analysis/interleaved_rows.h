@@ -10,6 +10,11 @@
 // hold, several lines at a time.
 //
 //   sum over i of x[i, c], c of 4096    128 of c to a team of 256 threads, eight lines of 32 vectors at a time
+//
+// Rows may have several neighbouring elements of each line, which begin anywhere: a strip is whole rows all the same,
+// and what a place of a thread's vectors has is of one row in every line.
+//
+//   sum over n, p of x[n, c, p], p of 49    16 of c to a team of 196 threads, two lines of 98 vectors at a time
 #pragma once
 
 #include <cstdint>
@@ -29,7 +34,8 @@ struct InterleavedRows {
   std::uint32_t inner = 0;           // the axis that says which of them
   std::vector<std::uint32_t> outer;  // the other rows' axes
   int rows = 2;                      // of a team
-  IndexExpr line = 2;                // elements from one of a row to the next
+  IndexExpr line = 2;                // elements from one of a row to the next, or from one such piece to the next
+  int breadth = 1;                   // elements of a row that are side by side in each line
   bool in_strips = false;            // rows of a team are a strip of the line
   bool apart = false;                // something is read of each line, the same for its rows
   int width = 1;                     // elements of a vector
@@ -43,8 +49,10 @@ struct InterleavedRows {
   std::optional<RowOnePass> one_pass;
 
   int threads() const { return team * teams; }
-  int lanes() const { return rows / width; }  // of a strip: threads that have vectors of one line
-  IndexExpr strips() const { return in_strips ? ceil_div(line, rows) : IndexExpr(1); }
+  int columns() const { return rows * breadth; }   // elements of a line that a team takes
+  int lanes() const { return columns() / width; }  // of a strip: threads that have vectors of one line
+  IndexExpr strips() const { return in_strips ? ceil_div(line, columns()) : IndexExpr(1); }
+  IndexExpr lines() const { return form.kernel.pool.extent(form.kernel.pool[form.reductions[0]].axes[0]); }
 };
 
 // Nothing where rows do not lie so.

@@ -51,11 +51,8 @@ struct OfPrelude {
   std::string_view name;
   double ms;
 };
-constexpr OfPrelude kOfPrelude[] = {{"interleaved_reduce<", 30},
-                                    {"block_reduce<", 8},
-                                    {"warp_reduce(", 3},
-                                    {"multiply_lanes(", 35},
-                                    {"multiply_few_", 40}};
+constexpr OfPrelude kOfPrelude[] = {{"interleaved_reduce<", 30}, {"reduce_pieces<", 30},  {"block_reduce<", 8},
+                                    {"warp_reduce(", 3},         {"multiply_lanes(", 35}, {"multiply_few_", 40}};
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '@';

@@ -432,3 +432,99 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   for (int e = 0; e < kPlaces; ++e) places[e] = all.get((thread * kPlaces + e) % kRows);
   return all.get(thread < kRows ? thread : 0);
 }
+
+//@ part reduce_pieces : words spread_partials warp_reduce
+// Rows of kBreadth neighbouring elements in each line: the partial results of kParts threads of a block, kWidth each;
+// number i of all is one of row i / kBreadth % kRows. Thread i < kRows gets that of row i, and all get those of kPlaces
+// places, numbered as the others.
+template <class T>
+struct IsWord {
+  static constexpr bool kIs = false;
+};
+template <>
+struct IsWord<float> {
+  static constexpr bool kIs = true;
+};
+template <>
+struct IsWord<int> {
+  static constexpr bool kIs = true;
+};
+template <>
+struct IsWord<unsigned> {
+  static constexpr bool kIs = true;
+};
+// As they follow one another: of eight threads four begin with their second half, so that all are in different banks.
+template <class T, int kWidth>
+__device__ __forceinline__ void put_places(T* all, const T (&slots)[kWidth], int thread) {
+  const int flip = kWidth == 8 ? thread & 4 : 0;
+#pragma unroll
+  for (int half = 0; half < kWidth; half += 4) {
+    Words<4> words;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const T value = flip ? slots[(half + 4 + e) % kWidth] : slots[half + e];
+      words.w[e] = *(const unsigned*)&value;
+    }
+    store_words(all + thread * kWidth + (half ^ flip), words);
+  }
+}
+template <int kTeam, int kParts, int kBreadth, int kRows, int kPlaces, int kWidth, class Combine, class T>
+__device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, T none, Combine combine) {
+  constexpr int kColumns = kRows * kBreadth, kCount = kParts * kWidth, kLines = kCount / kColumns;
+  constexpr int kEven = kBreadth & -kBreadth, kPiece = kBreadth / kEven, kPieces = kCount / kPiece;
+  constexpr bool kDense = IsWord<T>::kIs && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
+  const int thread = threadIdx.x;
+  __shared__ T rows[kRows];
+  __syncthreads();
+  if constexpr (kAlone) {  // a thread goes over an odd number of elements, its neighbour over the next ones
+    __shared__ alignas(16) T all[kCount];
+    __shared__ SpreadPartials<T, kPieces> pieces;
+    if (thread < kParts) put_places(all, slots, thread);
+    __syncthreads();
+#pragma unroll 1
+    for (int piece = thread; piece < kPieces; piece += kTeam) {
+      T value = all[piece * kPiece];
+#pragma unroll
+      for (int i = 1; i < kPiece; ++i) value = combine(value, all[piece * kPiece + i]);
+      pieces.put(piece, value);
+    }
+    __syncthreads();
+    if (thread < kRows) {
+      T value = none;
+#pragma unroll
+      for (int line = 0; line < kLines; ++line)
+#pragma unroll
+        for (int i = 0; i < kEven; ++i) value = combine(value, pieces.get((line * kRows + thread) * kEven + i));
+      rows[thread] = value;
+    }
+  } else {  // a warp goes over a row, from a multiple of 32 on where what lies between multiples is no place
+    __shared__ alignas(16) SpreadPartials<T, kCount> all;
+    if (thread < kParts) {
+      if constexpr (kDense) {
+        put_places(all.value, slots, thread);
+      } else {
+#pragma unroll
+        for (int e = 0; e < kWidth; ++e) all.put(thread * kWidth + e, slots[e]);
+      }
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int row = thread / 32; row < kRows; row += kTeam / 32) {
+      T value = none;
+#pragma unroll 1
+      for (int first = row * kBreadth; first < kCount; first += kColumns)
+#pragma unroll 4
+        for (int i = (kDense ? first : first / 32 * 32) + thread % 32; i < first + kBreadth; i += 32)
+          if (kDense)
+            value = combine(value, all.get_dense(i));
+          else if (i >= first)
+            value = combine(value, all.get(i));
+      value = warp_reduce(value, combine);
+      if (thread % 32 == 0) rows[row] = value;
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int e = 0; e < kPlaces; ++e) places[e] = rows[(thread % (kColumns / kWidth) * kWidth + e) / kBreadth];
+  return rows[thread < kRows ? thread : 0];
+}

@@ -86,7 +86,7 @@ class InterleavedEmitter {
     }
     if (way_.in_strips) return find_strip();
     bind_flat(emitter_, way_.outer, group_);
-    const IndexExpr elements = point_count(pool_, pool_[form_.reductions[0]].axes) * way_.rows;
+    const IndexExpr elements = way_.lines() * way_.columns();
     start_ = writer_.unique("start"), stop_ = writer_.unique("stop");
     first_ = writer_.unique("first"), last_ = writer_.unique("last");
     const std::string count = emitter_.index_text().tight(simplify(elements, pool_.bounds()));
@@ -98,7 +98,7 @@ class InterleavedEmitter {
                              start_, aligned_ ? 0 : way_.width - 1, way_.width, last_, stop_));
     phase_ = writer_.unique("phase"), begins_ = writer_.unique("begins");
     writer_.line(fmt::format("const int {0} = (int)({1} * {2} - {3}) % {4}, {5} = ({0} + {6} * {2}) % {4};  // rows",
-                             begins_, first_, way_.width, start_, way_.rows, phase_, thread_));
+                             begins_, first_, way_.width, start_, way_.columns(), phase_, thread_));
   }
 
   // The strip of the line that this team has, and of it this thread's vector.
@@ -114,12 +114,14 @@ class InterleavedEmitter {
     bind_flat(emitter_, way_.outer, outer);
     aligned_ = whole_ = true;
     begins_ = one ? "0" : writer_.unique("strip");
-    if (!one) writer_.line(fmt::format("const {} {} = {} % {} * {};", type, begins_, group_, strips, way_.rows));
+    if (!one) writer_.line(fmt::format("const {} {} = {} % {} * {};", type, begins_, group_, strips, way_.columns()));
     phase_ = writer_.unique("begin"), first_ = writer_.unique("line"), start_ = writer_.unique("first");
     writer_.line(fmt::format("const {} {} = {} + {} % {} * {};  // of the rows", type, phase_, begins_, thread_,
                              way_.lanes(), way_.width));
-    if (!proves_multiple_of(way_.line, way_.rows, pool_.bounds())) idle_ = fmt::format("{} < {}", phase_, line);
-    const IndexExpr length = point_count(pool_, pool_[form_.reductions[0]].axes);
+    if (!proves_multiple_of(way_.line, way_.columns(), pool_.bounds())) idle_ = fmt::format("{} < {}", phase_, line);
+    if (way_.parts < way_.team)
+      idle_ = fmt::format("{}{} < {}", idle_.empty() ? "" : idle_ + " && ", thread_, way_.parts);
+    const IndexExpr length = way_.lines();
     last_ = emitter_.index_text().tight(length);
     writer_.line(fmt::format("const int {} = {} / {};", first_, thread_, way_.lanes()));
     writer_.line(fmt::format("const {} {} = {} * {} + {};", type, start_, way_.outer.empty() ? "0" : outer,
@@ -127,7 +129,7 @@ class InterleavedEmitter {
   }
 
   // Threads of a loop's turn, or lines that they take.
-  int at_once() const { return way_.in_strips ? way_.team / way_.lanes() : way_.parts; }
+  int at_once() const { return way_.in_strips ? way_.parts / way_.lanes() : way_.parts; }
 
   // What a loop does for an element: `lane` is its place in the vector.
   struct Visit {
@@ -136,19 +138,26 @@ class InterleavedEmitter {
     std::function<void()> after = [] {};
   };
 
+  // The row of an element of a line.
+  std::string row_at(const std::string& column) const {
+    return way_.breadth == 1 ? column : fmt::format("({}) / {}", column, way_.breadth);
+  }
+
   // The axes of a loop over elements, bound for the element at `at` of memory, or of the line `at` of a strip, and the
   // place `lane`.
-  void bind_element(std::uint32_t axis, const std::string& at, const std::string& lane) {
+  void bind_element(const std::vector<std::uint32_t>& axes, const std::string& at, const std::string& lane) {
     std::string k = at;
     const std::string row = writer_.unique("of");
     if (way_.in_strips) {
-      writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, phase_, lane));
+      writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row, row_at(phase_ + " + " + lane)));
     } else {
       k = writer_.unique("k");
-      writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, way_.rows));
-      writer_.line(fmt::format("const int {} = ({} + {}) % {};", row, phase_, lane, way_.rows));
+      writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, way_.columns()));
+      writer_.line(
+          fmt::format("const int {} = {};", row, row_at(fmt::format("({} + {}) % {}", phase_, lane, way_.columns()))));
     }
-    emitter_.bind(axis, k);
+    emitter_.bind(axes[0], k);
+    if (axes.size() > 1) emitter_.bind(axes[1], fmt::format("(({} + {}) % {})", phase_, lane, way_.breadth));
     emitter_.bind(way_.inner, row);
     for (auto& [reduction, done] : done_) {
       if (done.slots.empty()) continue;
@@ -158,7 +167,7 @@ class InterleavedEmitter {
     }
   }
 
-  void over_elements(std::uint32_t axis, const std::vector<ExprId>& roots, const Visit& visit) {
+  void over_elements(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit) {
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.emit_independent(roots);
     const std::vector<ExprId> loads = part_.loads_of(roots);
@@ -169,14 +178,14 @@ class InterleavedEmitter {
         writer_.use("words");
         writer_.line(fmt::format("Words<{}> {}[{}];", part_.words_of(load), at->second, part_.kept_turns));
       }
-    vector_loop(axis, roots, visit);
-    if (!aligned_ || !whole_) edges(axis, loads, visit);
+    vector_loop(axes, roots, visit);
+    if (!aligned_ || !whole_) edges(axes, loads, visit);
     for (const ExprId load : loads)
       if (kept_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
     emitter_.rewind(outside);
   }
 
-  void vector_loop(std::uint32_t axis, const std::vector<ExprId>& roots, const Visit& visit) {
+  void vector_loop(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit) {
     const std::vector<ExprId> loads = part_.loads_of(roots);
     const std::string v = writer_.unique("v"), e = writer_.unique("e"), type = writer_.index_type();
     const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
@@ -185,9 +194,8 @@ class InterleavedEmitter {
     // Unless every turn is there for all: what is the same for its vectors is then computed once, where registers are
     // left for it.
     constexpr int kMostKept = 32768;  // words of a block
-    const IndexExpr lines = point_count(pool_, pool_[form_.reductions[0]].axes);
     const bool all_turns = way_.in_strips && part_.kept_turns > 0 && part_.kept_words * way_.threads() < kMostKept &&
-                           lines.is(std::int64_t{part_.kept_turns} * at_once());
+                           way_.lines().is(std::int64_t{part_.kept_turns} * at_once());
     if (part_.kept_turns > 0) {
       turn = writer_.unique("turn");
       writer_.line("#pragma unroll");
@@ -227,7 +235,7 @@ class InterleavedEmitter {
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, way_.width));
     const ExprEmitter::Mark lanes = emitter_.mark();
-    bind_element(axis, way_.in_strips ? v : fmt::format("({} + {})", place, e), e);
+    bind_element(axes, way_.in_strips ? v : fmt::format("({} + {})", place, e), e);
     emitter_.load_text = [&](ExprId load) {
       if (!contains(way_.loads, load)) return std::string();
       return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
@@ -248,7 +256,7 @@ class InterleavedEmitter {
   }
 
   // The vectors that reach over an end, element by element, each for the thread whose places are of the same rows.
-  void edges(std::uint32_t axis, const std::vector<ExprId>& loads, const Visit& visit) {
+  void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit) {
     const std::string type = writer_.index_type(), v = writer_.unique("v"), at = writer_.unique("at");
     const std::string here = part_.chunked() ? fmt::format("{} == 0 && ", chunk_) : "";
     std::string side,
@@ -278,7 +286,7 @@ class InterleavedEmitter {
     writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, v, way_.width, e));
     writer_.open(fmt::format("if ({0} >= {1} && {0} < {2})", at, start_, stop_));
     const ExprEmitter::Mark lanes = emitter_.mark();
-    bind_element(axis, at, e);
+    bind_element(axes, at, e);
     emitter_.load_text = [&](ExprId load) {
       if (!contains(loads, load)) return std::string();
       return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
@@ -320,13 +328,13 @@ class InterleavedEmitter {
       for (ExprEmitter::Accumulator& a : here) a.name = fmt::format("{}[{}]", slots_.at(a.reduction), lane);
       emitter_.accumulate(here);
     };
-    over_elements(loop.axes[0], loop.bodies(pool_), {.element = element});
+    over_elements(loop.axes, loop.bodies(pool_), {.element = element});
     for (const ExprEmitter::Accumulator& a : accumulators) join(a, slots_.at(a.reduction), way_.parts, way_.width);
   }
 
   // Sum and squares of differences to the mean: about an element of each thread's first.
   void reduce_in_one_pass() {
-    const std::uint32_t axis = pool_[way_.one_pass->first].axes[0];
+    const std::vector<std::uint32_t>& axes = pool_[way_.one_pass->first].axes;
     const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
     writer_.use("shifted_moments");
     writer_.line(fmt::format("ShiftedMoments<{}> {};", way_.width, running));
@@ -340,7 +348,7 @@ class InterleavedEmitter {
       writer_.line(fmt::format("{}[{}] = {};", elements, lane, emitter_.emit(way_.one_pass->element)));
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
-    over_elements(axis, {way_.one_pass->element}, visit);
+    over_elements(axes, {way_.one_pass->element}, visit);
     writer_.line(fmt::format("RunningMoments {}[{}];", moments, way_.width));
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));
@@ -364,7 +372,7 @@ class InterleavedEmitter {
     const ExprEmitter::Mark outside = emitter_.mark();
     for (const std::uint32_t a : pool_[way_.one_pass->second].axes) emitter_.bind(a, "0");
     const bool own = width == way_.width;
-    emitter_.bind(way_.inner, own ? fmt::format("({} + {})", phase_, e)
+    emitter_.bind(way_.inner, own ? fmt::format("({})", row_at(fmt::format("{} + {}", phase_, e)))
                                   : fmt::format("({} + {} % {})", begins_, thread_, way_.rows));
     if (part_.outputs)
       emitter_.define(first.reduction, emitter_.result(all));
@@ -379,7 +387,8 @@ class InterleavedEmitter {
   }
 
   std::string lines_of_chunk(const std::string& chunk) const {
-    return fmt::format("lines_of_chunk<{}, {}>({}, {})", at_once(), way_.chunks, last_, chunk);
+    const std::string lines = fmt::format("lines_of_chunk<{}, {}>({}, {})", at_once(), way_.chunks, last_, chunk);
+    return way_.breadth == 1 ? lines : fmt::format("({}.0f * {})", way_.breadth, lines);
   }
 
   // Where threads have an element each, of row `thread % rows`: that row's sum, which a thread of it has found.
@@ -400,15 +409,21 @@ class InterleavedEmitter {
       places = writer_.unique(a.name + "_all");
       writer_.line(fmt::format("{} {}[{}];", a.type, places, way_.width));
     }
-    writer_.use("interleaved_reduce");
+    const bool of_pieces = way_.breadth > 1 && width == way_.width;
+    writer_.use(of_pieces ? "reduce_pieces" : "interleaved_reduce");
     writer_.use("combine");
     if (a.extreme) {
       writer_.use("spread_extremes");
       writer_.use("extreme_lanes");
     }
-    writer_.line(fmt::format("const {} {} = interleaved_reduce<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", a.type,
-                             a.name, way_.team, way_.teams, parts, width, way_.rows, all ? way_.width : 0, mine, places,
-                             thread_, a.combine));
+    if (of_pieces)
+      writer_.line(fmt::format("const {} {} = reduce_pieces<{}, {}, {}, {}, {}>({}, {}, {}, {});", a.type, a.name,
+                               way_.team, parts, way_.breadth, way_.rows, all ? width : 0, mine, places,
+                               a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity), a.combine));
+    else
+      writer_.line(fmt::format("const {} {} = interleaved_reduce<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", a.type,
+                               a.name, way_.team, way_.teams, parts, width, way_.rows, all ? way_.width : 0, mine,
+                               places, thread_, a.combine));
     done_[a.reduction] = {.own = a, .slots = all ? places : ""};
   }
 
@@ -468,12 +483,15 @@ class InterleavedEmitter {
     std::string condition = fmt::format("{} < {}", thread_, way_.rows);
     if (part_.chunked()) condition += fmt::format(" && {} == 0", chunk_);
     if (!idle_.empty())
-      condition += fmt::format(" && {} + {} < {}", begins_, thread_, emitter_.index_text().tight(way_.line));
+      condition +=
+          fmt::format(" && {} + {} < {}", row_at(begins_), thread_,
+                      emitter_.index_text().tight(simplify(floor_div(way_.line, way_.breadth), pool_.bounds())));
     writer_.open(fmt::format("if ({})", condition));
     const ExprEmitter::Mark outside = emitter_.mark();
     const std::string row = writer_.unique("row");
-    writer_.line(way_.in_strips ? fmt::format("const {} {} = {} + {};", writer_.index_type(), row, begins_, thread_)
-                                : fmt::format("const int {} = ({} + {}) % {};", row, begins_, thread_, way_.rows));
+    writer_.line(way_.in_strips
+                     ? fmt::format("const {} {} = {} + {};", writer_.index_type(), row, row_at(begins_), thread_)
+                     : fmt::format("const int {} = ({} + {}) % {};", row, begins_, thread_, way_.rows));
     emitter_.bind(way_.inner, row);
     for (const auto& [reduction, done] : done_) emitter_.define(reduction, emitter_.result(done.own));
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
@@ -507,7 +525,7 @@ class InterleavedEmitter {
     visit.after = [&] {
       for (VectorStore& store : stores) store.finish(emitter_);
     };
-    over_elements(form_.columns[0], roots, visit);
+    over_elements(form_.columns, roots, visit);
   }
 
   const RowForm& form_;

@@ -105,6 +105,8 @@ bool InterleavedPart::forgets() const {
 
 int InterleavedPart::blocks_at_once() const {
   if (kept_words == 0) return std::max(1, kRegisters / (way.threads() * registers_of_loops(*this)));
+  if (way.breadth > 1)
+    return std::max(1, kRegisters / (way.threads() * std::min(255, kept_words + registers_of_loops(*this))));
   if (way.in_strips) return 1;  // beside what is the same for a place
   return 2 * way.threads() * (kept_words + kComputing) > kRegisters ? 1 : 0;
 }
