@@ -82,6 +82,8 @@ def what_is_wrong(programs, scratch, case, arch, figures):
     executed = (sum(kernel["instructions"].values()) - 2000) * 512 / kernel["distinct_bytes"]
     if sectors > case.sectors:
         return f"{kernel['sectors']} sectors, {sectors:.2f} times those of the bytes"
+    if executed > case.instructions:
+        return f"{executed:.1f} instructions for 16 bytes"
     if not case.counted:
         return ""
     narrow = narrow_accesses(programs.fusec, path, arch, scratch)

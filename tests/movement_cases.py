@@ -10,7 +10,7 @@ class Case:
     """inputs: name -> (dtype, shape); nodes; what is allowed; loads and stores that are wide"""
 
     def __init__(self, name, inputs, nodes, outputs=("y",), sectors=ALIGNED, wide=True, conflicts=0, moved=0,
-                 symbols=None, kernels=1, conflicts_each=None):
+                 symbols=None, kernels=1, conflicts_each=None, instructions=1e9):
         # So many bank conflicts more for each time that a warp reads an element of shared memory.
         self.conflicts_each = (0 if wide else 1.5) if conflicts_each is None else conflicts_each
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
@@ -18,6 +18,7 @@ class Case:
         self.sizes = {}  # of symbols that it is run with; else their hints
         self.sectors, self.wide, self.conflicts, self.moved = sectors, wide, conflicts, moved
         self.counted = sectors < 1e9  # else results alone count
+        self.instructions = instructions  # of a warp, for each 16 bytes of its threads
 
 
 def node(name, op, *inputs, **attrs):
@@ -342,31 +343,63 @@ def stretches():
     return cases
 
 
+BYTES = {"int8": 1, "uint8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float16": 2, "bfloat16": 2, "float32": 4}
+
+
 def runs():
     """What only moves, in rows that begin anywhere: 16 bytes of the results are one run of a tensor nearly everywhere,
     and take no instructions for each of their elements there."""
     cases = []
 
-    def add(name, inputs, *nodes, sectors=1.06, symbols=None):
+    def add(name, inputs, *nodes, sectors=1.03, instructions=105, conflicts_each=12, symbols=None,
+            sizes=None):
         dtypes = "/".join(dict.fromkeys(dtype for dtype, _ in inputs.values()))
+        hints = {symbol: bounds["hint"] for symbol, bounds in (symbols or {}).items()}
+        elements = sum(element_count([hints.get(n, n) for n in shape]) for _, shape in inputs.values())
+        # Where lines meet, the 16 bytes of a quarter of a warp's threads lie in banks as they come.
+        conflicts = conflicts_each * elements * BYTES[dtypes] / 512
         cases.append(Case(f"runs: {name} {dtypes}{inputs['x'][1]}", inputs, nodes, sectors=sectors, wide=False,
-                          conflicts_each=0.75, symbols=symbols))
+                          conflicts=conflicts, symbols=symbols, instructions=instructions))
+        cases[-1].sizes, cases[-1].conflicts_each = sizes or {}, 0
+
+    def joined(name, dtype, rows, *columns, **how):
+        inputs = {"xzuvw"[i]: (dtype, [rows, n]) for i, n in enumerate(columns)}
+        add(name, inputs, node("y", "concat", *inputs, dim=1), **how)
 
     for dtype in ("float8_e4m3fn", "float16"):
         images = {"x": (dtype, [4, 16, 112, 112])}
         add("padded by zeros", images, node("y", "pad", "x", pad=[1, 1, 1, 1]))
         for mode in ("reflect", "replicate"):
-            add("padded by " + mode, images, node("y", "pad", "x", pad=[3, 3, 3, 3], mode=mode))
+            add("padded by " + mode, images, node("y", "pad", "x", pad=[3, 3, 3, 3], mode=mode), instructions=130,
+                conflicts_each=16)
     add("padded by 1.5", {"x": ("bfloat16", [4, 16, 112, 112])}, node("y", "pad", "x", pad=[1, 1, 1, 1], value=1.5))
-    add("padded by -1", {"x": ("int8", [2, 3, 5, 100, 41])}, node("y", "pad", "x", pad=[1, 1, 2, 2, 1, 1], value=-1))
+    add("padded by -1", {"x": ("int8", [16, 3, 5, 100, 41])}, node("y", "pad", "x", pad=[1, 1, 2, 2, 1, 1], value=-1),
+        instructions=160, conflicts_each=20)
     add("padded behind", {"x": ("uint8", [8, 16, 113, 113])}, node("y", "pad", "x", pad=[0, 1, 0, 1]))
+    add("padded on all sides", {"x": ("float32", [8, 16, 57, 57])}, node("y", "pad", "x", pad=[1, 1, 1, 1]))
+    add("padded by reflect", {"x": ("float32", [4, 8, 128, 128])},
+        node("y", "pad", "x", pad=[2, 2, 2, 2], mode="reflect"))
+    add("padded to rows of 32 bytes", {"x": ("float8_e5m2", [16, 64, 30, 30])}, node("y", "pad", "x", pad=[1, 1, 1, 1]),
+        instructions=170, conflicts_each=16)
+    add("padded around", {"x": ("float16", [4, 32, 64, 64])},
+        node("y", "pad", "x", pad=[1, 1, 1, 1], mode="circular"), sectors=1.12, instructions=140,
+        conflicts_each=25)
     for dtype in ("int8", "float16"):
-        add("joined", {"x": (dtype, [2000, 77]), "z": (dtype, [2000, 33])}, node("y", "concat", "x", "z", dim=1))
-        add("padded and joined", {"x": (dtype, [64, 50, 77]), "z": (dtype, [64, 52, 20])},
-            node("p", "pad", "x", pad=[1, 1, 1, 1]), node("y", "concat", "p", "z", dim=2))
-    add("rolled", {"x": ("int8", [64, 33, 165])}, node("y", "roll", "x", shifts=[1, 3], dims=[1, 2]), sectors=1.5)
+        joined("joined", dtype, 8000, 77, 33, instructions=130)
+        joined("a few columns joined with many", dtype, 4096, 13, 351)
+        add("padded and joined", {"x": (dtype, [256, 50, 77]), "z": (dtype, [256, 52, 20])},
+            node("p", "pad", "x", pad=[1, 1, 1, 1]), node("y", "concat", "p", "z", dim=2), instructions=170,
+            conflicts_each=15)
+    joined("five joined", "float16", 4000, 17, 33, 65, 5, 120, instructions=150, sectors=1.04)
+    joined("odd rows joined", "bfloat16", 500, 513, 511, 3)
+    add("rolled", {"x": ("int8", [256, 33, 165])}, node("y", "roll", "x", shifts=[1, 3], dims=[1, 2]), sectors=1.12,
+        instructions=150)
     add("padded", {"x": ("uint8", ["n", 331])}, node("y", "pad", "x", pad=[2, 1], mode="reflect"),
-        symbols={"n": {"hint": 500}})
+        symbols={"n": {"hint": 8000}}, instructions=110)
+    for n in (1001, 1000, 333, 13):
+        add(f"rows of {n} padded", {"x": ("float16", [400, "n"])}, node("y", "pad", "x", pad=[2, 1], mode="replicate"),
+            symbols={"n": {"hint": 1001}}, sizes={"n": n}, sectors=1.05 if n > 100 else 1e9,
+            instructions=120 if n > 1000 else 1e9)
     return cases
 
 

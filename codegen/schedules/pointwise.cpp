@@ -319,7 +319,7 @@ constexpr double kFaster = 0.95;
 
 // The same for runs, which threads of a block wait for twice, and for them instead of boxes, which have no list of what
 // is left over.
-constexpr double kFasterInRuns = 0.9, kRunsToBoxes = 0.8;
+constexpr double kFasterInRuns = 0.97, kRunsToBoxes = 0.8;
 
 // Instructions for an element, as counted: in stretches; one by one, and there for each axis, or of one axis alone; of
 // a thread's neighbours in vectors and in windows.
@@ -339,11 +339,11 @@ std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Gr
 }
 
 // Where they are faster than what asks for so many sectors and takes so many instructions for a point.
-std::optional<RunPlan> runs_where_faster(const Kernel& merged, const Graph& graph, const Target& target, double sectors,
+std::optional<RunPlan> runs_where_faster(const Kernel& kernel, const Graph& graph, const Target& target, double sectors,
                                          double instructions) {
-  auto plan = plan_runs(merged, graph, target);
+  auto plan = plan_runs(kernel, graph, target);
   if (!plan) return std::nullopt;
-  const double stores = sectors_of_stores(merged), issued = issued_for_sector(target);
+  const double stores = sectors_of_stores(kernel), issued = issued_for_sector(target);
   if (movement_time(plan->sectors + stores, plan->instructions / 32, 0, issued) >
       kFasterInRuns * movement_time(sectors + stores, instructions / 32, 0, issued))
     return std::nullopt;
@@ -476,7 +476,7 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
                                 : windows          ? instructions_of(*windows, graph)
                                 : axes.size() == 1 ? std::min(of_element, kInstructionsInLine)
                                                    : of_element;
-      if (!as_they_lie && !once) runs = runs_where_faster(merged, graph, target, least, as_counted);
+      if (!as_they_lie && !once) runs = runs_where_faster(kernel, graph, target, least, as_counted);
       if (runs) {
         const double in_runs = movement_time(runs->sectors + sectors_of_stores(merged), runs->instructions / 32, 0);
         time = std::min(time, in_runs / kRunsToBoxes);
@@ -497,7 +497,7 @@ KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& t
   else if (picked)
     source = emit_picked_rows(merged, graph, target, *picked);
   else if (runs)
-    source = emit_runs(merged, graph, target, *runs);
+    source = emit_runs(graph, target, *runs);
   else if (stretches)
     source = emit_stretches(merged, graph, target, *stretches);
   else if (windows)

@@ -1,6 +1,8 @@
 #include "codegen/schedules/runs.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "analysis/kernel_forms.h"
@@ -14,201 +16,165 @@ namespace {
 
 constexpr std::int64_t kMostBytes = 24 * 1024;  // of shared memory, for all tensors
 constexpr std::int64_t kFewestRuns = 3072;
-constexpr int kSampledBlocks = 6, kSampledRuns = 48, kSampledEnds = 4;
+constexpr int kSampledBlocks = 6, kSampledRuns = 48, kRowsOfThread = 4;
 
-// Finds what the value of a kernel's only result is chosen from, and where that changes along the last axis.
-class Reader {
+// A load of the tensor that is among what the piece is chosen from.
+ExprId load_in(const RunPlan& plan, std::size_t tensor, const RowPiece& piece) {
+  const auto found = std::ranges::find_if(piece.leaves, [&](ExprId leaf) {
+    const ExprNode& n = plan.rows.kernel.pool[leaf];
+    return n.op == ExprOp::kLoad && n.source == plan.tensors[tensor].source;
+  });
+  return found == piece.leaves.end() ? kNoExpr : *found;
+}
+
+void find_main_pieces(RunPlan& plan, const Graph& graph) {
+  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+    std::int64_t longest = 0;
+    for (std::size_t i = 0; i < plan.rows.pieces.size(); ++i) {
+      const RowPiece& piece = plan.rows.pieces[i];
+      const std::int64_t length = value_at_hint(piece.end - piece.begin, graph.symbols);
+      if (load_in(plan, t, piece) != kNoExpr && length > longest) longest = length, plan.tensors[t].main = i;
+    }
+  }
+}
+
+// What blocks are like here and there.
+class BlockSampler {
  public:
-  Reader(const Kernel& kernel, RunPlan& plan)
-      : kernel_(kernel), pool_(kernel.pool), last_{Variable::Kind::kAxis, kernel.outputs[0].axes.back()}, plan_(plan) {}
-
-  // False where the value is computed, or may change anywhere.
-  bool read(ExprId value) {
-    const ExprNode& n = pool_[value];
-    switch (n.op) {
-      case ExprOp::kSelect:
-        return read_condition(n.args[0]) && read(n.args[1]) && read(n.args[2]);
-      case ExprOp::kConstant:
-        if (std::ranges::find(plan_.constants, value) == plan_.constants.end()) plan_.constants.push_back(value);
-        return true;
-      case ExprOp::kLoad:
-        return read_load(value);
-      default:
-        return false;
-    }
-  }
-
- private:
-  bool read_load(ExprId load) {
-    const ExprNode& n = pool_[load];
-    if (n.dtype != kernel_.outputs[0].type.dtype || !values_in(n).empty()) return false;
-    if (n.args[0] != kNoExpr && !read_condition(n.args[0])) return false;
-    for (const IndexExpr& e : n.indices)
-      if (!read_index(e)) return false;
-    auto at = std::ranges::find(plan_.tensors, n.source, &RunPlan::Tensor::source);
-    if (at == plan_.tensors.end()) at = plan_.tensors.insert(at, {.source = n.source});
-    if (std::ranges::find(at->loads, load) == at->loads.end()) at->loads.push_back(load);
-    return true;
-  }
-
-  bool read_condition(ExprId condition) {
-    const ExprNode& n = pool_[condition];
-    switch (n.op) {
-      case ExprOp::kConstant:
-        return true;
-      case ExprOp::kNot:
-        return read_condition(n.args[0]);
-      case ExprOp::kAnd:
-      case ExprOp::kOr:
-        return read_condition(n.args[0]) && read_condition(n.args[1]);
-      case ExprOp::kLt:
-      case ExprOp::kLe:
-      case ExprOp::kGt:
-      case ExprOp::kGe:
-        break;
-      default:
-        return false;
-    }
-    bool along = false;
-    for (const ExprId arg : {n.args[0], n.args[1]}) {
-      if (pool_[arg].op == ExprOp::kConstant) continue;
-      if (pool_[arg].op != ExprOp::kIndex || !read_index(pool_[arg].indices[0])) return false;
-      along = along || mentions(pool_[arg].indices[0], last_);
-    }
-    if (along && std::ranges::find(plan_.breaks.conditions, condition) == plan_.breaks.conditions.end())
-      plan_.breaks.conditions.push_back(condition);
-    return true;
-  }
-
-  // Linear along a row wherever quotients, minima and maxima in it are.
-  bool read_index(const IndexExpr& e) {
-    for (const Variable v : variables_of(e))
-      if (v.kind == Variable::Kind::kValue) return false;
-    for (const IndexTerm& term : e.terms()) {
-      int along = 0;
-      for (const IndexAtomPtr& factor : term.factors) {
-        if (factor->kind == IndexAtom::Kind::kVariable) {
-          along += factor->variable == last_;
-          continue;
-        }
-        if (!mentions(factor->a, last_) && !mentions(factor->b, last_)) continue;
-        ++along;
-        if (!read_index(factor->a) || !read_index(factor->b) || !read_atom(*factor)) return false;
-      }
-      if (along > 1) return false;
-    }
-    return true;
-  }
-
-  bool read_atom(const IndexAtom& atom) {
-    RunBreaks& breaks = plan_.breaks;
-    if (atom.kind == IndexAtom::Kind::kFloorDiv || atom.kind == IndexAtom::Kind::kMod) {
-      if (mentions(atom.b, last_)) return false;
-      const IndexExpr quotient = floor_div(atom.a, atom.b);
-      if (std::ranges::find(breaks.quotients, quotient) == breaks.quotients.end()) breaks.quotients.push_back(quotient);
-    } else {
-      const std::pair<IndexExpr, IndexExpr> both{atom.a, atom.b};
-      if (std::ranges::find(breaks.compared, both) == breaks.compared.end()) breaks.compared.push_back(both);
-    }
-    return true;
-  }
-
-  const Kernel& kernel_;
-  const ExprPool& pool_;
-  const Variable last_;
-  RunPlan& plan_;
-};
-
-// What runs are like here and there.
-class RunSampler {
- public:
-  RunSampler(const Kernel& kernel, const Graph& graph, const RunPlan& plan)
-      : kernel_(kernel), samples_(kernel, graph), plan_(plan) {}
-
-  std::int64_t points() const { return samples_.points(); }
+  BlockSampler(const Graph& graph, const RunPlan& plan)
+      : graph_(graph),
+        plan_(plan),
+        kernel_(plan.rows.kernel),
+        samples_(kernel_, graph),
+        length_(samples_.hint(plan.rows.length)),
+        bytes_(bits(kernel_.outputs[0].type.dtype) / 8) {}
 
   struct Seen {
     std::vector<std::int64_t> most;  // vectors of a block, of each tensor
     double sectors = 0;              // of all loads, for a point
-    double made = 0;                 // the part of all runs that are none
   };
-  Seen sample() {
-    const std::int64_t block = std::int64_t{plan_.threads} * plan_.turns * plan_.width;
+  struct Met {
+    double runs = 0;    // the part of all runs of which several pieces are
+    double pieces = 0;  // of these
+  };
+
+  // Without what lies so far beside the middle row's line.
+  Seen sample(std::int64_t far) {
     Seen seen{.most = std::vector<std::int64_t>(plan_.tensors.size(), 0)};
-    std::int64_t runs = 0, made = 0, sectors = 0, points = 0;
-    for (const std::int64_t start : samples_.starts(block, kSampledBlocks)) {
-      std::vector<std::pair<std::int64_t, std::int64_t>> ends(plan_.tensors.size(), {-1, -1});
-      const std::int64_t of_block = plan_.threads * plan_.turns;
-      for (std::int64_t i = 0; i < kSampledRuns; ++i, ++runs)
-        made += !add_run(start + i * (of_block - 1) / (kSampledRuns - 1) * plan_.width, 1, ends);
-      // Others, which may lie far away.
-      for (std::int64_t i = 1; i + 1 < of_block; i += kSampledEnds)
-        add_run(start + i * plan_.width, plan_.width - 1, ends);
-      points += block;
-      for (std::size_t t = 0; t < ends.size(); ++t) {
-        if (ends[t].second < 0) continue;
-        const int bytes = bits(kernel_.outputs[0].type.dtype) / 8;
-        seen.most[t] = std::max(seen.most[t], ends[t].second * bytes / 16 - ends[t].first * bytes / 16 + 1);
-        sectors += ends[t].second * bytes / 32 - ends[t].first * bytes / 32 + 1;
+    std::int64_t sectors = 0, points = 0;
+    for (const std::int64_t start : samples_.starts(plan_.block(), kSampledBlocks)) {
+      const std::int64_t end = std::min(start + plan_.block(), samples_.points());
+      points += end - start;
+      for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+        std::int64_t low = -1, high = -1;
+        const std::int64_t middle = line_of_middle(t, start, end);
+        for (const Line& line : lines(t, start, end)) {
+          if (far > 0 && std::abs(line.at - line.point - middle) >= far) {
+            sectors += 3 * (line.high * bytes_ / 32 - line.low * bytes_ / 32 + 1);
+            continue;
+          }
+          low = low < 0 ? line.low : std::min(low, line.low);
+          high = std::max(high, line.high);
+        }
+        if (low < 0) continue;
+        seen.most[t] = std::max(seen.most[t], high * bytes_ / 16 - low * bytes_ / 16 + 1);
+        sectors += high * bytes_ / 32 - low * bytes_ / 32 + 1;
       }
     }
-    seen.made = static_cast<double>(made) / static_cast<double>(runs);
     seen.sectors = static_cast<double>(sectors) / static_cast<double>(points);
     return seen;
   }
 
+  Met meetings() const {
+    std::int64_t runs = 0, listed = 0, pieces = 0;
+    for (const std::int64_t start : samples_.starts(plan_.block(), kSampledBlocks))
+      for (std::int64_t i = 0; i < kSampledRuns; ++i, ++runs) {
+        const std::int64_t first = start + i * (plan_.threads * plan_.turns - 1) / (kSampledRuns - 1) * plan_.width;
+        const int of_run = pieces_of_run(first % length_);
+        listed += of_run > 0;
+        pieces += of_run;
+      }
+    if (listed == 0) return {};
+    return {static_cast<double>(listed) / static_cast<double>(runs),
+            static_cast<double>(pieces) / static_cast<double>(listed)};
+  }
+
  private:
-  struct Place {
-    std::size_t of = 0;  // a tensor, or a constant behind these
-    std::int64_t at = 0;
+  // None where it is one that lies as the result does.
+  int pieces_of_run(std::int64_t column) const {
+    int count = 0;
+    const std::int64_t end = column + plan_.width;
+    bool plain = false;
+    for (std::int64_t row = 0; row < end; row += length_)
+      for (const RowPiece& piece : plan_.rows.pieces) {
+        const std::int64_t from = row + samples_.hint(piece.begin), to = row + samples_.hint(piece.end);
+        if (from >= end || to <= column) continue;
+        ++count;
+        plain = piece.step == 1;
+      }
+    return count == 1 && plain ? 0 : count;
+  }
+
+  // What the points of a block read of a tensor in a row: the first and the last element there, and the element of one
+  // of the points.
+  struct Line {
+    std::int64_t low, high, at, point;
   };
-
-  Place place(ExprId value) {
-    const ExprNode& n = kernel_.pool[value];
-    if (n.op == ExprOp::kSelect) return place(samples_.holds(n.args[0]) ? n.args[1] : n.args[2]);
-    if (n.op == ExprOp::kConstant) return {plan_.tensors.size(), 0};
-    const auto at = samples_.position(value);
-    if (!at) return {plan_.tensors.size(), 0};
-    const auto of = std::ranges::find(plan_.tensors, n.source, &RunPlan::Tensor::source);
-    return {static_cast<std::size_t>(of - plan_.tensors.begin()), *at};
+  std::vector<Line> lines(std::size_t tensor, std::int64_t start, std::int64_t end) {
+    std::vector<Line> found;
+    for (std::int64_t row = start / length_; row <= (end - 1) / length_; ++row)
+      for (const RowPiece& piece : plan_.rows.pieces) {
+        const std::int64_t first = row * length_ + samples_.hint(piece.begin);
+        const std::int64_t last = row * length_ + samples_.hint(piece.end) - 1;
+        const std::int64_t low = std::max(first, start), high = std::min(last, end - 1);
+        if (low > high) continue;
+        samples_.move_to(first);
+        const ExprId load = load_of(kernel_.outputs[0].expr);
+        if (load == kNoExpr || kernel_.pool[load].source != plan_.tensors[tensor].source) continue;
+        const std::int64_t at = samples_.position(load).value_or(0);
+        const std::int64_t a = at + piece.step * (low - first), b = at + piece.step * (high - first);
+        found.push_back({std::min(a, b), std::max(a, b), a, low});
+      }
+    return found;
   }
 
-  // False where the elements are none, of which some are looked at, `step` apart.
-  bool add_run(std::int64_t first, int step, std::vector<std::pair<std::int64_t, std::int64_t>>& ends) {
-    if (first + plan_.width > samples_.points()) return false;
-    Place begin;
-    for (int e = 0; e < plan_.width; e += step) {
-      samples_.move_to(first + e);
-      const Place here = place(kernel_.outputs[0].expr);
-      if (e == 0) begin = here;
-      const bool constant = here.of == plan_.tensors.size();
-      if (here.of != begin.of || (!constant && here.at != begin.at + e)) return false;
-    }
-    if (begin.of == plan_.tensors.size()) return true;
-    auto& [low, high] = ends[begin.of];
-    low = low < 0 ? begin.at : std::min(low, begin.at);
-    high = std::max(high, begin.at + plan_.width - 1);
-    return true;
+  // By how much what the middle row reads lies behind its points.
+  std::int64_t line_of_middle(std::size_t tensor, std::int64_t start, std::int64_t end) {
+    const std::int64_t row = (start / length_ + ((end - 1) / length_ - start / length_ + 1) / 2);
+    const RowPiece& piece = plan_.rows.pieces[plan_.tensors[tensor].main];
+    samples_.move_to(row * length_);
+    return samples_.value(place_in_piece(plan_.rows, piece, graph_, load_in(plan_, tensor, piece))) - row * length_ -
+           samples_.hint(piece.begin);
   }
 
+  // The load that is the value here, if one is.
+  ExprId load_of(ExprId value) {
+    while (kernel_.pool[value].op == ExprOp::kSelect)
+      value = kernel_.pool[value].args[samples_.holds(kernel_.pool[value].args[0]) ? 1 : 2];
+    return kernel_.pool[value].op == ExprOp::kLoad && samples_.position(value) ? value : kNoExpr;
+  }
+
+  const Graph& graph_;
+  const RunPlan& plan_;
   const Kernel& kernel_;
   AccessSamples samples_;
-  const RunPlan& plan_;
+  const std::int64_t length_, bytes_;
 };
 
-// Instructions for a point, as counted: of a run, of a thread for each tensor and each turn of copying it, for each
-// thing that is asked of both of a run's ends, and of an element that is made by itself.
-double instructions_of(const RunPlan& plan, double made, std::size_t axes) {
-  constexpr double kRun = 75, kThread = 25, kTensor = 55, kCopy = 14, kBreak = 10;
-  constexpr double kElement = 45, kElementAxis = 7, kElementBreak = 5;
-  const auto breaks =
-      static_cast<double>(plan.breaks.conditions.size() + plan.breaks.quotients.size() + plan.breaks.compared.size());
-  double thread = kThread;
+// Instructions for a point, as counted: of a run; of a thread; of one that has a row, of all its pieces, and of the
+// table; of a thread for each tensor and each turn of copying it; and of the pieces of which others are put together.
+double instructions_of(const RunPlan& plan, const BlockSampler::Met& met, std::int64_t rows) {
+  constexpr double kRun = 75, kThread = 45, kRow = 30, kPiece = 30, kTensor = 45, kCopy = 4;
+  constexpr double kMade = 25, kMadePiece = 62, kWarp = 32;
+  const auto pieces = static_cast<double>(std::ranges::count(plan.rows.pieces, false, &RowPiece::constant));
+  const double of_rows = std::max(1.0, static_cast<double>(rows) / plan.threads + 0.25);
+  double thread = kThread + of_rows * (kRow + kPiece * pieces);
   for (const RunPlan::Tensor& tensor : plan.tensors)
     thread += kTensor + kCopy * ((tensor.most + plan.threads - 1) / plan.threads);
-  const double run = kRun + thread / plan.turns + kBreak * breaks;
-  const double element = kElement + kElementAxis * static_cast<double>(axes) + kElementBreak * breaks;
-  return run / plan.width + made * element;
+  // Of each warp's, in whole warps.
+  const double listed = met.runs * kWarp * plan.turns;
+  const double made = met.runs > 0 ? (listed / kWarp + 0.4) * (kMade + kMadePiece * met.pieces) : 0;
+  return (kRun + 4 * pieces + (thread + made) / plan.turns) / plan.width;
 }
 
 bool stores_in_order(const Kernel& kernel) {
@@ -228,34 +194,85 @@ bool reads_stored_places(const Kernel& kernel, const Graph& graph, const RunPlan
   });
 }
 
+// False where what is read is of another type.
+bool add_leaves(RunPlan& plan) {
+  const Kernel& kernel = plan.rows.kernel;
+  for (const RowPiece& piece : plan.rows.pieces)
+    for (const ExprId leaf : piece.leaves) {
+      const ExprNode& n = kernel.pool[leaf];
+      if (n.op == ExprOp::kConstant) {
+        if (std::ranges::find(plan.constants, leaf) == plan.constants.end()) plan.constants.push_back(leaf);
+        continue;
+      }
+      if (n.dtype != kernel.outputs[0].type.dtype) return false;
+      auto at = std::ranges::find(plan.tensors, n.source, &RunPlan::Tensor::source);
+      if (at == plan.tensors.end()) at = plan.tensors.insert(at, {.source = n.source});
+      if (std::ranges::find(at->loads, leaf) == at->loads.end()) at->loads.push_back(leaf);
+    }
+  return !plan.tensors.empty();
+}
+
+// As many runs to a thread as leave nearly every multiprocessor a block.
+void choose_block(RunPlan& plan, std::int64_t runs, const Target& target) {
+  while (plan.turns > 1 && 4 * runs < std::int64_t{3} * plan.threads * plan.turns * target.multiprocessors)
+    plan.turns /= 2;
+}
+
+// Of rows of the expected length, wherever in one the block begins.
+std::int64_t most_rows_of_block(const RunPlan& plan, const Graph& graph) {
+  const std::int64_t length = value_at_hint(plan.rows.length, graph.symbols);
+  const std::int64_t last_begin = length - (plan.rows.length.is_constant() ? std::gcd(length, plan.block()) : 1);
+  return (last_begin + plan.block() - 1) / length + 1;
+}
+
+// Where everything lies in shared memory: constants, zeros first, then tensors.
+bool place_in_shared(RunPlan& plan, const std::vector<std::int64_t>& most) {
+  std::int64_t start = 16 * (static_cast<std::int64_t>(plan.constants.size()) + 1);
+  const std::int64_t tensors = start;
+  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+    plan.tensors[t].most = static_cast<int>(std::min(most[t] + most[t] / 8 + 4, kMostBytes / 16));
+    plan.tensors[t].start = start;
+    start += std::int64_t{16} * (plan.tensors[t].most + 2);
+  }
+  if (start - tensors > kMostBytes) return false;
+  plan.ends_start = start;
+  plan.list_start = plan.ends_start + plan.ends_bytes() * static_cast<std::int64_t>(plan.tensors.size());
+  plan.made_start = plan.list_start + std::int64_t{8} * plan.threads * plan.turns;
+  plan.table_start = plan.made_start + std::int64_t{16} * plan.threads * plan.turns;
+  return true;
+}
+
 }  // namespace
 
-std::optional<RunPlan> plan_runs(const Kernel& merged, const Graph& graph, const Target& target) {
-  if (merged.outputs.size() != 1 || merged.outputs[0].axes.empty()) return std::nullopt;
-  const int element_bits = bits(merged.outputs[0].type.dtype);
+std::optional<RunPlan> plan_runs(const Kernel& kernel, const Graph& graph, const Target& target) {
+  if (kernel.outputs.size() != 1 || kernel.outputs[0].axes.empty()) return std::nullopt;
+  const int element_bits = bits(kernel.outputs[0].type.dtype);
   if (element_bits < 8 || element_bits > 32) return std::nullopt;
-  RunPlan plan;
-  plan.width = 128 / element_bits;
-  if (!Reader(merged, plan).read(merged.outputs[0].expr) || plan.tensors.empty()) return std::nullopt;
-  if (!stores_in_order(merged) || reads_stored_places(merged, graph, plan)) return std::nullopt;
-  const IndexExpr points = point_count(merged.pool, merged.outputs[0].axes);
-  if (needs_wide_index(merged, graph, points + std::int64_t{plan.threads} * plan.turns * plan.width))
-    return std::nullopt;
+  auto rows = pieces_of_rows(kernel, graph);
+  if (!rows) return std::nullopt;
+  RunPlan plan{.rows = *std::move(rows), .width = 128 / element_bits};
+  const Kernel& by_rows = plan.rows.kernel;
+  if (!add_leaves(plan) || !stores_in_order(by_rows) || reads_stored_places(by_rows, graph, plan)) return std::nullopt;
+  const IndexExpr points = point_count(by_rows.pool, by_rows.outputs[0].axes);
+  if (needs_wide_index(by_rows, graph, points + plan.block())) return std::nullopt;
   const std::int64_t runs = value_at_hint(points, graph.symbols) / plan.width;
   if (runs < kFewestRuns) return std::nullopt;
-  if (runs / (plan.threads * plan.turns) < target.multiprocessors) plan.turns = 1;
-  if (runs / plan.threads < target.multiprocessors) plan.threads = 128;
-  const RunSampler::Seen seen = RunSampler(merged, graph, plan).sample();
-  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
-    plan.tensors[t].most = static_cast<int>(std::min(seen.most[t] + seen.most[t] / 8 + 4, kMostBytes / 16));
-    plan.tensors[t].start = plan.ends_start;
-    plan.ends_start += std::int64_t{16} * plan.tensors[t].most;
-  }
-  if (plan.ends_start > kMostBytes) return std::nullopt;
-  plan.list_start = plan.ends_start + plan.ends_bytes() * static_cast<std::int64_t>(plan.tensors.size());
-  plan.made_start = plan.list_start + std::int64_t{4} * plan.threads * plan.turns;
+  choose_block(plan, runs, target);
+  const std::int64_t rows_of_block = most_rows_of_block(plan, graph);
+  // The last 16 bytes may end behind the last row.
+  plan.most_rows = static_cast<int>(rows_of_block) + !proves_multiple_of(points, plan.width, by_rows.pool.bounds());
+  if (rows_of_block >= kRowsOfThread * plan.threads) return std::nullopt;
+  find_main_pieces(plan, graph);
+  BlockSampler sampler(graph, plan);
+  BlockSampler::Seen seen = sampler.sample(0);
+  for (const std::int64_t part : {2, 4, 8})
+    if (BlockSampler::Seen near = sampler.sample(plan.block() / part); near.sectors < 0.97 * seen.sectors) {
+      plan.far = plan.block() / part;
+      seen = std::move(near);
+    }
+  if (!place_in_shared(plan, seen.most)) return std::nullopt;
   plan.sectors = seen.sectors;
-  plan.instructions = instructions_of(plan, seen.made, merged.outputs[0].axes.size());
+  plan.instructions = instructions_of(plan, sampler.meetings(), rows_of_block);
   return plan;
 }
 

@@ -15,31 +15,33 @@ namespace {
 
 class RunsEmitter {
  public:
-  RunsEmitter(const Kernel& kernel, const Graph& graph, const Target& target, const RunPlan& plan)
-      : kernel_(kernel),
-        graph_(graph),
+  RunsEmitter(const Graph& graph, const Target& target, const RunPlan& plan)
+      : graph_(graph),
         target_(target),
         plan_(plan),
-        axes_(kernel.outputs[0].axes),
-        dtype_(kernel.outputs[0].type.dtype),
-        total_(point_count(kernel.pool, axes_)),
-        groups_(simplify(ceil_div(total_, plan.width), kernel.pool.bounds())),
+        rows_(plan.rows),
+        kernel_(plan.rows.kernel),
+        pool_(kernel_.pool),
+        dtype_(kernel_.outputs[0].type.dtype),
+        total_(point_count(pool_, kernel_.outputs[0].axes)),
+        rows_of_thread_((plan.most_rows + plan.threads - 1) / plan.threads),
         writer_(graph, false),
-        emitter_(kernel, writer_) {}
+        emitter_(kernel_, writer_) {}
 
   KernelSource emit() {
     writer_.use("runs");
     writer_.use(dtype_);
-    const int each = plan_.threads * plan_.turns;
-    first_ = writer_.unique("first");
-    writer_.line(fmt::format("const int {} = blockIdx.x * {} + threadIdx.x;", first_, each));
-    find_runs();
+    open_block();
+    put_constants();
+    find_rows();
     copy_tensors();
-    list_others();
-    make_others();
+    fill_table();
+    writer_.line("wait_for_stretches();");
+    find_runs();
+    put_together();
     store();
     KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), plan_.threads, 1);
-    source.grid[0] = simplify(ceil_div(groups_, each), kernel_.pool.bounds());
+    source.grid[0] = simplify(ceil_div(total_, plan_.block()), pool_.bounds());
     source.dynamic_shared = plan_.shared_bytes();
     return source;
   }
@@ -49,102 +51,188 @@ class RunsEmitter {
   struct Names {
     std::string low, high, stretch;
   };
-  // Of what the value at a point is one: 0 is none, then come tensors, constants, and the zero of loads that are not
-  // made; and where it lies.
+  // What a piece of a row is: the number of a tensor, or kConstant and the number of a constant behind it; and where it
+  // begins there.
   struct Place {
     std::string of, at;
   };
+  static constexpr int kConstant = 64, kFar = 128;
 
+  int bytes() const { return bits(dtype_) / 8; }
   std::string text(const IndexExpr& e) const { return emitter_.index_text().tight(e); }
-  int of_constant(std::size_t i) const { return static_cast<int>(plan_.tensors.size() + i) + 1; }
-  int of_zero() const { return of_constant(plan_.constants.size()); }
-
-  bool whole() const { return proves_multiple_of(total_, plan_.width, kernel_.pool.bounds()); }
-
-  std::string open_turns() {
-    turn_ = writer_.unique("turn");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn_, plan_.turns));
-    return fmt::format("{} + {} * {}", first_, turn_, plan_.threads);
-  }
-
+  std::string length() const { return text(rows_.length); }
   std::string declared(const std::string& name, const std::string& value, const char* type = "int") {
     const std::string known = writer_.unique(name);
     writer_.line(fmt::format("const {} {} = {};", type, known, value));
     return known;
   }
+  std::string open_turns(const std::string& wish, int turns) {
+    const std::string turn = writer_.unique(wish);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, turns));
+    return turn;
+  }
 
-  // Of all of this thread's groups what they are runs of.
-  void find_runs() {
+  // The block's first row and its column there, how many elements and rows it has.
+  void open_block() {
+    const std::string start = declared("start", fmt::format("blockIdx.x * {}", plan_.block()));
+    row0_ = declared("row0", fmt::format("{} / {}", start, length()));
+    column0_ = declared("column0", fmt::format("{} - {} * {}", start, row0_, length()));
+    elements_ = declared("elements", fmt::format("min({}, {} - {})", plan_.block(), text(total_), start));
+    block_rows_ = declared("rows", fmt::format("({} + {} - 1) / {} + 1", column0_, elements_, length()));
+    if (rows_.length.is_constant()) return;
+    writer_.open(fmt::format("if ({} >= {})", block_rows_, plan_.most_rows));
+    store_elements(start);
+    writer_.line("return;");
+    writer_.close();
+  }
+
+  // Rows are more than the table has room for: they are much shorter than expected.
+  void store_elements(const std::string& start) {
+    const std::string e = writer_.unique("e");
+    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, elements_, plan_.threads));
+    const ExprEmitter::Mark mark = emitter_.mark();
+    bind_flat(emitter_, kernel_.outputs[0].axes, declared("t", fmt::format("{} + {}", start, e)));
+    store_scalars(emitter_, {emitter_.emit(kernel_.outputs[0].expr)});
+    emitter_.rewind(mark);
+    writer_.close();
+  }
+
+  // 16 bytes of each, zeros first.
+  void put_constants() {
+    put_constant(0, "0");
+    for (std::size_t i = 0; i < plan_.constants.size(); ++i) {
+      const ExprEmitter::Mark mark = emitter_.mark();
+      put_constant(i + 1, emitter_.emit(plan_.constants[i]));
+      emitter_.rewind(mark);
+    }
+  }
+  void put_constant(std::size_t i, const std::string& value) {
+    writer_.open(fmt::format("if (threadIdx.x == {})", i));
+    const std::string words = writer_.unique("words");
+    writer_.line(fmt::format("Words<4> {} = {{}};", words));
+    if (i > 0) {
+      const std::string e = writer_.unique("e");
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}", e, plan_.width,
+                               put_text(dtype_, words, e, value, writer_)));
+    }
+    writer_.line(fmt::format("store_words(dynamic_shared + {}, {});", 16 * i, words));
+    writer_.close();
+  }
+
+  // A thread's rows: where their pieces are, and what of these the block has.
+  void find_rows() {
     for (const RunPlan::Tensor& tensor : plan_.tensors) {
       const std::string name = writer_.wish(tensor.source);
       names_.push_back({writer_.unique(name + "_low"), writer_.unique(name + "_high"), ""});
       writer_.line(fmt::format("unsigned {} = ~0u;", names_.back().low));
       writer_.line(fmt::format("int {} = -1;", names_.back().high));
     }
-    of_ = writer_.unique("run_of"), at_ = writer_.unique("run_at");
-    writer_.line(fmt::format("int {}[{}], {}[{}];", of_, plan_.turns, at_, plan_.turns));
+    of_ = writer_.unique("piece_of"), at_ = writer_.unique("piece_at");
+    const std::size_t count = rows_.pieces.size();
+    writer_.line(fmt::format("int {0}[{2}][{3}], {1}[{2}][{3}];", of_, at_, rows_of_thread_, count));
+    if (plan_.far > 0) find_middle();
+    turn_ = open_turns("turn", rows_of_thread_);
+    const std::string row = declared("r", fmt::format("{} * {} + threadIdx.x", turn_, plan_.threads));
+    for (std::size_t i = 0; i < count; ++i)
+      if (!rows_.pieces[i].constant)
+        writer_.line(fmt::format("{}[{}][{}] = {}, {}[{}][{}] = 0;", of_, turn_, i, kConstant, at_, turn_, i));
+    writer_.open(fmt::format("if ({} < {})", row, block_rows_));
     const ExprEmitter::Mark mark = emitter_.mark();
-    const std::string group = open_turns();
-    const std::string t =
-        declared("t", fmt::format("min({}, {}) * {}", group,
-                                  emitter_.index(simplify(groups_ - 1, kernel_.pool.bounds())), plan_.width));
-    bind_flat(emitter_, axes_, t);
-    const std::string begin = declared("begin", emitter_.index(IndexExpr::axis(axes_.back())));
-    const std::string end = declared("end", fmt::format("{} + {}", begin, plan_.width - 1));
-    const ExprEmitter::Mark row = emitter_.mark();
-    emitter_.bind(axes_.back(), begin);
-    const std::vector<std::string> before = breaks();
-    const Place low = place(kernel_.outputs[0].expr, 0);
-    const std::string of = declared("of", low.of), at = declared("at", low.at);
-    emitter_.rewind(row);
-    emitter_.bind(axes_.back(), end);
-    const std::vector<std::string> behind = breaks();
-    const std::string at_end = declared("at_end", place(kernel_.outputs[0].expr, plan_.width - 1).at);
-    std::string is_run = fmt::format("{} < {} && {} - {} == {}", end, text(kernel_.pool.extent(axes_.back())), at_end,
-                                     at, plan_.width - 1);
-    for (std::size_t i = 0; i < before.size(); ++i) is_run += fmt::format(" && {} == {}", before[i], behind[i]);
-    writer_.line(fmt::format("{}[{}] = {} ? {} : 0;", of_, turn_, is_run, of));
-    writer_.line(fmt::format("{}[{}] = {};", at_, turn_, at));
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      for (const std::string& one : {at, at_end})
-        writer_.line(fmt::format("widen_stretch({}, {}, {}[{}] == {} ? {} : -1);", names_[i].low, names_[i].high, of_,
-                                 turn_, i + 1, one));
+    bind_flat(emitter_, rows_.rows, declared("row", fmt::format("{} + {}", row0_, row)));
+    const std::string from = declared("from", fmt::format("{} * {} - {}", row, length(), column0_));
+    for (std::size_t i = 0; i < count; ++i)
+      if (!rows_.pieces[i].constant) find_piece(i, from);
     emitter_.rewind(mark);
+    writer_.close();
     writer_.close();
   }
 
-  // What has one value along a run, each as a variable.
-  std::vector<std::string> breaks() {
-    std::vector<std::string> names;
-    for (const ExprId condition : plan_.breaks.conditions)
-      names.push_back(declared("holds", emitter_.emit(condition), "bool"));
-    for (const IndexExpr& quotient : plan_.breaks.quotients)
-      names.push_back(declared("part", emitter_.index(quotient)));
-    for (const auto& [a, b] : plan_.breaks.compared)
-      names.push_back(declared("less", fmt::format("{} < {}", text(a), text(b)), "bool"));
-    return names;
+  void find_piece(std::size_t i, const std::string& from) {
+    const RowPiece& piece = rows_.pieces[i];
+    const ExprEmitter::Mark mark = emitter_.mark();
+    const Place found = place(piece, kernel_.outputs[0].expr);
+    const std::string of = fmt::format("{}[{}][{}]", of_, turn_, i), at = fmt::format("{}[{}][{}]", at_, turn_, i);
+    writer_.line(fmt::format("{} = {}, {} = {};", of, found.of, at, found.at));
+    emitter_.rewind(mark);
+    const std::string begin = declared("begin", fmt::format("max({} + {}, 0)", from, text(piece.begin)));
+    const std::string end = declared("end", fmt::format("min({} + {}, {})", from, text(piece.end), elements_));
+    const auto place_of = [&](const std::string& point) {
+      return stepped(piece.step, at, fmt::format("({} - {} - {})", point, from, text(piece.begin)));
+    };
+    for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+      if (!reads(piece, plan_.tensors[t])) continue;
+      if (plan_.far > 0)
+        writer_.line(fmt::format("if ({0} == {1} && abs({2} - {3} - {4}) >= {5}) {0} = {6};", of, t, place_of(begin),
+                                 begin, middles_[t], plan_.far, kFar + t));
+      writer_.open(fmt::format("if ({} == {} && {} < {})", of, t, begin, end));
+      for (const std::string& one : {begin, end + " - 1"})
+        writer_.line(fmt::format("widen_stretch({}, {}, {});", names_[t].low, names_[t].high, place_of(one)));
+      writer_.close();
+    }
   }
 
-  // Constants are as far behind their beginning as the element is behind the run's.
-  Place place(ExprId value, int behind, ExprId holds = kNoExpr) {
-    const ExprNode& n = kernel_.pool[value];
-    const auto chosen = [](const std::string& condition, const Place& a, const Place& b) {
-      return Place{fmt::format("({} ? {} : {})", condition, a.of, b.of),
-                   fmt::format("({} ? {} : {})", condition, a.at, b.at)};
+  bool reads(const RowPiece& piece, const RunPlan::Tensor& tensor) const {
+    return std::ranges::any_of(piece.leaves, [&](ExprId leaf) {
+      return pool_[leaf].op == ExprOp::kLoad && pool_[leaf].source == tensor.source;
+    });
+  }
+  static std::string stepped(int step, const std::string& at, const std::string& columns) {
+    return step == 0 ? at : fmt::format("{} {} {}", at, step > 0 ? "+" : "-", columns);
+  }
+
+  // By how much what the block's middle row reads lies behind its points.
+  void find_middle() {
+    const ExprEmitter::Mark mark = emitter_.mark();
+    const std::string row = declared("middle_row", fmt::format("{} / 2", block_rows_));
+    bind_flat(emitter_, rows_.rows, declared("row", fmt::format("{} + {}", row0_, row)));
+    for (const RunPlan::Tensor& tensor : plan_.tensors) {
+      const RowPiece& piece = rows_.pieces[tensor.main];
+      const auto load = std::ranges::find_if(piece.leaves, [&](ExprId leaf) {
+        return pool_[leaf].op == ExprOp::kLoad && pool_[leaf].source == tensor.source;
+      });
+      middles_.push_back(declared(
+          "middle", fmt::format("{} - ({} * {} - {} + {})", emitter_.index(place_in_piece(rows_, piece, graph_, *load)),
+                                row, length(), column0_, text(piece.begin))));
+    }
+    emitter_.rewind(mark);
+  }
+
+  Place place(const RowPiece& piece, ExprId value) {
+    const ExprNode& n = pool_[value];
+    const auto chosen = [&](ExprId condition, const auto& a, const auto& b) -> Place {
+      const auto known = known_in_piece(rows_, piece, condition);
+      if (known) return *known ? a() : b();
+      const std::string holds = declared("holds", condition_text(piece, condition), "bool");
+      const Place one = a(), other = b();
+      return {fmt::format("({} ? {} : {})", holds, one.of, other.of),
+              fmt::format("({} ? {} : {})", holds, one.at, other.at)};
     };
-    if (n.op == ExprOp::kSelect) {
-      const std::string condition = "(" + emitter_.emit(n.args[0]) + ")";
-      return chosen(condition, place(n.args[1], behind, n.args[0]), place(n.args[2], behind));
-    }
+    if (n.op == ExprOp::kSelect)
+      return chosen(
+          n.args[0], [&] { return place(piece, n.args[1]); }, [&] { return place(piece, n.args[2]); });
     if (n.op == ExprOp::kConstant) {
-      const auto at = std::ranges::find(plan_.constants, value) - plan_.constants.begin();
-      return {std::to_string(of_constant(static_cast<std::size_t>(at))), std::to_string(behind)};
+      const auto i = std::ranges::find(plan_.constants, value) - plan_.constants.begin();
+      return {std::to_string(kConstant + 1 + i), "0"};
     }
-    const auto of = std::ranges::find(plan_.tensors, n.source, &RunPlan::Tensor::source) - plan_.tensors.begin();
-    const Place loaded{std::to_string(of + 1), "(" + emitter_.index(emitter_.position(value)) + ")"};
-    if (n.args[0] == kNoExpr || n.args[0] == holds) return loaded;
-    return chosen("(" + emitter_.emit(n.args[0]) + ")", loaded, {std::to_string(of_zero()), std::to_string(behind)});
+    const auto loaded = [&] {
+      const auto of = std::ranges::find(plan_.tensors, n.source, &RunPlan::Tensor::source) - plan_.tensors.begin();
+      return Place{std::to_string(of), emitter_.index(place_in_piece(rows_, piece, graph_, value))};
+    };
+    if (n.args[0] == kNoExpr) return loaded();
+    return chosen(n.args[0], loaded, [&] { return Place{std::to_string(kConstant), "0"}; });
+  }
+
+  // Without what the piece alone decides.
+  std::string condition_text(const RowPiece& piece, ExprId condition) {
+    const ExprNode& n = pool_[condition];
+    if (const auto known = known_in_piece(rows_, piece, condition)) return *known ? "true" : "false";
+    if (n.op == ExprOp::kNot) return "!" + condition_text(piece, n.args[0]);
+    if (n.op == ExprOp::kAnd || n.op == ExprOp::kOr)
+      return fmt::format("({} {} {})", condition_text(piece, n.args[0]), n.op == ExprOp::kAnd ? "&&" : "||",
+                         condition_text(piece, n.args[1]));
+    return "(" + emitter_.emit(condition) + ")";
   }
 
   void copy_tensors() {
@@ -162,142 +250,245 @@ class RunsEmitter {
       writer_.line(fmt::format("const Stretch {} = stretch_between<{}, {}, {}>({});", names_[i].stretch, bits(dtype_),
                                warps, tensor.most, ends(i)));
       const IndexExpr count = element_count(writer_.tensor_type(tensor.source).shape).value_or(0);
-      const bool whole = proves_multiple_of(count, plan_.width, kernel_.pool.bounds());
-      const bool streams = std::ranges::all_of(
-          tensor.loads, [&](ExprId load) { return streams_past_caches(emitter_, graph_, load, target_.l2_bytes); });
-      writer_.line(fmt::format("copy_stretch<{}, {}, {}, false, {}, {}>(dynamic_shared + {}, {}, {}, {});",
-                               bits(dtype_), plan_.threads, tensor.most, whole ? "Inside::kSure" : "Inside::kUnknown",
-                               streams, tensor.start, writer_.input(tensor.source), emitter_.index(count),
-                               names_[i].stretch));
+      const bool whole = proves_multiple_of(count, plan_.width, pool_.bounds());
+      writer_.line(fmt::format("copy_between_zeros<{}, {}, {}, {}>(dynamic_shared + {}, {}, {}, {});", bits(dtype_),
+                               plan_.threads, tensor.most, whole, tensor.start, writer_.input(tensor.source),
+                               emitter_.index(count), names_[i].stretch));
     }
-    writer_.line("__syncthreads();");
   }
 
-  // Groups that are no runs, or runs of what is not in shared memory.
-  void list_others() {
-    others_ = writer_.unique("other"), list_ = writer_.unique("list"), count_ = writer_.unique("count");
-    writer_.line(fmt::format("int {}[{}];", others_, plan_.turns));
-    const std::string group = open_turns();
-    std::string is_run = fmt::format("{}[{}] != 0", of_, turn_);
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      is_run += fmt::format(" && !({}[{}] == {} && {}.vectors == 0)", of_, turn_, i + 1, names_[i].stretch);
-    writer_.line(
-        fmt::format("{0}[{1}] = {2} < {3} && !({4}) ? {2} : -1;", others_, turn_, group, text(groups_), is_run));
+  // For each piece of each row the place from which its elements are taken, were they those of the block from its first
+  // on: in shared memory in the first table, in the tensor in the second.
+  void fill_table() {
+    const std::string table = writer_.unique("table");
+    shared_ = declared("shared", "(int)shared_address(dynamic_shared)");
+    writer_.line(fmt::format("int* const {} = (int*)(dynamic_shared + {});", table, plan_.table_start));
+    const std::string turn = open_turns("turn", rows_of_thread_);
+    const std::string row = declared("r", fmt::format("{} * {} + threadIdx.x", turn, plan_.threads));
+    writer_.open(fmt::format("if ({} < {})", row, plan_.most_rows));
+    const std::string from = declared("from", fmt::format("{} * {} - {}", row, length(), column0_));
+    for (std::size_t i = 0; i < rows_.pieces.size(); ++i) {
+      const RowPiece& piece = rows_.pieces[i];
+      if (piece.constant) continue;
+      const std::string of = fmt::format("{}[{}][{}]", of_, turn, i), at = fmt::format("{}[{}][{}]", at_, turn, i);
+      const std::string before = stepped(-piece.step, at, fmt::format("({} + {})", from, text(piece.begin)));
+      const std::string place = declared("place", before);
+      std::string entry = fmt::format("kConstantRun + {} + 16 * ({} - {})", shared_, of, kConstant);
+      for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+        if (!reads(piece, plan_.tensors[t])) continue;
+        const std::string near =
+            fmt::format("({}.vectors > 0 ? {} + {} + ({} - {}.first * {}) * {} : kFarRun - {})", names_[t].stretch,
+                        shared_, plan_.tensors[t].start + 16, place, names_[t].stretch, plan_.width, bytes(), t);
+        entry = fmt::format("{} == {} ? {} : {}", of, t, near, entry);
+        if (plan_.far > 0) entry = fmt::format("{} == {} ? kFarRun - {} : {}", of, kFar + t, t, entry);
+      }
+      const std::string slot = fmt::format("{}[{} * {} + {}", table, row, plan_.row_words(), slot_of(i));
+      writer_.line(fmt::format("{}] = {};", slot, entry));
+      writer_.line(fmt::format("{} + {}] = {};", slot, plan_.table_words(), place));
+    }
     writer_.close();
-    writer_.line(fmt::format("int* const {} = (int*)(dynamic_shared + {}) + threadIdx.x / 32 * {};", list_,
-                             plan_.list_start, plan_.runs_of_warp()));
-    writer_.line(fmt::format("const int {} = list_of_warp({}, {});", count_, list_, others_));
+    writer_.close();
   }
 
-  // These, an element by each thread of the warp at a time.
-  void make_others() {
-    const std::string made = writer_.unique("made"), e = writer_.unique("e");
-    writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_shared + {2}) + threadIdx.x / 32 * {3};",
-                             storage_type(dtype_), made, plan_.made_start, plan_.runs_of_warp() * plan_.width));
+  // `values`, one for each piece, chosen by the column.
+  std::string by_column(const std::string& column, const std::vector<std::string>& values) const {
+    std::string chosen = values.back();
+    for (std::size_t i = values.size() - 1; i-- > 0;)
+      if (values[i] != chosen)
+        chosen = fmt::format("{} < {} ? {} : {}", column, text(rows_.pieces[i].end), values[i], chosen);
+    return chosen;
+  }
+  template <class Value>
+  std::string of_pieces(const std::string& column, Value value) const {
+    std::vector<std::string> values;
+    for (std::size_t i = 0; i < rows_.pieces.size(); ++i) values.push_back(value(i));
+    return by_column(column, values);
+  }
+  // Pieces before it that are no constants.
+  std::size_t slot_of(std::size_t i) const {
+    const auto end = rows_.pieces.begin() + static_cast<std::ptrdiff_t>(i);
+    return static_cast<std::size_t>(
+        std::count_if(rows_.pieces.begin(), end, [](const RowPiece& p) { return !p.constant; }));
+  }
+  // The address of a piece's word in the table, of constants that of some other's; and what stands there, or would.
+  std::string slot_at(const std::string& row, const std::string& column) {
+    const std::size_t last = slot_of(rows_.pieces.size()) - 1;
+    const std::string slot =
+        of_pieces(column, [&](std::size_t i) { return std::to_string(4 * std::min(slot_of(i), last)); });
+    return declared(
+        "slot", fmt::format("{} + {} + {} * {} + ({})", shared_, plan_.table_start, row, 4 * plan_.row_words(), slot));
+  }
+  std::string entry_at(const std::string& slot, const std::string& column) {
+    const std::string word = declared("word", fmt::format("shared_word({})", slot));
+    return declared("entry", of_pieces(column, [&](std::size_t i) {
+                      if (!rows_.pieces[i].constant) return word;
+                      const ExprId leaf = rows_.pieces[i].leaves.empty() ? kNoExpr : rows_.pieces[i].leaves[0];
+                      const auto constant = std::ranges::find(plan_.constants, leaf) - plan_.constants.begin() + 1;
+                      return fmt::format("kConstantRun + {} + {}", shared_, leaf == kNoExpr ? 0 : 16 * constant);
+                    }));
+  }
+
+  // One constant at the end of a row and at the beginning of the next is one piece, if that is short: columns are ints.
+  bool goes_on() const {
+    const RowPiece &first = rows_.pieces.front(), &last = rows_.pieces.back();
+    return rows_.pieces.size() > 1 && range_of(first.end, pool_.bounds()).max <= plan_.block() && first.constant &&
+           last.constant && first.leaves == last.leaves;
+  }
+  std::string end_at(const std::string& column, bool forwards) const {
+    return of_pieces(column, [&](std::size_t i) -> std::string {
+      const RowPiece& piece = rows_.pieces[i];
+      if (forwards && piece.step != 1) return "0";
+      const IndexExpr more = i + 1 == rows_.pieces.size() && goes_on() ? rows_.pieces[0].end : IndexExpr(0);
+      return text(simplify(piece.end + more, pool_.bounds()));
+    });
+  }
+
+  // Of a thread's runs what they are taken from, or that they have to be put together.
+  void find_runs() {
+    from_ = writer_.unique("run_from"), places_ = writer_.unique("place");
+    writer_.line(fmt::format("int {}[{}];", from_, plan_.turns));
+    writer_.line(fmt::format("PlaceOfRun {}[{}];", places_, plan_.turns));
+    const std::string first = declared("first", fmt::format("{} + threadIdx.x * {}", column0_, plan_.width));
+    const std::string row = writer_.unique("row"), column = writer_.unique("column");
+    writer_.line(fmt::format("int {} = (unsigned){} / (unsigned){};", row, first, length()));
+    writer_.line(fmt::format("int {} = {} - {} * {};", column, first, row, length()));
+    const int step = plan_.threads * plan_.width;
+    const std::string rows = declared("more_rows", fmt::format("{} / {}", step, length()));
+    const std::string columns = declared("more_columns", fmt::format("{} - {} * {}", step, rows, length()));
+    const std::string turn = open_turns("turn", plan_.turns);
+    writer_.line(fmt::format("{}[{}] = {{{}, {}}};", places_, turn, row, column));
+    writer_.line(fmt::format("{}[{}] = 0;", from_, turn));
+    const std::string e = declared("e", fmt::format("({} * {} + threadIdx.x) * {}", turn, plan_.threads, plan_.width));
+    writer_.open(fmt::format("if ({} < {})", e, elements_));
+    const std::string entry = entry_at(slot_at(row, column), column);
+    writer_.line(fmt::format("{}[{}] = {} >= kConstantRun ? {} - kConstantRun : {} + {} * {};", from_, turn, entry,
+                             entry, entry, e, bytes()));
+    writer_.line(
+        fmt::format("if (({}) - {} < {}) {}[{}] = -1;", end_at(column, true), column, plan_.width, from_, turn));
+    writer_.close();
+    writer_.line(fmt::format("{} += {}, {} += {};", row, rows, column, columns));
+    writer_.line(fmt::format("if ({0} >= {1}) {0} -= {1}, ++{2};", column, length(), row));
+    writer_.close();
+  }
+
+  // These, by each thread of the warp one at a time.
+  void put_together() {
+    const std::string list = writer_.unique("list"), count = writer_.unique("count"), made = writer_.unique("made");
+    writer_.line(fmt::format("PlaceOfRun* const {} = (PlaceOfRun*)(dynamic_shared + {}) + threadIdx.x / 32 * {};", list,
+                             plan_.list_start, plan_.runs_of_warp()));
+    writer_.line(fmt::format("const int {} = {} + {} + threadIdx.x / 32 * {};", made, shared_, plan_.made_start,
+                             16 * plan_.runs_of_warp()));
+    writer_.line(fmt::format("const int {} = list_of_warp({}, {}, {}, {});", count, list, made, places_, from_));
+    const std::string i = writer_.unique("i");
     writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for (int {0} = threadIdx.x & 31; {0} < {1} * {2}; {0} += 32)", e, count_, plan_.width));
-    const ExprEmitter::Mark mark = emitter_.mark();
-    const std::string t = declared("t", fmt::format("{0}[{1} / {2}] * {2} + {1} % {2}", list_, e, plan_.width));
-    if (!whole()) writer_.line(fmt::format("if ({} >= {}) break;", t, text(total_)));
-    bind_flat(emitter_, axes_, t);
-    emitter_.load_text = [&](ExprId load) { return element_text(load); };
-    const std::string value = emitter_.emit(kernel_.outputs[0].expr);
-    emitter_.load_text = nullptr;
-    writer_.line(fmt::format("{}[{}] = {};", made, e, narrow(dtype_, value)));
-    emitter_.rewind(mark);
+    writer_.open(fmt::format("for (int {0} = threadIdx.x & 31; {0} < {1}; {0} += 32)", i, count));
+    const std::string row = writer_.unique("row"), column = writer_.unique("column"), done = writer_.unique("done");
+    const std::string words = writer_.unique("words");
+    writer_.line(fmt::format("int {} = {}[{}].row, {} = {}[{}].column, {} = 0;", row, list, i, column, list, i, done));
+    const std::string first = declared("first", fmt::format("{} * {} + {} - {}", row, length(), column, column0_));
+    writer_.line(fmt::format("Words<4> {} = {{}};", words));
+    writer_.line("#pragma unroll 1");
+    writer_.open("do");
+    add_piece(words, row, column, first, done);
+    writer_.close(fmt::format("}} while ({} < {});", done, plan_.width));
+    writer_.line(fmt::format("store_words(dynamic_shared + ({} - {} + 16 * {}), {});", made, shared_, i, words));
     writer_.close();
     writer_.line("__syncwarp();");
   }
 
-  // From shared memory where it is there.
-  std::string element_text(ExprId load) {
-    const ExprNode& n = kernel_.pool[load];
-    const auto i = static_cast<std::size_t>(std::ranges::find(plan_.tensors, n.source, &RunPlan::Tensor::source) -
-                                            plan_.tensors.begin());
-    const std::string guard = n.args[0] == kNoExpr ? "" : emitter_.emit(n.args[0]);
-    const std::string at = declared("at", emitter_.index(emitter_.position(load)));
-    const std::string near = declared("near", fmt::format("{} - {}.first * {}", at, names_[i].stretch, plan_.width));
-    const std::string element = fmt::format(
-        "((unsigned){0} < (unsigned)({1}.vectors * {2}) ? ((const {3}*)(dynamic_shared + {4}))[{0}] : "
-        "{5}[{6}])",
-        near, names_[i].stretch, plan_.width, storage_type(dtype_), plan_.tensors[i].start, writer_.input(n.source),
-        at);
-    if (guard.empty()) return widen(dtype_, element);
-    return fmt::format("(({}) ? {} : {})", guard, widen(dtype_, element), zero_text(n.type));
+  void add_piece(const std::string& words, const std::string& row, const std::string& column, const std::string& first,
+                 const std::string& done) {
+    const auto steps = [&](int step) {
+      return std::ranges::any_of(rows_.pieces, [&](const RowPiece& piece) { return piece.step == step; });
+    };
+    const std::string slot = slot_at(row, column), entry = entry_at(slot, column);
+    const std::string end = declared("end", end_at(column, false));
+    std::string step = "1", before = first;
+    if (steps(-1) || steps(0)) {
+      step = declared("step", of_pieces(column, [&](std::size_t i) { return std::to_string(rows_.pieces[i].step); }));
+      // Backwards, the last of the 16 bytes is where the first one would be.
+      before =
+          declared("before", fmt::format("{0} > 0 ? {1} : {0} < 0 ? -{1} - {2} : 0", step, first, plan_.width - 1));
+    }
+    const std::string run = writer_.unique("run");
+    writer_.line(fmt::format("Words<4> {};", run));
+    writer_.open(fmt::format("if ({} > kFarRun)", entry));
+    writer_.line(fmt::format("{} = run_at<{}>({} >= kConstantRun ? {} - kConstantRun : {} + ({}) * {});", run,
+                             bits(dtype_), entry, entry, entry, before, bytes()));
+    writer_.close("} else {");
+    writer_.reopen();
+    read_far(run, entry, fmt::format("shared_word({} + {}) + {}", slot, 4 * plan_.table_words(), before));
+    writer_.close();
+    if (steps(-1)) writer_.line(fmt::format("if ({} < 0) {} = backwards<{}>({});", step, run, bits(dtype_), run));
+    if (steps(0)) writer_.line(fmt::format("if ({} == 0) {} = repeated<{}>({});", step, run, bits(dtype_), run));
+    writer_.line(fmt::format("go_on_with({}, {}, {} * {});", words, run, done, bytes()));
+    writer_.line(fmt::format("{} += {} - {}, {} = {};", done, end, column, column, end));
+    writer_.line(fmt::format("if ({0} >= {1}) {0} -= {1}, ++{2};", column, length(), row));
+  }
+
+  void read_far(const std::string& run, const std::string& entry, const std::string& place) {
+    for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+      const IndexExpr count = element_count(writer_.tensor_type(plan_.tensors[t].source).shape).value_or(0);
+      const std::string read = fmt::format("{} = run_of_tensor<{}>({}, {}, {});", run, bits(dtype_),
+                                           writer_.input(plan_.tensors[t].source), emitter_.index(count), place);
+      const bool last = t + 1 == plan_.tensors.size();
+      writer_.line(last ? read : fmt::format("if ({} == kFarRun - {}) {} else", entry, t, read));
+    }
   }
 
   void store() {
-    const std::string group = open_turns();
-    writer_.open(fmt::format("if ({} < {})", group, text(groups_)));
-    const std::string of = fmt::format("{}[{}]", of_, turn_), at = fmt::format("{}[{}]", at_, turn_);
-    const std::string other = fmt::format("{}[{}]", others_, turn_);
-    std::string from = fmt::format("{} + ({} - {}.first * {}) * {}", plan_.tensors[0].start, at, names_[0].stretch,
-                                   plan_.width, bits(dtype_) / 8);
-    for (std::size_t i = 1; i < names_.size(); ++i)
-      from = fmt::format("{} == {} ? {} + ({} - {}.first * {}) * {} : {}", of, i + 1, plan_.tensors[i].start, at,
-                         names_[i].stretch, plan_.width, bits(dtype_) / 8, from);
-    const std::string words = writer_.unique("words");
-    writer_.line(fmt::format("Words<4> {} = {{}};", words));
-    writer_.open(fmt::format("if ({} >= 0)", other));
-    writer_.line(fmt::format("{} = load_words<4>(dynamic_shared + {} + (threadIdx.x / 32 * {} + {}) * 16);", words,
-                             plan_.made_start, plan_.runs_of_warp(), other));
-    writer_.close(fmt::format("}} else if ({} <= {}) {{", of, plan_.tensors.size()));
-    writer_.reopen();
-    writer_.line(fmt::format("{} = run_at({});", words, from));
-    writer_.close();
-    const ExprEmitter::Mark mark = emitter_.mark();
-    for (std::size_t i = 0; i < plan_.constants.size(); ++i) {
-      writer_.open(fmt::format("if ({} == {})", of, of_constant(i)));
-      const std::string value = emitter_.emit(plan_.constants[i]), e = writer_.unique("e");
-      writer_.line("#pragma unroll");
-      writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}", e, plan_.width,
-                               put_text(dtype_, words, e, value, writer_)));
-      writer_.close();
-    }
-    emitter_.rewind(mark);
+    const std::string turn = open_turns("turn", plan_.turns);
+    const std::string e = declared("e", fmt::format("({} * {} + threadIdx.x) * {}", turn, plan_.threads, plan_.width));
+    writer_.open(fmt::format("if ({} < {})", e, elements_));
+    const std::string from = fmt::format("{}[{}]", from_, turn);
+    const std::string words = declared(
+        "words", fmt::format("{0} < 0 ? shared_vector(-{0}) : run_at<{1}>({0})", from, bits(dtype_)), "Words<4>");
     const std::string output = writer_.output(kernel_.outputs[0].value);
     const bool stream = bytes_at_hint(kernel_.outputs[0].type, graph_.symbols) >= target_.l2_bytes;
     if (stream) writer_.use("stream_words");
-    const std::string stored = fmt::format("{}({} + ({}) * {}, {});", stream ? "stream_words_out" : "store_words",
-                                           output, group, plan_.width, words);
-    if (whole()) {
+    const std::string to = fmt::format("{} + blockIdx.x * {} + {}", output, plan_.block(), e);
+    const std::string stored = fmt::format("{}({}, {});", stream ? "stream_words_out" : "store_words", to, words);
+    if (proves_multiple_of(total_, plan_.width, pool_.bounds())) {
       writer_.line(stored);
     } else {
-      writer_.open(fmt::format("if ((({}) + 1) * {} <= {})", group, plan_.width, text(total_)));
+      writer_.open(fmt::format("if ({} + {} <= {})", e, plan_.width, elements_));
       writer_.line(stored);
       writer_.close("} else {");
       writer_.reopen();
-      const std::string e = writer_.unique("e");
-      writer_.line(
-          fmt::format("for (int {0} = 0; ({1}) * {2} + {0} < {3}; ++{0})", e, group, plan_.width, text(total_)));
-      writer_.line(fmt::format(
-          "  {}[({}) * {} + {}] = (({}*)(dynamic_shared + {}))[(threadIdx.x / 32 * {} + {}) * {} + {}];", output, group,
-          plan_.width, e, storage_type(dtype_), plan_.made_start, plan_.runs_of_warp(), other, plan_.width, e));
+      const std::string i = writer_.unique("i");
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, plan_.width));
+      writer_.line(fmt::format("if ({} + {} < {}) ({})[{}] = {};", e, i, elements_, to, i,
+                               narrow(dtype_, element_text(dtype_, words, i, writer_))));
+      writer_.close();
       writer_.close();
     }
     writer_.close();
     writer_.close();
   }
 
-  const Kernel& kernel_;
   const Graph& graph_;
   const Target& target_;
   const RunPlan& plan_;
-  const std::vector<std::uint32_t>& axes_;
+  const RowPieces& rows_;
+  const Kernel& kernel_;
+  const ExprPool& pool_;
   const DType dtype_;
-  const IndexExpr total_, groups_;
+  const IndexExpr total_;
+  const int rows_of_thread_;
   KernelWriter writer_;
   ExprEmitter emitter_;
-  std::string first_, turn_;
-  std::string of_, at_;                // of each turn: what its group is a run of, and where that begins
-  std::string others_, list_, count_;  // of each turn: its place among groups that are none; these; how many
-  std::vector<Names> names_;           // of each tensor
+  std::string row0_, column0_, elements_, block_rows_;  // of the block
+  std::vector<Names> names_;                            // of each tensor
+  std::string turn_, of_, at_;                          // of a thread's rows, by piece: what and where
+  std::vector<std::string> middles_;                    // of each tensor, where that is asked for
+  std::string shared_, from_, places_;
 };
 
 }  // namespace
 
-KernelSource emit_runs(const Kernel& merged, const Graph& graph, const Target& target, const RunPlan& plan) {
-  return RunsEmitter(merged, graph, target, plan).emit();
+KernelSource emit_runs(const Graph& graph, const Target& target, const RunPlan& plan) {
+  return RunsEmitter(graph, target, plan).emit();
 }
 
 }  // namespace fusec
