@@ -237,6 +237,10 @@ ExprEmitter::Text ExprEmitter::make(ExprId id) {
       if (n.type == ScalarType::kBool) return {arg(n, 0) + " != 0", false};
       return {fmt::format("({}){}", c_type(n.type), arg(n, 0)), false};
     case ExprOp::kRound: {
+      if (n.dtype == DType::kBFloat16) {
+        writer_.use("round_to_bf16");
+        return call("round_to_bf16", n);
+      }
       writer_.use(n.dtype);
       if (n.dtype == DType::kUInt4) return {fmt::format("{} & 15u", arg(n, 0)), false};
       const std::string narrowed = narrow(n.dtype, loose(n, 0));

@@ -129,12 +129,13 @@ TensorMap random_tensors(const Graph& graph, std::uint64_t seed) {
 
 namespace {
 
-// Sums of large terms that cancel are as far off as their terms are large, whatever is left of them.
+// Sums of large terms that cancel are as far off as their terms are large, whatever is left of them. Zeros are rows
+// without an expert, or what an activation cut off: they tell nothing of terms.
 double magnitude(const HostTensor& values) {
   double squares = 0;
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < values.size(); ++i) {
-    if (const double v = values.real(i); std::isfinite(v)) squares += v * v, ++count;
+    if (const double v = values.real(i); std::isfinite(v) && v != 0) squares += v * v, ++count;
   }
   return count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
 }

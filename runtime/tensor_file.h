@@ -26,7 +26,7 @@ struct Difference {
 };
 
 // The first output whose elements are not |got - want| <= atol + rtol |want| (NaN equals NaN). Where the tolerance is not
-// the user's, atol is of the output's root mean square if that is over 1.
+// the user's, atol is of the root mean square of the output's values other than 0 if that is over 1.
 std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want, const Tolerances& tolerances);
 
 }  // namespace fusec

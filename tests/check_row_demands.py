@@ -143,13 +143,15 @@ def group_norm(dtype, shape, groups, symbols=()):
             [node("y", "group_norm", ["x", "w", "b"], num_groups=groups, eps=1e-5)], symbols)
 
 
-def norm(op, dtype, rows, columns, symbols=(), residual=False):
+def norm(op, dtype, rows, columns, symbols=(), residual=False, kept=False):
+    """Of x, or of x + r, which is stored besides where it is `kept`."""
     names = ["x", "w"] + ["b"] * (op == "layer_norm")
     inputs = {n: (dtype, [rows, columns] if n == "x" else [columns]) for n in names}
     nodes = [node("y", op, names, normalized_shape=[columns], eps=1e-5)]
-    if residual:
+    if residual or kept:
         inputs["r"] = inputs["x"]
-        nodes = [node("s", "add", ["x", "r"]), {**nodes[0], "inputs": ["s"] + names[1:]}]
+        total = "kept" if kept else "s"
+        nodes = [node(total, "add", ["x", "r"]), {**nodes[0], "inputs": [total] + names[1:]}]
     return inputs, nodes, symbols
 
 
@@ -192,6 +194,9 @@ COUNTED = [
     (group_norm("float16", [2, 6, 4096], 2), 1.08), (group_norm("float16", [2, 6, 4095], 2), 1.2),
     (group_norm("float32", [2, 16, 14, 14], 2), 1.6), (group_norm("bfloat16", [2, 32, 7, 7], 4), 1.6),
     (group_norm("bfloat16", [2, 4, "c"], 2, [("c", {"min": 1, "max": 200000}, 2048)]), 1.15),
+    # Short rows that begin anywhere, for which ptxas would have room for more blocks than registers do.
+    (norm("rms_norm", "float32", 700, 77, kept=True), 1.1), (norm("rms_norm", "float16", 128, 197, kept=True), 1.15),
+    (norm("layer_norm", "float32", 150, 255, kept=True), 1.15),
     (norm("layer_norm", "float32", 8, 1025), 1.85), (norm("rms_norm", "float64", 3, 4095, residual=True), 1.3),
     (norm("layer_norm", "float64", 150, 4096, residual=True), 1.7), (norm("rms_norm", "float64", 150, 4096, residual=True), 1.4),
     (norm("layer_norm", "float64", 4, 100003), 1.72), (norm("layer_norm", "float64", 4, 100003, residual=True), 1.55),
@@ -261,7 +266,8 @@ def counted_faults(programs, folder, counted, arch):
     (inputs, nodes, symbols), most, *instructions = counted
     path, report = os.path.join(folder, "model.json"), os.path.join(folder, "profile.json")
     with open(path, "w", encoding="utf-8") as f:
-        json.dump({"fusec": 1, "symbols": {name: bounds for name, bounds, _ in symbols}, "nodes": nodes, "outputs": ["y"],
+        json.dump({"fusec": 1, "symbols": {name: bounds for name, bounds, _ in symbols}, "nodes": nodes,
+                   "outputs": [n["name"] for n in nodes if n["name"] in ("y", "kept")],
                    "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s) in inputs.items()]}, f)
     done = run([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
                 "--profile=" + report, "--json"] + [f"--symbol={name}={value}" for name, _, value in symbols])

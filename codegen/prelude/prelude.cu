@@ -10,6 +10,13 @@ __device__ __forceinline__ bf16 to_bf16(float x) {
   return bits;
 }
 
+//@ part round_to_bf16
+__device__ __forceinline__ float round_to_bf16(float x) {  // of a pair, where a single one goes through a slow pipe
+  unsigned bits;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
+  return __uint_as_float(bits);
+}
+
 //@ part fp16
 using fp16 = unsigned short;  // storage only; arithmetic is float
 __device__ __forceinline__ float from_fp16(unsigned bits) {

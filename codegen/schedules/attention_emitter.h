@@ -60,6 +60,7 @@ class AttentionEmitter {
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::string type() const { return c_type(pool_[form_.product].type); }
+  int blocks_at_once() const;
   std::string number(double v) const;
   std::string bottom() const { return number(-std::numeric_limits<double>::infinity()); }
   std::vector<std::string> comment() const;

@@ -40,7 +40,7 @@ class ShortRowEmitter {
     emitter_.emit_independent(roots_of(form_.kernel));
     if (!outputs_of(true).empty()) store_row();
     if (!outputs_of(false).empty()) store_columns();
-    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads());
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads(), 1);
     source.grid[0] = simplify(ceil_div(rows, way_.rows), pool.bounds());
     source.dynamic_shared = 4 * way_.elements;
     source.name = kernel_name(graph_, original.nodes);
