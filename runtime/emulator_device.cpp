@@ -252,12 +252,14 @@ class Device {
     launch.cohort = static_cast<std::uint64_t>(plan_.kernels.at(step.kernel).cohort);
     launch.dynamic_shared_bytes = static_cast<std::uint32_t>(call.dynamic_shared);
     launch.arguments = call.arguments;
+    std::vector<Place> places;
     for (std::size_t i = 0; i < step.arguments.size(); ++i) {
       if (step.arguments[i].is_size) continue;
       const auto map = step.arguments[i].boxes ? emulator::decode_tensor_map(call.arguments[i]) : std::nullopt;
       const Place place = place_of(step.arguments[i], map ? address_bytes(map->address) : call.arguments[i]);
       launch.arguments[i] = map ? tensor_map_bytes(*step.arguments[i].boxes, memory_.address(place.id, place.offset))
                                 : emulator::pointer_argument(memory_, place.id, place.offset);
+      places.push_back(place);
     }
     KernelProfile profile;
     profile.kernel = call.name;
@@ -269,6 +271,11 @@ class Device {
         profile.least_bytes += packed_bytes(type.dtype, value(*element_count(type.shape)));
       }
     profile.report = emulator::run(modules_.at(unit_of_[step.kernel]), launch, memory_, options_);
+    // Later kernels read what the blocks would have written that a sample leaves out.
+    for (const Place& place : profile.report.sampled ? places : std::vector<Place>{}) {
+      const auto offset = static_cast<std::size_t>(place.offset);
+      memory_.mark_written(place.id, offset, memory_.buffer(place.id).bytes.size() - offset);
+    }
     return profile;
   }
 

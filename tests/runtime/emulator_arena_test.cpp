@@ -50,11 +50,11 @@ std::string elementwise(const std::string& second) {
 const std::string kNegated = R"({ "name": "b", "op": "neg", "inputs": ["a"] })";
 const std::string kFlipped = R"({ "name": "b", "op": "flip", "inputs": ["a"], "attrs": { "dims": [0] } })";
 
-std::string run(const BuiltModel& model) {
+std::string run(const BuiltModel& model, emulator::Options options = {}) {
   const auto nvrtc = Nvrtc::load();
   REQUIRE(nvrtc);
   const EmulatorResult result = run_on_emulator(model.graph, model.launch, parse_units(model.compile(*nvrtc)),
-                                                model.file.unit_of, model.target, random_tensors(model.graph, 1), {});
+                                                model.file.unit_of, model.target, random_tensors(model.graph, 1), options);
   return test::findings_of(result);
 }
 
@@ -91,6 +91,11 @@ TEST_SUITE("emulated arena") {
     const std::string findings = model.run();
     CHECK(contains(findings, "unwritten_read"));
     CHECK(contains(findings, "[c]"));
+  }
+
+  TEST_CASE("what a sample's other blocks would have written is no finding") {
+    if (!test::nvrtc_or_skip()) return;
+    CHECK(::run(BuiltModel(elementwise(kFlipped)), {.sample_blocks = 1}) == "");
   }
 
   TEST_CASE("an output that nobody writes is told") {

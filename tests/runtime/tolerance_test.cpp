@@ -81,4 +81,6 @@ TEST_CASE("the absolute tolerance grows with an output's magnitude, unless it is
   CHECK_FALSE(first_difference(got, want, {}));
   CHECK(first_difference(wrong, want, {}));
   CHECK(first_difference(got, want, {.given = Tolerance{3e-2, 3e-2}, .by_value = {}}));
+  // Experts' rows beyond the last offset are zeros, however many.
+  CHECK_FALSE(first_difference(tensor({101, 0, 0, 0, 0, 0.75}), tensor({100, 0, 0, 0, 0, -1}), {}));
 }
