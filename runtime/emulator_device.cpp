@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "ir/error.h"
 #include "runtime/cubin_resources.h"
@@ -89,6 +91,7 @@ class Device {
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const ResolvedStep& step = steps[i];
       arena.begin_step(step.position);
+      write_left_out();
       if (step.kind == LaunchStep::Kind::kCopy)
         copy(step, calls[i]);
       else if (step.kind == LaunchStep::Kind::kMatrixCall)
@@ -240,6 +243,14 @@ class Device {
     }
   }
 
+  // Kernels may read what the blocks would have written that a sample of the last kernel's left out.
+  void write_left_out() {
+    for (const Place& place : std::exchange(left_out_, {})) {
+      const auto offset = static_cast<std::size_t>(place.offset);
+      memory_.mark_written(place.id, offset, std::numeric_limits<std::size_t>::max() - offset);
+    }
+  }
+
   KernelProfile launch(const ResolvedStep& step, const DeviceCall& call) {
     emulator::Launch launch;
     launch.kernel = call.name;
@@ -271,11 +282,7 @@ class Device {
         profile.least_bytes += packed_bytes(type.dtype, value(*element_count(type.shape)));
       }
     profile.report = emulator::run(modules_.at(unit_of_[step.kernel]), launch, memory_, options_);
-    // Later kernels read what the blocks would have written that a sample leaves out.
-    for (const Place& place : profile.report.sampled ? places : std::vector<Place>{}) {
-      const auto offset = static_cast<std::size_t>(place.offset);
-      memory_.mark_written(place.id, offset, memory_.buffer(place.id).bytes.size() - offset);
-    }
+    if (profile.report.sampled) left_out_ = std::move(places);
     return profile;
   }
 
@@ -289,6 +296,7 @@ class Device {
   emulator::Memory memory_;
   std::map<Key, Held> held_;
   std::optional<EmulatorArena> arena_, prepared_;
+  std::vector<Place> left_out_;
 };
 
 }  // namespace
