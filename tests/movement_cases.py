@@ -403,6 +403,39 @@ def runs():
     return cases
 
 
+def slices():
+    """Slices of one tensor, evenly apart, that a concat joins: as a permutation has them, each read once."""
+    cases = []
+
+    def add(name, dtype, shape, nodes, sectors=1.03, instructions=60, conflicts_each=1):
+        cases.append(Case(f"slices: {name} {dtype}{shape}", {"x": (dtype, shape)}, nodes, sectors=sectors, wide=False,
+                          instructions=instructions, conflicts_each=conflicts_each))
+
+    def parts(dim, end, steps):
+        return [node(f"s{i}", "slice", "x", dim=dim, start=i, end=end, step=steps) for i in range(steps)]
+
+    def joined(steps, dim, operand="s"):
+        return node("y", "concat", *(f"{operand}{i}" for i in range(steps)), dim=dim)
+
+    for dtype in ("uint8", "float16", "float32"):
+        for order in ("rows first", "columns first"):
+            nodes = []
+            for i in range(4):
+                row, column = (i % 2, i // 2) if order == "rows first" else (i // 2, i % 2)
+                nodes += [node(f"r{i}", "slice", "x", dim=2, start=row, end=160, step=2),
+                          node(f"s{i}", "slice", f"r{i}", dim=3, start=column, end=320, step=2)]
+            add(f"pixels to channels, {order},", dtype, [2, 3, 160, 320], [*nodes, joined(4, 1)])
+        add("odd rows behind even ones", dtype, [120, 640], [*parts(0, 120, 2), joined(2, 0)])
+        add("every third row beside the next", dtype, [120, 640], [*parts(0, 120, 3), joined(3, 1)])
+        add("odd columns behind even ones", dtype, [511, 1024], [*parts(1, 1024, 2), joined(2, 1)],
+            instructions=110)
+        add("twice", dtype, [37, 128, 64], [node("y", "concat", "x", "x", dim=1)])
+        add("halves change places", dtype, [256, 8, 128],
+            [node("a", "slice", "x", dim=2, start=64, end=128), node("b", "slice", "x", dim=2, start=0, end=64),
+             node("y", "concat", "a", "b", dim=2)])
+    return cases
+
+
 def turned():
     """Transposed where lines do not lie as they are: rolled, reflected, backwards, in steps, parts, padded, joined."""
     cases = []
@@ -515,4 +548,4 @@ def symbolic():
 
 def counted():
     return (transposes() + odd_lines() + boxes() + narrow() + half_bytes() + small_extents() + half_bytes_together() +
-            around() + rows_and_parts() + windows() + symbolic() + picks() + turned())
+            around() + rows_and_parts() + windows() + symbolic() + picks() + slices() + turned())

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "analysis/axis_merging.h"
+#include "analysis/joined_slices.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/box_tiles.h"
@@ -397,7 +398,9 @@ std::optional<RepeatedInVectors> repeated_in_vectors(const Kernel& parted, const
 
 }  // namespace
 
-KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
+KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& target, Choices& choices) {
+  const auto with_slices = joined_slices_as_axes(given);
+  const Kernel& kernel = with_slices ? *with_slices : given;
   const Kernel merged = merge_axes(kernel, graph);
   if (!merged.outputs[0].axes.empty())
     if (auto source = windowed_planes(merged, graph, target, wanted_planes_width(merged))) {
