@@ -396,10 +396,15 @@ def runs():
         instructions=150)
     add("padded", {"x": ("uint8", ["n", 331])}, node("y", "pad", "x", pad=[2, 1], mode="reflect"),
         symbols={"n": {"hint": 8000}}, instructions=110)
+    for dtype, images in (("uint8", 32), ("float16", 16)):
+        for mode in ("constant", "reflect"):
+            add(f"{mode} padded pixels", {"x": (dtype, [images, 112, 112, 3])},
+                node("y", "pad", "x", pad=[0, 0, 1, 1, 1, 1], mode=mode), instructions=115)
     for n in (1001, 1000, 333, 13):
-        add(f"rows of {n} padded", {"x": ("float16", [400, "n"])}, node("y", "pad", "x", pad=[2, 1], mode="replicate"),
-            symbols={"n": {"hint": 1001}}, sizes={"n": n}, sectors=1.05 if n > 100 else 1e9,
-            instructions=120 if n > 1000 else 1e9)
+        for mode in ("replicate", "constant"):
+            add(f"rows of {n} padded, {mode},", {"x": ("float16", [400, "n"])},
+                node("y", "pad", "x", pad=[2, 1], mode=mode), symbols={"n": {"hint": 1001}}, sizes={"n": n},
+                sectors=1.05 if n > 100 else 1e9, instructions=120 if n > 1000 else 1e9)
     return cases
 
 

@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t kMostQuotients = 6;
 constexpr std::size_t kMostBreaks = 12;
 constexpr int kMostLeaves = 32;
+constexpr std::int64_t kShortRow = 32;  // elements
 
 std::size_t count_atoms(const IndexExpr& e) {
   std::size_t count = 0;
@@ -45,15 +46,19 @@ Kernel merge_undivided(const Kernel& kernel, const Graph& graph) {
   return merged;
 }
 
-// An atom along the column within `e`, of those that are no variables an innermost one.
-IndexAtomPtr atom_along(const IndexExpr& e, Variable column) {
+bool is_choice(const IndexAtom& atom) {
+  return atom.kind == IndexAtom::Kind::kMin || atom.kind == IndexAtom::Kind::kMax;
+}
+
+// A minimum or maximum along the column within `e`, or a quotient or remainder: an innermost one.
+IndexAtomPtr atom_along(const IndexExpr& e, Variable column, bool choice) {
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors) {
       if (factor->kind == IndexAtom::Kind::kVariable) continue;
       if (!mentions(factor->a, column) && !mentions(factor->b, column)) continue;
       for (const IndexExpr* inside : {&factor->a, &factor->b})
-        if (IndexAtomPtr found = atom_along(*inside, column)) return found;
-      return factor;
+        if (IndexAtomPtr found = atom_along(*inside, column, choice)) return found;
+      if (is_choice(*factor) == choice) return factor;
     }
   return nullptr;
 }
@@ -139,9 +144,10 @@ class BreakFinder {
   }
 
   bool read_atom(const IndexAtom& atom) {
-    if (atom.kind == IndexAtom::Kind::kMin || atom.kind == IndexAtom::Kind::kMax) return read_sign(atom.a - atom.b);
+    if (is_choice(atom)) return read_sign(atom.a - atom.b);
+    // Many of them mean nothing where they become one number with remainders again; what is left of them is no line.
     const auto quotients = quotients_of(atom);
-    if (!quotients) return false;
+    if (!quotients) return true;
     for (std::int64_t q = quotients->min + 1; q <= quotients->max; ++q)
       if (!read_sign(atom.a - atom.b * q)) return false;
     return true;
@@ -160,7 +166,9 @@ class BreakFinder {
     const IndexExpr e = simplify(difference, pool_.bounds());
     if (!mentions(e, column_)) return true;
     if (const Range range = range_of(e, pool_.bounds()); range.min >= 0 || range.max < 0) return true;
-    if (const IndexAtomPtr atom = atom_along(e, column_)) return read_signs_without(e, *atom);
+    // Of minima and maxima first: in what is left, quotients stand in sums.
+    for (const bool choice : {true, false})
+      if (const IndexAtomPtr atom = atom_along(e, column_, choice)) return read_signs_without(e, *atom);
     const auto step = coefficient_of(e, column_);
     if (!step || *step == 0) return false;
     const IndexExpr rest = e - IndexExpr::variable(column_) * *step;
@@ -171,13 +179,21 @@ class BreakFinder {
 
   bool read_signs_without(const IndexExpr& e, const IndexAtom& atom) {
     using Kind = IndexAtom::Kind;
-    if (atom.kind == Kind::kMin || atom.kind == Kind::kMax)
-      return read_sign(replaced(e, atom, atom.a)) && read_sign(replaced(e, atom, atom.b));
+    if (is_choice(atom)) return read_sign(replaced(e, atom, atom.a)) && read_sign(replaced(e, atom, atom.b));
     const auto quotients = quotients_of(atom);
-    if (!quotients) return false;
+    if (!quotients) return atom.kind == Kind::kFloorDiv && read_sign_of_quotient(e, atom);
     for (std::int64_t q = quotients->min; q <= quotients->max; ++q)
       if (!read_sign(replaced(e, atom, atom.kind == Kind::kMod ? atom.a - atom.b * q : IndexExpr(q)))) return false;
     return true;
+  }
+
+  // 4 - 2 (a // b) is negative from where on a is 3 b.
+  bool read_sign_of_quotient(const IndexExpr& e, const IndexAtom& atom) {
+    const IndexExpr none = replaced(e, atom, 0), times = replaced(e, atom, 1) - none;
+    const auto step = times.as_constant(), rest = none.as_constant(), divisor = atom.b.as_constant();
+    if (!step || *step == 0 || !rest || !divisor || *divisor < 1) return false;
+    const IndexExpr least = *step > 0 ? ceil_div(-*rest, *step) : floor_div(*rest, -*step) + 1;
+    return read_sign(atom.a - least * *divisor);
   }
 
   bool add(const IndexExpr& column) {
@@ -235,9 +251,9 @@ std::optional<bool> known_in(const InPiece& piece, const ExprPool& pool, ExprId 
       const ExprNode& s = pool[n.args[i]];
       return s.op == ExprOp::kConstant ? IndexExpr(s.integer) : s.indices[0];
     };
-    const Range range = range_of(piece.of(side(0) - side(1) - least), piece.bounds);
-    if (range.max < 0) return true;
-    if (range.min >= 0) return false;
+    const IndexExpr difference = piece.of(side(0) - side(1) - least);
+    if (proves_nonnegative(-difference - 1, piece.bounds)) return true;
+    if (proves_nonnegative(difference, piece.bounds)) return false;
     return std::nullopt;
   };
   const auto negated = [](std::optional<bool> b) { return b ? std::optional<bool>(!*b) : b; };
@@ -266,8 +282,16 @@ std::optional<bool> known_in(const InPiece& piece, const ExprPool& pool, ExprId 
   }
 }
 
-// Finds what a piece is chosen from; false where its elements do not follow one another.
-bool read_piece(const RowPieces& rows, const Graph& graph, RowPiece& piece) {
+// Is it the same for all columns of the piece?
+bool is_of_row(const InPiece& piece, const ExprPool& pool, ExprId condition) {
+  if (known_in(piece, pool, condition)) return true;
+  const ExprNode& n = pool[condition];
+  if (n.op == ExprOp::kIndex) return !mentions(piece.of(n.indices[0]), *piece.distance.as_variable());
+  return std::ranges::all_of(n.args, [&](ExprId arg) { return arg == kNoExpr || is_of_row(piece, pool, arg); });
+}
+
+// Finds what a piece is chosen from; false where its elements do not follow one another: `places` are theirs.
+bool read_piece(const RowPieces& rows, const Graph& graph, RowPiece& piece, std::vector<IndexExpr>& places) {
   const InPiece in(rows, piece);
   const ExprPool& pool = rows.kernel.pool;
   bool zero = false;
@@ -276,14 +300,17 @@ bool read_piece(const RowPieces& rows, const Graph& graph, RowPiece& piece) {
     const ExprNode& n = pool[value];
     if (n.op == ExprOp::kSelect) {
       const auto holds = known_in(in, pool, n.args[0]);
-      return (holds == false || read(n.args[1])) && (holds == true || read(n.args[2]));
+      return is_of_row(in, pool, n.args[0]) && (holds == false || read(n.args[1])) &&
+             (holds == true || read(n.args[2]));
     }
     if (std::ranges::find(piece.leaves, value) != piece.leaves.end()) return true;
     if (n.op == ExprOp::kLoad) {
       const auto holds = n.args[0] == kNoExpr ? std::optional<bool>(true) : known_in(in, pool, n.args[0]);
+      if (n.args[0] != kNoExpr && !is_of_row(in, pool, n.args[0])) return false;
       zero = zero || holds != true;
       if (holds == false) return true;
-      const auto along = coefficient_of(in.of(position_of(graph, pool, value)), *in.distance.as_variable());
+      places.push_back(in.of(position_of(graph, pool, value)));
+      const auto along = coefficient_of(places.back(), *in.distance.as_variable());
       if (!along || *along < -1 || *along > 1 || (step && *step != *along)) return false;
       step = along;
     }
@@ -296,11 +323,54 @@ bool read_piece(const RowPieces& rows, const Graph& graph, RowPiece& piece) {
   return true;
 }
 
-}  // namespace
+// The columns within a piece at which quotients in `places` change, few of them.
+std::vector<IndexExpr> quotients_in(const RowPieces& rows, const RowPiece& piece,
+                                    const std::vector<IndexExpr>& places) {
+  const InPiece in(rows, piece);
+  const Variable distance = *in.distance.as_variable();
+  std::vector<IndexExpr> columns;
+  for (const IndexExpr& place : places) {
+    const IndexAtomPtr atom = atom_along(place, distance, false);
+    if (!atom) continue;
+    const auto divisor = atom->b.as_constant();
+    const IndexExpr rest = atom->a - in.distance;
+    if (!divisor || *divisor < 1 || !rest.is_constant()) continue;
+    const Range range = range_of(simplify(floor_div(atom->a, *divisor), in.bounds), in.bounds);
+    if (range.max - range.min > kMostQuotients) continue;
+    for (std::int64_t q = range.min + 1; q <= range.max; ++q) {
+      const IndexExpr column = simplify(piece.begin + *divisor * q - rest, in.bounds);
+      if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
+    }
+  }
+  return columns;
+}
 
-std::optional<RowPieces> pieces_of_rows(const Kernel& kernel, const Graph& graph) {
+// From column to column, pieces that are none again where quotients in them change; false where that is of no use.
+bool read_pieces(RowPieces& rows, const Graph& graph, const std::vector<IndexExpr>& ends) {
+  IndexExpr begin = 0;
+  for (const IndexExpr& end : ends) {
+    std::vector<IndexExpr> places;
+    RowPiece whole{.begin = begin, .end = end};
+    if (read_piece(rows, graph, whole, places)) {
+      rows.pieces.push_back(std::move(whole));
+    } else {
+      std::vector<IndexExpr> parts = quotients_in(rows, whole, places);
+      if (parts.empty() || !sort_breaks(parts, rows.kernel.pool.bounds())) return false;
+      parts.push_back(end);
+      for (const IndexExpr& part : parts) {
+        rows.pieces.push_back({.begin = begin, .end = part});
+        if (!read_piece(rows, graph, rows.pieces.back(), places)) return false;
+        begin = part;
+      }
+    }
+    begin = end;
+  }
+  return rows.pieces.size() <= kMostBreaks;
+}
+
+std::optional<RowPieces> pieces_of(Kernel kernel, const Graph& graph) {
   RowPieces rows;
-  rows.kernel = merge_undivided(kernel, graph);
+  rows.kernel = std::move(kernel);
   const ExprPool& pool = rows.kernel.pool;
   const KernelOutput& output = rows.kernel.outputs[0];
   if (output.axes.empty()) return std::nullopt;
@@ -311,12 +381,23 @@ std::optional<RowPieces> pieces_of_rows(const Kernel& kernel, const Graph& graph
   BreakFinder finder(rows.kernel, rows.column);
   if (range_of(rows.length, pool.bounds()).min < 1 || !finder.read(output.expr)) return std::nullopt;
   if (!sort_breaks(finder.breaks, pool.bounds())) return std::nullopt;
-  IndexExpr begin = 0;
   finder.breaks.push_back(rows.length);
-  for (const IndexExpr& end : finder.breaks) {
-    rows.pieces.push_back({.begin = begin, .end = end});
-    if (!read_piece(rows, graph, rows.pieces.back())) return std::nullopt;
-    begin = end;
+  if (!read_pieces(rows, graph, finder.breaks)) return std::nullopt;
+  return rows;
+}
+
+}  // namespace
+
+std::optional<RowPieces> pieces_of_rows(const Kernel& kernel, const Graph& graph) {
+  Kernel by_axes = drop_unit_axes(kernel);
+  auto rows = pieces_of(merge_undivided(by_axes, graph), graph);
+  // Short rows are one with what is around them, where that is cut at few columns as well: colours of pixels.
+  while (!rows || value_at_hint(rows->length, graph.symbols) < kShortRow) {
+    const std::vector<std::uint32_t>& axes = by_axes.outputs[0].axes;
+    if (axes.size() < 2 || range_of(by_axes.pool.extent(axes.back()), by_axes.pool.bounds()).min < 1) break;
+    if (value_at_hint(by_axes.pool.extent(axes.back()), graph.symbols) >= kShortRow) break;
+    by_axes = merge_pair(by_axes, axes.size() - 2);
+    if (auto longer = pieces_of(merge_undivided(by_axes, graph), graph)) rows = std::move(longer);
   }
   return rows;
 }

@@ -44,6 +44,15 @@ TEST_CASE("row pieces: pads") {
   CHECK(padded(", mode=\"circular\"") == "0 >, 3 >, 115 > of 116");
 }
 
+TEST_CASE("row pieces: colours of pixels") {
+  const auto padded = [](const std::string& attributes) {
+    return pieces_text("input x: uint8[4, 9, 112, 3]\ny: uint8[4, 9, 115, 3] = pad(x, pad=[0, 0, 2, 1]" + attributes +
+                       ")\nreturn y\n");
+  };
+  CHECK(padded("") == "0 =, 6 >, 342 = of 345");
+  CHECK(padded(", mode=\"reflect\"") == "0 >, 3 >, 6 >, 9 >, 342 > of 345");
+}
+
 TEST_CASE("row pieces: joined, rolled, and of any length") {
   CHECK(pieces_text(R"(input x: int8[50, 77]
 input z: int8[50, 33]
