@@ -18,9 +18,8 @@ bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-// The divisor c of an output axis that occurs in some load as axis // c: the channels of a group.
-std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& kernel) {
-  constexpr std::int64_t kFewestMembers = 8;  // a tile of fewer columns would be mostly empty
+// The divisor c of an output axis that occurs in some load as axis // c: the channels of a group, so many at least.
+std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& kernel, std::int64_t fewest) {
   const ExprPool& pool = kernel.pool;
   const auto& axes = kernel.outputs[0].axes;
   for (const ExprId id : reachable(pool, roots_of(kernel))) {
@@ -31,7 +30,7 @@ std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& k
           if (factor->kind != IndexAtom::Kind::kFloorDiv) continue;
           const auto v = factor->a.as_variable();
           const auto c = factor->b.as_constant();
-          if (!v || !c || *c < kFewestMembers || v->kind != Variable::Kind::kAxis) continue;
+          if (!v || !c || *c < fewest || v->kind != Variable::Kind::kAxis) continue;
           const auto at = std::find(axes.begin(), axes.end(), v->id);
           const auto extent = pool.extent(v->id).as_constant();
           if (at != axes.end() && extent && *extent % *c == 0)
@@ -174,7 +173,8 @@ FormOfKernel form_of(const Kernel& kernel) {
       return form_of_product(std::move(*in_parts.product),
                              in_parts.kernel ? std::move(in_parts.kernel) : std::move(split));
   }
-  if (const auto grouped = grouped_axis(kernel)) {
+  constexpr std::int64_t kFewestMembers = 8;  // a tile of fewer columns would be mostly empty
+  if (const auto grouped = grouped_axis(kernel, kFewestMembers)) {
     Kernel split = split_grouped_axis(kernel, grouped->first, grouped->second);
     if (ProductAnswer in_groups = find_product(split); in_groups.product)
       return form_of_product(std::move(*in_groups.product),
@@ -208,6 +208,11 @@ FormOfKernel form_of(const Kernel& kernel) {
                         : !attention.why_not.empty() ? attention.why_not
                                                      : "its reductions depend on axes of other reductions";
   return form;
+}
+
+std::optional<Kernel> with_groups_as_axis(const Kernel& kernel) {
+  const auto grouped = grouped_axis(kernel, 2);
+  return grouped ? std::optional(split_grouped_axis(kernel, grouped->first, grouped->second)) : std::nullopt;
 }
 
 std::vector<ExprId> row_reductions(const Kernel& kernel) {

@@ -54,6 +54,9 @@ struct FormOfKernel {
 
 FormOfKernel form_of(const Kernel& kernel);
 
+// The kernel with its channels as two axes, group and member, where loads are of the group's number.
+std::optional<Kernel> with_groups_as_axis(const Kernel& kernel);
+
 // Reductions that depend on output axes alone, operands first.
 std::vector<ExprId> row_reductions(const Kernel& kernel);
 

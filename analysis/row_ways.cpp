@@ -13,6 +13,24 @@ namespace {
 constexpr int kSmallWindow = 48;
 constexpr std::size_t kMostTogether = 6;
 
+// Do neighbouring rows read the same elements, each somewhat further on?
+bool are_windows(const RowForm& form) {
+  const ExprPool& pool = form.kernel.pool;
+  for (const ExprId id : reachable(pool, form.reductions)) {
+    if (pool[id].op != ExprOp::kLoad) continue;
+    for (const IndexExpr& e : pool[id].indices)
+      for (const ExprId r : form.reductions)
+        for (const std::uint32_t tap : pool[r].axes)
+          for (const std::uint32_t row : form.rows) {
+            const auto step = coefficient_of(e, {Variable::Kind::kAxis, row});
+            const auto dilation = coefficient_of(e, {Variable::Kind::kAxis, tap});
+            const auto taps = pool.extent(tap).as_constant();
+            if (step && dilation && taps && *step > 0 && *step <= *dilation * (*taps - 1)) return true;
+          }
+  }
+  return false;
+}
+
 // Windows so short, or read in such an order, that single threads do better.
 bool is_for_single_threads(const RowForm& form, const Direction& direction) {
   if (!form.columns.empty()) return false;
@@ -26,7 +44,8 @@ bool is_for_single_threads(const RowForm& form, const Direction& direction) {
       direction.along_reduction + direction.along_rows > 0)
     return false;
   if (longest <= kSmallWindow) return !direction.whole_rows;
-  return direction.along_rows == 0 && direction.along_reduction == 0 && longest <= 8 * kSmallWindow;
+  if (longest > 8 * kSmallWindow) return false;
+  return (direction.along_rows == 0 && direction.along_reduction == 0) || are_windows(form);
 }
 
 // Lanes of one warp have a segment, of one of a row's blocks; rows side by side have none.

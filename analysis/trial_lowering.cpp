@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "analysis/channel_windows.h"
 #include "analysis/convolution_form.h"
 #include "analysis/cost_model.h"
 #include "analysis/few_rows_form.h"
@@ -13,9 +12,9 @@
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
 #include "analysis/lower.h"
-#include "analysis/row_ways.h"
 #include "analysis/side_by_side.h"
 #include "analysis/warpgroup_gemm_form.h"
+#include "analysis/window_ways.h"
 
 namespace fusec {
 namespace {
@@ -56,23 +55,6 @@ double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::op
   double bytes = 0;
   for (const ValueId v : across) bytes += static_cast<double>(bytes_at_hint(graph.tensor(v), graph.symbols));
   return bytes;
-}
-
-// Of a kernel whose reductions are loops of single threads: for each element that is summed an address, a guard, a load
-// and a conversion, of which windows of channels do most once for many.
-double seconds_of_loops(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  constexpr double kAlone = 17, kInWindows = 5;  // instructions an element
-  const auto windows = find_channel_windows(kernel, graph, target);
-  const bool of_rows = form.form == KernelForm::kRows && !(windows && windows->overlapping);
-  if (of_rows && row_ways(kernel, graph, target)) return 0;
-  double elements = 0;
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
-    if (kernel.pool[id].op == ExprOp::kReduce)
-      elements = std::max(elements, points_at_hint(kernel.pool, kernel.outputs[0].axes) *
-                                        points_at_hint(kernel.pool, kernel.pool[id].axes));
-  const bool in_windows =
-      windows && (windows->whole_vectors || (form.form == KernelForm::kRows && windows->overlapping));
-  return elements * (in_windows ? kInWindows : kAlone) * 2 / target.float32_rate;
 }
 
 // Of a product that fetches its factors one by one, at least: what an element costs in instructions and a step in
@@ -118,8 +100,8 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
   if (form.product)
     return std::max(kOneAtATime * roof, seconds_of_steps(shaped.pool, *form.product, target)) +
            kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
-  const bool loops = form.form == KernelForm::kRows || form.form == KernelForm::kElements;
-  return roof + (loops ? seconds_of_loops(graph, kernel, form, target) : 0) +
+  const auto loops = loop_instructions(graph, kernel, form.form, target);
+  return roof + (loops ? 2 * *loops / target.float32_rate : 0) +
          kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
 }
 

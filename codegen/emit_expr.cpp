@@ -33,6 +33,21 @@ std::size_t reading_length(std::string_view text) {
   return length;
 }
 
+// What a loop over a short axis of a reduction begins with, the innermost first: few points in all are written out, or
+// else registers do not hold what they have on the way.
+std::vector<std::string_view> unrolled(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
+  constexpr std::int64_t kLongest = 4, kMostPoints = 64;
+  std::vector<std::string_view> found(axes.size());
+  std::int64_t points = 1;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const auto count = pool.extent(axes[i]).as_constant();
+    if (!count || *count < 2 || *count > kLongest) continue;
+    points *= *count;
+    found[i] = points <= kMostPoints ? "#pragma unroll" : "#pragma unroll 1";
+  }
+  return found;
+}
+
 bool is_extreme(const ExprNode& n) {
   return n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
 }
@@ -228,10 +243,12 @@ void ExprEmitter::serial_loops(const std::vector<ExprId>& reductions) {
   }
   const Mark outside = mark();
   const std::vector<std::uint32_t>& axes = pool_[reductions[0]].axes;
-  for (const std::uint32_t axis : axes) {
+  const std::vector<std::string_view> begins = unrolled(pool_, axes);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::uint32_t axis = axes[i];
     const std::string variable = writer_.unique("k");
     const IndexExpr& extent = pool_.extent(axis);
-    if (const auto c = extent.as_constant(); c && *c >= 2 && *c <= 4) writer_.line("#pragma unroll");
+    if (!begins[i].empty()) writer_.line(begins[i]);
     writer_.open(
         fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", writer_.index_type(), variable, index_text_.tight(extent)));
     bind(axis, variable);

@@ -15,6 +15,7 @@ from warpgroup_convolution_models import by_warpgroups, node, tensor
 ON_TENSOR_CORES = ("convolution_mma", "convolution_wgmma")
 PIPELINED = ON_TENSOR_CORES + ("convolution", "gemm_mma", "gemm_wgmma", "gemm")
 WINDOWS = ("channel_windows",)
+PLANES = "plane_windows"
 failures = []
 
 
@@ -62,6 +63,23 @@ def depthwise(pick, dims, dtype, weights_are_constant):
         node("p", f"conv{dims}d", "image w b", stride=[stride] * dims, dilation=[dilation] * dims, groups=channels,
              padding=[pick.choice([0, kernel // 2])] * dims),
         node("t", tail, "p"), node("y", "permute", "t", dims=last)]
+
+
+def in_planes(dtype, image, groups, outputs, kernel, stride=1, tail="", **attributes):
+    """With channels first, of few channels a group; the model, and its multiply-adds."""
+    dims = len(image) - 2
+    weights = [outputs, image[1] // groups, *[kernel] * dims]
+    attributes = {"stride": [stride] * dims, "padding": [kernel // 2] * dims, **attributes}
+    size = [(n + 2 * attributes["padding"][d] - attributes.get("dilation", [1] * dims)[d] * (kernel - 1) - 1) // stride + 1
+            for d, n in enumerate(image[2:])]
+    inputs, nodes = [tensor("x", dtype, *image)], [node("p", f"conv{dims}d", "x w b", groups=groups, **attributes)]
+    if tail == "residual":
+        inputs.append(tensor("z", dtype, image[0], outputs, *size))
+        nodes += [node("s", "add", "p z"), node("y", "relu", "s")]
+    elif tail:
+        nodes.append(node("y", tail, "p"))
+    made = inputs, [tensor("w", dtype, *weights), tensor("b", dtype, outputs)], nodes
+    return made, image[0] * outputs * math.prod(size) * math.prod(weights[1:])
 
 
 def pooling(pick, op, dtype):
@@ -277,7 +295,22 @@ def cases():
     for dtype in ("float16", "float32"):
         add(f"maximum {dtype}", pooling(pick, "max_pool2d", dtype), *WINDOWS)
         add(f"average {dtype}", pooling(pick, "avg_pool2d", dtype), *WINDOWS)
-        add(f"separable {dtype}", separable(pick, dtype), *WINDOWS)
+        add(f"separable {dtype}", separable(pick, dtype), *WINDOWS, PLANES)
+    # The last number: instructions a multiply-add.
+    for dtype, image, groups, outputs, kernel, stride, tail, most in (
+            ("float16", (2, 32, 56, 56), 32, 32, 3, 1, "relu", 5.5), ("bfloat16", (2, 32, 56, 56), 32, 32, 3, 2, "", 13),
+            ("float32", (1, 48, 28, 28), 48, 48, 3, 1, "residual", 4.6), ("float16", (1, 48, 28, 28), 48, 48, 5, 1, "", 2.8),
+            ("float32", (1, 48, 28, 28), 48, 48, 5, 2, "", 6), ("float16", (1, 48, 28, 28), 48, 48, 7, 1, "silu", 2.4),
+            ("bfloat16", (1, 48, 28, 28), 48, 48, 7, 2, "", 4.5), ("float32", (2, 24, 14, 14), 24, 24, 7, 1, "relu", 4),
+            ("float16", (2, 32, 56, 56), 8, 32, 3, 1, "relu", 2.5), ("bfloat16", (2, 32, 56, 56), 8, 32, 3, 1, "", 3),
+            ("float32", (2, 32, 28, 28), 8, 32, 3, 2, "", 4.5), ("float16", (2, 35, 19, 17), 7, 49, 3, 1, "relu", 6),
+            ("float16", (2, 21, 33, 31), 7, 14, 3, 1, "residual", 7), ("float16", (3, 36, 200), 9, 36, 5, 1, "silu", 6.5),
+            ("int8", (1, 24, 28, 28), 24, 24, 3, 1, "", 8), ("float32", (2, 24, 7, 16, 16), 6, 24, 3, 1, "", 6)):
+        made, pairs = in_planes(dtype, image, groups, outputs, kernel, stride, tail)
+        add(f"planes {groups} of {image} by {kernel} stride {stride} {dtype} {tail}", made, PLANES, most * pairs)
+    for dilation, dtype in ((2, "float16"), (3, "float32")):
+        made, pairs = in_planes(dtype, (2, 32, 28, 28), 32, 64, 3, dilation=[dilation] * 2, padding=[dilation] * 2)
+        add(f"planes dilated {dilation} {dtype}", made, PLANES, 6 * pairs)
     return found
 
 
@@ -382,6 +415,8 @@ def check(options, folder, name, entry, schedules, arch):
         pairs = sum(k["tensor_multiply_adds"] for k in kernels)
         expect(pairs <= 1.05 * schedules[0], f"{what}: {pairs} multiply-adds, {schedules[0]} are needed")
         schedules = ()
+    if schedules and schedules[0] == PLANES:
+        return check_planes(kernels, made, what, *schedules)
     if schedules == ("any on tensor cores",):
         expect(any(k["tensor_multiply_adds"] > 0 for k in kernels), f"{what}: {made}: {json.dumps(entry)}")
         schedules = ()
@@ -414,6 +449,18 @@ def check_tf32(options, path, what, arch):
         if k["tensor_multiply_adds"] > 0:
             expect(k["bank_conflicts"] == 0, f"{what}: bank conflicts in {k['name']}")
             expect(k["resources"]["spill_bytes"] == 0, f"{what}: spills")
+
+
+def check_planes(kernels, made, what, schedule, most):
+    """Places are read once by a block, for all results of a group's channels."""
+    expect(made == [schedule], f"{what}: {made}")
+    kernel = kernels[0]
+    executed = sum(n for i, n in kernel["instructions"].items() if i != "move") * 32
+    expect(executed <= most, f"{what}: {executed} instructions of threads, {most} are allowed")
+    expect(kernel["requested_bytes"] < 7 * kernel["least_bytes"], f"{what}: {kernel['requested_bytes']} bytes are read, "
+           f"{kernel['least_bytes']} are the least")
+    expect(kernel["bank_conflicts"] <= 0.02 * executed / 32, f"{what}: {kernel['bank_conflicts']} bank conflicts")
+    expect(kernel["resources"]["spill_bytes"] == 0, f"{what}: spills")
 
 
 def check_windows(kernels, what):

@@ -448,8 +448,8 @@ __device__ __forceinline__ unsigned kept(unsigned value) {
   return value;
 }
 
-//@ part staged_lane : staged_sums kept
-// An eight of staged sums, by the address of its first.
+//@ part load_staged
+// Four elements of shared memory, none of them apart from the others.
 __device__ __forceinline__ void load_staged(float (&four)[4], unsigned at) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(four[0]), "=f"(four[1]), "=f"(four[2]), "=f"(four[3])
@@ -462,6 +462,9 @@ __device__ __forceinline__ void load_staged(int (&four)[4], unsigned at) {
                : "r"(at)
                : "memory");
 }
+
+//@ part staged_lane : staged_sums kept load_staged
+// An eight of staged sums, by the address of its first.
 template <class Sum, int kWidth>
 __device__ __forceinline__ EightSums<Sum> eight_staged_at(unsigned at) {
   Sum a[4], b[4];

@@ -4,6 +4,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/vector_product.h"
+#include "analysis/window_ways.h"
 #include "codegen/parameter_table.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/channel_windows.h"
@@ -14,6 +15,7 @@
 #include "codegen/schedules/gemm.h"
 #include "codegen/schedules/gemm_shares.h"
 #include "codegen/schedules/gemm_warpgroup.h"
+#include "codegen/schedules/plane_windows.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/row_product.h"
 #include "codegen/schedules/row_reduction.h"
@@ -114,14 +116,15 @@ std::vector<KernelSource> untiled_product(const Kernel& kernel, const Product& p
   return warpgroups_product(kernel, product, *way.wide, form, graph, target);
 }
 
-// Rows, where they can be shared out; else each result in a thread, in vectors of neighbouring channels where these
-// are.
-std::vector<KernelSource> rows_or_elements(const Kernel& kernel, const Graph& graph, const Target& target,
-                                           Choices& choices) {
-  const auto windows = find_channel_windows(kernel, graph, target);
-  if (windows && windows->overlapping) return {channel_windows(kernel, *windows, graph)};
-  if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
-  if (windows && windows->whole_vectors) return {channel_windows(kernel, *windows, graph)};
+// Windows that neighbours share, as channels or places lie; rows, where they can be shared out; else each result in a
+// thread.
+std::vector<KernelSource> rows_or_elements(const Kernel& kernel, KernelForm form, const Graph& graph,
+                                           const Target& target, Choices& choices) {
+  const WindowWay way = window_way(graph, kernel, form, target);
+  if (way.channels) return {channel_windows(kernel, *way.channels, graph)};
+  if (way.planes) return {plane_windows(kernel, *way.planes, graph)};
+  if (form == KernelForm::kRows)
+    if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
   return {direct(kernel, graph, target)};
 }
 
@@ -154,11 +157,9 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
       if (auto vector = find_vector_product(kernel, graph, target))
         return {choose_few_rows(vector->answer.kernel ? *vector->answer.kernel : kernel, *vector->answer.product,
                                 vector->form, graph, choices)};
-      return rows_or_elements(kernel, graph, target, choices);
+      return rows_or_elements(kernel, form.form, graph, target, choices);
     case KernelForm::kElements:
-      if (const auto windows = find_channel_windows(kernel, graph, target); windows && windows->whole_vectors)
-        return {channel_windows(kernel, *windows, graph)};
-      return {direct(kernel, graph, target)};
+      return rows_or_elements(kernel, form.form, graph, target, choices);
   }
   throw InternalError("a kernel of unknown form");
 }

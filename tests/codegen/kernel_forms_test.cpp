@@ -55,10 +55,11 @@ const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kProduct,
      {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
       "few_rows_mma"}},
-    {KernelForm::kRows, {"row_reduction", "column_reduction", "channel_windows", "direct", "few_rows_mma"}},
+    {KernelForm::kRows,
+     {"row_reduction", "column_reduction", "channel_windows", "plane_windows", "direct", "few_rows_mma"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},
-    {KernelForm::kElements, {"channel_windows", "direct"}},
+    {KernelForm::kElements, {"channel_windows", "plane_windows", "direct"}},
 };
 
 }  // namespace

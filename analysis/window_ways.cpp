@@ -1,0 +1,57 @@
+#include "analysis/window_ways.h"
+
+#include <algorithm>
+
+#include "analysis/gemm_form.h"
+#include "analysis/row_ways.h"
+
+namespace fusec {
+namespace {
+
+// Instructions of an element that is summed: an address, a guard, a load and a conversion, of which windows of channels
+// do most once for many; of a result, its place and what stores it.
+constexpr double kAlone = 10, kInWindows = 5, kResult = 40;
+
+// Elements that are summed.
+double summed_elements(const Kernel& kernel) {
+  double elements = 0;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    if (kernel.pool[id].op == ExprOp::kReduce)
+      elements = std::max(elements, points_at_hint(kernel.pool, kernel.outputs[0].axes) *
+                                        points_at_hint(kernel.pool, kernel.pool[id].axes));
+  return elements;
+}
+
+// Of threads with an element each.
+double instructions_alone(const Kernel& kernel) {
+  return kAlone * summed_elements(kernel) + kResult * points_at_hint(kernel.pool, kernel.outputs[0].axes);
+}
+
+}  // namespace
+
+WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, const Target& target) {
+  WindowWay way;
+  if (form != KernelForm::kRows && form != KernelForm::kElements) return way;
+  auto channels = find_channel_windows(kernel, graph, target);
+  const bool of_channels =
+      channels && (form == KernelForm::kRows
+                       ? channels->overlapping || (channels->whole_vectors && !row_ways(kernel, graph, target))
+                       : channels->whole_vectors);
+  auto planes = of_channels ? std::nullopt : find_plane_windows(kernel, graph, target);
+  if (planes && planes->instructions >= instructions_alone(kernel)) planes.reset();
+  if (of_channels) way.channels = std::move(channels);
+  if (planes) way.planes = std::move(planes);
+  return way;
+}
+
+std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, KernelForm form,
+                                        const Target& target) {
+  if (form != KernelForm::kRows && form != KernelForm::kElements) return std::nullopt;
+  const WindowWay way = window_way(graph, kernel, form, target);
+  if (way.planes) return way.planes->instructions;
+  if (way.channels) return kInWindows * summed_elements(kernel);
+  if (form == KernelForm::kRows && row_ways(kernel, graph, target)) return std::nullopt;
+  return instructions_alone(kernel);
+}
+
+}  // namespace fusec
