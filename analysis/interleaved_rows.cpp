@@ -48,12 +48,17 @@ class Reader {
     const auto rows = way_.line.as_constant();
     way_.in_strips =
         !(rows && *rows <= kFewRows) && way_.width > 1 && proves_multiple_of(way_.line, way_.width, pool_.bounds());
-    if (!way_.in_strips && (apart_ || !rows || *rows > kMostRows)) return std::nullopt;
+    if (!way_.in_strips && (apart_ || !rows || *rows > kMostRows)) {
+      if (!may_be_shifted()) return std::nullopt;
+      way_.in_strips = way_.shifted = true;
+    }
     if (!way_.in_strips) way_.rows = static_cast<int>(*rows);
     way_.apart = apart_;
     return way_;
   }
   int widest_bits() const { return widest_; }
+  // What is stored of a line's first and last vectors would be single elements.
+  bool may_be_shifted() const { return !apart_ && way_.width > 1 && form_.columns.empty() && way_.line.as_constant(); }
 
  private:
   // Rows of whole sectors in each line are as well taken one by one.
@@ -253,6 +258,41 @@ bool choose_strips(InterleavedRows& way, Work work, const Target& target) {
          way.chunks > 1;
 }
 
+// Lines of which no two begin alike, to vectors.
+int unlike_lines(const InterleavedRows& way) {
+  return way.width / static_cast<int>(std::gcd(*way.line.as_constant(), std::int64_t{way.width}));
+}
+
+// Strips of lines that begin anywhere, of so many bytes a line: as many lines at once as begin unlike, or some times as
+// many. False where shared memory has no room.
+bool shape_shifted(InterleavedRows& way, Work work, int bytes, const Target& target) {
+  constexpr int kTurns = 8;
+  const std::int64_t line = *way.line.as_constant();
+  const int unlike = unlike_lines(way);
+  const int most = bytes * 8 / work.bits - way.width;  // beside the vector that is a part of the next strip's
+  const std::int64_t strips = (line + most - 1) / most, wanted = (line + strips - 1) / strips;
+  way.rows = static_cast<int>(wanted + way.width - 1) / way.width * way.width;
+  work.groups *= strips;
+  const bool once = work.stages == 1;
+  int lines = unlike;
+  while (lines * way.lanes() < std::max(64, way.rows)) lines += unlike;
+  const auto may_be_more = [&] { return (lines + unlike) * way.lanes() <= kMostThreads; };
+  while (may_be_more() && work.length > (once ? kTurns : kMostTurns) * std::int64_t{lines}) lines += unlike;
+  way.parts = lines * way.lanes();
+  way.team = (way.parts + 31) / 32 * 32;
+  if (work.length < 2 * lines) return false;
+  way.chunks = once ? chunks_of_strips(way, work, false, target) : 1;
+  return may_be(way.team, way, work, 2 * kMostThreads);
+}
+
+// Narrower ones only where these need no other blocks.
+bool choose_shifted(InterleavedRows& way, Work work, const Target& target) {
+  constexpr int kWide = 1024, kNarrow = 256;
+  for (int bytes = kWide; bytes >= kNarrow; bytes /= 2)
+    if (shape_shifted(way, work, bytes, target) && way.chunks == 1) return true;
+  return shape_shifted(way, work, kWide, target);
+}
+
 // Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
 // at once where there are many. False where those that blocks cannot share are few.
 bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
@@ -326,13 +366,15 @@ int code_of_loops(const RowForm& form) {
 bool keep_turns(InterleavedRows& way, const IndexExpr& length, const Work& work) {
   constexpr int kJoining = 40;  // instructions, of a result at a place of threads' vectors
   const ExprPool& pool = way.form.kernel.pool;
-  const std::int64_t most = range_of(length * way.columns(), pool.bounds()).max,
-                     code = code_of_loops(way.form) * way.width;
+  const int of_line = way.in_strips ? way.lanes() * way.width : way.columns();
+  const std::int64_t most = range_of(length * of_line, pool.bounds()).max, code = code_of_loops(way.form) * way.width;
   const auto turns = [&](int parts) { return (most / way.width + parts - 1) / parts; };
   if (2 * code > kMostUnrolled) return false;
   if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostTurns) return true;
   const auto parts = [&](int team) {
-    return way.in_strips ? team / way.lanes() * way.lanes() : working(team, way.columns(), way.width);
+    if (!way.in_strips) return working(team, way.columns(), way.width);
+    const int lines = team / way.lanes();
+    return (way.shifted ? lines / unlike_lines(way) * unlike_lines(way) : lines) * way.lanes();
   };
   const auto joining = static_cast<std::int64_t>(way.form.reductions.size()) * way.width * kJoining;
   while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + joining > kMostUnrolled &&
@@ -366,12 +408,16 @@ std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits
                   .all = bytes_of_partials(way.form, 2),  // what is asked for at each place, and what is not
                   .bits = widest_bits,
                   .in_one_pass = one_pass.has_value()};
-  const auto shape = !way.in_strips ? shape_turns : way.breadth > 1 ? shape_pieces : choose_strips;
+  const auto shape = way.shifted       ? choose_shifted
+                     : !way.in_strips  ? shape_turns
+                     : way.breadth > 1 ? shape_pieces
+                                       : choose_strips;
   if (!shape(way, work, target)) return std::nullopt;
   if (!keep_turns(way, length, work)) return std::nullopt;
   if (way.kept_turns == 0) way.one_pass = one_pass;
   // What blocks that have single rows may keep.
-  if (way.breadth > 1 && way.kept_turns == 0 && (work.stages > 1 || !way.form.columns.empty())) return std::nullopt;
+  if ((way.breadth > 1 || way.shifted) && way.kept_turns == 0 && (work.stages > 1 || !way.form.columns.empty()))
+    return std::nullopt;
   return way;
 }
 
@@ -387,6 +433,13 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   const std::vector<int> stages = stages_of(form);
   if (has_wide_values(form) && (*std::ranges::max_element(stages) > 0 || !form.columns.empty())) return std::nullopt;
   std::optional<InterleavedRows> found = with_threads(*way, reader.widest_bits(), target);
+  // Those that are read again had better be kept, or one pass make moments of them.
+  if (!way->in_strips && way->breadth == 1 && reader.may_be_shifted() && (!found || found->kept_turns == 0) &&
+      *std::ranges::max_element(stages) > 0) {
+    way->in_strips = way->shifted = true;
+    std::optional<InterleavedRows> strips = with_threads(*way, reader.widest_bits(), target);
+    return strips ? strips : found;
+  }
   // A few that are read again had better be strips that are kept.
   if (form.columns.empty() || (found && found->kept_turns > 0) || way->in_strips || way->breadth > 1 ||
       way->width == 1 || !proves_multiple_of(way->line, way->width, form.kernel.pool.bounds()))

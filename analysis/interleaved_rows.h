@@ -11,6 +11,11 @@
 //
 //   sum over i of x[i, c], c of 4096    128 of c to a team of 256 threads, eight lines of 32 vectors at a time
 //
+// Lines that begin anywhere have vectors that lie as those of memory, a part of the first and last one other lines'. A
+// thread takes lines that begin alike, so that a place of its vectors is of one row there as well.
+//
+//   sum over i of x[i, c], c of 2001    501 of c to a team of 512 threads, eight lines of up to 64 vectors at a time
+//
 // Rows may have several neighbouring elements of each line, which begin anywhere: a strip is whole rows all the same,
 // and what a place of a thread's vectors has is of one row in every line.
 //
@@ -37,6 +42,7 @@ struct InterleavedRows {
   IndexExpr line = 2;                // elements from one of a row to the next, or from one such piece to the next
   int breadth = 1;                   // elements of a row that are side by side in each line
   bool in_strips = false;            // rows of a team are a strip of the line
+  bool shifted = false;              // strips of lines that begin anywhere
   bool apart = false;                // something is read of each line, the same for its rows
   int width = 1;                     // elements of a vector
   int team = 256;                    // threads that take the rows at one place of the outer axes
@@ -49,8 +55,9 @@ struct InterleavedRows {
   std::optional<RowOnePass> one_pass;
 
   int threads() const { return team * teams; }
-  int columns() const { return rows * breadth; }   // elements of a line that a team takes
-  int lanes() const { return columns() / width; }  // of a strip: threads that have vectors of one line
+  int columns() const { return rows * breadth; }  // elements of a line that a team takes
+  // Of a strip: threads that have vectors of one line.
+  int lanes() const { return columns() / width + (shifted ? 1 : 0); }
   IndexExpr strips() const { return in_strips ? ceil_div(line, columns()) : IndexExpr(1); }
   IndexExpr lines() const { return form.kernel.pool.extent(form.kernel.pool[form.reductions[0]].axes[0]); }
 };

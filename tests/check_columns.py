@@ -86,13 +86,19 @@ def cases():
                   Case("moments", dtype, [8, 2000, 80], [node("y", "var", "x", dim=[1])], 1, 2, more=1.1),
                   Case("moments", dtype, [20003, 64], [node("y", "var", "x", dim=[0])], 1, 2, more=1.03),
                   Case("moments", dtype, [6001, 72], [node("y", "std", "x", dim=[0])], 1, 2, more=1.06)]
+        found.append(Case("log_softmax", dtype, [4, 2600, 90], [node("y", "log_softmax", "x", dim=1)], 4, 3, 1.2))
+        # Lines that begin anywhere.
+        found += [Case("shifted", dtype, [4096, 1001], [node("y", "sum", "x", dim=[0])], 1, 2, more=1.12),
+                  Case("shifted", dtype, [4, 2000, 667], [node("y", "std", "x", dim=[1])], 1, 2, more=1.2)]
         # Pieces of lines, which begin anywhere and are a row's: together they are whole sectors.
         found += [Case("pieces", dtype, [4000, 8, 7, 7], [node("y", "mean", "x", dim=[0, 2, 3])], 1, 2, more=1.04),
                   Case("pieces", dtype, [2000, 32, 3], [node("y", "var", "x", dim=[0, 2])], 1, 2, more=1.04),
                   Case("pieces", dtype, [40, 64, 30, 9], [node("y", "amax", "x", dim=[0, 3])], 1, more=1.02),
                   Case("pieces", dtype, [16, 1024, 7, 7], normalized([0, 2, 3], False), 2, more=1.06)]
     for dtype in ("int8", "bool", "uint8"):
-        found.append(Case("pieces", dtype, [64, 256, 7, 7], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.02))
+        found += [Case("pieces", dtype, [64, 256, 7, 7], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.02),
+                  Case("shifted", dtype, [600, 2001], [node("y", "amax", "x", dim=[0])], 1, 2, more=1.26),
+                  Case("shifted", dtype, [16, 400, 777], [node("y", "amax", "x", dim=[1])], 1, 2, more=1.2)]
     found.append(Case("softmax between", "float32", [16, 300, 77], [node("y", "softmax", "x", dim=1)], 2))
     # Wide values, whose results take as much of shared memory as two rows of the block's threads.
     for op, attrs, shape in (("softmax", {"dim": 1}, [4, 700, 90]), ("log_softmax", {"dim": 1}, [2, 1000, 130])):

@@ -314,6 +314,114 @@ __device__ __forceinline__ Words<kCount> edge_words(const Element* tensor, Index
   return words;
 }
 
+//@ part put_places : words
+// Places of threads' vectors in shared memory.
+template <class T>
+struct PlaceOf {
+  using Type = T;
+  static constexpr bool kIsWord = false;
+};
+template <>
+struct PlaceOf<float> {
+  using Type = float;
+  static constexpr bool kIsWord = true;
+};
+template <>
+struct PlaceOf<int> {
+  using Type = int;
+  static constexpr bool kIsWord = true;
+};
+template <>
+struct PlaceOf<unsigned> {
+  using Type = unsigned;
+  static constexpr bool kIsWord = true;
+};
+template <>
+struct PlaceOf<bool> : PlaceOf<int> {};
+// As they follow one another: of eight threads four begin with their second half, so that all are in different banks.
+template <class T, class From, int kWidth>
+__device__ __forceinline__ void put_places(T* all, const From (&slots)[kWidth], int thread) {
+  const int flip = kWidth == 8 ? thread & 4 : 0;
+#pragma unroll
+  for (int half = 0; half < kWidth; half += 4) {
+    Words<4> words;
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const T value = (T)(flip ? slots[(half + 4 + e) % kWidth] : slots[half + e]);
+      words.w[e] = *(const unsigned*)&value;
+    }
+    store_words(all + thread * kWidth + (half ^ flip), words);
+  }
+}
+template <int kWidth, class T, class From>
+__device__ __forceinline__ void get_places(T* places, const From* all, int thread) {
+  const int flip = kWidth == 8 ? thread & 4 : 0;
+  Words<4> halves[kWidth / 4];
+#pragma unroll
+  for (int half = 0; half < kWidth; half += 4)
+    halves[half / 4] = load_words<4>(all + thread * kWidth + (half ^ flip));
+#pragma unroll
+  for (int e = 0; e < kWidth; ++e) {
+    const unsigned word = flip ? halves[(e / 4 + 1) % (kWidth / 4)].w[e % 4] : halves[e / 4].w[e % 4];
+    places[e] = (T) * (const From*)&word;
+  }
+}
+
+//@ part shifted_lines : put_places spread_partials
+// Lines that begin anywhere, whose vectors lie as those of memory: the first and last have elements of others as well.
+// The partial results of kParts threads of a block, kLanes to a line, each of kWidth neighbouring columns from `first`
+// on, of which there are kRows. Thread i < kRows gets that of column i, and all get those of kPlaces places.
+template <int kTeam, int kParts, int kLanes, int kRows, int kPlaces, int kWidth, class Combine, class T>
+__device__ __forceinline__ T reduce_shifted(const T (&slots)[kWidth], T* places, int first, Combine combine) {
+  constexpr int kLines = kParts / kLanes;
+  constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0;
+  __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kParts * kWidth> all;
+  __shared__ int begins[kLines];  // places of each line before column 0
+  const int thread = threadIdx.x;
+  __syncthreads();
+  if (thread < kParts) {
+    if constexpr (kDense) {
+      put_places(all.value, slots, thread);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kWidth; ++e) all.put(thread * kWidth + e, slots[e]);
+    }
+    if (thread % kLanes == 0) begins[thread / kLanes] = thread * kWidth - first;
+  }
+  __syncthreads();
+  const auto of_line = [&](int line) {
+    const int place = begins[line] + thread;
+    if constexpr (kDense) return (T)all.get_dense(place);
+    return (T)all.get(place);
+  };
+  T value = slots[0];
+  if (thread < kRows) {
+    value = of_line(0);
+#pragma unroll 8
+    for (int line = 1; line < kLines; ++line) value = combine(value, of_line(line));
+  }
+  if constexpr (kPlaces > 0) {  // each line's places get what their columns have
+    __syncthreads();
+    if (thread < kRows) {
+#pragma unroll 8
+      for (int line = 0; line < kLines; ++line) {
+        if constexpr (kDense)
+          all.put_dense(begins[line] + thread, value);
+        else
+          all.put(begins[line] + thread, value);
+      }
+    }
+    __syncthreads();
+    if constexpr (kDense) {
+      if (thread < kParts) get_places<kWidth>(places, all.value, thread);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kPlaces; ++e) places[e] = (T)all.get(thread < kParts ? thread * kWidth + e : 0);
+    }
+  }
+  return value;
+}
+
 //@ part interleaved_reduce : spread_partials warp_reduce
 // Where the results of kRows rows lie for threads with kPlaces places each, number i of all of row i % kRows: at a
 // place, neighbouring threads find theirs side by side, so that a warp's lie in as many banks. Threads kPeriod apart
@@ -433,59 +541,28 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   return all.get(thread < kRows ? thread : 0);
 }
 
-//@ part reduce_pieces : words spread_partials warp_reduce
+//@ part reduce_pieces : put_places spread_partials warp_reduce
 // Rows of kBreadth neighbouring elements in each line: the partial results of kParts threads of a block, kWidth each;
 // number i of all is one of row i / kBreadth % kRows. Thread i < kRows gets that of row i, and all get those of kPlaces
 // places, numbered as the others.
-template <class T>
-struct IsWord {
-  static constexpr bool kIs = false;
-};
-template <>
-struct IsWord<float> {
-  static constexpr bool kIs = true;
-};
-template <>
-struct IsWord<int> {
-  static constexpr bool kIs = true;
-};
-template <>
-struct IsWord<unsigned> {
-  static constexpr bool kIs = true;
-};
-// As they follow one another: of eight threads four begin with their second half, so that all are in different banks.
-template <class T, int kWidth>
-__device__ __forceinline__ void put_places(T* all, const T (&slots)[kWidth], int thread) {
-  const int flip = kWidth == 8 ? thread & 4 : 0;
-#pragma unroll
-  for (int half = 0; half < kWidth; half += 4) {
-    Words<4> words;
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const T value = flip ? slots[(half + 4 + e) % kWidth] : slots[half + e];
-      words.w[e] = *(const unsigned*)&value;
-    }
-    store_words(all + thread * kWidth + (half ^ flip), words);
-  }
-}
 template <int kTeam, int kParts, int kBreadth, int kRows, int kPlaces, int kWidth, class Combine, class T>
 __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, T none, Combine combine) {
   constexpr int kColumns = kRows * kBreadth, kCount = kParts * kWidth, kLines = kCount / kColumns;
   constexpr int kEven = kBreadth & -kBreadth, kPiece = kBreadth / kEven, kPieces = kCount / kPiece;
-  constexpr bool kDense = IsWord<T>::kIs && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
+  constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
   const int thread = threadIdx.x;
   __shared__ T rows[kRows];
   __syncthreads();
   if constexpr (kAlone) {  // a thread goes over an odd number of elements, its neighbour over the next ones
-    __shared__ alignas(16) T all[kCount];
+    __shared__ alignas(16) typename PlaceOf<T>::Type all[kCount];
     __shared__ SpreadPartials<T, kPieces> pieces;
     if (thread < kParts) put_places(all, slots, thread);
     __syncthreads();
 #pragma unroll 1
     for (int piece = thread; piece < kPieces; piece += kTeam) {
-      T value = all[piece * kPiece];
+      T value = (T)all[piece * kPiece];
 #pragma unroll
-      for (int i = 1; i < kPiece; ++i) value = combine(value, all[piece * kPiece + i]);
+      for (int i = 1; i < kPiece; ++i) value = combine(value, (T)all[piece * kPiece + i]);
       pieces.put(piece, value);
     }
     __syncthreads();
@@ -498,7 +575,7 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
       rows[thread] = value;
     }
   } else {  // a warp goes over a row, from a multiple of 32 on where what lies between multiples is no place
-    __shared__ alignas(16) SpreadPartials<T, kCount> all;
+    __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kCount> all;
     if (thread < kParts) {
       if constexpr (kDense) {
         put_places(all.value, slots, thread);
@@ -516,9 +593,9 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
 #pragma unroll 4
         for (int i = (kDense ? first : first / 32 * 32) + thread % 32; i < first + kBreadth; i += 32)
           if (kDense)
-            value = combine(value, all.get_dense(i));
+            value = combine(value, (T)all.get_dense(i));
           else if (i >= first)
-            value = combine(value, all.get(i));
+            value = combine(value, (T)all.get(i));
       value = warp_reduce(value, combine);
       if (thread % 32 == 0) rows[row] = value;
     }

@@ -51,7 +51,7 @@ class InterleavedEmitter {
     source.keeps_rows = part_.kept_turns > 0;
     source.any_start = true;
     // Each element is read by who stores it, and no vector has some of two teams.
-    source.owns_rows = part_.outputs && (aligned_ || way_.in_strips);
+    source.owns_rows = part_.outputs && (aligned_ || way_.in_strips) && !way_.shifted;
     return source;
   }
 
@@ -116,16 +116,22 @@ class InterleavedEmitter {
     begins_ = one ? "0" : writer_.unique("strip");
     if (!one) writer_.line(fmt::format("const {} {} = {} % {} * {};", type, begins_, group_, strips, way_.columns()));
     phase_ = writer_.unique("begin"), first_ = writer_.unique("line"), start_ = writer_.unique("first");
-    writer_.line(fmt::format("const {} {} = {} + {} % {} * {};  // of the rows", type, phase_, begins_, thread_,
-                             way_.lanes(), way_.width));
-    if (!proves_multiple_of(way_.line, way_.columns(), pool_.bounds())) idle_ = fmt::format("{} < {}", phase_, line);
-    if (way_.parts < way_.team)
-      idle_ = fmt::format("{}{} < {}", idle_.empty() ? "" : idle_ + " && ", thread_, way_.parts);
     const IndexExpr length = way_.lines();
     last_ = emitter_.index_text().tight(length);
     writer_.line(fmt::format("const int {} = {} / {};", first_, thread_, way_.lanes()));
-    writer_.line(fmt::format("const {} {} = {} * {} + {};", type, start_, way_.outer.empty() ? "0" : outer,
-                             emitter_.index_text().tight(simplify(length * way_.line, pool_.bounds())), phase_));
+    const std::string before = fmt::format("{} * {}", way_.outer.empty() ? "0" : outer,
+                                           emitter_.index_text().tight(simplify(length * way_.line, pool_.bounds())));
+    writer_.line(fmt::format(
+        "const {} {} = {} + {} % {} * {}{};  // of the rows", type, phase_, begins_, thread_, way_.lanes(), way_.width,
+        way_.shifted ? fmt::format(" - ({} + {} * {} + {}) % {}", before, first_, line, begins_, way_.width) : ""));
+    whole_strips_ = proves_multiple_of(way_.line, way_.columns(), pool_.bounds());
+    if (way_.shifted)  // what lies behind the strip's columns is the next one's, or line's
+      idle_ = fmt::format("{} < min({} + {}, ({}){})", phase_, begins_, way_.rows, type, line);
+    else if (!whole_strips_)
+      idle_ = fmt::format("{} < {}", phase_, line);
+    if (way_.parts < way_.team)
+      idle_ = fmt::format("{}{} < {}", idle_.empty() ? "" : idle_ + " && ", thread_, way_.parts);
+    writer_.line(fmt::format("const {} {} = {} + {};", type, start_, before, phase_));
   }
 
   // Threads of a loop's turn, or lines that they take.
@@ -216,8 +222,7 @@ class InterleavedEmitter {
       const ExprNode& n = pool_[load];
       if (words.contains(n.source)) continue;
       writer_.use("words");
-      const std::string text =
-          fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), place);
+      const std::string text = words_at(load, place);
       if (const auto kept = kept_.find(n.source); part_.kept_turns > 0 && kept != kept_.end()) {
         words[n.source] = fmt::format("{}[{}]", kept->second, turn);
         if (!filled_.contains(n.source)) {
@@ -248,6 +253,19 @@ class InterleavedEmitter {
     writer_.close();
     if (part_.kept_turns > 0 && !all_turns) writer_.close();
     if (!idle().empty()) writer_.close();
+  }
+
+  // The words of the vector there; of the tensor's last one there may be a part.
+  std::string words_at(ExprId load, const std::string& place) {
+    const ExprNode& n = pool_[load];
+    if (!way_.shifted)
+      return fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), place);
+    const IndexExpr count = simplify(point_count(pool_, way_.outer) * way_.lines() * way_.line, pool_.bounds());
+    if (proves_multiple_of(count, way_.width, pool_.bounds()))
+      return fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), place);
+    writer_.use("edge_words");
+    return fmt::format("edge_words<{}, {}>({}, {}, ({}){})", part_.words_of(load), way_.width, writer_.input(n.source),
+                       place, writer_.index_type(), emitter_.index_text().tight(count));
   }
 
   // "" where all threads work.
@@ -409,8 +427,8 @@ class InterleavedEmitter {
       places = writer_.unique(a.name + "_all");
       writer_.line(fmt::format("{} {}[{}];", a.type, places, way_.width));
     }
-    const bool of_pieces = way_.breadth > 1 && width == way_.width;
-    writer_.use(of_pieces ? "reduce_pieces" : "interleaved_reduce");
+    const bool of_pieces = way_.breadth > 1 && width == way_.width, shifted = way_.shifted && width == way_.width;
+    writer_.use(of_pieces ? "reduce_pieces" : shifted ? "shifted_lines" : "interleaved_reduce");
     writer_.use("combine");
     if (a.extreme) {
       writer_.use("spread_extremes");
@@ -420,6 +438,10 @@ class InterleavedEmitter {
       writer_.line(fmt::format("const {} {} = reduce_pieces<{}, {}, {}, {}, {}>({}, {}, {}, {});", a.type, a.name,
                                way_.team, parts, way_.breadth, way_.rows, all ? width : 0, mine, places,
                                a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity), a.combine));
+    else if (shifted)
+      writer_.line(fmt::format("const {} {} = reduce_shifted<{}, {}, {}, {}, {}>({}, {}, (int)({} - {}), {});", a.type,
+                               a.name, way_.team, parts, way_.lanes(), way_.rows, all ? width : 0, mine, places, phase_,
+                               begins_, a.combine));
     else
       writer_.line(fmt::format("const {} {} = interleaved_reduce<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", a.type,
                                a.name, way_.team, way_.teams, parts, width, way_.rows, all ? way_.width : 0, mine,
@@ -482,7 +504,7 @@ class InterleavedEmitter {
     const Outputs outputs = part_.outputs_of(true);
     std::string condition = fmt::format("{} < {}", thread_, way_.rows);
     if (part_.chunked()) condition += fmt::format(" && {} == 0", chunk_);
-    if (!idle_.empty())
+    if (!whole_strips_)
       condition +=
           fmt::format(" && {} + {} < {}", row_at(begins_), thread_,
                       emitter_.index_text().tight(simplify(floor_div(way_.line, way_.breadth), pool_.bounds())));
@@ -535,12 +557,13 @@ class InterleavedEmitter {
   const InterleavedPart part_;
   KernelWriter writer_;
   ExprEmitter emitter_;
-  std::string thread_, chunk_, group_;    // in its team; of its rows' blocks; the team's rows
-  std::string start_, stop_;              // of the rows' elements in memory
-  std::string first_, last_;              // of the whole vectors there
-  std::string all_;                       // elements of all rows
-  std::string begins_, phase_;            // of which row the first vector's first element is, and this thread's
-  std::string idle_;                      // "" where every thread has a vector of the strip
+  std::string thread_, chunk_, group_;  // in its team; of its rows' blocks; the team's rows
+  std::string start_, stop_;            // of the rows' elements in memory
+  std::string first_, last_;            // of the whole vectors there
+  std::string all_;                     // elements of all rows
+  std::string begins_, phase_;          // of which row the first vector's first element is, and this thread's
+  std::string idle_;                    // "" where every thread has a vector of the strip
+  bool whole_strips_ = true;
   bool aligned_ = false, whole_ = false;  // no vector reaches over the beginning; over any end
   std::map<ExprId, std::string> slots_;
   std::map<ExprId, Done> done_;

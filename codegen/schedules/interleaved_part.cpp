@@ -52,6 +52,8 @@ int registers_of_loops(const InterleavedPart& part) {
   std::set<ValueId> tensors;
   for (const ExprId load : part.way.loads)
     if (tensors.insert(part.way.form.kernel.pool[load].source).second) words += part.words_of(load);
+  // What is the same for a place is made of its results once.
+  if (part.outputs && !part.outputs_of(false).empty()) asked_for += asked_for + 1;
   const int results = part.way.one_pass ? kMoments : static_cast<int>(most + asked_for);
   return std::min(255, results * part.way.width + 4 * words + kComputing);
 }
