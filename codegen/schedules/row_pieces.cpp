@@ -14,6 +14,7 @@ constexpr std::int64_t kMostQuotients = 6;
 constexpr std::size_t kMostBreaks = 12;
 constexpr int kMostLeaves = 32;
 constexpr std::int64_t kShortRow = 32;  // elements
+constexpr double kFewer = 0.6;          // pieces of an element
 
 std::size_t count_atoms(const IndexExpr& e) {
   std::size_t count = 0;
@@ -390,14 +391,22 @@ std::optional<RowPieces> pieces_of(Kernel kernel, const Graph& graph) {
 
 std::optional<RowPieces> pieces_of_rows(const Kernel& kernel, const Graph& graph) {
   Kernel by_axes = drop_unit_axes(kernel);
+  const auto length = [&](const RowPieces& rows) { return value_at_hint(rows.length, graph.symbols); };
+  // How many pieces there are of an element.
+  const auto density = [&](const RowPieces& rows) {
+    return static_cast<double>(rows.pieces.size()) / static_cast<double>(std::max<std::int64_t>(1, length(rows)));
+  };
   auto rows = pieces_of(merge_undivided(by_axes, graph), graph);
-  // Short rows are one with what is around them, where that is cut at few columns as well: colours of pixels.
-  while (!rows || value_at_hint(rows->length, graph.symbols) < kShortRow) {
+  // Rows are one with what is around them where that is cut at few columns as well: colours of pixels.
+  while (by_axes.outputs[0].axes.size() > 1) {
     const std::vector<std::uint32_t>& axes = by_axes.outputs[0].axes;
-    if (axes.size() < 2 || range_of(by_axes.pool.extent(axes.back()), by_axes.pool.bounds()).min < 1) break;
-    if (value_at_hint(by_axes.pool.extent(axes.back()), graph.symbols) >= kShortRow) break;
+    if (range_of(by_axes.pool.extent(axes.back()), by_axes.pool.bounds()).min < 1) break;
     by_axes = merge_pair(by_axes, axes.size() - 2);
-    if (auto longer = pieces_of(merge_undivided(by_axes, graph), graph)) rows = std::move(longer);
+    auto longer = pieces_of(merge_undivided(by_axes, graph), graph);
+    if (longer && (!rows || density(*longer) < kFewer * density(*rows)))
+      rows = std::move(longer);
+    else if (!longer && rows && length(*rows) >= kShortRow)
+      break;
   }
   return rows;
 }
