@@ -58,7 +58,7 @@ class GemmEmitter {
       leave_sums();
     else
       rows_ ? reduce_rows() : finish_tile();
-    const int blocks = least_blocks(tiles_, form_.tensor_cores(), sums_.size(), needs_registers());
+    const int blocks = least_blocks(tiles_, form_.tensor_cores(), sums_.size(), threads_at_a_time());
     KernelSource source = writer_.finish(comment(), tiles_.threads(), blocks);
     source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.shares > 1 ? "_shares" : streams() ? "_streams" : "");
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
@@ -72,13 +72,16 @@ class GemmEmitter {
  private:
   bool streams() const { return streams_.has_value(); }
 
-  // Sums that are made in parts, and several factors that are computed on their way, have registers of their own.
-  bool needs_registers() const {
-    return std::ranges::any_of(form_.loops, [&](const GemmLoop& loop) {
+  // Float8 is multiplied as halves that ptxas makes of it, and those have registers of their own; so have sums that are
+  // made in parts, and several factors that are computed on their way.
+  int threads_at_a_time() const {
+    if (form_.dtype == DType::kFloat8E4M3FN) return 256;
+    const bool needs_registers = std::ranges::any_of(form_.loops, [&](const GemmLoop& loop) {
       const auto computed = [](const GemmOperand& operand) { return operand.computed(); };
       return form_.in_parts(loop) ||
              std::ranges::count_if(loop.left, computed) + std::ranges::count_if(loop.right, computed) > 1;
     });
+    return needs_registers ? 384 : 512;
   }
 
   // Tile after tile of a block's stretch of the steps along the depth; that of most blocks is a whole tile's.

@@ -61,11 +61,11 @@ void declare_sum(KernelWriter& writer, const GemmTiles& tiles, bool tensor_cores
 }
 
 // In lanes, 16 warps of a multiprocessor hide one another's loads from shared memory: 128 registers each.
-int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums, bool needs_registers) {
+int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums, int threads) {
   const int of_thread = static_cast<int>(sums) * tiles.warp_rows * tiles.warp_columns / 32;
   // Without a number ptxas thinks of more blocks of few warps or sums than shared memory has room for, and spills.
   const bool small = tiles.threads() <= 64 || of_thread <= 32;
-  return of_thread > 64 || (tensor_cores && !small) ? 0 : (needs_registers ? 384 : 512) / tiles.threads();
+  return of_thread > 64 || (tensor_cores && !small) ? 0 : std::max(1, threads / tiles.threads());
 }
 
 void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> factors,

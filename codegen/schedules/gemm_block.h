@@ -34,9 +34,9 @@ std::string mma_name(DType multiplied, DType left, DType right);
 void declare_sum(KernelWriter& writer, const GemmTiles& tiles, bool tensor_cores, ScalarType type,
                  const std::string& name);
 
-// Of a multiprocessor, to limit registers by; 0 for no limit. `sums`: of each element of the space; `needs_registers`:
-// for more than the sums and the factors' fragments.
-int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums, bool needs_registers = false);
+// Of a multiprocessor, to limit registers by; 0 for no limit. `sums`: of each element of the space; `threads`: of all
+// blocks, fewer where more than the sums and the factors' fragments is in registers.
+int least_blocks(const GemmTiles& tiles, bool tensor_cores, std::size_t sums, int threads = 512);
 
 // A factor's tile, as lanes read it, and one product of two of them.
 struct LaneTile {
