@@ -351,7 +351,7 @@ def runs():
     and take no instructions for each of their elements there."""
     cases = []
 
-    def add(name, inputs, *nodes, sectors=1.03, instructions=105, conflicts_each=12, symbols=None,
+    def add(name, inputs, *nodes, sectors=1.03, instructions=95, conflicts_each=12, symbols=None,
             sizes=None):
         dtypes = "/".join(dict.fromkeys(dtype for dtype, _ in inputs.values()))
         hints = {symbol: bounds["hint"] for symbol, bounds in (symbols or {}).items()}
@@ -370,11 +370,11 @@ def runs():
         images = {"x": (dtype, [4, 16, 112, 112])}
         add("padded by zeros", images, node("y", "pad", "x", pad=[1, 1, 1, 1]))
         for mode in ("reflect", "replicate"):
-            add("padded by " + mode, images, node("y", "pad", "x", pad=[3, 3, 3, 3], mode=mode), instructions=130,
+            add("padded by " + mode, images, node("y", "pad", "x", pad=[3, 3, 3, 3], mode=mode), instructions=110,
                 conflicts_each=16)
     add("padded by 1.5", {"x": ("bfloat16", [4, 16, 112, 112])}, node("y", "pad", "x", pad=[1, 1, 1, 1], value=1.5))
     add("padded by -1", {"x": ("int8", [16, 3, 5, 100, 41])}, node("y", "pad", "x", pad=[1, 1, 2, 2, 1, 1], value=-1),
-        instructions=160, conflicts_each=20)
+        instructions=150, conflicts_each=20)
     add("padded behind", {"x": ("uint8", [8, 16, 113, 113])}, node("y", "pad", "x", pad=[0, 1, 0, 1]))
     add("padded on all sides", {"x": ("float32", [8, 16, 57, 57])}, node("y", "pad", "x", pad=[1, 1, 1, 1]))
     add("padded by reflect", {"x": ("float32", [4, 8, 128, 128])},
@@ -385,12 +385,12 @@ def runs():
         node("y", "pad", "x", pad=[1, 1, 1, 1], mode="circular"), sectors=1.12, instructions=140,
         conflicts_each=25)
     for dtype in ("int8", "float16"):
-        joined("joined", dtype, 8000, 77, 33, instructions=130)
+        joined("joined", dtype, 8000, 77, 33, instructions=105)
         joined("a few columns joined with many", dtype, 4096, 13, 351)
         add("padded and joined", {"x": (dtype, [256, 50, 77]), "z": (dtype, [256, 52, 20])},
-            node("p", "pad", "x", pad=[1, 1, 1, 1]), node("y", "concat", "p", "z", dim=2), instructions=170,
+            node("p", "pad", "x", pad=[1, 1, 1, 1]), node("y", "concat", "p", "z", dim=2), instructions=140,
             conflicts_each=15)
-    joined("five joined", "float16", 4000, 17, 33, 65, 5, 120, instructions=150, sectors=1.04)
+    joined("five joined", "float16", 4000, 17, 33, 65, 5, 120, instructions=110, sectors=1.04)
     joined("odd rows joined", "bfloat16", 500, 513, 511, 3)
     add("rolled", {"x": ("int8", [256, 33, 165])}, node("y", "roll", "x", shifts=[1, 3], dims=[1, 2]), sectors=1.12,
         instructions=150)

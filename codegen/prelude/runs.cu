@@ -68,6 +68,13 @@ __device__ __forceinline__ void go_on_with(Words<4>& words, const Words<4>& othe
     asm("lop3.b32 %0, %1, %2, %0, 0xca;" : "+r"(words.w[i]) : "r"(behind), "r"(others.w[i]));
   }
 }
+// What holds the elements from `low` to before `high`; nothing where that is more than kMost vectors.
+template <int kBits, int kMost>
+__device__ __forceinline__ Stretch stretch_of(int low, int high) {
+  constexpr int kEach = 128 / kBits;
+  const int first = (int)((unsigned)low / kEach), count = (int)((unsigned)(high - 1) / kEach) - first + 1;
+  return {first, low >= high || count > kMost ? 0 : count};
+}
 // A thread's vectors, kThreads apart; `left`: bytes from the first one on to the tensor's end.
 template <int kThreads, int kMost, bool kWhole, int kFrom = 0>
 __device__ __forceinline__ void copy_vectors(unsigned to, unsigned long long from, int count, long long left) {
@@ -97,23 +104,32 @@ __device__ __forceinline__ void wait_for_stretches() {
   asm volatile("cp.async.wait_all;" : : : "memory");
   __syncthreads();
 }
-// Puts down where the runs are that a warp has yet to put together; `from`: of a thread's, negative where it is one.
+// Puts down where the runs are that the block has yet to put together; `from`: of a thread's, negative where it is one.
 // That becomes the address of the 16 bytes in shared memory, of those from `made` on, as a negative number. Gives how
-// many there are.
+// many there are; `counter` has been 0.
 template <int kTurns>
-__device__ __forceinline__ int list_of_warp(PlaceOfRun* list, int made, const PlaceOfRun (&places)[kTurns],
-                                            int (&from)[kTurns]) {
+__device__ __forceinline__ int list_of_block(PlaceOfRun* list, int* counter, int made,
+                                             const PlaceOfRun (&places)[kTurns], int (&from)[kTurns]) {
+  unsigned wanted[kTurns];
   int count = 0;
 #pragma unroll
-  for (int turn = 0; turn < kTurns; ++turn) {
-    const unsigned all = __ballot_sync(~0u, from[turn] < 0);
-    if (from[turn] < 0) {
-      const int place = count + __popc(all & ((1u << (threadIdx.x & 31)) - 1));
-      list[place] = places[turn];
-      from[turn] = -(made + 16 * place);
+  for (int turn = 0; turn < kTurns; ++turn)
+    wanted[turn] = __ballot_sync(~0u, from[turn] < 0), count += __popc(wanted[turn]);
+  if (count > 0) {
+    const int lane = threadIdx.x & 31;
+    int first = 0;
+    if (lane == 0) first = atomicAdd(counter, count);
+    first = __shfl_sync(~0u, first, 0);
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      if (from[turn] < 0) {
+        const int place = first + __popc(wanted[turn] & ((1u << lane) - 1));
+        list[place] = places[turn];
+        from[turn] = -(made + 16 * place);
+      }
+      first += __popc(wanted[turn]);
     }
-    count += __popc(all);
   }
-  __syncwarp();
-  return count;
+  __syncthreads();
+  return *counter;
 }

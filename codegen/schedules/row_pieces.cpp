@@ -291,6 +291,24 @@ bool is_of_row(const InPiece& piece, const ExprPool& pool, ExprId condition) {
   return std::ranges::all_of(n.args, [&](ExprId arg) { return arg == kNoExpr || is_of_row(piece, pool, arg); });
 }
 
+// Sets what says how far rows lie apart, where that is as far everywhere.
+void read_distance(const RowPieces& rows, const Graph& graph, RowPiece& piece) {
+  if (rows.rows.size() > 1) return;
+  const IndexExpr place = place_in_piece(rows, piece, graph, piece.leaves[0]);
+  const auto in_row = [&](int row) {
+    return substitute(place, [&](Variable v) -> std::optional<IndexExpr> {
+      if (v.kind != Variable::Kind::kAxis) return std::nullopt;
+      return IndexExpr(row);
+    });
+  };
+  // Of a single row, one further would begin where it ends.
+  const IndexExpr apart = rows.rows.empty() ? piece.end - piece.begin : in_row(1) - in_row(0);
+  const IndexExpr row = rows.rows.empty() ? IndexExpr(0) : IndexExpr::axis(rows.rows[0]);
+  if (place != simplify(row * apart + in_row(0), rows.kernel.pool.bounds())) return;
+  piece.line = piece.leaves[0];
+  piece.apart = apart;
+}
+
 // Finds what a piece is chosen from; false where its elements do not follow one another: `places` are theirs.
 bool read_piece(const RowPieces& rows, const Graph& graph, RowPiece& piece, std::vector<IndexExpr>& places) {
   const InPiece in(rows, piece);
@@ -320,6 +338,7 @@ bool read_piece(const RowPieces& rows, const Graph& graph, RowPiece& piece, std:
   };
   if (!read(rows.kernel.outputs[0].expr)) return false;
   piece.constant = !step && piece.leaves.size() + zero == 1;
+  if (step && piece.leaves.size() == 1 && !zero) read_distance(rows, graph, piece);
   piece.step = proves_equal(piece.end - piece.begin, 1, in.bounds) || !step ? 1 : static_cast<int>(*step);
   return true;
 }

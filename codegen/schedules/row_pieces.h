@@ -19,6 +19,9 @@ struct RowPiece {
   std::vector<ExprId> leaves;
   int step = 1;           // of the loads' places from column to column: -1, 0 or 1
   bool constant = false;  // always one and the same
+  // The load that it is in every row, where rows lie evenly: so many elements behind the one before.
+  ExprId line = kNoExpr;
+  IndexExpr apart = 0;
 };
 
 struct RowPieces {

@@ -165,15 +165,16 @@ class BlockSampler {
 // table; of a thread for each tensor and each turn of copying it; and of the pieces of which others are put together.
 double instructions_of(const RunPlan& plan, const BlockSampler::Met& met, std::int64_t rows) {
   constexpr double kRun = 75, kThread = 45, kRow = 30, kPiece = 30, kTensor = 45, kCopy = 4;
+  constexpr double kEvenPiece = 20, kEvenTensor = 20;
   constexpr double kMade = 25, kMadePiece = 62, kWarp = 32;
   const auto pieces = static_cast<double>(std::ranges::count(plan.rows.pieces, false, &RowPiece::constant));
   const double of_rows = std::max(1.0, static_cast<double>(rows) / plan.threads + 0.25);
-  double thread = kThread + of_rows * (kRow + kPiece * pieces);
+  double thread = kThread + (plan.even ? kEvenPiece * pieces : of_rows * (kRow + kPiece * pieces));
   for (const RunPlan::Tensor& tensor : plan.tensors)
-    thread += kTensor + kCopy * ((tensor.most + plan.threads - 1) / plan.threads);
-  // Of each warp's, in whole warps.
-  const double listed = met.runs * kWarp * plan.turns;
-  const double made = met.runs > 0 ? (listed / kWarp + 0.4) * (kMade + kMadePiece * met.pieces) : 0;
+    thread += (plan.even ? kEvenTensor : kTensor) + kCopy * ((tensor.most + plan.threads - 1) / plan.threads);
+  // Of the block's, in whole warps.
+  const double warps = static_cast<double>(plan.threads) / kWarp, listed = met.runs * warps * plan.turns;
+  const double made = met.runs > 0 ? (listed + 0.5) / warps * (kMade + kMadePiece * met.pieces) : 0;
   return (kRun + 4 * pieces + (thread + made) / plan.turns) / plan.width;
 }
 
@@ -212,6 +213,15 @@ bool add_leaves(RunPlan& plan) {
   return !plan.tensors.empty();
 }
 
+// Do all pieces' rows lie one behind the other, and all as far?
+bool lies_evenly(const RunPlan& plan) {
+  const Bounds& bounds = plan.rows.kernel.pool.bounds();
+  return std::ranges::all_of(plan.rows.pieces, [&](const RowPiece& piece) {
+    return piece.constant || (piece.line != kNoExpr && piece.step == 1 &&
+                              proves_nonnegative(piece.apart - (piece.end - piece.begin), bounds));
+  });
+}
+
 // As many runs to a thread as leave nearly every multiprocessor a block.
 void choose_block(RunPlan& plan, std::int64_t runs, const Target& target) {
   while (plan.turns > 1 && 4 * runs < std::int64_t{3} * plan.threads * plan.turns * target.multiprocessors)
@@ -236,7 +246,8 @@ bool place_in_shared(RunPlan& plan, const std::vector<std::int64_t>& most) {
   }
   if (start - tensors > kMostBytes) return false;
   plan.ends_start = start;
-  plan.list_start = plan.ends_start + plan.ends_bytes() * static_cast<std::int64_t>(plan.tensors.size());
+  plan.counter_start = plan.ends_start + plan.ends_bytes() * static_cast<std::int64_t>(plan.tensors.size());
+  plan.list_start = plan.counter_start + 16;
   plan.made_start = plan.list_start + std::int64_t{8} * plan.threads * plan.turns;
   plan.table_start = plan.made_start + std::int64_t{16} * plan.threads * plan.turns;
   return true;
@@ -259,8 +270,7 @@ std::optional<RunPlan> plan_runs(const Kernel& kernel, const Graph& graph, const
   if (runs < kFewestRuns) return std::nullopt;
   choose_block(plan, runs, target);
   const std::int64_t rows_of_block = most_rows_of_block(plan, graph);
-  // The last 16 bytes may end behind the last row.
-  plan.most_rows = static_cast<int>(rows_of_block) + !proves_multiple_of(points, plan.width, by_rows.pool.bounds());
+  plan.most_rows = static_cast<int>(rows_of_block);
   if (rows_of_block >= kRowsOfThread * plan.threads) return std::nullopt;
   find_main_pieces(plan, graph);
   BlockSampler sampler(graph, plan);
@@ -270,6 +280,7 @@ std::optional<RunPlan> plan_runs(const Kernel& kernel, const Graph& graph, const
       plan.far = plan.block() / part;
       seen = std::move(near);
     }
+  plan.even = plan.far == 0 && lies_evenly(plan);
   if (!place_in_shared(plan, seen.most)) return std::nullopt;
   plan.sectors = seen.sectors;
   plan.instructions = instructions_of(plan, sampler.meetings(), rows_of_block);

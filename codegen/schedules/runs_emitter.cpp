@@ -33,9 +33,16 @@ class RunsEmitter {
     writer_.use(dtype_);
     open_block();
     put_constants();
-    find_rows();
-    copy_tensors();
-    fill_table();
+    if (plan_.even) {
+      find_lines();
+      copy_tensors();
+      find_entries();
+    } else {
+      find_rows();
+      find_stretches();
+      copy_tensors();
+      fill_table();
+    }
     writer_.line("wait_for_stretches();");
     find_runs();
     put_together();
@@ -57,6 +64,10 @@ class RunsEmitter {
     std::string of, at;
   };
   static constexpr int kConstant = 64, kFar = 128;
+  // Of a piece whose rows lie evenly: its entry and its place in the first row, and what is added for each further one.
+  struct Entry {
+    std::string first, more, place, more_places;
+  };
 
   int bytes() const { return bits(dtype_) / 8; }
   std::string text(const IndexExpr& e) const { return emitter_.index_text().tight(e); }
@@ -79,9 +90,10 @@ class RunsEmitter {
     row0_ = declared("row0", fmt::format("{} / {}", start, length()));
     column0_ = declared("column0", fmt::format("{} - {} * {}", start, row0_, length()));
     elements_ = declared("elements", fmt::format("min({}, {} - {})", plan_.block(), text(total_), start));
+    if (plan_.even) return;
     block_rows_ = declared("rows", fmt::format("({} + {} - 1) / {} + 1", column0_, elements_, length()));
     if (rows_.length.is_constant()) return;
-    writer_.open(fmt::format("if ({} >= {})", block_rows_, plan_.most_rows));
+    writer_.open(fmt::format("if ({} > {})", block_rows_, plan_.most_rows));
     store_elements(start);
     writer_.line("return;");
     writer_.close();
@@ -98,9 +110,10 @@ class RunsEmitter {
     writer_.close();
   }
 
-  // 16 bytes of each, zeros first.
+  // 16 bytes of each, zeros first, and that no runs are listed.
   void put_constants() {
     put_constant(0, "0");
+    writer_.line(fmt::format("if (threadIdx.x == 0) *(int*)(dynamic_shared + {}) = 0;", plan_.counter_start));
     for (std::size_t i = 0; i < plan_.constants.size(); ++i) {
       const ExprEmitter::Mark mark = emitter_.mark();
       put_constant(i + 1, emitter_.emit(plan_.constants[i]));
@@ -235,7 +248,7 @@ class RunsEmitter {
     return "(" + emitter_.emit(condition) + ")";
   }
 
-  void copy_tensors() {
+  void find_stretches() {
     const int warps = plan_.threads / 32;
     const auto ends = [&](std::size_t i) {
       return fmt::format("(int*)(dynamic_shared + {})",
@@ -244,24 +257,93 @@ class RunsEmitter {
     for (std::size_t i = 0; i < names_.size(); ++i)
       writer_.line(fmt::format("put_ends_of_stretch<{}>({}, {}, {});", warps, ends(i), names_[i].low, names_[i].high));
     writer_.line("__syncthreads();");
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      declare_stretch(
+          i, fmt::format("stretch_between<{}, {}, {}>({})", bits(dtype_), warps, plan_.tensors[i].most, ends(i)));
+  }
+
+  void declare_stretch(std::size_t i, const std::string& value) {
+    names_[i].stretch = declared(writer_.wish(plan_.tensors[i].source) + "_stretch", value, "Stretch");
+  }
+
+  void copy_tensors() {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const RunPlan::Tensor& tensor = plan_.tensors[i];
-      names_[i].stretch = writer_.unique(writer_.wish(tensor.source) + "_stretch");
-      writer_.line(fmt::format("const Stretch {} = stretch_between<{}, {}, {}>({});", names_[i].stretch, bits(dtype_),
-                               warps, tensor.most, ends(i)));
       const IndexExpr count = element_count(writer_.tensor_type(tensor.source).shape).value_or(0);
       const bool whole = proves_multiple_of(count, plan_.width, pool_.bounds());
       writer_.line(fmt::format("copy_between_zeros<{}, {}, {}, {}>(dynamic_shared + {}, {}, {}, {});", bits(dtype_),
                                plan_.threads, tensor.most, whole, tensor.start, writer_.input(tensor.source),
                                emitter_.index(count), names_[i].stretch));
     }
+    shared_ = declared("shared", "(int)shared_address(dynamic_shared)");
+  }
+
+  // The first element of an even piece in a row.
+  std::string line_at(const RowPiece& piece, const std::string& row) {
+    const ExprEmitter::Mark mark = emitter_.mark();
+    if (!rows_.rows.empty()) emitter_.bind(rows_.rows[0], row);
+    const std::string at = emitter_.index(place_in_piece(rows_, piece, graph_, piece.line));
+    emitter_.rewind(mark);
+    return rows_.rows.empty() ? fmt::format("{} + {} * {}", at, row, text(piece.apart)) : at;
+  }
+
+  // What the block's rows, which lie evenly, have of each tensor: from where its first row goes on, or the next one
+  // begins, to where its last one ends, or the one before.
+  void find_lines() {
+    const std::string end = declared("end", fmt::format("{} + {}", column0_, elements_));
+    const std::string rows = declared("whole_rows", fmt::format("{} / {}", end, length()));
+    const std::string column = declared("end_column", fmt::format("{} - {} * {}", end, rows, length()));
+    const std::string last = declared("last_row", fmt::format("{} + {}", row0_, rows));
+    lines_.assign(rows_.pieces.size(), "");
+    for (const RunPlan::Tensor& tensor : plan_.tensors) {
+      const std::string name = writer_.wish(tensor.source);
+      names_.push_back({writer_.unique(name + "_low"), writer_.unique(name + "_high"), ""});
+      writer_.line(fmt::format("int {} = 0x7fffffff, {} = 0;", names_.back().low, names_.back().high));
+      for (std::size_t i = 0; i < rows_.pieces.size(); ++i)
+        if (reads(rows_.pieces[i], tensor)) add_line(i, last, column);
+      declare_stretch(names_.size() - 1, fmt::format("stretch_of<{}, {}>({}, {})", bits(dtype_), tensor.most,
+                                                     names_.back().low, names_.back().high));
+    }
+  }
+
+  void add_line(std::size_t i, const std::string& last_row, const std::string& end_column) {
+    const RowPiece& piece = rows_.pieces[i];
+    const std::string begin = text(piece.begin), apart = text(piece.apart);
+    const IndexExpr count = simplify(piece.end - piece.begin, pool_.bounds());
+    lines_[i] = declared("line", line_at(piece, row0_));
+    const std::string last = declared("last", line_at(piece, last_row));
+    const std::string low = declared("low", fmt::format("{0} >= {1} ? {2} + {3} : {2} + max({0} - {4}, 0)", column0_,
+                                                        text(piece.end), lines_[i], apart, begin));
+    const std::string high = declared("high", fmt::format("{0} <= {1} ? {2} - {3} + {4} : {2} + min({0} - {1}, {4})",
+                                                          end_column, begin, last, apart, text(count)));
+    writer_.line(fmt::format("if ({0} < {1}) {2} = min({2}, {0}), {3} = max({3}, {1});", low, high, names_.back().low,
+                             names_.back().high));
+  }
+
+  // What a table would have: of each piece in the block's first row, and how much more from row to row.
+  void find_entries() {
+    entries_.assign(rows_.pieces.size(), {});
+    for (std::size_t i = 0; i < rows_.pieces.size(); ++i)
+      for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
+        const RowPiece& piece = rows_.pieces[i];
+        if (piece.constant || !reads(piece, plan_.tensors[t])) continue;
+        const std::string stretch = names_[t].stretch;
+        const std::string place =
+            declared("place", fmt::format("{} + ({} - {})", lines_[i], column0_, text(piece.begin)));
+        const std::string more =
+            declared("more", fmt::format("{}", emitter_.index(simplify(piece.apart - rows_.length, pool_.bounds()))));
+        entries_[i] = {
+            declared("entry",
+                     fmt::format("{0}.vectors > 0 ? {1} + {2} + ({3} - {0}.first * {4}) * {5} : kFarRun - {6}", stretch,
+                                 shared_, plan_.tensors[t].start + 16, place, plan_.width, bytes(), t)),
+            declared("more", fmt::format("{}.vectors > 0 ? {} * {} : 0", stretch, more, bytes())), place, more};
+      }
   }
 
   // For each piece of each row the place from which its elements are taken, were they those of the block from its first
   // on: in shared memory in the first table, in the tensor in the second.
   void fill_table() {
     const std::string table = writer_.unique("table");
-    shared_ = declared("shared", "(int)shared_address(dynamic_shared)");
     writer_.line(fmt::format("int* const {} = (int*)(dynamic_shared + {});", table, plan_.table_start));
     const std::string turn = open_turns("turn", rows_of_thread_);
     const std::string row = declared("r", fmt::format("{} * {} + threadIdx.x", turn, plan_.threads));
@@ -318,14 +400,28 @@ class RunsEmitter {
     return declared(
         "slot", fmt::format("{} + {} + {} * {} + ({})", shared_, plan_.table_start, row, 4 * plan_.row_words(), slot));
   }
-  std::string entry_at(const std::string& slot, const std::string& column) {
-    const std::string word = declared("word", fmt::format("shared_word({})", slot));
-    return declared("entry", of_pieces(column, [&](std::size_t i) {
-                      if (!rows_.pieces[i].constant) return word;
-                      const ExprId leaf = rows_.pieces[i].leaves.empty() ? kNoExpr : rows_.pieces[i].leaves[0];
-                      const auto constant = std::ranges::find(plan_.constants, leaf) - plan_.constants.begin() + 1;
-                      return fmt::format("kConstantRun + {} + {}", shared_, leaf == kNoExpr ? 0 : 16 * constant);
-                    }));
+  std::string entry_at(const std::string& row, const std::string& column, const std::string& slot) {
+    const std::string word = plan_.even ? "" : declared("word", fmt::format("shared_word({})", slot));
+    const auto entry = [&](std::size_t i, bool more) -> std::string {
+      if (!rows_.pieces[i].constant) return !plan_.even ? word : more ? entries_[i].more : entries_[i].first;
+      if (more) return "0";
+      const ExprId leaf = rows_.pieces[i].leaves.empty() ? kNoExpr : rows_.pieces[i].leaves[0];
+      const auto constant = std::ranges::find(plan_.constants, leaf) - plan_.constants.begin() + 1;
+      return fmt::format("kConstantRun + {} + {}", shared_, leaf == kNoExpr ? 0 : 16 * constant);
+    };
+    const std::string first = of_pieces(column, [&](std::size_t i) { return entry(i, false); });
+    if (!plan_.even) return declared("entry", first);
+    return declared("entry", fmt::format("({}) + {} * ({})", first, row,
+                                         of_pieces(column, [&](std::size_t i) { return entry(i, true); })));
+  }
+  // The place in its tensor, as an entry is one in shared memory.
+  std::string place_at(const std::string& row, const std::string& column, const std::string& slot) const {
+    if (!plan_.even) return fmt::format("shared_word({} + {})", slot, 4 * plan_.table_words());
+    const auto chosen = [&](auto value) {
+      return of_pieces(column, [&](std::size_t i) { return rows_.pieces[i].constant ? "0" : value(entries_[i]); });
+    };
+    return fmt::format("({}) + {} * ({})", chosen([](const Entry& e) { return e.place; }), row,
+                       chosen([](const Entry& e) { return e.more_places; }));
   }
 
   // One constant at the end of a row and at the beginning of the next is one piece, if that is short: columns are ints.
@@ -360,7 +456,7 @@ class RunsEmitter {
     writer_.line(fmt::format("{}[{}] = 0;", from_, turn));
     const std::string e = declared("e", fmt::format("({} * {} + threadIdx.x) * {}", turn, plan_.threads, plan_.width));
     writer_.open(fmt::format("if ({} < {})", e, elements_));
-    const std::string entry = entry_at(slot_at(row, column), column);
+    const std::string entry = entry_at(row, column, plan_.even ? "" : slot_at(row, column));
     writer_.line(fmt::format("{}[{}] = {} >= kConstantRun ? {} - kConstantRun : {} + {} * {};", from_, turn, entry,
                              entry, entry, e, bytes()));
     writer_.line(
@@ -371,29 +467,32 @@ class RunsEmitter {
     writer_.close();
   }
 
-  // These, by each thread of the warp one at a time.
+  // These, by each thread of the block one at a time.
   void put_together() {
     const std::string list = writer_.unique("list"), count = writer_.unique("count"), made = writer_.unique("made");
-    writer_.line(fmt::format("PlaceOfRun* const {} = (PlaceOfRun*)(dynamic_shared + {}) + threadIdx.x / 32 * {};", list,
-                             plan_.list_start, plan_.runs_of_warp()));
-    writer_.line(fmt::format("const int {} = {} + {} + threadIdx.x / 32 * {};", made, shared_, plan_.made_start,
-                             16 * plan_.runs_of_warp()));
-    writer_.line(fmt::format("const int {} = list_of_warp({}, {}, {}, {});", count, list, made, places_, from_));
+    writer_.line(fmt::format("PlaceOfRun* const {} = (PlaceOfRun*)(dynamic_shared + {});", list, plan_.list_start));
+    writer_.line(fmt::format("const int {} = {} + {};", made, shared_, plan_.made_start));
+    writer_.line(fmt::format("const int {} = list_of_block({}, (int*)(dynamic_shared + {}), {}, {}, {});", count, list,
+                             plan_.counter_start, made, places_, from_));
     const std::string i = writer_.unique("i");
     writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for (int {0} = threadIdx.x & 31; {0} < {1}; {0} += 32)", i, count));
+    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", i, count, plan_.threads));
     const std::string row = writer_.unique("row"), column = writer_.unique("column"), done = writer_.unique("done");
     const std::string words = writer_.unique("words");
     writer_.line(fmt::format("int {} = {}[{}].row, {} = {}[{}].column, {} = 0;", row, list, i, column, list, i, done));
     const std::string first = declared("first", fmt::format("{} * {} + {} - {}", row, length(), column, column0_));
     writer_.line(fmt::format("Words<4> {} = {{}};", words));
+    const bool whole = proves_multiple_of(total_, plan_.width, pool_.bounds());
+    const std::string wanted = whole
+                                   ? std::to_string(plan_.width)
+                                   : declared("wanted", fmt::format("min({}, {} - {})", plan_.width, elements_, first));
     writer_.line("#pragma unroll 1");
     writer_.open("do");
     add_piece(words, row, column, first, done);
-    writer_.close(fmt::format("}} while ({} < {});", done, plan_.width));
+    writer_.close(fmt::format("}} while ({} < {});", done, wanted));
     writer_.line(fmt::format("store_words(dynamic_shared + ({} - {} + 16 * {}), {});", made, shared_, i, words));
     writer_.close();
-    writer_.line("__syncwarp();");
+    writer_.line("__syncthreads();");
   }
 
   void add_piece(const std::string& words, const std::string& row, const std::string& column, const std::string& first,
@@ -401,7 +500,7 @@ class RunsEmitter {
     const auto steps = [&](int step) {
       return std::ranges::any_of(rows_.pieces, [&](const RowPiece& piece) { return piece.step == step; });
     };
-    const std::string slot = slot_at(row, column), entry = entry_at(slot, column);
+    const std::string slot = plan_.even ? "" : slot_at(row, column), entry = entry_at(row, column, slot);
     const std::string end = declared("end", end_at(column, false));
     std::string step = "1", before = first;
     if (steps(-1) || steps(0)) {
@@ -417,7 +516,7 @@ class RunsEmitter {
                              bits(dtype_), entry, entry, entry, before, bytes()));
     writer_.close("} else {");
     writer_.reopen();
-    read_far(run, entry, fmt::format("shared_word({} + {}) + {}", slot, 4 * plan_.table_words(), before));
+    read_far(run, entry, fmt::format("{} + {}", place_at(row, column, slot), before));
     writer_.close();
     if (steps(-1)) writer_.line(fmt::format("if ({} < 0) {} = backwards<{}>({});", step, run, bits(dtype_), run));
     if (steps(0)) writer_.line(fmt::format("if ({} == 0) {} = repeated<{}>({});", step, run, bits(dtype_), run));
@@ -482,6 +581,8 @@ class RunsEmitter {
   std::vector<Names> names_;                            // of each tensor
   std::string turn_, of_, at_;                          // of a thread's rows, by piece: what and where
   std::vector<std::string> middles_;                    // of each tensor, where that is asked for
+  std::vector<std::string> lines_;                      // by piece: where the first row's begins, where rows lie evenly
+  std::vector<Entry> entries_;
   std::string shared_, from_, places_;
 };
 
