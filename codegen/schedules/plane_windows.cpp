@@ -341,6 +341,10 @@ class PlaneWindowsEmitter {
     writer_.open(for_each(e, w_.copied));
     bind_place(w_.columns, column0_, fmt::format("({} + {})", first_, e));
     for (const auto& [guard, holds] : guards) places_.define(guard, holds);
+    // What is not there is a vector of zeros.
+    for (const auto& [id, name] : words)
+      for (const ExprId selected : guarded_by_zeros(staged, id))
+        places_.define(selected, element_text(pool_[id].dtype, name, e, writer_));
     places_.load_text = [&](ExprId id) {
       const auto known = words.find(id);
       return known == words.end() ? "" : element_text(pool_[id].dtype, known->second, e, writer_);
@@ -351,6 +355,18 @@ class PlaneWindowsEmitter {
     writer_.close();
     const std::string vector = (pool_[staged].type == ScalarType::kInt32 ? "int" : "float") + std::to_string(w_.copied);
     writer_.line(fmt::format("*({0}*)&{1}[{2}] = *(const {0}*){3};", vector, tiles_.at(staged), at, four));
+  }
+
+  // `there ? load : 0`, where the load is guarded by the same.
+  std::vector<ExprId> guarded_by_zeros(ExprId staged, ExprId load) const {
+    std::vector<ExprId> found;
+    for (const ExprId id : reachable(pool_, std::span(&staged, 1))) {
+      const ExprNode& n = pool_[id];
+      if (n.op != ExprOp::kSelect || n.args[1] != load || n.args[0] != pool_[load].args[0]) continue;
+      const ExprNode& otherwise = pool_[n.args[2]];
+      if (otherwise.op == ExprOp::kConstant && otherwise.real == 0 && otherwise.integer == 0) found.push_back(id);
+    }
+    return found;
   }
 
   bool moves(ExprId load) const {
@@ -390,9 +406,9 @@ class PlaneWindowsEmitter {
     const MovedWindow rows = w_.rows.value_or(MovedWindow{});
     std::map<ExprId, std::string> taps, lines;
     for (const ExprId id : w_.weights) taps[id] = load_taps(id, times(rows.taps, point), rows.taps);
+    const auto first = lines_of_thread(point);
     const std::string r = open_each("r", rows.reach(t_.rows));
-    const std::string row = sum_of({times(t_.rows * rows.stride, row_), r});
-    for (const ExprId id : w_.staged) lines[id] = load_line(id, point, row);
+    for (const ExprId id : w_.staged) lines[id] = load_line(id, first.at(id), r);
     const std::string u = open_each("u", rows.taps);
     std::string i = "0";
     if (r != "0") {
@@ -412,12 +428,12 @@ class PlaneWindowsEmitter {
   void add_row_by_row(const std::string& point) {
     const MovedWindow rows = w_.rows.value_or(MovedWindow{});
     std::map<ExprId, std::string> taps, lines;
+    const auto first = lines_of_thread(point);
     const std::string u = open_each("u", rows.taps, "#pragma unroll 1");
     for (const ExprId id : w_.weights) taps[id] = load_taps(id, sum_of({times(rows.taps, point), u}), 1);
     const std::string i = open_each("i", t_.rows);
-    const std::string row =
-        sum_of({times(t_.rows * rows.stride, row_), times(rows.stride, i), times(rows.dilation, u)});
-    for (const ExprId id : w_.staged) lines[id] = load_line(id, point, row);
+    const std::string row = sum_of({times(rows.stride, i), times(rows.dilation, u)});
+    for (const ExprId id : w_.staged) lines[id] = load_line(id, first.at(id), row);
     add_line(taps, lines, "0", i);
     close_each(2);
   }
@@ -439,14 +455,27 @@ class PlaneWindowsEmitter {
     return name;
   }
 
-  std::string load_line(ExprId id, const std::string& point, const std::string& row) {
-    const std::string at = in_parentheses(sum_of({times(t_.together, plane_), point}));
+  // Where the first line is of which a thread's results are: an address in shared memory.
+  std::map<ExprId, std::string> lines_of_thread(const std::string& point) {
+    const std::int64_t rows = w_.rows ? t_.rows * w_.rows->stride : 0;
+    const std::string plane = in_parentheses(sum_of({times(t_.together, plane_), point}));
+    const std::string first = sum_of({times(t_.plane, plane), rows == 0 ? "0" : times(t_.line * rows, row_),
+                                      times(t_.columns * w_.columns.stride, column_)});
+    std::map<ExprId, std::string> lines;
+    for (const ExprId id : w_.staged) {
+      lines[id] = writer_.unique("lines_at");
+      writer_.line(fmt::format("const unsigned {} = {};", lines[id],
+                               sum_of({addresses_.at(id), times(4, in_parentheses(first))})));
+    }
+    return lines;
+  }
+
+  std::string load_line(ExprId id, const std::string& first, const std::string& row) {
     const std::string name = writer_.unique("line"), type = c_type(pool_[id].type);
     writer_.line(fmt::format("{} {}[{}][4];", type, name, w_.line_of_thread() / 4));
     const std::string k = open_each("k", w_.line_of_thread() / 4);
-    const std::string from = sum_of({times(t_.plane, at), times(t_.line, in_parentheses(row)),
-                                     times(t_.columns * w_.columns.stride, column_), times(4, k)});
-    writer_.line(fmt::format("load_staged({}[{}], {} + 4 * {});", name, k, addresses_.at(id), in_parentheses(from)));
+    writer_.line(fmt::format("load_staged({}[{}], {});", name, k,
+                             sum_of({first, times(4 * t_.line, in_parentheses(row)), times(16, k)})));
     close_each();
     return name;
   }
