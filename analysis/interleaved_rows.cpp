@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -19,7 +20,7 @@ constexpr int kMostTurns = 16;
 constexpr int kMostShared = 40 * 1024, kMostOfAll = 46 * 1024;  // for a partial result of each place, for all of them
 constexpr std::int64_t kOfWarp = 2048;                          // elements that a warp takes
 constexpr int kSector = 32;
-constexpr std::int64_t kMostOfPiece = 1024;    // elements of a row in a line
+constexpr std::int64_t kMostOfPiece = 8192;    // elements of a row in a line
 constexpr std::int64_t kHeldByColumns = 1024;  // lines that threads with an element of each keep
 
 // Reads the form: which loads and stores are of elements as they follow one another.
@@ -293,6 +294,27 @@ bool choose_shifted(InterleavedRows& way, Work work, const Target& target) {
   return shape_shifted(way, work, kWide, target);
 }
 
+// As many lines at once as leave each thread so many turns.
+void take_lines(InterleavedRows& way, const Work& work, int turns) {
+  int lines = std::max(1, 64 / way.lanes());
+  while (2 * lines * way.lanes() <= kMostThreads && work.length >= std::int64_t{2} * turns * lines) lines *= 2;
+  way.parts = lines * way.lanes();
+  way.team = (way.parts + 31) / 32 * 32;
+}
+
+// A row to a team, of as many elements of each line as are vectors for all of its threads.
+bool shape_long_pieces(InterleavedRows& way, Work work, const Target& target) {
+  constexpr int kTurns = 16;
+  way.rows = 1;
+  way.shifted = true;  // its first and last vectors are others' as well
+  if (way.lanes() > 2 * kMostThreads || !way.form.columns.empty() || work.stages > 1) return false;
+  work.groups *= value_at_hint(way.strips(), way.form.kernel.pool.bounds().symbols);
+  take_lines(way, work, kTurns);
+  way.team = static_cast<int>(std::bit_ceil(static_cast<unsigned>(way.team)));
+  way.chunks = chunks_of_strips(way, work, false, target);
+  return true;
+}
+
 // Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
 // at once where there are many. False where those that blocks cannot share are few.
 bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
@@ -306,13 +328,10 @@ bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
     return 2 * way.lanes() <= kMostLanes && 2 * way.columns() <= line && are_enough(2 * way.columns());
   };
   while (may_be_twice() && (way.columns() * work.bits % (8 * kSector) != 0 || way.lanes() < kFewLanes)) way.rows *= 2;
-  if (way.lanes() > kMostLanes || !are_enough(way.columns())) return false;
+  if (way.lanes() > kMostLanes) return shape_long_pieces(way, work, target);
+  if (!are_enough(way.columns())) return false;
   work.groups = strips(way.columns());
-  const int turns = once ? kTurns : kTurnsKept;
-  int lines = std::max(1, 64 / way.lanes());
-  while (2 * lines * way.lanes() <= kMostThreads && work.length >= std::int64_t{2} * turns * lines) lines *= 2;
-  way.parts = lines * way.lanes();
-  way.team = (way.parts + 31) / 32 * 32;
+  take_lines(way, work, once ? kTurns : kTurnsKept);
   if (once) way.chunks = chunks_of_strips(way, work, false, target);
   return way.rows <= way.team && may_be(way.team, way, work);
 }

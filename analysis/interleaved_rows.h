@@ -20,6 +20,7 @@
 // and what a place of a thread's vectors has is of one row in every line.
 //
 //   sum over n, p of x[n, c, p], p of 49    16 of c to a team of 196 threads, two lines of 98 vectors at a time
+//                                p of 3249  one of c to a team of 512 threads, up to 407 vectors of a line
 #pragma once
 
 #include <cstdint>
@@ -57,7 +58,7 @@ struct InterleavedRows {
   int threads() const { return team * teams; }
   int columns() const { return rows * breadth; }  // elements of a line that a team takes
   // Of a strip: threads that have vectors of one line.
-  int lanes() const { return columns() / width + (shifted ? 1 : 0); }
+  int lanes() const { return (columns() + (shifted ? 2 * width - 2 : 0)) / width; }
   IndexExpr strips() const { return in_strips ? ceil_div(line, columns()) : IndexExpr(1); }
   IndexExpr lines() const { return form.kernel.pool.extent(form.kernel.pool[form.reductions[0]].axes[0]); }
 };

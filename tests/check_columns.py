@@ -94,9 +94,12 @@ def cases():
         found += [Case("pieces", dtype, [4000, 8, 7, 7], [node("y", "mean", "x", dim=[0, 2, 3])], 1, 2, more=1.04),
                   Case("pieces", dtype, [2000, 32, 3], [node("y", "var", "x", dim=[0, 2])], 1, 2, more=1.04),
                   Case("pieces", dtype, [40, 64, 30, 9], [node("y", "amax", "x", dim=[0, 3])], 1, more=1.02),
+                  Case("pieces", dtype, [16, 32, 57, 57], [node("y", "mean", "x", dim=[0, 2, 3])], 1, more=1.04),
+                  Case("pieces", dtype, [64, 8, 35, 35], [node("y", "std", "x", dim=[0, 2, 3])], 1, 2, more=1.05),
                   Case("pieces", dtype, [16, 1024, 7, 7], normalized([0, 2, 3], False), 2, more=1.06)]
     for dtype in ("int8", "bool", "uint8"):
         found += [Case("pieces", dtype, [64, 256, 7, 7], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.02),
+                  Case("pieces", dtype, [20, 64, 35, 35], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.12),
                   Case("shifted", dtype, [600, 2001], [node("y", "amax", "x", dim=[0])], 1, 2, more=1.26),
                   Case("shifted", dtype, [16, 400, 777], [node("y", "amax", "x", dim=[1])], 1, 2, more=1.2)]
     found.append(Case("softmax between", "float32", [16, 300, 77], [node("y", "softmax", "x", dim=1)], 2))

@@ -541,7 +541,7 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   return all.get(thread < kRows ? thread : 0);
 }
 
-//@ part reduce_pieces : put_places spread_partials warp_reduce
+//@ part reduce_pieces : put_places spread_partials block_reduce
 // Rows of kBreadth neighbouring elements in each line: the partial results of kParts threads of a block, kWidth each;
 // number i of all is one of row i / kBreadth % kRows. Thread i < kRows gets that of row i, and all get those of kPlaces
 // places, numbered as the others.
@@ -604,4 +604,19 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
 #pragma unroll
   for (int e = 0; e < kPlaces; ++e) places[e] = rows[(thread % (kColumns / kWidth) * kWidth + e) / kBreadth];
   return rows[thread < kRows ? thread : 0];
+}
+// The same of one row whose pieces begin anywhere: of a thread's places those are its elements that are less than
+// kBreadth behind its first, which the thread's first is `first` behind.
+template <int kTeam, int kParts, int kBreadth, int kPlaces, int kCall, int kWidth, class Combine, class T>
+__device__ __forceinline__ T reduce_piece(const T (&slots)[kWidth], T* places, int first, T none, Combine combine) {
+  T value = none;
+  if (threadIdx.x < kParts) {
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e)
+      if (first + e >= 0 && first + e < kBreadth) value = combine(value, slots[e]);
+  }
+  value = block_reduce<kTeam, kCall>(value, combine);
+#pragma unroll
+  for (int e = 0; e < kPlaces; ++e) places[e] = value;
+  return value;
 }

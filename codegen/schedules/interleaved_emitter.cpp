@@ -126,7 +126,7 @@ class InterleavedEmitter {
         way_.shifted ? fmt::format(" - ({} + {} * {} + {}) % {}", before, first_, line, begins_, way_.width) : ""));
     whole_strips_ = proves_multiple_of(way_.line, way_.columns(), pool_.bounds());
     if (way_.shifted)  // what lies behind the strip's columns is the next one's, or line's
-      idle_ = fmt::format("{} < min({} + {}, ({}){})", phase_, begins_, way_.rows, type, line);
+      idle_ = fmt::format("{} < min({} + {}, ({}){})", phase_, begins_, way_.columns(), type, line);
     else if (!whole_strips_)
       idle_ = fmt::format("{} < {}", phase_, line);
     if (way_.parts < way_.team)
@@ -427,26 +427,41 @@ class InterleavedEmitter {
       places = writer_.unique(a.name + "_all");
       writer_.line(fmt::format("{} {}[{}];", a.type, places, way_.width));
     }
-    const bool of_pieces = way_.breadth > 1 && width == way_.width, shifted = way_.shifted && width == way_.width;
-    writer_.use(of_pieces ? "reduce_pieces" : shifted ? "shifted_lines" : "interleaved_reduce");
     writer_.use("combine");
     if (a.extreme) {
       writer_.use("spread_extremes");
       writer_.use("extreme_lanes");
     }
-    if (of_pieces)
-      writer_.line(fmt::format("const {} {} = reduce_pieces<{}, {}, {}, {}, {}>({}, {}, {}, {});", a.type, a.name,
-                               way_.team, parts, way_.breadth, way_.rows, all ? width : 0, mine, places,
-                               a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity), a.combine));
-    else if (shifted)
-      writer_.line(fmt::format("const {} {} = reduce_shifted<{}, {}, {}, {}, {}>({}, {}, (int)({} - {}), {});", a.type,
-                               a.name, way_.team, parts, way_.lanes(), way_.rows, all ? width : 0, mine, places, phase_,
-                               begins_, a.combine));
-    else
-      writer_.line(fmt::format("const {} {} = interleaved_reduce<{}, {}, {}, {}, {}, {}>({}, {}, {}, {});", a.type,
-                               a.name, way_.team, way_.teams, parts, width, way_.rows, all ? way_.width : 0, mine,
-                               places, thread_, a.combine));
+    writer_.line(fmt::format("const {} {} = {};", a.type, a.name,
+                             width == way_.width && (way_.shifted || way_.breadth > 1)
+                                 ? reduced_strip(a, mine, places, all ? width : 0)
+                                 : reduced_in_turn(a, mine, places, parts, width, all)));
     done_[a.reduction] = {.own = a, .slots = all ? places : ""};
+  }
+
+  std::string reduced_in_turn(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,
+                              int parts, int width, bool all) {
+    writer_.use("interleaved_reduce");
+    return fmt::format("interleaved_reduce<{}, {}, {}, {}, {}, {}>({}, {}, {}, {})", way_.team, way_.teams, parts,
+                       width, way_.rows, all ? way_.width : 0, mine, places, thread_, a.combine);
+  }
+
+  // Of rows with several elements of a line, or lines that begin anywhere.
+  std::string reduced_strip(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,
+                            int count) {
+    const std::string none = a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity);
+    const std::string first = fmt::format("(int)({} - {})", phase_, begins_);
+    if (way_.breadth == 1) {
+      writer_.use("shifted_lines");
+      return fmt::format("reduce_shifted<{}, {}, {}, {}, {}>({}, {}, {}, {})", way_.team, way_.parts, way_.lanes(),
+                         way_.rows, count, mine, places, first, a.combine);
+    }
+    writer_.use("reduce_pieces");
+    if (!way_.shifted)
+      return fmt::format("reduce_pieces<{}, {}, {}, {}, {}>({}, {}, {}, {})", way_.team, way_.parts, way_.breadth,
+                         way_.rows, count, mine, places, none, a.combine);
+    return fmt::format("reduce_piece<{}, {}, {}, {}, {}>({}, {}, {}, {}, {})", way_.team, way_.parts, way_.breadth,
+                       count, pieces_reduced_++, mine, places, first, none, a.combine);
   }
 
   // --- blocks that share rows
@@ -565,6 +580,7 @@ class InterleavedEmitter {
   std::string idle_;                    // "" where every thread has a vector of the strip
   bool whole_strips_ = true;
   bool aligned_ = false, whole_ = false;  // no vector reaches over the beginning; over any end
+  int pieces_reduced_ = 0;                // calls with memory of their own
   std::map<ExprId, std::string> slots_;
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared
