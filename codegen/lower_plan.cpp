@@ -11,13 +11,14 @@
 #include "analysis/kernel_signature.h"
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
-#include "codegen/called_functions.h"
+#include "codegen/compile_time.h"
 #include "codegen/content_key.h"
 #include "codegen/guarded_schedule.h"
 #include "codegen/identifiers.h"
 #include "codegen/in_place.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/parameter_table.h"
+#include "codegen/repeated_code.h"
 #include "codegen/schedules/schedules.h"
 #include "codegen/schedules/side_by_side.h"
 #include "codegen/schedules/special.h"
@@ -36,6 +37,7 @@ constexpr std::uint32_t kFirstTable = 1u << 16;
 struct Made {
   std::vector<std::uint32_t> kernels;  // indices into LoweredPlan::kernels
   std::vector<ValueId> tensors;
+  bool too_much = false;                    // code for one kernel
   std::vector<std::uint32_t> special = {};  // as many, where there is a special form
   Guard guard = {};
 };
@@ -180,14 +182,18 @@ class PlanLowering {
   // As one launch if that may be, else as two, and so on.
   void add_launch(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     if (launch.size() == 1) return add_unit(units[launch[0]]);
-    if (add_together(units, launch)) return;
-    if (add_side_by_side(units, launch)) return;
+    const Joined together = add_together(units, launch);
+    if (together == Joined::kYes) return;
+    if (together == Joined::kNo && add_side_by_side(units, launch)) return;
     add_launch(units, launch.first(launch.size() / 2));
     add_launch(units, launch.subspan(launch.size() / 2));
   }
 
-  // Products whose tiles blocks go through one after the other; false where they are none.
-  bool add_together(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
+  // Kernels of one launch: are they one, or none, or more code than NVRTC should get at a time?
+  enum class Joined { kNo, kTooMuch, kYes };
+
+  // Products whose tiles blocks go through one after the other.
+  Joined add_together(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     std::vector<const Kernel*> kernels;
     std::vector<ValueId> tensors;  // as the parts' signatures name them
     std::vector<NodeId> nodes;
@@ -205,7 +211,7 @@ class PlanLowering {
       kernels.push_back(&kernel);
       nodes.insert(nodes.end(), kernel.nodes.begin(), kernel.nodes.end());
     }
-    if (kernels.size() < 2) return false;
+    if (kernels.size() < 2) return Joined::kNo;
     std::ranges::sort(nodes);
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     const auto [it, fresh] = made_.try_emplace(std::move(key));
@@ -213,13 +219,14 @@ class PlanLowering {
       it->second.tensors = tensors;
       std::vector<KernelSource> sources;
       if (auto source = schedule_together(kernels, graph_, target_)) sources.push_back(*std::move(source));
-      it->second.kernels = keep(std::move(sources));
+      it->second.too_much = !sources.empty() && is_too_much(sources[0]);
+      if (!it->second.too_much) it->second.kernels = keep(std::move(sources));
     }
-    if (it->second.kernels.empty()) return false;
+    if (it->second.kernels.empty()) return it->second.too_much ? Joined::kTooMuch : Joined::kNo;
     for (const std::uint32_t u : launch)
       for (const KernelOutput& output : units[u].kernel.outputs) claim(output.value);
     launch_made(it->second, tensors, nodes);
-    return true;
+    return Joined::kYes;
   }
 
   // False where it cannot be. Where parts have special forms, they have one launch, under the guards of all.
@@ -254,7 +261,7 @@ class PlanLowering {
     const auto [it, fresh] = made_.try_emplace(std::move(key));
     if (fresh) {
       std::optional<KernelSource> source = side_by_side(parts, kernel_name(graph_, nodes));
-      if (!source) {
+      if (!source || is_too_much(*source)) {
         made_.erase(it);
         return false;
       }
@@ -262,7 +269,7 @@ class PlanLowering {
       made.tensors = tensors;
       made.kernels = keep_one(std::move(*source));
       if (!guard.empty() && is_possible(assume(guard, graph_.symbols)))
-        if (auto better = side_by_side(special, kernel_name(graph_, nodes))) {
+        if (auto better = side_by_side(special, kernel_name(graph_, nodes)); better && !is_too_much(*better)) {
           made.special = keep_one(std::move(*better));
           made.guard = std::move(guard);
           note_guard(plan_.kernels[made.special.front()], made.guard);
@@ -398,6 +405,12 @@ class PlanLowering {
     launch(keep(special(graph_, id, target_)), {}, {id});
   }
 
+  // Of several kernels: as little as there may be of it.
+  static bool is_too_much(KernelSource& source) {
+    bound_repeated_code(source);
+    return compile_time(source.text).ms > kMostOfLaunchMs;
+  }
+
   std::vector<std::uint32_t> keep_one(KernelSource source) {
     std::vector<KernelSource> sources;
     sources.push_back(std::move(source));
@@ -408,7 +421,7 @@ class PlanLowering {
     std::vector<std::uint32_t> kept;
     std::uint32_t table = kFirstTable;
     for (KernelSource& source : sources) {
-      call_large_functions(source);
+      bound_repeated_code(source);
       for (KernelSource& kernel : with_filled_table(std::move(source), table++)) {
         kept.push_back(static_cast<std::uint32_t>(plan_.kernels.size()));
         plan_.kernels.push_back(std::move(kernel));

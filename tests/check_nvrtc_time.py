@@ -55,6 +55,16 @@ def linear_gelu(m, n, k, dtype="bfloat16"):
                  [{"name": "p", "op": "linear", "inputs": ["x", "w", "b"]}, {"name": "y", "op": "gelu", "inputs": ["p"]}])
 
 
+def functions_behind(functions, shape, dtype, before=()):
+    """A product of what functions make, and functions of it; every second one is stored."""
+    m, n, k = shape
+    nodes = [{"name": f"a{i}", "op": f, "inputs": [f"a{i - 1}" if i else "x"]} for i, f in enumerate(before)]
+    nodes.append({"name": "p", "op": "linear", "inputs": [f"a{len(before) - 1}" if before else "x", "w"]})
+    nodes += [{"name": f"y{i}", "op": f, "inputs": [f"y{i - 1}" if i else "p"]} for i, f in enumerate(functions)]
+    graph = model([tensor("x", dtype, m, k), tensor("w", dtype, n, k)], nodes)
+    return graph | {"outputs": sorted({f"y{i}" for i in range(1, len(functions), 2)} | {nodes[-1]["name"]})}
+
+
 def products_of_one_launch():
     sizes = {"u": 4096, "v": 1024, "w": 1024}
     return {"fusec": 1, "name": "largest", "outputs": ["h", "k", "l"],
@@ -329,6 +339,11 @@ LARGEST = {
     "attention, head 256, added mask": (attention(1024, 1024, 256, mask="bfloat16"), ("sm_80", "sm_90a")),
     "attention, decoding": (attention(1, 4096, 128, key_heads=4), ("sm_80", "sm_90a")),
     "gemm, bias and gelu": (linear_gelu(4096, 4096, 4096), ("sm_80", "sm_90a")),
+    "gemm, functions behind it": (
+        functions_behind(["sin", "cos", "tan"], (4096, 4096, 4096), "bfloat16"), ("sm_80", "sm_90a")),
+    "gemm, functions behind and before it, odd sizes": (
+        functions_behind(["sin", "tan", "asinh", "cos", "erf", "atan"] * 2, (64, 100, 100), "float16", ["asinh", "sin"]),
+        ("sm_80", "sm_90a")),
     "gemm, products of one launch": (products_of_one_launch(), ("sm_80", "sm_90a")),
     "gemm, float8 with scales of blocks": (float8_in_blocks(4096, 4096, 4096), ("sm_90a",)),
     "gemm, gated float8 with scales of blocks": (gated_codes("float8_e4m3fn", "float32", 128), ("sm_80", "sm_90a")),

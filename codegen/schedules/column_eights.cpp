@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/copy_expr.h"
+#include "codegen/repeated_code.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -148,7 +149,7 @@ void finish_eight(ExprEmitter& emitter, const Graph& graph, const ColumnEights& 
                          : VectorStore::plan(emitter, output, eights.lane, eights.width));
   }
   emitter.emit_independent(roots);
-  writer.line("#pragma unroll");
+  writer.line(kUnrollAsFits);
   writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, eights.width));
   const ExprEmitter::Mark mark = emitter.mark();
   emitter.bind(eights.lane, lane);

@@ -9,6 +9,7 @@
 #include "analysis/loads.h"
 #include "analysis/row_form.h"
 #include "codegen/emit_expr.h"
+#include "codegen/repeated_code.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
 
@@ -220,7 +221,7 @@ class Contraction {
           fmt::format("const int {} = threadIdx.x / 32 * 8 + threadIdx.x / 4 % 2 * 4 + threadIdx.x / 8 % 4;", first));
       slow = fmt::format("{} + ({} - (int)threadIdx.x) / {}", first, e, fast);
     }
-    writer_.line("#pragma unroll");
+    writer_.line(kUnrollAsFits);
     writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
     writer_.line(fmt::format("const int {} = {} % {}{};", fast_name, e, fast, width > 1 ? " * 8" : ""));
     writer_.line(fmt::format("const int {} = {};", slow_name, slow));
@@ -243,7 +244,7 @@ class Contraction {
   void fill_in_eights(const std::string& tile, ExprId factor, bool is_left, const std::string& step) {
     const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
     const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
-    writer_.line("#pragma unroll");
+    writer_.line(kUnrollAsFits);
     writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, kTile * depth_ / 8, threads_));
     const std::string eight = writer_.unique("eight"), i = writer_.unique("i");
     writer_.line(fmt::format("const int {} = {} % {};", line, e, kTile));
@@ -419,24 +420,19 @@ class Contraction {
   }
 
   void epilogue() {
-    std::string element_text;
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
     if (p_.tensor_dtype) {
-      writer_.line("#pragma unroll");
-      writer_.open("for (int tile_item = 0; tile_item < 32; ++tile_item)");
+      take_items(32, "[i / 16][i / 4 % 4][i % 4]");
       writer_.line(
           fmt::format("const {} {} = {} + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;",
                       integer(), row, row0_));
       writer_.line(
           fmt::format("const {} {} = {} + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;",
                       integer(), column, column0_));
-      element_text = "[tile_item / 16][tile_item / 4 % 4][tile_item % 4]";
     } else {
-      writer_.line("#pragma unroll");
-      writer_.open("for (int tile_item = 0; tile_item < 16; ++tile_item)");
+      take_items(16, "[i / 4][i % 4]");
       writer_.line(fmt::format("const {} {} = {} + thread_row + tile_item / 4 * 16;", integer(), row, row0_));
       writer_.line(fmt::format("const {} {} = {} + thread_column + tile_item % 4 * 16;", integer(), column, column0_));
-      element_text = "[tile_item / 4][tile_item % 4]";
     }
     writer_.open(fmt::format("if ({} < {} && {} < {})", row, text(count(p_.rows)), column, text(count(p_.columns))));
     const ExprEmitter::Mark mark = emitter_.mark();
@@ -444,7 +440,6 @@ class Contraction {
     bind_flat(emitter_, p_.columns, column, "ijlst");
     define_row_values(fmt::format("{} - {}", row, row0_));
     if (p_.choice) emitter_.bind(p_.choice->axis, "0");  // the sums are over it
-    for (const auto& [reduction, sum] : sums_) emitter_.define(reduction, sum + element_text);
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
       const KernelOutput& output = kernel_.outputs[i];
@@ -454,6 +449,19 @@ class Contraction {
     emitter_.rewind(mark);
     writer_.close();
     writer_.close();
+  }
+
+  // A loop over a thread's sums, which have no index where they are multiplied: registers have none.
+  void take_items(int items, const char* place) {
+    for (const auto& [reduction, sum] : sums_) {
+      const std::string all = writer_.unique(sum + "_items");
+      writer_.line(fmt::format("{} {}[{}];", c_type(pool_[reduction].type), all, items));
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = {}{};", items, all, sum, place));
+      emitter_.define(reduction, all + "[tile_item]");
+    }
+    writer_.line(kUnrollAsFits);
+    writer_.open(fmt::format("for (int tile_item = 0; tile_item < {0}; ++tile_item)", items));
   }
 
   const Kernel& kernel_;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "codegen/emit_expr.h"
+#include "codegen/repeated_code.h"
 #include "codegen/schedules/column_eights.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -35,9 +36,9 @@ class EpilogueEmitter {
     const std::string piece = writer_.unique("piece");
     writer_.line("__syncthreads();  // the tiles' memory is free");
     writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared + warp * {2};", sum_type(), staged_, of_warp));
-    writer_.line("#pragma unroll");
+    writer_.line(kUnrollAsFits);
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", piece, pieces, together));
-    stage(piece, together);
+    stage(piece, pieces, together);
     writer_.line("__syncwarp();");
     finish_rows(piece, together);
     writer_.line("__syncwarp();");
@@ -195,15 +196,19 @@ class EpilogueEmitter {
                     : fmt::format("{} + {}", staged_, sum * static_cast<std::size_t>(together * piece_floats()));
   }
 
-  void stage(const std::string& piece, int together) {
+  // Registers have no index: where pieces take turns, each is asked whether it is its turn.
+  void stage(const std::string& piece, int pieces, int together) {
     writer_.use(e_.form.tensor_cores() ? "staged_sums" : "staged_lane_sums");
-    if (together > 1) writer_.line("#pragma unroll");
-    if (together > 1) writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", together));
-    const std::string number = piece + (together > 1 ? " + i" : "");
+    const std::string of = together > 1 ? fmt::format("i / {0} * {0}", together) : "i";
+    const std::string place = together > 1 && pieces > together ? fmt::format("i % {}", together) : "i";
+    if (pieces > 1) writer_.line("#pragma unroll");
+    if (pieces > 1) writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", pieces));
+    if (pieces > together) writer_.line(fmt::format("if ({} != {}) continue;", of, piece));
+    const std::string number = pieces > 1 ? "i" : "0";
     std::size_t which = 0;
     for (const auto& [reduction, sum] : split_.sums) {
       const std::string to =
-          staged_at(which++, together) + (together > 1 ? fmt::format(" + i * {}", piece_apart()) : "");
+          staged_at(which++, together) + (together > 1 ? fmt::format(" + {} * {}", place, piece_apart()) : "");
       if (e_.form.tensor_cores())
         writer_.line(fmt::format("stage_sums<{}>({}, {}[{}], warp_lane);", width_ > 1, to, sum, number));
       else
@@ -211,7 +216,7 @@ class EpilogueEmitter {
                                  e_.form.loops[0].left[0].along_depth, e_.form.loops[0].right[0].along_depth, to, sum,
                                  number));
     }
-    if (together > 1) writer_.close();
+    if (pieces > 1) writer_.close();
   }
 
   // A lane has the same columns of several rows, so that what is read by columns alone is read once.

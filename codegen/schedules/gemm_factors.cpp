@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "analysis/loads.h"
+#include "codegen/repeated_code.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_pieces.h"
 #include "ir/type.h"
@@ -315,7 +316,7 @@ void GemmFactors::compute(const std::string& step, const std::string& stage, boo
     const int all = f.copies[0].copies;
     int unrolled = first ? std::min(all, kMostUnrolledAtFirst) : all;
     for (int left = pieces; left > kMostUnrolled && unrolled > 1; left /= 2) unrolled /= 2;
-    writer_.line(unrolled == all ? "#pragma unroll" : fmt::format("#pragma unroll {}", unrolled));
+    writer_.line(unrolled == all ? std::string(kUnrollAsFits) : fmt::format("#pragma unroll {}", unrolled));
     writer_.line(
         fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}({0}, {3}, {4});", block_.each, all, f.make, step, stage));
   }

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "analysis/loads.h"
+#include "codegen/repeated_code.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_pieces.h"
 #include "codegen/schedules/gemm_warpgroup_emitter.h"
@@ -211,7 +212,7 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, 
                                         element_bytes == 1 ? "" : fmt::format(" * {}", element_bytes));
   const std::string tile = fmt::format("dynamic_tiles + {} * {}{}", stage_, stage_bytes_,
                                        f.offset > 0 ? fmt::format(" + {}", f.offset) : "");
-  writer_.line("#pragma unroll");
+  writer_.line(kUnrollAsFits);
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
   if (!whole) writer_.open(fmt::format("if ({} < {})", at, depth));
   const std::string made =

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/copy_expr.h"
+#include "codegen/repeated_code.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/vector_access.h"
 
@@ -166,7 +167,7 @@ class RowEpilogueEmitter {
     }
     before();
     if (places.lane) {
-      writer_.line("#pragma unroll");
+      writer_.line(kUnrollAsFits);
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, e_.neighbours));
       emitter_.bind(*places.lane, lane);
     }

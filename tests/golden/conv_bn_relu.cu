@@ -360,7 +360,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
   float* const staged = (float*)dynamic_shared + warp * 640;
 #pragma unroll
   for (int piece = 0; piece < 1; piece += 1) {
-    stage_lane_sums<false, true, true>(staged, sum, piece, warp_lane);
+    stage_lane_sums<false, true, true>(staged, sum, 0, warp_lane);
     __syncwarp();
      {
       const int place = warp_lane % 32;

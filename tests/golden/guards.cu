@@ -672,12 +672,15 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
     }
     __syncthreads();
   }
+  float sum_items[32];
+#pragma unroll
+  for (int i = 0; i < 32; ++i) sum_items[i] = sum[i / 16][i / 4 % 4][i % 4];
 #pragma unroll
   for (int tile_item = 0; tile_item < 32; ++tile_item) {
     const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
     const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
     if (row < 16 && column < 32) {
-      product[row * 32 + column] = to_fp16(sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]);
+      product[row * 32 + column] = to_fp16(sum_items[tile_item]);
     }
   }
 }
@@ -771,7 +774,7 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
   float* const staged = (float*)dynamic_shared + warp * 384;
 #pragma unroll
   for (int piece = 0; piece < 1; piece += 1) {
-    stage_sums<true>(staged, sum[piece], warp_lane);
+    stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
      {
       const int place = warp_lane % 2 * 8;

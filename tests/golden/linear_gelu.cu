@@ -444,7 +444,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
   float* const staged = (float*)dynamic_shared + warp * 384;
 #pragma unroll
   for (int piece = 0; piece < 1; piece += 1) {
-    stage_sums<true>(staged, sum[piece], warp_lane);
+    stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
      {
       const int place = warp_lane % 2 * 8;

@@ -598,7 +598,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
   int* const staged = (int*)dynamic_shared + warp * 384;
 #pragma unroll
   for (int piece = 0; piece < 1; piece += 1) {
-    stage_sums<true>(staged, sum[piece], warp_lane);
+    stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
      {
       const int place = warp_lane % 2 * 8;

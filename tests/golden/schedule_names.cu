@@ -469,7 +469,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
   float* const staged = (float*)dynamic_shared + warp * 384;
 #pragma unroll
   for (int piece = 0; piece < 1; piece += 1) {
-    stage_sums<true>(staged, sum[piece], warp_lane);
+    stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
      {
       const int place = warp_lane % 2 * 8;

@@ -1,5 +1,5 @@
 // Functions of much code stand once in the text where unrolled loops would repeat them too often.
-#include "codegen/called_functions.h"
+#include "codegen/repeated_code.h"
 
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ KernelSource kernel_of(const std::string& loop, const std::string& value) {
 
 std::string with_calls(const std::string& loop, const std::string& value) {
   KernelSource source = kernel_of(loop, value);
-  call_large_functions(source);
+  bound_repeated_code(source);
   return source.text;
 }
 
@@ -48,6 +48,21 @@ TEST_CASE("functions of doubles, and the prelude's of either, are called as they
   CHECK(calls.find("static __device__ __noinline__ double @KERNEL@_atan2(double a, double b)") != std::string::npos);
   CHECK(calls.find("template <typename T>\nstatic __device__ __noinline__ T @KERNEL@_float_floor_mod(T a, T b)") !=
         std::string::npos);
+}
+
+TEST_CASE("loops that need not be are unrolled as far as NVRTC has time for them") {
+  const auto behind_warpgroups = [](const std::string& value) {
+    KernelSource source = kernel_of(std::string(kUnrollAsFits), value);
+    source.schedule = "gemm_wgmma";
+    bound_repeated_code(source);
+    return source.text;
+  };
+  CHECK(behind_warpgroups("fabsf(y[e])") == kernel_of("#pragma unroll", "fabsf(y[e])").text);
+  CHECK(behind_warpgroups("tanf(y[e])") == kernel_of("#pragma unroll 4", "tanf(y[e])").text);
+  const std::string much = "tanf(sinf(cosf(tanf(sinf(y[e])))))";
+  CHECK(behind_warpgroups(much) == kernel_of("#pragma unroll 4", much).text);
+  const std::string more = "tanf(sinf(cosf(tanf(sinf(tanf(sinf(y[e])))))))";
+  CHECK(behind_warpgroups(more) == kernel_of("#pragma unroll 2", more).text);
 }
 
 TEST_CASE("kernels that call functions compute what the reference does") {

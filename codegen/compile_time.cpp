@@ -1,0 +1,187 @@
+#include "codegen/compile_time.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <vector>
+
+namespace fusec {
+namespace {
+
+constexpr double kAnyKernel = 45, kOperator = 0.02;
+
+constexpr LargeFunction kLargeFunctions[] = {
+    {"sinf", 13},
+    {"cosf", 13},
+    {"tanf", 12},
+    {"powf", 5.2, 2},
+    {"fmodf", 6, 2},
+    {"atan2f", 4, 2},
+    {"asinhf", 4},
+    {"acoshf", 4.2},
+    {"atanhf", 3.7},
+    {"log2f", 2.4},
+    {"log10f", 2.4},
+    {"logf", 2.1},
+    {"log1pf", 1.9},
+    {"expm1f", 2.3},
+    {"erff", 2.3},
+    {"tanhf", 1.3},
+    {"sinhf", 1.9},
+    {"coshf", 1.3},
+    {"asinf", 1.9},
+    {"acosf", 1.9},
+    {"atanf", 1.9},
+    {"expf", 0.9},
+    {"float_floor_mod", 7, 2},
+};
+
+// The prelude's whose names begin so, with what stands around them. `by_last`: as often as the last template argument
+// says.
+struct OfPrelude {
+  std::string_view name;
+  double ms;
+  bool by_last = false;
+};
+constexpr OfPrelude kOfPrelude[] = {
+    {"interleaved_reduce", 42},  // rows
+    {"reduce_pieces", 42},
+    {"column_reduce", 18},
+    {"block_reduce", 10},
+    {"warp_reduce", 5},
+    {"multiply_lanes", 15},  // products
+    {"multiply_warpgroup_", 40},
+    {"sync_cluster", 15},
+    {"tell_written", 50},  // a warpgroup that computes factors
+    {"widened", 3},        // a piece of codes
+    {"less_", 5},
+    {"from_int4", 0.7},
+    {"from_e8m0", 1},
+    {"fp16_element", 0.3},
+    {"one_plus_erf", 1.2},
+    {"sigmoid", 0.6},
+    {"scaled_powers", 24},
+    {"load_lanes", 4},
+    {"eight_staged", 18},     // what stands behind a product
+    {"stage_part", 3, true},  // of a warpgroup: of each part
+    {"mma_", 3},              // in the open, not in a function of the prelude's
+    {"staged_row", 8},
+    {"stage_few_sums", 25},
+    {"leave_share", 26},
+};
+
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '@';
+}
+
+// "8 * 4", "8"; nothing of what is no product of numbers.
+std::optional<double> number_of(std::string_view text) {
+  double product = 1;
+  while (true) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    int factor = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+    if (error != std::errc()) return std::nullopt;
+    product *= factor;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    if (text.empty()) return product;
+    if (!text.starts_with('*')) return std::nullopt;
+    text.remove_prefix(1);
+  }
+}
+
+// Turns of `for (int i = 0; i < 8; ++i)` or `i += 2`, where numbers tell; of a thread's, which begin at its own.
+std::optional<double> turns_of(std::string_view line) {
+  const std::size_t assign = line.find(" = "), first = line.find(';');
+  const std::size_t second = first == std::string_view::npos ? first : line.find(';', first + 1);
+  const std::size_t less = line.find(" < ", first);
+  if (assign > first || second == std::string_view::npos || less > second) return std::nullopt;
+  std::optional<double> from = number_of(line.substr(assign + 3, first - assign - 3));
+  if (line.substr(assign + 3).starts_with("threadIdx.x;")) from = 0;
+  const auto to = number_of(line.substr(less + 3, second - less - 3));
+  const std::size_t step = line.find("+= ", second);
+  std::optional<double> by = 1;
+  if (step != std::string_view::npos) by = number_of(line.substr(step + 3, line.find(')', step) - step - 3));
+  if (!from || !to || !by || *by == 0) return std::nullopt;
+  return std::max(0.0, (*to - *from) / *by);
+}
+
+// How often a line says that the loop behind it is unrolled, 0 as a whole; nothing of other lines.
+std::optional<double> unrolled_by(std::string_view line) {
+  constexpr std::string_view kUnroll = "#pragma unroll";
+  const std::size_t at = line.find(kUnroll);
+  if (at == std::string_view::npos) return std::nullopt;
+  return number_of(line.substr(at + kUnroll.size())).value_or(0);
+}
+
+double ms_of_prelude(std::string_view name, std::string_view behind) {
+  const auto* const found = std::ranges::find_if(kOfPrelude, [&](const auto& f) { return name.starts_with(f.name); });
+  if (found == std::end(kOfPrelude)) return 0;
+  if (!found->by_last) return found->ms;
+  const std::string_view arguments = behind.substr(0, behind.find('>'));
+  return found->ms * number_of(arguments.substr(arguments.rfind(',') + 1)).value_or(1);
+}
+
+}  // namespace
+
+std::optional<CalledFunction> large_function(std::string_view name) {
+  for (const LargeFunction& f : kLargeFunctions) {
+    if (name == f.name) return CalledFunction{&f, false};
+    if (f.name.ends_with('f') && name == f.name.substr(0, f.name.size() - 1)) return CalledFunction{&f, true};
+  }
+  return std::nullopt;
+}
+
+void for_each_call(std::string_view text, const std::function<void(std::size_t, std::size_t)>& visit) {
+  for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1)) {
+    std::size_t last = at;
+    if (last > 0 && text[last - 1] == '>') {
+      int open = 0;
+      do {
+        --last;
+        open += text[last] == '>' ? 1 : text[last] == '<' ? -1 : 0;
+      } while (last > 0 && open > 0);
+    }
+    std::size_t first = last;
+    while (first > 0 && is_word(text[first - 1])) --first;
+    if (first < last) visit(first, last);
+  }
+}
+
+CompileTime compile_time(std::string_view text) {
+  constexpr std::string_view kOperators = "-+*/%<>=?&|^[(";
+  CompileTime time{.ms = kAnyKernel, .copies = {}};
+  std::vector<double> times = {1};
+  std::optional<double> unrolled;  // by the line before; 0: as a whole
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (const std::size_t behind = line.find("//"); behind != std::string_view::npos) line = line.substr(0, behind);
+    if (const auto by = unrolled_by(line)) {
+      unrolled = by;
+      continue;
+    }
+    double here = times.back();
+    if (unrolled && line.find("for (") != std::string_view::npos) {
+      const std::optional<double> turns = turns_of(line);
+      here *= *unrolled == 0 ? turns.value_or(1) : std::min(*unrolled, turns.value_or(*unrolled));
+    }
+    unrolled.reset();
+    for_each_call(line, [&](std::size_t first, std::size_t last) {
+      const std::string_view word = line.substr(first, last - first);
+      const auto called = large_function(word);
+      time.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
+      if (called) time.copies.try_emplace(std::string(word), 0).first->second += here;
+    });
+    for (const char c : line) {
+      if (c == '{') times.push_back(here);
+      if (c == '}' && times.size() > 1) times.pop_back();
+      if (kOperators.find(c) != std::string_view::npos) time.ms += kOperator * here;
+    }
+  }
+  return time;
+}
+
+}  // namespace fusec
