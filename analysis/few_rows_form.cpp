@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/copy_expr.h"
 #include "analysis/factor_grid.h"
@@ -18,7 +19,9 @@ constexpr int kMostRows = 32;
 constexpr double kLeastDepth = 128;  // below, a block's start and end are most of it
 constexpr std::int64_t kMostSharedBytes = 96 << 10;
 constexpr std::int64_t kLeastBlockOfCodes = 64;  // a lane has 16 of the depth at least: 8 bytes of int4
-constexpr int kMostRowsOfBits = 16;              // with more, their sums take tensor cores longer than codes come
+constexpr int kMostColumns = 64;                 // of a block: its warps have sums of all of them
+constexpr double kWorthWidening = 0.9;
+constexpr int kMostRowsOfBits = 16;  // with more, their sums take tensor cores longer than codes come
 
 IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
   IndexExpr count = 1;
@@ -280,8 +283,25 @@ class FindFewRows {
       return std::ranges::all_of(parts_, [&](const Parts& parts) { return parts.block % (4 * form_.together) == 0; });
     };
     while (form_.together > 8 && !(divides() && within_blocks())) form_.together /= 2;
+    form_.runs = runs_of_rows();
     if (!within_blocks()) return false;
     return divides() && (form_.along_depth || proves_multiple_of(pool_.extent(column), 8, pool_.bounds()));
+  }
+
+  // Operands of a run are 16 bytes, as are loads of rows that come as they are multiplied. Of few rows, to ask for each
+  // sector twice takes less time than to hand runs from lane to lane.
+  int runs_of_rows() const {
+    constexpr double kBytesOfRequests = 32;  // while a multiprocessor issues an instruction, of which it does four
+    const auto depends = dependences(pool_);
+    int widest = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      for (const ExprId id : reachable(pool_, parts_[i].left))
+        if (pool_[id].op == ExprOp::kLoad && std::ranges::binary_search(depends[id], product_.loops[i].depth.back()))
+          widest = std::max(widest, bits(pool_[id].dtype));
+    const int runs = form_.together * bits(form_.dtype) / 128;
+    if (!form_.along_depth || form_.together * widest <= 128 || widest > bits(form_.dtype)) return 1;
+    const double twice = at_hint(pool_, product_.rows) * 4 * form_.together * widest / 8;
+    return twice / kBytesOfRequests > 2 + 2 * runs * form_.eights_of_rows() ? runs : 1;
   }
 
   bool split() {
@@ -339,7 +359,28 @@ class FindFewRows {
         if (loop.right[k].shifted->zero != kNoExpr) loop.right[k].shifted->zero = *next++;
       }
     }
+    if (form_.runs > 1) split_runs();
     return true;
+  }
+
+  // Rows' factors have the neighbours in runs; what reductions give is one value for a row and stays.
+  void split_runs() {
+    ExprPool& pool = form_.kernel.pool;
+    const ExprPool before = pool;
+    form_.run = pool.new_axis(form_.runs);
+    form_.place = pool.new_axis(form_.run_length());
+    for (FewRowsLoop& loop : form_.loops) {
+      ExprCopier copier(before, pool);
+      for (std::uint32_t a = 0; a < before.bounds().axes.size(); ++a) copier.axis[a] = IndexExpr::axis(a);
+      copier.axis[loop.member] = IndexExpr::axis(form_.run) * form_.run_length() + IndexExpr::axis(form_.place);
+      copier.rewritten = [&](ExprId id, const ExprCopier::Copied&) {
+        return before[id].op == ExprOp::kReduce ? id : kNoExpr;
+      };
+      for (FewRowsFactor& f : loop.left) {
+        f.factor = copier.copy(f.factor);
+        f.plain = is_plain(f.factor, form_.place, form_.run_length());
+      }
+    }
   }
 
   bool varies_within(ExprId id, std::uint32_t member) const {
@@ -402,6 +443,7 @@ class FindFewRows {
     form_.block.columns = !form_.along_depth ? 64 : form_.most_rows > 8 || form_.sums == 1 ? 32 : 16;
     if (form_.along_depth && blocks() < 0.75 * target_.multiprocessors) form_.block.columns = 16;
     fill_block(blocks() < target_.multiprocessors ? 16 : 8);
+    if (form_.along_depth) widen_block(columns);
     const FewRowsBlock predicted = form_.block;
     form_.ways = {predicted};
     const auto add = [&] {
@@ -413,16 +455,43 @@ class FindFewRows {
     }
     for (const int wide : {16, 32, 64})
       for (const int warps : {4, 8, 16}) {
-        if (form_.along_depth ? wide == 64 : wide != 64) continue;
+        if (!form_.along_depth && wide != 64) continue;
         form_.block.columns = wide;
-        fill_block(warps);
-        add();
+        if (fill_block(warps) || wide < 64) add();
       }
     form_.block = predicted;
   }
 
-  // At most so many warps, for the columns that were chosen; as many steps ahead as registers hold.
-  void fill_block(int warps) {
+  // Each block reads all rows: wider ones are taken where that is much less for the multiprocessor that has the most
+  // blocks, as long as there are blocks for most of them.
+  void widen_block(double columns) {
+    while (form_.block.columns < kMostColumns &&
+           columns / (2 * form_.block.columns) >= 0.75 * target_.multiprocessors) {
+      const FewRowsBlock narrow = form_.block;
+      const double before = bytes_of_time(columns);
+      form_.block.columns *= 2;
+      if (fill_block(narrow.warps) && bytes_of_time(columns) < kWorthWidening * before) continue;
+      form_.block = narrow;
+      return;
+    }
+  }
+
+  // Bytes of device memory that come in the time in which the matrix comes and then, through L2, what the blocks read.
+  double bytes_of_time(double columns) const {
+    constexpr double kRateOfL2 = 2;  // of device memory's
+    double rows = 0, column = 0;     // bytes of all rows, and of a column
+    for (const FewRowsLoop& loop : form_.loops) {
+      const double depth = at_hint(form_.kernel.pool, loop.depth) * form_.together / 8;
+      rows += depth * bits(form_.dtype) * static_cast<double>(loop.left.size()) * at_hint(pool_, product_.rows);
+      column += depth * right_bits_;
+    }
+    const double blocks = std::ceil(columns / form_.block.columns);
+    const double turns = std::ceil(blocks / target_.multiprocessors);
+    return columns * column + turns * (rows + form_.block.columns * column) * target_.multiprocessors / kRateOfL2;
+  }
+
+  // At most so many warps, for the columns that were chosen; as many steps ahead as registers hold. Do they hold one?
+  bool fill_block(int warps) {
     FewRowsBlock& block = form_.block;
     const int elements = form_.along_depth ? block.columns / 8 * form_.together : 64;
     const int of_step = elements * right_bits_ / 32 +
@@ -445,6 +514,7 @@ class FindFewRows {
     block.warps = fits ? warps : std::min(warps, 8);  // which may have more registers each
     while (block.warps > 1 && (block.warps / 2 >= steps_ || shared_bytes(form_) > kMostSharedBytes)) block.warps /= 2;
     while (block.ahead > 1 && block.ahead / 2 * block.warps >= steps_) block.ahead /= 2;
+    return fits;
   }
 
   const Graph& graph_;
@@ -463,8 +533,13 @@ class FindFewRows {
 
 }  // namespace
 
+std::int64_t shared_bytes_of_runs(const FewRowsForm& form) {
+  return form.runs > 1 ? 16 * 8 * form.eights_of_rows() * (4 * form.runs + 4) : 0;
+}
+
 std::int64_t shared_bytes(const FewRowsForm& form) {
-  return std::int64_t{4} * form.sums * form.block.warps * 8 * form.eights_of_rows() * (form.block.columns + 8);
+  const std::int64_t sums = std::int64_t{4} * form.sums * 8 * form.eights_of_rows() * (form.block.columns + 8);
+  return form.block.warps * std::max(sums, shared_bytes_of_runs(form));
 }
 
 std::string name_of(const FewRowsBlock& block) {

@@ -6,6 +6,9 @@
 // the depth among themselves. For that the last axis of the depth comes in groups of `together` neighbours, a lane's;
 // where w's neighbours lie across the depth, the last axis of the columns comes in eights instead.
 //
+// A lane's neighbours that are 16 bytes of w and more of x are, of x, runs of 16 bytes apart, so that the four lanes of
+// a row ask for whole sectors together; they hand them to one another before they multiply.
+//
 // Integers are multiplied as int8. Where w is what can be multiplied times scales of blocks of the depth, each step's
 // sums are multiplied by them: a step lies within a block. Codes are then multiplied as bits, for up to 16 rows
 // (analysis/shifted_codes): at the rate at which int4 comes from memory, making numbers of it would be most of the
@@ -66,20 +69,27 @@ struct FewRowsForm {
   bool whole_sums = false;        // int32
   bool along_depth = true;
   int together = 8;
+  int runs = 1;             // that a lane's neighbours are in a row's loads: of `run_length`
+  std::uint32_t run = 0;    // which of the `together` neighbours' runs: an axis that rows' factors have where runs > 1
+  std::uint32_t place = 0;  // in a run: likewise
   int most_rows = 1;
   FewRowsBlock block;              // the first of:
   std::vector<FewRowsBlock> ways;  // the best first, as predicted
   int sums = 1;
 
   int eights_of_rows() const { return (most_rows + 7) / 8; }
+  int run_length() const { return together / runs; }
 };
 
 // The kernel must hold the product, whose rows may be none: a vector times a matrix.
 std::optional<FewRowsForm> find_few_rows(const Graph& graph, const Kernel& kernel, const Product& product,
                                          const Target& target);
 
-// Sums of all warps on their way to one another.
+// Sums of all warps on their way to one another, or what lanes hand to one another before.
 std::int64_t shared_bytes(const FewRowsForm& form);
+
+// Runs of rows of a warp, on their way from lane to lane.
+std::int64_t shared_bytes_of_runs(const FewRowsForm& form);
 
 // "32 columns by 8 warps, 4 steps ahead".
 std::string name_of(const FewRowsBlock& block);

@@ -75,30 +75,52 @@ __device__ __forceinline__ void add_scaled_piece(float (&sum)[kEights][4], const
     for (int i = 0; i < 4; ++i) sum[m][i] += (float)part[m][i] * (i < 2 ? first : second);
 }
 
-//@ part sum_few_bf16 : multiply_piece_bf16
-// Of the rows: in place of columns stand ones.
+//@ part sum_few_bf16 : mma_bf16 words
+// Of the rows, for the lanes that have their products: rows by ones, two eights of them at a time or two parts of one.
 template <int kEights, int kWords>
-__device__ __forceinline__ void sum_few_bf16(float (&sum)[kEights][4], const Words<kWords> (&rows)[kEights]) {
-  Words<kWords> ones;
+__device__ __forceinline__ void sum_few_bf16(float (&sum)[kEights][2], const Words<kWords> (&rows)[kEights], int part) {
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) ones.w[i] = 0x3f803f80u;
-  multiply_piece_bf16(sum, ones, ones, rows);
+  for (int m = 0; m < kEights; m += 2) {
+    const bool alone = m + 1 == kEights;
+    const Words<kWords>&first = rows[m], &second = rows[alone ? m : m + 1];
+    float both[4] = {};
+#pragma unroll
+    for (int k = 0; k < kWords; k += alone ? 4 : 2)
+      mma_bf16(both, {first.w[k], second.w[alone ? k + 2 : k], first.w[k + 1], second.w[alone ? k + 3 : k + 1]},
+               {0x3f803f80u, 0x3f803f80u});
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      sum[m][i] = __shfl_sync(0xffffffffu, alone ? both[0] + both[2] : both[0], 8 * part + 4 * i);
+      if (!alone) sum[m + 1][i] = __shfl_sync(0xffffffffu, both[2], 8 * part + 4 * i);
+    }
+  }
 }
 
-//@ part sum_few_fp16 : multiply_piece_fp16
-// Of the rows: in place of columns stand ones.
+//@ part sum_few_fp16 : mma_fp16 words
+// Of the rows, for the lanes that have their products: rows by ones, two eights of them at a time or two parts of one.
 template <int kEights, int kWords>
-__device__ __forceinline__ void sum_few_fp16(float (&sum)[kEights][4], const Words<kWords> (&rows)[kEights]) {
-  Words<kWords> ones;
+__device__ __forceinline__ void sum_few_fp16(float (&sum)[kEights][2], const Words<kWords> (&rows)[kEights], int part) {
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) ones.w[i] = 0x3c003c00u;
-  multiply_piece_fp16(sum, ones, ones, rows);
+  for (int m = 0; m < kEights; m += 2) {
+    const bool alone = m + 1 == kEights;
+    const Words<kWords>&first = rows[m], &second = rows[alone ? m : m + 1];
+    float both[4] = {};
+#pragma unroll
+    for (int k = 0; k < kWords; k += alone ? 4 : 2)
+      mma_fp16(both, {first.w[k], second.w[alone ? k + 2 : k], first.w[k + 1], second.w[alone ? k + 3 : k + 1]},
+               {0x3c003c00u, 0x3c003c00u});
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      sum[m][i] = __shfl_sync(0xffffffffu, alone ? both[0] + both[2] : both[0], 8 * part + 4 * i);
+      if (!alone) sum[m + 1][i] = __shfl_sync(0xffffffffu, both[2], 8 * part + 4 * i);
+    }
+  }
 }
 
 //@ part add_rows_piece
 // So many times the rows' sums, to two eights of columns.
 template <int kEights>
-__device__ __forceinline__ void add_rows_piece(float (&sum)[kEights][4], const float (&row_sums)[kEights][4],
+__device__ __forceinline__ void add_rows_piece(float (&sum)[kEights][4], const float (&row_sums)[kEights][2],
                                                float first, float second) {
 #pragma unroll
   for (int m = 0; m < kEights; ++m)
@@ -134,6 +156,31 @@ __device__ __forceinline__ void columns_of_rows(Words<4> (&columns)[8], const Wo
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       columns[c].w[k] = __byte_perm(rows[2 * k].w[c / 2], rows[2 * k + 1].w[c / 2], c % 2 ? 0x7632 : 0x5410);
+}
+
+//@ part gather_runs : words
+// Of a row a lane has, of each four runs of 16 bytes, one: it gets kRuns neighbours of them. In shared memory fours of
+// runs are five apart and rows four more: both what is written and what is read together are in different banks.
+template <int kRuns, int kEights>
+__device__ __forceinline__ void gather_runs(Words<4 * kRuns> (&rows)[kEights], const Words<4> (&runs)[kEights * kRuns],
+                                            void* staged, int lane) {
+  constexpr int kRow = 4 * kRuns + 4;
+  uint4* const line = (uint4*)staged + lane / 4 * kRow;
+  uint4* const to = line + lane % 4;
+  const uint4* const from = line + lane % 4 * kRuns / 4 * 5 + lane % 4 * kRuns % 4;
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kEights * kRuns; ++i) {
+    const unsigned(&w)[4] = runs[i].w;
+    to[i / kRuns * 8 * kRow + i % kRuns * 5] = make_uint4(w[0], w[1], w[2], w[3]);
+  }
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kEights * kRuns; ++i) {
+    const uint4 v = from[i / kRuns * 8 * kRow + i % kRuns];
+    unsigned* const w = rows[i / kRuns].w + i % kRuns * 4;
+    w[0] = v.x, w[1] = v.y, w[2] = v.z, w[3] = v.w;
+  }
 }
 
 //@ part stage_few_sums : staged_sums

@@ -20,6 +20,7 @@ KernelSource FewRowsEmitter::emit() {
     main_loop(form_.loops[i]);
     if (form_.loops.size() > 1) writer_.close();
   }
+  if (form_.runs > 1) writer_.line("__syncthreads();");  // sums go where runs were
   stage();
   finish();
   KernelSource source = writer_.finish(comment(), form_.block.warps * 32, 1);
@@ -182,8 +183,8 @@ void FewRowsEmitter::sum_rows(std::vector<FewRowsStream>& streams, const FewRows
     if (streams[loop.left.size() + term.right].rows_scale.empty() || !left.row_sums.empty()) continue;
     left.row_sums = writer_.unique("row_sums");
     writer_.use(fmt::format("sum_few_{}", dtype_name()));
-    writer_.line(fmt::format("float {}[{}][4] = {{}};", left.row_sums, eights()));
-    writer_.line(fmt::format("sum_few_{}({}, {});", dtype_name(), left.row_sums, left.operands));
+    writer_.line(fmt::format("float {}[{}][2];", left.row_sums, eights()));
+    writer_.line(fmt::format("sum_few_{}({}, {}, part);", dtype_name(), left.row_sums, left.operands));
   }
 }
 
@@ -215,8 +216,8 @@ void FewRowsEmitter::open_step() {
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", ahead_, form_.block.ahead));
   unit_ = writer_.unique("unit");
-  writer_.line(
-      fmt::format("const {} {} = ({} + {} * {}) * 4 + part;", integer(), unit_, turn_, ahead_, form_.block.warps));
+  step_ = fmt::format("({} + {} * {})", turn_, ahead_, form_.block.warps);
+  writer_.line(fmt::format("const {} {} = {} * 4 + part;", integer(), unit_, step_));
 }
 
 KernelSource few_rows(const Kernel& kernel, const Product& product, const FewRowsForm& form, const Graph& graph) {

@@ -84,14 +84,25 @@ class FewRowsEmitter {
                   const std::string& row_sums);
 
   // --- what a lane has of the factors
-  // Of a stream in one step: columns, or lines along the depth where neighbours lie across it; or rows.
-  int which(const FewRowsStream& s) const { return s.left ? eights() : form_.along_depth ? 2 * pieces() : 8; }
+  // Of a stream in one step: columns, or lines along the depth where neighbours lie across it; or rows, run by run.
+  int which(const FewRowsStream& s) const {
+    return s.left ? eights() * form_.runs : form_.along_depth ? 2 * pieces() : 8;
+  }
+  // Which eight of rows.
+  std::string eight_text(const std::string& c) const {
+    return form_.runs == 1 ? c : fmt::format("({} / {})", c, form_.runs);
+  }
+  // From here on the unit is that of a run of rows; returns what it was.
+  std::string enter_run(const FewRowsStream& s, const std::string& c);
   int operand_words(int elements) const { return elements * bits(form_.dtype) / 32; }
   ExprId root_of(const FewRowsStream& s) const;
   std::uint32_t vector_axis(const FewRowsStream& s, const FewRowsLoop& loop) const {
+    if (s.left && form_.runs > 1) return form_.place;
     return s.left || form_.along_depth ? loop.member : form_.column_member;
   }
-  int vector_width(const FewRowsStream& s) const { return s.left || form_.along_depth ? form_.together : 8; }
+  int vector_width(const FewRowsStream& s) const {
+    return s.left ? form_.run_length() : form_.along_depth ? form_.together : 8;
+  }
   // Binds what a stream's element depends on but the neighbours of its vectors. `c` is the text of which; sure: the row
   // is there.
   void bind(const FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, bool sure);
@@ -115,8 +126,9 @@ class FewRowsEmitter {
     return s.factor->zero_of_block && s.codes && s.codes->zero != kNoExpr;
   }
   void load_shared_scales(const FewRowsStream& s, const FewRowsLoop& loop);
-  // The operands of one step: words as they are, or computed of them.
+  // The operands of one step: words as they are, or computed of them; those of rows' runs change lanes then.
   void make_operands(FewRowsStream& s, const FewRowsLoop& loop);
+  void gather_runs(FewRowsStream& s);
   // At the step's place along the depth, or the last one.
   void compute_bound(FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, const std::string& into);
   // The neighbours of one vector, rounded and packed.
@@ -144,7 +156,7 @@ class FewRowsEmitter {
   ExprEmitter emitter_;
   std::map<ExprId, std::string> sums_;  // by reduction of the kernel as it was
   std::vector<std::string> of_row_;
-  std::string column0_, batch_, turn_, ahead_, unit_, units_, steps_, row_there_, piece_;
+  std::string column0_, batch_, turn_, ahead_, step_, unit_, units_, steps_, row_there_, piece_;
   bool whole_ = false;  // no step goes beyond the depth
 };
 

@@ -16,12 +16,23 @@ ExprId FewRowsEmitter::root_of(const FewRowsStream& s) const {
   return n.op == ExprOp::kRound && n.dtype == form_.dtype ? n.args[0] : s.factor->factor;
 }
 
+std::string FewRowsEmitter::enter_run(const FewRowsStream& s, const std::string& c) {
+  const std::string of_step = unit_;
+  if (!s.left || form_.runs == 1) return of_step;
+  const int of_parts = 4 / form_.runs;
+  unit_ = writer_.unique("unit");
+  writer_.line(fmt::format("const {} {} = {} * 4 + {} % {}{};", integer(), unit_, step_, c, form_.runs,
+                           of_parts > 1 ? fmt::format(" * {} + part / {}", of_parts, form_.runs) : ""));
+  return of_step;
+}
+
 void FewRowsEmitter::bind(const FewRowsStream& s, const FewRowsLoop& loop, const std::string& c, bool sure) {
   bind_flat(emitter_, loop.depth, unit_, "kluvw");
   if (s.left) {
+    if (form_.runs > 1) emitter_.bind(form_.run, fmt::format("(part % {})", form_.runs));
     if (form_.rows.empty()) return;
     const std::string row = writer_.unique("row");
-    const std::string here = fmt::format("8 * {} + group", c);
+    const std::string here = fmt::format("8 * {} + group", eight_text(c));
     writer_.line(fmt::format("const {} {} = {};", integer(), row,
                              sure ? here : fmt::format("min({}, {})", here, text(count(form_.rows) - 1))));
     bind_flat(emitter_, form_.rows, row, "mnopq");
@@ -59,6 +70,7 @@ void FewRowsEmitter::declare_words(FewRowsStream& s, const FewRowsLoop& loop) {
   bind_all(loop.depth);
   bind_all(form_.rows);
   bind_all(form_.columns);
+  if (form_.runs > 1) bind_all({form_.run});
   if (!s.left && !form_.along_depth) emitter_.bind(loop.member, "0");
   const VectorLoads loads(emitter_, graph_, vector_axis(s, loop), vector_width(s));
   for (const auto& [id, type] : loads.vector_loads({s.value})) {
@@ -160,9 +172,10 @@ void FewRowsEmitter::declare_codes(FewRowsStream& s, const FewRowsLoop& loop) {
 
 void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
   if (s.words.empty()) return;
-  const std::string c = open_which(s);
+  const std::string c = open_which(s), of_step = enter_run(s, c);
   std::string there = whole_ ? "" : fmt::format("{} < {}", unit_, units_);
-  if (s.left && !row_there_.empty()) there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, c);
+  if (s.left && !row_there_.empty())
+    there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, eight_text(c));
   for (const auto& [id, name] : s.words)
     if (!there.empty()) writer_.line(fmt::format("{}[{}][{}] = {{}};", name, ahead_, c));
   if (!there.empty()) writer_.open(fmt::format("if ({})", there));
@@ -183,13 +196,14 @@ void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
   emitter_.rewind(mark);
   if (!there.empty()) writer_.close();
   writer_.close();
+  unit_ = of_step;
 }
 
 void FewRowsEmitter::make_operands(FewRowsStream& s, const FewRowsLoop& loop) {
   const bool turned = !s.left && !form_.along_depth;
   if (s.factor->plain && !turned) {
     s.operands = fmt::format("{}[{}]", s.words.at(s.factor->factor), ahead_);
-    return;
+    return gather_runs(s);
   }
   s.operands = writer_.unique(s.left ? "rows" : "columns");
   if (s.factor->plain) {
@@ -199,7 +213,7 @@ void FewRowsEmitter::make_operands(FewRowsStream& s, const FewRowsLoop& loop) {
     return;
   }
   const bool of_piece = !s.left && !piece_.empty();
-  writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(form_.together), s.operands,
+  writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(s.left ? form_.run_length() : form_.together), s.operands,
                            turned     ? 8
                            : of_piece ? 2
                                       : which(s)));
@@ -212,6 +226,7 @@ void FewRowsEmitter::make_operands(FewRowsStream& s, const FewRowsLoop& loop) {
     c = writer_.unique("c");
     writer_.line(fmt::format("const int {} = 2 * {} + {};", c, piece_, i));
   }
+  const std::string of_step = enter_run(s, c);
   const std::string made = fmt::format("{}[{}]", into, i);
   const auto here = [&](const std::string& names) {
     return names.empty() ? "" : fmt::format("{}[{}][{}]", names, ahead_, c);
@@ -232,9 +247,19 @@ void FewRowsEmitter::make_operands(FewRowsStream& s, const FewRowsLoop& loop) {
   // Beyond the depth both factors are zeros, whatever is computed of them.
   if (!whole_) writer_.line(fmt::format("if ({} >= {}) {} = {{}};", unit_, units_, made));
   writer_.close();
-  if (!turned) return;
+  unit_ = of_step;
+  if (!turned) return gather_runs(s);
   writer_.use("columns_of_rows");
   writer_.line(fmt::format("columns_of_rows({}, {});", s.operands, lines));
+}
+
+void FewRowsEmitter::gather_runs(FewRowsStream& s) {
+  if (!s.left || form_.runs == 1) return;
+  const std::string runs = std::exchange(s.operands, writer_.unique("rows"));
+  writer_.use("gather_runs");
+  writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(form_.together), s.operands, eights()));
+  writer_.line(fmt::format("gather_runs<{}>({}, {}, (char*)dynamic_shared + warp * {}, warp_lane);", form_.runs,
+                           s.operands, runs, shared_bytes_of_runs(form_)));
 }
 
 void FewRowsEmitter::compute_bound(FewRowsStream& s, const FewRowsLoop& loop, const std::string& c,
