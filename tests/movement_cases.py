@@ -396,6 +396,8 @@ def runs():
         instructions=150)
     add("padded", {"x": ("uint8", ["n", 331])}, node("y", "pad", "x", pad=[2, 1], mode="reflect"),
         symbols={"n": {"hint": 8000}}, instructions=110)
+    add("rows of any length rolled", {"x": ("float16", [400, "n"])}, node("y", "roll", "x", shifts=[3], dims=[1]),
+        symbols={"n": {"min": 5, "hint": 300}}, sizes={"n": 9000}, sectors=1.05)
     for dtype, images in (("uint8", 32), ("float16", 16)):
         for mode in ("constant", "reflect"):
             add(f"{mode} padded pixels", {"x": (dtype, [images, 112, 112, 3])},

@@ -320,7 +320,7 @@ constexpr double kFaster = 0.95;
 
 // The same for runs, which threads of a block wait for twice, and for them instead of boxes, which have no list of what
 // is left over.
-constexpr double kFasterInRuns = 0.97, kRunsToBoxes = 0.8;
+constexpr double kFasterInRuns = 0.97, kFasterInFewRuns = 0.9, kRunsToBoxes = 0.8;
 
 // Instructions for an element, as counted: in stretches; one by one, and there for each axis, or of one axis alone; of
 // a thread's neighbours in vectors and in windows.
@@ -346,7 +346,8 @@ std::optional<RunPlan> runs_where_faster(const Kernel& kernel, const Graph& grap
   if (!plan) return std::nullopt;
   const double stores = sectors_of_stores(kernel), issued = issued_for_sector(target);
   if (movement_time(plan->sectors + stores, plan->instructions / 32, 0, issued) >
-      kFasterInRuns * movement_time(sectors + stores, instructions / 32, 0, issued))
+      (plan->turns > 1 ? kFasterInRuns : kFasterInFewRuns) *
+          movement_time(sectors + stores, instructions / 32, 0, issued))
     return std::nullopt;
   return plan;
 }

@@ -157,7 +157,13 @@ class BreakFinder {
   // Few of them.
   std::optional<Range> quotients_of(const IndexAtom& atom) const {
     if (mentions(atom.b, column_)) return std::nullopt;
-    const Range range = range_of(simplify(floor_div(atom.a, atom.b), pool_.bounds()), pool_.bounds());
+    const Bounds& bounds = pool_.bounds();
+    if (!atom.b.is_constant())
+      for (const std::int64_t low : {0, -1})
+        for (const std::int64_t high : {0, 1})
+          if (proves_nonnegative(atom.a - atom.b * low, bounds) && proves_less(atom.a, atom.b * (high + 1), bounds))
+            return Range{low, high};
+    const Range range = range_of(simplify(floor_div(atom.a, atom.b), bounds), bounds);
     if (range.min < -kMostQuotients || range.max > kMostQuotients) return std::nullopt;
     return range;
   }
@@ -232,12 +238,23 @@ struct InPiece {
     begin = piece.begin;
   }
   IndexExpr of(const IndexExpr& e) const {
-    return simplify(substitute(e,
-                               [&](Variable v) -> std::optional<IndexExpr> {
-                                 if (v != column) return std::nullopt;
-                                 return begin + distance;
-                               }),
-                    bounds);
+    const IndexExpr here = simplify(substitute(e,
+                                               [&](Variable v) -> std::optional<IndexExpr> {
+                                                 if (v != column) return std::nullopt;
+                                                 return begin + distance;
+                                               }),
+                                    bounds);
+    return simplify(
+        rewrite_atoms(here, [&](IndexAtom::Kind kind, const IndexExpr& a,
+                                const IndexExpr& b) { return rolled(kind, a, b).value_or(combine(kind, a, b)); }),
+        bounds);
+  }
+  // (i - 3) % n is i - 3 + n where i is below 3.
+  std::optional<IndexExpr> rolled(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) const {
+    if (kind != IndexAtom::Kind::kMod && kind != IndexAtom::Kind::kFloorDiv) return std::nullopt;
+    if (b.is_constant() || !proves_nonnegative(a + b, bounds) || !proves_nonnegative(-a - 1, bounds))
+      return std::nullopt;
+    return kind == IndexAtom::Kind::kMod ? a + b : IndexExpr(-1);
   }
 
   Variable column{};

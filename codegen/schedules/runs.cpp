@@ -15,7 +15,7 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kMostBytes = 24 * 1024;  // of shared memory, for all tensors
-constexpr std::int64_t kFewestRuns = 3072;
+constexpr std::int64_t kFewestRuns = 8192;
 constexpr int kSampledBlocks = 6, kSampledRuns = 48, kRowsOfThread = 4;
 
 // A load of the tensor that is among what the piece is chosen from.

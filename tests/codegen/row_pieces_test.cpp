@@ -64,6 +64,11 @@ y: int8[50, 77] = roll(x, shifts=[3], dims=[1])
 return y
 )") == "0 >, 3 > of 77");
   CHECK(pieces_text(R"(symbol n min=8 hint=100
+input x: int8[50, n]
+y: int8[50, n] = roll(x, shifts=[3], dims=[1])
+return y
+)") == "0 >, 3 > of n");
+  CHECK(pieces_text(R"(symbol n min=8 hint=100
 input x: float16[50, n]
 y: float16[50, n+3] = pad(x, pad=[2, 1])
 return y
