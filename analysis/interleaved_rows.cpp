@@ -208,12 +208,18 @@ int chunks_that_leave_little(int chunks, const Work& work) {
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
 }
 
-// The blocks of a strip; joining moments takes as much as some turns.
-int chunks_of_strips(const InterleavedRows& way, const Work& work, bool held, const Target& target) {
+// Joining moments takes as much as some turns.
+int chunks_that_join_little(int chunks, std::int64_t vectors, const InterleavedRows& way, const Work& work) {
   constexpr int kTurnsOfChunk = 16;
+  return work.in_one_pass
+             ? static_cast<int>(std::clamp<std::int64_t>(vectors / (kTurnsOfChunk * way.team), 1, std::max(chunks, 1)))
+             : chunks;
+}
+
+// The blocks of a strip.
+int chunks_of_strips(const InterleavedRows& way, const Work& work, bool held, const Target& target) {
   const int chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
-  if (!work.in_one_pass) return chunks;
-  return static_cast<int>(std::clamp<std::int64_t>(work.length * way.lanes() / (kTurnsOfChunk * way.team), 1, chunks));
+  return chunks_that_join_little(chunks, work.length * way.lanes(), way, work);
 }
 
 // With so many lanes to a line: the threads of a team, the blocks of a strip. False where shared memory has no room.
@@ -366,6 +372,7 @@ bool shape_turns(InterleavedRows& way, Work work, const Target& target) {
   }
   // Few threads to a chunk: what they have is joined.
   while (way.chunks > 1 && way.team > 128 && busy(way.team / 2) && vectors / way.chunks < 16 * way.team) way.team /= 2;
+  way.chunks = chunks_that_join_little(way.chunks, vectors, way, work);
   way.parts = working(way.team, way.columns(), way.width);
   return true;
 }
@@ -405,11 +412,11 @@ bool keep_turns(InterleavedRows& way, const IndexExpr& length, const Work& work)
   return true;
 }
 
-// Moments of strips, whose mean a thread makes of the sum alone.
+// Moments whose mean a thread makes of the sum alone.
 std::optional<RowOnePass> moments_of(const InterleavedRows& way) {
   const ExprPool& pool = way.form.kernel.pool;
   const std::optional<RowOnePass> pass = row_one_pass(way.form);
-  if (!way.in_strips || !pass || pass->kind != RowOnePass::Kind::kMoments) return std::nullopt;
+  if (!pass || pass->kind != RowOnePass::Kind::kMoments) return std::nullopt;
   return dependences(pool)[pool[pass->mean].args[1]].empty() ? pass : std::nullopt;
 }
 
@@ -452,8 +459,9 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   const std::vector<int> stages = stages_of(form);
   if (has_wide_values(form) && (*std::ranges::max_element(stages) > 0 || !form.columns.empty())) return std::nullopt;
   std::optional<InterleavedRows> found = with_threads(*way, reader.widest_bits(), target);
-  // Those that are read again had better be kept, or one pass make moments of them.
-  if (!way->in_strips && way->breadth == 1 && reader.may_be_shifted() && (!found || found->kept_turns == 0) &&
+  // Those that are read again had better be kept, or one pass make moments of them; of few rows, as they take turns.
+  const bool is_well_found = found && (found->kept_turns > 0 || (found->one_pass && found->columns() <= kFewRows));
+  if (!way->in_strips && way->breadth == 1 && reader.may_be_shifted() && !is_well_found &&
       *std::ranges::max_element(stages) > 0) {
     way->in_strips = way->shifted = true;
     std::optional<InterleavedRows> strips = with_threads(*way, reader.widest_bits(), target);

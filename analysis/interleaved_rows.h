@@ -52,7 +52,7 @@ struct InterleavedRows {
   int chunks = 1;                    // blocks that share what a team has to do and leave partial results
   int kept_turns = 0;                // vectors of a thread; 0: not known, or too many
   std::vector<ExprId> loads;         // that read one element after the other
-  // Of strips that no thread keeps: moments, of which both come of one pass over them.
+  // Of what no thread keeps: moments, of which both come of one pass over it.
   std::optional<RowOnePass> one_pass;
 
   int threads() const { return team * teams; }

@@ -171,10 +171,11 @@ struct RunningMoments {
     mean += apart * share;
     squares += beside + apart * apart * (before * share);
   }
-  // Others' sum and squares of differences to their mean.
-  __device__ __forceinline__ void take_part(float more, float beside, float elements) {
+  // Others' sum and squares of differences to their mean. Means are counted from `about` here: what lies between them
+  // is far less than they are and is not rounded as they are.
+  __device__ __forceinline__ void take_part(float more, float beside, float elements, float about) {
     if (elements == 0.0f) return;
-    const float before = count, apart = more / elements - mean;
+    const float before = count, apart = more / elements - about - mean;
     sum += more;
     count += elements;
     const float share = elements / count;
@@ -182,11 +183,36 @@ struct RunningMoments {
     squares += beside + apart * apart * (before * share);
   }
 };
+// Thread i < kRows has the result of row i: that of row i % kRows for every thread i. A warp begins anywhere among them:
+// the first 31 stand once more behind the last.
+template <int kRows>
+__device__ __forceinline__ float result_in_turn(float result, int thread) {
+  __shared__ float results[kRows + 31];
+  if (thread < kRows) results[thread] = result;
+  if (kRows > 31 && thread < 31) results[kRows + thread] = result;
+  __syncthreads();
+  return results[kRows > 31 ? (thread - thread % 32) % kRows + thread % 32 : thread % kRows];
+}
 // Of lines that kChunks blocks take in turn, so many at once, those of one.
 template <int kAtOnce, int kChunks>
 __device__ __forceinline__ float lines_of_chunk(int lines, int chunk) {
   const int turns = lines / (kAtOnce * kChunks), left = lines - turns * (kAtOnce * kChunks) - chunk * kAtOnce;
   return (float)(turns * kAtOnce + min(max(left, 0), kAtOnce));
+}
+// The same of elements of which kBreadth at a time are of one row, kLine of all rows, and of which so many are before
+// the first that chunks take: those of row `row`.
+template <int kLine, int kBreadth, class Index>
+__device__ __forceinline__ Index elements_of_row(Index elements, int row) {
+  return elements / kLine * kBreadth + min(max((int)(elements % kLine) - row * kBreadth, 0), kBreadth);
+}
+template <int kAtOnce, int kChunks, int kLine, int kBreadth, class Index>
+__device__ __forceinline__ float elements_of_chunk(Index elements, int before, int chunk, int row) {
+  constexpr int kTurn = kAtOnce * kChunks, kAll = 8 * kLine;
+  const Index turns = elements / kTurn, left = elements - turns * kTurn - chunk * kAtOnce;
+  const int here = left < 0 ? 0 : left < kAtOnce ? (int)left : kAtOnce;
+  Index found = turns * (kAtOnce / kLine * kBreadth) + elements_of_row<kLine, kBreadth>(here, row);
+  if (chunk == 0) found += 8 * kBreadth - elements_of_row<kLine, kBreadth>(kAll - before, row);
+  return (float)found;
 }
 
 //@ part shifted_moments : running_moments
@@ -602,7 +628,11 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
   }
   __syncthreads();
 #pragma unroll
-  for (int e = 0; e < kPlaces; ++e) places[e] = rows[(thread % (kColumns / kWidth) * kWidth + e) / kBreadth];
+  for (int e = 0; e < kPlaces; ++e) {
+    const int column = kColumns % kWidth == 0 ? thread % (kColumns / kWidth) * kWidth + e
+                                              : (thread * kWidth + e) % kColumns;  // lines begin within vectors
+    places[e] = rows[column / kBreadth];
+  }
   return rows[thread < kRows ? thread : 0];
 }
 // The same of one row whose pieces begin anywhere: of a thread's places those are its elements that are less than

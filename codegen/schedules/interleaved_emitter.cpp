@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "codegen/emit_expr.h"
@@ -142,6 +143,7 @@ class InterleavedEmitter {
     std::function<void(const std::string& lane, const std::string& at)> element;
     std::function<void(const std::string& place)> before = [](const std::string&) {};  // where the vector lies
     std::function<void()> after = [] {};
+    std::function<void()> behind = [] {};  // the last vector, before the elements at the ends
   };
 
   // The row of an element of a line.
@@ -185,6 +187,7 @@ class InterleavedEmitter {
         writer_.line(fmt::format("Words<{}> {}[{}];", part_.words_of(load), at->second, part_.kept_turns));
       }
     vector_loop(axes, roots, visit);
+    visit.behind();
     if (!aligned_ || !whole_) edges(axes, loads, visit);
     for (const ExprId load : loads)
       if (kept_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
@@ -277,8 +280,9 @@ class InterleavedEmitter {
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit) {
     const std::string type = writer_.index_type(), v = writer_.unique("v"), at = writer_.unique("at");
     const std::string here = part_.chunked() ? fmt::format("{} == 0 && ", chunk_) : "";
-    std::string side,
-        mine = fmt::format("{0}{1} >= {2} && {3} == ({1} - {2}) % {4}", here, last_, first_, thread_, way_.parts);
+    std::string side, mine = fmt::format("{0} >= {1} && {2} == ({0} - {1}) % {3}", last_, first_, thread_, way_.parts);
+    if (part_.chunked())
+      mine += fmt::format(" && {} == ({} - {}) / {} % {}", chunk_, last_, first_, way_.parts, way_.chunks);
     if (!aligned_) {
       side = writer_.unique("side");
       writer_.line("#pragma unroll 1");
@@ -362,19 +366,24 @@ class InterleavedEmitter {
       elements = writer_.unique("elements");
       writer_.line(fmt::format("float {}[{}];", elements, way_.width));
     };
-    visit.element = [&](const std::string& lane, const std::string&) {
-      writer_.line(fmt::format("{}[{}] = {};", elements, lane, emitter_.emit(way_.one_pass->element)));
+    visit.element = [&](const std::string& lane, const std::string& at) {
+      const std::string element = emitter_.emit(way_.one_pass->element);
+      writer_.line(at.empty() ? fmt::format("{}[{}] = {};", elements, lane, element)
+                              : fmt::format("{}[{}].take_elements<1>({{{}}});", moments, lane, element));
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
+    visit.behind = [&] {
+      writer_.line(fmt::format("RunningMoments {}[{}];", moments, way_.width));
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));
+    };
     over_elements(axes, {way_.one_pass->element}, visit);
-    writer_.line(fmt::format("RunningMoments {}[{}];", moments, way_.width));
-    writer_.line("#pragma unroll");
-    writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));
     join_moments(moments, way_.parts, way_.width);
   }
 
-  // The team's sums, and the squares of differences to their means, of what threads have at each of their places.
-  void join_moments(const std::string& moments, int parts, int width) {
+  // The team's sums, and the squares of differences to their means, of what threads have at each of their places, where
+  // means are counted from `about`.
+  void join_moments(const std::string& moments, int parts, int width, const std::string& about = "") {
     const ExprEmitter::Accumulator first = emitter_.accumulator(way_.one_pass->first);
     const ExprEmitter::Accumulator second = emitter_.accumulator(way_.one_pass->second);
     const std::string sums = writer_.unique(first.name + "_at"), squares = writer_.unique(second.name + "_at");
@@ -390,13 +399,13 @@ class InterleavedEmitter {
     const ExprEmitter::Mark outside = emitter_.mark();
     for (const std::uint32_t a : pool_[way_.one_pass->second].axes) emitter_.bind(a, "0");
     const bool own = width == way_.width;
-    emitter_.bind(way_.inner, own ? fmt::format("({})", row_at(fmt::format("{} + {}", phase_, e)))
-                                  : fmt::format("({} + {} % {})", begins_, thread_, way_.rows));
+    emitter_.bind(way_.inner, row_of_moments(own ? e : ""));
     if (part_.outputs)
       emitter_.define(first.reduction, emitter_.result(all));
     else  // of what this block has of its rows
-      emitter_.define(way_.one_pass->mean, fmt::format("({} / {})", all.name, lines_of_chunk(chunk_)));
-    emitter_.define(way_.one_pass->element, fmt::format("{}[{}].mean", moments, e));
+      emitter_.define(way_.one_pass->mean, fmt::format("({} / {})", all.name, elements_of_chunk(chunk_, own ? e : "")));
+    emitter_.define(way_.one_pass->element, about.empty() ? fmt::format("{}[{}].mean", moments, e)
+                                                          : fmt::format("({} + {}[{}].mean)", about, moments, e));
     const std::string of_all = emitter_.emit(pool_[way_.one_pass->second].args[0]);
     writer_.line(fmt::format("{0}[{1}] = {2}[{1}].squares + {2}[{1}].count * ({3});", squares, e, moments, of_all));
     emitter_.rewind(outside);
@@ -404,18 +413,34 @@ class InterleavedEmitter {
     join(second, squares, parts, width);
   }
 
-  std::string lines_of_chunk(const std::string& chunk) const {
-    const std::string lines = fmt::format("lines_of_chunk<{}, {}>({}, {})", at_once(), way_.chunks, last_, chunk);
-    return way_.breadth == 1 ? lines : fmt::format("({}.0f * {})", way_.breadth, lines);
+  // The row of what a thread has at a place, or, where each has one (""), of that.
+  std::string row_of_moments(const std::string& place) const {
+    if (way_.in_strips)
+      return place.empty() ? fmt::format("({} + {} % {})", begins_, thread_, way_.rows)
+                           : fmt::format("({})", row_at(fmt::format("{} + {}", phase_, place)));
+    return place.empty() ? fmt::format("(({} + {}) % {})", begins_, thread_, way_.rows)
+                         : fmt::format("({})", row_at(fmt::format("({} + {}) % {}", phase_, place, way_.columns())));
+  }
+
+  // How many elements a chunk has of the row of what a thread has at a place, or of its only one.
+  std::string elements_of_chunk(const std::string& chunk, const std::string& place) const {
+    if (way_.in_strips) {
+      const std::string lines = fmt::format("lines_of_chunk<{}, {}>({}, {})", at_once(), way_.chunks, last_, chunk);
+      return way_.breadth == 1 ? lines : fmt::format("({}.0f * {})", way_.breadth, lines);
+    }
+    const std::string row =
+        place.empty() ? fmt::format("{} % {}", thread_, way_.rows)
+                      : row_at(fmt::format("({} * {} + {}) % {}", thread_, way_.width, place, way_.columns()));
+    const std::string vectors = fmt::format("{} * {}", first_, way_.width);
+    return fmt::format("elements_of_chunk<{}, {}, {}, {}>({} - {}, (int)({} - {}), {}, {})", way_.parts * way_.width,
+                       way_.chunks, way_.columns(), way_.breadth, stop_, vectors, vectors, start_, chunk, row);
   }
 
   // Where threads have an element each, of row `thread % rows`: that row's sum, which a thread of it has found.
   std::string sums_of_rows(const ExprEmitter::Accumulator& sum) {
-    const std::string all = writer_.unique("all_sums"), mine = writer_.unique("mine");
-    writer_.line(fmt::format("__shared__ float {}[{}];", all, way_.rows));
-    writer_.line(fmt::format("if ({0} < {1}) {2}[{0}] = {3};", thread_, way_.rows, all, sum.name));
-    writer_.line("__syncthreads();");
-    writer_.line(fmt::format("const float {}[1] = {{{}[{} % {}]}};", mine, all, thread_, way_.rows));
+    const std::string mine = writer_.unique("mine");
+    writer_.line(
+        fmt::format("const float {}[1] = {{result_in_turn<{}>({}, {})}};", mine, way_.rows, sum.name, thread_));
     return mine;
   }
 
@@ -475,11 +500,35 @@ class InterleavedEmitter {
     for (const ReductionLoop& loop : part_.loops) {
       if (!way_.one_pass && loop.stage != part_.stage) continue;
       for (const ExprId r : loop.reductions) {
-        const ExprEmitter::Accumulator& a = done_.at(r).own;
-        writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(a), group_, way_.chunks, chunk_,
-                                 way_.rows, thread_, a.name));
+        if (!is_left_from_places(r)) leave_partial(partials(done_.at(r).own), thread_, done_.at(r).own.name);
       }
     }
+    writer_.close();
+    if (way_.one_pass && is_left_from_places(way_.one_pass->first)) leave_from_places(done_.at(way_.one_pass->first));
+  }
+
+  void leave_partial(const std::string& pointer, const std::string& row, const std::string& value) {
+    writer_.line(
+        fmt::format("{}[({} * {} + {}) * {} + {}] = {};", pointer, group_, way_.chunks, chunk_, way_.rows, row, value));
+  }
+
+  // What each place has of it is in registers. Of so many rows, another look into shared memory would meet in its
+  // banks.
+  bool is_left_from_places(ExprId reduction) const {
+    return way_.one_pass && reduction == way_.one_pass->first && !way_.in_strips && way_.breadth == 1 &&
+           way_.rows / std::gcd(way_.rows, way_.width) > 32;
+  }
+
+  // As many threads as have all rows between them, each those that are its own.
+  void leave_from_places(const Done& done) {
+    const int each = std::gcd(way_.rows, way_.width);
+    const std::string e = writer_.unique("e"), pointer = partials(done.own);
+    writer_.open(fmt::format("if ({} < {})", thread_, way_.rows / each));
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, each));
+    leave_partial(pointer, fmt::format("({} * {} + {}) % {}", thread_, way_.width, e, way_.rows),
+                  fmt::format("{}[{}]", done.slots, e));
+    writer_.close();
     writer_.close();
   }
 
@@ -497,21 +546,25 @@ class InterleavedEmitter {
     join(a, mine, parts, 1);
   }
 
-  // As combine_partials, of chunks' sums and the squares of differences to the means of each.
+  // As combine_partials, of chunks' sums and the squares of differences to the means of each. What follows of those is
+  // counted from the first one, so that little is lost where means are far from 0.
   void combine_moments() {
     const std::string sums = partials(emitter_.accumulator(way_.one_pass->first));
     const std::string squares = partials(emitter_.accumulator(way_.one_pass->second));
     const std::string moments = writer_.unique("moments"), i = writer_.unique("i"), at = writer_.unique("at");
+    const std::string about = writer_.unique("about"), type = writer_.index_type();
     const int parts = way_.team / way_.rows * way_.rows, count = way_.chunks * way_.rows;
     writer_.use("running_moments");
     writer_.line(fmt::format("RunningMoments {}[1];", moments));
+    writer_.line(fmt::format("const float {} = {}[{} * {} + {} % {}] / {};", about, sums, group_, count, thread_,
+                             way_.rows, elements_of_chunk("0", "")));
     writer_.line(fmt::format("if ({} < {})", thread_, parts));
     writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, thread_, count, parts));
-    writer_.line(fmt::format("const {} {} = {} * {} + {};", writer_.index_type(), at, group_, count, i));
-    writer_.line(fmt::format("{}[0].take_part({}[{}], {}[{}], {});", moments, sums, at, squares, at,
-                             lines_of_chunk(fmt::format("{} / {}", i, way_.rows))));
+    writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, group_, count, i));
+    writer_.line(fmt::format("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, sums, squares, at,
+                             elements_of_chunk(fmt::format("{} / {}", i, way_.rows), ""), about));
     writer_.close();
-    join_moments(moments, parts, 1);
+    join_moments(moments, parts, 1, about);
   }
 
   // --- outputs
