@@ -34,6 +34,7 @@ struct IndexComparison {
   IndexExpr difference;
   bool at_least = false;
   std::int64_t bound = 0;
+  auto operator<=>(const IndexComparison&) const = default;
 };
 std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId guard);
 

@@ -1,6 +1,7 @@
 #include "analysis/window_ways.h"
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/gemm_form.h"
 #include "analysis/row_ways.h"
@@ -27,6 +28,17 @@ double instructions_alone(const Kernel& kernel) {
   return kAlone * summed_elements(kernel) + kResult * points_at_hint(kernel.pool, kernel.outputs[0].axes);
 }
 
+// Do windows read several tensors?
+bool reads_weights(const ColumnWindows& windows) {
+  const ExprPool& pool = windows.kernel.pool;
+  return std::ranges::any_of(windows.reductions, [&](ExprId r) {
+    std::set<ValueId> sources;
+    for (const ExprId id : reachable(pool, std::span(&r, 1)))
+      if (pool[id].op == ExprOp::kLoad) sources.insert(pool[id].source);
+    return sources.size() > 1;
+  });
+}
+
 }  // namespace
 
 WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, const Target& target) {
@@ -38,9 +50,16 @@ WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, 
                        ? channels->overlapping || (channels->whole_vectors && !row_ways(kernel, graph, target))
                        : channels->whole_vectors);
   auto planes = of_channels ? std::nullopt : find_plane_windows(kernel, graph, target);
+  auto columns = of_channels ? std::nullopt : find_column_windows(kernel, graph, target);
   if (planes && planes->instructions >= instructions_alone(kernel)) planes.reset();
+  // What all read of weights, and of images, had better come from memory once, though copying it takes instructions.
+  if (columns && planes && reads_weights(*columns)) columns.reset();
+  if (columns && columns->instructions >= (planes ? planes->instructions : instructions_alone(kernel))) columns.reset();
   if (of_channels) way.channels = std::move(channels);
-  if (planes) way.planes = std::move(planes);
+  if (columns)
+    way.columns = std::move(columns);
+  else if (planes)
+    way.planes = std::move(planes);
   return way;
 }
 
@@ -49,6 +68,7 @@ std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel
   if (form != KernelForm::kRows && form != KernelForm::kElements) return std::nullopt;
   const WindowWay way = window_way(graph, kernel, form, target);
   if (way.planes) return way.planes->instructions;
+  if (way.columns) return way.columns->instructions;
   if (way.channels) return kInWindows * summed_elements(kernel);
   if (form == KernelForm::kRows && row_ways(kernel, graph, target)) return std::nullopt;
   return instructions_alone(kernel);

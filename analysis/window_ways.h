@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analysis/channel_windows.h"
+#include "analysis/column_windows.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/plane_windows.h"
 #include "analysis/target.h"
@@ -12,11 +13,12 @@
 
 namespace fusec {
 
-// Of a kernel of rows or of elements, at most one of both; neither where rows are shared out or threads have an element
+// Of a kernel of rows or of elements, at most one of them; none where rows are shared out or threads have an element
 // each.
 struct WindowWay {
   std::optional<ChannelWindows> channels;
   std::optional<PlaneWindows> planes;
+  std::optional<ColumnWindows> columns;
 };
 WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, const Target& target);
 

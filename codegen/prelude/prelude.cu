@@ -10,6 +10,14 @@ __device__ __forceinline__ bf16 to_bf16(float x) {
   return bits;
 }
 
+//@ part single_bf16
+// Of 16 bits that were loaded by themselves: one instruction, where widening and shifting them are two.
+__device__ __forceinline__ float from_single_bf16(unsigned short bits) {
+  float x;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(x) : "h"((unsigned short)0), "h"(bits));
+  return x;
+}
+
 //@ part round_to_bf16
 __device__ __forceinline__ float round_to_bf16(float x) {  // of a pair, where a single one goes through a slow pipe
   unsigned bits;

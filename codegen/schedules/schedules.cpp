@@ -8,6 +8,7 @@
 #include "codegen/parameter_table.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/channel_windows.h"
+#include "codegen/schedules/column_windows.h"
 #include "codegen/schedules/contraction.h"
 #include "codegen/schedules/convolution.h"
 #include "codegen/schedules/direct.h"
@@ -123,6 +124,7 @@ std::vector<KernelSource> rows_or_elements(const Kernel& kernel, KernelForm form
   const WindowWay way = window_way(graph, kernel, form, target);
   if (way.channels) return {channel_windows(kernel, *way.channels, graph)};
   if (way.planes) return {plane_windows(kernel, *way.planes, graph)};
+  if (way.columns) return {column_windows(*way.columns, graph)};
   if (form == KernelForm::kRows)
     if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
   return {direct(kernel, graph, target)};
@@ -132,6 +134,7 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
   const FormOfKernel form = form_of(kernel);
   switch (form.form) {
     case KernelForm::kPointwise:
+      if (const auto columns = find_column_windows(kernel, graph, target)) return {column_windows(*columns, graph)};
       return {pointwise(kernel, graph, target, choices)};
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct: {

@@ -1,6 +1,8 @@
 // interpolate: nearest and bilinear resampling with PyTorch's positions, which it computes in the operand's compute
 // type (float32 but for float64): rounding there decides which element is the nearest.
+#include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "ir/ops/common.h"
 #include "ir/ops/pooling.h"
@@ -77,6 +79,34 @@ ExprId nearest_formula(Formula& f, Index index) {
   return f.load(0, own);
 }
 
+// A position between the operand's elements as whole numbers: `eighths` of an element, say, from the first one on.
+struct ExactPosition {
+  IndexExpr parts;
+  std::int64_t of_element;
+  bool weight;  // what is left of an element is the weight to the last bit, too
+};
+
+// (at + 0.5) * in / out - 0.5, where float32 has the same elements below the positions everywhere.
+std::optional<ExactPosition> exact_position(Formula& f, const IndexExpr& at, const Dim& in, const Dim& out) {
+  if (!in.is_constant() || !out.is_constant()) return std::nullopt;
+  const std::int64_t i = in.constant_term(), o = out.constant_term();
+  if (o > 65536 || i > (std::int64_t{1} << 40)) return std::nullopt;  // neither slow nor beyond 63 bits
+  const std::int64_t common = std::gcd(std::gcd(2 * i, 2 * o), i - o);
+  const std::int64_t step = 2 * i / common, start = (i - o) / common, of_element = 2 * o / common;
+  const float scale = static_cast<float>(i) / static_cast<float>(o);
+  bool weight = std::has_single_bit(static_cast<std::uint64_t>(of_element));
+  for (std::int64_t k = 0; k < o; ++k) {
+    const float product = (static_cast<float>(k) + 0.5f) * scale;
+    const float position = std::max(product - 0.5f, 0.0f);
+    const std::int64_t parts = std::max<std::int64_t>(step * k + start, 0);
+    const std::int64_t low = parts / of_element;
+    if (std::min(static_cast<std::int64_t>(std::floor(position)), i - 1) != low) return std::nullopt;
+    const float exact = static_cast<float>(parts % of_element) / static_cast<float>(of_element);
+    weight = weight && position - static_cast<float>(low) == exact;
+  }
+  return ExactPosition{f.simplified(max(at * step + start, 0)), of_element, weight};
+}
+
 // The two neighbours of an output position in one dimension and the weight of the second.
 struct Neighbours {
   IndexExpr low, high;
@@ -85,20 +115,29 @@ struct Neighbours {
 
 Neighbours neighbours(Formula& f, const IndexExpr& at, const Dim& in, const Dim& out, ScalarType type) {
   if (in == out) return {at, at, zero(f, type)};
+  const bool centers = !f.attributes().flag("align_corners", false);
+  const auto exact = centers && type == ScalarType::kFloat32 ? exact_position(f, at, in, out) : std::nullopt;
+  const auto of = [&](const IndexExpr& low, E weight) {
+    return Neighbours{low, f.simplified(min(low + 1, in - 1)), weight};
+  };
+  if (exact && exact->weight)
+    return of(f.simplified(floor_div(exact->parts, exact->of_element)),
+              f.convert(f.index(f.simplified(floor_mod(exact->parts, exact->of_element))), type) *
+                  f.number(1.0 / static_cast<double>(exact->of_element), type));
   E position = f.convert(f.index(at), type);
   auto ratio = [&](const Dim& a, const Dim& b) {
     if (type == ScalarType::kFloat32) return quotient(f, a, b);
     return f.convert(f.index(a), type) / f.convert(f.index(b), type);
   };
-  if (!f.attributes().flag("align_corners", false))
+  if (centers)
     position = maximum((position + 0.5) * ratio(in, out) - 0.5, zero(f, type));
   else if (out.is(1))
     position = zero(f, type);
   else
     position = position * ratio(in - 1, out - 1);
-  const IndexExpr low = f.as_index(f.convert(apply(ExprOp::kFloor, position), ScalarType::kInt64), in);
-  const E weight = minimum(maximum(position - f.convert(f.index(low), type), zero(f, type)), f.number(1, type));
-  return {low, f.simplified(min(low + 1, in - 1)), weight};
+  const IndexExpr low = exact ? f.simplified(floor_div(exact->parts, exact->of_element))
+                              : f.as_index(f.convert(apply(ExprOp::kFloor, position), ScalarType::kInt64), in);
+  return of(low, minimum(maximum(position - f.convert(f.index(low), type), zero(f, type)), f.number(1, type)));
 }
 
 ExprId bilinear_formula(Formula& f, Index index) {

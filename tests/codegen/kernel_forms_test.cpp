@@ -48,7 +48,7 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 }
 
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
-    {KernelForm::kPointwise, {"pointwise", "transpose", "box_tiles"}},
+    {KernelForm::kPointwise, {"pointwise", "transpose", "box_tiles", "column_windows"}},
     {KernelForm::kTensorCoreProduct,
      {"gemm_mma", "gemm_wgmma", "gemm_shares", "convolution_mma", "convolution_wgmma", "contraction_mma",
       "few_rows_mma"}},
@@ -56,10 +56,11 @@ const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
      {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
       "few_rows_mma"}},
     {KernelForm::kRows,
-     {"row_reduction", "column_reduction", "channel_windows", "plane_windows", "direct", "few_rows_mma"}},
+     {"row_reduction", "column_reduction", "channel_windows", "plane_windows", "column_windows", "direct",
+      "few_rows_mma"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},
-    {KernelForm::kElements, {"channel_windows", "plane_windows", "direct"}},
+    {KernelForm::kElements, {"channel_windows", "plane_windows", "column_windows", "direct"}},
 };
 
 }  // namespace

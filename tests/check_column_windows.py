@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""check_column_windows.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Pooling of one to three dimensions and resampling, of planes that lie row by row, with what stands before and behind
+them, on the emulator for sm_80 and sm_90a: right, without findings, spills and bank conflicts, each byte moved once,
+NVRTC within 400 ms of CPU, and no more instructions of a thread for a byte than each case says. --sample: so many of
+the cases, by seed, else all."""
+import argparse, json, os, random, resource, subprocess, sys, tempfile
+
+MOST_BYTES = 1.05  # of the least
+MOST_CPU = 0.5     # seconds of the whole of fusec
+failures = []
+
+
+def tensor(name, dtype, *shape):
+    return {"name": name, "dtype": dtype, "shape": list(shape)}
+
+
+def node(name, op, inputs, **attributes):
+    return {"name": name, "op": op, "inputs": inputs.split(), "attrs": attributes}
+
+
+def model(inputs, nodes, **symbols):
+    bounds = {name: {"min": low, "max": high} for name, (low, high) in symbols.items()}
+    return {"fusec": 1, "name": "windows", "inputs": inputs, "constants": [], "nodes": nodes, "outputs": ["y"],
+            **({"symbols": bounds} if bounds else {})}
+
+
+def window(op, dtype, shape, **attributes):
+    return model([tensor("x", dtype, *shape)], [node("y", op, "x", **attributes)])
+
+
+def bilinear(dtype, shape, size):
+    return window("interpolate", dtype, shape, size=size, mode="bilinear", align_corners=False)
+
+
+def symbolic(op, dtype, least, **attributes):
+    return model([tensor("x", dtype, "n", 8, "h", "w")], [node("y", op, "x", **attributes)], n=(1, 64), h=(least, 64),
+                 w=(least, 64))
+
+
+def sum_behind(dtype):
+    return model([tensor("x", dtype, 2, 16, 28, 28)],
+                 [node("r", "relu", "x"), node("p", "max_pool2d", "r", kernel_size=3, stride=1, padding=1),
+                  node("y", "add", "p x")])
+
+
+def upsampled_sum(dtype):
+    return model([tensor("x", dtype, 2, 8, 14, 14), tensor("z", dtype, 2, 8, 28, 28)],
+                 [node("u", "interpolate", "x", size=[28, 28], mode="bilinear", align_corners=False),
+                  node("y", "add", "u z")])
+
+
+def pyramid(dtype):
+    """Spatial pyramid pooling: windows of several sizes side by side."""
+    sizes = (5, 9)
+    return model([tensor("x", dtype, 2, 8, 20, 20)],
+                 [node(f"p{k}", "max_pool2d", "x", kernel_size=k, stride=1, padding=k // 2) for k in sizes] +
+                 [node("y", "concat", " ".join(["x"] + [f"p{k}" for k in sizes]), dim=1)])
+
+
+def cases():
+    """(name, model, instructions for a byte)"""
+    stem = dict(kernel_size=3, stride=2, padding=1)
+    same = dict(kernel_size=3, stride=1, padding=1)
+    spp = dict(kernel_size=5, stride=1, padding=2)
+    yield "stem float32", window("max_pool2d", "float32", [2, 32, 56, 56], **stem), 2
+    yield "stem bfloat16", window("max_pool2d", "bfloat16", [2, 32, 56, 56], **stem), 5.5
+    yield "stem float16", window("max_pool2d", "float16", [2, 7, 33, 29], ceil_mode=True, **stem), 6
+    yield "average float32", window("avg_pool2d", "float32", [2, 64, 35, 35], **same), 5
+    yield "average bfloat16", window("avg_pool2d", "bfloat16", [2, 64, 35, 35], **same), 11
+    yield "average inside bfloat16", window("avg_pool2d", "bfloat16", [2, 6, 27, 31], count_include_pad=False, **same), 13
+    yield "average up float32", window("avg_pool2d", "float32", [2, 6, 27, 31], count_include_pad=False, ceil_mode=True,
+                                       **stem), 3
+    yield "average uneven float16", window("avg_pool2d", "float16", [2, 6, 27, 31], kernel_size=[5, 4], stride=[2, 3],
+                                           padding=[2, 2], ceil_mode=True), 6.5
+    yield "wide float32", window("max_pool2d", "float32", [2, 64, 20, 20], **spp), 7.5
+    yield "wide bfloat16", window("max_pool2d", "bfloat16", [2, 64, 20, 20], **spp), 17
+    yield "widest float32", window("max_pool2d", "float32", [1, 32, 20, 20], kernel_size=9, stride=1, padding=4), 16
+    yield "pyramid bfloat16", pyramid("bfloat16"), 30
+    yield "dilated float32", window("max_pool2d", "float32", [3, 5, 31, 17], dilation=[3, 2], **same), 5
+    yield "dilated bfloat16", window("max_pool2d", "bfloat16", [2, 7, 40, 32], kernel_size=[3, 2], stride=[1, 2],
+                                     padding=[1, 0], dilation=[2, 1]), 5
+    yield "solid float32", window("max_pool3d", "float32", [1, 5, 11, 14, 13], **same), 12
+    yield "solid average float16", window("avg_pool3d", "float16", [1, 5, 11, 14, 13], kernel_size=[2, 3, 3],
+                                          stride=[1, 2, 1], padding=[1, 1, 1]), 14
+    yield "line float32", window("max_pool1d", "float32", [4, 30, 77], **same), 3
+    yield "line bfloat16", window("avg_pool1d", "bfloat16", [4, 30, 77], kernel_size=4, stride=2, padding=2), 5
+    for dtype in ("int8", "uint8"):
+        yield f"bytes {dtype}", window("max_pool2d", dtype, [2, 16, 20, 20], **same), 24
+    yield "float64", window("max_pool2d", "float64", [2, 8, 6, 6], **same), 5
+    yield "behind bfloat16", sum_behind("bfloat16"), 13
+    yield "symbolic float32", symbolic("max_pool2d", "float32", 4, **same), 7
+    yield "symbolic bfloat16", symbolic("avg_pool2d", "bfloat16", 1, **stem), 14
+    yield "twice float32", bilinear("float32", [2, 32, 28, 28], [56, 56]), 6
+    yield "twice bfloat16", bilinear("bfloat16", [2, 32, 28, 28], [56, 56]), 12
+    yield "four times float16", bilinear("float16", [2, 8, 15, 13], [60, 52]), 19
+    yield "half float32", bilinear("float32", [2, 8, 32, 32], [16, 16]), 3
+    yield "summed float32", upsampled_sum("float32"), 4
+
+
+def expect(holds, what):
+    if not holds:
+        failures.append(what)
+
+
+def run(command, what):
+    """The seconds of CPU that it takes; nothing where it fails."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = subprocess.run(command, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
+        print("skipped: no NVRTC")
+        sys.exit(77)
+    expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent if result.returncode == 0 else None
+
+
+def check(options, folder, name, entry, most, arch):
+    what = f"{name} on {arch}"
+    path = lambda file: os.path.join(folder, file)
+    with open(path("m.json"), "w", encoding="utf-8") as f:
+        json.dump(entry, f)
+    sizes = [f"--symbol={symbol}={size}" for symbol, size in (("n", 2), ("h", 19), ("w", 23)) if "symbols" in entry]
+    if run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--verify", "--device=emulator", "--json",
+            f"--profile={path('p.json')}", *sizes], what) is None:
+        return
+    with open(path("p.json"), encoding="utf-8") as f:
+        kernels = json.load(f)["kernels"]
+    total = lambda of: sum(of(kernel) for kernel in kernels)
+    least = total(lambda k: k["least_bytes"])
+    executed = 32 * total(lambda k: sum(k["instructions"].values()) - k["instructions"]["move"]) / least
+    expect(executed <= most, f"{what}: {executed:.1f} instructions for a byte, at most {most}")
+    moved = total(lambda k: k["distinct_bytes"]) / least
+    expect(moved <= MOST_BYTES, f"{what}: {moved:.3f} of the least bytes")
+    for figure in ("findings", "bank_conflicts"):
+        expect(total(lambda k: k[figure]) == 0, f"{what}: {figure}")
+    expect(total(lambda k: k["resources"]["spill_bytes"]) == 0, f"{what}: spills")
+    compiled = [options.fusec, path("m.json"), f"--arch={arch}", "--no-cache", "-o", path("m.cubin")]
+    spent = min(run(compiled, what) or 0 for _ in range(2))
+    expect(spent < MOST_CPU, f"{what}: {spent:.2f} s of CPU")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fusec")
+    parser.add_argument("fusec_run")
+    parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    picked = [c for c in cases() if options.only in c[0]]
+    if options.sample:
+        picked = random.Random(options.seed).sample(picked, min(options.sample, len(picked)))
+    with tempfile.TemporaryDirectory() as folder:
+        for i, case in enumerate(picked):
+            for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
+                check(options, folder, *case, arch)
+    for failure in failures:
+        print(failure)
+    print(f"{len(picked)} models, {len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
