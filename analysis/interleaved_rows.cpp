@@ -196,6 +196,7 @@ RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
   return {.blocks = work.groups,
           .length = work.length * way.columns(),
           .stages = static_cast<int>(work.stages),
+          .passes = static_cast<int>(work.stages),
           .columns = !way.form.columns.empty(),
           .bytes = work.bits / 8.0,
           .bytes_read = work.bits / 8.0,

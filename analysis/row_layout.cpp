@@ -300,4 +300,10 @@ std::string name_of(const RowLayout& layout) {
   return fmt::format("{} threads of each of {} clustered blocks a row", layout.threads, layout.cluster);
 }
 
+int launches_of(const RowForm& form, const RowLayout& layout) {
+  if (layout.chunks == 1) return layout.cohort > 1 ? 2 : 1;
+  const std::vector<int> stages = stages_of(form);
+  return row_one_pass(form) ? 2 : 2 + *std::ranges::max_element(stages);
+}
+
 }  // namespace fusec

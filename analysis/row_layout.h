@@ -50,4 +50,8 @@ std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& directi
 
 std::string name_of(const RowLayout& layout);
 
+// Kernels that take such rows, one after the other: chunks leave partial results for every reduction that waits, or
+// for one pass's together, and cohorts' counters are cleared.
+int launches_of(const RowForm& form, const RowLayout& layout);
+
 }  // namespace fusec

@@ -82,8 +82,9 @@ std::int64_t most_chunks(const RowsToReduce& rows) {
 }
 
 // Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
-int chunks_of(const RowsToReduce& rows, double seconds_without, const Target& target) {
+int chunks_of(RowsToReduce rows, double seconds_without, const Target& target) {
   constexpr std::int64_t kShortest = 4096;  // elements of a chunk
+  rows.stages = rows.passes;
   const std::int64_t wanted = 8 * target.multiprocessors / rows.blocks;
   const std::int64_t chunks = std::min({wanted, rows.length / kShortest, most_chunks(rows)});
   constexpr double kWorthIt = 0.8;

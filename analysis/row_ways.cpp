@@ -123,11 +123,9 @@ RowLaunch row_launch(const RowWays& ways, const Graph& graph) {
   const RowLayout& layout = ways.layouts.front();
   launch = {.together = layout.blocks_together(),
             .chunks = layout.chunks,
-            .launches = layout.cohort > 1 ? 2 : 1,
+            .launches = launches_of(ways.form, layout),
             .held = layout.held,
             .asked_for = asked_for_by(layout, ways, graph)};
-  const std::vector<int> stages = stages_of(ways.form);
-  if (launch.chunks > 1) launch.launches = 2 + *std::ranges::max_element(stages);
   return launch;
 }
 

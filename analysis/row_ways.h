@@ -29,8 +29,7 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
 // What the best of them launches.
 struct RowLaunch {
   int together = 1, chunks = 1;  // blocks of a row: of a cluster or a cohort, or of neither
-  // One after the other: chunks leave partial results for every reduction that waits, cohorts' counters are cleared.
-  int launches = 1;
+  int launches = 1;  // one after the other
   double held = 1;  // the share of a row that is read once
   // Bytes of the sectors that threads ask for, over those of the elements.
   double asked_for = 1;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """check_columns.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: softmax, variance, sums, norms of channels and of
-batches along the first dimension or one between, where what is reduced lies a line of memory apart: executed on the
-emulator and verified, for sm_80 and sm_90a, without findings, spilled registers or local memory, in few launches and in
-few sectors more than those of the passes over the tensor: lines that begin anywhere as well as even ones, of few columns
-and of many. Batches' statistics leave other blocks room on a multiprocessor. Where lines of more than 32 columns take
-turns in threads' vectors, results meet in a bank now and then, but seldom. What is kept in shared memory and what is
-reduced through it have room beside one another.
+batches along the first dimension or one between, where what is reduced lies a line of memory apart, and rows of which
+blocks have a chunk each: executed on the emulator and verified, for sm_80 and sm_90a, without findings, spilled
+registers or local memory, in few launches and in few sectors more than those of the passes over the tensor: lines that
+begin anywhere as well as even ones, of few columns and of many. Batches' statistics leave other blocks room on a
+multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
+but seldom. What is kept in shared memory and what is reduced through it have room beside one another.
 Status 77: no NVRTC."""
 import argparse
 import json
@@ -96,6 +96,10 @@ def cases():
         # Lines that begin anywhere.
         found += [Case("shifted", dtype, [4096, 1001], [node("y", "sum", "x", dim=[0])], 1, 2, more=1.12),
                   Case("shifted", dtype, [4, 2000, 667], [node("y", "std", "x", dim=[1])], 1, 2, more=1.2)]
+        # Long rows that blocks share, each its chunk: one pass leaves what both reductions need.
+        found += [Case("shared by blocks", dtype, [1000, 1000], [node("y", "var", "x", dim=[0, 1])], 1, 2, 1.03),
+                  Case("shared by blocks", dtype, [2, 500001], [node("y", "logsumexp", "x", dim=[1])], 1, 2, 1.06),
+                  Case("shared by blocks", dtype, [2, 900000], normalized([1], False), 3, 2, 1.16)]
         # Pieces of lines, which begin anywhere and are a row's: together they are whole sectors.
         found += [Case("pieces", dtype, [4000, 8, 7, 7], [node("y", "mean", "x", dim=[0, 2, 3])], 1, 2, more=1.04),
                   Case("pieces", dtype, [2000, 32, 3], [node("y", "var", "x", dim=[0, 2])], 1, 2, more=1.04),

@@ -150,6 +150,15 @@ struct RunningExponentials {
 #pragma unroll
     for (int e = 0; e < kCount; ++e) sum += exp_fast(elements[e] - shift());
   }
+  // Others' greatest and their sum below it.
+  __device__ __forceinline__ void take_part(float more, float below) {
+    const float now = nan_max(greatest, more);
+    if (!(now <= greatest)) {
+      sum *= exp_fast(shift() - shift_of(now));
+      greatest = now;
+    }
+    sum += below * exp_fast(shift_of(more) - shift());
+  }
 };
 
 //@ part running_moments : reciprocal_fast

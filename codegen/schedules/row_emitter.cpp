@@ -26,12 +26,16 @@ class RowEmitter {
         layout_(kernel.layout),
         split_(kernel.split),
         stage_(kernel.stage),
-        outputs_(kernel.layout.chunks == 1 || kernel.stage > reduction_loops(kernel.form).back().stage),
+        outputs_(kernel.layout.chunks == 1 || kernel.stage + 1 == launches_of(kernel.form, kernel.layout)),
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_),
         walk_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
     if (split_.start) emitter_.reduced_from = *split_.start;
-    if (layout_.chunks == 1) walk_.keep_between(loops());
+    if (layout_.chunks > 1) {
+      one_pass_ = row_one_pass(form_);
+      return;
+    }
+    walk_.keep_between(loops());
     if (!walk_.reads_again() && !(outputs_of(false).empty() && walk_.keeps_too_much())) return;
     one_pass_ = row_one_pass(form_);
     if (one_pass_) walk_.keep_between(loops());
@@ -46,6 +50,8 @@ class RowEmitter {
       emitter_.emit_independent(roots_of(form_.kernel));
       if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
       if (const Outputs of_columns = outputs_of(false); !of_columns.empty()) store_columns(of_columns);
+    } else if (one_pass_) {
+      leave_one_pass();
     } else {
       for (const ReductionLoop& loop : reduction_loops(form_))
         if (loop.stage == stage_) leave_partials(loop);
@@ -225,12 +231,17 @@ class RowEmitter {
 
   bool reduce(const std::vector<ExprId>& reductions) {
     if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
-    if (layout_.chunks > 1) {
-      for (const ExprId r : reductions) combine_partials(declared(r));
+    if (one_pass_) {
+      if (reductions[0] == one_pass_->second)
+        reduce_second();
+      else if (layout_.chunks > 1)
+        combine_one_pass();
+      else
+        reduce_in_one_pass();
       return true;
     }
-    if (one_pass_) {
-      reductions[0] == one_pass_->first ? reduce_in_one_pass() : reduce_second();
+    if (layout_.chunks > 1) {
+      for (const ExprId r : reductions) combine_partials(declared(r));
       return true;
     }
     for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
@@ -242,11 +253,12 @@ class RowEmitter {
   }
   bool of_exponentials() const { return one_pass_->kind == RowOnePass::Kind::kExponentials; }
 
-  void define_reduced(ExprId reduction, const std::string& mine) {
+  ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
     const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
     writer_.line(fmt::format("{} {} = {};", a.type, a.name, mine));
-    writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
     emitter_.define(reduction, emitter_.result(a));
+    return a;
   }
 
   void declare_running(const char* part, const char* type) {
@@ -255,8 +267,8 @@ class RowEmitter {
     writer_.line(fmt::format("{} {};", type, running_));
   }
 
-  // The first reduction, and what is needed of the row for the second.
-  void reduce_in_one_pass() {
+  // The first reduction, and what is needed of the row, or of this block's chunk of it, for the second.
+  ExprEmitter::Accumulator reduce_in_one_pass() {
     const RowLoop loop = loop_of_one_pass();
     const bool shifted = !of_exponentials() && loop.width == 1;
     if (of_exponentials())
@@ -283,20 +295,60 @@ class RowEmitter {
       writer_.line(fmt::format("const RunningMoments {} = {}.moments_of(0);", all, running_));
       running_ = all;
     }
-    define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
+    return define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
   }
 
   // Each thread's share of the second reduction, of elements that are as one now: below the row's first result.
-  void reduce_second() {
+  ExprEmitter::Accumulator reduce_second() {
     const ExprNode& second = form_.kernel.pool[one_pass_->second];
     const ExprEmitter::Mark outside = emitter_.mark();
     for (const std::uint32_t a : second.axes) emitter_.bind(a, "0");
-    emitter_.define(one_pass_->element, running_ + (of_exponentials() ? ".shift()" : ".mean"));
+    const std::string mean = running_ + ".mean";
+    emitter_.define(one_pass_->element, of_exponentials() ? running_ + ".shift()"
+                                        : about_.empty()  ? mean
+                                                          : fmt::format("({} + {})", about_, mean));
     const std::string of_all = emitter_.emit(second.args[0]);
     emitter_.rewind(outside);
-    define_reduced(one_pass_->second, of_exponentials()
-                                          ? fmt::format("{}.sum * ({})", running_, of_all)
-                                          : fmt::format("{0}.squares + {0}.count * ({1})", running_, of_all));
+    return define_reduced(one_pass_->second, of_exponentials()
+                                                 ? fmt::format("{}.sum * ({})", running_, of_all)
+                                                 : fmt::format("{0}.squares + {0}.count * ({1})", running_, of_all));
+  }
+
+  // Both of a chunk: the sum below its own maximum, which may be infinite where the row's is not, or the squares of
+  // differences to its own mean, and of how many elements.
+  void leave_one_pass() {
+    const ExprEmitter::Accumulator first = reduce_in_one_pass();
+    if (of_exponentials()) {
+      const std::string below =
+          fmt::format("{0}.sum * exp_fast({0}.shift() - RunningExponentials::shift_of({1}))", running_, first.name);
+      return leave({first, define_reduced(one_pass_->second, below)});
+    }
+    ExprEmitter::Accumulator count = first;
+    count.name = writer_.unique("count");
+    writer_.line(fmt::format("float {} = {}.count;", count.name, running_));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", count.name, team_reduce(count)));
+    emitter_.define(one_pass_->mean, fmt::format("({} / fmaxf({}, 1.0f))", first.name, count.name));
+    leave({first, reduce_second()}, count.name);
+  }
+
+  // As combine_partials, of both. Means are counted from the first chunk's.
+  void combine_one_pass() {
+    const std::string first = partials(emitter_.accumulator(one_pass_->first)),
+                      second = partials(emitter_.accumulator(one_pass_->second)), i = writer_.unique("i");
+    const std::string counts = of_exponentials() ? "" : partials_of_counts();
+    of_exponentials() ? declare_running("running_exponentials", "RunningExponentials")
+                      : declare_running("running_moments", "RunningMoments");
+    if (!of_exponentials()) {
+      about_ = writer_.unique("about");
+      writer_.line(fmt::format("const float {0} = {1}[{3}] / {2}[{3}];", about_, first, counts, partial_place("0")));
+    }
+    const std::string at = partial_place(i);
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, layout_.chunks, layout_.parts));
+    writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
+                                   : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
+                                                 second, counts, at, about_));
+    writer_.close();
+    define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
   }
 
   ExprEmitter::Accumulator declared(ExprId reduction) {
@@ -323,17 +375,26 @@ class RowEmitter {
   // This stage's reductions over a chunk of the row.
   void leave_partials(const ReductionLoop& loop) {
     emitter_.emit_independent(loop.bodies(form_.kernel.pool));  // what earlier stages have left is combined
-    const std::vector<ExprEmitter::Accumulator> accumulators = reduced(loop.reductions);
+    leave(reduced(loop.reductions));
+  }
+
+  void leave(const std::vector<ExprEmitter::Accumulator>& accumulators, const std::string& count = "") {
     writer_.open(active_.empty() ? fmt::format("if ({} == 0)", part_)
                                  : fmt::format("if ({} == 0 && {})", part_, active_));
     for (const ExprEmitter::Accumulator& a : accumulators)
       writer_.line(fmt::format("{}[{}] = {};", partials(a), partial_place(chunk_), a.name));
+    if (!count.empty()) writer_.line(fmt::format("{}[{}] = {};", partials_of_counts(), partial_place(chunk_), count));
     writer_.close();
   }
 
   // Scratch memory with a partial result of this reduction for each chunk of each row.
   std::string partials(const ExprEmitter::Accumulator& a) {
     return row_partials(writer_, form_, a, point_count(form_.kernel.pool, form_.rows) * layout_.chunks);
+  }
+
+  // The same, of how many elements a chunk has.
+  std::string partials_of_counts() {
+    return counts_of_partials(writer_, form_, point_count(form_.kernel.pool, form_.rows) * layout_.chunks);
   }
 
   // Neighbouring threads read neighbouring chunks, or rows.
@@ -433,7 +494,7 @@ class RowEmitter {
   RowWalk walk_;
   int block_reductions_ = 0;
   std::optional<RowOnePass> one_pass_;  // rows that are read again: once for both reductions
-  std::string running_;                 // what a thread has of them
+  std::string running_, about_;         // what a thread has of them; what its mean is counted from, where not from 0
 };
 
 }  // namespace

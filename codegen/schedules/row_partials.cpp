@@ -13,4 +13,8 @@ std::string row_partials(KernelWriter& writer, const RowForm& form, const ExprEm
   return writer.workspace(count * kBytes, static_cast<std::uint32_t>(number), accumulator.type + " partial");
 }
 
+std::string counts_of_partials(KernelWriter& writer, const RowForm& form, const IndexExpr& count) {
+  return writer.workspace(count * 4, static_cast<std::uint32_t>(form.reductions.size()), "float partial");
+}
+
 }  // namespace fusec

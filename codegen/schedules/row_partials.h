@@ -12,5 +12,7 @@ namespace fusec {
 // Its name, with room for so many.
 std::string row_partials(KernelWriter& writer, const RowForm& form, const ExprEmitter::Accumulator& accumulator,
                          const IndexExpr& count);
+// Beside those of the reductions, of how many elements each is.
+std::string counts_of_partials(KernelWriter& writer, const RowForm& form, const IndexExpr& count);
 
 }  // namespace fusec

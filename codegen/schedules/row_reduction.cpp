@@ -39,9 +39,8 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   std::vector<KernelSource> sources;
   if (layout.cohort > 1) sources.push_back(clear_counters(ready, graph, wide));
-  const std::vector<int> stages = stages_of(ready);
-  const int last = layout.chunks > 1 ? 1 + *std::ranges::max_element(stages) : 0;
-  for (int stage = 0; stage <= last; ++stage)
+  const int kernels = layout.chunks > 1 ? launches_of(ready, layout) : 1;
+  for (int stage = 0; stage < kernels; ++stage)
     sources.push_back(emit_rows({ready, graph, layout, split, wide, stage, target.shared_bytes_per_block}, kernel));
   return sources;
 }
