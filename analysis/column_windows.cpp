@@ -173,16 +173,19 @@ class FindColumnWindows {
     for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
       const ExprNode& n = pool()[id];
       if (n.op != ExprOp::kLoad || std::ranges::none_of(axes, [&](auto a) { return depends_on(id, a); })) continue;
-      if (bits(n.dtype) < 8 || std::ranges::any_of(n.indices, by_values)) return false;
+      if (bits(n.dtype) < 8) return false;
+      for (const ExprId value : values_in(n))  // that say where it lies
+        if (std::ranges::any_of(axes, [&](auto a) { return depends_on(value, a); })) return false;
       if (n.args[0] != kNoExpr && !comparisons(pool(), n.args[0])) return false;
       for (const IndexExpr& extent : graph_.tensor(n.source).shape)
         if (range_of(extent, pool().bounds()).min < 1) return false;
-      across = across || !coefficient_of(position_of(graph_, pool(), id), variable_of(outputs().back()));
+      across = across || !values_in(n).empty() ||
+               !coefficient_of(position_of(graph_, pool(), id), variable_of(outputs().back()));
       found_.loads.push_back(id);
     }
     // Vectors along the columns are better than single elements, of what is no window; what only moves has its own
     // schedules.
-    return !found_.loads.empty() && (!found_.reductions.empty() || (across && reads_again()));
+    return !found_.loads.empty() && (!found_.reductions.empty() || (across && (reads_again() || resamples())));
   }
 
   // Do different results read the same of a tensor that has several loads? What stays the same for all of them is no
@@ -197,6 +200,36 @@ class FindColumnWindows {
         if (!read[pool()[id].source].insert(at).second && loads[pool()[id].source] > 1) return true;
       }
     return false;
+  }
+
+  // Are several elements of a tensor read for each result, at places that are computed and run more quickly or slowly
+  // than the columns do? What of them the walked axis does not change is computed once.
+  bool resamples() const {
+    std::map<ValueId, int> loads;
+    for (const ExprId id : found_.loads)
+      if (depends_on(id, found_.walked) && is_resampled(id) && ++loads[pool()[id].source] > 1) return true;
+    return false;
+  }
+
+  bool is_resampled(ExprId load) const {
+    const IndexExpr at = position_of(graph_, pool(), load);
+    const std::vector<ExprId> values = values_in(pool()[load]);
+    if (!values.empty()) return std::ranges::all_of(values, [&](ExprId value) { return is_of_indices(pool(), value); });
+    bool rolled = false;
+    rewrite_atoms(at, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
+      rolled = rolled || kind == IndexAtom::Kind::kMod;
+      return combine(kind, a, b);
+    });
+    const std::int64_t columns = value_at_hint(pool().extent(outputs().back()), graph_.symbols);
+    const auto place = [&](std::int64_t column) {
+      return evaluate(at, [&](Variable v) {
+        if (v.kind == Variable::Kind::kSymbol) return graph_.symbols[v.id].hint;
+        return v == variable_of(outputs().back()) ? column : 0;
+      });
+    };
+    constexpr double kAlike = 0.05;
+    const double step = static_cast<double>(place(columns - 1) - place(0)) / static_cast<double>(columns - 1);
+    return !rolled && columns > 1 && std::abs(step - 1) > kAlike;
   }
 
   // With `steps` results of the axis to a thread; false where an axis may have fewer.

@@ -95,6 +95,9 @@ def cases():
     yield "twice float32", bilinear("float32", [2, 32, 28, 28], [56, 56]), 6
     yield "twice bfloat16", bilinear("bfloat16", [2, 32, 28, 28], [56, 56]), 12
     yield "four times float16", bilinear("float16", [2, 8, 15, 13], [60, 52]), 19
+    yield "to any size bfloat16", bilinear("bfloat16", [2, 8, 15, 13], [23, 31]), 15
+    yield "corners float32", window("interpolate", "float32", [2, 8, 15, 13], size=[30, 26], mode="bilinear",
+                                    align_corners=True), 9
     yield "half float32", bilinear("float32", [2, 8, 32, 32], [16, 16]), 3
     yield "summed float32", upsampled_sum("float32"), 4
 
