@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <utility>
 #include <vector>
 
 namespace fusec {
@@ -149,10 +150,32 @@ void for_each_call(std::string_view text, const std::function<void(std::size_t, 
   }
 }
 
+// The name in `const auto make_x = [&](int each) {`, "" of other lines.
+std::string_view lambda_of(std::string_view line) {
+  constexpr std::string_view kBefore = "const auto ", kBehind = " = [&]";
+  const std::size_t first = line.find(kBefore), last = line.find(kBehind);
+  if (first == std::string_view::npos || last == std::string_view::npos || !line.ends_with('{')) return "";
+  return line.substr(first + kBefore.size(), last - first - kBefore.size());
+}
+
+void add(CompileTime& time, const CompileTime& called, double times) {
+  time.ms += times * called.ms;
+  for (const auto& [name, copies] : called.copies) time.copies[name] += times * copies;
+}
+
+// What stands where it is called, if it is called at all.
+struct Lambda {
+  std::string_view name;
+  std::size_t depth;   // of its braces
+  CompileTime around;  // of what stands before it
+};
+
 CompileTime compile_time(std::string_view text) {
   constexpr std::string_view kOperators = "-+*/%<>=?&|^[(";
   CompileTime time{.ms = kAnyKernel, .copies = {}};
   std::vector<double> times = {1};
+  std::vector<Lambda> open;
+  std::map<std::string_view, CompileTime> lambdas;
   std::optional<double> unrolled;  // by the line before; 0: as a whole
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -169,8 +192,14 @@ CompileTime compile_time(std::string_view text) {
       here *= *unrolled == 0 ? turns.value_or(1) : std::min(*unrolled, turns.value_or(*unrolled));
     }
     unrolled.reset();
+    if (const std::string_view name = lambda_of(line); !name.empty()) {
+      open.push_back({name, times.size(), std::exchange(time, {})});
+      times.push_back(1);
+      continue;
+    }
     for_each_call(line, [&](std::size_t first, std::size_t last) {
       const std::string_view word = line.substr(first, last - first);
+      if (const auto lambda = lambdas.find(word); lambda != lambdas.end()) return add(time, lambda->second, here);
       const auto called = large_function(word);
       time.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
       if (called) time.copies.try_emplace(std::string(word), 0).first->second += here;
@@ -178,6 +207,10 @@ CompileTime compile_time(std::string_view text) {
     for (const char c : line) {
       if (c == '{') times.push_back(here);
       if (c == '}' && times.size() > 1) times.pop_back();
+      if (!open.empty() && times.size() == open.back().depth) {
+        lambdas[open.back().name] = std::exchange(time, std::move(open.back().around));
+        open.pop_back();
+      }
       if (kOperators.find(c) != std::string_view::npos) time.ms += kOperator * here;
     }
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/compile_time.h"
 #include "codegen/lower_plan.h"
 #include "runtime/tensor_file.h"
 #include "support/check_lowered.h"
@@ -63,6 +64,14 @@ TEST_CASE("loops that need not be are unrolled as far as NVRTC has time for them
   CHECK(behind_warpgroups(much) == kernel_of("#pragma unroll 4", much).text);
   const std::string more = "tanf(sinf(cosf(tanf(sinf(tanf(sinf(y[e])))))))";
   CHECK(behind_warpgroups(more) == kernel_of("#pragma unroll 2", more).text);
+}
+
+TEST_CASE("what a lambda stands for counts as often as it is called") {
+  const std::string body = "  const auto make = [&](int e) {\n    y[e] = tanf(y[e]);\n  };\n";
+  CHECK(compile_time(body).copies.empty());
+  CHECK(compile_time(body + "  make(0);\n").copies.at("tanf") == 1);
+  CHECK(compile_time(body + "  make(0);\n#pragma unroll\n  for (int e = 0; e < 3; ++e) {\n    make(e);\n  }\n")
+            .copies.at("tanf") == 4);
 }
 
 TEST_CASE("kernels that call functions compute what the reference does") {
