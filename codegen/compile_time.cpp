@@ -65,7 +65,7 @@ constexpr OfPrelude kOfPrelude[] = {
     {"load_lanes", 4},
     {"eight_staged", 18},     // what stands behind a product
     {"stage_part", 3, true},  // of a warpgroup: of each part
-    {"mma_", 3},              // in the open, not in a function of the prelude's
+    {"mma_", 1},              // in the open, not in a function of the prelude's
     {"staged_row", 8},
     {"stage_few_sums", 25},
     {"leave_share", 26},
