@@ -200,6 +200,7 @@ CompileTime compile_time(std::string_view text) {
     for_each_call(line, [&](std::size_t first, std::size_t last) {
       const std::string_view word = line.substr(first, last - first);
       if (const auto lambda = lambdas.find(word); lambda != lambdas.end()) return add(time, lambda->second, here);
+      if (word.starts_with("@KERNEL@_")) time.ms += here * kCallMs;
       const auto called = large_function(word);
       time.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
       if (called) time.copies.try_emplace(std::string(word), 0).first->second += here;

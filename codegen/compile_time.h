@@ -19,6 +19,8 @@ namespace fusec {
 // As much as a kernel is meant to take: what is predicted too low stays below 400. Beyond it loops are unrolled less
 // and functions called, which costs little; kernels become several launches only beyond the second.
 inline constexpr double kMostCompileMs = 305, kMostOfLaunchMs = 340;
+// What a call of a function takes that is no copy of it.
+inline constexpr double kCallMs = 1.5;
 
 // A function of the CUDA library, or of the prelude, that is much code wherever it stands.
 struct LargeFunction {

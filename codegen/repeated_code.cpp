@@ -50,9 +50,11 @@ void call_large_functions(KernelSource& source) {
   if (source.names_registers || source.schedule.find("wgmma") != std::string::npos) return;
   CompileTime time = compile_time(source.text);
   while (time.ms > kMostCompileMs && !time.copies.empty()) {
-    const auto ms_of = [](const auto& f) { return (f.second - 1) * large_function(f.first)->ms(); };
+    const auto ms_of = [](const auto& f) {
+      return (f.second - 1) * large_function(f.first)->ms() - f.second * kCallMs;
+    };
     const auto most = std::ranges::max_element(time.copies, {}, ms_of);
-    if (most->second < 2) return;
+    if (ms_of(*most) <= 0) return;
     source.text = with_calls(source.text, most->first);
     time.ms -= ms_of(*most);
     time.copies.erase(most);
@@ -61,9 +63,10 @@ void call_large_functions(KernelSource& source) {
 
 }  // namespace
 
+// Calls first: a loop that is not unrolled as a whole has what it is over in local memory.
 void bound_repeated_code(KernelSource& source) {
-  unroll_as_fits(source);
   call_large_functions(source);
+  unroll_as_fits(source);
 }
 
 }  // namespace fusec

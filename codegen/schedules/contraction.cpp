@@ -419,25 +419,20 @@ class Contraction {
     writer_.close();
   }
 
-  // Sums are in registers, which have no index: the loop over a thread's is unrolled as a whole.
   void epilogue() {
-    std::string element_text;
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
-    writer_.line("#pragma unroll");
     if (p_.tensor_dtype) {
-      writer_.open("for (int tile_item = 0; tile_item < 32; ++tile_item)");
+      take_items(32, "[i / 16][i / 4 % 4][i % 4]");
       writer_.line(
           fmt::format("const {} {} = {} + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;",
                       integer(), row, row0_));
       writer_.line(
           fmt::format("const {} {} = {} + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;",
                       integer(), column, column0_));
-      element_text = "[tile_item / 16][tile_item / 4 % 4][tile_item % 4]";
     } else {
-      writer_.open("for (int tile_item = 0; tile_item < 16; ++tile_item)");
+      take_items(16, "[i / 4][i % 4]");
       writer_.line(fmt::format("const {} {} = {} + thread_row + tile_item / 4 * 16;", integer(), row, row0_));
       writer_.line(fmt::format("const {} {} = {} + thread_column + tile_item % 4 * 16;", integer(), column, column0_));
-      element_text = "[tile_item / 4][tile_item % 4]";
     }
     writer_.open(fmt::format("if ({} < {} && {} < {})", row, text(count(p_.rows)), column, text(count(p_.columns))));
     const ExprEmitter::Mark mark = emitter_.mark();
@@ -445,7 +440,6 @@ class Contraction {
     bind_flat(emitter_, p_.columns, column, "ijlst");
     define_row_values(fmt::format("{} - {}", row, row0_));
     if (p_.choice) emitter_.bind(p_.choice->axis, "0");  // the sums are over it
-    for (const auto& [reduction, sum] : sums_) emitter_.define(reduction, sum + element_text);
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
       const KernelOutput& output = kernel_.outputs[i];
@@ -455,6 +449,19 @@ class Contraction {
     emitter_.rewind(mark);
     writer_.close();
     writer_.close();
+  }
+
+  // A loop over a thread's sums, which have no index where they are multiplied: registers have none.
+  void take_items(int items, const char* place) {
+    for (const auto& [reduction, sum] : sums_) {
+      const std::string all = writer_.unique(sum + "_items");
+      writer_.line(fmt::format("{} {}[{}];", c_type(pool_[reduction].type), all, items));
+      writer_.line("#pragma unroll");
+      writer_.line(fmt::format("for (int i = 0; i < {}; ++i) {}[i] = {}{};", items, all, sum, place));
+      emitter_.define(reduction, all + "[tile_item]");
+    }
+    writer_.line(kUnrollAsFits);
+    writer_.open(fmt::format("for (int tile_item = 0; tile_item < {0}; ++tile_item)", items));
   }
 
   const Kernel& kernel_;

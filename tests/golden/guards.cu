@@ -681,12 +681,15 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
     }
     __syncthreads();
   }
+  float sum_items[32];
+#pragma unroll
+  for (int i = 0; i < 32; ++i) sum_items[i] = sum[i / 16][i / 4 % 4][i % 4];
 #pragma unroll
   for (int tile_item = 0; tile_item < 32; ++tile_item) {
     const int row = row0 + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;
     const int column = column0 + warp_column + tile_item / 4 % 4 * 8 + warp_lane % 4 * 2 + tile_item % 2;
     if (row < 16 && column < 32) {
-      product[row * 32 + column] = to_fp16(sum[tile_item / 16][tile_item / 4 % 4][tile_item % 4]);
+      product[row * 32 + column] = to_fp16(sum_items[tile_item]);
     }
   }
 }
