@@ -160,6 +160,7 @@ std::string_view lambda_of(std::string_view line) {
 
 void add(CompileTime& time, const CompileTime& called, double times) {
   time.ms += times * called.ms;
+  time.calls += times * called.calls;
   for (const auto& [name, copies] : called.copies) time.copies[name] += times * copies;
 }
 
@@ -172,7 +173,7 @@ struct Lambda {
 
 CompileTime compile_time(std::string_view text) {
   constexpr std::string_view kOperators = "-+*/%<>=?&|^[(";
-  CompileTime time{.ms = kAnyKernel, .copies = {}};
+  CompileTime time{.ms = kAnyKernel};
   std::vector<double> times = {1};
   std::vector<Lambda> open;
   std::map<std::string_view, CompileTime> lambdas;
@@ -200,7 +201,7 @@ CompileTime compile_time(std::string_view text) {
     for_each_call(line, [&](std::size_t first, std::size_t last) {
       const std::string_view word = line.substr(first, last - first);
       if (const auto lambda = lambdas.find(word); lambda != lambdas.end()) return add(time, lambda->second, here);
-      if (word.starts_with("@KERNEL@_")) time.ms += here * kCallMs;
+      if (word.starts_with("@KERNEL@_")) time.calls += here;
       const auto called = large_function(word);
       time.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
       if (called) time.copies.try_emplace(std::string(word), 0).first->second += here;

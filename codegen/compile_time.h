@@ -19,7 +19,7 @@ namespace fusec {
 // As much as a kernel is meant to take: what is predicted too low stays below 400. Beyond it loops are unrolled less
 // and functions called, which costs little; kernels become several launches only beyond the second.
 inline constexpr double kMostCompileMs = 305, kMostOfLaunchMs = 340;
-// What a call of a function takes that is no copy of it.
+// What a call of a function that is no copy of it takes at most: beside many registers that are kept across it.
 inline constexpr double kCallMs = 1.5;
 
 // A function of the CUDA library, or of the prelude, that is much code wherever it stands.
@@ -38,7 +38,8 @@ struct CalledFunction {
 std::optional<CalledFunction> large_function(std::string_view name);
 
 struct CompileTime {
-  double ms = 0;
+  double ms = 0;                                      // calls aside
+  double calls = 0;                                   // of functions that are no copies
   std::map<std::string, double, std::less<>> copies;  // of large functions
 };
 

@@ -18,12 +18,16 @@ std::string with_loops(std::string text, int turns) {
   return text;
 }
 
+double with_its_calls(const CompileTime& time) {
+  return time.ms + time.calls * kCallMs;
+}
+
 void unroll_as_fits(KernelSource& source) {
   if (source.text.find(kUnrollAsFits) == std::string::npos) return;
   const std::string text = std::move(source.text);
   for (const int turns : {0, 4, 2, 1}) {
     source.text = with_loops(text, turns);
-    if (compile_time(source.text).ms <= kMostCompileMs) return;
+    if (with_its_calls(compile_time(source.text)) <= kMostCompileMs) return;
   }
 }
 
@@ -50,11 +54,9 @@ void call_large_functions(KernelSource& source) {
   if (source.names_registers || source.schedule.find("wgmma") != std::string::npos) return;
   CompileTime time = compile_time(source.text);
   while (time.ms > kMostCompileMs && !time.copies.empty()) {
-    const auto ms_of = [](const auto& f) {
-      return (f.second - 1) * large_function(f.first)->ms() - f.second * kCallMs;
-    };
+    const auto ms_of = [](const auto& f) { return (f.second - 1) * large_function(f.first)->ms(); };
     const auto most = std::ranges::max_element(time.copies, {}, ms_of);
-    if (ms_of(*most) <= 0) return;
+    if (most->second < 2) return;
     source.text = with_calls(source.text, most->first);
     time.ms -= ms_of(*most);
     time.copies.erase(most);
