@@ -52,6 +52,8 @@ WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, 
   auto planes = of_channels ? std::nullopt : find_plane_windows(kernel, graph, target);
   auto columns = of_channels ? std::nullopt : find_column_windows(kernel, graph, target);
   if (planes && planes->instructions >= instructions_alone(kernel)) planes.reset();
+  // Rows that have nothing in common with the next ones are shared out among threads, which read them once.
+  if (columns && form == KernelForm::kRows && columns->slid.empty() && row_ways(kernel, graph, target)) columns.reset();
   // What all read of weights, and of images, had better come from memory once, though copying it takes instructions.
   if (columns && planes && reads_weights(*columns)) columns.reset();
   if (columns && columns->instructions >= (planes ? planes->instructions : instructions_alone(kernel))) columns.reset();

@@ -164,7 +164,29 @@ void add(CompileTime& time, const CompileTime& called, double times) {
   for (const auto& [name, copies] : called.copies) time.copies[name] += times * copies;
 }
 
-// What stands where it is called, if it is called at all.
+double ms_of_large(const CompileTime& time) {
+  double ms = 0;
+  for (const auto& [name, copies] : time.copies) ms += copies * large_function(name)->ms();
+  return ms;
+}
+
+// "e" in `for (int e = 0; `.
+std::string_view variable_of(std::string_view line) {
+  const std::size_t last = line.find(" = "), first = line.rfind(' ', last - 1);
+  return last == std::string_view::npos || first == std::string_view::npos ? ""
+                                                                           : line.substr(first + 1, last - first - 1);
+}
+
+// What `if (slice == 0) {` stands before is of one of the loop's turns.
+double turns_left_out(std::string_view line, const std::map<std::string_view, double>& loops) {
+  constexpr std::string_view kIf = "if (", kIs = " == ";
+  const std::size_t first = line.find(kIf), last = line.find(kIs);
+  if (first == std::string_view::npos || last == std::string_view::npos || first + kIf.size() > last) return 1;
+  const auto loop = loops.find(line.substr(first + kIf.size(), last - first - kIf.size()));
+  return loop == loops.end() || !line.ends_with('{') ? 1 : loop->second;
+}
+
+// Its large functions stand where it is called; the least squares were of the rest as it stands once.
 struct Lambda {
   std::string_view name;
   std::size_t depth;   // of its braces
@@ -176,6 +198,7 @@ CompileTime compile_time(std::string_view text) {
   CompileTime time{.ms = kAnyKernel};
   std::vector<double> times = {1};
   std::vector<Lambda> open;
+  std::map<std::string_view, double> loops;  // unrolled ones, by variable: how often
   std::map<std::string_view, CompileTime> lambdas;
   std::optional<double> unrolled;  // by the line before; 0: as a whole
   while (!text.empty()) {
@@ -187,10 +210,12 @@ CompileTime compile_time(std::string_view text) {
       unrolled = by;
       continue;
     }
-    double here = times.back();
+    double here = times.back() / turns_left_out(line, loops);
     if (unrolled && line.find("for (") != std::string_view::npos) {
       const std::optional<double> turns = turns_of(line);
-      here *= *unrolled == 0 ? turns.value_or(1) : std::min(*unrolled, turns.value_or(*unrolled));
+      const double copies = *unrolled == 0 ? turns.value_or(1) : std::min(*unrolled, turns.value_or(*unrolled));
+      here *= copies;
+      loops[variable_of(line)] = copies;
     }
     unrolled.reset();
     if (const std::string_view name = lambda_of(line); !name.empty()) {
@@ -210,7 +235,11 @@ CompileTime compile_time(std::string_view text) {
       if (c == '{') times.push_back(here);
       if (c == '}' && times.size() > 1) times.pop_back();
       if (!open.empty() && times.size() == open.back().depth) {
-        lambdas[open.back().name] = std::exchange(time, std::move(open.back().around));
+        CompileTime called = std::exchange(time, std::move(open.back().around));
+        const double all = called.ms;
+        called.ms = ms_of_large(called);
+        time.ms += all - called.ms;
+        lambdas[open.back().name] = std::move(called);
         open.pop_back();
       }
       if (kOperators.find(c) != std::string_view::npos) time.ms += kOperator * here;

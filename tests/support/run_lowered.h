@@ -12,6 +12,7 @@
 #include "codegen/lower_plan.h"
 #include "codegen/nvrtc.h"
 #include "codegen/prelude.h"
+#include "codegen/repeated_code.h"
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
 #include "ir/type.h"
@@ -37,7 +38,9 @@ inline std::string source_of(const LoweredPlan& plan) {
   for (const KernelSource& kernel : plan.kernels) parts.insert(kernel.prelude.begin(), kernel.prelude.end());
   std::string text = "namespace {\n" + prelude_text(parts) + "}  // namespace\n\n";
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
-    std::string kernel = plan.kernels[k].text;
+    KernelSource bounded = plan.kernels[k];  // schedules' own kernels have not been by lower_plan
+    bound_repeated_code(bounded);
+    std::string kernel = std::move(bounded.text);
     for (std::size_t at = kernel.find("@KERNEL@"); at != std::string::npos; at = kernel.find("@KERNEL@", at))
       kernel.replace(at, 8, "kernel_" + std::to_string(k));
     text += kernel + "\n";
