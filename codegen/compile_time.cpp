@@ -124,32 +124,6 @@ double ms_of_prelude(std::string_view name, std::string_view behind) {
   return found->ms * number_of(arguments.substr(arguments.rfind(',') + 1)).value_or(1);
 }
 
-}  // namespace
-
-std::optional<CalledFunction> large_function(std::string_view name) {
-  for (const LargeFunction& f : kLargeFunctions) {
-    if (name == f.name) return CalledFunction{&f, false};
-    if (f.name.ends_with('f') && name == f.name.substr(0, f.name.size() - 1)) return CalledFunction{&f, true};
-  }
-  return std::nullopt;
-}
-
-void for_each_call(std::string_view text, const std::function<void(std::size_t, std::size_t)>& visit) {
-  for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1)) {
-    std::size_t last = at;
-    if (last > 0 && text[last - 1] == '>') {
-      int open = 0;
-      do {
-        --last;
-        open += text[last] == '>' ? 1 : text[last] == '<' ? -1 : 0;
-      } while (last > 0 && open > 0);
-    }
-    std::size_t first = last;
-    while (first > 0 && is_word(text[first - 1])) --first;
-    if (first < last) visit(first, last);
-  }
-}
-
 // The name in `const auto make_x = [&](int each) {`, "" of other lines.
 std::string_view lambda_of(std::string_view line) {
   constexpr std::string_view kBefore = "const auto ", kBehind = " = [&]";
@@ -186,66 +160,116 @@ double turns_left_out(std::string_view line, const std::map<std::string_view, do
   return loop == loops.end() || !line.ends_with('{') ? 1 : loop->second;
 }
 
-// Its large functions stand where it is called; the least squares were of the rest as it stands once.
-struct Lambda {
-  std::string_view name;
-  std::size_t depth;   // of its braces
-  CompileTime around;  // of what stands before it
+// Reads a kernel's text line by line.
+class TextTime {
+ public:
+  void read(std::string_view line);
+  CompileTime time{.ms = kAnyKernel};
+
+ private:
+  double copies_of_loop(std::string_view line);
+  void add_calls(std::string_view line, double here);
+  void close_lambda();
+
+  struct Lambda {
+    std::string_view name;
+    std::size_t depth;   // of its braces
+    CompileTime around;  // of what stands before it
+  };
+  std::vector<double> times_ = {1};           // how often what is inside each open brace stands
+  std::optional<double> unrolled_;            // by the line before; 0: as a whole
+  std::map<std::string_view, double> loops_;  // unrolled ones, by variable: how often
+  std::vector<Lambda> open_;
+  std::map<std::string_view, CompileTime> lambdas_;
 };
 
-CompileTime compile_time(std::string_view text) {
+// Of a loop whose line this is, if the one before has it unrolled; else 1.
+double TextTime::copies_of_loop(std::string_view line) {
+  const std::optional<double> by = std::exchange(unrolled_, std::nullopt);
+  if (!by || line.find("for (") == std::string_view::npos) return 1;
+  const std::optional<double> turns = turns_of(line);
+  const double copies = *by == 0 ? turns.value_or(1) : std::min(*by, turns.value_or(*by));
+  loops_[variable_of(line)] = copies;
+  return copies;
+}
+
+void TextTime::add_calls(std::string_view line, double here) {
+  for_each_call(line, [&](std::size_t first, std::size_t last) {
+    const std::string_view word = line.substr(first, last - first);
+    if (const auto lambda = lambdas_.find(word); lambda != lambdas_.end()) return add(time, lambda->second, here);
+    if (word.starts_with("@KERNEL@_")) time.calls += here;
+    const auto called = large_function(word);
+    time.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
+    if (called) time.copies.try_emplace(std::string(word), 0).first->second += here;
+  });
+}
+
+// Its large functions stand where it is called; the least squares were of the rest as it stands once.
+void TextTime::close_lambda() {
+  CompileTime called = std::exchange(time, std::move(open_.back().around));
+  const double all = called.ms;
+  called.ms = ms_of_large(called);
+  time.ms += all - called.ms;
+  lambdas_[open_.back().name] = std::move(called);
+  open_.pop_back();
+}
+
+void TextTime::read(std::string_view line) {
   constexpr std::string_view kOperators = "-+*/%<>=?&|^[(";
-  CompileTime time{.ms = kAnyKernel};
-  std::vector<double> times = {1};
-  std::vector<Lambda> open;
-  std::map<std::string_view, double> loops;  // unrolled ones, by variable: how often
-  std::map<std::string_view, CompileTime> lambdas;
-  std::optional<double> unrolled;  // by the line before; 0: as a whole
+  if (const auto by = unrolled_by(line)) {
+    unrolled_ = by;
+    return;
+  }
+  const double here = times_.back() / turns_left_out(line, loops_) * copies_of_loop(line);
+  if (const std::string_view name = lambda_of(line); !name.empty()) {
+    open_.push_back({name, times_.size(), std::exchange(time, {})});
+    times_.push_back(1);
+    return;
+  }
+  add_calls(line, here);
+  for (const char c : line) {
+    if (c == '{') times_.push_back(here);
+    if (c == '}' && times_.size() > 1) times_.pop_back();
+    if (!open_.empty() && times_.size() == open_.back().depth) close_lambda();
+    if (kOperators.find(c) != std::string_view::npos) time.ms += kOperator * here;
+  }
+}
+
+}  // namespace
+
+std::optional<CalledFunction> large_function(std::string_view name) {
+  for (const LargeFunction& f : kLargeFunctions) {
+    if (name == f.name) return CalledFunction{&f, false};
+    if (f.name.ends_with('f') && name == f.name.substr(0, f.name.size() - 1)) return CalledFunction{&f, true};
+  }
+  return std::nullopt;
+}
+
+void for_each_call(std::string_view text, const std::function<void(std::size_t, std::size_t)>& visit) {
+  for (std::size_t at = text.find('('); at != std::string_view::npos; at = text.find('(', at + 1)) {
+    std::size_t last = at;
+    if (last > 0 && text[last - 1] == '>') {
+      int open = 0;
+      do {
+        --last;
+        open += text[last] == '>' ? 1 : text[last] == '<' ? -1 : 0;
+      } while (last > 0 && open > 0);
+    }
+    std::size_t first = last;
+    while (first > 0 && is_word(text[first - 1])) --first;
+    if (first < last) visit(first, last);
+  }
+}
+
+CompileTime compile_time(std::string_view text) {
+  TextTime read;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
+    const std::string_view line = text.substr(0, end);
+    read.read(line.substr(0, std::min(line.find("//"), line.size())));
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (const std::size_t behind = line.find("//"); behind != std::string_view::npos) line = line.substr(0, behind);
-    if (const auto by = unrolled_by(line)) {
-      unrolled = by;
-      continue;
-    }
-    double here = times.back() / turns_left_out(line, loops);
-    if (unrolled && line.find("for (") != std::string_view::npos) {
-      const std::optional<double> turns = turns_of(line);
-      const double copies = *unrolled == 0 ? turns.value_or(1) : std::min(*unrolled, turns.value_or(*unrolled));
-      here *= copies;
-      loops[variable_of(line)] = copies;
-    }
-    unrolled.reset();
-    if (const std::string_view name = lambda_of(line); !name.empty()) {
-      open.push_back({name, times.size(), std::exchange(time, {})});
-      times.push_back(1);
-      continue;
-    }
-    for_each_call(line, [&](std::size_t first, std::size_t last) {
-      const std::string_view word = line.substr(first, last - first);
-      if (const auto lambda = lambdas.find(word); lambda != lambdas.end()) return add(time, lambda->second, here);
-      if (word.starts_with("@KERNEL@_")) time.calls += here;
-      const auto called = large_function(word);
-      time.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
-      if (called) time.copies.try_emplace(std::string(word), 0).first->second += here;
-    });
-    for (const char c : line) {
-      if (c == '{') times.push_back(here);
-      if (c == '}' && times.size() > 1) times.pop_back();
-      if (!open.empty() && times.size() == open.back().depth) {
-        CompileTime called = std::exchange(time, std::move(open.back().around));
-        const double all = called.ms;
-        called.ms = ms_of_large(called);
-        time.ms += all - called.ms;
-        lambdas[open.back().name] = std::move(called);
-        open.pop_back();
-      }
-      if (kOperators.find(c) != std::string_view::npos) time.ms += kOperator * here;
-    }
   }
-  return time;
+  return std::move(read.time);
 }
 
 }  // namespace fusec

@@ -4,8 +4,8 @@
 //   #pragma unroll
 //   for (int e = 0; e < 8; ++e) y[e] = tanf(x[e]);     eight tangents, 13 ms each
 //
-// Milliseconds of CPU time on a quiet machine, by least squares over 640 kernels of random graphs and products: of
-// those that take 200 and more, a tenth takes less than 0.83 of it, a tenth more than 1.3.
+// Milliseconds of CPU time on a quiet machine, by least squares over kernels of random graphs and products, rounded:
+// some take half as long, some a third longer. `tests/check_nvrtc_time.py` measures what kernels take.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace fusec {
 
-// As much as a kernel is meant to take: what is predicted too low stays below 400. Beyond it loops are unrolled less
-// and functions called, which costs little; kernels become several launches only beyond the second.
+// As much as a kernel is meant to take: what is predicted too low stays below 400. Beyond it functions are called and
+// loops unrolled less, which costs little; kernels become several launches only beyond the second.
 inline constexpr double kMostCompileMs = 305, kMostOfLaunchMs = 340;
 // What a call of a function that is no copy of it takes at most: beside many registers that are kept across it.
 inline constexpr double kCallMs = 1.5;

@@ -75,10 +75,10 @@ __device__ __forceinline__ void add_scaled_piece(float (&sum)[kEights][4], const
     for (int i = 0; i < 4; ++i) sum[m][i] += (float)part[m][i] * (i < 2 ? first : second);
 }
 
-//@ part sum_few_bf16 : mma_bf16 words
+//@ part sum_few : words
 // Of the rows, for the lanes that have their products: rows by ones, two eights of them at a time or two parts of one.
-template <int kEights, int kWords>
-__device__ __forceinline__ void sum_few_bf16(float (&sum)[kEights][2], const Words<kWords> (&rows)[kEights], int part) {
+template <auto kMma, unsigned kOnes, int kEights, int kWords>
+__device__ __forceinline__ void sum_few(float (&sum)[kEights][2], const Words<kWords> (&rows)[kEights], int part) {
 #pragma unroll
   for (int m = 0; m < kEights; m += 2) {
     const bool alone = m + 1 == kEights;
@@ -86,29 +86,8 @@ __device__ __forceinline__ void sum_few_bf16(float (&sum)[kEights][2], const Wor
     float both[4] = {};
 #pragma unroll
     for (int k = 0; k < kWords; k += alone ? 4 : 2)
-      mma_bf16(both, {first.w[k], second.w[alone ? k + 2 : k], first.w[k + 1], second.w[alone ? k + 3 : k + 1]},
-               {0x3f803f80u, 0x3f803f80u});
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      sum[m][i] = __shfl_sync(0xffffffffu, alone ? both[0] + both[2] : both[0], 8 * part + 4 * i);
-      if (!alone) sum[m + 1][i] = __shfl_sync(0xffffffffu, both[2], 8 * part + 4 * i);
-    }
-  }
-}
-
-//@ part sum_few_fp16 : mma_fp16 words
-// Of the rows, for the lanes that have their products: rows by ones, two eights of them at a time or two parts of one.
-template <int kEights, int kWords>
-__device__ __forceinline__ void sum_few_fp16(float (&sum)[kEights][2], const Words<kWords> (&rows)[kEights], int part) {
-#pragma unroll
-  for (int m = 0; m < kEights; m += 2) {
-    const bool alone = m + 1 == kEights;
-    const Words<kWords>&first = rows[m], &second = rows[alone ? m : m + 1];
-    float both[4] = {};
-#pragma unroll
-    for (int k = 0; k < kWords; k += alone ? 4 : 2)
-      mma_fp16(both, {first.w[k], second.w[alone ? k + 2 : k], first.w[k + 1], second.w[alone ? k + 3 : k + 1]},
-               {0x3c003c00u, 0x3c003c00u});
+      kMma(both, {first.w[k], second.w[alone ? k + 2 : k], first.w[k + 1], second.w[alone ? k + 3 : k + 1]},
+           {kOnes, kOnes});
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       sum[m][i] = __shfl_sync(0xffffffffu, alone ? both[0] + both[2] : both[0], 8 * part + 4 * i);

@@ -356,21 +356,17 @@ struct PlaceOf {
   using Type = T;
   static constexpr bool kIsWord = false;
 };
-template <>
-struct PlaceOf<float> {
-  using Type = float;
+template <class T>
+struct WordPlace {
+  using Type = T;
   static constexpr bool kIsWord = true;
 };
 template <>
-struct PlaceOf<int> {
-  using Type = int;
-  static constexpr bool kIsWord = true;
-};
+struct PlaceOf<float> : WordPlace<float> {};
 template <>
-struct PlaceOf<unsigned> {
-  using Type = unsigned;
-  static constexpr bool kIsWord = true;
-};
+struct PlaceOf<int> : WordPlace<int> {};
+template <>
+struct PlaceOf<unsigned> : WordPlace<unsigned> {};
 template <>
 struct PlaceOf<bool> : PlaceOf<int> {};
 // As they follow one another: of eight threads four begin with their second half, so that all are in different banks.

@@ -182,9 +182,11 @@ void FewRowsEmitter::sum_rows(std::vector<FewRowsStream>& streams, const FewRows
     FewRowsStream& left = streams[term.left];
     if (streams[loop.left.size() + term.right].rows_scale.empty() || !left.row_sums.empty()) continue;
     left.row_sums = writer_.unique("row_sums");
-    writer_.use(fmt::format("sum_few_{}", dtype_name()));
+    writer_.use("sum_few");
+    writer_.use(fmt::format("mma_{}", dtype_name()));
     writer_.line(fmt::format("float {}[{}][2];", left.row_sums, eights()));
-    writer_.line(fmt::format("sum_few_{}({}, {}, part);", dtype_name(), left.row_sums, left.operands));
+    writer_.line(fmt::format("sum_few<mma_{}, {}>({}, {}, part);  // by ones", dtype_name(),
+                             dtype_name() == "bf16" ? "0x3f803f80u" : "0x3c003c00u", left.row_sums, left.operands));
   }
 }
 
