@@ -87,7 +87,9 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
       .form = *std::move(form), .direction = {}, .turned = {}, .together = {}, .interleaved = {}, .layouts = {}};
   ways.direction = direction_of(ways.form, graph);
   if (ways.form.columns.empty() && ways.direction.product) return std::nullopt;
-  if (!ways.direction.product && ways.form.segments.empty()) find_short_rows(ways, graph, target);
+  // Two operands that repeat over different rows look like a product's; one that keeps its columns is none.
+  const bool product = ways.direction.product && ways.form.columns.empty();
+  if (!product && ways.form.segments.empty()) find_short_rows(ways, graph, target);
   if (!ways.direction.product && ways.together.empty() && ways.form.segments.empty())
     ways.interleaved = interleaved_rows(ways.form, graph, target);
   if (!ways.direction.product && ways.together.empty() && !ways.interleaved)

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <optional>
 
 #include "analysis/loads.h"
@@ -16,20 +18,23 @@ constexpr int kSector = 32;
 constexpr int kWarp = 32;                                    // lanes, and banks of shared memory
 constexpr std::int64_t kFewestRows = 64;                     // fewer are soon done by a warp each
 constexpr std::int64_t kLongest = 512, kLongestAlone = 320;  // elements of a row
-constexpr int kMostTurns = 40;                               // elements of a lane
+constexpr int kMostTurns = 64;                               // elements of a lane
 constexpr int kMostTurnsAlone = 96;                          // of which it keeps nothing
-constexpr int kMostUneven = 12;                              // elements that some lanes have and others have not
-constexpr double kMostIdle = 1.4;                            // turns of all lanes, over the elements
-constexpr int kMostElements = 12 * 1024;                     // of shared memory: what every kernel may have
-constexpr int kWantedElements = 6 * 1024;                    // with which several blocks are on a multiprocessor
+constexpr int kMostElements = 20 * 1024;                     // of shared memory, which several blocks share
 constexpr int kFewestBeside = 8;                             // rows of a block
 constexpr int kMostThreads = 512;
+constexpr int kMostRuns = 64;  // of a block
+constexpr int kVectorBits = 128;
 
 bool is_word(ScalarType type) {
   return type == ScalarType::kFloat32 || type == ScalarType::kInt32 || type == ScalarType::kUInt32;
 }
+bool is_stored_as_word(ScalarType type) {
+  return is_word(type) || type == ScalarType::kBool;
+}
 
-// Reads the form: which loads and stores are of whole rows that follow one another, and which of vectors beside them.
+// Reads the form: which loads and stores are of whole rows that follow one another, which of rows that repeat, and
+// which of vectors beside them.
 class Reader {
  public:
   Reader(const RowForm& form, const Graph& graph)
@@ -44,6 +49,7 @@ class Reader {
     const bool alone = std::ranges::none_of(way_.tiles, &ShortRows::Tile::beside);
     if (alone && way_.length > kLongestAlone) return std::nullopt;
     if (!see_outputs() || is_taken_by_vectors() || !some_row_begins_within_a_sector()) return std::nullopt;
+    if (way_.along_last) go_along_last_axis();
     for (ShortRows::Tile& tile : way_.tiles)
       narrowest_ = tile.beside ? narrowest_ : std::min(narrowest_, bits(tile.dtype));
     return way_;
@@ -68,8 +74,7 @@ class Reader {
     std::ranges::sort(along);
     along.erase(std::ranges::unique(along).begin(), along.end());
     along_ = std::move(along);
-    way_.length = way_.piece = static_cast<int>(*length);
-    while (way_.piece % 2 == 0) way_.piece /= 2;
+    way_.length = static_cast<int>(*length);
     for (const std::uint32_t a : form_.rows) flat_row_ = flat_row_ * pool_.extent(a) + IndexExpr::axis(a);
     return true;
   }
@@ -92,19 +97,33 @@ class Reader {
       if (std::ranges::binary_search(depends_[id], a)) here.push_back(a);
     if (here.empty()) return true;  // of the row as a whole, or of all rows
     const bool has_guard = !n.args.empty() && n.args[0] != kNoExpr;
-    if (here.size() > 1 || has_guard || !is_word(n.type) || bits(n.dtype) < 8 || bits(n.dtype) > 32) return false;
-    const IndexExpr at = position_of(graph_, pool_, id);
-    ShortRows::Tile tile{.value = n.source, .dtype = n.dtype, .type = n.type};
-    if (!depends_on_rows(id)) {
-      const auto first = simplify(at - IndexExpr::axis(here[0]), pool_.bounds()).as_constant();
-      if (!first) return false;
-      tile.beside = true, tile.first = *first;
-    } else if (!is_of_rows(at, here[0])) {
+    if (here.size() > 1 || has_guard || !is_stored_as_word(n.type) || bits(n.dtype) < 8 || bits(n.dtype) > 32)
       return false;
-    }
+    ShortRows::Tile tile{.value = n.source, .dtype = n.dtype, .type = n.type};
+    const IndexExpr at = position_of(graph_, pool_, id);
+    if (!is_of_rows(at, here[0]) && !repeats(at, here[0], tile)) return false;
     const auto known = std::ranges::find(way_.tiles, tile);
     way_.tile_of[id] = static_cast<std::size_t>(known - way_.tiles.begin());
     if (known == way_.tiles.end()) way_.tiles.push_back(tile);
+    return true;
+  }
+
+  // A row that all of them share, or that those along the last axis do, or rows that follow one another along that.
+  bool repeats(const IndexExpr& at, std::uint32_t axis, ShortRows::Tile& tile) {
+    tile.start = simplify(at - IndexExpr::axis(axis), pool_.bounds());
+    if (mentions(tile.start, Variable{Variable::Kind::kAxis, axis})) return false;
+    tile.whole = false, tile.beside = true;
+    const auto is_of_loads = [](const Variable& v) { return v.kind == Variable::Kind::kValue; };
+    if (std::ranges::any_of(variables_of(tile.start), is_of_loads)) return false;
+    const Variable last{Variable::Kind::kAxis, form_.rows.back()};
+    if (mentions(tile.start, last)) {
+      tile.start = simplify(tile.start - IndexExpr::axis(last.id) * way_.length, pool_.bounds());
+      if (mentions(tile.start, last)) return false;
+      tile.beside = false;
+      way_.along_last = true;
+    }
+    for (const std::uint32_t a : form_.rows)
+      way_.along_last = way_.along_last || mentions(tile.start, Variable{Variable::Kind::kAxis, a});
     return true;
   }
 
@@ -119,7 +138,7 @@ class Reader {
         if (!is_word(type) || bits(dtype) < 8 || bits(dtype) > 32 || dtype == DType::kBool) return false;
         if (!is_of_rows(at, form_.columns[0])) return false;
         std::size_t mine = 0;
-        while (mine < taken.size() && (taken[mine] || way_.tiles[mine].beside || way_.tiles[mine].type != type)) ++mine;
+        while (mine < taken.size() && (taken[mine] || !way_.tiles[mine].whole || way_.tiles[mine].type != type)) ++mine;
         if (mine == taken.size()) {
           way_.tiles.push_back({.dtype = dtype, .type = type});
           taken.push_back(false);
@@ -134,13 +153,32 @@ class Reader {
     return true;
   }
 
+  // Runs go along the last axis of rows.
+  void go_along_last_axis() {
+    const std::uint32_t last = form_.rows.back();
+    const IndexExpr first_row = simplify(flat_row_ - IndexExpr::axis(last), pool_.bounds());
+    for (ShortRows::Tile& tile : way_.tiles)
+      if (tile.whole) tile.start = simplify(first_row * way_.length, pool_.bounds());
+    int most = 0;
+    for (const std::uint32_t a : form_.rows) {
+      if (a == last) continue;
+      int repeated = 0;
+      for (const ShortRows::Tile& tile : way_.tiles)
+        if (!tile.beside && !mentions(tile.start, Variable{Variable::Kind::kAxis, a})) repeated += bits(tile.dtype);
+      if (repeated > most) way_.repeated = a, most = repeated;
+    }
+    for (ShortRows::Tile& tile : way_.tiles)
+      tile.again = !way_.repeated || mentions(tile.start, Variable{Variable::Kind::kAxis, *way_.repeated});
+  }
+
   // Lanes take such rows by a vector each (row_layout): what a warp asks for has no gaps.
   bool is_taken_by_vectors() const {
     int widest = 8;
     for (const ShortRows::Tile& tile : way_.tiles) widest = std::max(widest, tile.beside ? 0 : bits(tile.dtype));
     for (std::size_t i = 0; i < way_.stored.size(); ++i)
       if (way_.stored[i] != ShortRows::kNoTile) widest = std::max(widest, bits(form_.kernel.outputs[i].type.dtype));
-    return way_.piece == 1 && way_.length <= kVectorsOfShortRow * elements_of_vector(widest);
+    return std::has_single_bit(static_cast<unsigned>(way_.length)) &&
+           way_.length <= kVectorsOfShortRow * elements_of_vector(widest);
   }
 
   bool some_row_begins_within_a_sector() const {
@@ -168,140 +206,165 @@ int most_turns(const RowForm& form) {
   return once ? kMostTurnsAlone : kMostTurns;
 }
 
-// Equal distances between the places where the lanes of a piece begin, so that those of a warp are in different banks,
-// and none has more than it must.
-bool divide_evenly(ShortRows& way, int most_turns) {
-  const int lanes = way.lanes_of_piece;
-  int best = 0;
-  way.turns = most_turns + 1;
-  const int furthest = lanes == 1 ? 1 : (way.piece - 1) / (lanes - 1);
-  for (int step = 1; step <= furthest; ++step) {
-    const int last = way.piece - (lanes - 1) * step, turns = lanes == 1 ? last : std::max(step, last);
-    if (turns >= way.turns || (lanes > 1 && turns - std::min(step, last) > kMostUneven)) continue;
-    std::uint32_t banks = 0;
-    for (int lane = 0; lane < kWarp; ++lane) banks |= 1u << ((lane / lanes * way.piece + lane % lanes * step) % kWarp);
-    if (banks != ~0u) continue;
-    best = step, way.turns = turns;
+// So that the lanes of a warp are in different banks: rows begin at multiples of a power of two, apart as they are at
+// all multiples of the number of lanes, which are at places that leave unlike remainders there.
+bool divide_row(ShortRows& way, int most_turns) {
+  if (way.lanes == kWarp) {
+    way.stride = kWarp, way.turns = (way.length + kWarp - 1) / kWarp;
+    return way.turns <= most_turns;
   }
-  way.step = best;
-  return best != 0;
+  const int even = 1 << std::countr_zero(static_cast<unsigned>(way.length));
+  if (way.lanes < even) return false;
+  way.apart = way.lanes / even;
+  way.step = way.lanes == 1 ? way.length : (way.length + way.lanes - 1) / way.lanes | 1;
+  way.turns = way.step;
+  return way.turns <= most_turns && way.least_turns() > 0;
 }
 
-// Places at any distances. As pieces are odd, a warp's lanes are in different banks where those of one piece begin at
-// unlike multiples of 32 / lanes, as they are in 32 banks.
-class UnevenPlaces {
- public:
-  UnevenPlaces(int piece, int lanes, int most)
-      : piece_(piece), lanes_(lanes), unit_(kWarp / lanes), most_(most), failed_((1u << lanes) * (piece / unit_ + 1)) {}
-
-  // None where no lane would have at most so many elements.
-  std::vector<int> find() { return goes_on_from(0, 1) ? places_ : std::vector<int>{}; }
-
- private:
-  // From the lane that begins at `place * unit_`; `banks`: those taken.
-  bool goes_on_from(int place, unsigned banks) {
-    const std::size_t here = static_cast<std::size_t>(place) << lanes_ | banks;
-    if (failed_[here]) return false;
-    places_.push_back(place * unit_);
-    const int furthest = place * unit_ + most_;
-    if (banks == (1u << lanes_) - 1 && furthest >= piece_) {
-      places_.push_back(piece_);
-      return true;
-    }
-    for (int next = std::min(furthest, piece_ - 1) / unit_; next > place; --next)
-      if ((banks >> next % lanes_ & 1) == 0 && goes_on_from(next, banks | 1u << next % lanes_)) return true;
-    places_.pop_back();
-    failed_[here] = true;
-    return false;
-  }
-
-  const int piece_, lanes_, unit_, most_;
-  std::vector<bool> failed_;
-  std::vector<int> places_;
-};
-
-bool divide_unevenly(ShortRows& way, int most_turns) {
-  constexpr int kMostPlaces = 8;  // of a byte each in a word of 64 bits
-  const int lanes = way.lanes_of_piece;
-  if (lanes == 1 || lanes > kMostPlaces) return false;
-  const int most = std::min(most_turns, static_cast<int>(kMostIdle * way.piece / lanes));
-  for (way.turns = (way.piece + lanes - 1) / lanes; way.turns <= most; ++way.turns) {
-    way.begins = UnevenPlaces(way.piece, lanes, way.turns).find();
-    if (!way.begins.empty()) return true;
-  }
-  return false;
-}
-
-bool divide_piece(ShortRows& way, int most_turns) {
-  if (way.lanes_of_piece != kWarp) return divide_evenly(way, most_turns) || divide_unevenly(way, most_turns);
-  way.stride = kWarp, way.turns = (way.piece + kWarp - 1) / kWarp;
-  return way.turns <= most_turns;
-}
-
-// Whole sectors to every block, and tiles that fit; what stands beside the rows is read for several of them.
-bool place_tiles(ShortRows& way, int threads, int narrowest_bits) {
-  way.rows = threads / way.lanes();
+// Whole sectors to every block where runs go along all rows, and tiles that fit; what stands beside the rows is read
+// for several of them.
+bool place_tiles(ShortRows& way, int narrowest_bits, const Target& target, const Bounds& bounds) {
+  way.rows = way.threads / way.lanes;
   const bool beside = std::ranges::any_of(way.tiles, &ShortRows::Tile::beside);
   if (way.rows < (beside ? kFewestBeside : 1)) return false;
-  if (way.rows * way.length * narrowest_bits % (8 * kSector) != 0) return false;
+  if (!way.along_last && way.rows * way.length * narrowest_bits % (8 * kSector) != 0) return false;
   way.elements = 0;
   for (ShortRows::Tile& tile : way.tiles) {
+    tile.aligned = tile.beside || begins_aligned(way, tile.start, tile.dtype, bounds);
     tile.place = way.elements;
-    way.elements += tile.beside ? (way.length + 3) / 4 * 4 : way.rows * way.length;
+    const int elements = way.length * (tile.beside ? 1 : way.rows), vector = kVectorBits / bits(tile.dtype);
+    tile.elements = tile.aligned ? (elements + 3) / 4 * 4 : (elements + 2 * (vector - 1)) / vector * vector;
+    way.elements += tile.elements * (tile.again ? way.side_by_side : 1);
   }
-  return way.elements <= kMostElements;
+  return way.elements <= kMostElements && 4 * way.elements <= target.shared_bytes_per_block;
 }
 
-// Few lanes a row and large blocks, where there are enough rows to leave some warps of them for every multiprocessor.
-int demerits(const ShortRows& way, std::int64_t rows, const Target& target) {
-  constexpr int kFewTurns = 10, kWantedThreads = 64;
-  const std::int64_t warps = rows * way.lanes() / kWarp, blocks = rows / way.rows;
-  int worse = std::max(0, kFewTurns - way.turns);
-  if (way.lanes_of_piece == kWarp) worse += 2 * kFewTurns;
-  if (warps < 4 * target.multiprocessors) worse += way.turns / 4;
-  if (blocks < target.multiprocessors) worse += way.threads() / kWarp;
-  if (way.elements > kWantedElements) worse += 16;
-  if (way.threads() > kWantedThreads) worse += 4;
-  return 1024 * worse + 32 * way.lanes() + kMostThreads / way.threads();
-}
+// Cycles of a multiprocessor, of what all threads together issue and ask for, and until all is done.
+struct Cost {
+  double work = 0, time = 0;
+};
+
+class Costs {
+ public:
+  Costs(const RowForm& form, const Graph& graph, const Target& target)
+      : form_(form), target_(target), code_(code_of_row(form, graph)) {}
+
+  int code() const { return code_; }
+  std::int64_t count(std::uint32_t axis) const {
+    return std::max<std::int64_t>(1, value_at_hint(form_.kernel.pool.extent(axis), form_.kernel.pool.bounds().symbols));
+  }
+  std::int64_t rows() const {
+    std::int64_t rows = 1;
+    for (const std::uint32_t a : form_.rows) rows *= count(a);
+    return rows;
+  }
+
+  Cost of(const ShortRows& way) const {
+    constexpr double kAround = 60, kMeeting = 8, kLaunch = 3000, kOfSector = 1;
+    constexpr double kIdle = 20;    // of each warp of a block, of which few have rows where a launch has few of them
+    constexpr double kLatency = 2;  // cycles of an instruction of a scheduler's only warp, which finds some to overlap
+    constexpr double kSchedulers = 4, kWantedWarps = 16, kSharedBytes = 164.0 * 1024;
+    const double warps = way.block_threads() / static_cast<double>(kWarp);
+    double once = kAround + (has_constant_rows() ? 0 : kIdle * warps),
+           each = way.turns * code_;  // of a block, of a run
+    double sectors_once = 0, sectors_each = 0;
+    for (int lanes = way.lanes; lanes > 1; lanes /= 2) each += kMeeting * static_cast<double>(form_.reductions.size());
+    for (const ShortRows::Tile& tile : way.tiles) {
+      (tile.again ? each : once) += instructions_to_copy(way, tile, tile.again ? way.threads : way.block_threads());
+      (tile.again ? sectors_each : sectors_once) += sectors_of(way, tile);
+    }
+    const double of_thread = once + way.times * each;
+    const double blocks = blocks_of(way), sectors = (sectors_once + way.runs() * sectors_each) * blocks;
+    const double of_multiprocessor = std::ceil(blocks / target_.multiprocessors) * warps;
+    const double together = std::floor(kSharedBytes / (4.0 * way.elements + 1024)) * warps;
+    const double waiting = std::max(1.0, kWantedWarps / std::max(1.0, together));
+    const double asking = kOfSector * sectors / target_.multiprocessors;
+    return {.work = of_thread * warps * blocks / kSchedulers / target_.multiprocessors + asking,
+            .time = kLaunch + asking + of_thread * std::max(kLatency, waiting * of_multiprocessor / kSchedulers)};
+  }
+
+ private:
+  bool has_constant_rows() const {
+    return simplify(point_count(form_.kernel.pool, form_.rows), form_.kernel.pool.bounds()).as_constant().has_value();
+  }
+
+  double blocks_of(const ShortRows& way) const {
+    const auto divided = [](std::int64_t count, int by) { return static_cast<double>((count + by - 1) / by); };
+    if (!way.along_last) return divided(rows(), way.rows);
+    double blocks = divided(count(form_.rows.back()), way.rows);
+    for (const std::uint32_t a : form_.rows)
+      if (a != form_.rows.back()) blocks *= divided(count(a), a == way.repeated ? way.runs() : 1);
+    return blocks;
+  }
+
+  // Of a thread, in the mean: warps have whole turns.
+  static double instructions_to_copy(const ShortRows& way, const ShortRows::Tile& tile, int threads) {
+    constexpr double kOfTile = 12, kOfEnds = 24, kOfVector = 6, kOfElement = 1.5;
+    const int vector = tile.beside ? 1 : kVectorBits / bits(tile.dtype);
+    const int of_turn = kWarp * vector, elements = way.length * (tile.beside ? 1 : way.rows);
+    const double turns = static_cast<double>((elements + of_turn - 1) / of_turn) * kWarp / threads;
+    return kOfTile + turns * (kOfVector + kOfElement * vector) + (tile.aligned ? 0 : kOfEnds);
+  }
+
+  // Of a run; an operand's tile goes back as well where it is stored.
+  static double sectors_of(const ShortRows& way, const ShortRows::Tile& tile) {
+    const double elements = static_cast<double>(way.length) * (tile.beside ? 1 : way.rows);
+    return std::ceil(elements * bits(tile.dtype) / (8 * kSector)) + (tile.aligned ? 0 : 1);
+  }
+
+  const RowForm& form_;
+  const Target& target_;
+  const int code_;
+};
 
 }  // namespace
 
 int ShortRows::least_turns() const {
-  if (stride > 1) return piece / stride;
-  if (lanes_of_piece == 1) return turns;
-  int least = std::min(step, piece - (lanes_of_piece - 1) * step);
-  for (std::size_t i = 1; i < begins.size(); ++i)
-    least = i == 1 ? begins[1] : std::min(least, begins[i] - begins[i - 1]);
-  return least;
+  return stride > 1 ? length / stride : length - (lanes - 1) * step;
+}
+
+bool begins_aligned(const ShortRows& way, const IndexExpr& start, DType dtype, const Bounds& bounds) {
+  const int vector = kVectorBits / bits(dtype);
+  return way.rows * way.length % vector == 0 && proves_multiple_of(start, vector, bounds);
 }
 
 std::vector<ShortRows> short_rows(const RowForm& form, const Graph& graph, const Target& target) {
-  const std::int64_t rows = value_at_hint(point_count(form.kernel.pool, form.rows), form.kernel.pool.bounds().symbols);
-  if (rows < kFewestRows) return {};
+  const Costs costs(form, graph, target);
+  if (costs.rows() < kFewestRows) return {};
   Reader reader(form, graph);
   const auto read = reader.read();
   if (!read) return {};
-  const int code = code_of_row(form, graph);  // loops are unrolled
+  const std::int64_t most_runs = read->repeated ? std::min<std::int64_t>(kMostRuns, costs.count(*read->repeated)) : 1;
   const int most = most_turns(form);
-  std::vector<std::pair<int, ShortRows>> ways;
-  for (const int lanes : {1, 2, 4, 8, kWarp})
-    for (int threads = kWarp; threads <= kMostThreads; threads *= 2) {
-      ShortRows way = *read;
-      way.lanes_of_piece = lanes;
-      if (way.lanes() > kWarp || threads < way.lanes() || !divide_piece(way, most)) continue;
-      if (way.turns * code > kMostUnrolled) continue;
-      if (!place_tiles(way, threads, reader.narrowest_bits())) continue;
-      ways.emplace_back(demerits(way, rows, target), std::move(way));
-    }
-  std::ranges::stable_sort(ways, {}, [](const auto& way) { return way.first; });
+  std::vector<std::pair<Cost, ShortRows>> ways;
+  for (const int lanes : {1, 2, 4, 8, 16, kWarp}) {
+    ShortRows way = *read;
+    way.lanes = lanes;
+    if (!divide_row(way, most) || way.turns * costs.code() > kMostUnrolled) continue;  // loops are unrolled
+    for (way.threads = kWarp * way.apart; way.threads <= kMostThreads; way.threads *= 2)
+      for (way.side_by_side = 1; way.side_by_side <= most_runs && way.block_threads() <= kMostThreads;
+           way.side_by_side *= 2) {
+        if (!place_tiles(way, reader.narrowest_bits(), target, form.kernel.pool.bounds())) continue;
+        for (way.times = 1; way.runs() <= most_runs; way.times *= 2) ways.emplace_back(costs.of(way), way);
+        way.times = 1;
+      }
+  }
+  // Of those that take about as long as the fastest one, the one of the least work.
+  constexpr double kAboutAsLong = 1.2;
+  double least = 0;
+  for (const auto& [cost, way] : ways) least = least == 0 ? cost.time : std::min(least, cost.time);
+  std::ranges::stable_sort(ways, {}, [&](const auto& way) {
+    const bool fast = way.first.time <= kAboutAsLong * least;
+    return std::pair(!fast, fast ? way.first.work : way.first.time);
+  });
   std::vector<ShortRows> result;
   for (auto& way : ways) result.push_back(std::move(way.second));
   return result;
 }
 
 std::string name_of(const ShortRows& way) {
-  return fmt::format("{} rows through shared memory, {} threads each", way.rows, way.lanes());
+  const std::string runs = way.runs() == 1 ? "" : fmt::format(" {} by {} times", way.side_by_side, way.times);
+  return fmt::format("{} rows{} through shared memory, {} threads each", way.rows, runs, way.lanes);
 }
 
 }  // namespace fusec

@@ -1,18 +1,23 @@
-// Many short rows that begin within sectors of memory: as they follow one another there, a block takes some of them in
+// Many short rows that begin within sectors of memory: as they follow one another there, a block takes a run of them in
 // one piece, 16 bytes at a time, into shared memory, in which they lie as values of the compute type. A few lanes take
 // a row there, what is stored goes back the same way, and vectors that all rows share are read once a block.
 //
-//   16 rows of 33     x[528 * block .. + 528]  ->  x_tile  ->  4 lanes a row: elements 0 .. 7, 8 .. 15, 16 .. 23, 24 ..
-//   32
-//                     y[528 * block .. + 528]  <-  y_tile  <-
+//   32 rows of 33     x[1056 * block .. + 1056]  ->  x_tile  ->  4 lanes a row: elements 0 .. 8, 9 .. 17, 18 .. 26, ..
+//                     y[1056 * block .. + 1056]  <-  y_tile  <-
 //
-// A row's even factor divides it into pieces of odd length, and where a lane begins in its piece is so chosen that the
-// lanes of a warp, which go on side by side, are in different banks: at equal distances, or at others where some lanes
-// would have far more elements than the rest (4 lanes of 49 elements: 0, 16, 24, 40). Where that cannot be, a warp
-// takes a row.
+// So many lanes have an odd number of elements each, all but the last one of them, and a warp takes as many rows, that
+// many apart: lanes that go on side by side are in different banks. Of even rows fewer warps share them, as they
+// begin at even places anyway. Where that cannot be, a warp takes a row.
+//
+// Operands that repeat over rows (the bias of attention's scores, masks of keys) make runs those along the rows' last
+// axis. What they repeat along most is gone through by the block: one copy of them serves several runs.
+//
+//   x[b, r, k] + bias[r, k]     bias_tile; for (b = ..) x_tile  ->  y_tile   each b's by threads of its own, or in
+//   turns
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,38 +28,50 @@
 namespace fusec {
 
 struct ShortRows {
-  // Elements in shared memory: of the block's rows, or of one vector beside them.
+  // Elements in shared memory: of a run's rows, or of one row beside them.
   struct Tile {
     ValueId value = kNone;  // where they come from; kNone: only stored
     DType dtype = DType::kFloat32;
     ScalarType type = ScalarType::kFloat32;
-    bool beside = false;
-    std::int64_t first = 0;  // beside: the position of the row's first element
-    int place = 0;           // elements from the beginning of shared memory
+    bool whole = true;    // has an element for each of all rows
+    bool beside = false;  // has a row for the whole run
+    bool again = true;    // is it another one for each of a block's runs?
+    IndexExpr start = 0;  // the position of the first element of row 0, over axes of rows but those that make runs
+    bool aligned = true;  // begins at a multiple of 16 bytes
+    int place = 0;        // elements from the beginning of shared memory
+    int elements = 0;     // that it takes there; runs side by side have one each, unless they share it
     friend bool operator==(const Tile&, const Tile&) = default;
   };
   static constexpr std::size_t kNoTile = ~std::size_t{0};
 
-  int length = 1;  // of a row
-  int piece = 1;   // its greatest odd factor
-  int lanes_of_piece = 1;
-  int step = 1;             // lane i begins at element i * step of its piece
-  std::vector<int> begins;  // or at these, of which the last is the piece's end
-  int stride = 1;           // and goes on by so many
-  int turns = 1;            // elements of a lane, at most
-  int rows = 32;            // of a block
-  int elements = 0;         // of all tiles
+  int length = 1;    // of a row
+  int lanes = 1;     // that take a row
+  int step = 1;      // lane i begins at element i * step
+  int stride = 1;    // and goes on by so many
+  int turns = 1;     // elements of a lane, at most
+  int apart = 1;     // rows of a warp
+  int threads = 32;  // of a run
+  int rows = 32;     // of a run
+  int elements = 0;  // of all tiles
   std::vector<Tile> tiles;
   std::map<ExprId, std::size_t> tile_of;  // of loads
   std::vector<std::size_t> stored;        // by output: its tile; kNoTile where it has an element a row
+  // Do runs go along the last axis of rows alone, rather than along all rows? Along the axis of rows on which some
+  // tiles do not depend a block has several then, side by side and so many times.
+  bool along_last = false;
+  std::optional<std::uint32_t> repeated;
+  int side_by_side = 1, times = 1;
 
-  int lanes() const { return length / piece * lanes_of_piece; }
-  int threads() const { return rows * lanes(); }
+  int block_threads() const { return side_by_side * threads; }
+  int runs() const { return side_by_side * times; }
   int least_turns() const;  // elements of a lane, at least
 };
 
 // The ways to take such rows, the best first as predicted; none where rows are not such.
 std::vector<ShortRows> short_rows(const RowForm& form, const Graph& graph, const Target& target);
+
+// Do all runs of elements whose row 0 begins there begin at multiples of 16 bytes?
+bool begins_aligned(const ShortRows& way, const IndexExpr& start, DType dtype, const Bounds& bounds);
 
 std::string name_of(const ShortRows& way);
 

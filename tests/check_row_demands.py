@@ -171,6 +171,16 @@ def codes(rows, columns):
              node("d", "div", ["f", "s"]), node("y", "cast", ["d"], dtype="float8_e4m3fn")], ())
 
 
+def scores(dtype, shape, *operands, symbols=()):
+    """Attention's, with a bias or masks that repeat over some of the rows; of a mask of bools, where they count."""
+    inputs, nodes, last = {"x": (dtype, shape)}, [], "x"
+    for i, (kind, operand) in enumerate(operands):
+        inputs[f"m{i}"] = (kind, operand)
+        nodes.append(node(f"a{i}", "where", [f"m{i}", last, -1e9]) if kind == "bool" else node(f"a{i}", "add", [last, f"m{i}"]))
+        last = f"a{i}"
+    return inputs, nodes + [node("y", "softmax", [last], dim=-1)], symbols
+
+
 def nearest_class(rows, columns):
     return ({"x": ("float16", [rows, columns]), "t": ("int64", [rows])},
             [node("l", "log_softmax", ["x"], dim=-1), node("u", "unsqueeze", ["t"], dim=1),
@@ -242,6 +252,20 @@ COUNTED = [
     (reduced("softmax", "bfloat16", 65, "c", [("c", {"min": 0, "max": 300, "hint": 7}, 7)]), 1.5, 5300),
     (reduced("log_softmax", "float16", 64, "c", [("c", {"min": 0, "max": 512, "hint": 7}, 7)]), 1.5, 6900),
     (reduced("logsumexp", "bfloat16", 8, 32768), 1.03, 120000), (norm("layer_norm", "float32", 2, 128256), 2.05),
+    # Biases and masks that repeat over rows are read once for several of them.
+    (scores("bfloat16", [64, 6, 49, 49], ("bfloat16", [6, 49, 49])), 1.12, 720000),
+    (scores("bfloat16", [32, 6, 49, 49], ("bfloat16", [32, 1, 1, 49])), 1.07, 430000),
+    (scores("float32", [32, 8, 77, 77], ("float32", [77, 77])), 1.12, 1360000),
+    (scores("float16", [8, 6, 197, 197], ("float16", [6, 197, 197])), 1.15, 1500000),
+    (scores("bfloat16", [4, 6, 197, 197], ("bfloat16", [4, 1, 1, 197])), 1.06, 690000),
+    (scores("float32", [8, 4, 6, 49, 49], ("float32", [6, 49, 49]), ("float32", [4, 1, 49, 49])), 1.3, 650000),
+    (scores("bfloat16", [32, 6, 49, 49], ("bool", [32, 1, 1, 49])), 1.07, 450000),
+    (scores("float32", ["n", 6, 49, 49], ("float32", [6, 49, 49]), symbols=[("n", {"min": 1, "max": 4096, "hint": 64}, 37)]),
+     1.2, 550000),
+    # Few lanes of short odd rows have hardly more elements than others, or one has them all.
+    *((reduced("softmax", "bfloat16", 2048, columns), 1.03, most) for columns, most in
+      [(25, 32500), (33, 40500), (45, 49500), (49, 57000), (63, 78000), (197, 243000)]),
+    (reduced("softmax", "bfloat16", 20000, 63), 1.03, 700000), (norm("layer_norm", "bfloat16", 2048, 63), 1.05, 91000),
 ]
 
 # Likewise, for sm_80 alone, whose blocks have no neighbours' shared memory: rows that registers do not hold. Blocks that

@@ -441,13 +441,6 @@ __device__ __forceinline__ void stage_part(int part, int lane, Staged* staged, c
   }
 }
 
-//@ part kept
-// A value that is not computed anew in the loop behind it.
-__device__ __forceinline__ unsigned kept(unsigned value) {
-  asm("" : "+r"(value));
-  return value;
-}
-
 //@ part load_staged
 // Four elements of shared memory, none of them apart from the others.
 __device__ __forceinline__ void load_staged(float (&four)[4], unsigned at) {

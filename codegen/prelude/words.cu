@@ -358,6 +358,13 @@ __device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const 
   return words;
 }
 
+//@ part kept
+// A value that is not computed anew where it is needed.
+__device__ __forceinline__ unsigned kept(unsigned value) {
+  asm("" : "+r"(value));
+  return value;
+}
+
 //@ part forget_words : words
 // What was computed of the words is not kept in registers beside them, but computed once more.
 template <int kCount>
@@ -366,10 +373,12 @@ __device__ __forceinline__ void forget_words(Words<kCount>& words) {
   for (int i = 0; i < kCount; ++i) asm("" : "+r"(words.w[i]));
 }
 
-//@ part row_tiles : words
-// Elements that follow one another in memory, from a multiple of 16 bytes on, into shared memory as values of four
-// bytes each, and back. An access of 16 bytes is several pieces of four values there; threads whose pieces would be in
-// the same banks take them in different orders.
+//@ part row_tiles : words shared_address
+// Elements that follow one another in memory into shared memory as values of four bytes each, and back. `before`: so many
+// lie between a multiple of 16 bytes and them, and likewise in shared memory; the ends go element by element then. An
+// access of 16 bytes is several pieces of four values there; threads whose pieces would be in the same banks take them
+// in different orders. `thread`: of those that
+// copy.
 template <int kPieces>
 __device__ __forceinline__ int first_piece() { return kPieces == 1 ? 0 : threadIdx.x / (8 / kPieces) % kPieces; }
 // Word i of these becomes word i ^ by.
@@ -395,47 +404,82 @@ __device__ __forceinline__ unsigned bits_of(Stored element) {
   else
     return (unsigned)element;
 }
+// As one access; the compiler would have to know where the tile lies to make four one.
+template <class T>
+__device__ __forceinline__ void store_four(unsigned to, const T (&values)[4]) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(bits_of(values[0])), "r"(bits_of(values[1])),
+               "r"(bits_of(values[2])), "r"(bits_of(values[3]))
+               : "memory");
+}
 template <int kThreads, int kMost, class T, class Stored, class Widen>
-__device__ __forceinline__ void elements_to_tile(T* tile, const Stored* from, int count, Widen widen) {
+__device__ __forceinline__ void elements_to_tile(int thread, T* tile, const Stored* from, int count, Widen widen) {
 #pragma unroll
   for (int turn = 0; turn < (kMost + kThreads - 1) / kThreads; ++turn)
-    if (const int i = turn * kThreads + threadIdx.x; i < count) tile[i] = widen(bits_of(from[i]));
+    if (const int i = turn * kThreads + thread; i < count) tile[i] = widen(bits_of(from[i]));
+}
+// Elements of the vectors of which so many may have a part.
+template <int kEach, bool kAligned>
+__device__ constexpr int room_of_rows(int most) {
+  return kAligned ? most : (most + 2 * (kEach - 1)) / kEach * kEach;
+}
+// Calls visit(place) for what lies at both ends, in the vector within which the elements begin and in the one within
+// which they end, if they do: one end after the other or, in larger blocks, by two warps.
+template <int kEach, int kThreads, class Visit>
+__device__ __forceinline__ void visit_ends(int thread, int before, int end, Visit visit) {
+  const int last = end / kEach * kEach, warp = thread / 32, lane = thread % 32;
+#pragma unroll
+  for (int side = 0; side < (kThreads > 32 ? 1 : 2); ++side) {
+    const bool begins = kThreads > 32 ? warp == 0 : side == 0;
+    const bool cut = begins ? before > 0 : last < end && (before == 0 || last > 0);
+    if (cut && lane < kEach && (begins ? warp == 0 && lane >= before : warp == (kThreads > 32)))
+      visit(begins ? lane : last + lane);
+  }
 }
 // `count` of at most kMost elements; what is left of the tile becomes 0.
-template <int kThreads, int kMost, class T, class Stored, class Widen>
-__device__ __forceinline__ void rows_to_tile(T* tile, const Stored* rows, int count, Widen widen) {
+template <int kThreads, int kMost, bool kAligned, class T, class Stored, class Widen>
+__device__ __forceinline__ void rows_to_tile(int thread, T* tile, const Stored* rows, int before, int count,
+                                             Widen widen) {
   constexpr int kEach = 16 / sizeof(Stored), kPieces = kEach / 4;
-  constexpr int kTurns = (kMost / kEach + kThreads - 1) / kThreads;
-  struct alignas(16) Values {
-    T v[4];
-  };
+  constexpr int kRoom = room_of_rows<kEach, kAligned>(kMost);
+  constexpr int kTurns = (kRoom / kEach + kThreads - 1) / kThreads;
+  tile -= before, rows -= before;
+  const int end = before + count;
   Words<4> words[kTurns];  // all on their way at once
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
-    const int at = (turn * kThreads + threadIdx.x) * kEach;
-    if (at + kEach <= count) words[turn] = load_words<4>(rows + at);
+    const int at = (turn * kThreads + thread) * kEach;
+    if (at >= before && at + kEach <= end) words[turn] = load_words<4>(rows + at);
   }
   const int first = first_piece<kPieces>();
+  const unsigned room = shared_address(tile);
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
-    const int at = (turn * kThreads + threadIdx.x) * kEach;
-    if (at + kEach <= count) {
+    const int at = (turn * kThreads + thread) * kEach;
+    if (at >= before && at + kEach <= end) {
       const Words<4> ordered = exchanged<kPieces>(words[turn], first);
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece) {
-        Values four;
+        T four[4];
 #pragma unroll
-        for (int e = 0; e < 4; ++e) four.v[e] = widen(element<8 * sizeof(Stored)>(ordered, 4 * piece + e));
-        *(Values*)(tile + at + 4 * (piece ^ first)) = four;
+        for (int e = 0; e < 4; ++e) four[e] = widen(element<8 * sizeof(Stored)>(ordered, 4 * piece + e));
+        store_four(room + 4 * (at + 4 * (piece ^ first)), four);
       }
-    } else if (at >= count && at < kMost) {
+    } else if (at >= end && at < kRoom) {
 #pragma unroll
-      for (int piece = 0; piece < kPieces; ++piece) *(Values*)(tile + at + 4 * (piece ^ first)) = Values{};
+      for (int piece = 0; piece < kPieces; ++piece) {
+        const T none[4] = {};
+        store_four(room + 4 * (at + 4 * (piece ^ first)), none);
+      }
     }
   }
-  if (count % kEach == 0 || threadIdx.x >= kEach) return;
-  const int at = count / kEach * kEach + threadIdx.x;
-  tile[at] = at < count ? widen(bits_of(rows[at])) : T{};
+  if constexpr (kAligned) {
+    if (count % kEach == 0 || thread >= kEach) return;
+    const int at = count / kEach * kEach + thread;
+    tile[at] = at < count ? widen(bits_of(rows[at])) : T{};
+  } else {
+    visit_ends<kEach, kThreads>(thread, before, end,
+                                [&](int at) { tile[at] = at < end ? widen(bits_of(rows[at])) : T{}; });
+  }
 }
 // Four values as words of elements, each by itself.
 template <class Narrow>
@@ -450,14 +494,17 @@ struct OneByOne {
     return words;
   }
 };
-template <int kThreads, int kMost, class T, class Stored, class Narrow, class Four>
-__device__ __forceinline__ void tile_to_rows(Stored* rows, const T* tile, int count, Narrow narrow, Four four_words) {
+template <int kThreads, int kMost, bool kAligned, class T, class Stored, class Narrow, class Four>
+__device__ __forceinline__ void tile_to_rows(int thread, Stored* rows, const T* tile, int before, int count,
+                                             Narrow narrow, Four four_words) {
   constexpr int kEach = 16 / sizeof(Stored), kPieces = kEach / 4;
-  const int first = first_piece<kPieces>();
+  constexpr int kRoom = room_of_rows<kEach, kAligned>(kMost);
+  tile -= before, rows -= before;
+  const int first = first_piece<kPieces>(), end = before + count;
 #pragma unroll
-  for (int turn = 0; turn < (kMost / kEach + kThreads - 1) / kThreads; ++turn) {
-    const int at = (turn * kThreads + threadIdx.x) * kEach;
-    if (at + kEach > count) continue;
+  for (int turn = 0; turn < (kRoom / kEach + kThreads - 1) / kThreads; ++turn) {
+    const int at = (turn * kThreads + thread) * kEach;
+    if (at < before || at + kEach > end) continue;
     Words<4> words;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
@@ -469,14 +516,22 @@ __device__ __forceinline__ void tile_to_rows(Stored* rows, const T* tile, int co
 #pragma unroll
       for (int i = 0; i < 4 / kPieces; ++i) words.w[4 / kPieces * piece + i] = of_piece.w[i];
     }
-    store_words<4>(rows + at, exchanged<kPieces>(words, first));
+    const Words<4> vector = exchanged<kPieces>(words, first);
+    __stwb((uint4*)(rows + at), make_uint4(vector.w[0], vector.w[1], vector.w[2], vector.w[3]));
   }
-  if (count % kEach == 0) return;
-  if (const int at = count / kEach * kEach + threadIdx.x; at < count) rows[at] = (Stored)narrow(tile[at]);
+  if constexpr (kAligned) {
+    if (count % kEach == 0) return;
+    if (const int at = count / kEach * kEach + thread; at < count) rows[at] = (Stored)narrow(tile[at]);
+  } else {
+    visit_ends<kEach, kThreads>(thread, before, end, [&](int at) {
+      if (at < end) rows[at] = (Stored)narrow(tile[at]);
+    });
+  }
 }
-template <int kThreads, int kMost, class T, class Stored, class Narrow>
-__device__ __forceinline__ void tile_to_rows(Stored* rows, const T* tile, int count, Narrow narrow) {
-  tile_to_rows<kThreads, kMost>(rows, tile, count, narrow, OneByOne<Narrow>{narrow});
+template <int kThreads, int kMost, bool kAligned, class T, class Stored, class Narrow>
+__device__ __forceinline__ void tile_to_rows(int thread, Stored* rows, const T* tile, int before, int count,
+                                             Narrow narrow) {
+  tile_to_rows<kThreads, kMost, kAligned>(thread, rows, tile, before, count, narrow, OneByOne<Narrow>{narrow});
 }
 
 //@ part stream_words : words

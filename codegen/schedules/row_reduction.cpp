@@ -82,7 +82,7 @@ std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph
     return in_layout(form, ways->layouts[taken - together], ways->direction, kernel, graph, target);
   if (taken >= ways->together.size()) return interleaved(*ways->interleaved, kernel, graph);
   const ShortRows& way = ways->together[taken];
-  const IndexExpr threads = point_count(form.kernel.pool, form.rows) * way.lanes();
+  const IndexExpr threads = point_count(form.kernel.pool, form.rows) * way.lanes;
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   return {emit_short_rows(form, graph, way, wide, kernel)};
 }

@@ -25,30 +25,44 @@ class ShortRowEmitter {
         writer_(graph, wide),
         emitter_(form.kernel, writer_),
         kept_(form_, writer_, emitter_) {
-    RowRegisters plan = plan_row_registers(form_, graph_, loops(), 1, way_.threads());
+    RowRegisters plan = plan_row_registers(form_, graph_, loops(), 1, way_.block_threads());
     // Loads alone are no better in registers than in shared memory.
-    if (std::ranges::none_of(plan.slots, &RowRegisters::Slot::words)) kept_.keep(std::move(plan), way_.threads());
+    if (std::ranges::none_of(plan.slots, &RowRegisters::Slot::words)) kept_.keep(std::move(plan), way_.block_threads());
   }
 
   KernelSource emit(const Kernel& original) {
     const ExprPool& pool = form_.kernel.pool;
-    const IndexExpr rows = point_count(pool, form_.rows);
-    open_tiles(rows);
-    open_row(rows);
+    writer_.use("dynamic_shared");
+    writer_.use("row_tiles");
     emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
     emitter_.load_text = [this](ExprId load) { return load_text(load); };
+    tiles_.resize(way_.tiles.size());
+    if (way_.side_by_side > 1) {
+      thread_ = writer_.unique("thread");
+      writer_.line(fmt::format("const int {} = threadIdx.x % {};  // of a run's", thread_, way_.threads));
+    }
+    open_run();
+    fill_tiles(false);
+    if (way_.runs() > 1) open_runs();
+    fill_tiles(true);
+    writer_.line("__syncthreads();");
+    open_row();
     emitter_.emit_independent(roots_of(form_.kernel));
     if (!outputs_of(true).empty()) store_row();
     if (!outputs_of(false).empty()) store_columns();
-    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads(), 1);
-    source.grid[0] = simplify(ceil_div(rows, way_.rows), pool.bounds());
+    if (way_.times > 1) {
+      writer_.line("__syncthreads();");
+      writer_.close();
+    }
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.block_threads(), 1);
+    source.grid[0] = simplify(blocks_, pool.bounds());
     source.dynamic_shared = 4 * way_.elements;
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "row_reduction";
     source.keeps_rows = true;
     // Everything that a block reads of its rows it has read before the barrier behind which it stores them; what has an
     // element a row is stored by a thread whose warp has reduced the row.
-    source.owns_rows = proves_multiple_of(rows, way_.rows, pool.bounds()) || !looks_up(form_.kernel);
+    source.owns_rows = has_whole_runs() || !looks_up(form_.kernel);
     return source;
   }
 
@@ -79,73 +93,179 @@ class ShortRowEmitter {
     return result;
   }
 
-  std::string pointer(ValueId value, const std::string& offset) {
-    return offset == "0" ? writer_.input(value) : writer_.input(value) + " + " + offset;
+  // Rows that runs go along.
+  IndexExpr rows_of_runs() const {
+    return way_.along_last ? form_.kernel.pool.extent(form_.rows.back()) : point_count(form_.kernel.pool, form_.rows);
   }
+  bool has_whole_runs() const { return proves_multiple_of(rows_of_runs(), way_.rows, form_.kernel.pool.bounds()); }
 
-  void open_tiles(const IndexExpr& rows) {
-    writer_.use("dynamic_shared");
-    writer_.use("row_tiles");
-    for (const ShortRows::Tile& tile : way_.tiles) {
-      const std::string wish = tile.value == kNone ? "result" : writer_.wish(tile.value);
-      tiles_.push_back(writer_.unique(wish + "_tile"));
-      const std::string place = tile.place == 0 ? "" : fmt::format(" + {}", tile.place);
-      writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared{2};", c_type(tile.type), tiles_.back(), place));
+  // The block's first row, and which runs are its.
+  void open_run() {
+    const ExprPool& pool = form_.kernel.pool;
+    const IndexExpr rows = rows_of_runs();
+    blocks_ = simplify(ceil_div(rows, way_.rows), pool.bounds());
+    const std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x", type = writer_.index_type();
+    std::string rest = block;
+    if (!way_.along_last) {
+      first_ = writer_.unique("first");
+      writer_.line(fmt::format("const {} {} = {} * {};  // of the block's rows", type, first_, block, way_.rows));
+    } else {
+      if (!blocks_.is(1)) first_ = writer_.unique("first");
+      const auto part_of = [&](const IndexExpr& count) {  // of the blocks' numbers, which go on without it
+        const std::string limit = emitter_.index_text().tight(count), part = fmt::format("{} % {}", rest, limit);
+        rest += " / " + limit;
+        return part;
+      };
+      if (!blocks_.is(1))
+        writer_.line(
+            fmt::format("const {} {} = {} * {};  // of a run's rows", type, first_, part_of(blocks_), way_.rows));
+      std::vector<std::uint32_t> others(form_.rows.begin(), form_.rows.end() - 1);
+      if (way_.runs() > 1) {
+        std::erase(others, *way_.repeated);
+        const IndexExpr parts = simplify(ceil_div(pool.extent(*way_.repeated), way_.runs()), pool.bounds());
+        from_ = "0";
+        if (!parts.is(1)) {
+          from_ = writer_.unique("from");
+          writer_.line(fmt::format("const {} {} = {} * {};", type, from_, part_of(parts), way_.runs()));
+        }
+        blocks_ *= parts;
+      }
+      if (!others.empty()) {
+        const std::string run = writer_.unique("run");
+        writer_.line(fmt::format("const {} {} = {};", type, run, rest));
+        bind_flat(emitter_, others, run);
+      }
+      for (const std::uint32_t axis : others) blocks_ *= pool.extent(axis);
     }
-    first_ = writer_.unique("first");
-    const std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
-    writer_.line(
-        fmt::format("const {} {} = {} * {};  // of the block's rows", writer_.index_type(), first_, block, way_.rows));
     count_ = std::to_string(way_.rows * way_.length);
-    if (!proves_multiple_of(rows, way_.rows, form_.kernel.pool.bounds())) {
-      const std::string limit = emitter_.index_text().tight(rows), count = writer_.unique("count");
-      writer_.line(fmt::format("const int {0} = (int)min(({1}){2}, {3} - {4}) * {5};  // of their elements", count,
-                               writer_.index_type(), way_.rows, limit, first_, way_.length));
-      count_ = count;
-    }
-    for (std::size_t i = 0; i < way_.tiles.size(); ++i)
-      if (way_.tiles[i].value != kNone) fill(way_.tiles[i], tiles_[i]);
-    writer_.line("__syncthreads();");
+    if (has_whole_runs()) return;
+    count_ = writer_.unique("count");
+    writer_.line(fmt::format("const int {} = (int)min(({}){}, {}{}) * {};  // of their elements", count_, type,
+                             way_.rows, emitter_.index_text().tight(rows), first_.empty() ? "" : " - " + first_,
+                             way_.length));
   }
 
-  void fill(const ShortRows::Tile& tile, const std::string& name) {
+  // The runs that share what stands beside them.
+  void open_runs() {
+    const Bounds& bounds = form_.kernel.pool.bounds();
+    const IndexExpr& extent = form_.kernel.pool.extent(*way_.repeated);
+    const std::string limit = emitter_.index_text().tight(extent), type = writer_.index_type();
+    const bool whole = proves_multiple_of(extent, way_.runs(), bounds);
+    std::string from = from_;
+    if (way_.times > 1) {
+      std::string end = from_ == "0" ? limit : fmt::format("{} + {}", from_, way_.runs());
+      if (from_ != "0" && !whole) end = fmt::format("min({}, {})", end, limit);
+      from = writer_.unique("runs");
+      writer_.open(
+          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, from, from_, end, way_.side_by_side));
+    }
+    std::string run = from;
+    if (way_.side_by_side > 1) {
+      run = writer_.unique("run");
+      const std::string mine = fmt::format("{} + threadIdx.x / {}", from, way_.threads);
+      if (proves_multiple_of(extent, way_.side_by_side, bounds)) {
+        writer_.line(fmt::format("const {} {} = {};", type, run, mine));
+      } else {  // the threads of a run that there is not have no elements
+        const std::string count = writer_.unique("count_of_run");
+        writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", count, mine, limit, count_));
+        writer_.line(fmt::format("const {0} {1} = min(({0})({2}), {3} - 1);", type, run, mine, limit));
+        count_ = count;
+      }
+    }
+    emitter_.bind(*way_.repeated, run);
+  }
+
+  void fill_tiles(bool again) {
+    for (std::size_t i = 0; i < way_.tiles.size(); ++i)
+      if (way_.tiles[i].again == again) fill(i);
+  }
+
+  // The position of a tile's first element.
+  std::string begin_of(const IndexExpr& start, bool beside) {
+    const bool follows = !beside && !first_.empty();
+    const std::string along = follows ? fmt::format("{} * {}", first_, way_.length) : "";
+    if (start.is(0)) return follows ? along : "0";
+    return follows ? fmt::format("{} + {}", emitter_.index(start), along) : emitter_.index(start);
+  }
+
+  // Elements that lie between a multiple of 16 bytes and this one.
+  static std::string before_text(const std::string& at, DType dtype) {
+    return fmt::format("(int)({} & {})", at, 128 / bits(dtype) - 1);
+  }
+
+  static std::string room_type(const ShortRows::Tile& tile) {
+    return tile.type == ScalarType::kBool ? "unsigned" : std::string(c_type(tile.type));
+  }
+
+  void fill(std::size_t number) {
+    const ShortRows::Tile& tile = way_.tiles[number];
+    const std::string wish = tile.value == kNone ? "result" : writer_.wish(tile.value);
+    std::string place = tile.place == 0 ? "" : fmt::format(" + {}", tile.place);
+    if (tile.again && way_.side_by_side > 1)
+      place += fmt::format(" + threadIdx.x / {} * {}", way_.threads, tile.elements);
+    const std::string name = tiles_[number] = writer_.unique(wish + "_tile");
+    std::string at = begin_of(tile.start, tile.beside), behind, before = "0";
+    if (!tile.aligned) {  // it lies there as it does in memory
+      const std::string start = writer_.unique(wish + "_at");
+      writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
+      at = start, before = before_text(start, tile.dtype);
+      behind = " + " + before;
+    }
+    writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared{2}{3};", room_type(tile), name, place, behind));
+    if (tile.value == kNone) return;
     writer_.use(tile.dtype);
-    const int most = tile.beside ? way_.length : way_.rows * way_.length;
-    const std::string from =
-        pointer(tile.value, tile.beside ? std::to_string(tile.first) : fmt::format("{} * {}", first_, way_.length));
-    writer_.line(fmt::format("{}<{}, {}>({}, {}, {}, [](unsigned raw) {{ return {}; }});",
-                             tile.beside ? "elements_to_tile" : "rows_to_tile", way_.threads(), most, name, from,
-                             tile.beside ? std::to_string(most) : count_, value_of_bits(tile.dtype, "raw", writer_)));
+    const std::string tensor = writer_.input(tile.value), from = at == "0" ? tensor : tensor + " + " + at;
+    const std::string value = tile.type == ScalarType::kBool ? "raw" : value_of_bits(tile.dtype, "raw", writer_);
+    const std::string widen = fmt::format("[](unsigned raw) {{ return {}; }}", value);
+    const int threads = tile.again ? way_.threads : way_.block_threads();
+    const std::string thread = tile.again ? thread_ : "threadIdx.x";
+    if (tile.beside)
+      writer_.line(fmt::format("elements_to_tile<{}, {}>({}, {}, {}, {}, {});", threads, way_.length, thread, name,
+                               from, way_.length, widen));
+    else
+      writer_.line(fmt::format("rows_to_tile<{}, {}, {}>({}, {}, {}, {}, {}, {});", threads, way_.rows * way_.length,
+                               tile.aligned, thread, name, from, before, count_, widen));
+  }
+
+  // Which of a run's rows this thread's is.
+  std::string row_in_run() const {
+    const int lanes = way_.lanes, apart = way_.apart, of_warps = 32 * apart;
+    if (apart == 1) return lanes == 1 ? thread_ : fmt::format("{} / {}", thread_, lanes);
+    if (way_.threads == of_warps) return fmt::format("threadIdx.x % 32 / {} * {} + {} / 32", lanes, apart, thread_);
+    return fmt::format("{0} / {1} * {2} + {0} % 32 / {3} * {4} + {0} / 32 % {4}", thread_, of_warps, of_warps / lanes,
+                       lanes, apart);
   }
 
   // This thread's row, and its elements of it.
-  void open_row(const IndexExpr& rows) {
-    const int lanes = way_.lanes();
-    row_in_block_ = lanes == 1 ? "threadIdx.x" : fmt::format("threadIdx.x / {}", lanes);
-    std::string row = writer_.unique("row");
+  void open_row() {
     const std::string type = writer_.index_type();
-    if (proves_multiple_of(rows, way_.rows, form_.kernel.pool.bounds())) {
-      writer_.line(fmt::format("const {} {} = {} + {};", type, row, first_, row_in_block_));
-    } else {  // threads without a row compute what nobody asks for
-      const std::string limit = emitter_.index_text().tight(rows);
-      writer_.line(
-          fmt::format("const {} {} = min({} + ({})({}), {} - 1);", type, row, first_, type, row_in_block_, limit));
+    row_in_block_ = writer_.unique("of_run");
+    writer_.line(fmt::format("const int {} = {};", row_in_block_, row_in_run()));
+    std::string row = row_in_block_;
+    if (!first_.empty() || !has_whole_runs()) {
+      const std::string there = first_.empty() ? row_in_block_ : fmt::format("{} + {}", first_, row_in_block_);
+      row = writer_.unique("row");
+      const std::string last = emitter_.index_text().tight(rows_of_runs());
+      // threads without a row compute what nobody asks for
+      writer_.line(has_whole_runs() ? fmt::format("const {} {} = {};", type, row, there)
+                                    : fmt::format("const {0} {1} = min(({0})({2}), {3} - 1);", type, row, there, last));
     }
-    bind_flat(emitter_, form_.rows, row);
+    if (way_.along_last)
+      emitter_.bind(form_.rows.back(), row);
+    else
+      bind_flat(emitter_, form_.rows, row);
     at_ = writer_.unique("at");
-    if (lanes == 1) {
-      writer_.line(fmt::format("const int {} = threadIdx.x * {};", at_, way_.length));
+    if (way_.lanes == 1) {
+      writer_.line(fmt::format("const int {} = {} * {};", at_, row_in_block_, way_.length));
       return;
     }
     begin_ = writer_.unique("begin");
-    const int of_piece = way_.lanes_of_piece, pieces = way_.length / way_.piece;
-    std::string begin = begin_in_piece();
-    if (of_piece == 1) begin = fmt::format("threadIdx.x % {} * {}", pieces, way_.piece);
-    if (of_piece > 1 && pieces > 1)
-      begin = fmt::format("threadIdx.x / {} % {} * {} + {}", of_piece, pieces, way_.piece, begin);
-    writer_.line(
-        fmt::format("const int {} = {}, {} = {} * {} + {};  // of this thread's elements, in its row and in all",
-                    begin_, begin, at_, row_in_block_, way_.length, begin_));
+    const std::string lane = fmt::format("threadIdx.x % {}", way_.lanes);
+    writer_.line(fmt::format(
+        "const int {0} = {1}{2}, {3} = (int)kept({4} * {5} + {0});"
+        "  // of this thread's elements, in its row and in all",
+        begin_, lane, way_.stride > 1 ? "" : fmt::format(" * {}", way_.step), at_, row_in_block_, way_.length));
+    writer_.use("kept");
     const int least = way_.least_turns();
     if (least == way_.turns) return;
     if (way_.stride > 1) {
@@ -153,35 +273,9 @@ class ShortRowEmitter {
       return;
     }
     const std::string mine = writer_.unique("mine");
-    writer_.line(fmt::format("const int {} = {};  // so many", mine, elements_of_lane()));
+    writer_.line(
+        fmt::format("const int {} = {} == {} ? {} : {};  // so many", mine, lane, way_.lanes - 1, least, way_.turns));
     more_ = fmt::format("{{0}} < {} || {{0}} < {}", least, mine);
-  }
-
-  // The number among these that belongs to this thread's lane of its piece, out of a word with a byte for each.
-  std::string of_lane(const std::vector<int>& numbers) const {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < numbers.size(); ++i) bytes |= static_cast<std::uint64_t>(numbers[i]) << 8 * i;
-    return fmt::format("(int)({:#x}ull >> threadIdx.x % {} * 8 & 255)", bytes, numbers.size());
-  }
-
-  // Where this thread's elements begin in their piece.
-  std::string begin_in_piece() const {
-    const int lanes = way_.lanes_of_piece;
-    if (way_.begins.empty()) return fmt::format("threadIdx.x % {} * {}", lanes, way_.step);
-    std::vector<int> places(way_.begins.begin(), way_.begins.end() - 1);
-    for (int& place : places) place /= 32 / lanes;
-    return fmt::format("{} * {}", of_lane(places), 32 / lanes);
-  }
-
-  // How many they are.
-  std::string elements_of_lane() const {
-    const int lanes = way_.lanes_of_piece;
-    if (way_.begins.empty())
-      return fmt::format("threadIdx.x % {} == {} ? {} : {}", lanes, lanes - 1, way_.piece - (lanes - 1) * way_.step,
-                         way_.step);
-    std::vector<int> counts;
-    for (std::size_t i = 1; i < way_.begins.size(); ++i) counts.push_back(way_.begins[i] - way_.begins[i - 1]);
-    return of_lane(counts);
   }
 
   // `body` for each of this thread's elements; the axis is bound.
@@ -210,7 +304,9 @@ class ShortRowEmitter {
   std::string load_text(ExprId load) const {
     const auto it = way_.tile_of.find(load);
     if (it == way_.tile_of.end()) return "";
-    return way_.tiles[it->second].beside ? fmt::format("{}[{}]", tiles_[it->second], place_) : element_of(it->second);
+    const ShortRows::Tile& tile = way_.tiles[it->second];
+    const std::string text = tile.beside ? fmt::format("{}[{}]", tiles_[it->second], place_) : element_of(it->second);
+    return tile.type == ScalarType::kBool ? fmt::format("({} != 0)", text) : text;
   }
   std::string element_of(std::size_t tile) const { return fmt::format("{}[{}]", tiles_[tile], at_turn_); }
 
@@ -227,11 +323,11 @@ class ShortRowEmitter {
     }
     over_row(loop_over(pool[reductions[0]].axes, bodies), [&] { emitter_.accumulate(accumulators); });
     for (const ExprEmitter::Accumulator& a : accumulators) {
-      if (way_.lanes() > 1) {
+      if (way_.lanes > 1) {
         writer_.use("combine");
         if (a.extreme) writer_.use("extreme_lanes");
         writer_.use("warp_reduce");
-        writer_.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, way_.lanes(), a.combine));
+        writer_.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, way_.lanes, a.combine));
       }
       emitter_.define(a.reduction, emitter_.result(a));
     }
@@ -242,9 +338,9 @@ class ShortRowEmitter {
   void store_row() {
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));
     std::vector<std::string> conditions;
-    if (way_.lanes() > 1) conditions.push_back(fmt::format("threadIdx.x % {} == 0", way_.lanes()));
+    if (way_.lanes > 1) conditions.push_back(fmt::format("threadIdx.x % {} == 0", way_.lanes));
     if (count_ != std::to_string(way_.rows * way_.length))
-      conditions.push_back(fmt::format("(int)({}) * {} < {}", row_in_block_, way_.length, count_));
+      conditions.push_back(fmt::format("{} * {} < {}", row_in_block_, way_.length, count_));
     if (!conditions.empty()) writer_.open(fmt::format("if ({})", fmt::join(conditions, " && ")));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const KernelOutput& output = form_.kernel.outputs[outputs_of(true)[i]];
@@ -277,10 +373,19 @@ class ShortRowEmitter {
         writer_.use("packed_words");
         four = fmt::format(", [](const float (&v)[4]) {{ return {}_words(v); }}", storage_type(dtype));
       }
-      writer_.line(fmt::format("tile_to_rows<{}, {}>({} + {} * {}, {}, {}, []({} value) {{ return {}; }}{});",
-                               way_.threads(), way_.rows * way_.length, writer_.output(output.value), first_,
-                               way_.length, tiles_[way_.stored[i]], count_, c_type(form_.kernel.pool[output.expr].type),
-                               narrow(dtype, "value"), four));
+      const ShortRows::Tile& tile = way_.tiles[way_.stored[i]];
+      std::string at = begin_of(tile.start, false), before = "0";
+      const bool aligned = begins_aligned(way_, tile.start, dtype, form_.kernel.pool.bounds());
+      if (!aligned) {
+        const std::string start = writer_.unique(writer_.wish(output.value) + "_at");
+        writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
+        at = start, before = before_text(start, dtype);
+      }
+      const std::string result = writer_.output(output.value);
+      writer_.line(fmt::format("tile_to_rows<{}, {}, {}>({}, {}, {}, {}, {}, []({} value) {{ return {}; }}{});",
+                               way_.threads, way_.rows * way_.length, aligned, thread_,
+                               at == "0" ? result : result + " + " + at, tiles_[way_.stored[i]], before, count_,
+                               c_type(form_.kernel.pool[output.expr].type), narrow(dtype, "value"), four));
     }
   }
 
@@ -291,7 +396,10 @@ class ShortRowEmitter {
   ExprEmitter emitter_;
   KeptRow kept_;
   std::vector<std::string> tiles_;
-  std::string first_, count_;  // of the block: its first row, and how many elements its rows have
+  IndexExpr blocks_ = 0;
+  std::string first_, count_;           // of a run: its first row, "" if that is 0, and how many elements its rows have
+  std::string from_;                    // of the block: its first run
+  std::string thread_ = "threadIdx.x";  // of those of its run
   std::string row_in_block_;
   std::string begin_, at_;              // of the thread: where it begins in its row and in a tile
   std::string more_;                    // of turn {0}, element {1} of the row: is there one for it? "": always

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -32,37 +33,40 @@ std::vector<ShortRows> ways_of(int rows, int columns, const std::string& dtype, 
 
 // The elements of a row that a lane of it has, in turns; -1 where it has none.
 std::vector<int> elements_of(const ShortRows& way, int lane) {
-  const int in_piece = lane % way.lanes_of_piece, piece = lane / way.lanes_of_piece * way.piece;
-  const auto place_of = [&](int lane_of_piece) {
-    return way.begins.empty() ? lane_of_piece * way.step : way.begins[static_cast<std::size_t>(lane_of_piece)];
-  };
-  const bool last = in_piece == way.lanes_of_piece - 1;
-  const int begin = piece + place_of(in_piece);
-  const int end = piece + (way.stride > 1 || last ? way.piece : place_of(in_piece + 1));
   std::vector<int> elements;
   for (int turn = 0; turn < way.turns; ++turn) {
-    const int element = begin + turn * way.stride;
-    elements.push_back(element < end ? element : -1);
+    const int element = way.stride > 1 ? lane + turn * way.stride : lane * way.step + turn;
+    const bool is_mine = element < way.length && (way.stride > 1 || turn < way.step);
+    elements.push_back(is_mine ? element : -1);
   }
   return elements;
 }
 
+// Which row of a run a thread of its first warp takes.
+int row_of(const ShortRows& way, int thread) {
+  return thread / way.lanes * way.apart;
+}
+
 void check_way(const ShortRows& way) {
   std::vector<int> times(static_cast<std::size_t>(way.length), 0);
-  for (int lane = 0; lane < way.lanes(); ++lane)
-    for (const int element : elements_of(way, lane))
+  for (int lane = 0; lane < way.lanes; ++lane) {
+    const std::vector<int> elements = elements_of(way, lane);
+    for (const int element : elements)
       if (element >= 0) ++times[static_cast<std::size_t>(element)];
+    CHECK(std::ranges::count(elements, -1) <= way.turns - way.least_turns());
+  }
   for (const int t : times) REQUIRE(t == 1);
   for (int turn = 0; turn < way.turns; ++turn) {
     std::multiset<int> banks;
     for (int thread = 0; thread < 32; ++thread) {
-      const int element = elements_of(way, thread % way.lanes())[static_cast<std::size_t>(turn)];
-      if (element >= 0) banks.insert((thread / way.lanes() * way.length + element) % 32);
+      const int element = elements_of(way, thread % way.lanes)[static_cast<std::size_t>(turn)];
+      if (element >= 0) banks.insert((row_of(way, thread) * way.length + element) % 32);
     }
     REQUIRE(std::set<int>(banks.begin(), banks.end()).size() == banks.size());
   }
-  CHECK(way.threads() % 32 == 0);
-  CHECK(way.elements * 4 <= 48 * 1024);
+  CHECK(way.threads % (32 * way.apart) == 0);
+  CHECK(way.rows * way.lanes == way.threads);
+  CHECK(way.elements * 4 <= 80 * 1024);
 }
 
 }  // namespace
@@ -78,9 +82,9 @@ TEST_CASE("short rows: every element once, and no bank conflicts") {
 
 TEST_CASE("short rows: few lanes a row of any length, one where nothing of it is kept, none where lanes take vectors") {
   for (const int columns : {45, 49, 61, 77, 83, 121, 197}) {
-    CHECK(ways_of(200000, columns, "bfloat16", "y = softmax x {\"dim\": 1}").front().lanes_of_piece <= 8);
+    CHECK(ways_of(200000, columns, "bfloat16", "y = softmax x {\"dim\": 1}").front().lanes <= 8);
     if (columns > 96) continue;
-    CHECK(ways_of(200000, columns, "bfloat16", "y = mean x {\"dim\": [1]}").front().lanes() == 1);
+    CHECK(ways_of(200000, columns, "bfloat16", "y = mean x {\"dim\": [1]}").front().lanes == 1);
   }
   for (const int columns : {2, 4, 8, 16})
     CHECK(ways_of(200000, columns, "bfloat16", "y = softmax x {\"dim\": 1}").empty());
@@ -95,4 +99,32 @@ TEST_CASE("short rows: not few of them, not longer ones, not others' loads") {
   CHECK(ways_of(4096, 33, "float64", softmax).empty());
   CHECK(!ways_of(4096, 33, "float16", "s = mul x w; y = softmax s {\"dim\": 1}").empty());
   CHECK(ways_of(4096, 33, "float16", "t = flip x {\"dims\": [1]}; s = add x t; y = softmax s {\"dim\": 1}").empty());
+}
+
+TEST_CASE("short rows: operands that repeat over rows are shared by runs") {
+  const auto ways_beside = [](const std::string& operand) {
+    const Graph graph =
+        short_model("x float16 64,6,49,49; m float16 " + operand, "a = add x m; y = softmax a {\"dim\": 3}", "y");
+    std::vector<NodeId> all;
+    for (NodeId n = 0; n < graph.nodes.size(); ++n) all.push_back(n);
+    std::vector<LoweredUnit> units = lower_group(graph, all, graph.outputs);
+    REQUIRE(units.size() == 1);
+    return short_rows(with_rows_merged(*row_form(units[0].kernel, graph), graph), graph, Target{});
+  };
+  for (const char* const operand : {"6,49,49", "49,49", "64,1,49,49"}) {
+    const std::vector<ShortRows> ways = ways_beside(operand);
+    REQUIRE(!ways.empty());
+    CHECK(ways.front().along_last);
+    CHECK(ways.front().runs() > 1);
+    for (const ShortRows& way : ways) check_way(way);
+  }
+  for (const char* const operand : {"64,1,1,49", "64,6,1,49", "1,6,1,49"}) {  // a row of them serves a whole run
+    const std::vector<ShortRows> ways = ways_beside(operand);
+    REQUIRE(!ways.empty());
+    CHECK(ways.front().along_last);
+    CHECK(std::ranges::count(ways.front().tiles, true, &ShortRows::Tile::beside) == 1);
+  }
+  CHECK(!ways_beside("64,6,49,49").front().along_last);
+  CHECK(!ways_beside("49").front().along_last);
+  CHECK(ways_beside("64,6,49,1").front().tiles.size() == 1);  // an element a row
 }

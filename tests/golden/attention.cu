@@ -114,7 +114,7 @@ __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T 
     if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
 }
 
-// A value that is not computed anew in the loop behind it.
+// A value that is not computed anew where it is needed.
 __device__ __forceinline__ unsigned kept(unsigned value) {
   asm("" : "+r"(value));
   return value;
