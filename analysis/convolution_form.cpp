@@ -129,20 +129,6 @@ bool lies_in_pieces(const ExprPool& pool, const ConvolutionFactor& f, const Axes
          proves_multiple_of(rest, together, pool.bounds()) && proves_multiple_of(f.across, together, pool.bounds());
 }
 
-// What the factors are multiplied as: whole numbers as int8, float8 as it is where the tensor cores take it.
-DType multiplied_dtype(const ExprPool& pool, const Product& product, const Target& target) {
-  const ProductLoop& loop = product.loops[0];
-  if (pool[loop.terms[0].reduction].type == ScalarType::kInt32) return DType::kInt8;
-  const auto is_float8_load = [&](ExprId factor) {
-    const auto guarded = guarded_load(pool, factor);
-    return guarded && multiplies(DType::kFloat8E4M3FN, pool[guarded->load].dtype);
-  };
-  constexpr int kMultipliesFloat8 = 89;
-  if (target.compute_capability >= kMultipliesFloat8 && is_float8_load(loop.left[0]) && is_float8_load(loop.right[0]))
-    return DType::kFloat8E4M3FN;
-  return product.tensor_dtype.value_or(DType::kFloat32);
-}
-
 // Chooses how the factor's tiles are filled.
 void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across, const Axes& depth, DType dtype) {
   const int together = 128 / bits(dtype);
@@ -310,6 +296,19 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
 }
 
 }  // namespace
+
+DType multiplied_dtype(const ExprPool& pool, const Product& product, const Target& target) {
+  const ProductLoop& loop = product.loops[0];
+  if (pool[loop.terms[0].reduction].type == ScalarType::kInt32) return DType::kInt8;
+  const auto is_float8_load = [&](ExprId factor) {
+    const auto guarded = guarded_load(pool, factor);
+    return guarded && multiplies(DType::kFloat8E4M3FN, pool[guarded->load].dtype);
+  };
+  constexpr int kMultipliesFloat8 = 89;
+  if (target.compute_capability >= kMultipliesFloat8 && is_float8_load(loop.left[0]) && is_float8_load(loop.right[0]))
+    return DType::kFloat8E4M3FN;
+  return product.tensor_dtype.value_or(DType::kFloat32);
+}
 
 std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32) {
   if (bits(dtype) > 16 && !tf32) return gemm_tile_table(DType::kFloat32);

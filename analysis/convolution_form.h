@@ -84,6 +84,9 @@ GemmForm as_gemm(const ConvolutionForm& form);
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,
                                                 const Target& target);
 
+// What the factors are multiplied as: whole numbers as int8, float8 as it is where the tensor cores take it.
+DType multiplied_dtype(const ExprPool& pool, const Product& product, const Target& target);
+
 // The tiles that are looked among.
 std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32 = false);
 

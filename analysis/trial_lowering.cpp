@@ -91,6 +91,8 @@ std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const 
 double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
   if (form.form == KernelForm::kPointwise || form.form == KernelForm::kAttention) return 0;  // heads are rows
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+  if (const auto groups = group_way(graph, kernel, form, target))
+    return target.launch_seconds + groups->cycles / kCyclesASecond;
   if (form.product) {
     if (find_few_rows(graph, shaped, *form.product, target)) return 0;
     if (const auto cycles = cycles_of(graph, shaped, *form.product, target))

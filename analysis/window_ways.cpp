@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/convolution_form.h"
 #include "analysis/gemm_form.h"
 #include "analysis/row_ways.h"
 
@@ -63,6 +64,29 @@ WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, 
   else if (planes)
     way.planes = std::move(planes);
   return way;
+}
+
+std::optional<GroupWindows> group_way(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
+                                      const Target& target) {
+  if (form.form == KernelForm::kRows || form.form == KernelForm::kElements)
+    return find_group_windows(graph, kernel, target);
+  if (!form.product) return std::nullopt;
+  const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+  auto groups = find_group_windows(graph, shaped, *form.product, target);
+  if (!groups) return std::nullopt;
+  // Tiles of more columns than a group has execute more than their models say.
+  constexpr std::int64_t kFewColumns = 32;
+  const auto members = static_cast<double>(std::min(groups->members, kFewColumns));
+  const double mostly_empty = static_cast<double>(kFewColumns) / members;
+  if (const auto gemm = find_gemm(graph, shaped, *form.product, target);
+      gemm && std::min(mostly_empty, 2.0) * gemm->cycles < groups->cycles)
+    return std::nullopt;
+  // Gathered elements, too.
+  const double gathers = groups->members <= kFewColumns ? 2 : 1;
+  if (const auto gathered = find_convolution(graph, shaped, *form.product, target);
+      gathered && gathers * gathered->cycles < groups->cycles)
+    return std::nullopt;
+  return groups;
 }
 
 std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, KernelForm form,

@@ -15,6 +15,7 @@
 #include "analysis/row_teams.h"
 #include "analysis/row_ways.h"
 #include "analysis/warpgroup_gemm_form.h"
+#include "analysis/window_ways.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -256,6 +257,21 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
                    tile.rows * tile.columns / tile.threads * static_cast<double>(sums.size());
 }
 
+// What is executed is known as a number of instructions; those of half the lanes' rate are as many operations as
+// multiply-adds.
+void count_groups(const GroupWindows& groups, const Target& target, Work& work) {
+  const double as_wide = bits(groups.dtype) == 8    ? target.float16_rate / target.float8_rate
+                         : bits(groups.dtype) == 32 ? 2
+                                                    : 1;
+  work.tensor = 2 * as_wide * times_by_warps(target) * groups.multiply_adds();
+  work.float32 = groups.instructions;
+  work.blocks = groups.blocks;
+  work.threads = groups.threads();
+  work.shared = static_cast<double>(groups.shared_bytes());
+  work.on_the_way = static_cast<double>(16 * groups.places() * groups.units());
+  work.registers = std::max(work.registers, static_cast<double>(groups.registers()));
+}
+
 // Where factors go to shared memory one by one: an address, a guard, a load, a conversion and a store of each.
 constexpr double kOperationsOfCopy = 60;
 
@@ -485,6 +501,10 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
   Counter count(shaped);
   count.count_bytes(graph, work);
   count.count_registers(work);
+  if (const auto groups = group_way(graph, kernel, form, target)) {
+    count_groups(*groups, target, work);
+    return work;
+  }
   switch (form.form) {
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct:

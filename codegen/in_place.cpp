@@ -87,7 +87,7 @@ bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueI
 
 // Every element is stored by a thread that then and there loads what else it needs for it, sums apart.
 bool finishes_elements(const KernelSource& source) {
-  static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "convolution", "few_rows"};
+  static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "convolution", "few_rows", "group_windows"};
   return source.schedule == "pointwise" || source.schedule == "direct" ||
          std::ranges::any_of(kOfProducts, [&](std::string_view name) { return source.schedule.starts_with(name); });
 }

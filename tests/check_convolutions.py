@@ -16,6 +16,7 @@ ON_TENSOR_CORES = ("convolution_mma", "convolution_wgmma")
 PIPELINED = ON_TENSOR_CORES + ("convolution", "gemm_mma", "gemm_wgmma", "gemm")
 WINDOWS = ("channel_windows",)
 PLANES = "plane_windows"
+GROUPS = "group_windows"
 failures = []
 
 
@@ -39,14 +40,15 @@ def convolution(pick, dims, dtype, groups=1, stride=1, dilation=1):
 
 
 def channels_last(made, dims):
-    """The same with the image, the weights and the result as they lie with channels last."""
+    """The same with the images, the weights and the result as they lie with channels last."""
     inputs, constants, nodes = made
     first, last = [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
-    inputs = [dict(inputs[0], shape=[inputs[0]["shape"][d] for d in last])]
-    constants = [dict(constants[0], shape=[constants[0]["shape"][d] for d in last])] + constants[1:]
-    product = dict(nodes[0], inputs=["image", "weights", "b"])
-    return inputs, constants, [node("image", "permute", "x", dims=first), node("weights", "permute", "w", dims=first),
-                               product, *nodes[1:], node("end", "permute", nodes[-1]["name"], dims=last)]
+    images = {v["name"]: v["name"] + "_first" for v in [*inputs, constants[0]]}
+    lies_last = lambda v: dict(v, shape=[v["shape"][d] for d in last])
+    nodes = [dict(n, inputs=[images.get(v, v) for v in n["inputs"]]) for n in nodes]
+    return [lies_last(v) for v in inputs], [lies_last(constants[0])] + constants[1:], [
+        *(node(permuted, "permute", v, dims=first) for v, permuted in images.items()), *nodes,
+        node("end", "permute", nodes[-1]["name"], dims=last)]
 
 
 def depthwise(pick, dims, dtype, weights_are_constant):
@@ -311,6 +313,32 @@ def cases():
     for dilation, dtype in ((2, "float16"), (3, "float32")):
         made, pairs = in_planes(dtype, (2, 32, 28, 28), 32, 64, 3, dilation=[dilation] * 2, padding=[dilation] * 2)
         add(f"planes dilated {dilation} {dtype}", made, PLANES, 6 * pairs)
+    # In groups of few channels, which lie last. The last numbers: instructions a multiply-add, and how many times the
+    # least bytes are asked for, of small images the weights by many blocks.
+    for dtype, image, groups, outputs, kernel, stride, tail, most, bytes_asked, attributes in (
+            ("float16", (2, 128, 28, 28), 32, 128, 3, 1, "relu", 1.4, 2.2, {}),
+            ("bfloat16", (1, 256, 28, 28), 32, 256, 3, 1, "residual", 0.6, 2.3, {}),
+            ("float16", (2, 512, 14, 14), 32, 512, 3, 1, "silu", 0.32, 2.5, {}),
+            ("bfloat16", (2, 512, 14, 15), 32, 512, 3, 2, "", 0.8, 3, {}),
+            ("float16", (3, 1024, 7, 7), 32, 1024, 3, 1, "relu", 0.2, 4, {}),
+            ("float16", (2, 64, 21, 17), 8, 64, 5, 1, "", 0.4, 6.5, {}),
+            ("bfloat16", (2, 64, 19, 23), 4, 48, 7, 2, "", 1.5, 18, {}),
+            ("float16", (1, 128, 30, 31), 16, 128, 3, 1, "", 0.6, 3.2, {"dilation": [2, 3], "padding": [2, 3]}),
+            ("bfloat16", (1, 128, 40, 40), 16, 256, 3, 3, "relu", 1.2, 3.2, {"dilation": [2, 2], "padding": [2, 2]}),
+            ("float16", (3, 96, 200), 8, 96, 5, 1, "residual", 0.85, 4.5, {}),
+            ("bfloat16", (3, 64, 301), 16, 64, 3, 2, "", 8, 2, {}),
+            ("float16", (1, 64, 6, 14, 13), 8, 64, 3, 1, "", 0.5, 7.5, {}),
+            ("bfloat16", (2, 48, 22, 22), 12, 48, 3, 1, "", 1.9, 4.2, {}),
+            ("float16", (2, 72, 22, 22), 6, 72, 3, 1, "", 0.75, 10, {}),
+            ("bfloat16", (2, 64, 22, 22), 8, 24, 3, 1, "silu", 2.1, 3.4, {}),
+            ("int8", (2, 256, 28, 28), 32, 256, 3, 1, "", 0.35, 4.2, {}),
+            ("int8", (2, 128, 17, 15), 8, 128, 3, 2, "", 0.65, 6.5, {}),
+            ("float16", (4, 96, 22, 21), 12, 96, 1, 1, "", 4.5, 1.5, {})):
+        made, pairs = in_planes(dtype, image, groups, outputs, kernel, stride, tail, **attributes)
+        if dtype == "int8":
+            made = made[0], made[1][:1], [dict(made[2][0], inputs=["x", "w"])]
+        add(f"groups last {groups} of {image} by {kernel} stride {stride} {dtype} {tail}",
+            channels_last(made, len(image) - 2), GROUPS, most * pairs, bytes_asked)
     return found
 
 
@@ -417,6 +445,8 @@ def check(options, folder, name, entry, schedules, arch):
         schedules = ()
     if schedules and schedules[0] == PLANES:
         return check_planes(kernels, made, what, *schedules)
+    if schedules and schedules[0] == GROUPS:
+        return check_groups(kernels, made, what, entry, *schedules)
     if schedules == ("any on tensor cores",):
         expect(any(k["tensor_multiply_adds"] > 0 for k in kernels), f"{what}: {made}: {json.dumps(entry)}")
         schedules = ()
@@ -460,6 +490,23 @@ def check_planes(kernels, made, what, schedule, most):
     expect(kernel["requested_bytes"] < 7 * kernel["least_bytes"], f"{what}: {kernel['requested_bytes']} bytes are read, "
            f"{kernel['least_bytes']} are the least")
     expect(kernel["bank_conflicts"] <= 0.02 * executed / 32, f"{what}: {kernel['bank_conflicts']} bank conflicts")
+    expect(kernel["resources"]["spill_bytes"] == 0, f"{what}: spills")
+
+
+def check_groups(kernels, made, what, entry, schedule, most, bytes_asked):
+    """On tensor cores, from places that each block reads once. Groups whose channels are whole vectors of 16 bytes are
+    read by ldmatrix."""
+    expect(made[0] == schedule, f"{what}: {made}")
+    kernel = kernels[0]
+    executed = sum(n for i, n in kernel["instructions"].items() if i != "move") * 32
+    expect(executed <= most, f"{what}: {executed} instructions of threads, {most} are allowed")
+    expect(kernel["tensor_multiply_adds"] > 0, f"{what}: not on tensor cores")
+    expect(kernel["requested_bytes"] <= bytes_asked * kernel["least_bytes"], f"{what}: {kernel['requested_bytes']} bytes "
+           f"are read, {kernel['least_bytes']} are the least")
+    weights = entry["constants"][0]
+    whole = weights["shape"][-1] * (1 if weights["dtype"] == "int8" else 2) % 16 == 0
+    expect(kernel["bank_conflicts"] <= (0.03 if whole else 0.1) * executed / 32,
+           f"{what}: {kernel['bank_conflicts']} bank conflicts")
     expect(kernel["resources"]["spill_bytes"] == 0, f"{what}: spills")
 
 

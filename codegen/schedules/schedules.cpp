@@ -16,6 +16,7 @@
 #include "codegen/schedules/gemm.h"
 #include "codegen/schedules/gemm_shares.h"
 #include "codegen/schedules/gemm_warpgroup.h"
+#include "codegen/schedules/group_windows.h"
 #include "codegen/schedules/plane_windows.h"
 #include "codegen/schedules/pointwise.h"
 #include "codegen/schedules/row_product.h"
@@ -132,6 +133,7 @@ std::vector<KernelSource> rows_or_elements(const Kernel& kernel, KernelForm form
 
 std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices) {
   const FormOfKernel form = form_of(kernel);
+  if (const auto groups = group_way(graph, kernel, form, target)) return {group_windows(kernel, *groups, graph)};
   switch (form.form) {
     case KernelForm::kPointwise:
       if (const auto columns = find_column_windows(kernel, graph, target)) return {column_windows(*columns, graph)};

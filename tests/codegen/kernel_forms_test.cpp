@@ -51,16 +51,16 @@ const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kPointwise, {"pointwise", "transpose", "box_tiles", "column_windows"}},
     {KernelForm::kTensorCoreProduct,
      {"gemm_mma", "gemm_wgmma", "gemm_shares", "convolution_mma", "convolution_wgmma", "contraction_mma",
-      "few_rows_mma"}},
+      "few_rows_mma", "group_windows"}},
     {KernelForm::kProduct,
      {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
-      "few_rows_mma"}},
+      "few_rows_mma", "group_windows"}},
     {KernelForm::kRows,
      {"row_reduction", "column_reduction", "channel_windows", "plane_windows", "column_windows", "direct",
-      "few_rows_mma"}},
+      "few_rows_mma", "group_windows"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},
-    {KernelForm::kElements, {"channel_windows", "plane_windows", "column_windows", "direct"}},
+    {KernelForm::kElements, {"group_windows", "channel_windows", "plane_windows", "column_windows", "direct"}},
 };
 
 }  // namespace

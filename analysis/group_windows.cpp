@@ -1,0 +1,371 @@
+#include "analysis/group_windows.h"
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "analysis/convolution_form.h"
+#include "analysis/copy_expr.h"
+#include "analysis/gemm_form.h"
+#include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+constexpr std::int64_t kMostTaps = 128;
+constexpr std::int64_t kMostMembers = 64;
+constexpr std::int64_t kMostShared = 96 << 10;
+constexpr std::int64_t kMostSums = 64;     // registers of a thread
+constexpr std::int64_t kMostWeights = 48;  // likewise
+constexpr int kMostWarps = 16;
+
+Variable axis(std::uint32_t id) {
+  return {Variable::Kind::kAxis, id};
+}
+
+// Results with their channels in eights behind all other axes, also where they end within one.
+Kernel in_eights(const GroupWindows& found, std::vector<ExprId>& follow, std::uint32_t& eight, std::uint32_t& lane,
+                 std::vector<std::optional<std::uint32_t>>& results) {
+  const Kernel& kernel = found.kernel;
+  std::map<std::uint32_t, std::uint32_t> now;
+  Kernel eights = change_axes(
+      kernel,
+      [&](ExprPool& pool, ExprCopier&) {
+        AxisChange made;
+        for (const std::uint32_t a : kernel.outputs[0].axes)
+          if (a != found.group && a != found.member)
+            made.new_axes.push_back(now[a] = pool.new_axis(kernel.pool.extent(a)));
+        eight = pool.new_axis((found.groups * found.members + 7) / 8);
+        lane = pool.new_axis(8);
+        made.new_axes.insert(made.new_axes.end(), {eight, lane});
+        const IndexExpr channel = IndexExpr::axis(eight) * 8 + IndexExpr::axis(lane);
+        for (const std::uint32_t a : kernel.outputs[0].axes)
+          made.values.push_back(a == found.group    ? floor_div(channel, found.members)
+                                : a == found.member ? floor_mod(channel, found.members)
+                                                    : IndexExpr::axis(now[a]));
+        return made;
+      },
+      follow);
+  for (const WindowedAxis& a : found.axes)
+    results.push_back(a.result ? std::optional(now.at(*a.result)) : std::nullopt);
+  return eights;
+}
+
+class FindGroupWindows {
+ public:
+  FindGroupWindows(const Graph& graph, const Kernel& kernel, const Product& product, const Target& target)
+      : graph_(graph), target_(target) {
+    found_.kernel = kernel;
+    found_.product = product;
+  }
+
+  std::optional<GroupWindows> run() {
+    if (!find_factors() || !find_channels()) return std::nullopt;
+    depends_ = dependences(pool());
+    if (!find_axes() || !lies_in_pieces() || !stores_channels()) return std::nullopt;
+    if (!choose_tiles()) return std::nullopt;
+    return std::move(found_);
+  }
+
+ private:
+  const ExprPool& pool() const { return found_.kernel.pool; }
+  const ProductLoop& loop() const { return found_.product.loops[0]; }
+  std::int64_t extent(std::uint32_t a) const { return pool().extent(a).as_constant().value_or(0); }
+  double results_of(const WindowedAxis& a) const {
+    return a.result ? static_cast<double>(value_at_hint(pool().extent(*a.result), graph_.symbols)) : 1;
+  }
+  bool depends_on(ExprId id, std::uint32_t a) const { return std::ranges::binary_search(depends_[id], a); }
+
+  // One sum of two loads, of which the rows' one, the image, may be guarded.
+  bool find_factors() {
+    const Product& p = found_.product;
+    if (p.choice || !p.row_values.empty() || term_count(p) != 1 || p.batch.size() != 1 || p.columns.size() != 1)
+      return false;
+    const ScalarType sums = pool()[loop().terms[0].reduction].type;
+    if (sums != ScalarType::kFloat32 && sums != ScalarType::kInt32) return false;
+    const auto image = guarded_load(pool(), loop().left[0]), weights = guarded_load(pool(), loop().right[0]);
+    if (!image || !weights || !weights->guards.empty()) return false;
+    found_.dtype = multiplied_dtype(pool(), p, target_);
+    found_.image = image->load, found_.guards = image->guards, found_.weights = weights->load;
+    if (!multiplies(found_.dtype, pool()[found_.image].dtype)) return false;
+    if (!multiplies(found_.dtype, pool()[found_.weights].dtype)) return false;
+    if (found_.dtype == DType::kFloat32 && !found_.kernel.numerics.allow_tf32) return false;
+    for (const ExprId id : {found_.image, found_.weights})
+      if (by_values(position_of(graph_, pool(), id))) return false;
+    return true;
+  }
+
+  std::int64_t coefficient(ExprId load, std::uint32_t a) const {
+    return coefficient_of(position_of(graph_, pool(), load), axis(a)).value_or(0);
+  }
+
+  // Those of the image lie one behind the other, group after group.
+  bool find_channels() {
+    found_.group = found_.product.batch[0], found_.member = found_.product.columns[0];
+    found_.groups = extent(found_.group), found_.members = extent(found_.member);
+    if (found_.groups < 2 || found_.members < 1 || found_.members > kMostMembers) return false;
+    for (const std::uint32_t a : loop().depth)
+      if (coefficient(found_.image, a) == 1 && !mentions_guard(a)) {
+        if (found_.channel) return false;
+        found_.channel = a;
+      }
+    found_.channels = found_.channel ? extent(*found_.channel) : 1;
+    if (found_.channels < 1 || coefficient(found_.image, found_.group) != found_.channels) return false;
+    return found_.group_bytes() % 4 == 0 && !mentions_guard(found_.group);
+  }
+  bool mentions_guard(std::uint32_t a) const {
+    const auto depends = dependences(pool());
+    return std::ranges::any_of(found_.guards, [&](ExprId g) { return std::ranges::binary_search(depends[g], a); });
+  }
+
+  // All indices that say where, and whether, an element of the image is.
+  std::vector<IndexExpr> image_indices() const {
+    std::vector<IndexExpr> all = pool()[found_.image].indices;
+    for (const ExprId id : reachable(pool(), found_.guards))
+      all.insert(all.end(), pool()[id].indices.begin(), pool()[id].indices.end());
+    return all;
+  }
+
+  // The window that moves with the result by that tap, if one does.
+  std::optional<WindowedAxis> window_of(std::uint32_t result, std::uint32_t tap) const {
+    for (const IndexExpr& e : pool()[found_.image].indices) {
+      const auto of_result = coefficient_of(e, axis(result)), of_tap = coefficient_of(e, axis(tap));
+      if (!of_result || !of_tap || *of_result <= 0 || *of_tap <= 0) continue;
+      const std::int64_t common = std::gcd(*of_result, *of_tap);
+      return WindowedAxis{.result = result,
+                          .tap = tap,
+                          .stride = *of_result / common,
+                          .dilation = *of_tap / common,
+                          .taps = extent(tap)};
+    }
+    return std::nullopt;
+  }
+
+  bool find_axes() {
+    const std::vector<IndexExpr> indices = image_indices();
+    Axes taps = loop().depth;
+    if (found_.channel) std::erase(taps, *found_.channel);
+    for (const std::uint32_t result : found_.product.rows) {
+      WindowedAxis window{.result = result};
+      for (const std::uint32_t tap : taps)
+        if (const auto moved = window_of(result, tap)) {
+          if (window.tap) return false;
+          window = *moved;
+        }
+      if (window.tap) std::erase(taps, *window.tap);
+      found_.axes.push_back(window);
+      for (const IndexExpr& e : indices) {
+        const auto of_result = coefficient_of(e, axis(result));
+        if (!window.tap) continue;
+        const auto of_tap = coefficient_of(e, axis(*window.tap));
+        if (!of_result || !of_tap || *of_result * window.dilation != *of_tap * window.stride) return false;
+      }
+    }
+    for (const std::uint32_t tap : taps) {
+      if (!std::ranges::all_of(indices, [&](const IndexExpr& e) { return coefficient_of(e, axis(tap)).has_value(); }))
+        return false;
+      found_.axes.insert(found_.axes.begin(), WindowedAxis{.result = {}, .tap = tap, .taps = extent(tap)});
+    }
+    return found_.taps() >= 1 && found_.taps() <= kMostTaps;
+  }
+
+  // Do 16 bytes of the image's channels lie together, and four of a group's weights?
+  bool lies_in_pieces() {
+    const std::int64_t together = 16 / found_.element_bytes();
+    const auto without = [&](ExprId load, bool of_group) {
+      return simplify(substitute(position_of(graph_, pool(), load),
+                                 [&](Variable v) -> std::optional<IndexExpr> {
+                                   if (v.kind != Variable::Kind::kAxis) return std::nullopt;
+                                   if (v.id == found_.channel || (of_group && v.id == found_.group))
+                                     return IndexExpr(0);
+                                   return std::nullopt;
+                                 }),
+                      pool().bounds());
+    };
+    if (found_.groups * found_.group_bytes() % 16 != 0) return false;
+    const std::int64_t word = 4 / found_.element_bytes();
+    found_.weights_in_words = word == 1 || (found_.channel && coefficient(found_.weights, *found_.channel) == 1 &&
+                                            proves_multiple_of(without(found_.weights, false), word, pool().bounds()));
+    return proves_multiple_of(without(found_.image, true), together, pool().bounds());
+  }
+
+  // Those of the results are neighbours, too.
+  bool stores_channels() {
+    for (const KernelOutput& output : found_.kernel.outputs)
+      if (output.axes != found_.kernel.outputs[0].axes || bits(output.type.dtype) < 8) return false;
+    std::vector<ExprId> follow{loop().terms[0].reduction};
+    found_.eights = in_eights(found_, follow, found_.eight, found_.lane, found_.results);
+    found_.sum = follow[0];
+    const ExprPool& pool = found_.eights.pool;
+    return std::ranges::all_of(found_.eights.outputs, [&](const KernelOutput& output) {
+      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+      return coefficient_of(at, axis(found_.lane)) == 1;
+    });
+  }
+
+  // --- what a block has
+
+  bool choose_tiles() {
+    std::vector<int> of_block;
+    for (int groups = 1; groups <= std::min<std::int64_t>(kMostWarps, found_.groups); ++groups) {
+      const bool whole =
+          groups == found_.groups || (groups * found_.members % 8 == 0 && groups * found_.group_bytes() % 16 == 0);
+      if (found_.groups % groups == 0 && whole) of_block.push_back(groups);
+    }
+    std::optional<GroupWindows> best;
+    const auto weigh = [&] {
+      for (const int groups : of_block)
+        for (const int pieces : {8, 4, 2, 1}) {
+          found_.groups_of_block = groups, found_.pieces = pieces;
+          if (!fits()) continue;
+          predict();
+          if (!best || found_.cycles < best->cycles) best = found_;
+        }
+    };
+    take_results(0, 1, weigh);
+    if (!best) return false;
+    found_ = *std::move(best);
+    return true;
+  }
+
+  // Powers of two along each axis, so that pieces lie evenly apart; of the last at least eight, which are read
+  // together.
+  template <class F>
+  void take_results(std::size_t a, int so_far, const F& weigh) {
+    constexpr int kFewest = 16, kMost = 512, kTogether = 8;
+    if (a == found_.axes.size()) {
+      if (so_far >= kFewest) weigh();
+      return;
+    }
+    const bool last = a + 1 == found_.axes.size();
+    for (int results = last ? kTogether : 1; so_far * results <= kMost; results *= 2) {
+      if (results >= 2 * results_of(found_.axes[a]) && results > (last ? 2 * kTogether : 1)) break;
+      found_.axes[a].results = results;
+      take_results(a + 1, so_far * results, weigh);
+    }
+  }
+
+  std::int64_t place_of(std::int64_t result) const {
+    std::int64_t place = 0, below = 1;
+    for (std::size_t a = found_.axes.size(); a-- > 0; below *= found_.axes[a].places()) {
+      place += result % found_.axes[a].results * below;
+      result /= found_.axes[a].results;
+    }
+    return place;
+  }
+
+  bool fits() {
+    GroupWindows& f = found_;
+    if (f.pieces * f.columns() * 4 > kMostSums || f.results_of_block() % (16 * f.pieces) != 0) return false;
+    if (f.warps() > kMostWarps || f.shared_bytes() > kMostShared) return false;
+    if (f.registers() > std::min<std::int64_t>(255, target_.registers_per_multiprocessor / f.threads())) return false;
+    f.piece_places = f.pieces > 1 ? place_of(16) - place_of(0) : 0;
+    f.half_places = place_of(8) - place_of(0);
+    for (std::int64_t r = 16; r < f.results_of_block(); ++r)
+      if (r / 16 % f.pieces != 0 && place_of(r) - place_of(r - 16) != f.piece_places) return false;
+    return true;
+  }
+
+  // Of the busiest multiprocessor, which has 128 lanes, and what it asks of the cache.
+  void predict() {
+    GroupWindows& f = found_;
+    constexpr double kBegin = 90, kPlace = 32, kUnit = 6, kWeight = 6, kStep = 4, kEight = 55, kSum = 1.5;
+    const auto units = static_cast<double>(f.units()), places = static_cast<double>(f.places());
+    const auto steps = static_cast<double>(f.steps()), columns = static_cast<double>(f.columns());
+    const auto eights = static_cast<double>(f.eights_of_block()), results = static_cast<double>(f.results_of_block());
+    const double threads = f.threads(), pieces = f.pieces;
+    const double copying = places * (static_cast<double>(f.units_together()) * kPlace + units * kUnit);
+    const double elements = f.weights_in_words ? 1 : 4.0 / static_cast<double>(f.element_bytes());
+    const double weights = threads * steps * 2 * (3 + columns * elements * kWeight);
+    const double loads = f.slot_bytes() == 16 ? 1 : f.slot_bytes() == 8 ? 2 : 4;
+    const double multiplying = threads * steps * (kStep + pieces * (loads + columns));
+    const double ends = results * eights * kEight + threads * pieces * columns * 4 * kSum;
+    const double of_block = threads * kBegin + copying + weights + multiplying + ends;
+    f.blocks = static_cast<double>(f.groups / f.groups_of_block);
+    for (const WindowedAxis& a : f.axes) f.blocks *= std::ceil(results_of(a) / a.results);
+    f.instructions = f.blocks * of_block;
+    // Sectors that are asked for: of places, weights and results.
+    constexpr double kSector = 32, kCached = 32;  // bytes; those of a cycle
+    const double copied = places * std::max(kSector, 16 * units) +
+                          threads / 32 * steps * columns * 256 * (f.weights_in_words ? 1 : 4) +
+                          results * std::max(kSector, 16 * eights);
+    const double waves = std::ceil(f.blocks / target_.multiprocessors),
+                 warps =
+                     std::min({8.0, threads / 32 * waves,
+                               threads / 32 *
+                                   std::floor(target_.shared_bytes_per_block / static_cast<double>(f.shared_bytes()))});
+    const double of_one = of_block / 128 + copied / kCached;
+    f.cycles = 2000 + waves * of_one / (0.45 + 0.55 * warps / 8) + f.blocks * of_one / target_.multiprocessors;
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  GroupWindows found_;
+  std::vector<Axes> depends_;
+};
+
+}  // namespace
+
+std::int64_t GroupWindows::taps() const {
+  std::int64_t count = 1;
+  for (const WindowedAxis& a : axes) count *= a.taps;
+  return count;
+}
+
+std::int64_t GroupWindows::results_of_block() const {
+  std::int64_t count = 1;
+  for (const WindowedAxis& a : axes) count *= a.results;
+  return count;
+}
+
+std::int64_t GroupWindows::places() const {
+  std::int64_t count = 1;
+  for (const WindowedAxis& a : axes) count *= a.places();
+  return count;
+}
+
+std::int64_t GroupWindows::slots_of_line() const {
+  const std::int64_t step = slots_of_step(), slots = axes.back().taps * slots_of_tap();
+  const std::int64_t whole = (slots + step - 1) / step * step;
+  const bool free = slot_bytes() < 16 && lines() * whole / step == (lines() * slots + step - 1) / step;
+  return free ? whole : slots;
+}
+
+std::int64_t GroupWindows::shared_bytes() const {
+  return std::max(places() * pitch(), 32 * results_of_block() * eights_of_block());
+}
+
+std::int64_t GroupWindows::steps_together() const {
+  const std::int64_t most = std::max<std::int64_t>(1, kMostWeights / (2 * columns()));
+  const std::int64_t turns = (steps() + most - 1) / most;
+  return (steps() + turns - 1) / turns;
+}
+
+std::int64_t GroupWindows::registers() const {
+  constexpr std::int64_t kAddresses = 64;
+  return kAddresses + 4 * pieces * (columns() + 1) + 2 * columns() * steps_together();
+}
+
+double GroupWindows::multiply_adds() const {
+  return blocks * warps() * static_cast<double>(steps() * 32 / element_bytes() * 16 * pieces * 8 * columns());
+}
+
+std::optional<GroupWindows> find_group_windows(const Graph& graph, const Kernel& kernel, const Product& product,
+                                               const Target& target) {
+  return FindGroupWindows(graph, kernel, product, target).run();
+}
+
+std::optional<GroupWindows> find_group_windows(const Graph& graph, const Kernel& kernel, const Target& target) {
+  const std::optional<Kernel> grouped = with_groups_as_axis(kernel);
+  if (!grouped) return std::nullopt;
+  ProductAnswer answer = find_product(*grouped);
+  if (!answer.product) return std::nullopt;
+  return find_group_windows(graph, answer.kernel ? *answer.kernel : *grouped, *answer.product, target);
+}
+
+}  // namespace fusec
