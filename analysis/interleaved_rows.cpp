@@ -4,159 +4,20 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 #include <utility>
 
-#include "analysis/axis_merging.h"
-#include "analysis/kernel_forms.h"
+#include "analysis/interleaved_lines.h"
 #include "analysis/row_teams.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kFewRows = 32, kMostRows = 512;  // that take turns: where a line could be strips; where it could not
 constexpr int kMostTurns = 16;
 constexpr int kMostShared = 40 * 1024, kMostOfAll = 46 * 1024;  // for a partial result of each place, for all of them
 constexpr std::int64_t kOfWarp = 2048;                          // elements that a warp takes
-constexpr int kSector = 32;
-constexpr std::int64_t kMostOfPiece = 8192;    // elements of a row in a line
-constexpr std::int64_t kHeldByColumns = 1024;  // lines that threads with an element of each keep
-
-// Reads the form: which loads and stores are of elements as they follow one another.
-class Reader {
- public:
-  Reader(const RowForm& form, const Graph& graph)
-      : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
-
-  std::optional<InterleavedRows> read() {
-    if (!find_axes()) return std::nullopt;
-    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
-      if (!see(id)) return std::nullopt;
-    if (way_.loads.empty()) return std::nullopt;
-    for (const KernelOutput& output : form_.kernel.outputs) {
-      const std::size_t lacking = columns_without(form_, output).size();
-      if (form_.columns.empty() || lacking == form_.columns.size()) continue;
-      const DType dtype = output.type.dtype;
-      if (lacking != 0 || bits(dtype) < 8 ||
-          !follows(simplify(flat_index(output.type.shape, output.index), pool_.bounds()), form_.columns))
-        return std::nullopt;
-      see_width(dtype);
-    }
-    way_.width = std::clamp(128 / widest_, 1, 8);
-    if (way_.width * narrowest_ % 32 != 0) return std::nullopt;
-    if (way_.breadth > 1) return has_pieces_of_sectors() ? std::nullopt : in_pieces();
-    const auto rows = way_.line.as_constant();
-    way_.in_strips =
-        !(rows && *rows <= kFewRows) && way_.width > 1 && proves_multiple_of(way_.line, way_.width, pool_.bounds());
-    if (!way_.in_strips && (apart_ || !rows || *rows > kMostRows)) {
-      if (!may_be_shifted()) return std::nullopt;
-      way_.in_strips = way_.shifted = true;
-    }
-    if (!way_.in_strips) way_.rows = static_cast<int>(*rows);
-    way_.apart = apart_;
-    return way_;
-  }
-  int widest_bits() const { return widest_; }
-  // What is stored of a line's first and last vectors would be single elements.
-  bool may_be_shifted() const { return !apart_ && way_.width > 1 && form_.columns.empty() && way_.line.as_constant(); }
-
- private:
-  // Rows of whole sectors in each line are as well taken one by one.
-  bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSector) == 0; }
-
-  std::optional<InterleavedRows> in_pieces() {
-    if (way_.width == 1 || apart_) return std::nullopt;
-    const auto line = way_.line.as_constant();
-    way_.in_strips = proves_multiple_of(way_.line, way_.width, pool_.bounds());
-    if (!way_.in_strips && (!line || *line > kMostRows || !way_.outer.empty())) return std::nullopt;
-    if (!way_.in_strips) way_.rows = static_cast<int>(*line) / way_.breadth;
-    return way_;
-  }
-
-  bool find_axes() {
-    if (form_.rows.empty()) return false;
-    if (!form_.columns.empty()) walks_.push_back(form_.columns);
-    for (const ExprId r : form_.reductions) walks_.push_back(pool_[r].axes);
-    const auto extents_of = [&](const std::vector<std::uint32_t>& axes) {
-      std::vector<IndexExpr> extents;
-      for (const std::uint32_t a : axes) extents.push_back(pool_.extent(a));
-      return extents;
-    };
-    const std::vector<IndexExpr> extents = extents_of(walks_[0]);
-    if (std::ranges::any_of(walks_, [&](const auto& axes) { return extents_of(axes) != extents; })) return false;
-    const auto breadth = extents.size() == 2 ? extents[1].as_constant() : 1;
-    if (extents.size() > 2 || !breadth || *breadth > kMostOfPiece) return false;
-    length_ = extents[0];
-    way_.breadth = static_cast<int>(*breadth);
-    for (const auto& axes : walks_) along_.insert(along_.end(), axes.begin(), axes.end());
-    std::ranges::sort(along_);
-    for (const std::uint32_t a : form_.rows) {  // the first load says which is the inner one
-      if (range_of(pool_.extent(a), pool_.bounds()).min < 2 || !is_innermost(a)) continue;
-      way_.inner = a;
-      way_.line = pool_.extent(a) * way_.breadth;
-      for (const std::uint32_t other : form_.rows)
-        if (other != a) {
-          way_.outer.push_back(other);
-          outer_ = outer_ * pool_.extent(other) + IndexExpr::axis(other);
-        }
-      return true;
-    }
-    return false;
-  }
-
-  IndexExpr position(const ExprNode& load) const {
-    return simplify(flat_index(graph_.tensor(load.source).shape, load.indices), pool_.bounds());
-  }
-  bool runs_along(ExprId id) const {
-    return std::ranges::any_of(along_, [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
-  }
-
-  bool is_innermost(std::uint32_t axis) const {
-    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
-      if (pool_[id].op == ExprOp::kLoad && runs_along(id) && std::ranges::binary_search(depends_[id], axis))
-        return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == way_.breadth;
-    return false;
-  }
-
-  bool follows(const IndexExpr& at, const std::vector<std::uint32_t>& walk) const {
-    const IndexExpr row = IndexExpr::axis(way_.inner) * way_.breadth;
-    IndexExpr place = (outer_ * length_ + IndexExpr::axis(walk[0])) * way_.line + row;
-    if (walk.size() > 1) place += IndexExpr::axis(walk[1]);
-    return simplify(at - place, pool_.bounds()).is(0);
-  }
-
-  void see_width(DType dtype) {
-    widest_ = std::max(widest_, bits(dtype));
-    narrowest_ = std::min(narrowest_, bits(dtype));
-  }
-
-  bool see(ExprId id) {
-    const ExprNode& n = pool_[id];
-    if (n.op == ExprOp::kReduce && std::ranges::find(form_.reductions, id) == form_.reductions.end()) return false;
-    if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
-    if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
-    const IndexExpr at = position(n);
-    if (std::ranges::none_of(walks_, [&](const auto& walk) { return follows(at, walk); })) {
-      apart_ = true;  // the same for all of a line: an element for several lanes
-      return !std::ranges::binary_search(depends_[id], way_.inner);
-    }
-    see_width(n.dtype);
-    way_.loads.push_back(id);
-    return true;
-  }
-
-  const RowForm& form_;
-  const Graph& graph_;
-  const ExprPool& pool_;
-  std::vector<std::vector<std::uint32_t>> depends_;
-  std::vector<std::vector<std::uint32_t>> walks_;  // axes of the loops over a row
-  std::vector<std::uint32_t> along_;               // all of them
-  IndexExpr length_ = 1, outer_ = 0;
-  bool apart_ = false;
-  int widest_ = 8, narrowest_ = 64;
-  InterleavedRows way_;
-};
 
 bool has_wide_values(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
@@ -179,10 +40,10 @@ int working(int team, int rows, int width) {
 struct Work {
   std::int64_t groups = 1, length = 1;  // places of the outer axes; elements of a row
   std::int64_t stages = 1;
-  int partial = 4;  // bytes of a partial result
-  int all = 4;      // of those that have memory at once
-  int bits = 32;    // of the widest element
-  bool in_one_pass = false;
+  int partial = 4;                                      // bytes of a partial result
+  int all = 4;                                          // of those that have memory at once
+  int bits = 32;                                        // of the widest element
+  std::optional<RowOnePass::Kind> pass = std::nullopt;  // in which one pass makes both reductions
 };
 
 constexpr int kMostThreads = 512;
@@ -200,7 +61,8 @@ RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
           .columns = !way.form.columns.empty(),
           .bytes = work.bits / 8.0,
           .bytes_read = work.bits / 8.0,
-          .side_by_side = way.rows};
+          .side_by_side = way.rows,
+          .bytes_left = work.pass == RowOnePass::Kind::kExponentials ? 8.0 : 4.0};
 }
 
 // Beside what they read.
@@ -209,12 +71,11 @@ int chunks_that_leave_little(int chunks, const Work& work) {
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
 }
 
-// Joining moments takes as much as some turns.
+// Joining what one pass makes takes as much as some turns.
 int chunks_that_join_little(int chunks, std::int64_t vectors, const InterleavedRows& way, const Work& work) {
-  constexpr int kTurnsOfChunk = 16;
-  return work.in_one_pass
-             ? static_cast<int>(std::clamp<std::int64_t>(vectors / (kTurnsOfChunk * way.team), 1, std::max(chunks, 1)))
-             : chunks;
+  if (!work.pass) return chunks;
+  const int turns = work.pass == RowOnePass::Kind::kExponentials ? 32 : 16;
+  return static_cast<int>(std::clamp<std::int64_t>(vectors / (turns * way.team), 1, std::max(chunks, 1)));
 }
 
 // The blocks of a strip.
@@ -388,59 +249,75 @@ int code_of_loops(const RowForm& form) {
   return code + code_of_element(form, of_elements);
 }
 
+// The most vectors that a team and those beside it have of its rows.
+std::int64_t most_vectors(const InterleavedRows& way) {
+  const int of_line = way.in_strips ? way.lanes() * way.width : way.columns();
+  return range_of(way.lines() * of_line, way.form.kernel.pool.bounds()).max / way.width;
+}
+
+// Threads of such a team that work.
+int parts_of(int team, const InterleavedRows& way) {
+  if (!way.in_strips) return working(team, way.columns(), way.width);
+  const int lines = team / way.lanes();
+  return (way.shifted ? lines / unlike_lines(way) * unlike_lines(way) : lines) * way.lanes();
+}
+
+// Instructions with which a team's threads join their results.
+std::int64_t code_of_joining(const InterleavedRows& way) {
+  constexpr int kJoining = 40;  // of a result at a place of threads' vectors
+  return static_cast<std::int64_t>(way.form.reductions.size()) * way.width * kJoining;
+}
+
 // What a thread keeps is known by number of a turn, so that its loops are unrolled: more threads with fewer turns each
 // where that is too much code. False where a single vector is too much, and one more for rows that end within one.
-bool keep_turns(InterleavedRows& way, const IndexExpr& length, const Work& work) {
-  constexpr int kJoining = 40;  // instructions, of a result at a place of threads' vectors
-  const ExprPool& pool = way.form.kernel.pool;
-  const int of_line = way.in_strips ? way.lanes() * way.width : way.columns();
-  const std::int64_t most = range_of(length * of_line, pool.bounds()).max, code = code_of_loops(way.form) * way.width;
-  const auto turns = [&](int parts) { return (most / way.width + parts - 1) / parts; };
+bool keep_turns(InterleavedRows& way, const Work& work) {
+  const std::int64_t most = most_vectors(way), code = code_of_loops(way.form) * way.width;
+  const auto turns = [&](int parts) { return (most + parts - 1) / parts; };
   if (2 * code > kMostUnrolled) return false;
   if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostTurns) return true;
-  const auto parts = [&](int team) {
-    if (!way.in_strips) return working(team, way.columns(), way.width);
-    const int lines = team / way.lanes();
-    return (way.shifted ? lines / unlike_lines(way) * unlike_lines(way) : lines) * way.lanes();
-  };
-  const auto joining = static_cast<std::int64_t>(way.form.reductions.size()) * way.width * kJoining;
-  while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + joining > kMostUnrolled &&
+  while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + code_of_joining(way) > kMostUnrolled &&
          may_be(2 * way.team, way, work)) {
     way.team *= 2;
-    way.parts = parts(way.team);
+    way.parts = parts_of(way.team, way);
   }
   if (turns(way.parts) * code <= kMostUnrolled) way.kept_turns = static_cast<int>(turns(way.parts));
   return true;
 }
 
-// Moments whose mean a thread makes of the sum alone.
-std::optional<RowOnePass> moments_of(const InterleavedRows& way) {
+// Moments whose mean a thread makes of the sum alone; exponentials where these `may` be.
+std::optional<RowOnePass> one_pass_of(const InterleavedRows& way, bool may_be_exponentials) {
   const ExprPool& pool = way.form.kernel.pool;
   const std::optional<RowOnePass> pass = row_one_pass(way.form);
-  if (!pass || pass->kind != RowOnePass::Kind::kMoments) return std::nullopt;
+  if (!pass) return std::nullopt;
+  if (pass->kind == RowOnePass::Kind::kExponentials) return may_be_exponentials ? pass : std::nullopt;
   return dependences(pool)[pool[pass->mean].args[1]].empty() ? pass : std::nullopt;
 }
 
-// Threads for such rows, of whose widest element there are so many bits; nothing where others do better.
-std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits, const Target& target) {
+// What such rows are to reduce, of whose widest element there are so many bits.
+Work work_of(const InterleavedRows& way, int widest_bits, const std::optional<RowOnePass>& pass) {
   const ExprPool& pool = way.form.kernel.pool;
   const std::vector<Symbol>& symbols = pool.bounds().symbols;
   const std::vector<int> stages = stages_of(way.form);
-  const std::optional<RowOnePass> one_pass = moments_of(way);
-  const IndexExpr length = way.lines();
-  const Work work{.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way.outer), symbols)),
-                  .length = value_at_hint(length, symbols),
-                  .stages = one_pass ? 1 : 1 + *std::ranges::max_element(stages),
-                  .partial = bytes_of_partial(way.form),
-                  .all = bytes_of_partials(way.form, 2),  // what is asked for at each place, and what is not
-                  .bits = widest_bits,
-                  .in_one_pass = one_pass.has_value()};
+  return {.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way.outer), symbols)),
+          .length = value_at_hint(way.lines(), symbols),
+          .stages = pass ? 1 : 1 + *std::ranges::max_element(stages),
+          .partial = bytes_of_partial(way.form),
+          .all = bytes_of_partials(way.form, 2),  // what is asked for at each place, and what is not
+          .bits = widest_bits,
+          .pass = pass ? std::optional(pass->kind) : std::nullopt};
+}
+
+// Threads for such rows, which may have sums of exponentials `running` below the greatest so far; nothing where others
+// do better.
+std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits, bool running, const Target& target) {
+  const std::optional<RowOnePass> one_pass = one_pass_of(way, running);
+  const Work work = work_of(way, widest_bits, one_pass);
   const auto shape = way.shifted       ? choose_shifted
                      : !way.in_strips  ? shape_turns
                      : way.breadth > 1 ? shape_pieces
                                        : choose_strips;
   if (!shape(way, work, target)) return std::nullopt;
-  if (!keep_turns(way, length, work)) return std::nullopt;
+  if (!keep_turns(way, work)) return std::nullopt;
   if (way.kept_turns == 0) way.one_pass = one_pass;
   // What blocks that have single rows may keep.
   if ((way.breadth > 1 || way.shifted) && way.kept_turns == 0 && (work.stages > 1 || !way.form.columns.empty()))
@@ -448,48 +325,130 @@ std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits
   return way;
 }
 
+// Vectors that a thread may keep: of so many registers, and of so much code.
+std::int64_t most_turns_kept(const InterleavedRows& way) {
+  const ExprPool& pool = way.form.kernel.pool;
+  std::map<ValueId, int> words;  // of a vector
+  for (const ExprId load : way.loads) words[pool[load].source] = std::max(1, way.width * bits(pool[load].dtype) / 32);
+  int of_turn = 0;
+  for (const auto& [tensor, count] : words) of_turn += count;
+  const int code = std::max(1, code_of_loops(way.form) * way.width);
+  return std::min({std::int64_t{kMostTurns}, std::int64_t{kMostKeptWords} / of_turn,
+                   (kMostUnrolled - code_of_joining(way)) / code});
+}
+
+// With so many threads and as few blocks as keep their rows between them, or some more.
+bool shape_cohort(InterleavedRows& way, int team, Work work, const Target& target) {
+  way.team = team;
+  way.parts = parts_of(team, way);
+  if (const int even = working(team, 2 * way.columns(), way.width); !way.in_strips && even > 0) way.parts = even;
+  const std::int64_t turns = most_turns_kept(way), most = most_vectors(way);
+  if (way.parts == 0 || way.team < way.rows || turns < 1 || !may_be(team, way, work)) return false;
+  if (way.in_strips) work.groups *= value_at_hint(way.strips(), way.form.kernel.pool.bounds().symbols);
+  if (most > turns * way.parts * largest_cohort(target)) return false;
+  way.chunks = cohort_of_columns(to_reduce(way, work), (most + turns * way.parts - 1) / (turns * way.parts), target);
+  if (way.chunks == 0) return false;
+  const std::int64_t at_once = std::int64_t{way.parts} * way.chunks;
+  way.kept_turns = static_cast<int>((most + at_once - 1) / at_once);
+  way.cohort = true;
+  if (const auto pass = row_one_pass(way.form); pass && pass->kind == RowOnePass::Kind::kExponentials)
+    way.one_pass = pass;
+  return true;
+}
+
+bool leaves_little(const InterleavedRows& way, const Work& work) {
+  return way.chunks <= blocks_that_leave_little(to_reduce(way, work));
+}
+
+// What registers of one block do not hold and would be read again: kept by blocks that wait for one another. Strips are
+// as wide as leave little for one another, of whole sectors.
+std::optional<InterleavedRows> kept_by_cohort(InterleavedRows way, int widest_bits, const Target& target) {
+  if (way.breadth > 1) return std::nullopt;
+  const Work work = work_of(way, widest_bits, std::nullopt);
+  const auto shaped = [&](int lanes) -> std::optional<InterleavedRows> {
+    for (const int team : {kMostThreads / 2, kMostThreads}) {
+      InterleavedRows found = way;
+      if (way.in_strips) found.rows = lanes * way.width;
+      if (shape_cohort(found, team, work, target)) return found;
+    }
+    return std::nullopt;
+  };
+  if (!way.in_strips || way.shifted) return shaped(0);
+  constexpr int kWide = 32;
+  const Bounds& bounds = way.form.kernel.pool.bounds();
+  const bool of_sectors = proves_multiple_of(way.line, 8 * kSector / work.bits, bounds);
+  const int fewest = std::max(1, 8 * (of_sectors ? kSector : 8 * kSector) / (work.bits * way.width));
+  const std::int64_t of_line = value_at_hint(way.line, bounds.symbols) / way.width;
+  std::optional<InterleavedRows> found;
+  for (std::int64_t strips = std::max<std::int64_t>(1, of_line / kWide); strips <= of_line; strips *= 2) {
+    auto lanes = static_cast<int>((of_line + strips - 1) / strips);
+    if (strips > 1) lanes = (lanes + fewest - 1) / fewest * fewest;
+    if (std::optional<InterleavedRows> narrower = shaped(lanes)) found = narrower;
+    if (lanes <= fewest || (found && leaves_little(*found, work))) break;
+  }
+  return found;
+}
+
+// Is what a thread has of its rows read once for each loop?
+bool reads_again(const InterleavedRows& way) {
+  const std::vector<int> stages = stages_of(way.form);
+  const bool once = way.one_pass || *std::ranges::max_element(stages) == 0;
+  return way.kept_turns == 0 && !(once && way.form.columns.empty());
+}
+
+// By blocks that do not wait for one another.
+std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool running, const Target& target) {
+  InterleavedRows way = lines.way;
+  const RowForm& form = way.form;
+  const std::vector<int> stages = stages_of(form);
+  std::optional<InterleavedRows> found = with_threads(way, lines.widest_bits, running, target);
+  // Those that are read again had better be kept, or one pass make moments of them; of few rows, as they take turns.
+  const bool is_well_found = found && (found->kept_turns > 0 || (found->one_pass && found->columns() <= kFewRows));
+  if (!way.in_strips && way.breadth == 1 && lines.may_be_shifted && !is_well_found &&
+      *std::ranges::max_element(stages) > 0) {
+    way.in_strips = way.shifted = true;
+    std::optional<InterleavedRows> strips = with_threads(way, lines.widest_bits, running, target);
+    return strips ? strips : found;
+  }
+  // A few that are read again had better be strips that are kept.
+  if (form.columns.empty() || (found && found->kept_turns > 0) || way.in_strips || way.breadth > 1 || way.width == 1 ||
+      !proves_multiple_of(way.line, way.width, form.kernel.pool.bounds()))
+    return found;
+  way.in_strips = true;
+  std::optional<InterleavedRows> strips = with_threads(way, lines.widest_bits, running, target);
+  return strips && strips->kept_turns > 0 ? strips : found;
+}
+
 }  // namespace
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
   const RowForm form = with_rows_merged(original, graph);
-  Reader reader(form, graph);
-  std::optional<InterleavedRows> way = reader.read();
-  if (!way) return std::nullopt;
-  way->form = form;
+  const std::optional<InterleavedLines> lines = interleaved_lines(form, graph);
+  if (!lines) return std::nullopt;
   // Results of 8 bytes at several places would meet in the banks of shared memory.
   const std::vector<int> stages = stages_of(form);
   if (has_wide_values(form) && (*std::ranges::max_element(stages) > 0 || !form.columns.empty())) return std::nullopt;
-  std::optional<InterleavedRows> found = with_threads(*way, reader.widest_bits(), target);
-  // Those that are read again had better be kept, or one pass make moments of them; of few rows, as they take turns.
-  const bool is_well_found = found && (found->kept_turns > 0 || (found->one_pass && found->columns() <= kFewRows));
-  if (!way->in_strips && way->breadth == 1 && reader.may_be_shifted() && !is_well_found &&
-      *std::ranges::max_element(stages) > 0) {
-    way->in_strips = way->shifted = true;
-    std::optional<InterleavedRows> strips = with_threads(*way, reader.widest_bits(), target);
-    return strips ? strips : found;
-  }
-  // A few that are read again had better be strips that are kept.
-  if (form.columns.empty() || (found && found->kept_turns > 0) || way->in_strips || way->breadth > 1 ||
-      way->width == 1 || !proves_multiple_of(way->line, way->width, form.kernel.pool.bounds()))
+  std::optional<InterleavedRows> found = by_blocks(*lines, false, target);
+  if (found ? !reads_again(*found) : range_of(lines->way.lines(), form.kernel.pool.bounds()).max <= kHeldByColumns)
     return found;
-  way->in_strips = true;
-  std::optional<InterleavedRows> strips = with_threads(*way, reader.widest_bits(), target);
-  return strips && strips->kept_turns > 0 ? strips : found;
+  if (!form.columns.empty() || !one_pass_of(lines->way, true))
+    if (std::optional<InterleavedRows> kept = kept_by_cohort(lines->way, lines->widest_bits, target)) return kept;
+  std::optional<InterleavedRows> once = by_blocks(*lines, true, target);
+  return once ? once : found;
 }
 
 int launches_of(const InterleavedRows& way) {
   const std::vector<int> stages = stages_of(way.form);
   if (way.chunks == 1) return 1;
-  return way.one_pass ? 2 : 2 + *std::ranges::max_element(stages);
+  return way.one_pass || way.cohort ? 2 : 2 + *std::ranges::max_element(stages);
 }
 
 std::string name_of(const InterleavedRows& way) {
-  if (way.breadth > 1)
-    return fmt::format("{} threads for {} rows of pieces side by side, {} blocks each", way.parts, way.rows,
-                       way.chunks);
-  if (way.in_strips)
-    return fmt::format("{} threads for {} rows side by side, {} blocks each", way.parts, way.rows, way.chunks);
-  return fmt::format("{} threads for {} interleaved rows, {} blocks each", way.parts, way.rows, way.chunks);
+  const char* how = way.breadth > 1 ? "rows of pieces side by side"
+                    : way.in_strips ? "rows side by side"
+                                    : "interleaved rows";
+  return fmt::format("{} threads for {} {}, {} {}blocks each", way.parts, way.rows, how, way.chunks,
+                     way.cohort ? "waiting " : "");
 }
 
 }  // namespace fusec

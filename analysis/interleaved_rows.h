@@ -35,6 +35,8 @@
 
 namespace fusec {
 
+inline constexpr int kMostKeptWords = 64;  // of a thread, between its loops
+
 struct InterleavedRows {
   RowForm form;                      // the rows' axes that lie one within the other are one
   std::uint32_t inner = 0;           // the axis that says which of them
@@ -50,12 +52,15 @@ struct InterleavedRows {
   int teams = 1;                     // of a block
   int parts = 256;                   // threads of a team that work
   int chunks = 1;                    // blocks that share what a team has to do and leave partial results
+  bool cohort = false;               // which wait for one another, rather than for the next kernel
   int kept_turns = 0;                // vectors of a thread; 0: not known, or too many
   std::vector<ExprId> loads;         // that read one element after the other
-  // Of what no thread keeps: moments, of which both come of one pass over it.
+  // Of what no thread keeps: moments, or a maximum and the exponentials below it, of which both come of one pass over
+  // it; of what a cohort keeps, the latter come of one meeting.
   std::optional<RowOnePass> one_pass;
 
   int threads() const { return team * teams; }
+  bool in_one_kernel() const { return chunks == 1 || cohort; }
   int columns() const { return rows * breadth; }  // elements of a line that a team takes
   // Of a strip: threads that have vectors of one line.
   int lanes() const { return (columns() + (shifted ? 2 * width - 2 : 0)) / width; }
@@ -66,7 +71,7 @@ struct InterleavedRows {
 // Nothing where rows do not lie so.
 std::optional<InterleavedRows> interleaved_rows(const RowForm& form, const Graph& graph, const Target& target);
 
-// Kernels that take such rows, one after the other.
+// Kernels that take such rows, one after the other; of a cohort, what clears its counters besides.
 int launches_of(const InterleavedRows& way);
 
 std::string name_of(const InterleavedRows& way);

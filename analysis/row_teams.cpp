@@ -74,11 +74,11 @@ double seconds_of_cohort(const RowsToReduce& rows, int blocks, const Target& tar
 
 // Each chunk reads what all have left of the rows side by side: a quarter of its own elements, no more.
 std::int64_t most_chunks(const RowsToReduce& rows) {
-  constexpr double kPartial = 4, kShare = 4;  // bytes
+  constexpr double kShare = 4;
   const int times = rows.stages - 1 + (rows.columns ? 1 : 0);
   if (rows.side_by_side == 1 || times == 0) return rows.length;
   const double of_row = static_cast<double>(rows.length) / rows.side_by_side * rows.bytes_read;
-  return static_cast<std::int64_t>(std::sqrt(of_row / (kPartial * kShare * times)));
+  return static_cast<std::int64_t>(std::sqrt(of_row / (rows.bytes_left * kShare * times)));
 }
 
 // Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
@@ -100,6 +100,28 @@ int largest_cohort(const Target& target) {
 
 int chunks_of_columns(const RowsToReduce& rows, const Target& target, double held) {
   return chunks_of(rows, seconds(rows, 1, 1, held, target), target);
+}
+
+std::int64_t blocks_that_leave_little(const RowsToReduce& rows) {
+  constexpr double kLeft = 8, kShare = 32;  // bytes
+  const double of_row = static_cast<double>(rows.length) / rows.side_by_side * rows.bytes_read;
+  return std::max<std::int64_t>(2, std::llround(std::sqrt(of_row / (kLeft * kShare))));
+}
+
+int cohort_of_columns(const RowsToReduce& rows, std::int64_t fewest, const Target& target) {
+  constexpr double kWorthBlock = 0.98;
+  fewest = std::max<std::int64_t>(2, fewest);
+  const std::int64_t most =
+      std::min<std::int64_t>(largest_cohort(target), std::max(fewest, blocks_that_leave_little(rows)));
+  int best = 0;
+  double least = 0;
+  for (auto blocks = static_cast<int>(std::min<std::int64_t>(fewest, most + 1)); blocks <= most; ++blocks) {
+    const double now = seconds_of_cohort(rows, blocks, target);
+    if (best > 0 && now >= kWorthBlock * least) continue;
+    best = blocks;
+    least = now;
+  }
+  return best;
 }
 
 // A row is read once wherever some blocks hold it together, but for a small rest; what is predicted decides which.

@@ -20,6 +20,7 @@ struct RowsToReduce {
   double bytes_read = 4;    // of one of all tensors
   double bytes_kept = 4;    // of one where the row is kept
   int side_by_side = 1;     // rows that a block has at once, whose partial results chunks read anew for each stage
+  double bytes_left = 4;    // of a partial result that chunks leave for such rows
   double bytes_beside = 0;  // of what all rows share, where it lies differently to each row's vectors
 };
 
@@ -33,10 +34,18 @@ RowTeams teams_of(const RowsToReduce& rows, const Target& target);
 // Of rows that lie side by side, some to a block: no clusters. `held`: the share of a row that a block reads once.
 int chunks_of_columns(const RowsToReduce& rows, const Target& target, double held = 0);
 
+// As many blocks that wait for one another and keep such rows between them, where so few can, as are predicted to take
+// the least time; 0: none can.
+int cohort_of_columns(const RowsToReduce& rows, std::int64_t fewest, const Target& target);
+
+// Each reads what all have left of two reductions of each row: of so many at most a thirty-second of the rows' bytes.
+std::int64_t blocks_that_leave_little(const RowsToReduce& rows);
+
 // Blocks that wait for one another have to be there at once, beside those of other launches that wait likewise: so few
 // that eight launches at a time cannot fill the device with blocks that wait for such as have not begun.
 int largest_cohort(const Target& target);
 
+inline constexpr std::int64_t kHeldByColumns = 1024;   // elements of a row that threads side by side keep
 inline constexpr std::int64_t kHeldByBlock = 1 << 15;  // elements of a row, of 32 bits, that a block's registers hold
 
 }  // namespace fusec

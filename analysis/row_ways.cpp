@@ -118,7 +118,7 @@ RowLaunch row_launch(const RowWays& ways, const Graph& graph) {
   if (!ways.together.empty()) return {};
   RowLaunch launch;
   if (ways.interleaved) {
-    launch.chunks = ways.interleaved->chunks;
+    (ways.interleaved->cohort ? launch.together : launch.chunks) = ways.interleaved->chunks;
     launch.launches = launches_of(*ways.interleaved);
     return launch;
   }

@@ -2,7 +2,8 @@
 """check_columns.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: softmax, variance, sums, norms of channels and of
 batches along the first dimension or one between, where what is reduced lies a line of memory apart, and rows of which
 blocks have a chunk each: executed on the emulator and verified, for sm_80 and sm_90a, without findings, spilled
-registers or local memory, in few launches and in few sectors more than those of the passes over the tensor: lines that
+registers or local memory, in few launches and in few sectors more than those of the passes over the tensor (long ones
+are kept by blocks that wait for one another, or a maximum and the exponentials below it come of one pass): lines that
 begin anywhere as well as even ones, of few columns and of many. Batches' statistics leave other blocks room on a
 multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
 but seldom. What is kept in shared memory and what is reduced through it have room beside one another.
@@ -38,6 +39,22 @@ class Case:
         self.name, self.dtype, self.shape, self.nodes = f"{name} {dtype}{shape}", dtype, shape, nodes
         self.passes, self.launches, self.more, self.others = passes, launches, more, others or {}
         self.occupancy, self.conflicts = occupancy, conflicts
+
+
+def around(op, factor, summand):
+    """Of elements far from 0, some beyond the largest number."""
+    return [node("m", "mul", "x", factor), node("a", "add", "m", summand), of_rows(op, "a")]
+
+
+def masked(op, shape, dtype, fill):
+    """Of rows of which some have nothing but the number that masks elements."""
+    return [node("z", "full", shape=shape, value=fill, dtype=dtype), node("c", "gt", "r", 0.0),
+            node("h", "gt", "x", 0.5), node("b", "logical_and", "c", "h"),
+            node("d", "where", "b", "x", "z"), of_rows(op, "d")]
+
+
+def of_rows(op, operand):
+    return node("y", op, operand, dim=[0] if op == "logsumexp" else 0)
 
 
 def cases():
@@ -94,7 +111,8 @@ def cases():
                   Case("moments", dtype, [8, 2000, 80], [node("y", "var", "x", dim=[1])], 1, 2, more=1.1),
                   Case("moments", dtype, [20003, 64], [node("y", "var", "x", dim=[0])], 1, 2, more=1.03),
                   Case("moments", dtype, [6001, 72], [node("y", "std", "x", dim=[0])], 1, 2, more=1.06)]
-        found.append(Case("log_softmax", dtype, [4, 2600, 90], [node("y", "log_softmax", "x", dim=1)], 4, 3, 1.2))
+        found.append(Case("log_softmax", dtype, [4, 2600, 90], [node("y", "log_softmax", "x", dim=1)], 2, 2, 1.2,
+                          conflicts=400))
         # Lines that begin anywhere.
         found += [Case("shifted", dtype, [4096, 1001], [node("y", "sum", "x", dim=[0])], 1, 2, more=1.12),
                   Case("shifted", dtype, [4, 2000, 667], [node("y", "std", "x", dim=[1])], 1, 2, more=1.2)]
@@ -109,6 +127,27 @@ def cases():
                   Case("pieces", dtype, [16, 32, 57, 57], [node("y", "mean", "x", dim=[0, 2, 3])], 1, more=1.04),
                   Case("pieces", dtype, [64, 8, 35, 35], [node("y", "std", "x", dim=[0, 2, 3])], 1, 2, more=1.05),
                   Case("pieces", dtype, [16, 1024, 7, 7], normalized([0, 2, 3], False), 2, more=1.06)]
+        # What no block's registers hold: blocks that wait for one another do, of strips, of lines that begin anywhere,
+        # of moments as well; where not so many may wait, a maximum and the exponentials below it are of one pass.
+        for shape in ([8192, 32], [4096, 33], [20000, 3], [2, 20000, 7], [3, 5000, 40 if dtype == "float16" else 200],
+                      [8192, 128]):
+            dim = len(shape) - 2
+            nodes = [node("y", "softmax", "x", dim=dim)]
+            found.append(Case("softmax of waiting blocks", dtype, shape, nodes, 2, 2, 1.1))
+        found += [Case("moments of waiting blocks", dtype, [8192, 64], normalized([0], False), 2, 2, 1.06),
+                  Case("beyond waiting blocks", dtype, [70000, 8 if dtype == "float32" else 16],
+                       [node("y", "softmax", "x", dim=0)], 3, 2, 1.1)]
+        for shape in ([8192, 32], [4096, 24], [4096, 33], [30000, 67], [2, 9000, 120], [9000, 1001]):
+            dim = len(shape) - 2
+            nodes = [node("y", "logsumexp", "x", dim=[dim])]
+            more = 1.09 if shape[-1] == 1001 else 1.07
+            found.append(Case("exponentials in one pass", dtype, shape, nodes, 1, 2, more))
+        for op, passes in (("softmax", 2), ("logsumexp", 1)):
+            found += [Case(f"{op} far from 0", dtype, [8192, 32], around(op, factor, summand), passes, 2, 1.1)
+                      for factor, summand in ([(1.0, -1e4), (3e8, -1.1e9), (3e38, 0.0)] if dtype == "float32" else
+                                              [(1.0, -1e4), (3e4, 100.0)])]
+            found += [Case(f"{op} masked", dtype, [8192, 32], masked(op, [8192, 32], dtype, fill), passes, 2, 2.7,
+                           {"r": [1, 32]}) for fill in ("-inf", -3.4e38 if dtype == "float32" else -65504.0)]
     for dtype in ("int8", "bool", "uint8"):
         found += [Case("pieces", dtype, [64, 256, 7, 7], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.02),
                   Case("pieces", dtype, [20, 64, 35, 35], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.12),

@@ -161,6 +161,33 @@ struct RunningExponentials {
   }
 };
 
+//@ part exponentials_of_places : running_exponentials
+// The same for each of kWidth places. Sums below the greatest so far become smaller with every element that is greater:
+// some lane nearly always has one, so that all are scaled. Below a finite number, they say whether that is the greatest.
+template <int kWidth>
+struct ExponentialsOfPlaces {
+  float shift[kWidth], sum[kWidth];
+  __device__ __forceinline__ ExponentialsOfPlaces() {
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) shift[e] = -3.402823466e38f, sum[e] = 0.0f;
+  }
+  __device__ __forceinline__ void take_element(int place, float element) {
+    const float before = shift[place], now = fminf(fmaxf(before, element), 3.402823466e38f);
+    sum[place] = sum[place] * exp_fast(before - now) + exp_fast(element - now);
+    shift[place] = now;
+  }
+  __device__ __forceinline__ void take_elements(const float (&elements)[kWidth]) {
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) take_element(e, elements[e]);
+  }
+  // None, or only infinite ones, have a sum of 0; NaN's is NaN.
+  __device__ __forceinline__ float greatest_of(int place) const {
+    const float all = sum[place], infinity = __uint_as_float(0x7f800000u);
+    if (all == 0.0f) return -infinity;
+    return all < infinity ? shift[place] : all;
+  }
+};
+
 //@ part running_moments : reciprocal_fast
 // Of the elements so far their sum, how many there are, their mean and the squares of their differences to it.
 struct RunningMoments {
@@ -192,6 +219,7 @@ struct RunningMoments {
     squares += beside + apart * apart * (before * share);
   }
 };
+//@ part result_in_turn
 // Thread i < kRows has the result of row i: that of row i % kRows for every thread i. A warp begins anywhere among them:
 // the first 31 stand once more behind the last.
 template <int kRows>
@@ -202,6 +230,7 @@ __device__ __forceinline__ float result_in_turn(float result, int thread) {
   __syncthreads();
   return results[kRows > 31 ? (thread - thread % 32) % kRows + thread % 32 : thread % kRows];
 }
+//@ part elements_of_chunk
 // Of lines that kChunks blocks take in turn, so many at once, those of one.
 template <int kAtOnce, int kChunks>
 __device__ __forceinline__ float lines_of_chunk(int lines, int chunk) {
@@ -255,10 +284,8 @@ struct ShiftedMoments {
   }
 };
 
-//@ part cohort_reduce : block_reduce
-// For the kBlocks blocks that share a row, of which this is number `rank`: as block_reduce, over all their threads.
-// Each leaves its result in `partials`, says in `arrived` that it has, and waits until all have; calls of one kernel
-// have partials of their own, and count on. A block that has ticket t waits for none with a ticket beyond its row's.
+//@ part cohort
+// Blocks that wait for one another. One that has ticket t waits for none with a ticket beyond its row's.
 __device__ __forceinline__ unsigned cohort_ticket(unsigned* next) {
   __shared__ unsigned ticket;
   if (threadIdx.x == 0) ticket = atomicAdd(next, 1u);
@@ -276,6 +303,20 @@ __device__ __forceinline__ void cohort_wait(unsigned* arrived, unsigned blocks) 
     __nanosleep(20);
   }
 }
+// What the threads of all blocks have stored before is there for those of each behind it.
+__device__ __forceinline__ void cohort_meet(unsigned* arrived, unsigned blocks) {
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    cohort_arrive(arrived);
+    cohort_wait(arrived, blocks);
+  }
+  __syncthreads();
+}
+
+//@ part cohort_reduce : cohort block_reduce
+// For the kBlocks blocks that share a row, of which this is number `rank`: as block_reduce, over all their threads.
+// Each leaves its result in `partials`, says in `arrived` that it has, and waits until all have; calls of one kernel
+// have partials of their own, and count on.
 template <int kThreads, int kBlocks, int kCall, class Combine, class T>
 __device__ __forceinline__ T cohort_reduce(T value, Combine combine, T* partials, unsigned* arrived, int rank) {
   __shared__ T of_blocks[kBlocks];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -11,6 +12,7 @@
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/interleaved_part.h"
+#include "codegen/schedules/row_cohort.h"
 #include "codegen/schedules/row_partials.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
@@ -38,15 +40,18 @@ class InterleavedEmitter {
   KernelSource emit(const Kernel& original) {
     const IndexExpr groups = point_count(pool_, way_.outer) * way_.strips();
     open(groups);
-    if (way_.one_pass)
-      part_.outputs&& way_.chunks > 1 ? combine_moments() : reduce_in_one_pass();
-    else
+    if (!way_.one_pass)
       reduce_all();
+    else if (way_.one_pass->kind == RowOnePass::Kind::kExponentials)
+      reduce_exponentials();
+    else
+      part_.outputs&& way_.chunks > 1 ? combine_moments() : reduce_moments();
     if (!part_.outputs) leave_partials();
     if (part_.outputs && !part_.outputs_of(true).empty()) store_rows();
     if (part_.outputs && !part_.outputs_of(false).empty()) store_elements();
     KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads(), part_.blocks_at_once());
     source.grid[0] = simplify(ceil_div(groups, way_.teams) * (part_.chunked() ? way_.chunks : 1), pool_.bounds());
+    source.cohort = way_.cohort ? way_.chunks : 1;
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "column_reduction";
     source.keeps_rows = part_.kept_turns > 0;
@@ -61,17 +66,25 @@ class InterleavedEmitter {
   struct Done {
     ExprEmitter::Accumulator own;  // the result of the row that this thread stores
     std::string slots = "";        // an array of those of its places, where loops ask for them
+    std::string function = "";     // of them, in place of themselves
   };
 
   // This team's rows, where the vectors of memory lie in them, and of which row the thread's first element is.
   void open(const IndexExpr& groups) {
     const std::string type = writer_.index_type();
-    std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
+    std::string number = "blockIdx.x";
+    if (way_.cohort) {
+      writer_.use("cohort");
+      arrived_ = cohort_counters(writer_, form_);
+      number = writer_.unique("ticket");
+      writer_.line(fmt::format("const unsigned {} = cohort_ticket({});", number, arrived_));
+    }
+    std::string block = (writer_.wide() ? "(long long)" : "") + number;
     thread_ = writer_.unique("thread");
     chunk_ = "0";
     if (part_.chunked()) {
-      chunk_ = writer_.unique("chunk");
-      writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of its rows' blocks", chunk_, way_.chunks));
+      chunk_ = writer_.unique(way_.cohort ? "rank" : "chunk");
+      writer_.line(fmt::format("const int {} = {} % {};  // of its rows' blocks", chunk_, number, way_.chunks));
       block += fmt::format(" / {}", way_.chunks);
     }
     group_ = writer_.unique("group_of_rows");
@@ -167,17 +180,65 @@ class InterleavedEmitter {
     emitter_.bind(axes[0], k);
     if (axes.size() > 1) emitter_.bind(axes[1], fmt::format("(({} + {}) % {})", phase_, lane, way_.breadth));
     emitter_.bind(way_.inner, row);
+    define_results(lane);
+  }
+
+  // At a place.
+  void define_results(const std::string& lane) {
     for (auto& [reduction, done] : done_) {
       if (done.slots.empty()) continue;
       ExprEmitter::Accumulator at_lane = done.own;
       at_lane.name = fmt::format("{}[{}]", done.slots, lane);
-      emitter_.define(reduction, emitter_.result(at_lane));
+      const std::string result = emitter_.result(at_lane);
+      emitter_.define(reduction, done.function.empty() ? result : fmt::format("{}({})", done.function, result));
+    }
+    for (const auto& [id, name] : of_places_) emitter_.define(id, fmt::format("{}[{}]", name, lane));
+  }
+
+  // What the roots make of reductions alone is the same for a place of all a thread's vectors.
+  std::vector<ExprId> made_of_reductions(const std::vector<std::uint32_t>& axes,
+                                         const std::vector<ExprId>& roots) const {
+    const auto depends = dependences(pool_);
+    const auto runs = [&](ExprId id) {
+      return std::ranges::any_of(axes, [&](auto a) { return std::ranges::binary_search(depends[id], a); });
+    };
+    const auto is_made = [&](ExprId id) {
+      if (pool_[id].op == ExprOp::kReduce || runs(id)) return false;
+      const std::vector<ExprId> parts = outside_reductions(form_, {id});
+      const auto is_of = [&](ExprOp op) { return [&, op](ExprId part) { return pool_[part].op == op; }; };
+      return std::ranges::any_of(parts, is_of(ExprOp::kReduce)) && std::ranges::none_of(parts, is_of(ExprOp::kLoad));
+    };
+    std::set<ExprId> found;
+    for (const ExprId id : outside_reductions(form_, roots)) {
+      if (!runs(id)) continue;
+      for (const ExprId a : pool_[id].args)
+        if (a != kNoExpr && is_made(a)) found.insert(a);
+    }
+    return {found.begin(), found.end()};
+  }
+
+  // That, once, where turns that are not all there keep ptxas from doing so.
+  void make_of_reductions(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) {
+    if (part_.kept_turns == 0) return;
+    for (const ExprId id : made_of_reductions(axes, roots)) {
+      const std::string name = writer_.unique("of_place");
+      writer_.line(fmt::format("{} {}[{}];", c_type(pool_[id].type), name, way_.width));
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", way_.width));
+      const ExprEmitter::Mark outside = emitter_.mark();
+      emitter_.bind(way_.inner, row_of_place("e"));
+      define_results("e");
+      writer_.line(fmt::format("{}[e] = {};", name, emitter_.emit(id)));
+      emitter_.rewind(outside);
+      writer_.close();
+      of_places_[id] = name;
     }
   }
 
   void over_elements(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit) {
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.emit_independent(roots);
+    make_of_reductions(axes, roots);
     const std::vector<ExprId> loads = part_.loads_of(roots);
     for (const ExprId load : loads)
       if (const auto at = kept_.find(pool_[load].source);
@@ -191,6 +252,7 @@ class InterleavedEmitter {
     if (!aligned_ || !whole_) edges(axes, loads, visit);
     for (const ExprId load : loads)
       if (kept_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
+    of_places_.clear();
     emitter_.rewind(outside);
   }
 
@@ -204,12 +266,13 @@ class InterleavedEmitter {
     // left for it.
     constexpr int kMostKept = 32768;  // words of a block
     const bool all_turns = way_.in_strips && part_.kept_turns > 0 && part_.kept_words * way_.threads() < kMostKept &&
-                           way_.lines().is(std::int64_t{part_.kept_turns} * at_once());
+                           way_.lines().is(std::int64_t{part_.kept_turns} * at_once() * way_.chunks);
     if (part_.kept_turns > 0) {
       turn = writer_.unique("turn");
       writer_.line("#pragma unroll");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, part_.kept_turns));
-      writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, turn, at_once()));
+      const std::string number = part_.chunked() ? fmt::format("({} * {} + {})", turn, way_.chunks, chunk_) : turn;
+      writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
       if (!all_turns) writer_.open(fmt::format("if ({} < {})", v, last_));
     } else {
       const std::string begin = part_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
@@ -325,15 +388,31 @@ class InterleavedEmitter {
   void reduce_all() {
     for (const ReductionLoop& loop : part_.loops) {
       if (!part_.outputs && loop.stage > part_.stage) break;
-      if (way_.chunks > 1 && (part_.outputs || loop.stage < part_.stage))
+      if (way_.cohort)
+        reduce_with_others(loop);
+      else if (way_.chunks > 1 && (part_.outputs || loop.stage < part_.stage))
         for (const ExprId r : loop.reductions) combine_partials(r);
       else
         reduce(loop);
     }
   }
 
-  // This stage's reductions, all in one loop.
-  void reduce(const ReductionLoop& loop) {
+  // Those of the blocks that wait for one another: once each has left its own, each combines all.
+  void reduce_with_others(const ReductionLoop& loop) {
+    reduce(loop, false);
+    leave_partials(loop.reductions);
+    meet();
+    for (const ExprId r : loop.reductions) combine_partials(r);
+  }
+
+  void meet() {
+    writer_.line(fmt::format("cohort_meet({} + 1 + {}, {});", arrived_, group_, way_.chunks * ++meetings_));
+  }
+
+  bool is_asked_for(ExprId reduction) const { return part_.is_asked_for(reduction); }
+
+  // This stage's reductions, all in one loop: their results at each place where loops ask for them, if any may.
+  void reduce(const ReductionLoop& loop, bool places = true) {
     std::vector<ExprEmitter::Accumulator> accumulators;
     for (const ExprId r : loop.reductions) {
       const ExprEmitter::Accumulator a = emitter_.accumulator(r);
@@ -351,11 +430,86 @@ class InterleavedEmitter {
       emitter_.accumulate(here);
     };
     over_elements(loop.axes, loop.bodies(pool_), {.element = element});
-    for (const ExprEmitter::Accumulator& a : accumulators) join(a, slots_.at(a.reduction), way_.parts, way_.width);
+    for (const ExprEmitter::Accumulator& a : accumulators)
+      join(a, slots_.at(a.reduction), way_.parts, way_.width, places && is_asked_for(a.reduction));
+  }
+
+  // The greatest elements, and the sums of exponentials below them: below the block's own where others share its rows.
+  void reduce_exponentials() {
+    writer_.use("running_exponentials");
+    if (part_.outputs && way_.chunks > 1 && !way_.cohort) return combine_exponentials();
+    if (part_.kept_turns > 0)
+      exponentials_of_kept();
+    else
+      running_exponentials();
+    if (!way_.cohort) return;
+    leave_partials({way_.one_pass->first, way_.one_pass->second});
+    meet();
+    combine_exponentials();
+  }
+
+  // An infinite maximum of the block's may be none of the row's: elements are not subtracted from themselves then.
+  void exponentials_of_kept() {
+    reduce(part_.loops[0]);
+    done_.at(way_.one_pass->first).function = "RunningExponentials::shift_of";
+    reduce(part_.loops[1], false);
+  }
+
+  void running_exponentials() {
+    const std::string running = writer_.unique("running");
+    writer_.use("exponentials_of_places");
+    writer_.line(fmt::format("ExponentialsOfPlaces<{}> {};", way_.width, running));
+    std::string elements;
+    Visit visit;
+    visit.before = [&](const std::string&) {
+      elements = writer_.unique("elements");
+      writer_.line(fmt::format("float {}[{}];", elements, way_.width));
+    };
+    visit.element = [&](const std::string& lane, const std::string& at) {
+      const std::string element = emitter_.emit(way_.one_pass->element);
+      writer_.line(at.empty() ? fmt::format("{}[{}] = {};", elements, lane, element)
+                              : fmt::format("{}.take_element({}, {});", running, lane, element));
+    };
+    visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
+    over_elements(pool_[way_.one_pass->first].axes, {way_.one_pass->element}, visit);
+    join_exponentials(fmt::format("{}.greatest_of(e)", running), fmt::format("{}.sum[e]", running),
+                      fmt::format("{}.shift[e]", running), way_.parts, way_.width);
+  }
+
+  // The team's, of what threads have at place `e` of each of their places: the greatest, the sum below `shift`, and
+  // that.
+  void join_exponentials(const std::string& greatest, const std::string& sum, const std::string& shift, int parts,
+                         int width) {
+    const ExprEmitter::Accumulator first = emitter_.accumulator(way_.one_pass->first);
+    const ExprEmitter::Accumulator second = emitter_.accumulator(way_.one_pass->second);
+    const bool own = width == way_.width;
+    const std::string greatest_at = writer_.unique(first.name + "_at"), sum_at = writer_.unique(second.name + "_at");
+    writer_.line(fmt::format("float {}[{}], {}[{}];", greatest_at, width, sum_at, width));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {};", width, greatest_at, greatest));
+    join(first, greatest_at, parts, width, is_asked_for(first.reduction));
+    ExprEmitter::Accumulator all = first;
+    if (own)
+      all.name = done_.at(first.reduction).slots + "[e]";
+    else if (parts > way_.rows)
+      all.name = results_of_rows(first) + "[e]";
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", width));
+    const ExprEmitter::Mark outside = emitter_.mark();
+    for (const std::uint32_t a : pool_[way_.one_pass->second].axes) emitter_.bind(a, "0");
+    emitter_.bind(way_.inner, row_of_place(own ? "e" : ""));
+    const std::string of_all = emitter_.result(all);
+    emitter_.define(first.reduction, part_.outputs ? of_all : fmt::format("RunningExponentials::shift_of({})", of_all));
+    emitter_.define(way_.one_pass->element, shift);
+    const std::string below = emitter_.emit(pool_[way_.one_pass->second].args[0]);
+    writer_.line(fmt::format("{}[e] = {} * ({});", sum_at, sum, below));
+    emitter_.rewind(outside);
+    writer_.close();
+    join(second, sum_at, parts, width, is_asked_for(second.reduction));
   }
 
   // Sum and squares of differences to the mean: about an element of each thread's first.
-  void reduce_in_one_pass() {
+  void reduce_moments() {
     const std::vector<std::uint32_t>& axes = pool_[way_.one_pass->first].axes;
     const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
     writer_.use("shifted_moments");
@@ -390,16 +544,16 @@ class InterleavedEmitter {
     writer_.line(fmt::format("float {}[{}], {}[{}];", sums, width, squares, width));
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}[e].sum;", width, sums, moments));
-    join(first, sums, parts, width);
+    join(first, sums, parts, width, part_.is_asked_for(first.reduction));
     ExprEmitter::Accumulator all = first;
     const std::string e = writer_.unique("e");
-    all.name = fmt::format("{}[{}]", width == way_.width ? done_.at(first.reduction).slots : sums_of_rows(first), e);
+    all.name = fmt::format("{}[{}]", width == way_.width ? done_.at(first.reduction).slots : results_of_rows(first), e);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
     const ExprEmitter::Mark outside = emitter_.mark();
     for (const std::uint32_t a : pool_[way_.one_pass->second].axes) emitter_.bind(a, "0");
     const bool own = width == way_.width;
-    emitter_.bind(way_.inner, row_of_moments(own ? e : ""));
+    emitter_.bind(way_.inner, row_of_place(own ? e : ""));
     if (part_.outputs)
       emitter_.define(first.reduction, emitter_.result(all));
     else  // of what this block has of its rows
@@ -410,11 +564,11 @@ class InterleavedEmitter {
     writer_.line(fmt::format("{0}[{1}] = {2}[{1}].squares + {2}[{1}].count * ({3});", squares, e, moments, of_all));
     emitter_.rewind(outside);
     writer_.close();
-    join(second, squares, parts, width);
+    join(second, squares, parts, width, part_.is_asked_for(second.reduction));
   }
 
   // The row of what a thread has at a place, or, where each has one (""), of that.
-  std::string row_of_moments(const std::string& place) const {
+  std::string row_of_place(const std::string& place) const {
     if (way_.in_strips)
       return place.empty() ? fmt::format("({} + {} % {})", begins_, thread_, way_.rows)
                            : fmt::format("({})", row_at(fmt::format("{} + {}", phase_, place)));
@@ -423,7 +577,8 @@ class InterleavedEmitter {
   }
 
   // How many elements a chunk has of the row of what a thread has at a place, or of its only one.
-  std::string elements_of_chunk(const std::string& chunk, const std::string& place) const {
+  std::string elements_of_chunk(const std::string& chunk, const std::string& place) {
+    writer_.use("elements_of_chunk");
     if (way_.in_strips) {
       const std::string lines = fmt::format("lines_of_chunk<{}, {}>({}, {})", at_once(), way_.chunks, last_, chunk);
       return way_.breadth == 1 ? lines : fmt::format("({}.0f * {})", way_.breadth, lines);
@@ -436,17 +591,16 @@ class InterleavedEmitter {
                        way_.chunks, way_.columns(), way_.breadth, stop_, vectors, vectors, start_, chunk, row);
   }
 
-  // Where threads have an element each, of row `thread % rows`: that row's sum, which a thread of it has found.
-  std::string sums_of_rows(const ExprEmitter::Accumulator& sum) {
+  // Where threads have an element each, of row `thread % rows`: that row's result, which a thread of it has found.
+  std::string results_of_rows(const ExprEmitter::Accumulator& a) {
     const std::string mine = writer_.unique("mine");
-    writer_.line(
-        fmt::format("const float {}[1] = {{result_in_turn<{}>({}, {})}};", mine, way_.rows, sum.name, thread_));
+    writer_.use("result_in_turn");
+    writer_.line(fmt::format("const float {}[1] = {{result_in_turn<{}>({}, {})}};", mine, way_.rows, a.name, thread_));
     return mine;
   }
 
-  // The team's results of what its threads have: in the accumulator's own name, and at each place where asked for.
-  void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width) {
-    const bool all = part_.is_asked_for(a.reduction);
+  // The team's results of what its threads have: in the accumulator's own name, and at each place where all ask.
+  void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width, bool all) {
     std::string places = mine;
     if (all && width != way_.width) {
       places = writer_.unique(a.name + "_all");
@@ -491,20 +645,26 @@ class InterleavedEmitter {
 
   // --- blocks that share rows
   std::string partials(const ExprEmitter::Accumulator& a) {
+    std::string& pointer = partials_[a.reduction];
     const IndexExpr teams = point_count(pool_, way_.outer) * way_.strips();
-    return row_partials(writer_, form_, a, teams * (std::int64_t{way_.chunks} * way_.rows));
+    if (pointer.empty()) pointer = row_partials(writer_, form_, a, teams * (std::int64_t{way_.chunks} * way_.rows));
+    return pointer;
+  }
+
+  void leave_partials(const std::vector<ExprId>& reductions) {
+    writer_.open(fmt::format("if ({} < {})", thread_, way_.rows));
+    for (const ExprId r : reductions)
+      if (!is_left_from_places(r)) leave_partial(partials(done_.at(r).own), thread_, done_.at(r).own.name);
+    writer_.close();
+    for (const ExprId r : reductions)
+      if (is_left_from_places(r)) leave_from_places(done_.at(r));
   }
 
   void leave_partials() {
-    writer_.open(fmt::format("if ({} < {})", thread_, way_.rows));
-    for (const ReductionLoop& loop : part_.loops) {
-      if (!way_.one_pass && loop.stage != part_.stage) continue;
-      for (const ExprId r : loop.reductions) {
-        if (!is_left_from_places(r)) leave_partial(partials(done_.at(r).own), thread_, done_.at(r).own.name);
-      }
-    }
-    writer_.close();
-    if (way_.one_pass && is_left_from_places(way_.one_pass->first)) leave_from_places(done_.at(way_.one_pass->first));
+    std::vector<ExprId> here;
+    for (const ReductionLoop& loop : part_.loops)
+      if (way_.one_pass || loop.stage == part_.stage) std::ranges::copy(loop.reductions, std::back_inserter(here));
+    leave_partials(here);
   }
 
   void leave_partial(const std::string& pointer, const std::string& row, const std::string& value) {
@@ -532,18 +692,36 @@ class InterleavedEmitter {
     writer_.close();
   }
 
+  // Threads that combine what blocks have left: one for each row where those are few.
+  int combining() const { return way_.cohort ? way_.rows : way_.team / way_.rows * way_.rows; }
+
   // What the chunks have left, number i of row i % rows, and of the rows as this team counts them.
   void combine_partials(ExprId reduction) {
     const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
     const std::string mine = writer_.unique(a.name + "_at"), i = writer_.unique("i"), pointer = partials(a);
-    const int parts = way_.team / way_.rows * way_.rows, count = way_.chunks * way_.rows;
+    const int parts = combining(), count = way_.chunks * way_.rows;
     writer_.line(fmt::format("{} {}[1] = {{{}{}}};", a.type, mine, a.extreme ? a.type : "", a.identity));
     writer_.line(fmt::format("if ({} < {})", thread_, parts));
     writer_.line(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, thread_, count, parts));
     writer_.use("combine");
     writer_.line(
         fmt::format("    {0}[0] = {1}({0}[0], {2}[{3} * {4} + {5}]);", mine, a.combine, pointer, group_, count, i));
-    join(a, mine, parts, 1);
+    join(a, mine, parts, 1, part_.is_asked_for(reduction));
+  }
+
+  // As combine_partials, of chunks' greatest elements and the sums below those.
+  void combine_exponentials() {
+    const std::string first = partials(emitter_.accumulator(way_.one_pass->first));
+    const std::string second = partials(emitter_.accumulator(way_.one_pass->second));
+    const std::string running = writer_.unique("running"), i = writer_.unique("i"), at = writer_.unique("at");
+    const int parts = combining(), count = way_.chunks * way_.rows;
+    writer_.line(fmt::format("RunningExponentials {};", running));
+    writer_.line(fmt::format("if ({} < {})", thread_, parts));
+    writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, thread_, count, parts));
+    writer_.line(fmt::format("const {} {} = {} * {} + {};", writer_.index_type(), at, group_, count, i));
+    writer_.line(fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at));
+    writer_.close();
+    join_exponentials(running + ".greatest", running + ".sum", running + ".shift()", parts, 1);
   }
 
   // As combine_partials, of chunks' sums and the squares of differences to the means of each. What follows of those is
@@ -553,7 +731,7 @@ class InterleavedEmitter {
     const std::string squares = partials(emitter_.accumulator(way_.one_pass->second));
     const std::string moments = writer_.unique("moments"), i = writer_.unique("i"), at = writer_.unique("at");
     const std::string about = writer_.unique("about"), type = writer_.index_type();
-    const int parts = way_.team / way_.rows * way_.rows, count = way_.chunks * way_.rows;
+    const int parts = combining(), count = way_.chunks * way_.rows;
     writer_.use("running_moments");
     writer_.line(fmt::format("RunningMoments {}[1];", moments));
     writer_.line(fmt::format("const float {} = {}[{} * {} + {} % {}] / {};", about, sums, group_, count, thread_,
@@ -634,7 +812,10 @@ class InterleavedEmitter {
   bool whole_strips_ = true;
   bool aligned_ = false, whole_ = false;  // no vector reaches over the beginning; over any end
   int pieces_reduced_ = 0;                // calls with memory of their own
-  std::map<ExprId, std::string> slots_;
+  std::string arrived_;                   // cohorts: their counters
+  int meetings_ = 0;                      // and how often its blocks have met
+  std::map<ExprId, std::string> slots_, partials_;
+  std::map<ExprId, std::string> of_places_;  // arrays of what is made of reductions, while a loop is printed
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared
   std::set<ValueId> filled_;

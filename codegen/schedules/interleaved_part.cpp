@@ -9,7 +9,6 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostKeptWords = 64;
 constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
 
 bool contains(const std::vector<ExprId>& ids, ExprId id) {
@@ -61,7 +60,7 @@ int registers_of_loops(const InterleavedPart& part) {
 }  // namespace
 
 InterleavedPart interleaved_part(const Graph& graph, const InterleavedRows& way, int stage) {
-  InterleavedPart part{.way = way, .loops = reduction_loops(way.form), .stage = stage, .outputs = way.chunks == 1};
+  InterleavedPart part{.way = way, .loops = reduction_loops(way.form), .stage = stage, .outputs = way.in_one_kernel()};
   part.outputs = part.outputs || stage + 1 == launches_of(way);
   plan_kept(part, graph);
   return part;
@@ -83,7 +82,7 @@ InterleavedPart::Outputs InterleavedPart::outputs_of(bool row) const {
 bool InterleavedPart::is_asked_for(ExprId reduction) const {
   std::vector<ExprId> roots = outputs ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
   for (const ReductionLoop& loop : loops)
-    if (way.chunks == 1 || (!outputs && (way.one_pass || loop.stage == stage)))
+    if (way.in_one_kernel() || (!outputs && (way.one_pass || loop.stage == stage)))
       std::ranges::copy(loop.bodies(way.form.kernel.pool), std::back_inserter(roots));
   return contains(outside_reductions(way.form, roots), reduction);
 }
@@ -109,7 +108,7 @@ int InterleavedPart::blocks_at_once() const {
   if (kept_words == 0) return std::max(1, kRegisters / (way.threads() * registers_of_loops(*this)));
   if (way.breadth > 1)
     return std::max(1, kRegisters / (way.threads() * std::min(255, kept_words + registers_of_loops(*this))));
-  if (way.in_strips) return 1;  // beside what is the same for a place
+  if (way.in_strips || way.cohort) return 1;  // beside what is the same for a place
   return 2 * way.threads() * (kept_words + kComputing) > kRegisters ? 1 : 0;
 }
 

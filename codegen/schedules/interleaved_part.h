@@ -25,7 +25,7 @@ struct InterleavedPart {
   // Those with an element a row, or those with one an element.
   Outputs outputs_of(bool row) const;
   // Does a block take a chunk? Not where what is left to do is to combine the partial results.
-  bool chunked() const { return way.chunks > 1 && (!outputs || !outputs_of(false).empty()); }
+  bool chunked() const { return way.chunks > 1 && (way.cohort || !outputs || !outputs_of(false).empty()); }
   // Some loop behind the reduction's asks for its result at each place.
   bool is_asked_for(ExprId reduction) const;
   // The loads of elements as they follow one another, a tensor once.

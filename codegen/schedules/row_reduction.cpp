@@ -50,7 +50,8 @@ std::vector<KernelSource> interleaved(const InterleavedRows& way, const Kernel& 
   const IndexExpr threads = point_count(form.kernel.pool, way.outer) * way.strips() * way.team * way.chunks;
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   std::vector<KernelSource> sources;
-  for (int stage = 0; stage < launches_of(way); ++stage)
+  if (way.cohort) sources.push_back(clear_counters(form, graph, wide));
+  for (int stage = 0; stage < (way.cohort ? 1 : launches_of(way)); ++stage)
     sources.push_back(emit_interleaved_rows(graph, way, wide, stage, kernel));
   return sources;
 }

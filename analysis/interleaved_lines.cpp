@@ -1,0 +1,162 @@
+#include "analysis/interleaved_lines.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "analysis/kernel_forms.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMostRows = 512;               // that take turns where a line could not be strips
+constexpr std::int64_t kMostOfPiece = 8192;  // elements of a row in a line
+
+// Reads the form: which loads and stores are of elements as they follow one another.
+class Reader {
+ public:
+  Reader(const RowForm& form, const Graph& graph)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
+
+  std::optional<InterleavedLines> read() {
+    std::optional<InterleavedRows> way = read_way();
+    if (!way) return std::nullopt;
+    way->form = form_;
+    return InterleavedLines{.way = *std::move(way), .widest_bits = widest_, .may_be_shifted = may_be_shifted()};
+  }
+
+ private:
+  std::optional<InterleavedRows> read_way() {
+    if (!find_axes()) return std::nullopt;
+    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
+      if (!see(id)) return std::nullopt;
+    if (way_.loads.empty()) return std::nullopt;
+    for (const KernelOutput& output : form_.kernel.outputs) {
+      const std::size_t lacking = columns_without(form_, output).size();
+      if (form_.columns.empty() || lacking == form_.columns.size()) continue;
+      const DType dtype = output.type.dtype;
+      if (lacking != 0 || bits(dtype) < 8 ||
+          !follows(simplify(flat_index(output.type.shape, output.index), pool_.bounds()), form_.columns))
+        return std::nullopt;
+      see_width(dtype);
+    }
+    way_.width = std::clamp(128 / widest_, 1, 8);
+    if (way_.width * narrowest_ % 32 != 0) return std::nullopt;
+    if (way_.breadth > 1) return has_pieces_of_sectors() ? std::nullopt : in_pieces();
+    const auto rows = way_.line.as_constant();
+    way_.in_strips =
+        !(rows && *rows <= kFewRows) && way_.width > 1 && proves_multiple_of(way_.line, way_.width, pool_.bounds());
+    if (!way_.in_strips && (apart_ || !rows || *rows > kMostRows)) {
+      if (!may_be_shifted()) return std::nullopt;
+      way_.in_strips = way_.shifted = true;
+    }
+    if (!way_.in_strips) way_.rows = static_cast<int>(*rows);
+    way_.apart = apart_;
+    return way_;
+  }
+  // What is stored of a line's first and last vectors would be single elements.
+  bool may_be_shifted() const { return !apart_ && way_.width > 1 && form_.columns.empty() && way_.line.as_constant(); }
+
+  // Rows of whole sectors in each line are as well taken one by one.
+  bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSector) == 0; }
+
+  std::optional<InterleavedRows> in_pieces() {
+    if (way_.width == 1 || apart_) return std::nullopt;
+    const auto line = way_.line.as_constant();
+    way_.in_strips = proves_multiple_of(way_.line, way_.width, pool_.bounds());
+    if (!way_.in_strips && (!line || *line > kMostRows || !way_.outer.empty())) return std::nullopt;
+    if (!way_.in_strips) way_.rows = static_cast<int>(*line) / way_.breadth;
+    return way_;
+  }
+
+  bool find_axes() {
+    if (form_.rows.empty()) return false;
+    if (!form_.columns.empty()) walks_.push_back(form_.columns);
+    for (const ExprId r : form_.reductions) walks_.push_back(pool_[r].axes);
+    const auto extents_of = [&](const std::vector<std::uint32_t>& axes) {
+      std::vector<IndexExpr> extents;
+      for (const std::uint32_t a : axes) extents.push_back(pool_.extent(a));
+      return extents;
+    };
+    const std::vector<IndexExpr> extents = extents_of(walks_[0]);
+    if (std::ranges::any_of(walks_, [&](const auto& axes) { return extents_of(axes) != extents; })) return false;
+    const auto breadth = extents.size() == 2 ? extents[1].as_constant() : 1;
+    if (extents.size() > 2 || !breadth || *breadth > kMostOfPiece) return false;
+    length_ = extents[0];
+    way_.breadth = static_cast<int>(*breadth);
+    for (const auto& axes : walks_) along_.insert(along_.end(), axes.begin(), axes.end());
+    std::ranges::sort(along_);
+    for (const std::uint32_t a : form_.rows) {  // the first load says which is the inner one
+      if (range_of(pool_.extent(a), pool_.bounds()).min < 2 || !is_innermost(a)) continue;
+      way_.inner = a;
+      way_.line = pool_.extent(a) * way_.breadth;
+      for (const std::uint32_t other : form_.rows)
+        if (other != a) {
+          way_.outer.push_back(other);
+          outer_ = outer_ * pool_.extent(other) + IndexExpr::axis(other);
+        }
+      return true;
+    }
+    return false;
+  }
+
+  IndexExpr position(const ExprNode& load) const {
+    return simplify(flat_index(graph_.tensor(load.source).shape, load.indices), pool_.bounds());
+  }
+  bool runs_along(ExprId id) const {
+    return std::ranges::any_of(along_, [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
+  }
+
+  bool is_innermost(std::uint32_t axis) const {
+    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
+      if (pool_[id].op == ExprOp::kLoad && runs_along(id) && std::ranges::binary_search(depends_[id], axis))
+        return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == way_.breadth;
+    return false;
+  }
+
+  bool follows(const IndexExpr& at, const std::vector<std::uint32_t>& walk) const {
+    const IndexExpr row = IndexExpr::axis(way_.inner) * way_.breadth;
+    IndexExpr place = (outer_ * length_ + IndexExpr::axis(walk[0])) * way_.line + row;
+    if (walk.size() > 1) place += IndexExpr::axis(walk[1]);
+    return simplify(at - place, pool_.bounds()).is(0);
+  }
+
+  void see_width(DType dtype) {
+    widest_ = std::max(widest_, bits(dtype));
+    narrowest_ = std::min(narrowest_, bits(dtype));
+  }
+
+  bool see(ExprId id) {
+    const ExprNode& n = pool_[id];
+    if (n.op == ExprOp::kReduce && std::ranges::find(form_.reductions, id) == form_.reductions.end()) return false;
+    if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
+    if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
+    const IndexExpr at = position(n);
+    if (std::ranges::none_of(walks_, [&](const auto& walk) { return follows(at, walk); })) {
+      apart_ = true;  // the same for all of a line: an element for several lanes
+      return !std::ranges::binary_search(depends_[id], way_.inner);
+    }
+    see_width(n.dtype);
+    way_.loads.push_back(id);
+    return true;
+  }
+
+  const RowForm& form_;
+  const Graph& graph_;
+  const ExprPool& pool_;
+  std::vector<std::vector<std::uint32_t>> depends_;
+  std::vector<std::vector<std::uint32_t>> walks_;  // axes of the loops over a row
+  std::vector<std::uint32_t> along_;               // all of them
+  IndexExpr length_ = 1, outer_ = 0;
+  bool apart_ = false;
+  int widest_ = 8, narrowest_ = 64;
+  InterleavedRows way_;
+};
+
+}  // namespace
+
+std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Graph& graph) {
+  return Reader(form, graph).read();
+}
+
+}  // namespace fusec

@@ -1,0 +1,23 @@
+// How rows whose elements take turns in memory lie there: which axis says which of them, which loads and stores are of
+// elements as they follow one another, by which vectors. Threads for them: analysis/interleaved_rows.
+#pragma once
+
+#include <optional>
+
+#include "analysis/interleaved_rows.h"
+
+namespace fusec {
+
+struct InterleavedLines {
+  InterleavedRows way;          // without threads
+  int widest_bits = 8;          // of an element
+  bool may_be_shifted = false;  // may strips be of lines that begin anywhere?
+};
+
+// Of a form whose rows' axes that lie one within the other are one; nothing where its rows do not lie so.
+std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Graph& graph);
+
+inline constexpr int kFewRows = 32;  // that take turns where a line could be strips
+inline constexpr int kSector = 32;
+
+}  // namespace fusec
