@@ -229,7 +229,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
       words <= 32 * 256 ? power_of_two_at_least(words / 32, 64, 256) : power_of_two_at_least(words / 64, 256, 1024);
   layout.threads = power_of_two_at_least(of_block / most_elements, layout.threads, 1024);
   // What puts several tensors together needs registers beside those for 64 elements.
-  if (blocks > 1 && bytes.read > bytes.kept && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
+  if (bytes.read > bytes.widest && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
     layout.threads *= 2;
   // A length that is known at launch is held where its bound allows it: in registers, or, where that would take far
   // more threads than rows as they are expected to be, in as much shared memory as the launch asks for (a block alone).

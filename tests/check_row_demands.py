@@ -239,6 +239,11 @@ COUNTED = [
     (norm("layer_norm", "float32", 2, 32767), 2.1), (norm("rms_norm", "float32", 2, 32767), 1.7),
     (norm("rms_norm", "float32", 2, 32767, residual=True), 1.5), (norm("layer_norm", "float16", 2, 50001), 2.5),
     (norm("layer_norm", "float32", 2, 32001, residual=True), 2.5), (codes(2, 32001), 2.5),
+    # Sums that are stored beside their norms: most of a thread's registers, of which ptxas keeps no more than these.
+    *((norm("layer_norm", dtype, 42, columns, kept=True), 1.6, instructions)
+      for dtype, columns, instructions in [("float32", 16384, 360000), ("float16", 12288, 340000), ("bfloat16", 12288, 340000),
+                                           ("bfloat16", 16384, 460000), ("float16", 16384, 460000)]),
+    (norm("rms_norm", "bfloat16", 42, 24576, kept=True), 1.6), (norm("layer_norm", "float32", 42, 32768, kept=True), 1.6),
     (sliced("float16", 4097, 1), 1.03), (sliced("float32", 1030, 3), 1.03),
     (columns("sum", "float16", [30000, 2]), 1.03, 12000), (columns("amax", "float32", [20000, 3]), 1.03, 25000),
     (columns("mean", "bfloat16", [64, 1001, 7]), 1.1), (columns("sum", "int8", [4000, 31]), 1.1),

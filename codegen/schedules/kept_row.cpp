@@ -138,7 +138,12 @@ void KeptRow::define_values(const std::vector<ExprId>& roots, const std::string&
     if (it == plan_.slot_of.end() || plan_.slots[it->second].words) continue;
     const RowRegisters::Slot& slot = plan_.slots[it->second];
     const std::string place = at_edge_ ? slot.edge : place_of(slot, index);
-    if (!slot.filled) writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
+    if (!slot.filled) {
+      writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
+    } else if (forgets_values_) {
+      writer_.use("forget_value");
+      writer_.line(fmt::format("forget_value({});", place));
+    }
     emitter_.define(id, place);
   }
 }

@@ -32,6 +32,8 @@ class KeptRow {
       : form_(form), writer_(writer), emitter_(emitter) {}
   // By a block of so many threads.
   void keep(RowRegisters plan, int threads);
+  // What is computed of the values that are kept in registers is not kept beside them, but computed once more.
+  void forget_values() { forgets_values_ = !in_shared_memory(); }
   // What it takes of shared memory, from the beginning on: at most, and of the rows of a launch.
   std::int64_t most_shared_bytes() const { return std::int64_t{4} * threads_ * plan_.shared_words; }
   const IndexExpr& shared_bytes() const { return plan_.shared_bytes; }
@@ -77,6 +79,7 @@ class KeptRow {
   ExprEmitter& emitter_;
   RowRegisters plan_;
   int threads_ = 0;  // of a block
+  bool forgets_values_ = false;
   std::string turn_;
   bool at_edge_ = false;
 };

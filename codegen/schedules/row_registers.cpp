@@ -362,10 +362,11 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   if (auto all = values.run(most_words)) return *std::move(all);
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
   loads.wanted = values.words();
-  if (loads.code <= kMostUnrolled && loads.read_again == 0) return loads;
   std::optional<RowRegisters> some = values.run_partly(most_words);
   if (!some) return loads;
-  const bool better = some->read_again == loads.read_again ? loads.code > kMostUnrolled && some->code < loads.code
+  // What takes more registers than loads has to be worth them.
+  const bool is_cheap = some->words <= loads.words || loads.code > kMostUnrolled;
+  const bool better = some->read_again == loads.read_again ? is_cheap && some->code < loads.code
                                                            : some->read_again < loads.read_again;
   some->wanted = loads.wanted;
   return better ? *std::move(some) : loads;

@@ -6,9 +6,10 @@
 //         with the exponentials for the third
 //
 // Where values take too many registers (16-bit elements are twice as many then), loads alone are kept, as they lie in
-// memory, and the compiler is kept from keeping more; or what takes most to compute. Where that takes registers that
-// ptxas needs to compute, each thread has its elements in shared memory instead. Of rows that do not fit there either
-// the first turns are kept, and the others read again. Loops whose trip count is not known, or too long, read again.
+// memory, and the compiler is kept from keeping more; or what takes most to compute, likewise. Where that takes
+// registers that ptxas needs to compute, each thread has its elements in shared memory instead. Of rows that do not fit
+// there either the first turns are kept, and the others read again. Loops whose trip count is not known, or too long,
+// read again.
 #pragma once
 
 #include <map>
@@ -47,7 +48,7 @@ struct RowRegisters {
   std::map<std::vector<std::uint32_t>, int> turns_of;  // of the loops over these axes; others are ordinary loops
   int words = 0;                                       // that a thread keeps at once, at most
   int code = 0;                                        // instructions of the loops whose turns are unrolled
-  int wanted = 0;              // words of all values that loops need once more: ptxas may keep them beside loads
+  int wanted = 0;              // words of all values that loops need once more: ptxas may keep them beside these
   int read_again = 0;          // loads that several loops make
   int shared_words = 0;        // of a thread; 0: nothing is in shared memory
   IndexExpr shared_bytes = 0;  // of a block: where lengths are known at launch alone, no more than theirs take

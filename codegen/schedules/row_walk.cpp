@@ -19,6 +19,8 @@ constexpr int kRegisters = 65536;  // of a multiprocessor
 constexpr int kComputing = 64, kBesideRows = 16;
 // With as many left, ptxas spills some of a thread that reads one tensor, or several.
 constexpr int kComputingOne = 32, kComputingSeveral = 40;
+// The same beside two vectors of values, where ptxas may keep whatever later loops need.
+constexpr int kAroundVectors = 24;
 
 }  // namespace
 
@@ -50,9 +52,12 @@ void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   keeps_elements_ = std::ranges::any_of(plan.slots, [](const RowRegisters::Slot& slot) { return slot.width == 1; });
   has_several_axes_ =
       std::ranges::any_of(loops, [](const RowLoop& loop) { return loop.axes.size() > (loop.width > 1 ? 2U : 1U); });
+  const int wanted = plan.wanted;
   kept_.keep(std::move(plan), row_.layout.threads);
   tiles_.reset();
   plan_tiles(loops);
+  const int computing = kAroundVectors + 2 * std::max(row_.split.reduction_width, row_.split.column_width);
+  if (wanted + computing > kRegisters / (row_.layout.threads * blocks_at_once())) kept_.forget_values();
 }
 
 // Rows whose length only a launch knows.
