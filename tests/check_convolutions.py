@@ -339,6 +339,17 @@ def cases():
             made = made[0], made[1][:1], [dict(made[2][0], inputs=["x", "w"])]
         add(f"groups last {groups} of {image} by {kernel} stride {stride} {dtype} {tail}",
             channels_last(made, len(image) - 2), GROUPS, most * pairs, bytes_asked)
+    # Of sizes that only a launch knows, more than one tile and less than two of them.
+    for dtype, image, groups, kernel, stride, most in (("float16", (3, 64, 17, 11), 16, 3, 1, 6),
+                                                       ("bfloat16", (2, 128, 21, 19), 16, 3, 2, 2.5)):
+        made, pairs = in_planes(dtype, image, groups, image[1], kernel, stride, "relu")
+        made = channels_last(made, 2)
+        made[0][0]["shape"][:2] = ["n", "h"]
+        add(f"groups last of any size {dtype}", made, GROUPS, most * pairs, 8)
+        found[-1][1]["symbols"] = {"n": {"max": 64, "hint": image[0]}, "h": {"min": 3, "max": 300, "hint": image[2]}}
+    for image, groups, outputs, stride in (((1, 128, 14, 14), 32, 128, 1), ((2, 64, 19, 11), 8, 64, 2)):
+        made, pairs = in_planes("float32", image, groups, outputs, 3, stride, "relu")
+        add(f"groups last in tf32 {groups}", channels_last(made, 2), "groups in tf32")
     return found
 
 
@@ -432,6 +443,8 @@ def check(options, folder, name, entry, schedules, arch):
     run([options.fusec, path("m.json"), f"--arch={arch}", "--no-nvrtc", f"--emit=manifest={path('m.manifest')}"], what)
     if "laid out" in schedules:
         return check_layouts(options, path, what, arch)
+    if "groups in tf32" in schedules:
+        return check_tf32(options, path, what, arch)
     with open(path("p.json"), encoding="utf-8") as f:
         kernels = json.load(f)["kernels"]
     with open(path("m.manifest"), encoding="utf-8") as f:

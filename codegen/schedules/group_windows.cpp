@@ -82,13 +82,14 @@ class GroupWindowsEmitter {
       const bool last = std::all_of(w_.axes.begin(), w_.axes.begin() + static_cast<std::ptrdiff_t>(a),
                                     [&](const WindowedAxis& other) { return of(other).is(1); });
       if (last) {
-        names[a] = fmt::format("(int){}", rest);
+        names[a] = fmt::format("({}){}", integer(), rest);
         break;
       }
       names[a] = writer_.unique(std::string(1, wishes[std::min(wishes.size() - 1, w_.axes.size() - 1 - a)]));
       const std::string left = writer_.unique("rest");
-      writer_.line(fmt::format("const int {} = {} % {}u;", names[a], rest, text(here)));
-      writer_.line(fmt::format("const unsigned {} = {} / {}u;", left, rest, text(here)));
+      const std::string by = here.is_constant() ? text(here) + "u" : "(unsigned)" + text(here);
+      writer_.line(fmt::format("const {} {} = {} % {};", integer(), names[a], rest, by));
+      writer_.line(fmt::format("const unsigned {} = {} / {};", left, rest, by));
       rest = left;
     }
     return names;
