@@ -71,17 +71,26 @@ int chunks_that_leave_little(int chunks, const Work& work) {
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
 }
 
-// Joining what one pass makes takes as much as some turns.
+// Joining what threads have takes as much as some turns, of what one pass makes as much as more of them.
 int chunks_that_join_little(int chunks, std::int64_t vectors, const InterleavedRows& way, const Work& work) {
-  if (!work.pass) return chunks;
-  const int turns = work.pass == RowOnePass::Kind::kExponentials ? 32 : 16;
+  const int turns = !work.pass ? 8 : work.pass == RowOnePass::Kind::kExponentials ? 32 : 16;
   return static_cast<int>(std::clamp<std::int64_t>(vectors / (turns * way.team), 1, std::max(chunks, 1)));
+}
+
+// Fewer where each then has as many lines as every other one: a loop over a number of turns that is known is shorter.
+int even_chunks(int chunks, const InterleavedRows& way, const Work& work) {
+  const std::int64_t lines = way.parts / way.lanes(), turns = work.length / lines;
+  if (chunks == 1 || work.length % lines != 0) return chunks;
+  const std::int64_t fewest = (turns + chunks - 1) / chunks;
+  for (std::int64_t each = fewest; each <= fewest + fewest / 4; ++each)
+    if (turns % each == 0) return static_cast<int>(turns / each);
+  return chunks;
 }
 
 // The blocks of a strip.
 int chunks_of_strips(const InterleavedRows& way, const Work& work, bool held, const Target& target) {
   const int chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
-  return chunks_that_join_little(chunks, work.length * way.lanes(), way, work);
+  return even_chunks(chunks_that_join_little(chunks, work.length * way.lanes(), way, work), way, work);
 }
 
 // With so many lanes to a line: the threads of a team, the blocks of a strip. False where shared memory has no room.

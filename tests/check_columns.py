@@ -6,7 +6,8 @@ registers or local memory, in few launches and in few sectors more than those of
 are kept by blocks that wait for one another, or a maximum and the exponentials below it come of one pass): lines that
 begin anywhere as well as even ones, of few columns and of many. Batches' statistics leave other blocks room on a
 multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
-but seldom. What is kept in shared memory and what is reduced through it have room beside one another.
+but seldom. What is kept in shared memory and what is reduced through it have room beside one another. Sums of tall
+columns take little more than what their elements take: instructions for 16 bytes.
 Status 77: no NVRTC."""
 import argparse
 import json
@@ -32,13 +33,34 @@ def normalized(dim, weights):
 
 class Case:
     """launches; passes: how often all of the tensor is read or written; more: sectors over those of the passes;
-    occupancy: of each kernel, at least; conflicts: besides one for each hundred sectors"""
+    occupancy: of each kernel, at least; conflicts: besides one for each hundred sectors; instructions: a thread's, for
+    16 bytes of the passes, at most"""
 
     def __init__(self, name, dtype, shape, nodes, passes, launches=1, more=1.06, others=None, occupancy=0.0,
-                 conflicts=0):
+                 conflicts=0, instructions=None):
         self.name, self.dtype, self.shape, self.nodes = f"{name} {dtype}{shape}", dtype, shape, nodes
         self.passes, self.launches, self.more, self.others = passes, launches, more, others or {}
-        self.occupancy, self.conflicts = occupancy, conflicts
+        self.occupancy, self.conflicts, self.instructions = occupancy, conflicts, instructions
+
+
+def tall_sums():
+    """Of few columns and of many, where many of a block's threads have some of each column."""
+    found = []
+    for dtype, most in (("float32", 22), ("float16", 44), ("bfloat16", 44)):
+        for shape in ([32768, 64], [16384, 128], [8192, 256], [4096, 1000], [2048, 1024]):
+            found.append(Case("tall sum", dtype, shape, [node("y", "sum", "x", dim=[0])], 1, 2, 1.08,
+                              instructions=most))
+        of_products = [node("p", "mul", "x", "d"), node("s", "sum", "p", dim=[0]), node("t", "sum", "d", dim=[0]),
+                       node("y", "add", "s", "t")]
+        found.append(Case("sums of products", dtype, [32768, 64], of_products, 2, 2, 1.08, {"d": [32768, 64]},
+                          instructions=most))
+        found += [Case("tall maximum", dtype, [32768, 64], [node("y", "amax", "x", dim=[0])], 1, 2, 1.08,
+                       instructions=most),
+                  Case("tall variance", dtype, [32768, 64], [node("y", "var", "x", dim=[0])], 1, 2, 1.08,
+                       instructions=1.7 * most)]
+    found.append(Case("tall maximum", "int8", [32768, 128], [node("y", "amax", "x", dim=[0])], 1, 2, 1.08,
+                      instructions=76))
+    return found
 
 
 def around(op, factor, summand):
@@ -148,6 +170,7 @@ def cases():
                                               [(1.0, -1e4), (3e4, 100.0)])]
             found += [Case(f"{op} masked", dtype, [8192, 32], masked(op, [8192, 32], dtype, fill), passes, 2, 2.7,
                            {"r": [1, 32]}) for fill in ("-inf", -3.4e38 if dtype == "float32" else -65504.0)]
+    found += tall_sums()
     for dtype in ("int8", "bool", "uint8"):
         found += [Case("pieces", dtype, [64, 256, 7, 7], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.02),
                   Case("pieces", dtype, [20, 64, 35, 35], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.12),
@@ -180,6 +203,9 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     least = case.passes * element_count(case.shape) * BYTES[case.dtype] / 32
     if sectors > case.more * least + 40:
         return f"{sectors} sectors, {sectors / least:.2f} times those of the passes"
+    executed = sum(32 * sum(k["instructions"].values()) for k in kernels) / (2 * least)
+    if case.instructions and executed > case.instructions:
+        return f"{executed:.1f} instructions for 16 bytes"
     if min(k["resources"]["occupancy"] for k in kernels) < case.occupancy:
         return f"an occupancy of less than {case.occupancy}"
     return what_kernels_do_wrong(kernels, sectors / 100 + case.conflicts)

@@ -350,6 +350,7 @@ struct SpreadPartials {
 };
 template <int kCount>
 struct SpreadPartials<bool, kCount> {  // as words: bytes would meet in a bank
+  static constexpr int kLine = 32;
   SpreadPartials<int, kCount> words;
   __device__ __forceinline__ void put(int i, bool from) { words.put(i, from); }
   __device__ __forceinline__ bool get(int i) const { return words.get(i) != 0; }
@@ -360,6 +361,7 @@ struct SpreadPartials<bool, kCount> {  // as words: bytes would meet in a bank
 //@ part spread_extremes : spread_partials extreme
 template <class T, class P, int kCount>
 struct SpreadPartials<Extreme<T, P>, kCount> {
+  static constexpr int kLine = SpreadPartials<T, 1>::kLine;
   SpreadPartials<T, kCount> value;
   SpreadPartials<P, kCount> position;
   __device__ __forceinline__ void put(int i, Extreme<T, P> from) {

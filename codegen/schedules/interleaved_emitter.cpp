@@ -276,9 +276,15 @@ class InterleavedEmitter {
       if (!all_turns) writer_.open(fmt::format("if ({} < {})", v, last_));
     } else {
       const std::string begin = part_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
+      const int step = at_once() * (part_.chunked() ? way_.chunks : 1);
       writer_.line(fmt::format("#pragma unroll {}", turns_unrolled(code_of_element(form_, roots) * way_.width)));
-      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_,
-                               at_once() * (part_.chunked() ? way_.chunks : 1)));
+      if (const auto lines = way_.lines().as_constant(); way_.in_strips && lines && *lines % step == 0) {
+        turn = writer_.unique("turn");
+        writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, *lines / step));
+        writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, begin, turn, step));
+      } else {
+        writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_, step));
+      }
     }
     const std::string place = way_.in_strips
                                   ? fmt::format("{} + {} * {}", start_, v, emitter_.index_text().tight(way_.line))
@@ -612,7 +618,7 @@ class InterleavedEmitter {
       writer_.use("extreme_lanes");
     }
     writer_.line(fmt::format("const {} {} = {};", a.type, a.name,
-                             width == way_.width && (way_.shifted || way_.breadth > 1)
+                             width == way_.width && (way_.in_strips || way_.breadth > 1)
                                  ? reduced_strip(a, mine, places, all ? width : 0)
                                  : reduced_in_turn(a, mine, places, parts, width, all)));
     done_[a.reduction] = {.own = a, .slots = all ? places : ""};
@@ -625,11 +631,16 @@ class InterleavedEmitter {
                        width, way_.rows, all ? way_.width : 0, mine, places, thread_, a.combine);
   }
 
-  // Of rows with several elements of a line, or lines that begin anywhere.
+  // Of strips, and of rows with several elements of a line.
   std::string reduced_strip(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,
                             int count) {
     const std::string none = a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity);
     const std::string first = fmt::format("(int)({} - {})", phase_, begins_);
+    if (way_.breadth == 1 && !way_.shifted) {
+      writer_.use("reduce_strip");
+      return fmt::format("reduce_strip<{}, {}, {}>({}, {}, {})", way_.team, way_.lanes(), count, mine, places,
+                         a.combine);
+    }
     if (way_.breadth == 1) {
       writer_.use("shifted_lines");
       return fmt::format("reduce_shifted<{}, {}, {}, {}, {}>({}, {}, {}, {})", way_.team, way_.parts, way_.lanes(),

@@ -1,0 +1,60 @@
+// Strips of lines in vectors, several lines to a warp: columns of a matrix, reduced by a block.
+
+//@ part reduce_strip : spread_partials lanes
+// The partial results of a block's threads, kLanes to a line, each of kWidth neighbouring columns. Thread i gets that
+// of column i where there is one, and all get those of kPlaces places, 0 or their own.
+//
+// A warp's lines are folded into one: of two lanes with the same columns one goes on with the first half of them, the
+// other with the second, until each has one; warps then meet in shared memory.
+template <int kTeam, int kLanes, int kPlaces, int kWidth, class Combine, class T>
+__device__ __forceinline__ T reduce_strip(const T (&slots)[kWidth], T* places, Combine combine) {
+  using Column = SpreadPartials<T, 1>;
+  constexpr int kColumns = kLanes * kWidth, kLine = kColumns + kColumns / Column::kLine, kWarps = kTeam / 32;
+  __shared__ SpreadPartials<T, kWarps * kLine> all;
+  const unsigned thread = threadIdx.x, first = thread % kLanes * kWidth;
+  T values[kWidth];
+#pragma unroll
+  for (int e = 0; e < kWidth; ++e) values[e] = slots[e];
+  unsigned column = first;
+  int count = kWidth;
+  bool leaves = true;
+#pragma unroll
+  for (int mask = 16; mask >= kLanes; mask /= 2) {
+    const bool upper = thread & mask;
+    if (count == 1) {
+      values[0] = combine(values[0], from_lane_xor(values[0], mask));
+      leaves = leaves && !upper;
+      continue;
+    }
+    count /= 2;
+#pragma unroll
+    for (int e = 0; e < kWidth / 2; ++e) {
+      if (e >= count) continue;
+      const T mine = upper ? values[count + e] : values[e], other = upper ? values[e] : values[count + e];
+      values[e] = combine(mine, from_lane_xor(other, mask));
+    }
+    column += upper ? count : 0;
+  }
+  __syncthreads();
+  if (leaves) {
+    const unsigned place = thread / 32 * kLine + column + column / Column::kLine;
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e)
+      if (e < count) all.put_dense(place + e, values[e]);
+  }
+  __syncthreads();
+  T value = values[0];
+  const unsigned mine = thread + thread / Column::kLine;
+  if (thread < kColumns) {
+    value = all.get_dense(mine);
+#pragma unroll
+    for (int warp = 1; warp < kWarps; ++warp) value = combine(value, all.get_dense(warp * kLine + mine));
+  }
+  if constexpr (kPlaces > 0) {
+    if (thread < kColumns) all.put_dense(mine, value);  // which only this thread has read
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < kPlaces; ++e) places[e] = all.get_dense(first + first / Column::kLine + e);
+  }
+  return value;
+}
