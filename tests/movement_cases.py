@@ -53,7 +53,7 @@ def transposes():
             cases += [permute(dtype, [2, colours, 64, 64], [0, 2, 3, 1], sectors=1.01),
                       permute(dtype, [2, 64, 64, colours], [0, 3, 1, 2], sectors=1.01)]
     cases += [permute("float32", [64, 64, 7], [0, 2, 1], wide=False), permute("float32", [5, 129, 3], [0, 2, 1], sectors=2, wide=False),
-              permute("float64", [3, 129, 1, 65], [3, 2, 1, 0], sectors=1.7, wide=False),
+              permute("float64", [3, 129, 1, 65], [3, 2, 1, 0], sectors=1.7, wide=False, conflicts_each=2),
               Case("padded and transposed", {"x": ("int8", [129, 5])},
                    [node("p", "pad", "x", pad=[4, 1], value=1), node("y", "permute", "p", dims=[1, 0])], sectors=3,
                    wide=False),
@@ -87,6 +87,27 @@ def odd_lines():
     for dtype, sectors in (("float16", 1.14), ("float32", 1.1)):
         cases.append(Case(f"odd lines of any number turned {dtype}", {"v": (dtype, ["m", "n"])}, [turn], sectors=sectors,
                           wide=False, symbols=sizes))
+    return cases
+
+
+def strips():
+    """Transposes of lines that begin anywhere, several hundred of them to a block: no sector of a line is read twice, and
+    whole ones are stored; hardly a conflict."""
+    cases = []
+
+    def add(dtype, shape, dims, sectors, instructions, conflicts_each=0.1):
+        cases.append(permute(dtype, shape, dims, sectors=sectors, wide=False, conflicts_each=conflicts_each,
+                             instructions=instructions))
+
+    for dtype, sectors, instructions in (("int8", 1.045, 100), ("bfloat16", 1.045, 48), ("float32", 1.04, 34),
+                                         ("float64", 1.035, 25)):
+        add(dtype, [333, 777], [1, 0], sectors, instructions, 0.2)
+    for dtype, sectors, instructions in (("float16", 1.068, 52), ("float32", 1.045, 40)):
+        add(dtype, [1001, 513], [1, 0], sectors, instructions)
+    for dtype, sectors, instructions in (("float32", 1.03, 40), ("float16", 1.025, 70)):
+        add(dtype, [64, 77, 197], [0, 2, 1], sectors, instructions, 0.3)
+    for dtype, instructions in (("uint8", 110), ("float16", 50), ("float32", 25)):  # attention's heads
+        add(dtype, [2, 12, 197, 64], [0, 1, 3, 2], 1.005, instructions, 0.3)
     return cases
 
 
@@ -554,5 +575,5 @@ def symbolic():
 
 
 def counted():
-    return (transposes() + odd_lines() + boxes() + narrow() + half_bytes() + small_extents() + half_bytes_together() +
+    return (transposes() + odd_lines() + strips() + boxes() + narrow() + half_bytes() + small_extents() + half_bytes_together() +
             around() + rows_and_parts() + windows() + symbolic() + picks() + slices() + turned())

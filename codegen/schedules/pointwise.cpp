@@ -11,6 +11,7 @@
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/box_tiles.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/line_strips.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/picked_rows.h"
 #include "codegen/schedules/repeated_axis.h"
@@ -21,7 +22,6 @@
 #include "codegen/schedules/vector_access.h"
 #include "codegen/schedules/windowed.h"
 #include "codegen/schedules/windowed_emitter.h"
-#include "codegen/schedules/word_tiles.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -414,14 +414,14 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
   // themselves.
   if (!tiles) tiles = choose_transpose(drop_unit_axes(kernel), graph);
-  const auto words = tiles ? plan_word_tiles(*tiles, graph) : std::nullopt;
-  const bool good_tiles = words || (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points);
+  const auto strips = tiles ? plan_line_strips(*tiles, graph, target) : std::nullopt;
+  const bool good_tiles = strips || (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points);
   const auto in_boxes = [&](double otherwise) -> std::optional<KernelSource> {
     const auto boxes = plan_box_tiles(parted, graph, target);
-    if (!boxes || boxes->time > kFaster * otherwise) return std::nullopt;
+    if (!boxes || boxes->time > (strips ? 1 : kFaster) * otherwise) return std::nullopt;
     // Where warps still meet in banks, and do not in tiles, it has to be much faster than these, or so in lines.
     constexpr double kMuchFaster = 0.8, kConflicts = 0.5;
-    if (good_tiles && !words && boxes->conflicts > kConflicts && boxes->time > kMuchFaster * otherwise &&
+    if (good_tiles && !strips && boxes->conflicts > kConflicts && boxes->time > kMuchFaster * otherwise &&
         boxes->time_in_lines > kFaster * otherwise)
       return std::nullopt;
     KernelSource source = emit_box_tiles(parted, graph, *boxes);
@@ -429,9 +429,9 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     return source;
   };
   if (good_tiles) {
-    const double in_tiles = words ? words->time : time_of(tiles->tiles, tiles->kernel, graph);
+    const double in_tiles = strips ? strips->time : time_of(tiles->tiles, tiles->kernel, graph);
     if (auto source = in_boxes(in_tiles)) return *std::move(source);
-    KernelSource source = words ? emit_word_tiles(tiles->kernel, graph, *words) : emit_transpose(*tiles, graph);
+    KernelSource source = strips ? emit_line_strips(tiles->kernel, graph, *strips) : emit_transpose(*tiles, graph);
     source.name = kernel_name(graph, kernel.nodes);
     return source;
   }
