@@ -9,14 +9,19 @@
 namespace fusec {
 namespace {
 
-constexpr double kAnyKernel = 45, kOperator = 0.02;
+constexpr double kAnyKernel = 38, kToken = 0.0122;  // of the text, wherever it stands
+// As often as it stands in loops that are unrolled. Divisions are those by what is no number.
+constexpr double kOperator = 0.01, kDivision = 0.8, kLoop = 5.2, kCall = 0.2, kDoubles = 2.4;
+// Large functions beside the registers of warpgroups.
+constexpr double kBesideWarpgroups = 1.6;
+constexpr std::string_view kOfWarpgroup = "multiply_warpgroup_";
 
 constexpr LargeFunction kLargeFunctions[] = {
-    {"sinf", 13},
-    {"cosf", 13},
-    {"tanf", 12},
+    {"sinf", 12},
+    {"cosf", 12},
+    {"tanf", 11},
     {"powf", 5.2, 2},
-    {"fmodf", 6, 2},
+    {"fmodf", 9.5, 2},
     {"atan2f", 4, 2},
     {"asinhf", 4},
     {"acoshf", 4.2},
@@ -27,14 +32,14 @@ constexpr LargeFunction kLargeFunctions[] = {
     {"log1pf", 1.9},
     {"expm1f", 2.3},
     {"erff", 2.3},
-    {"tanhf", 1.3},
+    {"tanhf", 1.2},
     {"sinhf", 1.9},
     {"coshf", 1.3},
     {"asinf", 1.9},
     {"acosf", 1.9},
     {"atanf", 1.9},
     {"expf", 0.9},
-    {"float_floor_mod", 7, 2},
+    {"float_floor_mod", 9, 2},
 };
 
 // The prelude's whose names begin so, with what stands around them. `by_last`: as often as the last template argument
@@ -45,30 +50,33 @@ struct OfPrelude {
   bool by_last = false;
 };
 constexpr OfPrelude kOfPrelude[] = {
-    {"interleaved_reduce", 42},  // rows
-    {"reduce_pieces", 42},
-    {"column_reduce", 18},
-    {"block_reduce", 10},
-    {"warp_reduce", 5},
-    {"multiply_lanes", 15},  // products
-    {"multiply_warpgroup_", 40},
-    {"sync_cluster", 15},
-    {"tell_written", 50},  // a warpgroup that computes factors
-    {"widened", 3},        // a piece of codes
-    {"less_", 5},
-    {"from_int4", 0.7},
-    {"from_e8m0", 1},
-    {"fp16_element", 0.3},
-    {"one_plus_erf", 1.2},
-    {"sigmoid", 0.6},
-    {"scaled_powers", 24},
-    {"load_lanes", 4},
-    {"eight_staged", 18},     // what stands behind a product
-    {"stage_part", 3, true},  // of a warpgroup: of each part
-    {"mma_", 1},              // in the open, not in a function of the prelude's
-    {"staged_row", 8},
-    {"stage_few_sums", 25},
+    {"interleaved_reduce", 27},  // rows
+    {"reduce_pieces", 15},
+    {"turn_rows", 8},
+    {"column_reduce", 4},
+    {"block_reduce", 1},
+    {"load_words", 1.4},
+    {"multiply_lanes", 24},  // products
+    {"sync_cluster", 36},
+    {"tell_written", 89},  // a warpgroup that computes factors
+    {"copy_piece", 2.4},
+    {"gather_one", 0.5},
+    {"widened", 0.9},  // a piece of codes
+    {"scaled_powers", 14},
+    {"stage_sums", 4.8},        // what stands behind a product
+    {"stage_part", 3.6, true},  // of a warpgroup: of each part
+    {"stage_few_sums", 11},
     {"leave_share", 26},
+    {"less_", 5},
+    {"e4m3_element", 0.45},
+    {"from_e8m0", 0.2},
+    {"one_plus_erf", 1.2},
+    {"sigmoid", 0.3},
+    {"tanh_of_softplus", 2},
+    {"to_fp8", 2.5},
+    {"rintf", 1.5},
+    {"sqrtf", 0.5},
+    {"__syncthreads", 10.3},
 };
 
 bool is_word(char c) {
@@ -138,10 +146,23 @@ void add(CompileTime& time, const CompileTime& called, double times) {
   for (const auto& [name, copies] : called.copies) time.copies[name] += times * copies;
 }
 
-double ms_of_large(const CompileTime& time) {
-  double ms = 0;
-  for (const auto& [name, copies] : time.copies) ms += copies * large_function(name)->ms();
-  return ms;
+// Words, and other characters one by one.
+double tokens_in(std::string_view line) {
+  double tokens = 0;
+  for (std::size_t i = 0; i < line.size(); ++i)
+    if (line[i] != ' ' && !(is_word(line[i]) && i > 0 && is_word(line[i - 1]))) ++tokens;
+  return tokens;
+}
+
+// Those by what is no number.
+double divisions_in(std::string_view line) {
+  double divisions = 0;
+  for (std::size_t at = line.find_first_of("/%"); at != std::string_view::npos; at = line.find_first_of("/%", at + 1)) {
+    const std::size_t by = line.find_first_not_of(" (", at + 1);
+    if (by != std::string_view::npos && is_word(line[by]) && std::isdigit(static_cast<unsigned char>(line[by])) == 0)
+      ++divisions;
+  }
+  return divisions;
 }
 
 // "e" in `for (int e = 0; `.
@@ -164,10 +185,10 @@ double turns_left_out(std::string_view line, const std::map<std::string_view, do
 class TextTime {
  public:
   void read(std::string_view line);
-  CompileTime time{.ms = kAnyKernel};
+  CompileTime finish();
 
  private:
-  double copies_of_loop(std::string_view line);
+  double copies_of_loop(std::string_view line, double around);
   void add_calls(std::string_view line, double here);
   void close_lambda();
 
@@ -176,6 +197,9 @@ class TextTime {
     std::size_t depth;   // of its braces
     CompileTime around;  // of what stands before it
   };
+  CompileTime time_{.ms = kAnyKernel};
+  double tokens_ = 0;
+  bool of_warpgroups_ = false;
   std::vector<double> times_ = {1};           // how often what is inside each open brace stands
   std::optional<double> unrolled_;            // by the line before; 0: as a whole
   std::map<std::string_view, double> loops_;  // unrolled ones, by variable: how often
@@ -183,12 +207,16 @@ class TextTime {
   std::map<std::string_view, CompileTime> lambdas_;
 };
 
-// Of a loop whose line this is, if the one before has it unrolled; else 1.
-double TextTime::copies_of_loop(std::string_view line) {
+// Of a loop whose line this is, if the one before has it unrolled; else 1. Where nobody knows how many turns there are,
+// those that are left over are one more.
+double TextTime::copies_of_loop(std::string_view line, double around) {
   const std::optional<double> by = std::exchange(unrolled_, std::nullopt);
-  if (!by || line.find("for (") == std::string_view::npos) return 1;
+  if (line.find("for (") == std::string_view::npos) return 1;
+  if (!by) time_.ms += kLoop * around;
+  if (!by) return 1;
   const std::optional<double> turns = turns_of(line);
-  const double copies = *by == 0 ? turns.value_or(1) : std::min(*by, turns.value_or(*by));
+  const double left_over = *by > 1 && !turns ? 1 : 0;
+  const double copies = *by == 0 ? turns.value_or(1) : std::min(*by, turns.value_or(*by)) + left_over;
   loops_[variable_of(line)] = copies;
   return copies;
 }
@@ -196,21 +224,20 @@ double TextTime::copies_of_loop(std::string_view line) {
 void TextTime::add_calls(std::string_view line, double here) {
   for_each_call(line, [&](std::size_t first, std::size_t last) {
     const std::string_view word = line.substr(first, last - first);
-    if (const auto lambda = lambdas_.find(word); lambda != lambdas_.end()) return add(time, lambda->second, here);
-    if (word.starts_with("@KERNEL@_")) time.calls += here;
+    if (const auto lambda = lambdas_.find(word); lambda != lambdas_.end()) return add(time_, lambda->second, here);
+    if (word.starts_with("@KERNEL@_") && !word.starts_with("@KERNEL@_part")) {
+      time_.calls += here;
+      time_.ms += kCall * here;
+    }
+    of_warpgroups_ = of_warpgroups_ || word.starts_with(kOfWarpgroup);
     const auto called = large_function(word);
-    time.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
-    if (called) time.copies.try_emplace(std::string(word), 0).first->second += here;
+    time_.ms += here * (called ? called->ms() : ms_of_prelude(word, line.substr(last)));
+    if (called) time_.copies.try_emplace(std::string(word), 0).first->second += here;
   });
 }
 
-// Its large functions stand where it is called; the least squares were of the rest as it stands once.
 void TextTime::close_lambda() {
-  CompileTime called = std::exchange(time, std::move(open_.back().around));
-  const double all = called.ms;
-  called.ms = ms_of_large(called);
-  time.ms += all - called.ms;
-  lambdas_[open_.back().name] = std::move(called);
+  lambdas_[open_.back().name] = std::exchange(time_, std::move(open_.back().around));
   open_.pop_back();
 }
 
@@ -220,9 +247,10 @@ void TextTime::read(std::string_view line) {
     unrolled_ = by;
     return;
   }
-  const double here = times_.back() / turns_left_out(line, loops_) * copies_of_loop(line);
+  tokens_ += tokens_in(line);
+  const double around = times_.back() / turns_left_out(line, loops_), here = around * copies_of_loop(line, around);
   if (const std::string_view name = lambda_of(line); !name.empty()) {
-    open_.push_back({name, times_.size(), std::exchange(time, {})});
+    open_.push_back({name, times_.size(), std::exchange(time_, {})});
     times_.push_back(1);
     return;
   }
@@ -231,11 +259,23 @@ void TextTime::read(std::string_view line) {
     if (c == '{') times_.push_back(here);
     if (c == '}' && times_.size() > 1) times_.pop_back();
     if (!open_.empty() && times_.size() == open_.back().depth) close_lambda();
-    if (kOperators.find(c) != std::string_view::npos) time.ms += kOperator * here;
+    if (kOperators.find(c) != std::string_view::npos) time_.ms += kOperator * here;
   }
+  time_.ms += kDivision * divisions_in(line) * here;
+}
+
+CompileTime TextTime::finish() {
+  time_.ms += kToken * tokens_;
+  for (const auto& [name, copies] : time_.copies)
+    if (of_warpgroups_) time_.ms += (kBesideWarpgroups - 1) * copies * large_function(name)->ms();
+  return std::move(time_);
 }
 
 }  // namespace
+
+double CalledFunction::ms() const {
+  return function->ms * (is_double ? kDoubles : 1);
+}
 
 std::optional<CalledFunction> large_function(std::string_view name) {
   for (const LargeFunction& f : kLargeFunctions) {
@@ -269,7 +309,7 @@ CompileTime compile_time(std::string_view text) {
     read.read(line.substr(0, std::min(line.find("//"), line.size())));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return std::move(read.time);
+  return read.finish();
 }
 
 }  // namespace fusec

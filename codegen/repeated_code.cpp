@@ -4,31 +4,63 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "codegen/compile_time.h"
 
 namespace fusec {
 namespace {
 
-// With loops that may be unrolled so often, 0: as a whole.
-std::string with_loops(std::string text, int turns) {
-  const std::string pragma = turns == 0 ? "#pragma unroll" : fmt::format("#pragma unroll {}", turns);
-  for (std::size_t at = text.find(kUnrollAsFits); at != std::string::npos; at = text.find(kUnrollAsFits, at))
-    text.replace(at, kUnrollAsFits.size(), pragma);
-  return text;
-}
-
-double with_its_calls(const CompileTime& time) {
-  return time.ms + time.calls * kCallMs;
-}
-
-void unroll_as_fits(KernelSource& source) {
-  if (source.text.find(kUnrollAsFits) == std::string::npos) return;
-  const std::string text = std::move(source.text);
-  for (const int turns : {0, 4, 2, 1}) {
-    source.text = with_loops(text, turns);
-    if (with_its_calls(compile_time(source.text)) <= kMostCompileMs) return;
+// With loops that may be unrolled so often each, 0: as the text says, which may name a number behind the mark.
+std::string with_loops(const std::string& text, const std::vector<int>& turns) {
+  std::string result;
+  std::size_t copied = 0;
+  for (const int of_loop : turns) {
+    const std::size_t at = text.find(kUnrollAsFits, copied);
+    result += text.substr(copied, at - copied);
+    result += "#pragma unroll";
+    copied = at + kUnrollAsFits.size();
+    if (of_loop == 0) continue;
+    result += fmt::format(" {}", of_loop);
+    copied = std::min(text.find('\n', copied), text.size());
   }
+  return result + text.substr(copied);
+}
+
+std::size_t loops_in(std::string_view text) {
+  std::size_t loops = 0;
+  for (std::size_t at = text.find(kUnrollAsFits); at != std::string_view::npos; at = text.find(kUnrollAsFits, at + 1))
+    ++loops;
+  return loops;
+}
+
+// The loop goes first that takes the longest, as often unrolled as fits; others than such as take some time are left.
+void unroll_as_fits(KernelSource& source) {
+  constexpr double kSomeMs = 10;
+  const std::string text = std::move(source.text);
+  std::vector<int> turns(loops_in(text), 0);
+  const auto ms = [&] {
+    const CompileTime time = compile_time(with_loops(text, turns));
+    return time.ms + time.calls * kCallMs;
+  };
+  double now = turns.empty() ? 0 : ms();
+  while (now > kMostCompileMs) {
+    int* longest = nullptr;
+    double least = now - kSomeMs;
+    for (int& of_loop : turns) {
+      if (of_loop != 0) continue;
+      of_loop = 1;
+      if (const double without = ms(); without < least) longest = &of_loop, least = without;
+      of_loop = 0;
+    }
+    if (longest == nullptr) break;
+    for (const int of_loop : {4, 2, 1}) {
+      *longest = of_loop;
+      now = ms();
+      if (now <= kMostCompileMs) break;
+    }
+  }
+  source.text = with_loops(text, turns);
 }
 
 std::string with_calls(const std::string& text, std::string_view name) {
@@ -65,7 +97,7 @@ void call_large_functions(KernelSource& source) {
 
 }  // namespace
 
-// Calls first: a loop that is not unrolled as a whole has what it is over in local memory.
+// Calls first: a loop that is not unrolled as a whole has the registers that it goes over in local memory.
 void bound_repeated_code(KernelSource& source) {
   call_large_functions(source);
   unroll_as_fits(source);

@@ -17,7 +17,8 @@
 
 namespace fusec {
 
-// Before a loop that may as well be unrolled in part, or not at all: in a kernel's text and body.
+// Before a loop that may as well be unrolled in part, or not at all: in a kernel's text and body. A number behind it is
+// how often it is unrolled at most.
 inline constexpr std::string_view kUnrollAsFits = "#pragma unroll @FITS@";
 
 void bound_repeated_code(KernelSource& source);

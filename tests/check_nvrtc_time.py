@@ -289,6 +289,27 @@ def neighbours_of_functions():
                   {"name": "a", "op": "add", "inputs": ["t", "m"]}, {"name": "y", "op": "expm1", "inputs": ["a"]}])
 
 
+def sum_of_many(count, dtype):
+    """Of tensors, more than a thread has registers for vectors of."""
+    nodes = [{"name": f"y{i}", "op": "add", "inputs": [f"y{i - 1}" if i > 1 else "x0", f"x{i}"]} for i in range(1, count)]
+    return model([tensor(f"x{i}", dtype, 1001) for i in range(count)], nodes)
+
+
+def rows_of_launch():
+    """Each in two axes, of which the launch says how long one is."""
+    return {**model([tensor("x", "bfloat16", 3, 5, "n", 1), tensor("w", "bfloat16", 1)],
+                    [{"name": "r", "op": "rms_norm", "inputs": ["x", "w"], "attrs": {"normalized_shape": [1]}},
+                     {"name": "g", "op": "gelu", "inputs": ["r"]},
+                     {"name": "y", "op": "logsumexp", "inputs": ["g"], "attrs": {"dim": [0, 2], "keepdim": True}}]),
+            "outputs": ["r", "y"], "symbols": {"n": {"min": 1, "max": 64, "hint": 8}}}
+
+
+def variance_of_few_columns():
+    """In the middle; of rows of four elements a line."""
+    return model([tensor("x", "float32", 7, 7, 2, 4)],
+                 [{"name": "y", "op": "var", "inputs": ["x"], "attrs": {"dim": [1, 3], "keepdim": True}}])
+
+
 UNARY = ("exp expm1 log log2 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf sigmoid gelu "
          "softplus mish elu relu").split()
 
@@ -344,6 +365,8 @@ LARGEST = {
     "gemm, functions behind and before it, odd sizes": (
         functions_behind(["sin", "tan", "asinh", "cos", "erf", "atan"] * 2, (64, 100, 100), "float16", ["asinh", "sin"]),
         ("sm_80", "sm_90a")),
+    "gemm, functions behind it, an odd number of columns": (
+        functions_behind(["tan", "cos"], (1000, 1001, 1003), "bfloat16"), ("sm_80", "sm_90a")),
     "gemm, products of one launch": (products_of_one_launch(), ("sm_80", "sm_90a")),
     "gemm, float8 with scales of blocks": (float8_in_blocks(4096, 4096, 4096), ("sm_90a",)),
     "gemm, gated float8 with scales of blocks": (gated_codes("float8_e4m3fn", "float32", 128), ("sm_80", "sm_90a")),
@@ -412,6 +435,10 @@ LARGEST = {
     "softmax and variance of atan2, long rows": (
         rows_of_functions([("atan2", "z")], [64, 100003], 1), ("sm_80", "sm_90a")),
     "maximum of tangents, channels last": (neighbours_of_functions(), ("sm_80", "sm_90a")),
+    "gelu and logsumexp of rows of a launch's length": (rows_of_launch(), ("sm_80", "sm_90a")),
+    "variance of few columns": (variance_of_few_columns(), ("sm_80", "sm_90a")),
+    "a sum of 257 tensors": (sum_of_many(257, "float32"), ("sm_80", "sm_90a")),
+    "a sum of 100 tensors": (sum_of_many(100, "float16"), ("sm_90a",)),
     "norms side by side": (unlike(["layer_norm"], 16), ("sm_80", "sm_90a")),
     "sums of columns side by side": (unlike(["sum"], 12), ("sm_80",)),
     "functions side by side": (unlike(UNARY, 32), ("sm_80", "sm_90a")),

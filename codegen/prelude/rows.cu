@@ -624,6 +624,7 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
   constexpr int kColumns = kRows * kBreadth, kCount = kParts * kWidth, kLines = kCount / kColumns;
   constexpr int kEven = kBreadth & -kBreadth, kPiece = kBreadth / kEven, kPieces = kCount / kPiece;
   constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
+  constexpr int kAtOnce = 16;  // NVRTC takes long for more
   const int thread = threadIdx.x;
   __shared__ T rows[kRows];
   __syncthreads();
@@ -642,10 +643,9 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
     __syncthreads();
     if (thread < kRows) {
       T value = none;
-#pragma unroll
-      for (int line = 0; line < kLines; ++line)
-#pragma unroll
-        for (int i = 0; i < kEven; ++i) value = combine(value, pieces.get((line * kRows + thread) * kEven + i));
+#pragma unroll kAtOnce
+      for (int i = 0; i < kLines * kEven; ++i)
+        value = combine(value, pieces.get((i / kEven * kRows + thread) * kEven + i % kEven));
       rows[thread] = value;
     }
   } else {  // a warp goes over a row, from a multiple of 32 on where what lies between multiples is no place

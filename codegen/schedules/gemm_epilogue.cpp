@@ -225,10 +225,12 @@ class EpilogueEmitter {
     const std::string line = writer_.unique("line"), place = writer_.unique("place");
     const std::string column = writer_.unique("column");
     const bool over_places = groups > 32;  // one column a lane
-    if (over_places)
+    if (over_places) {
+      writer_.line("#pragma unroll 1");  // NVRTC would
       writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", place, wide));
-    else
+    } else {
       writer_.open("");
+    }
     std::string of_lane = "0";
     if (boxed()) {
       of_lane = lane_line_;
@@ -293,7 +295,7 @@ class EpilogueEmitter {
       writer_.open(end ? fmt::format("if (const int {0} = {1}; {0} < {2})", line, of_lane, lines) : "");
       if (!end) writer_.line(fmt::format("const int {} = {};", line, of_lane));
     } else {
-      writer_.line(width_ > 1 ? "#pragma unroll 1" : "#pragma unroll 4");
+      writer_.line(width_ > 1 ? "#pragma unroll 1" : fmt::format("{} 4", kUnrollAsFits));
       writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", line, of_lane, lines, step));
     }
     writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row_, first, line));

@@ -48,11 +48,23 @@ BitsAlong bits_along_last(const Kernel& kernel, const Graph& graph) {
   return found;
 }
 
+// Registers that so many neighbours of all loads take.
+int registers_of_loads(const Kernel& kernel, int width) {
+  int registers = 0;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    if (const ExprNode& n = kernel.pool[id]; n.op == ExprOp::kLoad)
+      registers += std::max(1, bits(n.dtype) * width / 32);
+  return registers;
+}
+
 // Elements of a group: 16 bytes of the widest dtype that lies along the last axis, so that neighbouring threads'
-// accesses touch; at least a word of the narrowest.
+// accesses touch; at least a word of the narrowest. Fewer where a thread has no registers for as many of all loads.
 int wanted_width(const Kernel& kernel, const Graph& graph) {
+  constexpr int kMostRegisters = 192;
   const BitsAlong along = bits_along_last(kernel, graph);
-  return std::clamp(std::max(128 / along.widest, 32 / along.narrowest), 1, 16);
+  int width = std::clamp(std::max(128 / along.widest, 32 / along.narrowest), 1, 16);
+  while (width > 1 && registers_of_loads(kernel, width) > kMostRegisters) width /= 2;
+  return width;
 }
 
 // Without words of the narrowest, of which bytes and halves will do: two accesses of 16 bytes to a thread ask for every

@@ -43,6 +43,15 @@ IndexExpr points_of(const ExprPool& pool, const RowLoop& loop) {
   return loop.vectors ? *loop.vectors : point_count(pool, axes);
 }
 
+// Instructions of an element's place: a loop's number is divided into those of its axes.
+int code_of_place(const ExprPool& pool, const RowLoop& loop) {
+  constexpr int kByNumber = 4, kByLaunch = 24;
+  int code = 0;
+  const std::size_t axes = loop.axes.size() - (loop.width > 1 ? 1 : 0);
+  for (std::size_t i = 1; i < axes; ++i) code += pool.extent(loop.axes[i]).is_constant() ? kByNumber : kByLaunch;
+  return code;
+}
+
 // How many turns a thread makes at most; 0 where that is unknown, or makes too many elements.
 int turns_of(const ExprPool& pool, const RowLoop& loop, int parts, int most_elements) {
   const auto most = range_of(points_of(pool, loop), pool.bounds()).max;
@@ -174,7 +183,8 @@ class ValuePlanner {
         const auto at = computed[l].find(id);
         return at != computed[l].end() && kept.contains(at->second) && spans.at(at->second).first < l;
       };
-      plan.code += turns_[l] * loops_[l].width * code_of_element(form_, loops_[l].roots, known);
+      plan.code += turns_[l] *
+                   (loops_[l].width * code_of_element(form_, loops_[l].roots, known) + code_of_place(pool_, loops_[l]));
       for (const auto& [id, c] : computed[l]) {
         if (pool_[id].op == ExprOp::kLoad && runs_along(id, l) && !known(id) && ++times[c] == 2) ++plan.read_again;
         if (!kept.contains(c)) continue;
@@ -294,7 +304,7 @@ class LoadPlanner {
           plan.turns_of[loop.axes] = plan.slots[slot->second].turns;
     for (const RowLoop& loop : loops)
       if (const auto turns = plan.turns_of.find(loop.axes); turns != plan.turns_of.end())
-        plan.code += turns->second * loop.width * code_of_element(form_, loop.roots);
+        plan.code += turns->second * (loop.width * code_of_element(form_, loop.roots) + code_of_place(pool_, loop));
   }
 
   bool may_be_kept(ExprId id, const RowLoop& loop) const {

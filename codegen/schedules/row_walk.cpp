@@ -78,8 +78,9 @@ std::int64_t RowWalk::shared_bytes_of_block() const {
 // Does what is kept leave ptxas too few registers to compute, more where several tensors are read along the row, is the
 // row too long for registers, or are its loops too long to be unrolled?
 bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
-  if (row_.layout.team == RowTeam::kWarp || !row_.form.segments.empty()) return false;
+  if (!row_.form.segments.empty()) return false;
   if (plan.code > kMostUnrolled) return true;
+  if (row_.layout.team == RowTeam::kWarp) return false;
   if (row_.layout.team == RowTeam::kColumn) return plan.wanted + kComputingOne > kRegisters / row_.layout.threads;
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;

@@ -66,6 +66,37 @@ TEST_CASE("loops that need not be are unrolled as far as NVRTC has time for them
   CHECK(behind_warpgroups(more) == kernel_of("#pragma unroll 2", more).text);
 }
 
+TEST_CASE("loops of little code are unrolled whatever stands beside them") {
+  KernelSource source = kernel_of(std::string(kUnrollAsFits), "fabsf(y[e])");
+  for (int i = 0; i < 60; ++i) source.text += "  y[0] = tanf(y[0]);\n";
+  source.schedule = "gemm_wgmma";
+  bound_repeated_code(source);
+  CHECK(compile_time(source.text).ms > kMostCompileMs);
+  CHECK(source.text.find("#pragma unroll\n") != std::string::npos);
+}
+
+TEST_CASE("a loop may name how often it is unrolled at most") {
+  const std::string loop = std::string(kUnrollAsFits) + " 4";
+  CHECK(with_calls(loop, "fabsf(y[e])") == kernel_of("#pragma unroll 4", "fabsf(y[e])").text);
+  KernelSource source = kernel_of(loop, "sinf(cosf(y[e]))");
+  source.schedule = "gemm_wgmma";
+  for (int i = 0; i < 19; ++i) source.text += "  y[0] = tanf(y[0]);\n";
+  const std::string behind = source.text.substr(source.text.find("y[0]"));
+  bound_repeated_code(source);
+  CHECK(source.text.find("#pragma unroll 2\n") != std::string::npos);
+  CHECK(source.text.ends_with(behind));
+}
+
+TEST_CASE("turns that are left over count where nobody knows how many there are") {
+  const auto copies = [](const std::string& limit) {
+    return compile_time("#pragma unroll 4\n  for (int e = 0; e < " + limit + "; ++e) {\n    y[e] = tanf(y[e]);\n  }\n")
+        .copies.at("tanf");
+  };
+  CHECK(copies("8") == 4);
+  CHECK(copies("3") == 3);
+  CHECK(copies("lines") == 5);
+}
+
 TEST_CASE("what a lambda stands for counts as often as it is called") {
   const std::string body = "  const auto make = [&](int e) {\n    y[e] = tanf(y[e]);\n  };\n";
   CHECK(compile_time(body).copies.empty());
