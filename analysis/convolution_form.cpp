@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "analysis/depth_shares.h"
 #include "analysis/loads.h"
@@ -18,6 +19,9 @@ constexpr std::int64_t kMostEntries = 6144;  // of a table in shared memory
 constexpr int kMostLines = 8;                // of a thread, whose places and taps it keeps in registers
 constexpr double kFewColumns = 32;           // fewer leave most of a tile empty
 constexpr double kGatherInstructions = 8;    // of an element, or of a piece
+constexpr int kStages = 3;
+constexpr int kDepthBits = 512;           // of a tile's line
+constexpr double kMostSumsOfThread = 96;  // of several terms; what copies takes the registers beside them
 
 bool contains(const Axes& axes, std::uint32_t axis) {
   return std::ranges::find(axes, axis) != axes.end();
@@ -129,6 +133,26 @@ bool lies_in_pieces(const ExprPool& pool, const ConvolutionFactor& f, const Axes
          proves_multiple_of(rest, together, pool.bounds()) && proves_multiple_of(f.across, together, pool.bounds());
 }
 
+// Channels before taps: positions of so many channels, whole tiles, are those of the channels before and a stride.
+void find_period(const ExprPool& pool, ConvolutionFactor& f, const Axes& depth, int tile_depth) {
+  const std::uint32_t channel = depth[0];
+  for (const ConvolutionTaps& t : f.taps)
+    if (contains(t.axes, channel)) return;
+  const auto channels = pool.extent(channel).as_constant(), all = count_of(pool, depth).as_constant();
+  if (!channels || !all) return;
+  const std::int64_t taps = *all / *channels, together = tile_depth / std::gcd(taps, std::int64_t{tile_depth});
+  if (*channels % together != 0 || *channels == together) return;
+  const IndexExpr later = substitute(f.depth, [&](Variable v) -> std::optional<IndexExpr> {
+    if (v.kind != Variable::Kind::kAxis || v.id != channel) return std::nullopt;
+    return IndexExpr::axis(channel) + together;
+  });
+  const IndexExpr further = simplify(later - f.depth, pool.bounds());
+  if (std::ranges::any_of(depth, [&](std::uint32_t a) { return mentions(further, {Variable::Kind::kAxis, a}); }))
+    return;
+  f.period = together * taps;
+  f.further = further;
+}
+
 // Chooses how the factor's tiles are filled.
 void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across, const Axes& depth, DType dtype) {
   const int together = 128 / bits(dtype);
@@ -143,6 +167,7 @@ void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across,
     // Where neighbours across the depth are strided, fewer sectors of memory hold those along it.
     const bool strided = coefficient_of(f.across, {Variable::Kind::kAxis, across.back()}) != 1;
     f.fill = strided && bits(dtype) == 32 ? ConvolutionFill::kStrips : ConvolutionFill::kGathered;
+    find_period(pool, f, depth, kDepthBits / bits(dtype));
     return;
   }
   const bool aligned = !f.widened && proves_multiple_of(count_of(pool, depth), together, pool.bounds()) &&
@@ -176,7 +201,9 @@ bool gathers_often(const ConvolutionForm& form, double rows, double columns) {
 }
 
 // A model for comparing tiles with one another: cycles of the busiest multiprocessor.
-double predicted_cycles(const ConvolutionForm& form, double rows, double columns, double batch, const Target& target) {
+// `kept`: sums of other terms in registers.
+double predicted_cycles(const ConvolutionForm& form, double rows, double columns, double batch, const Target& target,
+                        double kept = 0) {
   const GemmTiles& t = form.tiles;
   const double tiles = std::ceil(rows / t.rows) * std::ceil(columns / t.columns) * batch, blocks = tiles * t.shares;
   const double depth = std::ceil(static_cast<double>(form.entries()) / t.depth / t.shares) * t.depth;
@@ -191,7 +218,7 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   };
   const double gather =
       (gathered(form.left, t.rows) + gathered(form.right, t.columns)) * 16 * kGatherInstructions / 128;
-  const double registers = 80 + sums / t.threads();
+  const double registers = 80 + sums * (1 + kept) / t.threads();
   const double resident =
       std::max(1.0, std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
                               std::floor(static_cast<double>(target.shared_bytes_per_block) /
@@ -199,7 +226,8 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
                               std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
   const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
-  const double ends = 2000 + sums / 64 + static_cast<double>(form.depth) / 8;
+  const double ends =
+      2000 + sums / 64 + static_cast<double>(form.table_bytes(form.left) + form.table_bytes(form.right)) / 64;
   const double from_cache = cache_cycles(t, static_cast<double>(form.stage_bytes()), at_a_time);
   const double cycles =
       of_one * depth / 16 * (std::max(multiply, from_cache) + gather) / busy + std::ceil(of_one / at_a_time) * ends;
@@ -244,44 +272,71 @@ std::vector<GemmTiles> byte_strip_tiles() {
   };
 }
 
-// With the depth's axes in this order.
-std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool& pool, const Product& product,
-                                             const Axes& axes, bool tf32, const Target& target) {
-  const ProductLoop& loop = product.loops[0];
+// How the factors of a term lie, with the depth's axes in this order; without tiles.
+std::optional<ConvolutionForm> factors_in_order(const Graph& graph, const ExprPool& pool, const Product& product,
+                                                const ProductSum& term, const Axes& axes, bool tf32,
+                                                const Target& target) {
   const auto depth = count_of(pool, axes).as_constant();
   if (!depth) return std::nullopt;
-  ConvolutionForm form{.dtype = multiplied_dtype(pool, product, target), .ranking = {}, .axes = axes, .depth = *depth};
+  ConvolutionForm form{
+      .dtype = multiplied_dtype(pool, product, term, target), .ranking = {}, .axes = axes, .depth = *depth};
   form.tf32 = tf32 && form.words();
+  form.reduction = term.reduction;
   for (const bool left : {true, false}) {
-    auto factor =
-        find_factor(graph, pool, left ? loop.left[0] : loop.right[0], left ? product.rows : product.columns, axes);
+    const Axes& across = left ? product.rows : product.columns;
+    auto factor = find_factor(graph, pool, left ? term.left : term.right, across, axes);
     if (!factor) return std::nullopt;
     const DType stored = pool[factor->load].dtype;
     factor->widened = form.dtype == DType::kFloat16 && multiplies(DType::kFloat8E4M3FN, stored);
     if (!factor->widened && !multiplies(form.dtype, stored)) return std::nullopt;
-    choose_fill(pool, *factor, left ? product.rows : product.columns, axes, form.dtype);
+    choose_fill(pool, *factor, across, axes, form.dtype);
     if (factor->widened && (factor->tabled || factor->fill != ConvolutionFill::kStrips)) return std::nullopt;
-    if (factor->tabled && *depth > kMostEntries * form.entry_elements(*factor)) return std::nullopt;
+    const std::int64_t listed = factor->period > 0 ? factor->period : *depth;
+    if (factor->tabled && listed > kMostEntries * form.entry_elements(*factor)) return std::nullopt;
     (left ? form.left : form.right) = std::move(*factor);
   }
-  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
-  const double batch = at_hint(pool, product.batch);
-  if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
-  // Other products may stand in the same launch (analysis/side_by_side).
-  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
-  std::vector<std::pair<double, GemmTiles>> ranked;
-  const bool few_and_deep = is_few_and_deep(pool, product, target);
+  return form;
+}
+
+std::vector<GemmTiles> tiles_for(const ConvolutionForm& form) {
   const auto in_byte_strips = [&](const ConvolutionFactor& f) {
     return bits(form.dtype) == 8 && f.fill == ConvolutionFill::kStrips;
   };
-  const auto table = in_byte_strips(form.left) || in_byte_strips(form.right)
-                         ? byte_strip_tiles()
-                         : convolution_tile_table(form.dtype, form.tf32);
-  for (const GemmTiles& tiles : table) {
+  return in_byte_strips(form.left) || in_byte_strips(form.right) ? byte_strip_tiles()
+                                                                 : convolution_tile_table(form.dtype, form.tf32);
+}
+
+// Has a block's shared memory room for them, and its threads work?
+bool fits(const ConvolutionForm& form, double rows, double columns, const Target& target) {
+  // Other products may stand in the same launch (analysis/side_by_side).
+  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
+  return shares_out(form, form.left, form.tiles.rows) && shares_out(form, form.right, form.tiles.columns) &&
+         form.shared_bytes() <= most_shared && !gathers_often(form, rows, columns);
+}
+
+// Those of single elements of bytes, where one of the terms has such.
+std::vector<GemmTiles> tiles_of_all(const std::vector<ConvolutionForm>& forms) {
+  std::vector<GemmTiles> fewest = tiles_for(forms[0]);
+  for (const ConvolutionForm& form : forms)
+    if (auto tiles = tiles_for(form); tiles.size() < fewest.size()) fewest = std::move(tiles);
+  return fewest;
+}
+
+std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool& pool, const Product& product,
+                                             const ProductSum& term, const Axes& axes, bool tf32,
+                                             const Target& target) {
+  auto found = factors_in_order(graph, pool, product, term, axes, tf32, target);
+  if (!found) return std::nullopt;
+  ConvolutionForm& form = *found;
+  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
+  const double batch = at_hint(pool, product.batch);
+  if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
+  std::vector<std::pair<double, GemmTiles>> ranked;
+  const bool few_and_deep = is_few_and_deep(pool, product, target);
+  for (const GemmTiles& tiles : tiles_for(form)) {
     form.tiles = tiles;
-    form.tiles.stages = 3;
-    if (!shares_out(form, form.left, tiles.rows) || !shares_out(form, form.right, tiles.columns)) continue;
-    if (form.shared_bytes() > most_shared || gathers_often(form, rows, columns)) continue;
+    form.tiles.stages = kStages;
+    if (!fits(form, rows, columns, target)) continue;
     for (const int shares : numbers_of_shares(form, rows, columns, batch, few_and_deep, target)) {
       form.tiles.shares = shares;
       ranked.emplace_back(predicted_cycles(form, rows, columns, batch, target), form.tiles);
@@ -292,20 +347,33 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
   form.tiles = form.ranking.front();
   form.cycles = ranked.front().first;
-  return form;
+  return found;
+}
+
+// In the order of the depth's axes that is predicted to be the fastest.
+std::optional<ConvolutionForm> find_term(const Graph& graph, const Kernel& kernel, const Product& product,
+                                         const Axes& depth, const ProductSum& term, const Target& target) {
+  const ExprPool& pool = kernel.pool;
+  const ScalarType sums = pool[term.reduction].type;
+  if (sums != ScalarType::kFloat32 && sums != ScalarType::kInt32) return std::nullopt;
+  std::optional<ConvolutionForm> best;
+  for (const Axes& axes : orders_of(pool, depth))
+    if (auto form = find_in_order(graph, pool, product, term, axes, kernel.numerics.allow_tf32, target);
+        form && (!best || form->cycles < best->cycles))
+      best = std::move(form);
+  return best;
 }
 
 }  // namespace
 
-DType multiplied_dtype(const ExprPool& pool, const Product& product, const Target& target) {
-  const ProductLoop& loop = product.loops[0];
-  if (pool[loop.terms[0].reduction].type == ScalarType::kInt32) return DType::kInt8;
+DType multiplied_dtype(const ExprPool& pool, const Product& product, const ProductSum& sum, const Target& target) {
+  if (pool[sum.reduction].type == ScalarType::kInt32) return DType::kInt8;
   const auto is_float8_load = [&](ExprId factor) {
     const auto guarded = guarded_load(pool, factor);
     return guarded && multiplies(DType::kFloat8E4M3FN, pool[guarded->load].dtype);
   };
   constexpr int kMultipliesFloat8 = 89;
-  if (target.compute_capability >= kMultipliesFloat8 && is_float8_load(loop.left[0]) && is_float8_load(loop.right[0]))
+  if (target.compute_capability >= kMultipliesFloat8 && is_float8_load(sum.left) && is_float8_load(sum.right))
     return DType::kFloat8E4M3FN;
   return product.tensor_dtype.value_or(DType::kFloat32);
 }
@@ -327,8 +395,9 @@ std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32) {
   return table;
 }
 
-GemmForm as_gemm(const ConvolutionForm& form) {
+GemmForm as_gemm(const ConvolutionForm& form, std::size_t sums) {
   GemmForm gemm;
+  gemm.sums = static_cast<int>(sums);
   gemm.dtype = form.dtype;
   gemm.tf32 = form.tf32;
   gemm.float_sums = form.dtype != DType::kInt8;
@@ -347,17 +416,47 @@ GemmForm as_gemm(const ConvolutionForm& form) {
 
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,
                                                 const Target& target) {
-  const ExprPool& pool = kernel.pool;
   if (product.choice || !product.row_values.empty() || term_count(product) != 1) return std::nullopt;
   const ProductLoop& loop = product.loops[0];
-  const ScalarType sums = pool[loop.terms[0].reduction].type;
-  if (sums != ScalarType::kFloat32 && sums != ScalarType::kInt32) return std::nullopt;
-  std::optional<ConvolutionForm> best;
-  for (const Axes& axes : orders_of(pool, loop.depth))
-    if (auto form = find_in_order(graph, pool, product, axes, kernel.numerics.allow_tf32, target);
-        form && (!best || form->cycles < best->cycles))
-      best = std::move(form);
-  return best;
+  return find_term(graph, kernel, product, loop.depth, {loop.terms[0].reduction, loop.left[0], loop.right[0]}, target);
+}
+
+std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, const Kernel& kernel,
+                                                           const Product& product, const Target& target) {
+  if (product.choice || !product.row_values.empty() || term_count(product) < 2) return std::nullopt;
+  JoinedConvolutions joined;
+  for (const ProductLoop& loop : product.loops)
+    for (const ProductTerm& t : loop.terms) {
+      auto form =
+          find_term(graph, kernel, product, loop.depth, {t.reduction, loop.left[t.left], loop.right[t.right]}, target);
+      // How lanes have their sums goes with how their factors lie, which may differ from term to term.
+      if (!form || !form->tensor_cores()) return std::nullopt;
+      if (!joined.forms.empty() && form->dtype != joined.forms[0].dtype) return std::nullopt;
+      form->ranking.clear();
+      joined.forms.push_back(std::move(*form));
+    }
+  const ExprPool& pool = kernel.pool;
+  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
+  const double batch = at_hint(pool, product.batch), others = static_cast<double>(joined.forms.size() - 1);
+  std::vector<std::pair<double, GemmTiles>> ranked;
+  for (GemmTiles tiles : tiles_of_all(joined.forms)) {
+    tiles.stages = kStages;
+    joined.take(tiles);
+    const double of_thread = static_cast<double>(tiles.rows) * tiles.columns / tiles.threads() * (1 + others);
+    if (of_thread > kMostSumsOfThread) continue;
+    if (!std::ranges::all_of(joined.forms, [&](const auto& form) { return fits(form, rows, columns, target); }))
+      continue;
+    double cycles = 0;
+    for (const ConvolutionForm& form : joined.forms)
+      cycles += predicted_cycles(form, rows, columns, batch, target, others);
+    ranked.emplace_back(cycles, tiles);
+  }
+  if (ranked.empty()) return std::nullopt;
+  std::ranges::stable_sort(ranked, {}, [](const auto& r) { return r.first; });
+  for (const auto& [cycles, tiles] : ranked) joined.ranking.push_back(tiles);
+  joined.take(joined.ranking.front());
+  joined.cycles = ranked.front().first;
+  return joined;
 }
 
 }  // namespace fusec

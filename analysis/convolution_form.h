@@ -6,7 +6,8 @@
 //   rows o, columns (n, i, j), depth (c, u, v); of x, position = (where n, i, j begin) + (what c, u, v add), and its
 //   guards depend on u or on v, the taps, and not on c
 //
-// What the depth adds is a table that a block makes once; which taps are outside, each thread knows of its own column
+// What the depth adds is a table that a block makes once, of as many channels as there are before it repeats itself;
+// which taps are outside, each thread knows of its own column
 // as the bits of a word: those of u and those of v. So an element costs a few instructions and no division, and tiles
 // of the next steps can be on their way while this one is multiplied. Where channels lie last in memory, the depth is
 // taken as (u, v, c), and what costs these instructions is 16 bytes of them.
@@ -45,7 +46,10 @@ struct ConvolutionFactor {
 
   bool one_by_one() const { return fill == ConvolutionFill::kStrips || fill == ConvolutionFill::kGathered; }
   bool gathered() const { return fill == ConvolutionFill::kGathered; }
-  bool tabled = false;   // where its elements lie along the depth is not simply one behind the other
+  bool tabled = false;  // where its elements lie along the depth is not simply one behind the other
+  // After so many elements of the depth the table begins again, with positions so much further; 0: it has all of them.
+  std::int64_t period = 0;
+  IndexExpr further = 0;
   bool widened = false;  // float8 that is multiplied as float16: each element on its way
 };
 
@@ -60,6 +64,7 @@ struct ConvolutionForm {
   std::vector<std::uint32_t> axes;  // of the depth, in the order in which tiles go along it
   std::int64_t depth = 0;
   double cycles = 0;  // predicted of the busiest multiprocessor for the first of them, to compare forms
+  ExprId reduction = kNoExpr;
 
   bool tensor_cores() const { return tf32 || bits(dtype) <= 16; }
   // Elements of words, which are copied asynchronously one by one; narrower ones go by way of registers.
@@ -72,20 +77,43 @@ struct ConvolutionForm {
   int entry_elements(const ConvolutionFactor& f) const {
     return f.fill == ConvolutionFill::kPieces ? 16 / element_bytes() : 1;
   }
-  std::int64_t table_bytes(const ConvolutionFactor& f) const {
-    return f.tabled ? 8 * entries() / entry_elements(f) : 0;
+  std::int64_t table_entries(const ConvolutionFactor& f) const {
+    return (f.period > 0 ? f.period : entries()) / entry_elements(f);
   }
+  std::int64_t table_bytes(const ConvolutionFactor& f) const { return f.tabled ? 8 * table_entries(f) : 0; }
   std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(left) + table_bytes(right); }
 };
 
-// What stands behind the sums takes them as a product's, and so do models that compare ways of it.
-GemmForm as_gemm(const ConvolutionForm& form);
+// What stands behind the sums, of which there may be several, takes them as a product's, and so do models that compare
+// ways of it.
+GemmForm as_gemm(const ConvolutionForm& form, std::size_t sums = 1);
 
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Product& product,
                                                 const Target& target);
 
+// One sum of a product.
+struct ProductSum {
+  ExprId reduction, left, right;
+};
+
 // What the factors are multiplied as: whole numbers as int8, float8 as it is where the tensor cores take it.
-DType multiplied_dtype(const ExprPool& pool, const Product& product, const Target& target);
+DType multiplied_dtype(const ExprPool& pool, const Product& product, const ProductSum& sum, const Target& target);
+
+// Several sums over one space, each of factors of its own: the second convolution of a residual block and the one that
+// its input goes through beside it, or both halves of a gated one. They are made one after the other on tensor cores,
+// in tiles of equal size, and wait in registers for what stands behind them.
+struct JoinedConvolutions {
+  std::vector<ConvolutionForm> forms;  // of each term, loops in order; none has a ranking of its own
+  std::vector<GemmTiles> ranking;
+  double cycles = 0;
+
+  void take(const GemmTiles& tiles) {
+    for (ConvolutionForm& form : forms) form.tiles = tiles;
+  }
+};
+
+std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, const Kernel& kernel,
+                                                           const Product& product, const Target& target);
 
 // The tiles that are looked among.
 std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32 = false);

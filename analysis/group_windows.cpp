@@ -90,7 +90,7 @@ class FindGroupWindows {
     if (sums != ScalarType::kFloat32 && sums != ScalarType::kInt32) return false;
     const auto image = guarded_load(pool(), loop().left[0]), weights = guarded_load(pool(), loop().right[0]);
     if (!image || !weights || !weights->guards.empty()) return false;
-    found_.dtype = multiplied_dtype(pool(), p, target_);
+    found_.dtype = multiplied_dtype(pool(), p, {loop().terms[0].reduction, loop().left[0], loop().right[0]}, target_);
     found_.image = image->load, found_.guards = image->guards, found_.weights = weights->load;
     if (!multiplies(found_.dtype, pool()[found_.image].dtype)) return false;
     if (!multiplies(found_.dtype, pool()[found_.weights].dtype)) return false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "analysis/convolution_form.h"
@@ -81,9 +82,11 @@ std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const 
   const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target)
                     : gathered ? best_warpgroup_convolution(graph, kernel, product, *gathered, target)
                                : best_warpgroup_planes(graph, kernel, product, target);
-  if (wide) return wide->cycles;
-  if (gemm) return gemm->cycles;
-  return gathered ? std::optional(gathered->cycles) : std::nullopt;
+  const double of_warpgroups = wide ? wide->cycles : std::numeric_limits<double>::infinity();
+  if (gemm || gathered) return wide ? of_warpgroups : gemm ? gemm->cycles : gathered->cycles;
+  const auto joined = find_joined_convolutions(graph, kernel, product, target);
+  if (!wide && !joined) return std::nullopt;
+  return std::min(of_warpgroups, joined ? joined->cycles : of_warpgroups);
 }
 
 // What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and

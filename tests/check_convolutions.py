@@ -10,6 +10,7 @@ within 400 ms of CPU, what the compiled host part launches. --sample: so many of
 these, by seed, else all."""
 import argparse, json, math, os, random, re, resource, subprocess, sys, tempfile
 
+from joined_convolution_models import gated, many_channels, residual, three
 from warpgroup_convolution_models import by_warpgroups, node, tensor
 
 ON_TENSOR_CORES = ("convolution_mma", "convolution_wgmma")
@@ -291,6 +292,16 @@ def cases():
             add(f"phases {dims}d {channels_last_too} {len(found)}", made, pairs)
     for dtype, groups in (("float16", 1), ("bfloat16", 2), ("float32", 1)):
         add(f"deep {dtype} {groups}", deep(pick, dtype, groups), "gemm_shares")
+    for dtype in ("float16", "bfloat16"):
+        for dims in (1, 2, 3):
+            add(f"joined residual {dims}d {dtype}", residual(pick, dims, dtype), *ON_TENSOR_CORES, "gemm_shares")
+        add(f"joined gated {dtype}", gated(pick, dtype), *ON_TENSOR_CORES, "gemm_shares")
+        add(f"joined three {dtype}", three(pick, dtype), *ON_TENSOR_CORES, "gemm_shares")
+    for dims, dtype, channels, kernel, stride, groups in (
+            (2, "float16", 1280, 3, 1, 1), (1, "bfloat16", 2048, 5, 2, 1), (3, "bfloat16", 512, 3, 1, 1),
+            (2, "bfloat16", 704, 3, 2, 2)):
+        add(f"many channels {dims}d {dtype} {channels}", many_channels(dims, dtype, channels, kernel, stride, groups),
+            *ON_TENSOR_CORES, "gemm_shares")
     for dtype in ("float16", "bfloat16", "float32", "int8"):
         for dims in (1, 2, 2, 3):
             add(f"depthwise {dims}d {dtype} {len(found)}", depthwise(pick, dims, dtype, len(found) % 2 == 0), *WINDOWS)

@@ -7,8 +7,11 @@
 //                        outside (convolution_tiles)
 //   8 and 16 bits        elements are loaded a step ahead into registers, and stored to the tile 16 bytes at a time
 //   float32              are copied asynchronously, each for itself
+//
+// Several sums over one space are made one after the other (convolution_loop), and wait in registers.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "analysis/convolution_form.h"
@@ -16,7 +19,8 @@
 
 namespace fusec {
 
-std::vector<KernelSource> convolution(const Kernel& kernel, const Product& product, const ConvolutionForm& form,
-                                      const Graph& graph);
+// `forms`: of each sum, with equal tiles (JoinedConvolutions).
+std::vector<KernelSource> convolution(const Kernel& kernel, const Product& product,
+                                      std::span<const ConvolutionForm> forms, const Graph& graph);
 
 }  // namespace fusec

@@ -91,7 +91,7 @@ void ConvolutionTiles::make_table(const ConvolutionTile& t) {
   const std::int64_t at = form_.stage_bytes() * tiles_.stages + (t.left ? 0 : form_.table_bytes(form_.left));
   const int each = form_.entry_elements(*t.factor);
   writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_shared + {});", t.table, at));
-  make_depth_table(emitter_, {*t.factor, form_.axes, form_.depth, form_.entries() / each, each}, t.table,
+  make_depth_table(emitter_, {*t.factor, form_.axes, form_.depth, form_.table_entries(*t.factor), each}, t.table,
                    tiles_.threads());
 }
 
@@ -148,11 +148,22 @@ int ConvolutionTiles::units_of_thread(const ConvolutionTile& t) const {
   return of_line / (tiles_.threads() / t.across);
 }
 
+// Where a step is in the table, and how much further its positions are than those there.
+ConvolutionTiles::TableStep ConvolutionTiles::step_of_table(const ConvolutionTile& t, const std::string& step) {
+  if (t.factor->period == 0) return {step, ""};
+  const std::int64_t steps = t.factor->period / tiles_.depth;
+  const std::string again = writer_.unique("again");
+  writer_.line(fmt::format("const int {} = {} / {};  // as often the table has begun anew", again, step, steps));
+  return {fmt::format("({} - {} * {})", step, again, steps), fmt::format(" + {} * {}", again, text(t.factor->further))};
+}
+
 void ConvolutionTiles::gather_to_registers(const ConvolutionTile& t, const std::string& step) {
+  const TableStep here = step_of_table(t, step);
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
-  writer_.line(fmt::format("  gather({}[i], {}, {} + ({} * {} + {} * {} + i) * {}, {});", t.waiting, t.from, t.table,
-                           step, t.units, t.part, units_of_thread(t), together(), t.outside));
+  writer_.line(fmt::format("  gather({}[i], {}{}, {} + ({} * {} + {} * {} + i) * {}, {});", t.waiting, t.from,
+                           here.further, t.table, here.step, t.units, t.part, units_of_thread(t), together(),
+                           t.outside));
 }
 
 void ConvolutionTiles::store_gathered(const ConvolutionTile& t, const std::string& into) {
@@ -165,14 +176,15 @@ void ConvolutionTiles::store_gathered(const ConvolutionTile& t, const std::strin
 // Neighbouring threads have neighbouring columns: what they copy at a time goes to different banks.
 void ConvolutionTiles::gather_asynchronously(const ConvolutionTile& t, const std::string& into,
                                              const std::string& step) {
+  const TableStep here = step_of_table(t, step);
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
   const int apart = tiles_.threads() / t.across;  // along the depth
   const std::string place = form_.tf32 ? fmt::format("{} + swizzled_in_pairs<{}>({} + i * {}, {} / 4) + {} % 4 * 4",
                                                      t.offset, t.units, t.part, apart, t.line, t.line)
                                        : fmt::format("swizzled_further<{}>({}, i * {}, 0)", t.units, t.to, apart);
-  writer_.line(fmt::format("gather_one({} + {} + {}, {}, {}[{} * {} + {} + i * {}], {});", stages_, into, place, t.from,
-                           t.table, step, tiles_.depth, t.part, apart, t.outside));
+  writer_.line(fmt::format("gather_one({} + {} + {}, {}{}, {}[{} * {} + {} + i * {}], {});", stages_, into, place,
+                           t.from, here.further, t.table, here.step, tiles_.depth, t.part, apart, t.outside));
   writer_.close();
 }
 
@@ -367,11 +379,13 @@ void ConvolutionTiles::strips_asynchronously(const ConvolutionTile& t, const std
                                              const std::string& step) {
   if (t.factor->tabled) {
     const std::string here = writer_.unique("here");
-    writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, step, tiles_.depth, t.part));
+    const TableStep place = step_of_table(t, step);
+    writer_.line(
+        fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, place.step, tiles_.depth, t.part));
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
-    writer_.line(fmt::format("  gather_one({} + {} + {}, {}[i], {}, {}[i]);", stages_, into, strip_place(t), t.from,
-                             here, t.outside));
+    writer_.line(fmt::format("  gather_one({} + {} + {}, {}[i]{}, {}, {}[i]);", stages_, into, strip_place(t), t.from,
+                             place.further, here, t.outside));
     return;
   }
   const std::string there = open_strips(t, step);

@@ -68,6 +68,10 @@ class ConvolutionTiles {
   void find_line(const ConvolutionTile& t, const std::string& line, const std::string& from,
                  const std::string& outside);
   int units_of_thread(const ConvolutionTile& t) const;
+  struct TableStep {
+    std::string step, further;  // further: " + " what is added to positions, or ""
+  };
+  TableStep step_of_table(const ConvolutionTile& t, const std::string& step);
   void gather_to_registers(const ConvolutionTile& t, const std::string& step);
   void store_gathered(const ConvolutionTile& t, const std::string& into);
   void gather_asynchronously(const ConvolutionTile& t, const std::string& into, const std::string& step);

@@ -105,15 +105,23 @@ std::vector<KernelSource> gathered_product(const Kernel& kernel, const Product& 
   const TiledWay way = choose_way(wide, form.ranking, form.cycles, choices);
   if (way.wide) return warpgroups_product(kernel, product, *way.wide, as_gemm(form), graph, target);
   form.tiles = way.tiles;
-  return convolution(kernel, product, form, graph);
+  return convolution(kernel, product, {&form, 1}, graph);
 }
 
-// Of no form for tiles of warps: sums over several images may be warpgroups'.
+// Of no form for tiles of warps: several sums, of images with their own depths, one after the other, or warpgroups'.
 std::vector<KernelSource> untiled_product(const Kernel& kernel, const Product& product, const Graph& graph,
                                           const Target& target, Choices& choices) {
   const std::vector<WarpgroupGemms> wide = rank_warpgroup_planes(graph, kernel, product, target);
-  if (wide.empty()) return {contraction(kernel, product, graph)};
-  const TiledWay way = choose_way(wide, {}, std::numeric_limits<double>::infinity(), choices);
+  std::optional<JoinedConvolutions> joined;
+  if (!needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)))
+    joined = find_joined_convolutions(graph, kernel, product, target);
+  if (wide.empty() && !joined) return {contraction(kernel, product, graph)};
+  const double by_warps = joined ? joined->cycles : std::numeric_limits<double>::infinity();
+  const TiledWay way = choose_way(wide, joined ? joined->ranking : std::vector<GemmTiles>(), by_warps, choices);
+  if (!way.wide) {
+    joined->take(way.tiles);
+    return convolution(kernel, product, joined->forms, graph);
+  }
   const GemmForm form{.dtype = way.wide->dtype, .loops = {}, .tiles = {}, .sums = way.wide->sums};
   return warpgroups_product(kernel, product, *way.wide, form, graph, target);
 }
