@@ -15,13 +15,13 @@ namespace fusec {
 namespace {
 
 constexpr int kSector = 32;
-constexpr int kWarp = 32;                                    // lanes, and banks of shared memory
-constexpr std::int64_t kFewestRows = 64;                     // fewer are soon done by a warp each
-constexpr std::int64_t kLongest = 512, kLongestAlone = 320;  // elements of a row
-constexpr int kMostTurns = 64;                               // elements of a lane
-constexpr int kMostTurnsAlone = 96;                          // of which it keeps nothing
-constexpr int kMostElements = 20 * 1024;                     // of shared memory, which several blocks share
-constexpr int kFewestBeside = 8;                             // rows of a block
+constexpr int kWarp = 32;                 // lanes, and banks of shared memory
+constexpr std::int64_t kFewestRows = 64;  // fewer are soon done by a warp each
+constexpr std::int64_t kLongest = 512, kLongestAlone = 320, kLongestRepeated = 1100;  // elements of a row
+constexpr int kMostTurns = 64;                                                        // elements of a lane
+constexpr int kMostTurnsAlone = 96;                                                   // of which it keeps nothing
+constexpr int kMostElements = 20 * 1024;  // of shared memory, which several blocks share
+constexpr int kFewestBeside = 8;          // rows of a block
 constexpr int kMostThreads = 512;
 constexpr int kMostRuns = 64;  // of a block
 constexpr int kVectorBits = 128;
@@ -47,8 +47,9 @@ class Reader {
       if (!see(id)) return std::nullopt;
     if (std::ranges::none_of(way_.tiles, [](const ShortRows::Tile& t) { return !t.beside; })) return std::nullopt;
     const bool alone = std::ranges::none_of(way_.tiles, &ShortRows::Tile::beside);
-    if (alone && way_.length > kLongestAlone) return std::nullopt;
-    if (!see_outputs() || is_taken_by_vectors() || !some_row_begins_within_a_sector()) return std::nullopt;
+    const bool repeats = way_.along_last && rows_begin_within(kVectorBits);
+    if (way_.length > (repeats ? kLongestRepeated : alone ? kLongestAlone : kLongest)) return std::nullopt;
+    if (!see_outputs() || is_taken_by_vectors() || !rows_begin_within(8 * kSector)) return std::nullopt;
     if (way_.along_last) go_along_last_axis();
     for (ShortRows::Tile& tile : way_.tiles)
       narrowest_ = tile.beside ? narrowest_ : std::min(narrowest_, bits(tile.dtype));
@@ -70,7 +71,7 @@ class Reader {
       if (!extent || (length && *length != *extent)) return false;
       length = extent;
     }
-    if (!length || *length < 2 || *length > kLongest) return false;
+    if (!length || *length < 2 || *length > kLongestRepeated) return false;
     std::ranges::sort(along);
     along.erase(std::ranges::unique(along).begin(), along.end());
     along_ = std::move(along);
@@ -181,8 +182,9 @@ class Reader {
            way_.length <= kVectorsOfShortRow * elements_of_vector(widest);
   }
 
-  bool some_row_begins_within_a_sector() const {
-    const auto within = [&](DType dtype) { return way_.length * bits(dtype) % (8 * kSector) != 0; };
+  // Do some rows begin within pieces of memory of so many bits?
+  bool rows_begin_within(int piece) const {
+    const auto within = [&](DType dtype) { return way_.length * bits(dtype) % piece != 0; };
     for (const ShortRows::Tile& tile : way_.tiles)
       if (!tile.beside && within(tile.dtype)) return true;
     for (std::size_t i = 0; i < way_.stored.size(); ++i)

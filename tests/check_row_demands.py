@@ -181,6 +181,12 @@ def scores(dtype, shape, *operands, symbols=()):
     return inputs, nodes + [node("y", "softmax", [last], dim=-1)], symbols
 
 
+def rows_of_sums(op, dtype, outer, inner, columns, **attrs):
+    """Of each of some rows and each of others."""
+    return ({"x": (dtype, [outer, 1, columns]), "z": (dtype, [1, inner, columns])},
+            [node("s", "add", ["x", "z"]), node("y", op, ["s"], **attrs)], ())
+
+
 def nearest_class(rows, columns):
     return ({"x": ("float16", [rows, columns]), "t": ("int64", [rows])},
             [node("l", "log_softmax", ["x"], dim=-1), node("u", "unsqueeze", ["t"], dim=1),
@@ -267,6 +273,11 @@ COUNTED = [
     (scores("bfloat16", [32, 6, 49, 49], ("bool", [32, 1, 1, 49])), 1.07, 450000),
     (scores("float32", ["n", 6, 49, 49], ("float32", [6, 49, 49]), symbols=[("n", {"min": 1, "max": 4096, "hint": 64}, 37)]),
      1.2, 550000),
+    # Longer ones too, where rows begin within vectors.
+    (scores("bfloat16", [2, 6, 577, 577], ("bfloat16", [6, 577, 577])), 1.06, 3700000),
+    (scores("float32", [2, 6, 577, 577], ("float32", [2, 1, 1, 577])), 1.08, 3300000),
+    (rows_of_sums("layer_norm", "bfloat16", 64, 50, 1001, normalized_shape=[1001], eps=1e-5), 1.6, 2200000),
+    (rows_of_sums("softmax", "float32", 16, 50, 1001, dim=-1), 1.65, 680000),
     # Few lanes of short odd rows have hardly more elements than others, or one has them all.
     *((reduced("softmax", "bfloat16", 2048, columns), 1.03, most) for columns, most in
       [(25, 32500), (33, 40500), (45, 49500), (49, 57000), (63, 78000), (197, 243000)]),
