@@ -261,7 +261,7 @@ class Planner {
     if (blocks < wanted) candidate.cost *= 1 + 0.02 * (1 - blocks / wanted);
     int moved = size_;  // bytes, of a point
     for (const Lines& lines : lines_) moved += lines.size;
-    constexpr double kMostMoved = 1 << 18;
+    constexpr double kMostMoved = 1 << 17;
     const double needed = std::min(wanted, points * moved / kMostMoved);
     if (blocks < needed) candidate.cost *= needed / blocks;
     if (bytes_at_least(candidate) > kMostBytes * 2 / 3) candidate.cost *= 1.005;
