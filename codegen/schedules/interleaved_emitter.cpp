@@ -618,10 +618,15 @@ class InterleavedEmitter {
       writer_.use("extreme_lanes");
     }
     writer_.line(fmt::format("const {} {} = {};", a.type, a.name,
-                             width == way_.width && (way_.in_strips || way_.breadth > 1)
+                             width == way_.width && (way_.shifted || way_.breadth > 1 || are_lines_of_warps())
                                  ? reduced_strip(a, mine, places, all ? width : 0)
                                  : reduced_in_turn(a, mine, places, parts, width, all)));
     done_[a.reduction] = {.own = a, .slots = all ? places : ""};
+  }
+
+  // Has each warp whole lines of a strip, and neither part nor rest of one?
+  bool are_lines_of_warps() const {
+    return way_.in_strips && 32 % way_.lanes() == 0 && way_.parts == way_.team;
   }
 
   std::string reduced_in_turn(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,
