@@ -54,7 +54,7 @@ void ArenaValues::touch(const LoweredStep& step, std::uint32_t position, const s
       alive(scratch_request_.at(parameter.scratch), position, lowered_.scratch_bytes[parameter.scratch]);
   };
   std::ranges::for_each(step.parameters, touch_parameter);
-  if (step.special) std::ranges::for_each(step.special->parameters, touch_parameter);
+  for (const LoweredStep::SpecialForm& form : step.special) std::ranges::for_each(form.parameters, touch_parameter);
 }
 
 void ArenaValues::offer(ValueId read, ValueId written, std::uint32_t position, std::vector<InPlaceForm> forms) {

@@ -164,13 +164,14 @@ class Builder {
     if (step.kind != LoweredStep::Kind::kKernel) return;
     for (const auto& [roots, parameters] : in_place_pairs(step.kernel, step.parameters)) {
       InPlaceForms forms{{step.kernel, parameters}};
-      if (step.special) {
-        const auto pairs = in_place_pairs(step.special->kernel, step.special->parameters);
+      const bool in_all = std::ranges::all_of(step.special, [&](const LoweredStep::SpecialForm& special) {
+        if (special.kernel == kNone) return true;
+        const auto pairs = in_place_pairs(special.kernel, special.parameters);
         const auto same = std::ranges::find(pairs, roots, &InPlacePair::first);
-        if (same == pairs.end()) continue;
-        forms.push_back({step.special->kernel, same->second});
-      }
-      f(roots.first, roots.second, forms);
+        if (same != pairs.end()) forms.push_back({special.kernel, same->second});
+        return same != pairs.end();
+      });
+      if (in_all) f(roots.first, roots.second, forms);
     }
   }
 
@@ -238,7 +239,7 @@ class Builder {
         step.grid = kernel.grid;
         step.dynamic_shared = kernel.dynamic_shared;
         for (const KernelParameter& parameter : lowered.parameters) step.arguments.push_back(argument_of(parameter));
-        if (lowered.special) step.special = special_form(*lowered.special);
+        for (const LoweredStep::SpecialForm& form : lowered.special) step.special.push_back(special_form(form));
         return step;
       }
       case LoweredStep::Kind::kCopy:
@@ -265,12 +266,11 @@ class Builder {
   }
 
   LaunchStep::SpecialForm special_form(const LoweredStep::SpecialForm& lowered) {
+    LaunchStep::SpecialForm form{.guard = lowered.guard, .kernel = lowered.kernel, .arguments = {}};
+    if (lowered.kernel == kNone) return form;
     const KernelSource& kernel = lowered_.kernels[lowered.kernel];
-    LaunchStep::SpecialForm form{.guard = lowered.guard,
-                                 .kernel = lowered.kernel,
-                                 .arguments = {},
-                                 .grid = kernel.grid,
-                                 .dynamic_shared = kernel.dynamic_shared};
+    form.grid = kernel.grid;
+    form.dynamic_shared = kernel.dynamic_shared;
     for (const KernelParameter& parameter : lowered.parameters) form.arguments.push_back(argument_of(parameter));
     return form;
   }

@@ -54,9 +54,10 @@ std::string header(const Graph& graph, const LaunchPlan& launch, const Target& t
     seen[step.kernel] = true;
     text += fmt::format("//   {}\n//       reads {}; writes {}\n", launch.kernels[step.kernel].name,
                         value_list(graph, step.reads), value_list(graph, step.writes));
-    if (step.special)
-      text += fmt::format("//       or {}, where {}\n", launch.kernels[step.special->kernel].name,
-                          comment_text(guard_text(step.special->guard, name_of_symbol), 200));
+    for (const LaunchStep::SpecialForm& form : step.special)
+      text +=
+          fmt::format("//       or {}, where {}\n", form.kernel == kNone ? "nothing" : launch.kernels[form.kernel].name,
+                      comment_text(guard_text(form.guard, name_of_symbol), 200));
   }
   if (!graph.symbols.empty()) {
     text += "//\n// Sizes are at";

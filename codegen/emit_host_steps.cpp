@@ -1,6 +1,7 @@
 #include "codegen/emit_host_steps.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/emit_collective.h"
 #include "codegen/emit_tensor_maps.h"
@@ -79,10 +80,16 @@ class Steps {
   }
 
   void enqueue_kernel(const LaunchStep& step) {
-    if (!step.special) return enqueue_form(step.kernel, step.arguments, step.grid, step.dynamic_shared);
-    const LaunchStep::SpecialForm& form = *step.special;
-    text_.line("  if ({}) {{", guard_text(form.guard, [&](std::uint32_t s) { return "n." + names_.symbol(s); }));
-    enqueue_form(form.kernel, form.arguments, form.grid, form.dynamic_shared);
+    if (step.special.empty()) return enqueue_form(step.kernel, step.arguments, step.grid, step.dynamic_shared);
+    const char* otherwise = "";
+    for (const LaunchStep::SpecialForm& form : step.special) {
+      text_.line("  {}if ({}) {{", std::exchange(otherwise, "} else "),
+                 guard_text(form.guard, [&](std::uint32_t s) { return "n." + names_.symbol(s); }));
+      if (form.kernel == kNone)
+        text_.line("  // the launch before has done this, too");
+      else
+        enqueue_form(form.kernel, form.arguments, form.grid, form.dynamic_shared);
+    }
     text_.line("  }} else {{");
     enqueue_form(step.kernel, step.arguments, step.grid, step.dynamic_shared);
     text_.line("  }}");

@@ -18,6 +18,40 @@ std::int64_t root(std::int64_t most, std::size_t exponent) {
   return number;
 }
 
+std::int64_t least(const Symbol& symbol) {
+  return (symbol.min + symbol.multiple_of - 1) / symbol.multiple_of * symbol.multiple_of;
+}
+
+// None is more than the others leave of the product where these are as small as they may be.
+void lower_bounds(const ProductLimit& limit, std::vector<Symbol>& symbols) {
+  double product = 1;
+  for (const std::uint32_t s : limit.symbols) product *= static_cast<double>(least(symbols[s]));
+  if (product < 1) return;
+  for (const std::uint32_t s : limit.symbols) {
+    Symbol& symbol = symbols[s];
+    const double others = product / static_cast<double>(least(symbol));
+    if (static_cast<double>(symbol.max) > static_cast<double>(limit.max) / others)
+      symbol.max = static_cast<std::int64_t>(static_cast<double>(limit.max) / others);
+  }
+}
+
+// The greatest hints give way until the product is allowed.
+void lower_hints(const ProductLimit& limit, std::vector<Symbol>& symbols) {
+  std::vector<std::uint32_t> order = limit.symbols;
+  order.erase(std::unique(order.begin(), order.end()), order.end());
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) { return symbols[a].hint > symbols[b].hint; });
+  for (const std::uint32_t s : order) {
+    Symbol& symbol = symbols[s];
+    double others = 1;
+    for (const std::uint32_t o : limit.symbols) others *= o == s ? 1 : static_cast<double>(symbols[o].hint);
+    const auto power = static_cast<std::size_t>(std::ranges::count(limit.symbols, s));
+    if (others < 1 || others * std::pow(static_cast<double>(symbol.hint), power) <= static_cast<double>(limit.max))
+      return;
+    const std::int64_t most = root(static_cast<std::int64_t>(static_cast<double>(limit.max) / others), power);
+    symbol.hint = std::max(least(symbol), most / symbol.multiple_of * symbol.multiple_of);
+  }
+}
+
 }  // namespace
 
 bool holds(const Guard& guard, std::span<const std::int64_t> symbols) {
@@ -55,24 +89,18 @@ GuardedSymbols assume(const Guard& guard, std::vector<Symbol> symbols) {
     if (power) symbol.max = std::min(symbol.max, root(condition.at_most, condition.symbols.size()));
     if (condition.symbols.size() > 1) known.products.push_back({condition.symbols, condition.at_most});
   }
-  for (Symbol& symbol : known.symbols) {
-    const std::int64_t step = symbol.multiple_of;
-    const std::int64_t least = (symbol.min + step - 1) / step * step;
-    symbol.hint = std::max(least, std::min(symbol.hint, symbol.max) / step * step);
-  }
+  for (const ProductLimit& limit : known.products) lower_bounds(limit, known.symbols);
+  for (Symbol& symbol : known.symbols)
+    symbol.hint = std::max(least(symbol), std::min(symbol.hint, symbol.max) / symbol.multiple_of * symbol.multiple_of);
+  for (const ProductLimit& limit : known.products) lower_hints(limit, known.symbols);
   return known;
 }
 
 bool is_possible(const GuardedSymbols& known) {
-  const auto least = [&](std::uint32_t s) {
-    const Symbol& symbol = known.symbols[s];
-    return (symbol.min + symbol.multiple_of - 1) / symbol.multiple_of * symbol.multiple_of;
-  };
-  for (std::uint32_t s = 0; s < known.symbols.size(); ++s)
-    if (least(s) > known.symbols[s].max) return false;
+  if (std::ranges::any_of(known.symbols, [](const Symbol& symbol) { return least(symbol) > symbol.max; })) return false;
   return std::ranges::all_of(known.products, [&](const ProductLimit& limit) {
     double product = 1;
-    for (const std::uint32_t s : limit.symbols) product *= static_cast<double>(least(s));
+    for (const std::uint32_t s : limit.symbols) product *= static_cast<double>(least(known.symbols[s]));
     return product <= static_cast<double>(limit.max);
   });
 }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "analysis/few_rows_form.h"
+#include "analysis/kernel_forms.h"
 #include "analysis/moved_bits.h"
 #include "codegen/moved_schedule.h"
 #include "ir/type.h"
@@ -22,6 +24,10 @@ constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for wh
 constexpr std::int64_t kLongestOfCluster = 8 * kLongestRow;
 constexpr std::int64_t kLongerThanHint = 8;  // and so many times what is expected where that is shorter
 
+bool of_few_rows(const std::vector<KernelSource>& sources) {
+  return sources.size() == 1 && sources[0].schedule == "few_rows_mma";
+}
+
 class Search {
  public:
   Search(const Kernel& kernel, const Graph& graph, const Target& target, const std::string& wanted)
@@ -30,9 +36,17 @@ class Search {
   }
 
   GuardedSources run() {
-    GuardedSources result{.general = schedule_moved(kernel_, graph_, target_, wanted_), .special = std::nullopt};
+    GuardedSources result{.general = schedule_moved(kernel_, graph_, target_, wanted_), .special = {}};
     if (symbols_.empty() || !may_stand_in(result.general)) return result;
     made_[Guard{}] = result.general;
+    result.special = for_few_rows(result.general);
+    add_better(result);
+    return result;
+  }
+
+ private:
+  // The form for sizes as they are found most of the time.
+  void add_better(GuardedSources& result) {
     std::vector<GuardCondition> sizes = limits();
     const auto row = row_limit(result.general, sizes);
     if (row) sizes.insert(sizes.begin(), row->begin(), row->end());
@@ -49,14 +63,44 @@ class Search {
         sizes = std::move(all);
       }
     }
-    if (!found || same(*found, result.general) || found->size() != result.general.size()) return result;
-    result.special = least(std::move(sizes), *std::move(found));
+    if (!found || same(*found, result.general) || found->size() != result.general.size()) return;
+    result.special.push_back(least(std::move(sizes), *std::move(found)));
     if (row)
       if (auto longer = for_longer(*row, result)) result.general = *std::move(longer);
-    return result;
   }
 
- private:
+  // A product whose rows may be few is one of few rows there. One form has eights of rows as many as fit: with those
+  // that are not there, tensor cores and loads would have twice the work for each step up.
+  std::vector<SpecialSources> for_few_rows(const std::vector<KernelSource>& general) {
+    std::vector<SpecialSources> forms;
+    const FormOfKernel form = form_of(kernel_);
+    if (!form.product || of_few_rows(general)) return forms;
+    IndexExpr rows = 1;
+    const ExprPool& pool = (form.rewritten ? *form.rewritten : kernel_).pool;
+    for (const std::uint32_t a : form.product->rows) rows *= pool.extent(a);
+    for (const std::int64_t most : {8, 16, 32}) {
+      Guard few;
+      limit(std::span(&rows, 1), most, few);
+      Guard whole = multiples();  // of a depth, for one
+      whole.insert(whole.end(), few.begin(), few.end());
+      for (const Guard& guard : {few, whole}) {
+        if (few.empty() || !may_have_few_rows(guard)) continue;
+        const auto& sources = under(guard);
+        if (!sources || !of_few_rows(*sources)) continue;
+        forms.push_back(least(guard, *sources));
+        break;
+      }
+    }
+    return forms;
+  }
+  bool may_have_few_rows(const Guard& guard) const {
+    const GuardedSymbols known = assume(guard, graph_.symbols);
+    if (!is_possible(known)) return false;
+    Kernel kernel = kernel_;
+    kernel.pool.assume(known.symbols, known.products);
+    const FormOfKernel form = form_of(kernel);
+    return form.product && find_few_rows(graph_, form.rewritten ? *form.rewritten : kernel, *form.product, target_);
+  }
   void see(const Shape& shape, DType dtype) {
     shapes_.insert(shape);
     narrowest_ = std::min(narrowest_, std::max(bits(dtype), 8));
@@ -222,7 +266,7 @@ class Search {
   std::optional<std::vector<KernelSource>> for_longer(const Guard& row, const GuardedSources& made) const {
     constexpr std::int64_t kFarLonger = 4, kForTeam = 1 << 14;  // which warps enough take to have memory busy
     const bool of_multiples = std::ranges::any_of(
-        made.special->guard, [](const GuardCondition& condition) { return condition.multiple_of > 1; });
+        made.special.back().guard, [](const GuardCondition& condition) { return condition.multiple_of > 1; });
     if (of_multiples) return std::nullopt;
     std::int64_t longest = 1;  // of the special form's
     const std::vector<Symbol> at_most = expecting(row, kOnce);
@@ -282,6 +326,10 @@ class Search {
 };
 
 }  // namespace
+
+bool has_few_rows(const SpecialSources& special) {
+  return of_few_rows(special.sources);
+}
 
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
                                    const std::string& wanted) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +50,7 @@ struct LaunchStep {
   // Another form of the kernel, for values of symbols that satisfy a guard; it reads and writes the same.
   struct SpecialForm {
     Guard guard;
-    std::uint32_t kernel = 0;
+    std::uint32_t kernel = 0;  // kNone: nothing is launched
     std::vector<Argument> arguments;
     std::array<IndexExpr, 3> grid{1, 1, 1};
     IndexExpr dynamic_shared = 0;
@@ -61,7 +60,7 @@ struct LaunchStep {
   std::vector<Argument> arguments;
   std::array<IndexExpr, 3> grid{1, 1, 1};
   IndexExpr dynamic_shared = 0;
-  std::optional<SpecialForm> special = std::nullopt;   // kKernel: launched instead where its guard holds
+  std::vector<SpecialForm> special = {};               // kKernel: the first whose guard holds is launched instead
   IndexExpr bytes = 0;                                 // kCopy; kMatrixCall: of the workspace
   NodeId node = kNone;                                 // kExternal, kCollective
   std::shared_ptr<const MatrixCall> matrix = nullptr;  // kMatrixCall

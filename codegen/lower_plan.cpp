@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -37,9 +38,12 @@ constexpr std::uint32_t kFirstTable = 1u << 16;
 struct Made {
   std::vector<std::uint32_t> kernels;  // indices into LoweredPlan::kernels
   std::vector<ValueId> tensors;
-  bool too_much = false;                    // code for one kernel
-  std::vector<std::uint32_t> special = {};  // as many, where there is a special form
-  Guard guard = {};
+  bool too_much = false;  // code for one kernel
+  struct Special {
+    Guard guard;
+    std::vector<std::uint32_t> kernels;  // no more than the general ones
+  };
+  std::vector<Special> special = {};
 };
 
 class PlanLowering {
@@ -104,9 +108,8 @@ class PlanLowering {
  private:
   // A kernel as the first of its signature made it, to stand beside others.
   struct Part {
-    KernelSource source;  // whose body is empty where it cannot
-    std::optional<KernelSource> special;
-    Guard guard;  // of the special form
+    KernelSource source;                  // whose body is empty where it cannot
+    std::vector<SpecialSources> special;  // of one source each
     std::vector<ValueId> tensors;
   };
 
@@ -125,6 +128,12 @@ class PlanLowering {
         break;
     }
   }
+
+  // A part with a launch's tensors in place of those that it was made with.
+  struct PlacedPart {
+    const Part* part = nullptr;
+    std::vector<ValueId> tensors;
+  };
 
   // What was measured of a kernel.
   struct Wanted {
@@ -147,13 +156,22 @@ class PlanLowering {
         ways.insert(ways.end(), source.tuning.ways.begin(), source.tuning.ways.end());
     };
     see(sources.general);
-    if (sources.special) see(sources.special->sources);
+    for (const SpecialSources& special : sources.special) see(special.sources);
     if (std::ranges::find(ways, wanted.way) != ways.end()) return;
     const TunedKernel& tuned = *options_.tuning->find(target_.arch, wanted.key);
     plan_.warnings.push_back(fmt::format(
         "the tuning database names an unknown way for kernel \"{}\" on {}: found \"{}\", expected one of \"{}\"; "
         "the predicted way is taken (measure again with fusec-run --tune)",
         tuned.kernel, target_.arch, wanted.way, fmt::join(ways, "\", \"")));
+  }
+
+  // The form that is taken where symbols are what is expected of them.
+  std::vector<KernelSource>& as_expected(GuardedSources& sources) const {
+    std::vector<std::int64_t> hints;
+    for (const Symbol& symbol : graph_.symbols) hints.push_back(symbol.hint);
+    const auto form = std::ranges::find_if(sources.special,
+                                           [&](const SpecialSources& special) { return holds(special.guard, hints); });
+    return form == sources.special.end() ? sources.general : form->sources;
   }
 
   bool makes_nothing(const Kernel& kernel) const {
@@ -171,10 +189,8 @@ class PlanLowering {
         return true;
       };
       if (usable(made.general)) it->second.source = std::move(made.general[0]);
-      if (made.special && usable(made.special->sources)) {
-        it->second.special = std::move(made.special->sources[0]);
-        it->second.guard = std::move(made.special->guard);
-      }
+      for (SpecialSources& special : made.special)
+        if (usable(special.sources)) it->second.special.push_back(std::move(special));
     }
     return it->second;
   }
@@ -195,6 +211,7 @@ class PlanLowering {
   // Products whose tiles blocks go through one after the other.
   Joined add_together(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     std::vector<const Kernel*> kernels;
+    std::vector<KernelSignature> signatures;
     std::vector<ValueId> tensors;  // as the parts' signatures name them
     std::vector<NodeId> nodes;
     std::string key = "together;";
@@ -209,6 +226,7 @@ class PlanLowering {
         key += "p" + std::to_string(at - tensors.begin()) + ";";
       }
       kernels.push_back(&kernel);
+      signatures.push_back(signature);
       nodes.insert(nodes.end(), kernel.nodes.begin(), kernel.nodes.end());
     }
     if (kernels.size() < 2) return Joined::kNo;
@@ -221,6 +239,12 @@ class PlanLowering {
       if (auto source = schedule_together(kernels, graph_, target_)) sources.push_back(*std::move(source));
       it->second.too_much = !sources.empty() && is_too_much(sources[0]);
       if (!it->second.too_much) it->second.kernels = keep(std::move(sources));
+      if (!it->second.kernels.empty() && !graph_.symbols.empty()) {
+        std::vector<PlacedPart> parts;
+        for (std::size_t i = 0; i < kernels.size(); ++i)
+          parts.push_back({&part_of(*kernels[i], signatures[i]), signatures[i].tensors});
+        add_few_rows(it->second, parts, nodes);
+      }
     }
     if (it->second.kernels.empty()) return it->second.too_much ? Joined::kTooMuch : Joined::kNo;
     for (const std::uint32_t u : launch)
@@ -231,8 +255,7 @@ class PlanLowering {
 
   // False where it cannot be. Where parts have special forms, they have one launch, under the guards of all.
   bool add_side_by_side(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
-    std::vector<KernelPart> parts, special;
-    Guard guard;
+    std::vector<PlacedPart> parts;
     std::vector<NodeId> nodes;
     std::string key;
     std::map<ValueId, std::size_t> tensor_number;  // in the order in which the parts' parameters name them
@@ -243,10 +266,8 @@ class PlanLowering {
       const Part& part = part_of(kernel, signature);
       if (part.source.body.empty()) return false;
       key += signature.text;
-      parts.push_back(with_tensors(part.source, part.tensors, signature.tensors));
-      special.push_back(with_tensors(part.special ? *part.special : part.source, part.tensors, signature.tensors));
-      for (const GuardCondition& condition : part.guard) add_condition(guard, condition);
-      for (const KernelParameter& p : parts.back().parameters) {
+      parts.push_back({&part, signature.tensors});
+      for (const KernelParameter& p : with_tensors(part.source, parts.back()).parameters) {
         if (p.kind != KernelParameter::Kind::kTensor) continue;
         const auto number = tensor_number.try_emplace(p.value, tensor_number.size()).first->second;
         key += "p" + std::to_string(number) + ";";
@@ -260,7 +281,9 @@ class PlanLowering {
     for (const auto& [value, number] : tensor_number) tensors[number] = value;
     const auto [it, fresh] = made_.try_emplace(std::move(key));
     if (fresh) {
-      std::optional<KernelSource> source = side_by_side(parts, kernel_name(graph_, nodes));
+      std::vector<KernelPart> general;
+      for (const PlacedPart& placed : parts) general.push_back(with_tensors(placed.part->source, placed));
+      std::optional<KernelSource> source = side_by_side(general, kernel_name(graph_, nodes));
       if (!source || is_too_much(*source)) {
         made_.erase(it);
         return false;
@@ -268,12 +291,11 @@ class PlanLowering {
       Made& made = it->second;
       made.tensors = tensors;
       made.kernels = keep_one(std::move(*source));
-      if (!guard.empty() && is_possible(assume(guard, graph_.symbols)))
-        if (auto better = side_by_side(special, kernel_name(graph_, nodes)); better && !is_too_much(*better)) {
-          made.special = keep_one(std::move(*better));
-          made.guard = std::move(guard);
-          note_guard(plan_.kernels[made.special.front()], made.guard);
-        }
+      add_few_rows(made, parts, nodes);
+      add_special(made, parts, nodes, [](const Part& part) {
+        const bool other = !part.special.empty() && !has_few_rows(part.special.back());
+        return other ? &part.special.back() : nullptr;
+      });
     }
     for (const std::uint32_t u : launch)
       for (const KernelOutput& output : units[u].kernel.outputs) claim(output.value);
@@ -288,22 +310,58 @@ class PlanLowering {
     same->at_most = std::min(same->at_most, condition.at_most);
   }
 
-  // A part whose parameters have `now` where those of its source have `then`.
-  static KernelPart with_tensors(const KernelSource& source, const std::vector<ValueId>& then,
-                                 const std::vector<ValueId>& now) {
+  // The parts' source of one form, whose parameters have the launch's tensors.
+  static KernelPart with_tensors(const KernelSource& source, const PlacedPart& placed) {
     KernelPart part{&source, source.parameters};
     for (KernelParameter& p : part.parameters) {
       if (p.kind != KernelParameter::Kind::kTensor) continue;
-      const auto at = std::ranges::find(then, p.value);
-      p.value = now[static_cast<std::size_t>(at - then.begin())];
+      const auto at = std::ranges::find(placed.part->tensors, p.value);
+      p.value = placed.tensors[static_cast<std::size_t>(at - placed.part->tensors.begin())];
     }
     return part;
+  }
+
+  // Of a few rows, all parts that have the form take it where the same guard holds.
+  void add_few_rows(Made& made, const std::vector<PlacedPart>& parts, const std::vector<NodeId>& nodes) {
+    std::vector<Guard> guards;
+    for (const PlacedPart& placed : parts)
+      for (const SpecialSources& special : placed.part->special)
+        if (has_few_rows(special) && std::ranges::find(guards, special.guard) == guards.end())
+          guards.push_back(special.guard);
+    for (const Guard& guard : guards)
+      add_special(made, parts, nodes, [&](const Part& part) {
+        const auto form = std::ranges::find(part.special, guard, &SpecialSources::guard);
+        return form == part.special.end() ? nullptr : &*form;
+      });
+  }
+
+  // Parts in the special forms that `form_of` names, the others as they are in general.
+  void add_special(Made& made, const std::vector<PlacedPart>& parts, const std::vector<NodeId>& nodes,
+                   const std::function<const SpecialSources*(const Part&)>& form_of) {
+    Guard guard;
+    std::vector<KernelPart> forms;
+    for (const PlacedPart& placed : parts) {
+      const SpecialSources* const special = form_of(*placed.part);
+      const KernelSource& source = special ? special->sources[0] : placed.part->source;
+      if (source.body.empty()) return;
+      forms.push_back(with_tensors(source, placed));
+      if (!special) continue;
+      for (const GuardCondition& condition : special->guard) add_condition(guard, condition);
+    }
+    if (guard.empty() || !is_possible(assume(guard, graph_.symbols))) return;
+    auto source = side_by_side(forms, kernel_name(graph_, nodes));
+    if (source && !is_too_much(*source)) keep_special(made, std::move(guard), keep_one(std::move(*source)));
+  }
+
+  void keep_special(Made& made, Guard guard, std::vector<std::uint32_t> kernels) {
+    for (const std::uint32_t k : kernels) note_guard(plan_.kernels[k], guard);
+    made.special.push_back({std::move(guard), std::move(kernels)});
   }
 
   void launch_made(const Made& made, const std::vector<ValueId>& tensors, const std::vector<NodeId>& nodes) {
     std::map<ValueId, ValueId> instead;
     for (std::size_t i = 0; i < made.tensors.size(); ++i) instead[made.tensors[i]] = tensors[i];
-    launch(made.kernels, instead, nodes, made.special, made.guard);
+    launch(made.kernels, instead, nodes, made.special);
   }
 
   // The guard stands above the kernel.
@@ -352,22 +410,24 @@ class PlanLowering {
       const Wanted wanted = wanted_of(signature.text);
       GuardedSources sources = schedule_with_guard(kernel, graph_, target_, wanted.way);
       warn_of_unknown(wanted, sources);
-      for (KernelSource& source : sources.special ? sources.special->sources : sources.general)
+      for (KernelSource& source : as_expected(sources))
         if (source.tuning.ways.size() > 1) source.tuning.key = wanted.key;
       made.kernels = keep(std::move(sources.general));
-      if (sources.special) {
-        made.special = keep(std::move(sources.special->sources));
-        made.guard = std::move(sources.special->guard);
-        for (const std::uint32_t k : made.special) note_guard(plan_.kernels[k], made.guard);
+      let_in_place(kernel, made.kernels);
+      for (SpecialSources& special : sources.special) {
+        keep_special(made, std::move(special.guard), keep(std::move(special.sources)));
+        let_in_place(kernel, made.special.back().kernels);
       }
-      for (const std::vector<std::uint32_t>* kernels : {&made.kernels, &made.special})
-        if (!kernels->empty()) {  // those before the last leave parts of reductions only
-          KernelSource& source = plan_.kernels[kernels->back()];
-          const bool alone = kernels->size() == 1;
-          if (alone || source.owns_rows) source.in_place = find_in_place(kernel, graph_, source, alone);
-        }
     }
     launch_made(made, signature.tensors, kernel.nodes);
+  }
+
+  // Those before the last leave parts of reductions only.
+  void let_in_place(const Kernel& kernel, const std::vector<std::uint32_t>& kernels) {
+    if (kernels.empty()) return;
+    KernelSource& source = plan_.kernels[kernels.back()];
+    const bool alone = kernels.size() == 1;
+    if (alone || source.owns_rows) source.in_place = find_in_place(kernel, graph_, source, alone);
   }
 
   // Analysis takes any custom op; source needs to know what to call.
@@ -438,8 +498,7 @@ class PlanLowering {
   // One step a kernel, with tensors replaced as `instead` says and scratch memory of its own; `special`: the kernels'
   // other forms, where they have any.
   void launch(const std::vector<std::uint32_t>& kernels, const std::map<ValueId, ValueId>& instead,
-              const std::vector<NodeId>& nodes, const std::vector<std::uint32_t>& special = {},
-              const Guard& guard = {}) {
+              const std::vector<NodeId>& nodes, const std::vector<Made::Special>& special = {}) {
     std::map<std::uint32_t, std::uint32_t> scratch;
     const auto place = [&](LoweredStep& step, std::vector<KernelParameter>& parameters) {
       for (KernelParameter& p : parameters) {
@@ -461,9 +520,14 @@ class PlanLowering {
       LoweredStep step{
           .kernel = k, .parameters = plan_.kernels[k].parameters, .reads = {}, .writes = {}, .nodes = nodes};
       place(step, step.parameters);
-      if (!special.empty()) {
-        step.special = LoweredStep::SpecialForm{guard, special[i], plan_.kernels[special[i]].parameters};
-        place(step, step.special->parameters);
+      for (const Made::Special& other : special) {
+        LoweredStep::SpecialForm form{.guard = other.guard, .kernel = kNone, .parameters = {}};
+        if (i < other.kernels.size()) {
+          form.kernel = other.kernels[i];
+          form.parameters = plan_.kernels[form.kernel].parameters;
+          place(step, form.parameters);
+        }
+        step.special.push_back(std::move(form));
       }
       for (KernelParameter p : plan_.kernels[k].tabled) {
         if (p.kind != KernelParameter::Kind::kTensor) continue;

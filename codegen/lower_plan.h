@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "analysis/matrix_call.h"
@@ -34,12 +33,12 @@ struct LoweredStep {
   // Another form of the same kernel, for values of symbols that satisfy a guard.
   struct SpecialForm {
     Guard guard;
-    std::uint32_t kernel = 0;
+    std::uint32_t kernel = 0;  // kNone: the form's kernels before have done it all
     std::vector<KernelParameter> parameters;
   };
   std::uint32_t kernel = 0;                            // kKernel: index into LoweredPlan::kernels
   std::vector<KernelParameter> parameters;             // kKernel: those of the kernel, with this step's values
-  std::optional<SpecialForm> special = std::nullopt;   // kKernel: launched instead where its guard holds
+  std::vector<SpecialForm> special = {};               // kKernel: the first whose guard holds is launched instead
   NodeId node = kNone;                                 // kExternal, kCollective
   std::shared_ptr<const MatrixCall> matrix = nullptr;  // kMatrixCall
   std::vector<ValueId> reads, writes;  // values as the graph has them (not resolved through storage_of), each once

@@ -162,7 +162,7 @@ class Printer {
     return out;
   }
 
-  // What is launched instead, where all of `when` holds.
+  // What is launched instead, where all of `when` holds; nothing where no kernel is named.
   Json special_form(const LaunchStep::SpecialForm& form) const {
     Json when = Json::array();
     for (const GuardCondition& condition : form.guard) {
@@ -173,6 +173,7 @@ class Printer {
       if (condition.at_most != GuardCondition::kNoLimit) row["at_most"] = condition.at_most;
       when.push_back(std::move(row));
     }
+    if (form.kernel == kNone) return {{"when", std::move(when)}};
     return {{"when", std::move(when)},
             {"kernel", launch_.kernels[form.kernel].name},
             {"grid", {formula(form.grid[0]), formula(form.grid[1]), formula(form.grid[2])}},
@@ -189,7 +190,7 @@ class Printer {
           row["kernel"] = launch_.kernels[step.kernel].name;
           row["grid"] = {formula(step.grid[0]), formula(step.grid[1]), formula(step.grid[2])};
           row["dynamic_shared_bytes"] = formula(step.dynamic_shared);
-          if (step.special) row["special"] = special_form(*step.special);
+          for (const LaunchStep::SpecialForm& form : step.special) row["special"].push_back(special_form(form));
           break;
         case LaunchStep::Kind::kCopy:
           row["copy_bytes"] = formula(step.bytes);

@@ -68,7 +68,8 @@ class Updates {
       for (LoweredGroup& group : plan_.groups)
         for (LoweredStep& step : group.steps) {
           if (step.kind == LoweredStep::Kind::kKernel) f(step.kernel);
-          if (step.special) f(step.special->kernel);
+          for (LoweredStep::SpecialForm& form : step.special)
+            if (form.kernel != kNone) f(form.kernel);
         }
     };
     each_use([&](std::uint32_t& kernel) { now[kernel] = 0; });

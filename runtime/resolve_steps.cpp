@@ -53,21 +53,23 @@ ResolvedBoxes resolve(const TensorBoxes& boxes, const ValueOf& value) {
 }
 
 // Puts the special form in the general one's place.
-LaunchStep in_special_form(const LaunchStep& step) {
-  LaunchStep taken = step;
-  taken.kernel = step.special->kernel;
-  taken.arguments = step.special->arguments;
-  taken.grid = step.special->grid;
-  taken.dynamic_shared = step.special->dynamic_shared;
-  return taken;
+LaunchStep in_special_form(LaunchStep step, const LaunchStep::SpecialForm& form) {
+  step.kernel = form.kernel;
+  step.arguments = form.arguments;
+  step.grid = form.grid;
+  step.dynamic_shared = form.dynamic_shared;
+  return step;
 }
 
 std::vector<ResolvedStep> resolve(const std::vector<LaunchStep>& steps, const ValueOf& value,
                                   std::span<const std::int64_t> symbols) {
   std::vector<ResolvedStep> resolved;
   for (std::uint32_t position = 0; position < steps.size(); ++position) {
-    const bool special = steps[position].special && holds(steps[position].special->guard, symbols);
-    const LaunchStep step = special ? in_special_form(steps[position]) : steps[position];
+    const auto form = std::ranges::find_if(steps[position].special,
+                                           [&](const LaunchStep::SpecialForm& f) { return holds(f.guard, symbols); });
+    const bool special = form != steps[position].special.end();
+    const LaunchStep step = special ? in_special_form(steps[position], *form) : steps[position];
+    if (step.kind == LaunchStep::Kind::kKernel && step.kernel == kNone) continue;
     ResolvedStep r;
     r.kind = step.kind;
     r.kernel = step.kernel;

@@ -65,9 +65,9 @@ TEST_CASE("each form of a guarded kernel computes the same") {
     BuiltModel guarded(model(node));
     REQUIRE(guarded.launch.steps.size() == 1);
     const auto& special = guarded.launch.steps[0].special;
-    REQUIRE(special);
+    REQUIRE(special.size() == 1);
     const KernelSource& general_kernel = guarded.launch.kernels[guarded.launch.steps[0].kernel];
-    const KernelSource& special_kernel = guarded.launch.kernels[special->kernel];
+    const KernelSource& special_kernel = guarded.launch.kernels[special[0].kernel];
     CHECK(has_long_indices(general_kernel));
     CHECK_FALSE(has_long_indices(special_kernel));
     CHECK(special_kernel.text.starts_with("// Where "));
@@ -76,7 +76,7 @@ TEST_CASE("each form of a guarded kernel computes the same") {
     CHECK(taken.findings == "");
     CHECK(taken.kernels == std::vector{special_kernel.name});
     const std::string general_name = general_kernel.name;
-    guarded.launch.steps[0].special.reset();
+    guarded.launch.steps[0].special.clear();
     const Run general = run(guarded, 3, 64);
     CHECK(general.findings == "");
     CHECK(general.kernels == std::vector{general_name});
@@ -88,27 +88,80 @@ TEST_CASE("each form of a guarded kernel computes the same") {
 TEST_CASE("a launch takes the form that its guard says") {
   const BuiltModel guarded(model(kAdd));
   const LaunchStep& step = guarded.launch.steps.at(0);
-  REQUIRE(step.special);
+  REQUIRE(step.special.size() == 1);
   const auto kernel_at = [&](std::int64_t b, std::int64_t n) {
     const ResolvedPlan resolved = resolve_steps(guarded.launch, {b, n});
     return resolved.steps.at(0).kernel;
   };
-  CHECK(kernel_at(1, 4) == step.special->kernel);
+  CHECK(kernel_at(1, 4) == step.special[0].kernel);
   CHECK(kernel_at(1, 6) == step.kernel);
-  CHECK(kernel_at(1 << 16, 1 << 14) == step.special->kernel);
+  CHECK(kernel_at(1 << 16, 1 << 14) == step.special[0].kernel);
   CHECK(kernel_at(1 << 20, 1 << 14) == step.kernel);  // beyond 2^31 elements
   CHECK(kernel_at(INT32_MAX, INT32_MAX / 8 * 8) == step.kernel);
 }
 
 TEST_CASE("no guard where the bounds say all there is to know") {
-  CHECK_FALSE(BuiltModel(model(kAdd, R"("b": { "max": 64 }, "n": { "max": 4096, "multiple_of": 8 })"))
-                  .launch.steps.at(0)
-                  .special);
+  CHECK(BuiltModel(model(kAdd, R"("b": { "max": 64 }, "n": { "max": 4096, "multiple_of": 8 })"))
+            .launch.steps.at(0)
+            .special.empty());
   // A multiple that no value can be, a length that all rows exceed.
-  CHECK_FALSE(BuiltModel(model(kAdd, R"("b": { "max": 64 }, "n": { "min": 1, "max": 3, "hint": 2 })"))
-                  .launch.steps.at(0)
-                  .special);
+  CHECK(BuiltModel(model(kAdd, R"("b": { "max": 64 }, "n": { "min": 1, "max": 3, "hint": 2 })"))
+            .launch.steps.at(0)
+            .special.empty());
   const BuiltModel long_rows(
       model(kSoftmax, R"("b": { "max": 64 }, "n": { "min": 40000, "max": 90000, "hint": 50000 })"));
-  for (const LaunchStep& step : long_rows.launch.steps) CHECK_FALSE(step.special);
+  for (const LaunchStep& step : long_rows.launch.steps) CHECK(step.special.empty());
+}
+
+namespace {
+
+// y[rows, 256] = x[rows, 512] times a matrix, plus r.
+std::string product(const std::string& symbols, const std::string& rows) {
+  return R"({ "fusec": 1, "name": "guarded", "symbols": {)" + symbols + R"(},
+    "inputs": [ { "name": "x", "dtype": "float16", "shape": [)" +
+         rows + R"(, 512] } ],
+    "constants": [ { "name": "w", "dtype": "float16", "shape": [256, 512] } ],
+    "nodes": [ { "name": "y", "op": "linear", "inputs": ["x", "w"] } ], "outputs": ["y"] })";
+}
+
+// How many eights of rows the form has that the launch takes, 0: tiles.
+int eights_taken(const BuiltModel& model, const std::vector<std::int64_t>& symbols) {
+  const ResolvedPlan resolved = resolve_steps(model.launch, symbols);
+  REQUIRE(resolved.steps.size() == 1);
+  const KernelSource& kernel = model.launch.kernels.at(resolved.steps[0].kernel);
+  if (kernel.schedule != "few_rows_mma") return 0;
+  for (const int eights : {1, 2, 3, 4})
+    if (kernel.text.find("[" + std::to_string(eights) + "][4] = {};") != std::string::npos) return eights;
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("a product of a symbol's rows is one of few rows where these are few") {
+  const BuiltModel model(product(R"("t": { "max": 8192, "hint": 2048 })", R"("t")"));
+  CHECK(eights_taken(model, {1}) == 1);
+  CHECK(eights_taken(model, {8}) == 1);
+  CHECK(eights_taken(model, {9}) == 2);
+  CHECK(eights_taken(model, {16}) == 2);
+  CHECK(eights_taken(model, {17}) == 4);
+  CHECK(eights_taken(model, {32}) == 4);
+  CHECK(eights_taken(model, {33}) == 0);
+  CHECK(eights_taken(model, {8192}) == 0);
+}
+
+TEST_CASE("few rows may be a product of symbols and constants") {
+  const BuiltModel model(
+      product(R"("b": { "max": 64, "hint": 4 }, "t": { "max": 8192, "hint": 2048 })", R"("b", 2, "t")"));
+  CHECK(eights_taken(model, {1, 4}) == 1);
+  CHECK(eights_taken(model, {4, 2}) == 2);
+  CHECK(eights_taken(model, {16, 1}) == 4);
+  CHECK(eights_taken(model, {17, 1}) == 0);
+  CHECK(eights_taken(model, {1, 17}) == 0);
+}
+
+TEST_CASE("rows that are few or many whatever the symbols have no further form") {
+  CHECK(BuiltModel(product(R"("t": { "max": 8, "hint": 1 })", R"("t")")).launch.steps.at(0).special.empty());
+  CHECK(BuiltModel(product(R"("t": { "min": 33, "max": 8192, "hint": 2048 })", R"("t")"))
+            .launch.steps.at(0)
+            .special.empty());
 }

@@ -39,7 +39,7 @@ inline void check_gemm(const Nvrtc& nvrtc, const GemmCase& c, const char* arch,
   const Graph graph = short_model(c.inputs, c.nodes, c.outputs, c.symbols);
   LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), target, {});
   for (LoweredGroup& group : plan.groups)
-    for (LoweredStep& step : group.steps) step.special.reset();  // the general form, whatever the symbols' values
+    for (LoweredStep& step : group.steps) step.special.clear();  // the general form, whatever the symbols' values
   plan.kernels.resize(1);
   CHECK(plan.kernels[0].schedule.starts_with("gemm"));
   std::vector<LoweredUnit> units = lower_group(graph, all_nodes(graph), graph.outputs, false);
