@@ -26,6 +26,7 @@ KernelSource FewRowsEmitter::emit() {
   KernelSource source = writer_.finish(comment(), form_.block.warps * 32, 1);
   source.name = kernel_name(graph_, kernel_.nodes);
   source.grid[0] = simplify(tiles_across() * count(form_.batch), pool_.bounds());
+  if (range_of(count(form_.rows), pool_.bounds()).min < 1) source.grid[0] *= min(count(form_.rows), 1);  // nothing
   source.dynamic_shared = shared_bytes(form_);
   source.schedule = "few_rows_mma";
   return source;
@@ -124,9 +125,12 @@ void FewRowsEmitter::main_loop(const FewRowsLoop& loop) {
   if (!rows_fill()) declare_row_there();
   if (loop.one_block)
     for (FewRowsStream& s : streams) declare_scales(s, loop);
+  for (FewRowsStream& s : streams)
+    if (absent_stay_zero(s)) declare_words(s, loop);
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = warp; {0} < {1}; {0} += {2})", turn_, steps_, a_turn));
-  for (FewRowsStream& s : streams) declare_words(s, loop);
+  for (FewRowsStream& s : streams)
+    if (!absent_stay_zero(s)) declare_words(s, loop);
   open_step();
   for (FewRowsStream& s : streams) load(s, loop);
   writer_.close();

@@ -84,6 +84,8 @@ class FewRowsEmitter {
                   const std::string& row_sums);
 
   // --- what a lane has of the factors
+  // Words of rows that are not there are zeros from the beginning, where no end of the depth is looked for.
+  bool absent_stay_zero(const FewRowsStream& s) const { return s.left && whole_ && !row_there_.empty(); }
   // Of a stream in one step: columns, or lines along the depth where neighbours lie across it; or rows, run by run.
   int which(const FewRowsStream& s) const {
     return s.left ? eights() * form_.runs : form_.along_depth ? 2 * pieces() : 8;

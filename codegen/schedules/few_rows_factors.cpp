@@ -75,7 +75,8 @@ void FewRowsEmitter::declare_words(FewRowsStream& s, const FewRowsLoop& loop) {
   const VectorLoads loads(emitter_, graph_, vector_axis(s, loop), vector_width(s));
   for (const auto& [id, type] : loads.vector_loads({s.value})) {
     const std::string name = s.words[id] = writer_.unique(writer_.wish(pool_[id].source) + "_w");
-    writer_.line(fmt::format("{} {}[{}][{}];", type, name, form_.block.ahead, which(s)));
+    writer_.line(
+        fmt::format("{} {}[{}][{}]{};", type, name, form_.block.ahead, which(s), absent_stay_zero(s) ? " = {}" : ""));
   }
   declare_codes(s, loop);
   emitter_.rewind(mark);
@@ -177,7 +178,7 @@ void FewRowsEmitter::load(FewRowsStream& s, const FewRowsLoop& loop) {
   if (s.left && !row_there_.empty())
     there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, eight_text(c));
   for (const auto& [id, name] : s.words)
-    if (!there.empty()) writer_.line(fmt::format("{}[{}][{}] = {{}};", name, ahead_, c));
+    if (!there.empty() && !absent_stay_zero(s)) writer_.line(fmt::format("{}[{}][{}] = {{}};", name, ahead_, c));
   if (!there.empty()) writer_.open(fmt::format("if ({})", there));
   const ExprEmitter::Mark mark = emitter_.mark();
   bind(s, loop, c, true);

@@ -131,7 +131,7 @@ int eights_taken(const BuiltModel& model, const std::vector<std::int64_t>& symbo
   const KernelSource& kernel = model.launch.kernels.at(resolved.steps[0].kernel);
   if (kernel.schedule != "few_rows_mma") return 0;
   for (const int eights : {1, 2, 3, 4})
-    if (kernel.text.find("[" + std::to_string(eights) + "][4] = {};") != std::string::npos) return eights;
+    if (kernel.text.find("bool row_there[" + std::to_string(eights) + "];") != std::string::npos) return eights;
   return -1;
 }
 
@@ -147,6 +147,12 @@ TEST_CASE("a product of a symbol's rows is one of few rows where these are few")
   CHECK(eights_taken(model, {32}) == 4);
   CHECK(eights_taken(model, {33}) == 0);
   CHECK(eights_taken(model, {8192}) == 0);
+}
+
+TEST_CASE("no rows at all are no launch, in no form") {
+  const BuiltModel model(product(R"("t": { "min": 0, "max": 8192, "hint": 2048 })", R"("t")"));
+  CHECK(resolve_steps(model.launch, {0}).steps.empty());
+  CHECK(eights_taken(model, {1}) == 1);
 }
 
 TEST_CASE("few rows may be a product of symbols and constants") {
