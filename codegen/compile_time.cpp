@@ -72,6 +72,8 @@ constexpr OfPrelude kOfPrelude[] = {
     {"from_e8m0", 0.2},
     {"one_plus_erf", 1.2},
     {"sigmoid", 0.3},
+    {"softplus", 0.6},
+    {"expm1_fast", 0.5},
     {"tanh_of_softplus", 2},
     {"to_fp8", 2.5},
     {"rintf", 1.5},

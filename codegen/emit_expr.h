@@ -97,6 +97,8 @@ class ExprEmitter {
   // Its fast form, where it has one and may take it (emit_fast_math.cpp).
   std::optional<Text> fast_form(const ExprNode& n);
   std::optional<Text> fast_quotient(const ExprNode& n);
+  std::optional<Text> fast_softplus(const ExprNode& n);
+  std::optional<Text> fast_select(const ExprNode& n);
   std::optional<Text> exact_mean(const ExprNode& n);
   bool is_exp_below_maximum(const ExprNode& n) const;
   bool inexact(ExprId id);

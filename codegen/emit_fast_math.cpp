@@ -11,6 +11,7 @@
 // land on the other side. So do all forms over several operations where no bit may depend on what is fused.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 #include "analysis/row_exponentials.h"
@@ -114,6 +115,37 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
   return call("divide_fast", n);
 }
 
+// log1p(exp(x)), of -|x| without the part that is 0.
+std::optional<ExprEmitter::Text> ExprEmitter::fast_softplus(const ExprNode& n) {
+  const ExprNode& exp = pool_[n.args[0]];
+  if (kernel_.exact_steps || exp.op != ExprOp::kExp || !available(exp.args[0])) return std::nullopt;
+  const ExprNode& x = pool_[exp.args[0]];
+  const bool below_0 = x.op == ExprOp::kNeg && pool_[x.args[0]].op == ExprOp::kAbs;
+  writer_.use("softplus");
+  return Text{fmt::format("{}({})", below_0 ? "softplus_below" : "softplus", loose(exp, 0)), true};
+}
+
+// Without a branch, where a side is computed here by a fast form: that takes no longer than a branch. What is x from
+// some number on is so to the last bit where the other side is softplus.
+std::optional<ExprEmitter::Text> ExprEmitter::fast_select(const ExprNode& n) {
+  constexpr double kOnlyX = 16;
+  const ExprNode& condition = pool_[n.args[0]];
+  const ExprNode& otherwise = pool_[n.args[2]];
+  if (condition.op == ExprOp::kGt && condition.args[0] == n.args[1] && otherwise.op == ExprOp::kLog1p &&
+      pool_[otherwise.args[0]].op == ExprOp::kExp && pool_[otherwise.args[0]].args[0] == n.args[1] &&
+      pool_[condition.args[1]].op == ExprOp::kConstant && pool_[condition.args[1]].real >= kOnlyX &&
+      loose(n, 2).starts_with("softplus("))
+    return texts_[n.args[2]];
+  const auto has_fast_form = [&](std::size_t side) {
+    const std::string text = loose(n, side);
+    return std::ranges::any_of(std::array{"expm1_fast(", "log1p_fast(", "softplus", "sigmoid("},
+                               [&](const char* form) { return text.find(form) != std::string::npos; });
+  };
+  if (!has_fast_form(1) && !has_fast_form(2)) return std::nullopt;
+  writer_.use("choose");
+  return Text{fmt::format("choose({}, {}, {})", loose(n, 0), loose(n, 1), loose(n, 2)), true};
+}
+
 std::optional<ExprEmitter::Text> ExprEmitter::fast_form(const ExprNode& n) {
   if (kernel_.numerics.precise_math || n.type != ScalarType::kFloat32) return std::nullopt;
   const auto function = [&](const char* name) {
@@ -130,7 +162,12 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_form(const ExprNode& n) {
       return Text{fmt::format("log_of_sigmoid({}, {})", loose(n, 0), loose(sigmoid, 0)), true};
     }
     case ExprOp::kLog1p:
+      if (const auto softplus = fast_softplus(n)) return softplus;
       return function("log1p_fast");
+    case ExprOp::kExpm1:
+      return function("expm1_fast");
+    case ExprOp::kSelect:
+      return fast_select(n);
     default:
       break;
   }

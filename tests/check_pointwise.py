@@ -32,6 +32,10 @@ QUANTIZE = ["x"], [{"name": "s", "op": "mul", "inputs": ["x", 0.25]},
 LARGE = [
     ("swiglu", SWIGLU, "float32", "float32", [2048, 8192], 6, 4),
     ("swiglu", SWIGLU, "bfloat16", "bfloat16", [4096, 14336], 6, 4),
+    ("softplus", unary("softplus"), "bfloat16", "bfloat16", [4096, 8192], 15, 2),
+    ("elu", unary("elu"), "bfloat16", "bfloat16", [4096, 8192], 15, 2),
+    ("log_sigmoid", unary("log_sigmoid"), "float16", "float16", [4096, 8192], 15, 2),
+    ("selu", unary("selu"), "float16", "float16", [4096, 8192], 16, 2),
     ("gelu", unary("gelu"), "bfloat16", "bfloat16", [4096, 14336], 17, 2),
     ("gelu_tanh", unary("gelu", approximate="tanh"), "float16", "float16", [4096, 8192], 9, 2),
     ("mish", unary("mish"), "float32", "float32", [2048, 8192], 10, 4),
@@ -204,7 +208,7 @@ def main():
     parser.add_argument("fusec")
     parser.add_argument("--full", action="store_true")
     options = parser.parse_args()
-    cases = [(case, arch, False) for case in (LARGE if options.full else LARGE[:2]) for arch in ("sm_80", "sm_90a")]
+    cases = [(case, arch, False) for case in (LARGE if options.full else LARGE[:4]) for arch in ("sm_80", "sm_90a")]
     cases += [(case, arch, True) for i, case in enumerate(ODD) for arch in ("sm_80", "sm_90a")
               if options.full or (arch == "sm_80" and i % 5 == 0)]
     cases += [(case, arch, True) for case in FULL_BLOCKS for arch in ("sm_80", "sm_90a")]

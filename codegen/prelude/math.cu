@@ -1,6 +1,10 @@
 // Functions of one float, from the GPU's own approximations: no division, no slow path (docs/numerics.md states their
 // errors). What is summed inside does not contract with what stands around a call: the same value wherever inlined.
 
+//@ part choose
+// Both values are there already: no branch.
+__device__ __forceinline__ float choose(bool condition, float yes, float no) { return condition ? yes : no; }
+
 //@ part exp2_fast
 // 2^x; results below 2^-126 are 0.
 __device__ __forceinline__ float exp2_fast(float x) {
@@ -74,6 +78,37 @@ __device__ __forceinline__ float log1p_fast(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(__fadd_rn(1.0f, x)));
   return fabsf(x) < 0.125f ? log_near_one(x) : __fmul_rn(y, 0.693147181f);
+}
+
+//@ part expm1_fast : exp2_fast
+// e^x - 1: the difference itself, or near 0, where that would lose what matters, a polynomial.
+__device__ __forceinline__ float expm1_fast(float x) {
+  const float far = __fadd_rn(exp2_fast(x * 1.44269504f), -1.0f);
+  float p = 1.3882394414395094e-03f;
+  p = fmaf(p, x, 8.367173373699188e-03f);
+  p = fmaf(p, x, 4.166721925139427e-02f);
+  p = fmaf(p, x, 0.16666539013385773f);
+  p = fmaf(p, x, 0.49999997019767761f);
+  const float near = fmaf(__fmul_rn(x, x), p, x);
+  return fabsf(x) < 0.35f ? near : far;
+}
+
+//@ part softplus : exp2_fast
+// log(1 + e^x) is that of -|x|, a polynomial of e^-|x|, and x on top where that is positive.
+__device__ __forceinline__ float softplus_below(float negative) {
+  const float e = exp2_fast(negative * 1.44269504f);
+  float p = 5.232623778283596e-03f;
+  p = fmaf(p, e, -2.9504956677556038e-02f);
+  p = fmaf(p, e, 7.822549343109131e-02f);
+  p = fmaf(p, e, -0.1366320699453354f);
+  p = fmaf(p, e, 0.1910598874092102f);
+  p = fmaf(p, e, -0.2484297752380371f);
+  p = fmaf(p, e, 0.3331909477710724f);
+  p = fmaf(p, e, -0.4999949336051941f);
+  return __fmul_rn(fmaf(p, e, 0.9999999403953552f), e);
+}
+__device__ __forceinline__ float softplus(float x) {
+  return __fadd_rn(fmaxf(x, 0.0f), softplus_below(-fabsf(x)));
 }
 
 //@ part log_of_sigmoid : log_fast

@@ -52,11 +52,24 @@ const Function kFunctions[] = {
      [](double x) { return std::abs(x) < 20 ? 2.5e-7 * std::abs(x) : flushed_times_x(x); }},
     {"log x", [](double x) { return std::log(x); }, [](double) { return 10.0; }, nothing},
     {"log1p x", [](double x) { return std::log1p(x); }, [](double) { return 10.0; }, nothing},
-    {"softplus x", [](double x) { return x > 20 ? x : std::log1p(std::exp(x)); }, [](double) { return 12.0; }, nothing},
+    {"expm1 x", [](double x) { return std::expm1(x); }, [](double x) { return 6 + 0.7 * std::abs(x); }, nothing},
+    {"elu x", [](double x) { return x > 0 ? x : std::expm1(x); }, [](double) { return 6.0; }, nothing},
+    {"elu x {\"alpha\": 0.5}", [](double x) { return x > 0 ? x : 0.5 * std::expm1(x); }, [](double) { return 7.0; },
+     nothing},
+    {"selu x",
+     [](double x) {
+       return 1.0507009873554804934193349852946 * (x > 0 ? x : 1.6732632423543772848170429916717 * std::expm1(x));
+     },
+     [](double) { return 7.0; }, nothing},
+    {"softplus x", [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); },
+     [](double x) { return 5 + 0.7 * std::max(-x, 0.0); }, flushed},
+    {"softplus x {\"beta\": 2, \"threshold\": 5}",
+     [](double x) { return 2 * x > 5 ? x : (std::max(x, 0.0) + std::log1p(std::exp(-2 * std::abs(x))) / 2); },
+     [](double x) { return 6 + 1.4 * std::max(-x, 0.0); }, flushed},
     {"mish x", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); },
      [](double x) { return 8 + 1.5 * std::abs(x); }, flushed_times_x},
     {"log_sigmoid x", [](double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); },
-     [](double) { return 12.0; }, nothing},
+     [](double x) { return 5 + 0.7 * std::max(x, 0.0); }, flushed},
 };
 
 // float32: the values around which forms change, and random bits.
@@ -69,8 +82,8 @@ HostTensor operands(DType dtype) {
     } else if (i % 2 == 0) {
       x.set_raw(i, random());
     } else {
-      static constexpr float kTurns[] = {0, 0.125f, 1.125f, 0.875f, -1, 1, 4, 9.3f, 20, 87.4f, 88.7f};
-      const float turn = kTurns[(i / 2) % 11];
+      static constexpr float kTurns[] = {0, 0.125f, 0.35f, 1.125f, 0.875f, -1, 1, 4, 9.3f, 20, 87.4f, 88.7f};
+      const float turn = kTurns[(i / 2) % 12];
       const float away = std::ldexp(static_cast<float>(random() % 4096) - 2048.0f, -static_cast<int>(random() % 24));
       x.set_raw(i, std::bit_cast<std::uint32_t>((random() % 2 ? turn : -turn) + away * 0.01f));
     }
