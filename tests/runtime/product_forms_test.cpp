@@ -55,7 +55,7 @@ void check_cases(const std::vector<Case>& cases, const char* arch = "sm_80", boo
 
 const char* const kGemm = "gemm_mma";
 const char* const kGemmLanes = "gemm";
-const char* const kMma = "contraction_mma";
+const char* const kJoined = "convolution_mma";  // one sum after the other
 const char* const kLanes = "contraction";
 const char* const kConvolution = "convolution";
 const char* const kFewRows = "few_rows_mma";
@@ -70,13 +70,13 @@ TEST_SUITE("product forms") {
     const char* gated = "g = linear x wg; u = linear x wu; a = silu g; h = mul a u";
     const std::vector<Case> cases = {
         {"bfloat16", "x bfloat16 70,48; wg bfloat16 40,48; wu bfloat16 40,48", gated, "h", kGemm},
-        {"float16, odd", "x float16 33,45; wg float16 67,45; wu float16 67,45", gated, "h", kMma},
+        {"float16, odd", "x float16 33,45; wg float16 67,45; wu float16 67,45", gated, "h", kJoined},
         {"float32, symbolic", "x float32 n,20; wg float32 24,20; wu float32 24,20", gated, "h", kGemmLanes, "n"},
         {"float64", "x float64 17,20; wg float64 24,20; wu float64 24,20", gated, "h", kLanes},
         {"three siblings", "x float16 b,5,16; a float16 24,16; b float16 24,16; c float16 24,16",
          "q = linear x a; k = linear x b; v = linear x c", "q k v", kGemm, "b"},
         {"batched", "x bfloat16 3,20,16; a bfloat16 3,16,18; b bfloat16 3,16,18",
-         "p = bmm x a; q = bmm x b; s = sigmoid p; h = mul s q", "h", kMma},
+         "p = bmm x a; q = bmm x b; s = sigmoid p; h = mul s q", "h", kJoined},
         {"different depths", "x float32 18,20; y float32 18,7; a float32 30,20; b float32 30,7",
          "p = linear x a; q = linear y b; h = add p q", "h", kLanes},
         {"int8", "x int8 18,40; a int8 30,40; b int8 30,40; sa float32 30; sb float32 30; sx float32 1; o int8 1",
@@ -85,7 +85,7 @@ TEST_SUITE("product forms") {
          "h", kGemm},
         {"convolutions", "x float16 2,8,9,9; a float16 24,8,3,3; b float16 24,8,3,3",
          "p = conv2d x a {\"padding\": [1, 1]}; q = conv2d x b {\"padding\": [1, 1]}; s = sigmoid q; h = mul p s", "h",
-         kMma},
+         kJoined},
     };
     check_cases(cases);
     check_cases({cases.begin(), cases.begin() + 3}, "sm_90a");
