@@ -405,6 +405,16 @@ bool reads_again(const InterleavedRows& way) {
   return way.kept_turns == 0 && !(once && way.form.columns.empty());
 }
 
+// In less time than one launch more takes, at the hints.
+bool is_soon_read_again(const InterleavedRows& way, int widest_bits, const Target& target) {
+  const ExprPool& pool = way.form.kernel.pool;
+  const std::int64_t elements =
+      value_at_hint(point_count(pool, way.outer) * way.lines() * way.line, pool.bounds().symbols);
+  const std::vector<int> stages = stages_of(way.form);
+  const double bytes = static_cast<double>(elements) * widest_bits / 8 * *std::ranges::max_element(stages);
+  return bytes < target.launch_seconds * target.bandwidth;
+}
+
 // By blocks that do not wait for one another.
 std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool running, const Target& target) {
   InterleavedRows way = lines.way;
@@ -438,12 +448,14 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   const std::vector<int> stages = stages_of(form);
   if (has_wide_values(form) && (*std::ranges::max_element(stages) > 0 || !form.columns.empty())) return std::nullopt;
   std::optional<InterleavedRows> found = by_blocks(*lines, false, target);
-  if (found ? !reads_again(*found) : range_of(lines->way.lines(), form.kernel.pool.bounds()).max <= kHeldByColumns)
+  const IndexExpr length = lines->way.lines();
+  if (found ? !reads_again(*found) : value_at_hint(length, form.kernel.pool.bounds().symbols) <= kHeldByColumns)
     return found;
-  if (!form.columns.empty() || !one_pass_of(lines->way, true))
+  const bool one_launch = found && found->chunks == 1 && is_soon_read_again(lines->way, lines->widest_bits, target);
+  if (!one_launch && (!form.columns.empty() || !one_pass_of(lines->way, true)))
     if (std::optional<InterleavedRows> kept = kept_by_cohort(lines->way, lines->widest_bits, target)) return kept;
   std::optional<InterleavedRows> once = by_blocks(*lines, true, target);
-  return once ? once : found;
+  return once && !(one_launch && once->chunks > 1) ? once : found;
 }
 
 int launches_of(const InterleavedRows& way) {
