@@ -1,0 +1,78 @@
+// Results of rows whose elements take turns in memory (interleaved_emitter): a team's threads join what each has found
+// at its places, and blocks that share rows leave theirs in scratch memory, where the kernel of the next stage, or the
+// blocks themselves once they have met, combine them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/emit_expr.h"
+#include "codegen/kernel_writer.h"
+#include "codegen/schedules/interleaved_elements.h"
+#include "codegen/schedules/interleaved_part.h"
+
+namespace fusec {
+
+class InterleavedResults {
+ public:
+  InterleavedResults(const InterleavedPart& part, InterleavedElements& elements, KernelWriter& writer,
+                     ExprEmitter& emitter)
+      : form_(part.way.form),
+        pool_(form_.kernel.pool),
+        way_(part.way),
+        part_(part),
+        elements_(elements),
+        writer_(writer),
+        emitter_(emitter) {}
+
+  // The team's results of what its threads have: in the accumulator's own name, and at each place where all ask.
+  void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width, bool all);
+  // The team's, of what threads have at place `e` of each of their places: the greatest, the sum below `shift`, and
+  // that.
+  void join_exponentials(const std::string& greatest, const std::string& sum, const std::string& shift, int parts,
+                         int width);
+  // The team's sums, and the squares of differences to their means, of what threads have at each of their places, where
+  // means are counted from `about`.
+  void join_moments(const std::string& moments, int parts, int width, const std::string& about = "");
+
+  // For others, of these reductions or of all of this stage's.
+  void leave_partials(const std::vector<ExprId>& reductions);
+  void leave_partials();
+  // Blocks that wait for one another: until each of the rows' has left its own.
+  void meet();
+
+  // What the chunks have left, number i of row i % rows, and of the rows as this team counts them.
+  void combine_partials(ExprId reduction);
+  // As combine_partials, of chunks' greatest elements and the sums below those.
+  void combine_exponentials();
+  // As combine_partials, of chunks' sums and the squares of differences to the means of each. What follows of those is
+  // counted from the first one, so that little is lost where means are far from 0.
+  void combine_moments();
+
+ private:
+  std::string results_of_rows(const ExprEmitter::Accumulator& a);
+  bool are_lines_of_warps() const;
+  std::string reduced_in_turn(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,
+                              int parts, int width, bool all);
+  std::string reduced_strip(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,
+                            int count);
+  std::string partials(const ExprEmitter::Accumulator& a);
+  void leave_partial(const std::string& pointer, const std::string& row, const std::string& value);
+  bool is_left_from_places(ExprId reduction) const;
+  void leave_from_places(const InterleavedElements::Done& done);
+  int combining() const;
+
+  const RowForm& form_;
+  const ExprPool& pool_;
+  const InterleavedRows& way_;
+  const InterleavedPart& part_;
+  InterleavedElements& elements_;
+  KernelWriter& writer_;
+  ExprEmitter& emitter_;
+  int pieces_reduced_ = 0;  // calls with memory of their own
+  int meetings_ = 0;        // how often its blocks have met
+  std::map<ExprId, std::string> partials_;
+};
+
+}  // namespace fusec
