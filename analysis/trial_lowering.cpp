@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "analysis/convolution_form.h"
@@ -82,11 +81,13 @@ std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const 
   const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target)
                     : gathered ? best_warpgroup_convolution(graph, kernel, product, *gathered, target)
                                : best_warpgroup_planes(graph, kernel, product, target);
-  const double of_warpgroups = wide ? wide->cycles : std::numeric_limits<double>::infinity();
-  if (gemm || gathered) return wide ? of_warpgroups : gemm ? gemm->cycles : gathered->cycles;
+  if (wide) return wide->cycles;
+  if (gemm) return gemm->cycles;
+  if (gathered) return gathered->cycles;
   const auto joined = find_joined_convolutions(graph, kernel, product, target);
-  if (!wide && !joined) return std::nullopt;
-  return std::min(of_warpgroups, joined ? joined->cycles : of_warpgroups);
+  // What is predicted of gathered tiles is too little where columns are few; layouts that warpgroups take are better.
+  constexpr double kMore = 2;
+  return joined ? std::optional(kMore * joined->cycles) : std::nullopt;
 }
 
 // What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and

@@ -334,7 +334,10 @@ def check_forms(options, path, few):
         run([options.fusec, path("form.json"), f"--emit=cu={path('form.cu')}", "--no-nvrtc",
              f"--emit=manifest={path('manifest.json')}"] + few)
         source, manifest = open(path("form.cu")).read(), json.load(open(path("manifest.json")))
-        expect([k["schedule"] for k in manifest["kernels"]] == ["gemm_wgmma"], f"{name}: no gemm_wgmma alone")
+        schedules = [k["schedule"] for k in manifest["kernels"]]
+        if graph.get("symbols"):  # launches of few rows have forms of their own
+            schedules = [s for s in schedules if not s.startswith("few_rows")]
+        expect(schedules == ["gemm_wgmma"], f"{name}: no gemm_wgmma alone")
         expect(not json_schema.problems(manifest, SCHEMA), f"{name}: a manifest that its schema does not know")
         for text in ["multiply_warpgroup_"] + wanted:
             expect(text in source, f"{name}: no {text} in the source")

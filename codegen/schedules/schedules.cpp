@@ -116,8 +116,9 @@ std::vector<KernelSource> untiled_product(const Kernel& kernel, const Product& p
   if (!needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)))
     joined = find_joined_convolutions(graph, kernel, product, target);
   if (wide.empty() && !joined) return {contraction(kernel, product, graph)};
-  const double by_warps = joined ? joined->cycles : std::numeric_limits<double>::infinity();
-  const TiledWay way = choose_way(wide, joined ? joined->ranking : std::vector<GemmTiles>(), by_warps, choices);
+  // Warpgroups come first: what is predicted of sums one after the other says too little of how their tiles are filled.
+  const TiledWay way = choose_way(wide, joined ? joined->ranking : std::vector<GemmTiles>(),
+                                  std::numeric_limits<double>::infinity(), choices);
   if (!way.wide) {
     joined->take(way.tiles);
     return convolution(kernel, product, joined->forms, graph);
