@@ -99,7 +99,7 @@ def strips():
         cases.append(permute(dtype, shape, dims, sectors=sectors, wide=False, conflicts_each=conflicts_each,
                              instructions=instructions))
 
-    # As many blocks as a device has multiprocessors each have some 64 KB to move.
+    # As many blocks as a device has multiprocessors each have 128 KB to move.
     for dtype, sectors, instructions in (("int8", 1.22, 100), ("bfloat16", 1.11, 72), ("float32", 1.05, 34),
                                          ("float64", 1.04, 25)):
         add(dtype, [1333, 2777], [1, 0], sectors, instructions, 0.2)

@@ -1,6 +1,5 @@
 // The form that takes any kernel: one thread makes one element of each output (two neighbours, where elements are half
-// a byte), reductions are loops of that thread. Pooling, grouped convolutions and float64 products end here, and
-// whatever no other schedule takes.
+// a byte), reductions are loops of that thread. Float64 products end here, and whatever no other schedule takes.
 #pragma once
 
 #include <string>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 
 #include "codegen/emit_expr.h"
@@ -118,10 +119,10 @@ class InterleavedEmitter {
     reduce(part_.loops[1], false);
   }
 
-  void running_exponentials() {
-    const std::string running = writer_.unique("running");
-    writer_.use("exponentials_of_places");
-    writer_.line(fmt::format("ExponentialsOfPlaces<{}> {};", way_.width, running));
+  // The elements of a vector go to `running` together, those at the rows' ends as `alone` says.
+  void over_vectors(const std::string& running,
+                    const std::function<std::string(const std::string& lane, const std::string& element)>& alone,
+                    const std::function<void()>& behind) {
     std::string elements;
     InterleavedElements::Visit visit;
     visit.before = [&](const std::string&) {
@@ -130,39 +131,43 @@ class InterleavedEmitter {
     };
     visit.element = [&](const std::string& lane, const std::string& at) {
       const std::string element = emitter_.emit(way_.one_pass->element);
-      writer_.line(at.empty() ? fmt::format("{}[{}] = {};", elements, lane, element)
-                              : fmt::format("{}.take_element({}, {});", running, lane, element));
+      writer_.line(at.empty() ? fmt::format("{}[{}] = {};", elements, lane, element) : alone(lane, element));
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
+    visit.behind = behind;
     elements_.over_elements(pool_[way_.one_pass->first].axes, {way_.one_pass->element}, visit);
+  }
+
+  void running_exponentials() {
+    const std::string running = writer_.unique("running");
+    writer_.use("exponentials_of_places");
+    writer_.line(fmt::format("ExponentialsOfPlaces<{}> {};", way_.width, running));
+    over_vectors(
+        running,
+        [&](const auto& lane, const auto& element) {
+          return fmt::format("{}.take_element({}, {});", running, lane, element);
+        },
+        [] {});
     results_.join_exponentials(fmt::format("{}.greatest_of(e)", running), fmt::format("{}.sum[e]", running),
                                fmt::format("{}.shift[e]", running), way_.parts, way_.width);
   }
 
   // Sum and squares of differences to the mean: about an element of each thread's first.
   void reduce_moments() {
-    const std::vector<std::uint32_t>& axes = pool_[way_.one_pass->first].axes;
     const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
     writer_.use("shifted_moments");
     writer_.line(fmt::format("ShiftedMoments<{}> {};", way_.width, running));
-    std::string elements;
-    InterleavedElements::Visit visit;
-    visit.before = [&](const std::string&) {
-      elements = writer_.unique("elements");
-      writer_.line(fmt::format("float {}[{}];", elements, way_.width));
-    };
-    visit.element = [&](const std::string& lane, const std::string& at) {
-      const std::string element = emitter_.emit(way_.one_pass->element);
-      writer_.line(at.empty() ? fmt::format("{}[{}] = {};", elements, lane, element)
-                              : fmt::format("{}[{}].take_elements<1>({{{}}});", moments, lane, element));
-    };
-    visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
-    visit.behind = [&] {
-      writer_.line(fmt::format("RunningMoments {}[{}];", moments, way_.width));
-      writer_.line("#pragma unroll");
-      writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));
-    };
-    elements_.over_elements(axes, {way_.one_pass->element}, visit);
+    over_vectors(
+        running,
+        [&](const auto& lane, const auto& element) {
+          return fmt::format("{}[{}].take_elements<1>({{{}}});", moments, lane, element);
+        },
+        [&] {
+          writer_.line(fmt::format("RunningMoments {}[{}];", moments, way_.width));
+          writer_.line("#pragma unroll");
+          writer_.line(
+              fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));
+        });
     results_.join_moments(moments, way_.parts, way_.width);
   }
 
