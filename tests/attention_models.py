@@ -130,6 +130,9 @@ MUCH_CODE = {
     "rotated float8, weights": dict(
         dtype="float16", head=72, codes="float8_e4m3fn", rope=True, mask="bool", precise=True, gate=True,
         residual=True, result="int8", weights=True, heads=8, key_heads=1),
+    "int8, weights beside codes of a gated result": dict(
+        dtype="bfloat16", head=192, codes="int8", block=32, mask="bool", precise=True, gate=True,
+        result="float8_e4m3fn", weights=True),
     "slopes, window and segments": dict(
         dtype="bfloat16", head=128, slopes=True, window=True, segments=True, mask="added", gate=True),
     "slopes, capped, int8, weights": dict(
@@ -143,3 +146,5 @@ MUCH_CODE = {
     "float32, slopes, window": dict(
         dtype="float32", head=128, slopes=True, window=True, mask="added", cap=True, gate=True, residual=True),
 }
+# Of these also few queries and so many keys that blocks share them.
+MUCH_CODE_OF_SHARED_KEYS = ("int8, weights beside codes of a gated result",)

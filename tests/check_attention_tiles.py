@@ -9,7 +9,7 @@ are left out. Right results and no finding on the emulator, no bank conflict, no
 --sample: N of them, evenly spread; all that lie transposed."""
 import argparse, json, os, sys, tempfile
 
-from attention_models import MUCH_CODE, SEEN, much_code, windowed
+from attention_models import MUCH_CODE, MUCH_CODE_OF_SHARED_KEYS, SEEN, much_code, windowed
 from check_warpgroup_gemm import expect, failures, model, node, run, tensor
 
 
@@ -87,11 +87,11 @@ def check_turned(options, path, *parts):
     print("turned", *parts, flush=True)
 
 
-def check_much_code(options, path, name, parts, queries, arch):
-    json.dump(much_code(queries=queries, keys=129, **parts), open(path("model.json"), "w"))
+def check_much_code(options, path, name, queries, keys, arch):
+    json.dump(much_code(queries=queries, keys=keys, **MUCH_CODE[name]), open(path("model.json"), "w"))
     out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
                "--verify", "--arch=" + arch])
-    print(f"{name}, {queries} queries, {arch}", flush=True)
+    print(f"{name}, {queries} queries, {keys} keys, {arch}", flush=True)
     for kernel in json.loads(out[:out.rindex("}") + 1])["kernels"] if out else []:
         expect(kernel["findings"] == 0, f"{name}, {arch}: findings on the emulator")
         spilt = kernel["resources"]["spill_bytes"]
@@ -150,8 +150,9 @@ def main():
             check(options, path, *case)
         for case in TURNED:
             check_turned(options, path, *case)
-        much = [(name, parts, queries, arch) for name, parts in MUCH_CODE.items() for queries in (65, 131)
-                for arch in ("sm_80", "sm_90a")]
+        sizes = [(name, queries, 129) for name in MUCH_CODE for queries in (65, 131)]
+        sizes += [(name, 65, 512) for name in MUCH_CODE_OF_SHARED_KEYS]
+        much = [(*size, arch) for size in sizes for arch in ("sm_80", "sm_90a")]
         for case in much[::max(1, len(much) // options.sample)] if options.sample else much:
             check_much_code(options, path, *case)
         windows = [(seen, dtype, head, arch) for seen in SEEN for dtype, head, arch in

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from attention_models import MUCH_CODE, SEEN, much_code, windowed
+from attention_models import MUCH_CODE, MUCH_CODE_OF_SHARED_KEYS, SEEN, much_code, windowed
 
 
 def tensor(name, dtype, *shape):
@@ -408,6 +408,8 @@ LARGEST = {
     **{f"attention, {name}, {queries} queries": (much_code(queries=queries, keys=2 * queries - 1, **parts),
                                                 ("sm_80", "sm_90a"))
        for name, parts in MUCH_CODE.items() for queries in (65, 1000)},
+    **{f"attention, {name}, shared keys": (much_code(queries=65, keys=512, **MUCH_CODE[name]), ("sm_80", "sm_90a"))
+       for name in MUCH_CODE_OF_SHARED_KEYS},
     **{f"attention, capped, keys {seen}": (
         windowed(seen, "bfloat16", 1024, 1024, 128, 128, cap=True, heads=32, key_heads=16), ("sm_80", "sm_90a"))
        for seen in SEEN},

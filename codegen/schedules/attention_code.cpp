@@ -118,7 +118,7 @@ double AttentionEmitter::ms_of_results() const {
   std::vector<ExprId> roots;
   for (const std::size_t i : stored) roots.push_back(form_.kernel.outputs[i].expr);
   const int rows = results_in_turn() ? 1 : tiles_.my_rows;
-  const int results = computes_behind(stored) && part_ == AttentionPart::kWhole ? 4 : rows * tiles_.my_columns();
+  const int results = computes_behind(stored) ? 4 : rows * tiles_.my_columns();
   return kResultOperation * results * operations_of(pool_, roots, {form_.result, form_.total, form_.greatest}).all();
 }
 

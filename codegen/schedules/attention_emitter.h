@@ -250,6 +250,7 @@ class AttentionEmitter {
   bool computes_behind(const std::vector<std::size_t>& stored) const;
   void store_computed(const std::vector<std::size_t>& stored);
   void stage_columns(const std::string& mine, int stride, const std::string& first, int columns);
+  void stage_combined(const std::string& mine, int stride, const std::string& first, int columns);
   void store_fours(const std::vector<std::size_t>& stored, const std::string& four, const std::string& column);
   int columns_at_once() const;
   void store(const std::vector<std::size_t>& which);

@@ -43,8 +43,10 @@ bool AttentionEmitter::computes_behind(const std::vector<std::size_t>& stored) c
   const bool many = code_.columns_in_turn || tiles_.my_rows * tiles_.my_columns() >= kManySums;
   // What stands beside needs the queries once more.
   const bool alone = form_.beside.empty() || (code_.columns_in_turn && !tiles_.queries_stay);
-  if (!tiles_.tensor_cores || !alone || form_.columns.size() != 1 || stored.empty() || form_.column_count() % 4 != 0 ||
-      !many || columns_at_once() == 0)
+  // Who combines shares of keys and multiplies nothing has no shared memory.
+  const bool shared = part_ != AttentionPart::kShare && (part_ == AttentionPart::kWhole || !form_.waiting);
+  if (!tiles_.tensor_cores || !alone || !shared || form_.columns.size() != 1 || stored.empty() ||
+      form_.column_count() % 4 != 0 || !many || columns_at_once() == 0)
     return false;
   std::vector<std::uint8_t> seen(pool_.size(), 0);
   std::vector<ExprId> stack;
@@ -114,6 +116,7 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
 
 // The warp's results of so many columns from `first` on, two neighbours at a time.
 void AttentionEmitter::stage_columns(const std::string& mine, int stride, const std::string& first, int columns) {
+  if (!names_sums()) return stage_combined(mine, stride, first, columns);
   const std::string at = writer_.unique("my_place");
   writer_.line(
       fmt::format("const unsigned {} = shared_address({} + warp_lane / 4 * {} + {});", at, mine, stride, my_column_));
@@ -121,6 +124,24 @@ void AttentionEmitter::stage_columns(const std::string& mine, int stride, const 
   for (int from = 0; from < tiles_.columns; from += columns) {
     if (columns != tiles_.columns) writer_.open(fmt::format("if ({} == {})", first, from));
     store_sums(at, row_scale_, 8 * stride * bytes, 8 * bytes, from, columns);
+    if (columns != tiles_.columns) writer_.close();
+  }
+}
+
+// The same of sums that are variables, as those of combined shares are.
+void AttentionEmitter::stage_combined(const std::string& mine, int stride, const std::string& first, int columns) {
+  const std::string r = writer_.unique("r"), m = writer_.unique("m");
+  for (int from = 0; from < tiles_.columns; from += columns) {
+    if (columns != tiles_.columns) writer_.open(fmt::format("if ({} == {})", first, from));
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += 2)", m, from / 4, (from + columns) / 4));
+    writer_.line(
+        fmt::format("  *(float2*)({0} + (warp_lane / 4 + {1} * 8) * {2} + {3} - {4}) = "
+                    "make_float2({5} * {7}[{1}], {6} * {7}[{1}]);",
+                    mine, r, stride, column(m), from, sum(r, m), sum(r, "(" + m + " + 1)"), row_scale_));
+    writer_.close();
     if (columns != tiles_.columns) writer_.close();
   }
 }

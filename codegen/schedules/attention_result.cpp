@@ -103,7 +103,7 @@ void AttentionEmitter::store_of_rows() {
 void AttentionEmitter::store_rows() {
   store_of_rows();
   const std::vector<std::size_t> stored = stored_rows();
-  if (part_ == AttentionPart::kWhole && computes_behind(stored)) return store_computed(stored);
+  if (computes_behind(stored)) return store_computed(stored);
   if (part_ == AttentionPart::kWhole && stores_staged(stored)) return store_staged();
   const ExprEmitter::Mark outside = emitter_.mark();
   const RowLoop loop = open_rows(true, results_in_turn());

@@ -83,7 +83,7 @@ void AttentionEmitter::store_sums(const std::string& at, const std::string& by, 
 }
 
 void AttentionEmitter::fetch_sums() {
-  if (part_ == AttentionPart::kWhole && computes_behind(stored_rows())) return;
+  if (computes_behind(stored_rows())) return;
   constexpr int kTogether = 32;
   writer_.line(fmt::format("float {}[{}][{}][4];", sum_, tiles_.slabs, tiles_.columns / 8));
   for (int first = 0; first < sum_count(); first += kTogether) {
