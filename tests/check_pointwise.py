@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import axis_parts_models
 import sass
 
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8}
@@ -132,6 +133,38 @@ def check_mixed(dtypes, arch, options, folder):
     return [f"{ratio:.2f} times the least sectors"] if ratio > 1.03 or kernel["resources"]["spill_bytes"] else []
 
 
+def check_parts(model, arch, options, folder):
+    """Model of parts that share what they read, on a small chip."""
+    paths = [os.path.join(folder, name) for name in ("parts.json", "chip.json", "parts.ptx")]
+    for path, document in zip(paths, (model.document(), SMALL_CHIP | {"arch": arch})):
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(document, f)
+    of_chip = ["--arch=" + arch, "--target=" + paths[1]]
+    done = subprocess.run([options.fusec_run, paths[0], "--random=2", "--device=emulator", "--verify", "--json",
+                           "--profile=-", *of_chip], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return [done.stdout + done.stderr]
+    kernels = json.loads(done.stdout)["kernels"]
+    if not model.moved:
+        return []
+    if len(kernels) != 1:
+        return [f"{len(kernels)} kernels"]
+    k, faults = kernels[0], []
+    if 32 * k["sectors"] > 1.02 * model.moved:
+        faults.append(f"{k['sectors']} sectors, {32 * k['sectors'] / model.moved:.2f} times those that are enough")
+    executed = sum(k["instructions"].values()) * 512 / model.moved
+    if executed > model.instructions:
+        faults.append(f"{executed:.1f} instructions for 16 bytes")
+    resources = k["resources"]
+    if resources["stack_bytes"] or resources["spill_bytes"] or k["findings"] or k["bank_conflicts"]:
+        faults.append("local memory, findings or bank conflicts")
+    subprocess.run([options.fusec, paths[0], *of_chip, "-o", paths[2]], capture_output=True, check=True)
+    with open(paths[2], encoding="utf-8") as f:
+        accesses = re.findall(r"\b(?:ld|st)\.global[.\w:]*", f.read())
+    narrow = [a for a in accesses if not re.search(r"\.v4\.[ubf]32$|\.v2\.[ubf]64$", a)]
+    return faults + [f"{len(narrow)} of {len(accesses)} accesses are no 16 bytes"] * bool(narrow or not accesses)
+
+
 def sass_faults(ops, case):
     name, (inputs, _), dtype, result, _, floats, flight = case
     faults = [f"{op} in the SASS" for op in ops if op.split(".")[0] in ("CALL", "LDL", "STL", "FCHK")]
@@ -217,6 +250,10 @@ def main():
              for k, strategy in enumerate(("tvm", "full")) if options.full or (i, j, k) in ((0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 1, 1))]
     mixed = [(dtypes, arch) for i, dtypes in enumerate(MIXED) for j, arch in enumerate(("sm_80", "sm_90a"))
              if options.full or i % 2 == j]
+    parts = [(model, arch) for i, model in enumerate(axis_parts_models.counted())
+             for j, arch in enumerate(("sm_80", "sm_90a")) if options.full or i % 6 == 3 * j]
+    parts += [(axis_parts_models.any_parts(seed), ("sm_80", "sm_90a")[seed % 2])
+              for seed in range(150 if options.full else 6)]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for case, arch, whole in cases:
@@ -234,7 +271,12 @@ def main():
             failed += bool(faults)
             for fault in faults:
                 print(f"{dtypes[0]} as {dtypes[1]} {arch}: {fault}")
-    count = len(cases) + len(edges) + len(mixed)
+        for model, arch in parts:
+            faults = check_parts(model, arch, options, folder)
+            failed += bool(faults)
+            for fault in faults:
+                print(f"{model.name} {arch}: {fault}")
+    count = len(cases) + len(edges) + len(mixed) + len(parts)
     print(f"{count - failed} of {count} pointwise kernels as they should be, "
           f"SASS {'read' if sass.disassembler() else 'not read: no nvdisasm'}")
     sys.exit(1 if failed else 0)

@@ -4,6 +4,7 @@
 
 #include "analysis/copy_expr.h"
 #include "codegen/emit_expr.h"
+#include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/vector_access.h"
 
 namespace fusec {
@@ -47,6 +48,17 @@ LoadsOfLanes loads_of_lanes(const Kernel& merged, const Graph& graph, int width)
     (std::ranges::binary_search(depends[id], axes.back()) ? loads.apart : loads.same).push_back(id);
   }
   return loads;
+}
+
+double sectors_of_loads(const LoadsOfLanes& loads, const Graph& graph, int width) {
+  AccessSamples samples(loads.kernel, graph);
+  double sectors = 0;
+  for (const std::vector<ExprId>& once : {loads.vectors, loads.same})
+    for (const ExprId id : once)
+      if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, true);
+  for (const ExprId id : loads.apart)
+    if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, false);
+  return sectors;
 }
 
 }  // namespace fusec

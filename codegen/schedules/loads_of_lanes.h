@@ -21,4 +21,7 @@ struct LoadsOfLanes {
 };
 LoadsOfLanes loads_of_lanes(const Kernel& merged, const Graph& graph, int width);
 
+// Sectors for a point that they ask for, as some warps do; small tables apart.
+double sectors_of_loads(const LoadsOfLanes& loads, const Graph& graph, int width);
+
 }  // namespace fusec

@@ -9,78 +9,24 @@
 #include "analysis/joined_slices.h"
 #include "analysis/kernel_forms.h"
 #include "codegen/schedules/access_samples.h"
+#include "codegen/schedules/axis_parts.h"
 #include "codegen/schedules/box_tiles.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/line_strips.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/picked_rows.h"
-#include "codegen/schedules/repeated_axis.h"
 #include "codegen/schedules/runs.h"
 #include "codegen/schedules/split_axes.h"
 #include "codegen/schedules/stretches.h"
 #include "codegen/schedules/transpose.h"
 #include "codegen/schedules/vector_access.h"
+#include "codegen/schedules/vector_width.h"
 #include "codegen/schedules/windowed.h"
 #include "codegen/schedules/windowed_emitter.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
-
-// Bits of the dtypes that lie along the last axis.
-struct BitsAlong {
-  int narrowest = 64, widest = 4;
-};
-
-BitsAlong bits_along_last(const Kernel& kernel, const Graph& graph) {
-  BitsAlong found;
-  const Variable last{Variable::Kind::kAxis, kernel.outputs[0].axes.back()};
-  auto see = [&](const Shape& shape, const std::vector<IndexExpr>& index, DType dtype) {
-    if (coefficient_of(simplify(flat_index(shape, index), kernel.pool.bounds()), last) != 1) return;
-    found.narrowest = std::min(found.narrowest, bits(dtype));
-    found.widest = std::max(found.widest, bits(dtype));
-  };
-  for (const KernelOutput& output : kernel.outputs) see(output.type.shape, output.index, output.type.dtype);
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-    const ExprNode& n = kernel.pool[id];
-    if (n.op == ExprOp::kLoad) see(graph.tensor(n.source).shape, n.indices, n.dtype);
-  }
-  return found;
-}
-
-// Registers that so many neighbours of all loads take.
-int registers_of_loads(const Kernel& kernel, int width) {
-  int registers = 0;
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
-    if (const ExprNode& n = kernel.pool[id]; n.op == ExprOp::kLoad)
-      registers += std::max(1, bits(n.dtype) * width / 32);
-  return registers;
-}
-
-// Elements of a group: 16 bytes of the widest dtype that lies along the last axis, so that neighbouring threads'
-// accesses touch; at least a word of the narrowest. Fewer where a thread has no registers for as many of all loads.
-int wanted_width(const Kernel& kernel, const Graph& graph) {
-  constexpr int kMostRegisters = 192;
-  const BitsAlong along = bits_along_last(kernel, graph);
-  int width = std::clamp(std::max(128 / along.widest, 32 / along.narrowest), 1, 16);
-  while (width > 1 && registers_of_loads(kernel, width) > kMostRegisters) width /= 2;
-  return width;
-}
-
-// Without words of the narrowest, of which bytes and halves will do: two accesses of 16 bytes to a thread ask for every
-// sector twice.
-int touching_width(const Kernel& kernel, const Graph& graph) {
-  return std::clamp(128 / bits_along_last(kernel, graph).widest, 2, 16);
-}
-
-// The same of whatever is loaded or stored: 16 bytes of the widest.
-int wanted_planes_width(const Kernel& kernel) {
-  int widest = 8;
-  for (const KernelOutput& output : kernel.outputs) widest = std::max(widest, bits(output.type.dtype));
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
-    if (kernel.pool[id].op == ExprOp::kLoad) widest = std::max(widest, bits(kernel.pool[id].dtype));
-  return 128 / widest;
-}
 
 // How the points are given to threads: groups of `width` neighbours, `turns` groups to a thread, a block's threads
 // apart.
@@ -305,18 +251,6 @@ class Vectorized {
   ExprEmitter emitter_;
 };
 
-// Sectors for a point that they ask for, as some warps do.
-double sectors_of_loads(const LoadsOfLanes& loads, const Graph& graph, int width) {
-  AccessSamples samples(loads.kernel, graph);
-  double sectors = 0;
-  for (const std::vector<ExprId>& once : {loads.vectors, loads.same})
-    for (const ExprId id : once)
-      if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, true);
-  for (const ExprId id : loads.apart)
-    if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, false);
-  return sectors;
-}
-
 // Sectors for a point that all results take.
 double sectors_of_stores(const Kernel& kernel) {
   double bytes = 0;
@@ -383,32 +317,6 @@ bool better_in_tiles(const TransposeChoice& tiles, const Kernel& merged, double 
   return otherwise + stores > worse * (least + stores);
 }
 
-// The same kernel with every element read once that stands several times in the results, where all of these are stored
-// in vectors.
-struct RepeatedInVectors {
-  RepeatedAxis axis;
-  int width;
-  double sectors;  // for a point of the results
-};
-
-std::optional<RepeatedInVectors> repeated_in_vectors(const Kernel& parted, const Graph& graph) {
-  auto repeated = without_repeated_axis(parted);
-  if (!repeated || writes_half_bytes(parted)) return std::nullopt;
-  const int width = wanted_width(repeated->kernel, graph);
-  const Kernel split = split_last_axis(repeated->kernel, width);
-  const Bounds& bounds = split.pool.bounds();
-  const IndexExpr& inner = repeated->kernel.pool.extent(repeated->kernel.outputs[0].axes.back());
-  const bool whole = width > 1 && proves_multiple_of(inner, width, bounds) &&
-                     std::ranges::all_of(split.outputs, [&](const KernelOutput& output) {
-                       const IndexExpr at = simplify(flat_index(output.type.shape, output.index), bounds);
-                       return is_vector_position(at, output.axes.back(), width, output.type.dtype, bounds);
-                     });
-  if (!whole) return std::nullopt;
-  const double sectors = sectors_of_loads(loads_of_lanes(repeated->kernel, graph, width), graph, width);
-  const int times = repeated->times;
-  return RepeatedInVectors{*std::move(repeated), width, sectors / times};
-}
-
 }  // namespace
 
 KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& target, Choices& choices) {
@@ -421,7 +329,8 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
       source->schedule = "pointwise";
       return *std::move(source);
     }
-  const Kernel parted = merge_axes(split_axes(merged, graph), graph);
+  const Kernel apart = split_axes(merged, graph);
+  const Kernel parted = merge_axes(apart, graph);
   auto tiles = choose_transpose(parted, graph);
   // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
   // themselves.
@@ -460,29 +369,29 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   }
   std::optional<WindowedChoice> windows;
   if (!axes.empty()) windows = choose_windows(kernel, merged, graph, wanted_width(merged, graph), width);
-  const auto repeated = axes.empty() ? std::nullopt : repeated_in_vectors(parted, graph);
+  const auto parts = axes.empty() ? std::nullopt : parts_that_share(apart, graph, target);
   KernelSource source;
   std::optional<StretchPlan> stretches;
   std::optional<PickedRows> picked;
   std::optional<RunPlan> runs;
-  bool once = false;   // what is repeated is read once
+  bool once = false;   // what parts of axes share is read once
   bool lines = false;  // all that is loaded lies as the results do
   if (!axes.empty()) {
     const LoadsOfLanes loads = loads_of_lanes(merged, graph, width);
     const bool as_they_lie = !windows && width > 1 && loads.apart.empty();
     lines = as_they_lie;
     // Of fewer axes, every line that lies as the result does is read in whole sectors.
-    const bool in_lines = as_they_lie && !repeated && !tiles && axes.size() < 3;
+    const bool in_lines = as_they_lie && !parts && !tiles && axes.size() < 3;
     double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
     if (!as_they_lie) stretches = stretches_where_better(merged, graph, target, least);
     if (stretches) least = stretches->sectors;
     if (!as_they_lie) picked = picked_rows_where_better(merged, graph, target, least, stretches.has_value());
     if (picked) least = picked->sectors;
-    once = repeated && repeated->sectors < kBetter * least;
-    if (once) least = repeated->sectors;
+    once = parts && parts->sectors < kBetter * least;
+    if (once) least = parts->sectors;
     if (!in_lines && !picked) {
       const double of_element =
-          once          ? kInstructionsOfVector / repeated->width
+          once          ? kInstructionsOfVector / parts->width
           : stretches   ? kInstructionsInStretches
           : windows     ? std::min(kInstructionsOfWindow / wanted_width(merged, graph), kMostInWindows)
           : as_they_lie ? kInstructionsOfVector / width
@@ -506,9 +415,9 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     }
   }
   if (once)
-    source = Vectorized(repeated->axis.kernel, graph, target,
-                        choose_shape(shape_of(repeated->axis.kernel, graph, target, repeated->width),
-                                     repeated->axis.kernel, graph, target, choices))
+    source = Vectorized(parts->kernel, graph, target,
+                        choose_shape(shape_of(parts->kernel, graph, target, parts->width), parts->kernel, graph, target,
+                                     choices))
                  .emit(merged);
   else if (picked)
     source = emit_picked_rows(merged, graph, target, *picked);
@@ -528,6 +437,13 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   source.name = kernel_name(graph, kernel.nodes);
   source.schedule = "pointwise";
   return source;
+}
+
+bool shares_parts_in_vectors(const Kernel& given, const Graph& graph, const Target& target) {
+  const auto with_slices = joined_slices_as_axes(given);
+  const Kernel apart = split_axes(merge_axes(with_slices ? *with_slices : given, graph), graph);
+  const auto parts = parts_that_share(apart, graph, target);
+  return parts && parts->in_vectors;
 }
 
 }  // namespace fusec

@@ -16,4 +16,7 @@ namespace fusec {
 // A kernel without reductions.
 KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, Choices& choices);
 
+// Are there parts of axes that share what they read (codegen/schedules/axis_parts), all of it in vectors?
+bool shares_parts_in_vectors(const Kernel& kernel, const Graph& graph, const Target& target);
+
 }  // namespace fusec

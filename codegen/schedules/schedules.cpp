@@ -145,7 +145,9 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
   if (const auto groups = group_way(graph, kernel, form, target)) return {group_windows(kernel, *groups, graph)};
   switch (form.form) {
     case KernelForm::kPointwise:
-      if (const auto columns = find_column_windows(kernel, graph, target)) return {column_windows(*columns, graph)};
+      if (const auto columns = find_column_windows(kernel, graph, target);
+          columns && !shares_parts_in_vectors(kernel, graph, target))
+        return {column_windows(*columns, graph)};
       return {pointwise(kernel, graph, target, choices)};
     case KernelForm::kTensorCoreProduct:
     case KernelForm::kProduct: {

@@ -1,0 +1,29 @@
+// Axes whose equal parts read the same: a thread makes one place of each part, so that what several of them need is
+// loaded once, and the same is computed once. A half of a head is rotated with the other half, tables are the same for
+// all heads, and results may say the same again and again.
+//
+//   y[i, j] = x[i, j] * c[i, j] + x[i, (j + 64) % 128] * s[i, j]   ->   axes i, j < 64: y[i, j] and y[i, j + 64],
+//                                                                       x[i, j] and x[i, j + 64] for both
+//   y[h, t] = x[h, t] * c[t], h < 32                               ->   axes h < 8, t: four heads, c[t] once
+//   y[i, 3, j] = relu(x[i, j])                                     ->   axes i, j: three stores
+#pragma once
+
+#include <optional>
+
+#include "analysis/kernel.h"
+#include "analysis/target.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+struct AxisParts {
+  Kernel kernel;            // with an output of each for each part
+  int width = 1;            // neighbours that a thread makes of each
+  double sectors = 0;       // that loads ask for, for a point of the given kernel
+  bool in_vectors = false;  // all loads are of vectors, or of what is the same for all neighbours
+};
+
+// Nothing where parts have nothing in common, or where not all of them can be stored in vectors.
+std::optional<AxisParts> parts_that_share(const Kernel& kernel, const Graph& graph, const Target& target);
+
+}  // namespace fusec

@@ -1,0 +1,212 @@
+"""Models whose results have parts that read the same (codegen/schedules/axis_parts), with the bytes that their accesses
+may ask for: rotary embedding by halves, and whatever else halves, quarters and eighths of an axis share. Tables that
+stay the same along an axis, of heads, are asked for once for four of them. Shapes are for a chip of two
+multiprocessors, which they fill."""
+import random
+
+BITS = {"float64": 64, "int64": 64, "float32": 32, "int32": 32, "float16": 16, "bfloat16": 16, "int16": 16, "int8": 8,
+        "uint8": 8, "float8_e4m3fn": 8, "float8_e5m2": 8}
+
+
+class Model:
+    """inputs: name -> (dtype, shape); `moved`: bytes that are enough; of a warp, instructions for 16 bytes of those"""
+
+    def __init__(self, name, inputs, nodes, outputs, moved=0, instructions=0, symbols=None):
+        self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, outputs
+        self.moved, self.instructions, self.symbols = moved, instructions, symbols or {}
+
+    def document(self):
+        inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in self.inputs.items()]
+        return {"fusec": 1, "name": "parts", "symbols": self.symbols, "inputs": inputs, "nodes": self.nodes,
+                "outputs": self.outputs}
+
+
+def node(name, op, *inputs, **attrs):
+    return {"name": name, "op": op, "inputs": list(inputs)} | ({"attrs": attrs} if attrs else {})
+
+
+def elements(shape):
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def turned(x, size, way, to):
+    """The second half, negative, before the first."""
+    half = size // 2
+    if way == "chunk":
+        parts = [{"name": to + "h", "op": "chunk", "inputs": [x], "attrs": {"chunks": 2, "dim": -1}}]
+        low, high = to + "h.0", to + "h.1"
+    elif way == "split":
+        parts = [{"name": to + "h", "op": "split", "inputs": [x], "outputs": [to + "l", to + "u"],
+                  "attrs": {"split_sizes": [half, half], "dim": -1}}]
+        low, high = to + "l", to + "u"
+    else:
+        parts = [node(to + "l", "slice", x, dim=-1, start=0, end=half),
+                 node(to + "u", "slice", x, dim=-1, start=half, end=size)]
+        low, high = to + "l", to + "u"
+    return [*parts, node(to + "n", "neg", high), node(to + "t", "concat", to + "n", low, dim=-1)]
+
+
+def rotated(x, size, to, way="slices"):
+    if way == "op":
+        return [node(to, "rope", x, "cos", "sin")]
+    return [*turned(x, size, way, to), node(to + "a", "mul", x, "cos"), node(to + "b", "mul", to + "t", "sin"),
+            node(to, "add", to + "a", to + "b")]
+
+
+def rope(dtype, size, layout, way, batch=1, heads=8, tokens=64):
+    """[batch, heads, tokens, size], [batch, tokens, heads, size], or from the latter to the former."""
+    table = [tokens, 1, size] if layout == "bshd" else [tokens, size]
+    shape = [batch, heads, tokens, size] if layout == "bhsd" else [batch, tokens, heads, size]
+    inputs = {"x": (dtype, shape), "cos": (dtype, table), "sin": (dtype, table)}
+    nodes = [node("q", "permute", "x", dims=[0, 2, 1, 3])] if layout == "turned" else []
+    nodes += rotated("q" if nodes else "x", size, "y", way)
+    moved = (2 * elements(shape) + 2 * elements(table) * batch * heads // 4) * BITS[dtype] // 8
+    of_half = size // 2 * BITS[dtype] // 8
+    if of_half % 32 != 0:  # two halves ask for the sector between them, two warps for the one between theirs
+        moved *= 1.02 * (of_half // 32 + 1) * 32 / of_half
+    return Model(f"rope {dtype} {layout} {size} by {way}", inputs, nodes, ["y"], moved,
+                 15 if dtype == "float32" else 32)
+
+
+def ropes():
+    ways = ("slices", "chunk", "split", "op")
+    return [rope(dtype, size, layout, ways[(i + j + k) % 4], batch=1 + (i + k) % 2)
+            for i, dtype in enumerate(("bfloat16", "float32", "float16"))
+            for j, size in enumerate((128, 64, 80, 96, 256))
+            for k, layout in enumerate(("bhsd", "bshd", "turned"))]
+
+
+def part_of_head(dtype, size, rotary):
+    """The rest of the head is copied."""
+    shape, table, bytes_each = [2, 8, 64, size], [64, rotary], BITS[dtype] // 8
+    nodes = [node("xr", "slice", "x", dim=-1, start=0, end=rotary),
+             node("xp", "slice", "x", dim=-1, start=rotary, end=size),
+             *rotated("xr", rotary, "r"), node("y", "concat", "r", "xp", dim=-1)]
+    # All heads ask for their tables.
+    return Model(f"rope of {rotary} of {size} {dtype}",
+                 {"x": (dtype, shape), "cos": (dtype, table), "sin": (dtype, table)}, nodes, ["y"],
+                 (2 * elements(shape) + 2 * elements(table) * 16) * bytes_each, 16 if dtype == "float32" else 32)
+
+
+def tables_of_halves(dtype):
+    shape, table = [1, 8, 64, 128], [64, 64]
+    nodes = [node("cos", "concat", "c", "c", dim=-1), node("sin", "concat", "s", "s", dim=-1), *rotated("x", 128, "y")]
+    return Model(f"rope {dtype} by tables of halves", {"x": (dtype, shape), "c": (dtype, table), "s": (dtype, table)},
+                 nodes, ["y"], (2 * elements(shape) + 2 * elements(table) * 2) * BITS[dtype] // 8, 32)
+
+
+def queries_and_keys(dtype, keys):
+    """Of one projection, roped in one launch."""
+    size, tokens, queries = 128, 64, 8
+    table = [tokens, 1, size]
+    nodes = []
+    for name, first, heads in (("q", 0, queries), ("k", queries, keys)):
+        nodes += [node(name + "s", "slice", "qkv", dim=-1, start=first * size, end=(first + heads) * size),
+                  node(name, "reshape", name + "s", shape=[1, tokens, heads, size]), *rotated(name, size, name + "y")]
+    heads = queries + keys
+    moved = (2 * tokens * heads * size + 2 * tokens * size * (queries // 4 + max(1, keys // 4))) * BITS[dtype] // 8
+    return Model(f"queries and {keys} keys {dtype}",
+                 {"qkv": (dtype, [1, tokens, (heads + keys) * size]), "cos": (dtype, table), "sin": (dtype, table)},
+                 nodes, ["qy", "ky"], moved, 40)
+
+
+def complex_products(dtype):
+    """Real parts in the first half."""
+    shape = [128, 256]
+    nodes = [node(x + part, "slice", x, dim=-1, start=first, end=first + 128)
+             for x in "ab" for part, first in (("r", 0), ("i", 128))]
+    nodes += [node("p", "mul", "ar", "br"), node("q", "mul", "ai", "bi"), node("re", "sub", "p", "q"),
+              node("u", "mul", "ar", "bi"), node("v", "mul", "ai", "br"), node("im", "add", "u", "v"),
+              node("y", "concat", "re", "im", dim=-1)]
+    return Model(f"complex products {dtype}", {"a": (dtype, shape), "b": (dtype, shape)}, nodes, ["y"],
+                 3 * elements(shape) * BITS[dtype] // 8, 32)
+
+
+def with_itself(name, dtype, shape, op, *how):
+    """Each element with one that lies elsewhere: moved by `how`."""
+    return Model(f"{name} {dtype}{shape}", {"x": (dtype, shape)},
+                 [node("m", *how[:2], **how[2]), node("y", op, "x", "m")], ["y"],
+                 2 * elements(shape) * BITS[dtype] // 8, 40)
+
+
+def sums_and_differences(dtype, parts):
+    """A step of a fast transform along the rows."""
+    shape = [64, 64 * parts]
+    nodes = [node(f"p{i}", "slice", "x", dim=-1, start=64 * i, end=64 * i + 64) for i in range(parts)]
+    nodes += [node(f"s{i}", "sub" if i % 2 else "add", f"p{i // 2}", f"p{i // 2 + parts // 2}")
+              for i in range(parts)]
+    nodes.append(node("y", "concat", *(f"s{i}" for i in range(parts)), dim=-1))
+    return Model(f"sums and differences of {parts} {dtype}", {"x": (dtype, shape)}, nodes, ["y"],
+                 2 * elements(shape) * BITS[dtype] // 8, 40)
+
+
+def scaled_rows(dtype, symbolic):
+    """Tables that are the same for all images: of eight of them, once for four at most."""
+    shape, table = [8, 64, 1024], [64, 1024]
+    first = "8*n" if symbolic else 8
+    return Model(f"images times a table {dtype}{' of a symbol' if symbolic else ''}",
+                 {"x": (dtype, [first, 64, 1024]), "w": (dtype, table)}, [node("y", "mul", "x", "w")], ["y"],
+                 (2 * elements(shape) + 2 * elements(table)) * BITS[dtype] // 8, 20,
+                 {"n": {"hint": 1, "max": 64}} if symbolic else {})
+
+
+def counted():
+    return [*ropes(),
+            part_of_head("bfloat16", 128, 32), part_of_head("float16", 128, 64), part_of_head("float32", 80, 32),
+            part_of_head("bfloat16", 96, 64), tables_of_halves("bfloat16"), tables_of_halves("float32"),
+            queries_and_keys("bfloat16", 2), queries_and_keys("float16", 8), queries_and_keys("float32", 4),
+            *(complex_products(dtype) for dtype in ("float32", "bfloat16", "float64")),
+            *(sums_and_differences(dtype, parts) for dtype in ("float32", "float16", "int8") for parts in (2, 4, 8)),
+            with_itself("rolled by a half", "int8", [64, 512], "maximum", "roll", "x", {"shifts": [256], "dims": [-1]}),
+            with_itself("rolled by a quarter", "uint8", [64, 512], "minimum", "roll", "x",
+                        {"shifts": [128], "dims": [-1]}),
+            with_itself("rolled by a third", "float64", [64, 96], "sub", "roll", "x", {"shifts": [32], "dims": [-1]}),
+            with_itself("rolled rows", "float16", [3, 64, 512], "sub", "roll", "x", {"shifts": [1], "dims": [0]}),
+            with_itself("rows backwards", "bfloat16", [4, 8, 512], "mul", "flip", "x", {"dims": [0]}),
+            *(scaled_rows(dtype, symbolic) for dtype in ("bfloat16", "float32") for symbolic in (False, True))]
+
+
+def any_parts(seed):
+    """Parts of some axis taken apart, computed with one another and joined again; results alone count."""
+    chance = random.Random(seed)
+    dtype = chance.choice(["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int16", "int64"])
+    parts, size = chance.choice([2, 2, 2, 3, 4, 5, 6, 8]), chance.choice([1, 3, 4, 8, 8, 12, 16, 16, 32, 40, 64])
+    shape = [chance.choice([1, 2, 3, 4, 8, 24]) for _ in range(chance.randint(1, 3))]
+    dim = chance.choice([len(shape), len(shape), chance.randint(0, len(shape))])
+    if dim < len(shape):
+        shape.append(chance.choice([8, 24, 64, 65]))
+        size = chance.choice([1, 1, 2, 3])
+    shape.insert(dim, parts * size)
+    inputs, nodes, whole = {"x": (dtype, list(shape))}, [], "x"
+    pieces = []
+    if chance.random() < 0.5:
+        broadcast = [1 if chance.random() < 0.5 else extent for extent in shape]
+        inputs["w"] = (dtype, broadcast)
+        nodes.append(node("v", chance.choice(["mul", "add"]), "x", "w"))
+        whole = "v"
+    for i in range(parts):
+        nodes.append(node(f"p{i}", "slice", whole, dim=dim, start=i * size, end=(i + 1) * size))
+    for i in range(parts):
+        a, b = f"p{chance.randrange(parts)}", f"p{chance.randrange(parts)}"
+        op = chance.choice(["add", "sub", "mul", "maximum", ""])
+        if op:
+            nodes.append(node(f"r{i}", op, a, b))
+        pieces.append(f"r{i}" if op else a)
+    nodes.append(node("t", "concat", *pieces, dim=dim))
+    kind = chance.choice(["add", "roll", "flip", "repeat", "none"])
+    if kind == "add":
+        nodes.append(node("y", "add", "t", "x"))
+    elif kind == "roll":
+        nodes += [node("m", "roll", "t", shifts=[chance.randrange(parts) * size], dims=[dim]),
+                  node("y", "maximum", "m", whole)]
+    elif kind == "flip":
+        nodes += [node("m", "flip", "t", dims=[chance.randrange(len(shape))]), node("y", "add", "m", "x")]
+    elif kind == "repeat":
+        nodes += [node("m", "unsqueeze", "t", dim=dim), node("n", "expand", "m", shape=[*shape[:dim], 3, *shape[dim:]]),
+                  node("y", "mul", "n", "m")]
+    else:
+        nodes.append(node("y", "maximum", "t", "x"))
+    return Model(f"any parts {seed}", inputs, nodes, ["y"])
