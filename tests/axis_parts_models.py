@@ -9,11 +9,12 @@ BITS = {"float64": 64, "int64": 64, "float32": 32, "int32": 32, "float16": 16, "
 
 
 class Model:
-    """inputs: name -> (dtype, shape); `moved`: bytes that are enough; of a warp, instructions for 16 bytes of those"""
+    """inputs: name -> (dtype, shape); `moved`: bytes that are enough; of a warp, instructions for 16 bytes of those;
+    `narrow`: accesses of single elements"""
 
-    def __init__(self, name, inputs, nodes, outputs, moved=0, instructions=0, symbols=None):
+    def __init__(self, name, inputs, nodes, outputs, moved=0, instructions=0, symbols=None, narrow=0):
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, outputs
-        self.moved, self.instructions, self.symbols = moved, instructions, symbols or {}
+        self.moved, self.instructions, self.narrow, self.symbols = moved, instructions, narrow, symbols or {}
 
     def document(self):
         inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in self.inputs.items()]
@@ -153,6 +154,17 @@ def scaled_rows(dtype, symbolic):
                  {"n": {"hint": 1, "max": 64}} if symbolic else {})
 
 
+def scaled_channels(dtype, last):
+    """Scale and shift of each channel, channels last or first: of what is the same for all images, four have one."""
+    shape, table = ([8, 32, 32, 32], [32]) if last else ([8, 32, 32, 32], [32, 1, 1])
+    nodes = [node("s", "mul", "x", "scale"), node("y", "add", "s", "shift")]
+    of_warp = 32 * BITS[dtype] / 8 / 512 if last else 1 / 32  # of a table, for each of its elements
+    moved = (2 + 2 * of_warp / 4) * elements(shape) * BITS[dtype] // 8
+    return Model(f"channels {'last' if last else 'first'} scaled {dtype}",
+                 {"x": (dtype, shape), "scale": (dtype, table), "shift": (dtype, table)}, nodes, ["y"], moved,
+                 9 if dtype == "float32" else 20, narrow=0 if last else 2)
+
+
 def counted():
     return [*ropes(),
             part_of_head("bfloat16", 128, 32), part_of_head("float16", 128, 64), part_of_head("float32", 80, 32),
@@ -166,6 +178,7 @@ def counted():
             with_itself("rolled by a third", "float64", [64, 96], "sub", "roll", "x", {"shifts": [32], "dims": [-1]}),
             with_itself("rolled rows", "float16", [3, 64, 512], "sub", "roll", "x", {"shifts": [1], "dims": [0]}),
             with_itself("rows backwards", "bfloat16", [4, 8, 512], "mul", "flip", "x", {"dims": [0]}),
+            *(scaled_channels(dtype, last) for dtype in ("float16", "float32") for last in (False, True)),
             *(scaled_rows(dtype, symbolic) for dtype in ("bfloat16", "float32") for symbolic in (False, True))]
 
 

@@ -7,7 +7,6 @@
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
-#include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/vector_access.h"
 #include "codegen/schedules/vector_width.h"
@@ -20,8 +19,8 @@ constexpr std::int64_t kMostParts = 8;
 constexpr std::size_t kMostOutputs = 16;
 // Registers for what a thread loads, 12 vectors of 16 bytes: beyond that, fewer threads hide less.
 constexpr int kMostRegisters = 48;
-// Of what loads and stores asked for before: what is worth another axis in parts.
-constexpr double kBetter = 0.95;
+// Of what loads and stores asked for before, or of their accesses: what is worth another axis in parts.
+constexpr double kBetter = 0.95, kFewer = 0.9;
 
 // Every part of an axis in turn, in one pool, where equal loads and values are one. Axis `at` is left out where its
 // parts are single elements.
@@ -57,12 +56,8 @@ Kernel in_parts(const Kernel& kernel, std::size_t at, std::int64_t parts) {
 class SharedLoads {
  public:
   SharedLoads(const Kernel& kernel, const Graph& graph) : kernel_(kernel), depends_(dependences(kernel.pool)) {
-    AccessSamples samples(kernel, graph);
-    for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-      if (kernel.pool[id].op != ExprOp::kLoad) continue;
-      loads_.push_back({id, position_of(graph, kernel.pool, id)});
-      tables_.push_back(samples.is_of_table(id));
-    }
+    for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+      if (kernel.pool[id].op == ExprOp::kLoad) loads_.push_back({id, position_of(graph, kernel.pool, id)});
   }
 
   // How many there are of all parts, if only those that stay the same along the axis are shared.
@@ -77,11 +72,9 @@ class SharedLoads {
     return std::ranges::none_of(roots_of(kernel_), [&](ExprId root) { return depends(root, axis); });
   }
 
-  // Some load, of no small table, is the same all along the axis.
+  // Some load is the same all along the axis.
   bool some_stay_along(std::uint32_t axis) const {
-    for (std::size_t i = 0; i < loads_.size(); ++i)
-      if (!tables_[i] && !depends(loads_[i].id, axis)) return true;
-    return false;
+    return std::ranges::any_of(loads_, [&](const Load& load) { return !depends(load.id, axis); });
   }
 
   // Do loads of some part read what others read in another one? Said too often where positions are not linear.
@@ -115,7 +108,6 @@ class SharedLoads {
   const Kernel& kernel_;
   const std::vector<std::vector<std::uint32_t>> depends_;
   std::vector<Load> loads_;
-  std::vector<bool> tables_;
 };
 
 std::size_t count_loads(const Kernel& kernel) {
@@ -155,13 +147,6 @@ bool has_threads_enough(const Way& way, const Graph& graph, const Target& target
   return value_at_hint(points, graph.symbols) / way.width >= target.multiprocessors * kThreadsEach;
 }
 
-// Of 16 bytes, or of single elements.
-double accesses_of_thread(const LoadsOfLanes& loads, int width) {
-  double accesses = static_cast<double>(loads.same.size()) + width * static_cast<double>(loads.apart.size());
-  for (const ExprId id : loads.vectors) accesses += std::max(1.0, bits(loads.kernel.pool[id].dtype) * width / 128.0);
-  return accesses;
-}
-
 // Nothing where there are more loads than so many.
 std::optional<Way> try_parts(const Way& before, std::size_t axis, std::int64_t parts, std::size_t most_loads,
                              const Graph& graph) {
@@ -173,15 +158,15 @@ std::optional<Way> try_parts(const Way& before, std::size_t axis, std::int64_t p
   const LoadsOfLanes of_lanes = loads_of_lanes(way.kernel, graph, way.width);
   way.in_vectors = of_lanes.apart.empty();
   way.sectors = sectors_of_loads(of_lanes, graph, way.width) / static_cast<double>(way.times);
-  way.accesses = accesses_of_thread(of_lanes, way.width) / static_cast<double>(way.times * way.width);
+  way.accesses = accesses_of_loads(of_lanes, way.width) / static_cast<double>(way.times);
   return way;
 }
 
 // In vectors, or else by fewer accesses of no more sectors. More parts that share nothing more are no better.
 bool is_better(const Way& way, const Way& other) {
-  constexpr double kFewer = 0.95, kSame = 1.02;
+  constexpr double kFewerByMore = 0.95, kSame = 1.02;
   if (way.in_vectors != other.in_vectors) return way.in_vectors;
-  return way.accesses < kFewer * other.accesses && way.sectors < kSame * other.sectors;
+  return way.accesses < kFewerByMore * other.accesses && way.sectors < kSame * other.sectors;
 }
 
 // What makes an axis worth parts: that they read of one another's, or that all read the same, which caches have for
@@ -217,13 +202,17 @@ std::optional<Way> best_parts(const Way& before, Reason reason, const Graph& gra
 std::optional<AxisParts> parts_that_share(const Kernel& kernel, const Graph& graph, const Target& target) {
   constexpr int kMostAxes = 2;
   if (kernel.outputs[0].axes.empty() || writes_half_bytes(kernel)) return std::nullopt;
-  double stores = 0;
-  for (const KernelOutput& output : kernel.outputs) stores += bits(output.type.dtype) / 256.0;
+  double bytes = 0;  // that are stored
+  for (const KernelOutput& output : kernel.outputs) bytes += bits(output.type.dtype) / 8.0;
+  const auto gains = [&](const Way& next, const Way& before) {
+    return next.sectors + bytes / 32 <= kBetter * (before.sectors + bytes / 32) ||
+           (next.sectors <= before.sectors && next.accesses + bytes / 16 <= kFewer * (before.accesses + bytes / 16));
+  };
   std::optional<Way> found;
   const Way given{.kernel = kernel};
   const auto take = [&](Reason reason) {
     auto next = best_parts(found ? *found : given, reason, graph, target);
-    if (!next || (found && next->sectors + stores > kBetter * (found->sectors + stores))) return false;
+    if (!next || (found && !gains(*next, *found))) return false;
     found = std::move(next);
     return true;
   };
@@ -234,6 +223,7 @@ std::optional<AxisParts> parts_that_share(const Kernel& kernel, const Graph& gra
   return AxisParts{.kernel = std::move(found->kernel),
                    .width = found->width,
                    .sectors = found->sectors,
+                   .accesses = found->accesses,
                    .in_vectors = found->in_vectors};
 }
 

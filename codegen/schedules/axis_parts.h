@@ -17,10 +17,10 @@
 namespace fusec {
 
 struct AxisParts {
-  Kernel kernel;            // with an output of each for each part
-  int width = 1;            // neighbours that a thread makes of each
-  double sectors = 0;       // that loads ask for, for a point of the given kernel
-  bool in_vectors = false;  // all loads are of vectors, or of what is the same for all neighbours
+  Kernel kernel;                     // with an output of each for each part
+  int width = 1;                     // neighbours that a thread makes of each
+  double sectors = 0, accesses = 0;  // of loads, for a point of the given kernel
+  bool in_vectors = false;           // all loads are of vectors, or of what is the same for all neighbours
 };
 
 // Nothing where parts have nothing in common, or where not all of them can be stored in vectors.

@@ -6,6 +6,7 @@
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
 
 namespace fusec {
 
@@ -59,6 +60,12 @@ double sectors_of_loads(const LoadsOfLanes& loads, const Graph& graph, int width
   for (const ExprId id : loads.apart)
     if (!samples.is_of_table(id)) sectors += samples.sectors_a_point(id, width, false);
   return sectors;
+}
+
+double accesses_of_loads(const LoadsOfLanes& loads, int width) {
+  double accesses = static_cast<double>(loads.same.size()) + width * static_cast<double>(loads.apart.size());
+  for (const ExprId id : loads.vectors) accesses += std::max(1.0, bits(loads.kernel.pool[id].dtype) * width / 128.0);
+  return accesses / width;
 }
 
 }  // namespace fusec

@@ -23,5 +23,7 @@ LoadsOfLanes loads_of_lanes(const Kernel& merged, const Graph& graph, int width)
 
 // Sectors for a point that they ask for, as some warps do; small tables apart.
 double sectors_of_loads(const LoadsOfLanes& loads, const Graph& graph, int width);
+// Accesses of a thread, of 16 bytes or less, for a point.
+double accesses_of_loads(const LoadsOfLanes& loads, int width);
 
 }  // namespace fusec

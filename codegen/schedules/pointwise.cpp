@@ -258,8 +258,8 @@ double sectors_of_stores(const Kernel& kernel) {
   return bytes / 32;
 }
 
-// Of the sectors otherwise: what is worth a schedule with more instructions.
-constexpr double kBetter = 0.87;
+// Of the sectors otherwise: what is worth a schedule with more instructions; and of accesses that ask for no fewer.
+constexpr double kBetter = 0.87, kFewer = 0.9;
 
 // Of the predicted time otherwise: what is worth boxes.
 constexpr double kFaster = 0.95;
@@ -387,7 +387,9 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     if (stretches) least = stretches->sectors;
     if (!as_they_lie) picked = picked_rows_where_better(merged, graph, target, least, stretches.has_value());
     if (picked) least = picked->sectors;
-    once = parts && parts->sectors < kBetter * least;
+    const bool fewer = parts && as_they_lie && parts->in_vectors && parts->sectors <= least &&
+                       parts->accesses < kFewer * accesses_of_loads(loads, width);
+    once = parts && (fewer || parts->sectors < kBetter * least);
     if (once) least = parts->sectors;
     if (!in_lines && !picked) {
       const double of_element =
