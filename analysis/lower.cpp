@@ -11,6 +11,7 @@
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/row_form.h"
+#include "analysis/rows_apart.h"
 #include "analysis/side_by_side.h"
 #include "ir/error.h"
 #include "ir/type.h"
@@ -321,7 +322,13 @@ std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeI
   const Inlining undecided(graph, nodes, outputs);
   GroupLowering plain(graph, nodes, undecided, round_intermediates);
   std::vector<LoweredUnit> units = plain.run();
-  if (kernel_count(units) < 2) return units;
+  if (kernel_count(units) < 2) {
+    if (kernel_count(units) == 0 || form_of(units[0].kernel).form != KernelForm::kRows) return units;
+    GroupLowering in_pieces(graph, nodes, undecided, round_intermediates);
+    if (!in_pieces.make_pieces_apart(outputs, false)) return units;
+    std::vector<LoweredUnit> pieces = in_pieces.run();
+    return launch_count(pieces) == 1 && are_rows_apart(pieces, graph) ? pieces : units;
+  }
   // A kernel may run over the shape that a view gives its results, or over that which they have before.
   GroupLowering before_views(graph, nodes, undecided, round_intermediates);
   if (before_views.store_below_views(outputs)) {

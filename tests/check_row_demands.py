@@ -124,6 +124,28 @@ def of_padded(op, dtype, rows, columns, before, behind, **attrs):
     return ({"x": (dtype, [rows, columns])}, [node("p", "pad", ["x"], pad=[before, behind]), node("y", op, ["p"], **attrs)], ())
 
 
+def joined(op, dtype, rows, parts, last=None):
+    """Rows of several tensors, each reduced for itself, as one result."""
+    inputs, nodes, names = {}, [], []
+    for i, columns in enumerate(parts):
+        name = f"x{i}" if i else "x"
+        inputs[name] = (dtype, [rows, columns])
+        names.append("n" + name)
+        if op.endswith("norm"):
+            inputs["w" + name] = (dtype, [columns])
+            nodes.append(node("n" + name, op, [name, "w" + name], normalized_shape=[columns], eps=1e-5))
+        else:
+            nodes.append(node("n" + name, op, [name], dim=-1))
+    nodes.append(node("c" if last else "y", "concat", names, dim=1))
+    return inputs, nodes + ([node("y", last, ["c"])] if last else []), ()
+
+
+def joined_of_one(dtype, shape):
+    """What is reduced in several ways is read once for them all."""
+    return ({"x": (dtype, shape)}, [node("m", "mean", ["x"], dim=[1], keepdim=True), node("g", "amax", ["x"], dim=[1], keepdim=True),
+                                    node("y", "concat", ["m", "g"], dim=1)], ())
+
+
 def softmax_around(dtype, rows, columns, factor, summand):
     """Of rows whose greatest element is far from 0."""
     return ({"x": (dtype, [rows, columns])}, [node("m", "mul", ["x", factor]), node("a", "add", ["m", summand]),
@@ -241,6 +263,12 @@ COUNTED = [
     (of_padded("sum", "bfloat16", 64, 4095, 0, 3, dim=[1]), 1.65), (of_parts("softmax", "float32", 64, [767, 257], dim=1), 1.25),
     (of_parts("rms_norm", "bfloat16", 64, [767, 257], normalized_shape=[1024]), 1.55),
     (of_parts("sum", "float16", 64, [1, 4096, 1], dim=[1]), 1.7), (of_parts("log_softmax", "float32", 9, [1, 1000, 1], dim=1), 1.4),
+    # What a concat joins of rows: each is kept by blocks of its own.
+    *((joined("softmax", "float16", 256, [1024, 512]), 1.03, 142000) for _ in range(2)),
+    (joined("softmax", "float32", 128, [1024, 1024, 64], "relu"), 1.03, 93000),
+    *((joined("rms_norm", "bfloat16", 64, [4096, 4096]), 1.53, 177000) for _ in range(2)),
+    (joined("layer_norm", "float32", 64, [64, 1024]), 1.53, 26000),
+    (joined("softmax", "float16", 256, [1023, 770], "relu"), 1.54, 200000), (joined_of_one("float32", [8, 128, 28, 28]), 1.03),
     # Long rows beside weights: what is kept of them lies in shared memory, nothing is spilled.
     (norm("layer_norm", "float32", 2, 32767), 2.1), (norm("rms_norm", "float32", 2, 32767), 1.7),
     (norm("rms_norm", "float32", 2, 32767, residual=True), 1.5), (norm("layer_norm", "float16", 2, 50001), 2.5),

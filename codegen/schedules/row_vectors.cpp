@@ -109,13 +109,25 @@ double bytes_of(const TensorType& type, const Bounds& bounds) {
   return bytes;
 }
 
-// Does much of what is read lie in rows of which it is but a part (padded, one behind the other), elsewhere than
-// vectors that begin `start` into them? It is read element by element then, each thread's a vector apart from its
-// neighbour's, and every sector asked for several times: neighbouring threads had better take neighbouring elements.
+double bytes_of_stored(const KernelOutput& output, const ExprPool& pool) {
+  std::vector<std::uint32_t> along;
+  for (const std::uint32_t a : output.axes)
+    if (std::ranges::any_of(output.index, [&](const IndexExpr& e) { return mentions(e, {a}); })) along.push_back(a);
+  return static_cast<double>(value_at_hint(point_count(pool, along), pool.bounds().symbols)) *
+         bits(output.type.dtype) / 8.0;
+}
+
+// Does much of what is read lie in rows of which it is but a part (padded, one behind the other), or much of what is
+// stored in longer rows (what a concat joins), elsewhere than vectors that begin `start` into them? It is accessed
+// element by element then, each thread's a vector apart from its neighbour's, and every sector asked for several times:
+// neighbouring threads had better take neighbouring elements.
 bool parts_lie_elsewhere(const RowForm& form, const Graph& graph, const IndexExpr& start, int width) {
   const ExprPool& pool = form.kernel.pool;
   std::vector<std::uint32_t> along = form.columns;
   for (const ExprId r : form.reductions) along.insert(along.end(), pool[r].axes.begin(), pool[r].axes.end());
+  const auto lies_elsewhere = [&](const IndexExpr& at, std::uint32_t axis) {
+    return !proves_multiple_of(simplify(at - IndexExpr::axis(axis) - start, pool.bounds()), width, pool.bounds());
+  };
   std::map<ValueId, bool> elsewhere;  // of tensors that are read along a row
   for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
     const ExprNode& n = pool[id];
@@ -125,8 +137,7 @@ bool parts_lie_elsewhere(const RowForm& form, const Graph& graph, const IndexExp
       return coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
     });
     if (axis == along.end()) continue;
-    const IndexExpr place = simplify(at - IndexExpr::axis(*axis) - start, pool.bounds());
-    elsewhere[n.source] |= n.args[0] != kNoExpr && !proves_multiple_of(place, width, pool.bounds());
+    elsewhere[n.source] |= n.args[0] != kNoExpr && lies_elsewhere(at, *axis);
   }
   double bytes = 0, bytes_elsewhere = 0;
   for (const auto& [value, is_elsewhere] : elsewhere) {
@@ -134,7 +145,14 @@ bool parts_lie_elsewhere(const RowForm& form, const Graph& graph, const IndexExp
     bytes += of_tensor;
     if (is_elsewhere) bytes_elsewhere += of_tensor;
   }
-  for (const KernelOutput& output : form.kernel.outputs) bytes += bytes_of(output.type, pool.bounds());
+  for (const KernelOutput& output : form.kernel.outputs) {
+    const double of_output = bytes_of_stored(output, pool);
+    bytes += of_output;
+    if (form.columns.empty()) continue;
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const bool runs = coefficient_of(at, {Variable::Kind::kAxis, form.columns.back()}) == 1;
+    if (runs && lies_elsewhere(at, form.columns.back())) bytes_elsewhere += of_output;
+  }
   return bytes_elsewhere * (width - 1) > bytes / 4;
 }
 
