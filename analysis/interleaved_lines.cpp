@@ -19,40 +19,60 @@ class Reader {
       : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
 
   std::optional<InterleavedLines> read() {
-    std::optional<InterleavedRows> way = read_way();
-    if (!way) return std::nullopt;
-    way->form = form_;
-    return InterleavedLines{.way = *std::move(way), .widest_bits = widest_, .may_be_shifted = may_be_shifted()};
+    return see_all() && choose_vectors() ? std::optional(lines()) : std::nullopt;
+  }
+
+  std::optional<InterleavedLines> read_in_pieces() {
+    if (!see_all() || way_.breadth > 1) return std::nullopt;
+    way_.width = elements_of_vector(widest_);
+    while (way_.width > 1 && !proves_multiple_of(way_.line, way_.width, pool_.bounds())) way_.width /= 2;
+    if (way_.width * narrowest_ % 32 != 0) return std::nullopt;
+    way_.in_strips = true;
+    way_.apart = apart_;
+    return lines();
   }
 
  private:
-  std::optional<InterleavedRows> read_way() {
-    if (!find_axes()) return std::nullopt;
+  InterleavedLines lines() {
+    way_.form = form_;
+    return {.way = std::move(way_),
+            .widest_bits = widest_,
+            .narrowest_bits = narrowest_,
+            .may_be_shifted = may_be_shifted()};
+  }
+
+  // False where some load or store is of other elements than those that follow one another.
+  bool see_all() {
+    if (!find_axes()) return false;
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
-      if (!see(id)) return std::nullopt;
-    if (way_.loads.empty()) return std::nullopt;
+      if (!see(id)) return false;
+    if (way_.loads.empty()) return false;
     for (const KernelOutput& output : form_.kernel.outputs) {
       const std::size_t lacking = columns_without(form_, output).size();
       if (form_.columns.empty() || lacking == form_.columns.size()) continue;
       const DType dtype = output.type.dtype;
       if (lacking != 0 || bits(dtype) < 8 ||
           !follows(simplify(flat_index(output.type.shape, output.index), pool_.bounds()), form_.columns))
-        return std::nullopt;
+        return false;
       see_width(dtype);
     }
-    way_.width = std::clamp(128 / widest_, 1, 8);
-    if (way_.width * narrowest_ % 32 != 0) return std::nullopt;
-    if (way_.breadth > 1) return has_pieces_of_sectors() ? std::nullopt : in_pieces();
+    return true;
+  }
+
+  bool choose_vectors() {
+    way_.width = elements_of_vector(widest_);
+    if (way_.width * narrowest_ % 32 != 0) return false;
+    if (way_.breadth > 1) return !has_pieces_of_sectors() && choose_pieces();
     const auto rows = way_.line.as_constant();
     way_.in_strips =
         !(rows && *rows <= kFewRows) && way_.width > 1 && proves_multiple_of(way_.line, way_.width, pool_.bounds());
     if (!way_.in_strips && (apart_ || !rows || *rows > kMostRows)) {
-      if (!may_be_shifted()) return std::nullopt;
+      if (!may_be_shifted()) return false;
       way_.in_strips = way_.shifted = true;
     }
     if (!way_.in_strips) way_.rows = static_cast<int>(*rows);
     way_.apart = apart_;
-    return way_;
+    return true;
   }
   // What is stored of a line's first and last vectors would be single elements.
   bool may_be_shifted() const { return !apart_ && way_.width > 1 && form_.columns.empty() && way_.line.as_constant(); }
@@ -60,13 +80,13 @@ class Reader {
   // Rows of whole sectors in each line are as well taken one by one.
   bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSector) == 0; }
 
-  std::optional<InterleavedRows> in_pieces() {
-    if (way_.width == 1 || apart_) return std::nullopt;
+  bool choose_pieces() {
+    if (way_.width == 1 || apart_) return false;
     const auto line = way_.line.as_constant();
     way_.in_strips = proves_multiple_of(way_.line, way_.width, pool_.bounds());
-    if (!way_.in_strips && (!line || *line > kMostRows || !way_.outer.empty())) return std::nullopt;
+    if (!way_.in_strips && (!line || *line > kMostRows || !way_.outer.empty())) return false;
     if (!way_.in_strips) way_.rows = static_cast<int>(*line) / way_.breadth;
-    return way_;
+    return true;
   }
 
   bool find_axes() {
@@ -157,6 +177,10 @@ class Reader {
 
 std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Graph& graph) {
   return Reader(form, graph).read();
+}
+
+std::optional<InterleavedLines> lines_in_pieces(const RowForm& form, const Graph& graph) {
+  return Reader(form, graph).read_in_pieces();
 }
 
 }  // namespace fusec

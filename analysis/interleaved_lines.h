@@ -11,11 +11,15 @@ namespace fusec {
 struct InterleavedLines {
   InterleavedRows way;          // without threads
   int widest_bits = 8;          // of an element
+  int narrowest_bits = 64;      // of one, too
   bool may_be_shifted = false;  // may strips be of lines that begin anywhere?
 };
 
 // Of a form whose rows' axes that lie one within the other are one; nothing where its rows do not lie so.
 std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Graph& graph);
+
+// The same for strips alone, by pieces of as many elements, up to 16 bytes' worth, as all lines begin at.
+std::optional<InterleavedLines> lines_in_pieces(const RowForm& form, const Graph& graph);
 
 inline constexpr int kFewRows = 32;  // that take turns where a line could be strips
 inline constexpr int kSector = 32;

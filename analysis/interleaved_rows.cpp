@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analysis/interleaved_lines.h"
+#include "analysis/kept_strips.h"
 #include "analysis/row_teams.h"
 #include "ir/type.h"
 
@@ -48,9 +49,13 @@ struct Work {
 
 constexpr int kMostThreads = 512;
 
+bool have_room(std::int64_t threads, int width, int partial, int all) {
+  const std::int64_t places = threads * width * 33 / 32;
+  return places * partial <= kMostShared && places * all <= kMostOfAll;
+}
+
 bool may_be(int threads, const InterleavedRows& way, const Work& work, int most = kMostThreads) {
-  const std::int64_t places = std::int64_t{threads} * way.width * 33 / 32;
-  return places * work.partial <= kMostShared && places * work.all <= kMostOfAll && threads <= most;
+  return threads <= most && have_room(threads, way.width, work.partial, work.all);
 }
 
 RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
@@ -336,13 +341,8 @@ std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits
 
 // Vectors that a thread may keep: of so many registers, and of so much code.
 std::int64_t most_turns_kept(const InterleavedRows& way) {
-  const ExprPool& pool = way.form.kernel.pool;
-  std::map<ValueId, int> words;  // of a vector
-  for (const ExprId load : way.loads) words[pool[load].source] = std::max(1, way.width * bits(pool[load].dtype) / 32);
-  int of_turn = 0;
-  for (const auto& [tensor, count] : words) of_turn += count;
   const int code = std::max(1, code_of_loops(way.form) * way.width);
-  return std::min({std::int64_t{kMostTurns}, std::int64_t{kMostKeptWords} / of_turn,
+  return std::min({std::int64_t{kMostTurns}, std::int64_t{kMostKeptWords} / words_of_turn(way),
                    (kMostUnrolled - code_of_joining(way)) / code});
 }
 
@@ -442,11 +442,14 @@ std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool run
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
   const RowForm form = with_rows_merged(original, graph);
-  const std::optional<InterleavedLines> lines = interleaved_lines(form, graph);
-  if (!lines) return std::nullopt;
   // Results of 8 bytes at several places would meet in the banks of shared memory.
   const std::vector<int> stages = stages_of(form);
-  if (has_wide_values(form) && (*std::ranges::max_element(stages) > 0 || !form.columns.empty())) return std::nullopt;
+  const bool reads_twice = *std::ranges::max_element(stages) > 0 || !form.columns.empty();
+  if (has_wide_values(form) && reads_twice) return std::nullopt;
+  if (reads_twice)
+    if (std::optional<InterleavedRows> kept = kept_strips(form, graph, target)) return kept;
+  const std::optional<InterleavedLines> lines = interleaved_lines(form, graph);
+  if (!lines) return std::nullopt;
   std::optional<InterleavedRows> found = by_blocks(*lines, false, target);
   const IndexExpr length = lines->way.lines();
   if (found ? !reads_again(*found) : value_at_hint(length, form.kernel.pool.bounds().symbols) <= kHeldByColumns)
@@ -456,6 +459,19 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
     if (std::optional<InterleavedRows> kept = kept_by_cohort(lines->way, lines->widest_bits, target)) return kept;
   std::optional<InterleavedRows> once = by_blocks(*lines, true, target);
   return once && !(one_launch && once->chunks > 1) ? once : found;
+}
+
+int words_of_turn(const InterleavedRows& way) {
+  const ExprPool& pool = way.form.kernel.pool;
+  std::map<ValueId, int> words;
+  for (const ExprId load : way.loads) words[pool[load].source] = std::max(1, way.width * bits(pool[load].dtype) / 32);
+  int of_turn = 0;
+  for (const auto& [tensor, count] : words) of_turn += count;
+  return of_turn;
+}
+
+bool has_room_for_results(const InterleavedRows& way, int threads) {
+  return have_room(threads, way.width, bytes_of_partial(way.form), bytes_of_partials(way.form, 2));
 }
 
 int launches_of(const InterleavedRows& way) {

@@ -60,6 +60,7 @@ struct InterleavedRows {
   std::optional<RowOnePass> one_pass;
 
   int threads() const { return team * teams; }
+  bool of_warps() const { return in_strips && team == 32; }  // which have all lines of their strips
   bool in_one_kernel() const { return chunks == 1 || cohort; }
   int columns() const { return rows * breadth; }  // elements of a line that a team takes
   // Of a strip: threads that have vectors of one line.
@@ -73,6 +74,12 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& form, const Graph
 
 // Kernels that take such rows, one after the other; of a cohort, what clears its counters besides.
 int launches_of(const InterleavedRows& way);
+
+// Registers for what a thread reads in a turn.
+int words_of_turn(const InterleavedRows& way);
+
+// Has shared memory room for what so many threads of a strip, or of rows that take turns, join?
+bool has_room_for_results(const InterleavedRows& way, int threads);
 
 std::string name_of(const InterleavedRows& way);
 

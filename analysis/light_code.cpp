@@ -20,12 +20,16 @@ constexpr int kFunction = 8;         // of code_of
 struct RowsMs {
   double code, square, reduction;
 };
-constexpr RowsMs kTeams = {25, 30, 10}, kTogether = {80, 0, 10}, kInterleaved = {58, 13, 15}, kColumns = {80, 0, 6};
+constexpr RowsMs kTeams = {25, 30, 10}, kTogether = {80, 0, 10}, kInterleaved = {58, 13, 15}, kKeptStrips = {50, 7, 6},
+                 kColumns = {80, 0, 6};
 
 RowsMs ms_of(const RowWays& ways) {
   if (!ways.turned.empty()) return kTeams;
   if (!ways.together.empty()) return kTogether;
-  if (ways.interleaved) return kInterleaved;
+  if (ways.interleaved) {
+    const InterleavedRows& way = *ways.interleaved;
+    return way.in_strips && way.kept_turns > 0 && !way.cohort ? kKeptStrips : kInterleaved;
+  }
   return ways.layouts.front().team == RowTeam::kColumn ? kColumns : kTeams;
 }
 

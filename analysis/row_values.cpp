@@ -54,32 +54,77 @@ std::map<ExprId, std::uint32_t> RowValues::in_loop(const std::vector<ExprId>& ro
   return numbers;
 }
 
-int code_of_row(const RowForm& form, const Graph& graph) {
-  constexpr int kAccess = 2, kReduced = 2;  // beside what is computed
-  struct Loop {
-    std::vector<std::uint32_t> axes;
-    std::vector<ExprId> roots;
-  };
-  const ExprPool& pool = form.kernel.pool;
+namespace {
+
+struct Loop {
+  std::vector<std::uint32_t> axes;
+  std::vector<ExprId> roots;
+};
+
+// In the order in which they run.
+std::vector<Loop> loops_over_row(const RowForm& form) {
   std::vector<Loop> loops;
-  for (const ReductionLoop& loop : reduction_loops(form)) loops.push_back({loop.axes, loop.bodies(pool)});
+  for (const ReductionLoop& loop : reduction_loops(form)) loops.push_back({loop.axes, loop.bodies(form.kernel.pool)});
   std::vector<ExprId> of_columns;
   for (const KernelOutput& output : form.kernel.outputs)
     if (!is_of_rows(form, output)) of_columns.push_back(output.expr);
   if (!of_columns.empty()) loops.push_back({form.columns, of_columns});
-  const auto are_alike = [&](const Loop& a, const Loop& b) {
-    return std::ranges::equal(a.axes, b.axes, [&](auto x, auto y) { return pool.extent(x) == pool.extent(y); });
-  };
+  return loops;
+}
+
+// Of what the roots of a loop need, by the axes of the first loop like it.
+std::map<ExprId, std::uint32_t> numbers_in(RowValues& values, const std::vector<Loop>& loops, const Loop& loop,
+                                           const ExprPool& pool) {
+  const Loop& kind = *std::ranges::find_if(loops, [&](const Loop& other) {
+    return std::ranges::equal(other.axes, loop.axes, [&](auto x, auto y) { return pool.extent(x) == pool.extent(y); });
+  });
+  return values.in_loop(loop.roots, loop.axes, kind.axes);
+}
+
+}  // namespace
+
+int code_of_row(const RowForm& form, const Graph& graph, bool anew) {
+  constexpr int kAccess = 2, kReduced = 2;  // beside what is computed
+  const ExprPool& pool = form.kernel.pool;
+  const std::vector<Loop> loops = loops_over_row(form);
   RowValues values(form, graph);
   std::set<std::uint32_t> computed;
-  int code = kReduced * static_cast<int>(form.reductions.size()) + kAccess * static_cast<int>(of_columns.size());
-  for (const Loop& loop : loops) {
-    const Loop& kind = *std::ranges::find_if(loops, [&](const Loop& other) { return are_alike(other, loop); });
-    for (const auto& [id, number] : values.in_loop(loop.roots, loop.axes, kind.axes))
-      if (values.runs_along(id, loop.axes) && computed.insert(number).second)
+  int code = kReduced * static_cast<int>(form.reductions.size());
+  if (std::ranges::equal(loops.back().axes, form.columns))
+    code += kAccess * static_cast<int>(loops.back().roots.size());
+  for (const Loop& loop : loops)
+    for (const auto& [id, number] : numbers_in(values, loops, loop, pool))
+      if (values.runs_along(id, loop.axes) && (anew || computed.insert(number).second))
         code += code_of(pool[id]) + (pool[id].op == ExprOp::kLoad ? kAccess : 0);
-  }
   return code;
+}
+
+int values_between_loops(const RowForm& form, const Graph& graph) {
+  struct Span {
+    std::size_t first, last;  // loops
+  };
+  const ExprPool& pool = form.kernel.pool;
+  const std::vector<Loop> loops = loops_over_row(form);
+  RowValues values(form, graph);
+  std::map<std::uint32_t, Span> spans;
+  for (std::size_t l = 0; l < loops.size(); ++l) {
+    const std::map<ExprId, std::uint32_t> numbers = numbers_in(values, loops, loops[l], pool);
+    const auto known = [&](ExprId id) {
+      const auto at = spans.find(numbers.at(id));
+      return at != spans.end() && at->second.first < l && pool[id].op != ExprOp::kConstant &&
+             values.runs_along(id, loops[l].axes);
+    };
+    for (const ExprId id : outside_reductions(form, loops[l].roots, known)) {
+      Span& span = spans.try_emplace(numbers.at(id), Span{l, l}).first->second;
+      if (known(id)) span.last = l;
+    }
+  }
+  int most = 0;
+  for (std::size_t l = 0; l < loops.size(); ++l) {
+    const auto is_kept = [l](const auto& span) { return span.second.first <= l && span.second.last > l; };
+    most = std::max(most, static_cast<int>(std::ranges::count_if(spans, is_kept)));
+  }
+  return most;
 }
 
 }  // namespace fusec

@@ -34,7 +34,10 @@ class RowValues {
 };
 
 // Instructions that stand in the text for an element in all loops over the row, with those that load, store and reduce
-// it: what several need is computed once, and kept.
-int code_of_row(const RowForm& form, const Graph& graph);
+// it: what several need is computed once, and kept, or `anew` in each.
+int code_of_row(const RowForm& form, const Graph& graph, bool anew = false);
+
+// Values of an element that are kept from one loop to the next so that nothing is computed twice, at most.
+int values_between_loops(const RowForm& form, const Graph& graph);
 
 }  // namespace fusec

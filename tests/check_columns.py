@@ -7,7 +7,8 @@ are kept by blocks that wait for one another, or a maximum and the exponentials 
 begin anywhere as well as even ones, of few columns and of many. Batches' statistics leave other blocks room on a
 multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
 but seldom. What is kept in shared memory and what is reduced through it have room beside one another. Sums of tall
-columns take little more than what their elements take: instructions for 16 bytes.
+columns take little more than what their elements take, and what is kept comes and goes in pieces of several elements:
+instructions for 16 bytes.
 Status 77: no NVRTC."""
 import argparse
 import json
@@ -60,6 +61,39 @@ def tall_sums():
                        instructions=1.7 * most)]
     found.append(Case("tall maximum", "int8", [32768, 128], [node("y", "amax", "x", dim=[0])], 1, 2, 1.08,
                       instructions=76))
+    return found
+
+
+def in_pieces():
+    """Of up to a thousand lines, kept by pieces of as many bytes as lines begin at, up to 16: by warps that have whole
+    columns, by warps and by blocks that join them, also where lines are odd (and flat rows took more sectors)."""
+    found = []
+    for dtype, shape, dim, most, more in (
+            ("float16", [4, 8, 64, 1024], 1, 40, 1.0), ("float16", [4, 8, 64, 1024], 2, 53, 1.0),
+            ("float32", [4, 8, 64, 1024], 1, 18, 1.0), ("bfloat16", [8, 32, 4096], 1, 49, 1.0),
+            ("float16", [2, 21, 128, 128], 1, 49, 1.0), ("float32", [2, 21, 128, 128], 1, 21, 1.0),
+            ("bfloat16", [16, 40, 1024], 1, 50, 1.0), ("float32", [8, 40, 1024], 1, 31, 1.0),
+            ("float16", [1024, 1024], 0, 55, 1.0), ("float32", [1024, 1024], 0, 23, 1.0),
+            ("bfloat16", [2, 1000, 256], 1, 59, 1.0), ("float32", [4, 200, 200], 1, 39, 1.03),
+            ("float16", [16, 64, 57, 58], 1, 46, 1.46), ("float32", [16, 64, 57, 57], 1, 19, 1.24),
+            ("float16", [16, 300, 76], 1, 75, 1.5)):
+        for op in ("softmax", "log_softmax"):
+            found.append(Case("kept in pieces: " + op, dtype, shape, [node("y", op, "x", dim=dim)], 2, more=more,
+                              instructions=1.12 * most if op == "log_softmax" else most))
+    for dtype, most, of_rows in (("float16", 92, 60), ("float32", 41, 26)):
+        shape = [2, 21, 128, 128]
+        found += [Case("kept in pieces: logsumexp", dtype, shape, [node("y", "logsumexp", "x", dim=[1])], 1,
+                       more=1.06, instructions=most),
+                  Case("kept in pieces: variance", dtype, [4, 64, 8192], [node("y", "var", "x", dim=[1])], 1,
+                       more=1.04, instructions=of_rows)]
+        weights = {"w": [96, 1, 1], "b": [96, 1, 1]}
+        found.append(Case("kept in pieces: normalized", dtype, [8, 96, 56, 56], normalized([1], True), 2, more=1.08,
+                          others=weights, instructions=65 if dtype == "float16" else 22))
+    # What is stored of a column is not as wide as what is read of it.
+    narrow = [node("m", "amax", "x", dim=[1], keepdim=True), node("d", "sub", "x", "m"), node("g", "argmin", "d", dim=1),
+              node("e", "abs", "d"), node("s", "sum", "e", dim=[1]), node("f", "cast", "s", dtype="float16"),
+              node("h", "cast", "g", dtype="float16"), node("y", "sub", "f", "h")]
+    found.append(Case("kept in pieces: of a column", "float32", [3, 20, 44, 20], narrow, 1, more=1.1))
     return found
 
 
@@ -170,7 +204,7 @@ def cases():
                                               [(1.0, -1e4), (3e4, 100.0)])]
             found += [Case(f"{op} masked", dtype, [8192, 32], masked(op, [8192, 32], dtype, fill), passes, 2, 2.7,
                            {"r": [1, 32]}) for fill in ("-inf", -3.4e38 if dtype == "float32" else -65504.0)]
-    found += tall_sums()
+    found += tall_sums() + in_pieces()
     for dtype in ("int8", "bool", "uint8"):
         found += [Case("pieces", dtype, [64, 256, 7, 7], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.02),
                   Case("pieces", dtype, [20, 64, 35, 35], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.12),

@@ -58,3 +58,15 @@ __device__ __forceinline__ T reduce_strip(const T (&slots)[kWidth], T* places, C
   }
   return value;
 }
+
+//@ part join_lines : lanes
+// The partial results of a warp's lanes, kLanes to a line, each of kWidth neighbouring columns: each lane gets those of
+// its columns.
+template <int kLanes, int kWidth, class Combine, class T>
+__device__ __forceinline__ void join_lines(T (&slots)[kWidth], Combine combine) {
+#pragma unroll
+  for (int mask = 16; mask >= kLanes; mask /= 2) {
+#pragma unroll
+    for (int e = 0; e < kWidth; ++e) slots[e] = combine(slots[e], from_lane_xor(slots[e], mask));
+  }
+}

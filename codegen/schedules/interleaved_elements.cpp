@@ -18,7 +18,14 @@ bool contains(const std::vector<ExprId>& ids, ExprId id) {
 }  // namespace
 
 InterleavedElements::InterleavedElements(const InterleavedPart& part, KernelWriter& writer, ExprEmitter& emitter)
-    : form_(part.way.form), pool_(form_.kernel.pool), way_(part.way), part_(part), writer_(writer), emitter_(emitter) {
+    : form_(part.way.form),
+      pool_(form_.kernel.pool),
+      way_(part.way),
+      part_(part),
+      writer_(writer),
+      emitter_(emitter),
+      values_(form_, writer, emitter) {
+  values_.keep(part_.values, way_.threads());
   for (const ValueId value : part_.kept) kept_[value] = "";
 }
 
@@ -207,7 +214,8 @@ void InterleavedElements::over_elements(const std::vector<std::uint32_t>& axes, 
   const ExprEmitter::Mark outside = emitter_.mark();
   emitter_.emit_independent(roots);
   make_of_reductions(axes, roots);
-  const std::vector<ExprId> loads = part_.loads_of(roots);
+  const std::vector<ExprId> loads = loads_of(roots);
+  values_.declare_arrays(axes);
   for (const ExprId load : loads)
     if (const auto at = kept_.find(pool_[load].source);
         part_.kept_turns > 0 && at != kept_.end() && at->second.empty()) {
@@ -220,13 +228,13 @@ void InterleavedElements::over_elements(const std::vector<std::uint32_t>& axes, 
   if (!aligned_ || !whole_) edges(axes, loads, visit);
   for (const ExprId load : loads)
     if (kept_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
+  values_.loop_is_done(part_.loop_over(axes, roots));
   of_places_.clear();
   emitter_.rewind(outside);
 }
 
 void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots,
                                       const Visit& visit) {
-  const std::vector<ExprId> loads = part_.loads_of(roots);
   const std::string v = writer_.unique("v"), e = writer_.unique("e"), type = writer_.index_type();
   const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
   std::string turn;
@@ -240,9 +248,10 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
     turn = writer_.unique("turn");
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, part_.kept_turns));
+    if (!part_.values.slots.empty()) values_.enter(turn);
     const std::string number = part_.chunked() ? fmt::format("({} * {} + {})", turn, way_.chunks, chunk_) : turn;
     writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
-    if (!all_turns) writer_.open(fmt::format("if ({} < {})", v, last_));
+    if (!all_turns) writer_.open(fmt::format("if ({}{} < {})", turns_of_all(turn), v, last_));
   } else {
     const std::string begin = part_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
     const int step = at_once() * (part_.chunked() ? way_.chunks : 1);
@@ -259,7 +268,7 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
                                 ? fmt::format("{} + {} * {}", start_, v, emitter_.index_text().tight(way_.line))
                                 : fmt::format("{} * {}", v, way_.width);
   std::map<ValueId, std::string> words;
-  for (const ExprId load : loads) {
+  for (const ExprId load : loads_of(roots)) {
     const ExprNode& n = pool_[load];
     if (words.contains(n.source)) continue;
     writer_.use("words");
@@ -286,14 +295,30 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
     if (!contains(way_.loads, load)) return std::string();
     return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
   };
+  values_.define_values(roots, fmt::format("{} * {} + {}", turn, way_.width, e));
   visit.element(e, "");
   emitter_.load_text = nullptr;
   emitter_.rewind(lanes);
   writer_.close();
   visit.after();
+  values_.leave();
   writer_.close();
   if (part_.kept_turns > 0 && !all_turns) writer_.close();
   if (!idle().empty()) writer_.close();
+}
+
+// The loads of elements as they follow one another that no value stands for which is kept.
+std::vector<ExprId> InterleavedElements::loads_of(const std::vector<ExprId>& roots) const {
+  std::vector<ExprId> loads = values_.loads_of(roots);
+  std::erase_if(loads, [&](ExprId load) { return !contains(way_.loads, load); });
+  return loads;
+}
+
+// Of a strip's turns those that all threads have: nothing is asked in them, where that leaves no rest.
+std::string InterleavedElements::turns_of_all(const std::string& turn) const {
+  const auto lines = way_.lines().as_constant();
+  const std::int64_t all = way_.in_strips && lines && !way_.cohort ? *lines / at_once() : 0;
+  return all > 0 && all < part_.kept_turns ? fmt::format("{} < {} || ", turn, all) : "";
 }
 
 // The words of the vector there; of the tensor's last one there may be a part.

@@ -17,6 +17,7 @@
 #include "codegen/emit_expr.h"
 #include "codegen/kernel_writer.h"
 #include "codegen/schedules/interleaved_part.h"
+#include "codegen/schedules/kept_row.h"
 
 namespace fusec {
 
@@ -37,6 +38,9 @@ class InterleavedElements {
   };
   void over_elements(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
 
+  // Which threads have vectors; "" where all have.
+  std::string idle() const;
+
   // Reductions whose results there are: loops find them in `slots`.
   struct Done {
     ExprEmitter::Accumulator own;  // the result of the row that this thread stores
@@ -44,6 +48,7 @@ class InterleavedElements {
     std::string function = "";     // of them, in place of themselves
   };
   std::map<ExprId, Done>& done() { return done_; }
+  void define_results(const std::string& lane);  // those of a place
 
   // The row of an element of a line.
   std::string row_at(const std::string& column) const;
@@ -67,13 +72,13 @@ class InterleavedElements {
   void find_strip();
   int at_once() const;
   void bind_element(const std::vector<std::uint32_t>& axes, const std::string& at, const std::string& lane);
-  void define_results(const std::string& lane);
   std::vector<ExprId> made_of_reductions(const std::vector<std::uint32_t>& axes,
                                          const std::vector<ExprId>& roots) const;
   void make_of_reductions(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots);
   void vector_loop(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
+  std::string turns_of_all(const std::string& turn) const;
+  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
   std::string words_at(ExprId load, const std::string& place);
-  std::string idle() const;
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit);
 
   const RowForm& form_;
@@ -95,6 +100,7 @@ class InterleavedElements {
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared
   std::set<ValueId> filled_;
+  KeptRow values_;
 };
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/interleaved_elements.h"
@@ -172,6 +173,7 @@ class InterleavedEmitter {
   }
 
   void store_rows() {
+    if (way_.of_warps()) return store_places();
     const Outputs outputs = part_.outputs_of(true);
     std::string condition = fmt::format("{} < {}", elements_.thread(), way_.rows);
     if (part_.chunked()) condition += fmt::format(" && {} == 0", elements_.chunk());
@@ -190,11 +192,57 @@ class InterleavedEmitter {
     for (const auto& [reduction, done] : elements_.done()) emitter_.define(reduction, emitter_.result(done.own));
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const IndexExpr at = simplify(flat_index(outputs[i]->type.shape, outputs[i]->index), pool_.bounds());
-      writer_.line(store_text(writer_, *outputs[i], emitter_.index(at), values[i]));
+      writer_.line(store_text(writer_, *outputs[i], emitter_.index(position_of(*outputs[i])), values[i]));
     }
     emitter_.rewind(outside);
     writer_.close();
+  }
+
+  // Of strips that a warp has: the lanes of one line store what their places have.
+  void store_places() {
+    std::string condition = elements_.idle();
+    if (way_.lanes() < 32)
+      condition += fmt::format("{}{} < {}", condition.empty() ? "" : " && ", elements_.thread(), way_.lanes());
+    if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+    const Outputs outputs = part_.outputs_of(true);
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.bind(way_.inner, elements_.phase());
+    std::vector<std::optional<VectorStore>> stores;
+    for (const KernelOutput* output : outputs) stores.push_back(store_of_places(*output));
+    emitter_.rewind(outside);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", way_.width));
+    emitter_.bind(way_.inner, elements_.row_of_place("e"));
+    elements_.define_results("e");
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (stores[i])
+        stores[i]->put(emitter_, "e", values[i]);
+      else
+        writer_.line(store_text(writer_, *outputs[i], emitter_.index(position_of(*outputs[i])), values[i]));
+    }
+    emitter_.rewind(outside);
+    writer_.close();
+    for (std::optional<VectorStore>& store : stores)
+      if (store) store->finish(emitter_);
+    if (!condition.empty()) writer_.close();
+  }
+
+  // Words, where neighbouring rows' results are side by side and as many as fill them.
+  std::optional<VectorStore> store_of_places(const KernelOutput& output) {
+    const IndexExpr at = position_of(output);
+    const IndexExpr first = simplify(at - IndexExpr::axis(way_.inner), pool_.bounds());
+    if (way_.width * bits(output.type.dtype) % 32 != 0 ||
+        coefficient_of(at, {Variable::Kind::kAxis, way_.inner}) != 1 ||
+        !proves_multiple_of(first, way_.width, pool_.bounds()))
+      return std::nullopt;
+    return VectorStore::elsewhere(
+        emitter_, output, way_.width,
+        fmt::format("store_words({} + {}, ", writer_.output(output.value), emitter_.index(at)));
+  }
+
+  IndexExpr position_of(const KernelOutput& output) const {
+    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
   }
 
   void store_elements() {

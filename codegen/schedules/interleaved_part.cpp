@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include "ir/type.h"
 
@@ -38,6 +39,23 @@ void plan_kept(InterleavedPart& part, const Graph& graph) {
   }
 }
 
+// False where they are too many.
+bool plan_values(InterleavedPart& part, const Graph& graph) {
+  const InterleavedRows& way = part.way;
+  if (way.kept_turns == 0 || !way.in_strips || way.breadth > 1 || way.shifted || way.chunks > 1) return false;
+  std::vector<RowLoop> loops;
+  for (const ReductionLoop& loop : part.loops)
+    loops.push_back(part.loop_over(loop.axes, loop.bodies(way.form.kernel.pool)));
+  if (const std::vector<ExprId> roots = roots_of_outputs(part.outputs_of(false)); !roots.empty())
+    loops.push_back(part.loop_over(way.form.columns, roots));
+  std::optional<RowRegisters> plan = plan_row_values(way.form, graph, loops, way.parts / way.lanes(), way.threads());
+  if (!plan || plan->slots.empty()) return false;
+  part.values = *std::move(plan);
+  part.kept_turns = way.kept_turns;
+  part.kept_words = part.values.words;
+  return true;
+}
+
 // Of loops that keep nothing: turns on the way, results at each place of a vector.
 int registers_of_loops(const InterleavedPart& part) {
   constexpr int kMoments = 3;         // results of a place
@@ -62,7 +80,7 @@ int registers_of_loops(const InterleavedPart& part) {
 InterleavedPart interleaved_part(const Graph& graph, const InterleavedRows& way, int stage) {
   InterleavedPart part{.way = way, .loops = reduction_loops(way.form), .stage = stage, .outputs = way.in_one_kernel()};
   part.outputs = part.outputs || stage + 1 == launches_of(way);
-  plan_kept(part, graph);
+  if (!plan_values(part, graph)) plan_kept(part, graph);
   return part;
 }
 
@@ -70,6 +88,10 @@ std::vector<ExprId> roots_of_outputs(const InterleavedPart::Outputs& outputs) {
   std::vector<ExprId> roots;
   for (const KernelOutput* output : outputs) roots.push_back(output->expr);
   return roots;
+}
+
+RowLoop InterleavedPart::loop_over(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) const {
+  return {.axes = axes, .width = way.width, .roots = roots, .vectors = way.lines()};
 }
 
 InterleavedPart::Outputs InterleavedPart::outputs_of(bool row) const {
@@ -100,8 +122,8 @@ int InterleavedPart::words_of(ExprId load) const {
 }
 
 bool InterleavedPart::forgets() const {
-  const int values = kept_turns * way.width * static_cast<int>(kept.size());
-  return kept_words + values + kComputing > kRegisters / way.threads();
+  const int elements = kept_turns * way.width * static_cast<int>(kept.size());
+  return kept_words + elements + kComputing > kRegisters / way.threads();
 }
 
 int InterleavedPart::blocks_at_once() const {

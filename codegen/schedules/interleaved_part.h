@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analysis/interleaved_rows.h"
+#include "codegen/schedules/row_registers.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -18,10 +19,14 @@ struct InterleavedPart {
   std::vector<ReductionLoop> loops;
   int stage;
   bool outputs;  // the form's are this kernel's
-  // Loads that several loops make are kept as they lie in memory, where the loops' turns are known.
+  // Where the loops' turns are known, what several loops need is kept: of even strips values, if registers have room
+  // for them, else loads as they lie in memory.
+  RowRegisters values = {};
   std::set<ValueId> kept = {};
   int kept_turns = 0, kept_words = 0;
 
+  // A loop over elements, whose vectors are turns.
+  RowLoop loop_over(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) const;
   // Those with an element a row, or those with one an element.
   Outputs outputs_of(bool row) const;
   // Does a block take a chunk? Not where what is left to do is to combine the partial results.

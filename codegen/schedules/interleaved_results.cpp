@@ -12,6 +12,7 @@ namespace fusec {
 
 void InterleavedResults::join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width,
                               bool all) {
+  if (way_.of_warps()) return join_lines(a, mine);
   std::string places = mine;
   if (all && width != way_.width) {
     places = writer_.unique(a.name + "_all");
@@ -27,6 +28,16 @@ void InterleavedResults::join(const ExprEmitter::Accumulator& a, const std::stri
                                ? reduced_strip(a, mine, places, all ? width : 0)
                                : reduced_in_turn(a, mine, places, parts, width, all)));
   elements_.done()[a.reduction] = {.own = a, .slots = all ? places : ""};
+}
+
+// Of a warp that has all lines: each lane's places get what their columns have.
+void InterleavedResults::join_lines(const ExprEmitter::Accumulator& a, const std::string& mine) {
+  elements_.done()[a.reduction] = {.own = a, .slots = mine};
+  if (way_.lanes() == 32) return;
+  writer_.use("combine");
+  writer_.use("join_lines");
+  if (a.extreme) writer_.use("extreme_lanes");
+  writer_.line(fmt::format("join_lines<{}>({}, {});", way_.lanes(), mine, a.combine));
 }
 
 void InterleavedResults::join_exponentials(const std::string& greatest, const std::string& sum,

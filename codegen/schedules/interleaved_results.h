@@ -51,6 +51,7 @@ class InterleavedResults {
   void combine_moments();
 
  private:
+  void join_lines(const ExprEmitter::Accumulator& a, const std::string& mine);
   std::string results_of_rows(const ExprEmitter::Accumulator& a);
   bool are_lines_of_warps() const;
   std::string reduced_in_turn(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,

@@ -365,6 +365,12 @@ bool is_placed(RowRegisters& plan, int most_words) {
 
 }  // namespace
 
+std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                                            int parts, int threads) {
+  const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
+  return ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words);
+}
+
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
   const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
@@ -376,8 +382,8 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   if (!some) return loads;
   // What takes more registers than loads has to be worth them.
   const bool is_cheap = some->words <= loads.words || loads.code > kMostUnrolled;
-  const bool better = some->read_again == loads.read_again ? is_cheap && some->code < loads.code
-                                                           : some->read_again < loads.read_again;
+  const bool better =
+      some->read_again == loads.read_again ? is_cheap && some->code < loads.code : some->read_again < loads.read_again;
   some->wanted = loads.wanted;
   return better ? *std::move(some) : loads;
 }

@@ -61,6 +61,10 @@ struct RowRegisters {
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads);
 
+// Values alone, where registers have room for all that loops need once more.
+std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                                            int parts, int threads);
+
 // The same in so many bytes of a block's shared memory; of rows that do not fit, the first turns. Nothing where that
 // keeps nothing. `as_loaded`: loads alone, as they lie in memory.
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
