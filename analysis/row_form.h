@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -63,8 +64,15 @@ constexpr int elements_of_vector(int bits) {
 // warp's 32 begin they ask for eight whole sectors, or for nine.
 inline constexpr int kTakenOneByOne = 64;
 
-// So many vectors a row may have that lanes take by one each.
-inline constexpr int kVectorsOfShortRow = 4;
+// Do lanes of a warp take such a row by a vector each, or by what there is of one, where rows follow one another? A
+// power of two of few vectors; or few, an odd number of them, as such rows begin within sectors: what a warp asks for
+// has no gaps. Of five, narrow elements alone: for others a tile in shared memory takes fewer instructions.
+constexpr bool takes_lane_each(std::int64_t length, int widest_bits) {
+  constexpr std::int64_t kFew = 4, kFewNarrow = 5;
+  const std::int64_t width = elements_of_vector(widest_bits), vectors = length / width;
+  if (std::has_single_bit(static_cast<std::uint64_t>(length))) return vectors <= kFew;
+  return length % width == 0 && vectors % 2 == 1 && vectors <= (width == elements_of_vector(8) ? kFewNarrow : kFew);
+}
 
 // Does a value of this type take 8 bytes?
 bool is_wide(ScalarType type);

@@ -21,14 +21,12 @@ int power_of_two_at_least(std::int64_t n, int low, int high) {
   return p;
 }
 
-// Lanes of rows of a power of two of elements that follow one another, a vector each: what a warp asks for has no gaps
-// then. 0 where rows are others, or longer than a few vectors.
+// Lanes of rows that follow one another and take a vector each; 0 where rows are others.
 int lanes_by_vectors(const RowForm& form, const Direction& direction, std::int64_t length, double bytes) {
   int widest = static_cast<int>(8 * bytes);
   for (const KernelOutput& output : form.kernel.outputs)
     if (!is_of_rows(form, output)) widest = std::max(widest, bits(output.type.dtype));
-  if (!direction.whole_rows || length > kVectorsOfShortRow * elements_of_vector(widest)) return 0;
-  if (power_of_two_at_least(length, 1, 32) != length) return 0;
+  if (!direction.whole_rows || !takes_lane_each(length, widest)) return 0;
   return std::max(1, static_cast<int>(length) / elements_of_vector(widest));
 }
 
@@ -170,6 +168,10 @@ int most_of_thread(const RowForm& form, const Graph& graph) {
   return std::clamp(kMostUnrolled / std::max(1, code_of_row(form, graph)), 4, kMostOfThread);
 }
 
+RowLayout of_warps(int warps, int lanes) {
+  return {RowTeam::kWarp, 32 * warps, warps * (32 / lanes), lanes};
+}
+
 RowLayout choose_layout(const RowForm& form, const Direction& direction, const Graph& graph, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const std::vector<Symbol>& symbols = pool.bounds().symbols;
@@ -210,7 +212,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
     // Fewer rows to a block where there would not be a block for every multiprocessor.
     int warps = 8;
     while (warps > 1 && rows * lanes / (32 * warps) < target.multiprocessors) warps /= 2;
-    return {RowTeam::kWarp, 32 * warps, 32 * warps / lanes, lanes};
+    return of_warps(warps, lanes);
   }
   RowLayout layout;
   const RowTeams teams = teams_of(work, target);
@@ -240,10 +242,6 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
     while (layout.threads < 1024 && most > 64 * std::int64_t{layout.threads} * blocks) layout.threads *= 2;
   layout.parts = layout.threads * blocks;
   return layout;
-}
-
-RowLayout of_warps(int warps, int lanes) {
-  return {RowTeam::kWarp, 32 * warps, 32 * warps / lanes, lanes};
 }
 
 RowLayout of_block(int threads, int cluster, int cohort = 1) {

@@ -178,8 +178,7 @@ class Reader {
     for (const ShortRows::Tile& tile : way_.tiles) widest = std::max(widest, tile.beside ? 0 : bits(tile.dtype));
     for (std::size_t i = 0; i < way_.stored.size(); ++i)
       if (way_.stored[i] != ShortRows::kNoTile) widest = std::max(widest, bits(form_.kernel.outputs[i].type.dtype));
-    return std::has_single_bit(static_cast<unsigned>(way_.length)) &&
-           way_.length <= kVectorsOfShortRow * elements_of_vector(widest);
+    return takes_lane_each(way_.length, widest);
   }
 
   // Do some rows begin within pieces of memory of so many bits?

@@ -309,6 +309,10 @@ COUNTED = [
     # Few lanes of short odd rows have hardly more elements than others, or one has them all.
     *((reduced("softmax", "bfloat16", 2048, columns), 1.03, most) for columns, most in
       [(25, 32500), (33, 40500), (45, 49500), (49, 57000), (63, 78000), (197, 243000)]),
+    # Three or five vectors a row: a lane has one.
+    (reduced("softmax", "bfloat16", 4101, 24), 1.08, 65000), (reduced("softmax", "float16", 4101, 40), 1.08, 120000),
+    (reduced("argmax", "float16", 4101, 40), 1.2, 128000), (norm("layer_norm", "bfloat16", 4101, 40), 1.25, 146000),
+    (norm("rms_norm", "float32", 4101, 12), 1.2, 42000),
     (reduced("softmax", "bfloat16", 20000, 63), 1.03, 700000), (norm("layer_norm", "bfloat16", 2048, 63), 1.05, 91000),
 ]
 

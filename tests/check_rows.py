@@ -65,8 +65,8 @@ def over_its_norm(rows, columns):
 
 
 ROW_FORMS = [softmax, layer_norm, rms_norm, residual_rms_norm, log_softmax_written_out]
-LENGTHS = {33: 700, 64: 5001, 128: 1333, 256: 770, 512: 60, 768: 300, 1001: 40, 1024: 64, 2047: 33, 2048: 20,
-           4095: 7, 4096: 140, 8192: 12, 16384: 5, 30000: 3}
+LENGTHS = {24: 641, 33: 700, 40: 450, 64: 5001, 128: 1333, 256: 770, 512: 60, 768: 300, 1001: 40, 1024: 64, 2047: 33,
+           2048: 20, 4095: 7, 4096: 140, 8192: 12, 16384: 5, 30000: 3}
 
 
 def padded(op, rows, columns, before, behind, **attrs):

@@ -354,6 +354,30 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
+//@ part odd_lanes_reduce
+template <class T>
+__device__ __forceinline__ T from_lane(T value, int lane) { return __shfl_sync(0xffffffffu, value, lane); }
+__device__ __forceinline__ bool from_lane(bool value, int lane) {
+  return __shfl_sync(0xffffffffu, (int)value, lane) != 0;
+}
+// Of each kLanes neighbouring lanes, no power of two, from the warp's first on: a tree, whose root all of them get.
+template <int kLanes, class Combine, class T>
+__device__ __forceinline__ T odd_lanes_reduce(T value, Combine combine) {
+  const int lane = threadIdx.x % 32, mine = lane % kLanes;
+#pragma unroll
+  for (int step = kLanes > 16 ? 16 : kLanes > 8 ? 8 : kLanes > 4 ? 4 : 2; step > 0; step >>= 1) {
+    const T other = from_lane(value, lane + step);
+    if (mine < step && mine + step < kLanes) value = combine(value, other);
+  }
+  return from_lane(value, lane - mine);
+}
+
+//@ part extreme_odd_lanes : extreme odd_lanes_reduce
+template <class T, class P>
+__device__ __forceinline__ Extreme<T, P> from_lane(Extreme<T, P> value, int lane) {
+  return {from_lane(value.value, lane), from_lane(value.position, lane)};
+}
+
 //@ part segment_reduce
 // The same where only whole groups of kLanes neighbouring lanes are here, each waiting for its own.
 template <int kLanes, class Combine, class T>

@@ -121,6 +121,10 @@ class RowEmitter {
     std::string row = "0";
     switch (layout_.team) {
       case RowTeam::kWarp:
+        if (32 % layout_.parts != 0) {
+          row = open_odd_lanes(block, rows);
+          break;
+        }
         writer_.line(fmt::format("const int {} = threadIdx.x % {};", part_, layout_.parts));
         row = fmt::format("{} * {} + threadIdx.x / {}", block, layout_.rows, layout_.parts);
         if (proves_multiple_of(rows, 32 / layout_.parts, form_.kernel.pool.bounds())) {
@@ -156,14 +160,26 @@ class RowEmitter {
     walk_.begin({.part = part_, .block = chunk_, .chunks = chunked() ? layout_.chunks : 1});
   }
 
+  // Rows of an odd number of lanes: a warp's last lanes have none and do as the first of its last row.
+  std::string open_odd_lanes(const std::string& block, const IndexExpr& rows) {
+    const int lanes = layout_.parts, of_warp = 32 / lanes;
+    writer_.line(fmt::format("const int {} = threadIdx.x % 32 % {};", part_, lanes));
+    const std::string first = fmt::format("{} * {} + threadIdx.x / 32 * {}", block, layout_.rows, of_warp);
+    if (of_warp == 1) return row_that_is_there(first, rows, fmt::format("threadIdx.x % 32 < {}", lanes));
+    const std::string of_row = writer_.unique("row_of_warp");
+    writer_.line(fmt::format("const int {} = threadIdx.x % 32 / {};", of_row, lanes));
+    return row_that_is_there(fmt::format("{} + min({}, {})", first, of_row, of_warp - 1), rows,
+                             fmt::format("{} < {}", of_row, of_warp));
+  }
+
   // Threads whose row would be past the end take the last one and store nothing: others of their warp need them.
-  std::string row_that_is_there(const std::string& text, const IndexExpr& rows) {
+  std::string row_that_is_there(const std::string& text, const IndexExpr& rows, const std::string& condition = "") {
     const std::string type = writer_.index_type(), wanted = writer_.unique("wanted_row");
     const std::string limit = emitter_.index_text().tight(rows);
     active_ = writer_.unique("active");
     writer_.line(fmt::format("const {} {} = {};", type, wanted, text));
-    writer_.line(
-        fmt::format("const bool {} = {} < {};  // the others work along, and store nothing", active_, wanted, limit));
+    writer_.line(fmt::format("const bool {} = {}{} < {};  // the others work along, and store nothing", active_,
+                             condition.empty() ? "" : condition + " && ", wanted, limit));
     const std::string row = writer_.unique("row");
     writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row, active_, wanted, limit));
     return row;
@@ -203,6 +219,10 @@ class RowEmitter {
     if (a.extreme) writer_.use("extreme_lanes");
     switch (layout_.team) {
       case RowTeam::kWarp:
+        if (32 % layout_.parts != 0) {
+          writer_.use(a.extreme ? "extreme_odd_lanes" : "odd_lanes_reduce");
+          return fmt::format("odd_lanes_reduce<{}>({}, {})", layout_.parts, a.name, a.combine);
+        }
         writer_.use("warp_reduce");
         return fmt::format("warp_reduce{}({}, {})", layout_.parts < 32 ? fmt::format("<{}>", layout_.parts) : "",
                            a.name, a.combine);
