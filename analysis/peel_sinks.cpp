@@ -4,21 +4,10 @@
 #include <set>
 #include <vector>
 
-#include "analysis/copy_expr.h"
+#include "analysis/reduction_pieces.h"
 
 namespace fusec {
 namespace {
-
-std::optional<ExprOp> combining(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kSum:
-      return ExprOp::kAdd;
-    case Reduction::kMax:
-      return ExprOp::kMax;
-    default:
-      return std::nullopt;
-  }
-}
 
 class Peeling {
  public:
@@ -31,47 +20,24 @@ class Peeling {
     }
   }
 
-  // Operands have smaller numbers, so that each node finds its own done.
   std::optional<Kernel> run() {
-    const std::vector<ExprId> roots = roots_of(kernel_);
-    const ExprId last = *std::ranges::max_element(roots);
-    std::vector<ExprId> now(last + std::size_t{1});
-    bool peeled = false;
-    for (ExprId id = 0; id <= last; ++id) {
-      ExprNode n = pool_[id];
-      bool changed = false;
-      for (ExprId& a : n.args) {
-        if (a == kNoExpr) continue;
-        changed = changed || now[a] != a;
-        a = now[a];
-      }
-      now[id] = changed ? pool_.add(n) : id;
-      if (!has_sink(n)) continue;
-      now[id] = apart(n);
-      peeled = true;
-    }
+    const bool peeled =
+        rewrite_reductions(kernel_, [&](const ExprNode& n) { return has_sink(n) ? apart(n) : kNoExpr; });
     if (!peeled) return std::nullopt;
-    for (KernelOutput& output : kernel_.outputs) output.expr = now[output.expr];
     kernel_.named.clear();
     return std::move(kernel_);
   }
 
  private:
   bool has_sink(const ExprNode& n) const {
-    if (n.op != ExprOp::kReduce || n.axes.size() != 1 || !combining(n.reduction)) return false;
+    if (n.axes.size() != 1 || (n.reduction != Reduction::kSum && n.reduction != Reduction::kMax)) return false;
     const IndexExpr& extent = pool_.extent(n.axes[0]);
     return !products_.contains(extent) && products_.contains(extent - 1);
   }
 
   ExprId apart(const ExprNode& n) {
     const IndexExpr keys = simplify(pool_.extent(n.axes[0]) - 1, pool_.bounds());
-    const ExprPool before = pool_;
-    const auto with = [&](const IndexExpr& instead) {
-      ExprCopier copier(before, pool_);
-      for (std::uint32_t a = 0; a < before.bounds().axes.size(); ++a)
-        copier.axis[a] = a == n.axes[0] ? instead : IndexExpr::axis(a);
-      return copier.copy(n.args[0]);
-    };
+    const auto with = [&](const IndexExpr& instead) { return reduced_at(pool_, n, instead); };
     const std::uint32_t key = pool_.new_axis(keys);
     ExprId sink = with(keys);
     const bool first = holds_product(sink);

@@ -9,10 +9,6 @@ namespace {
 
 constexpr double kLog2OfE = 1.4426950408889634, kLargest = 1 << 30;
 
-bool is_maximum(const ExprNode& n) {
-  return n.op == ExprOp::kReduce && n.reduction == Reduction::kMax && n.type == ScalarType::kFloat32;
-}
-
 // What is made of the exponentials below one maximum.
 class Family {
  public:
@@ -21,6 +17,8 @@ class Family {
       const ExprNode& n = pool[id];
       if (n.op == ExprOp::kReduce && n.reduction == Reduction::kSum && exponentials_.contains(n.args[0]))
         sums_.insert(id);
+      // Of what lies beside the row (analysis/row_folding).
+      if (n.op == ExprOp::kAdd && sums_.contains(n.args[0]) && exponentials_.contains(n.args[1])) sums_.insert(id);
       if (n.op == ExprOp::kReciprocal && sums_.contains(n.args[0])) reciprocals_.insert(id);
     }
   }
@@ -44,6 +42,12 @@ class Family {
 
 }  // namespace
 
+bool is_maximum_of_row(const ExprPool& pool, ExprId id) {
+  const ExprNode* n = &pool[id];
+  while (n->op == ExprOp::kMax) n = &pool[n->args[0]];
+  return n->op == ExprOp::kReduce && n->reduction == Reduction::kMax;
+}
+
 std::vector<bool> shared_exponentials(const Kernel& kernel) {
   const ExprPool& pool = kernel.pool;
   std::vector<bool> shared(pool.size(), false);
@@ -54,7 +58,7 @@ std::vector<bool> shared_exponentials(const Kernel& kernel) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kExp || n.type != ScalarType::kFloat32) continue;
     const ExprNode& difference = pool[n.args[0]];
-    if (difference.op == ExprOp::kSub && is_maximum(pool[difference.args[1]])) below[difference.args[1]].insert(id);
+    if (difference.op == ExprOp::kSub && is_maximum_of_row(pool, difference.args[1])) below[difference.args[1]].insert(id);
   }
   for (auto& [maximum, exponentials] : below) {
     const Family family(pool, std::move(exponentials));
@@ -83,7 +87,7 @@ bool is_shared_power_of_two(const ExprPool& pool, const ExprNode& n) {
   if (n.op != ExprOp::kExp2 || pool[n.args[0]].op != ExprOp::kFma) return false;
   const ExprNode& shift = pool[pool[n.args[0]].args[2]];
   return shift.op == ExprOp::kNeg && pool[shift.args[0]].op == ExprOp::kMul &&
-         is_maximum(pool[pool[shift.args[0]].args[0]]);
+         is_maximum_of_row(pool, pool[shift.args[0]].args[0]);
 }
 
 }  // namespace fusec

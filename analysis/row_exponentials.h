@@ -14,6 +14,9 @@
 
 namespace fusec {
 
+// Is it the maximum of a row, or that and what lies beside the row (analysis/row_folding)?
+bool is_maximum_of_row(const ExprPool& pool, ExprId id);
+
 // The kernel's exponentials that may be so written, where divisions are products with reciprocals
 // (analysis/row_division).
 std::vector<bool> shared_exponentials(const Kernel& kernel);

@@ -11,6 +11,7 @@
 #include "analysis/loads.h"
 #include "analysis/operation_work.h"
 #include "analysis/row_division.h"
+#include "analysis/row_folding.h"
 #include "analysis/row_segments.h"
 
 namespace fusec {
@@ -292,7 +293,7 @@ std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   form.rows.assign(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(row_count));
   form.columns.assign(axes.begin() + static_cast<std::ptrdiff_t>(row_count), axes.end());
   form.reductions = row_reductions(form.kernel);
-  return form;
+  return with_rows_folded(std::move(form), graph);
 }
 
 RowForm with_rows_merged(const RowForm& form, const Graph& graph) {

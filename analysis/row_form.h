@@ -23,6 +23,7 @@ struct RowForm {
   // Reductions of segments of a row (analysis/row_segments) and how many columns a segment has; else none, and 0.
   std::vector<ExprId> segments = {};
   std::int64_t segment = 0;
+  int pieces = 1;  // of a row that a place of its columns stands for (analysis/row_folding)
 };
 
 // The columns along which the output does not run: it is stored where they are 0.

@@ -56,7 +56,7 @@ std::int64_t longest_possible(const RowForm& form) {
   std::int64_t most = range_of(point_count(pool, form.columns), pool.bounds()).max;
   for (const ExprId r : form.reductions)
     most = std::max(most, range_of(point_count(pool, pool[r].axes), pool.bounds()).max);
-  return most;
+  return most * form.pieces;
 }
 
 struct ElementBytes {
@@ -165,7 +165,7 @@ constexpr int kMostOfThread = 64;
 
 // Elements of a row that a thread may have in turns that are unrolled: the more there is to compute of each, the fewer.
 int most_of_thread(const RowForm& form, const Graph& graph) {
-  return std::clamp(kMostUnrolled / std::max(1, code_of_row(form, graph)), 4, kMostOfThread);
+  return std::clamp(kMostUnrolled * form.pieces / std::max(1, code_of_row(form, graph)), 4, kMostOfThread);
 }
 
 RowLayout of_warps(int warps, int lanes) {
@@ -178,6 +178,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   std::int64_t longest = form.columns.empty() ? 1 : value_at_hint(point_count(pool, form.columns), symbols);
   for (const ExprId r : form.reductions)
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), symbols));
+  longest *= form.pieces;
   const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
   const std::vector<int> stages = stages_of(form);
   const int reductions = 1 + *std::ranges::max_element(stages);
@@ -206,8 +207,8 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   // Loops over rows that registers hold are unrolled for the longest.
   if (most_elements < kMostOfThread && longest_possible(form) <= kHeldByBlock) longest = longest_possible(form);
   if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {
-    int lanes = lanes_by_vectors(form, direction, longest, work.bytes);
-    if (lanes == 0) lanes = lanes_of_row(form, longest, rows, work.bytes, target);
+    int lanes = lanes_by_vectors(form, direction, longest / form.pieces, work.bytes);
+    if (lanes == 0) lanes = lanes_of_row(form, longest / form.pieces, rows, work.bytes, target);
     lanes = std::max(lanes, power_of_two_at_least((longest + most_elements - 1) / most_elements, 1, 32));
     // Fewer rows to a block where there would not be a block for every multiprocessor.
     int warps = 8;

@@ -70,7 +70,7 @@ bool ExprEmitter::is_exp_below_maximum(const ExprNode& n) const {
   if (chosen.op == ExprOp::kSelect && pool_[chosen.args[0]].op == ExprOp::kIsInf &&
       pool_[chosen.args[0]].args[0] == chosen.args[2] && is_number(pool_[chosen.args[1]], 0))
     shift = chosen.args[2];
-  return pool_[shift].op == ExprOp::kReduce && pool_[shift].reduction == Reduction::kMax;
+  return is_maximum_of_row(pool_, shift);
 }
 
 // By a whole number: `high` is the greatest float below its reciprocal, `low` what is missing to 48 bits. The quotient

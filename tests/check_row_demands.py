@@ -146,6 +146,22 @@ def joined_of_one(dtype, shape):
                                     node("y", "concat", ["m", "g"], dim=1)], ())
 
 
+def halved(op, dtype, rows, columns, pieces=2):
+    """Of a row's pieces what gates make of them."""
+    attrs = {"normalized_shape": [columns], "eps": 1e-5} if op.endswith("norm") else {"dim": -1}
+    last = [node("y", "mul", ["c.0", "g"])] if pieces == 2 else [node("m", "mul", ["c.0", "g"]), node("y", "add", ["m", "c.2"])]
+    return ({"x": (dtype, [rows, columns])}, [node("n", op, ["x"], **attrs), node("c", "chunk", ["n"], chunks=pieces, dim=-1),
+                                              node("g", "silu", ["c.1"])] + last, ())
+
+
+def beside_sink(op, dtype, rows, columns, first=False, symbols=()):
+    """Of rows and an element more, which the result lacks."""
+    end = columns if isinstance(columns, str) else columns + first
+    return ({"x": (dtype, [rows, columns]), "s": (dtype, [1, 1])},
+            [node("e", "expand", ["s"], shape=[rows, 1]), node("c", "concat", ["e", "x"] if first else ["x", "e"], dim=-1),
+             node("l", op, ["c"], dim=-1), node("y", "slice", ["l"], dim=-1, start=int(first), end=end, step=1)], symbols)
+
+
 def softmax_around(dtype, rows, columns, factor, summand):
     """Of rows whose greatest element is far from 0."""
     return ({"x": (dtype, [rows, columns])}, [node("m", "mul", ["x", factor]), node("a", "add", ["m", summand]),
@@ -269,6 +285,12 @@ COUNTED = [
     *((joined("rms_norm", "bfloat16", 64, [4096, 4096]), 1.53, 177000) for _ in range(2)),
     (joined("layer_norm", "float32", 64, [64, 1024]), 1.53, 26000),
     (joined("softmax", "float16", 256, [1023, 770], "relu"), 1.54, 200000), (joined_of_one("float32", [8, 128, 28, 28]), 1.03),
+    # Rows in pieces: halves that are put together, a sink that is left out of the result.
+    (halved("layer_norm", "float16", 128, 2048), 1.03, 115000), (halved("rms_norm", "float32", 64, 4096, 4), 1.03, 60000),
+    (halved("softmax", "bfloat16", 1024, 192), 1.03, 114000), (halved("softmax", "float64", 32, 1024), 1.03, 76000),
+    (beside_sink("softmax", "bfloat16", 128, 1024), 1.03, 44000), (beside_sink("softmax", "float16", 128, 512, True), 1.03, 27200),
+    (beside_sink("log_softmax", "float32", 64, 1001), 1.06, 25100), (beside_sink("softmax", "float8_e4m3fn", 32, 2048), 1.03, 71000),
+    (beside_sink("softmax", "bfloat16", 64, "c", symbols=[("c", {"min": 1, "max": 8192, "hint": 1024}, 1024)]), 1.03, 28000),
     # Long rows beside weights: what is kept of them lies in shared memory, nothing is spilled.
     (norm("layer_norm", "float32", 2, 32767), 2.1), (norm("rms_norm", "float32", 2, 32767), 1.7),
     (norm("rms_norm", "float32", 2, 32767, residual=True), 1.5), (norm("layer_norm", "float16", 2, 50001), 2.5),

@@ -1,0 +1,23 @@
+// Reductions taken in pieces: what is combined is the same, in another order.
+//
+//   max over j <= n of f(j)        max(max over j < n of f(j), f(n))
+//   sum over k < 2n of f(k)        sum over k < n of (f(k) + f(n + k))
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "analysis/kernel.h"
+
+namespace fusec {
+
+// What combines two results; nothing where a result says which element it is.
+std::optional<ExprOp> combining(Reduction reduction);
+
+// What is reduced, at `place` of the reduction's only axis.
+ExprId reduced_at(ExprPool& pool, const ExprNode& reduction, const IndexExpr& place);
+
+// Each reduction, the inner ones first, becomes what `rewritten` makes of it, kNoExpr: it stays. False where all do.
+bool rewrite_reductions(Kernel& kernel, const std::function<ExprId(const ExprNode& reduction)>& rewritten);
+
+}  // namespace fusec
