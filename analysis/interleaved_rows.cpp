@@ -200,7 +200,8 @@ bool shape_long_pieces(InterleavedRows& way, Work work, const Target& target) {
 // Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
 // at once where there are many. False where those that blocks cannot share are few.
 bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
-  constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kTurnsKept = 8, kFewStrips = 6;
+  constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kTurnsKept = 8, kFewStrips = 6, kFewestElements = 32;
+  if (work.length * way.breadth < kFewestElements) return false;  // a thread had better have all of a row
   const bool once = way.form.columns.empty() && work.stages == 1;
   const std::int64_t line = value_at_hint(way.line, way.form.kernel.pool.bounds().symbols);
   const auto strips = [&](int columns) { return work.groups * ((line + columns - 1) / columns); };

@@ -6,6 +6,7 @@
 #include "analysis/convolution_form.h"
 #include "analysis/gemm_form.h"
 #include "analysis/row_ways.h"
+#include "analysis/written_reductions.h"
 
 namespace fusec {
 namespace {
@@ -50,6 +51,8 @@ WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, 
       channels && (form == KernelForm::kRows
                        ? channels->overlapping || (channels->whole_vectors && !row_ways(kernel, graph, target))
                        : channels->whole_vectors);
+  if (!of_channels) way.written = find_written_reductions(kernel, graph);
+  if (way.written) return way;
   auto planes = of_channels ? std::nullopt : find_plane_windows(kernel, graph, target);
   auto columns = of_channels ? std::nullopt : find_column_windows(kernel, graph, target);
   if (planes && planes->instructions >= instructions_alone(kernel)) planes.reset();
@@ -95,7 +98,7 @@ std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel
   const WindowWay way = window_way(graph, kernel, form, target);
   if (way.planes) return way.planes->instructions;
   if (way.columns) return way.columns->instructions;
-  if (way.channels) return kInWindows * summed_elements(kernel);
+  if (way.channels || way.written) return kInWindows * summed_elements(kernel);
   if (form == KernelForm::kRows && row_ways(kernel, graph, target)) return std::nullopt;
   return instructions_alone(kernel);
 }

@@ -17,6 +17,7 @@ namespace fusec {
 // Of a kernel of rows or of elements, at most one of them; none where rows are shared out or threads have an element
 // each.
 struct WindowWay {
+  std::optional<Kernel> written;  // pointwise
   std::optional<ChannelWindows> channels;
   std::optional<PlaneWindows> planes;
   std::optional<ColumnWindows> columns;

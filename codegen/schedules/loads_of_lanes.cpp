@@ -2,35 +2,12 @@
 
 #include <algorithm>
 
-#include "analysis/copy_expr.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
 namespace fusec {
-
-Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow) {
-  const auto groups_and_lanes = [&](ExprPool& pool, ExprCopier&) {
-    AxisChange change;
-    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const IndexExpr& extent = kernel.pool.extent(axes[i]);
-      const bool last = i + 1 == axes.size();
-      const std::uint32_t outer = pool.new_axis(last ? simplify(ceil_div(extent, width), pool.bounds()) : extent);
-      change.new_axes.push_back(outer);
-      if (!last) {
-        change.values.push_back(IndexExpr::axis(outer));
-        continue;
-      }
-      const std::uint32_t lane = pool.new_axis(width);
-      change.new_axes.push_back(lane);
-      change.values.push_back(IndexExpr::axis(outer) * width + IndexExpr::axis(lane));
-    }
-    return change;
-  };
-  return change_axes(kernel, groups_and_lanes, follow);
-}
 
 LoadsOfLanes loads_of_lanes(const Kernel& merged, const Graph& graph, int width) {
   LoadsOfLanes loads{.kernel = width > 1 ? split_last_axis(merged, width) : merged};

@@ -3,17 +3,13 @@
 //   y[t] = x[t] + b[t / 512] + z[3 t]   ->   y[8 g + e]:   of x a vector, of b one element, of z an element a lane
 #pragma once
 
-#include <span>
 #include <vector>
 
+#include "analysis/axis_merging.h"
 #include "analysis/kernel.h"
 #include "ir/graph.h"
 
 namespace fusec {
-
-// The last axis as groups of `width` neighbours: two axes, the group and the lane. Each of `follow`, expressions of the
-// kernel, becomes what it is in the result.
-Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow = {});
 
 struct LoadsOfLanes {
   Kernel kernel;  // whose last axis is the lane; where the width is 1, the kernel as it was

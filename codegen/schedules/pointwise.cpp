@@ -273,14 +273,15 @@ constexpr double kFasterInRuns = 0.97, kFasterInFewRuns = 0.9, kRunsToBoxes = 0.
 constexpr double kInstructionsInStretches = 60, kInstructionsOneByOne = 20, kInstructionsOfAxis = 12,
                  kInstructionsInLine = 16, kInstructionsOfVector = 40, kInstructionsOfWindow = 200, kMostInWindows = 25;
 
-// Where they ask for clearly fewer sectors for a point than all loads do `otherwise`.
+// Where they ask for clearly fewer sectors for a point than all loads do `otherwise`. Sectors that vectors of two rows
+// have in common are the cache's.
 std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
-                                                  double otherwise) {
-  constexpr double kBetterOneByOne = 0.75;
+                                                  double otherwise, bool in_vectors) {
+  constexpr double kBetterOneByOne = 0.75, kBetterThanVectors = 0.6;
   const double stores = sectors_of_stores(merged);
   auto plan = plan_stretches(merged, graph, target);
   if (!plan) return std::nullopt;
-  const double better = plan->stretches.empty() ? kBetterOneByOne : kBetter;
+  const double better = in_vectors ? kBetterThanVectors : plan->stretches.empty() ? kBetterOneByOne : kBetter;
   if (plan->sectors + stores > better * (otherwise + stores)) return std::nullopt;
   return plan;
 }
@@ -383,7 +384,8 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     // Of fewer axes, every line that lies as the result does is read in whole sectors.
     const bool in_lines = as_they_lie && !parts && !tiles && axes.size() < 3;
     double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
-    if (!as_they_lie) stretches = stretches_where_better(merged, graph, target, least);
+    if (!as_they_lie)
+      stretches = stretches_where_better(merged, graph, target, least, windows && reads_vectors(*windows));
     if (stretches) least = stretches->sectors;
     if (!as_they_lie) picked = picked_rows_where_better(merged, graph, target, least, stretches.has_value());
     if (picked) least = picked->sectors;

@@ -133,6 +133,7 @@ std::vector<KernelSource> rows_or_elements(const Kernel& kernel, KernelForm form
                                            const Target& target, Choices& choices) {
   const WindowWay way = window_way(graph, kernel, form, target);
   if (way.channels) return {channel_windows(kernel, *way.channels, graph)};
+  if (way.written) return {pointwise(*way.written, graph, target, choices)};
   if (way.planes) return {plane_windows(kernel, *way.planes, graph)};
   if (way.columns) return {column_windows(*way.columns, graph)};
   if (form == KernelForm::kRows)

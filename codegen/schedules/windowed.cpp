@@ -214,7 +214,23 @@ class WindowSamples {
   std::int64_t groups_ = 1;
 };
 
+// All of it as it lies in memory, by threads of one row.
+bool reads_vectors(const WindowedPlan& plan) {
+  return !plan.crosses && std::ranges::all_of(plan.reads, [](const WindowedPlan::Read& r) { return r.window.aligned; });
+}
+
+bool reads_some_apart(const WindowedPlan& plan) {
+  return std::ranges::any_of(plan.reads, [&](const WindowedPlan::Read& r) {
+    const auto step = coefficient_of(r.window.element, axis_variable(plan.lane));
+    return step && std::abs(*step) > 1;
+  });
+}
+
 }  // namespace
+
+bool reads_vectors(const WindowedChoice& choice) {
+  return choice.plan.singles == 0 && reads_vectors(choice.plan);
+}
 
 std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel& merged, const Graph& graph, int width,
                                              int usual_width) {
@@ -222,19 +238,27 @@ std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel&
   auto [least, singles] = usual_cost(merged, graph, usual_width, width);
   std::optional<WindowedPlan> best;
   std::optional<Kernel> of_best;
-  const auto consider = [&](Kernel candidate) {
-    auto plan = plan_windows(candidate, graph, width);
-    if (!plan || plan->reads.empty() || plan->cost > least || (plan->cost == least && plan->singles >= singles)) return;
-    const bool aligned = !plan->crosses && std::ranges::all_of(plan->reads, [](const WindowedPlan::Read& read) {
-      return read.window.aligned;
-    });
-    if (!(aligned && usual_width > 1) && value_at_hint(plan->groups, graph.symbols) * width < kManyPoints) return;
+  bool is_of_vectors = false;  // the best one so far
+  const auto consider_lanes = [&](const Kernel& candidate, int lanes) {
+    auto plan = plan_windows(candidate, graph, lanes);
+    if (!plan || plan->reads.empty()) return;
+    const bool aligned = reads_vectors(*plan);
+    // Fewer lanes are for what takes 16 bytes of what it reads, or nearly so, though rows are no multiples of more.
+    if (lanes < width && !(aligned && reads_some_apart(*plan))) return;
+    const bool better = lanes < width && !is_of_vectors;
+    plan->cost *= width / lanes;
+    if (!better && (plan->cost > least || (plan->cost == least && plan->singles >= singles))) return;
+    if (!(aligned && usual_width > 1) && value_at_hint(plan->groups, graph.symbols) * lanes < kManyPoints) return;
     // Single elements that neighbouring threads read next to one another are better than those of a thread.
     if (usual_width == 1 && !plan->tables_alone) return;
     least = plan->cost;
     singles = plan->singles;
+    is_of_vectors = aligned;
     best = std::move(plan);
-    of_best = std::move(candidate);
+    of_best = candidate;
+  };
+  const auto consider = [&](const Kernel& candidate) {
+    for (int lanes = width; lanes >= 2 && !is_of_vectors; lanes /= 2) consider_lanes(candidate, lanes);
   };
   consider(merged);
   if (const auto extended = without_remainders(kernel)) consider(merge_axes(*extended, graph));

@@ -27,6 +27,8 @@ struct WindowedChoice {
 std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel& merged, const Graph& graph, int width,
                                              int usual_width);
 
+// Is all that it reads vectors as they lie in memory?
+bool reads_vectors(const WindowedChoice& choice);
 // Sectors that its loads ask for, for a point, as some warps do.
 double sectors_of_loads(const WindowedChoice& choice, const Graph& graph);
 // All its instructions for a point, about.

@@ -56,11 +56,11 @@ const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
      {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
       "few_rows_mma", "group_windows"}},
     {KernelForm::kRows,
-     {"row_reduction", "column_reduction", "channel_windows", "plane_windows", "column_windows", "direct",
+     {"pointwise", "row_reduction", "column_reduction", "channel_windows", "plane_windows", "column_windows", "direct",
       "few_rows_mma", "group_windows"}},
     {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},
-    {KernelForm::kElements, {"group_windows", "channel_windows", "plane_windows", "column_windows", "direct"}},
+    {KernelForm::kElements, {"pointwise", "group_windows", "channel_windows", "plane_windows", "column_windows", "direct"}},
 };
 
 }  // namespace

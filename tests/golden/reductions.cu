@@ -228,18 +228,26 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_0(c
 static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_1(const int block,
          const float* __restrict__ x,
          float* __restrict__ peak) {
-  const int t = block * 256 + threadIdx.x;
-  if (t >= 150) return;
-  const int l = t % 50;
-  const int rest = t / 50;
-  float peak_2 = __uint_as_float(0xff800000u);
-  for (int k = 0; k < 5; ++k) {
-    peak_2 = nan_max(peak_2, x[rest * 250 + l + k * 50]);
+  const int t = block * 128 + threadIdx.x;
+  if (t >= 75) return;
+  const int j = t % 25;
+  const int rest = t / 25;
+  const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 2));
+  const Words<2> x_w_2 = load_words<2>(x + (rest * 250 + j * 2 + 50));
+  const Words<2> x_w_3 = load_words<2>(x + (rest * 250 + j * 2 + 100));
+  const Words<2> x_w_4 = load_words<2>(x + (rest * 250 + j * 2 + 150));
+  const Words<2> x_w_5 = load_words<2>(x + (rest * 250 + j * 2 + 200));
+  Words<2> peak_w = {};
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    const float t_2 = nan_max(__uint_as_float(element<32>(x_w, e)), __uint_as_float(element<32>(x_w_2, e)));
+    const float t_3 = nan_max(nan_max(t_2, __uint_as_float(element<32>(x_w_3, e))), __uint_as_float(element<32>(x_w_4, e)));
+    put_element<32>(peak_w, e, __float_as_uint(nan_max(t_3, __uint_as_float(element<32>(x_w_5, e)))));
   }
-  peak[rest * 50 + l] = peak_2;
+  store_words(peak + (rest * 50 + j * 2), peak_w);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 4)
+extern "C" __global__ void __launch_bounds__(128, 8)
 reductions_0_mul_sum_sqrt_v_amax(const float* __restrict__ x,
          float* __restrict__ root,
          float* __restrict__ peak) {
@@ -415,7 +423,7 @@ cudaError_t reductions_launch(reductions_context* ctx, const reductions_args* ar
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;
   // squares, energy, root, peak
-  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v_amax), 16, 1, 1, dim3(256, 1, 1), 0, stream,
+  status = launch(reinterpret_cast<const void*>(reductions_0_mul_sum_sqrt_v_amax), 16, 1, 1, dim3(128, 1, 1), 0, stream,
                   static_cast<const void*>(args->x),
                   static_cast<void*>(args->root),
                   static_cast<void*>(static_cast<void*>(work)));
