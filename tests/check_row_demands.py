@@ -115,7 +115,7 @@ def sliced(dtype, columns, first):
 
 def of_parts(op, dtype, rows, parts, **attrs):
     """Of rows whose parts lie in several tensors."""
-    names = [f"p{i}" for i in range(len(parts))]
+    names = [f"p{i}" if i else "x" for i in range(len(parts))]
     return ({n: (dtype, [rows, columns]) for n, columns in zip(names, parts)},
             [node("c", "concat", names, dim=1), node("y", op, ["c"], **attrs)], ())
 
@@ -144,6 +144,16 @@ def joined_of_one(dtype, shape):
     """What is reduced in several ways is read once for them all."""
     return ({"x": (dtype, shape)}, [node("m", "mean", ["x"], dim=[1], keepdim=True), node("g", "amax", ["x"], dim=[1], keepdim=True),
                                     node("y", "concat", ["m", "g"], dim=1)], ())
+
+
+def joined_group_norm(dtype, images, channels, height, width, groups, kept):
+    """Of images of two tensors, where a group may have channels of both; their concat is stored besides where it is `kept`."""
+    of_channel = (dtype, [sum(channels)])
+    total = "kept" if kept else "c"
+    return ({"x": (dtype, [images, channels[0], height, width]), "z": (dtype, [images, channels[1], height, width]),
+             "w": of_channel, "b": of_channel},
+            [node(total, "concat", ["x", "z"], dim=1), node("n", "group_norm", [total, "w", "b"], num_groups=groups, eps=1e-5),
+             node("y", "silu", ["n"])], ())
 
 
 def halved(op, dtype, rows, columns, pieces=2):
@@ -279,6 +289,13 @@ COUNTED = [
     (of_padded("sum", "bfloat16", 64, 4095, 0, 3, dim=[1]), 1.65), (of_parts("softmax", "float32", 64, [767, 257], dim=1), 1.25),
     (of_parts("rms_norm", "bfloat16", 64, [767, 257], normalized_shape=[1024]), 1.55),
     (of_parts("sum", "float16", 64, [1, 4096, 1], dim=[1]), 1.7), (of_parts("log_softmax", "float32", 9, [1, 1000, 1], dim=1), 1.4),
+    # Of parts that begin at vectors of their tensors, each vector comes from one of them.
+    (of_parts("layer_norm", "float16", 128, [512, 1024, 512], normalized_shape=[2048]), 1.03, 95000),
+    (of_parts("softmax", "float32", 64, [1024, 3072], dim=1), 1.03, 96000),
+    (of_parts("rms_norm", "float64", 32, [256, 768], normalized_shape=[1024]), 1.03, 14000),
+    (of_parts("log_softmax", "bfloat16", 64, [1024, 1024], dim=1), 1.03, 56000),
+    *((joined_group_norm("float16", 1, channels, 32, 32, 16, kept), 1.1, 70700) for channels, kept in
+      [((64, 32), True), ((80, 16), False)]),
     # What a concat joins of rows: each is kept by blocks of its own.
     *((joined("softmax", "float16", 256, [1024, 512]), 1.03, 142000) for _ in range(2)),
     (joined("softmax", "float32", 128, [1024, 1024, 64], "relu"), 1.03, 93000),

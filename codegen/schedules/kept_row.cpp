@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/schedules/joined_loads.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -37,10 +38,14 @@ bool KeptRow::is_value(ExprId id) const {
   return it != plan_.slot_of.end() && plan_.slots[it->second].filled && !plan_.slots[it->second].words;
 }
 
-std::vector<ExprId> KeptRow::loads_of(const std::vector<ExprId>& roots) const {
+std::vector<ExprId> KeptRow::loads_of(const std::vector<ExprId>& roots,
+                                      const std::function<bool(ExprId)>& joined) const {
   const auto is_here = [this](ExprId id) { return !turn_.empty() && is_value(id); };
-  std::vector<ExprId> needed = outside_reductions(form_, roots, is_here);
-  std::erase_if(needed, [&](ExprId id) { return form_.kernel.pool[id].op != ExprOp::kLoad || is_here(id); });
+  std::vector<ExprId> needed =
+      outside_reductions(form_, roots, [&](ExprId id) { return is_here(id) || joined(id); });
+  std::erase_if(needed, [&](ExprId id) {
+    return is_here(id) || (form_.kernel.pool[id].op != ExprOp::kLoad && !joined(id));
+  });
   std::ranges::sort(needed);
   return needed;
 }
@@ -53,11 +58,12 @@ void KeptRow::declare_arrays(const std::vector<std::uint32_t>& axes) {
     const ExprNode& n = form_.kernel.pool[expr];
     slot.name = writer_.unique(emitter_.plain_name(expr) + "_row");
     std::string type = c_type(n.type);
-    if (slot.words) type = storage_type(n.dtype);
+    const DType dtype = slot.words ? loaded_dtype(form_.kernel.pool, expr) : n.dtype;
+    if (slot.words) type = storage_type(dtype);
     int count = slot.turns * slot.width;
     if (slot.words && slot.width > 1) {
       writer_.use("words");
-      type = fmt::format("Words<{}>", slot.width * bits(n.dtype) / 32);
+      type = fmt::format("Words<{}>", slot.width * bits(dtype) / 32);
       count = slot.turns;
     }
     if (!in_shared_memory()) {

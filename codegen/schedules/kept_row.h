@@ -54,8 +54,9 @@ class KeptRow {
   void leave();
   const std::string& turn() const { return turn_; }
 
-  // Loads that the roots need and that are not part of a value that is kept.
-  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
+  // Loads that the roots need and that are not part of a value that is kept; of what is `joined`, itself.
+  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots,
+                               const std::function<bool(ExprId)>& joined = [](ExprId) { return false; }) const;
   // The register in which this turn of the loop has the load, if it is kept as it lies in memory, else ""; `fill` is
   // asked to load it the first time.
   std::string words_of(ExprId load, const std::function<void(const std::string& place)>& fill);

@@ -9,6 +9,7 @@
 #include "analysis/loads.h"
 #include "analysis/row_values.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/joined_loads.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -20,15 +21,6 @@ constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's: the oth
 constexpr int kMostOfAccess = 4;          // words of shared memory at once
 constexpr int kMostElements = 64;         // of a loop's turns: each is emitted once more when the loop is unrolled
 constexpr int kMostOfMemory = 4096;       // where the loop is not, since shared memory keeps them
-
-// Where a load reads, told by the axes of the first loop of its kind.
-struct Place {
-  ValueId source;
-  DType dtype;
-  IndexExpr position;
-  std::vector<std::uint32_t> kind;
-  auto operator<=>(const Place&) const = default;
-};
 
 std::vector<IndexExpr> extents_of(const ExprPool& pool, const RowLoop& loop) {
   std::vector<IndexExpr> extents;
@@ -213,12 +205,13 @@ class ValuePlanner {
 
 class LoadPlanner {
  public:
-  LoadPlanner(const RowForm& form, const Graph& graph) : form_(form), graph_(graph), pool_(form.kernel.pool) {}
+  LoadPlanner(const RowForm& form, const Graph& graph)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph) {}
 
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
     see(loops, [&](const RowLoop& loop) { return turns_of(pool_, loop, parts, most_elements); });
     RowRegisters plan;
-    for (const Place& place : in_order_) {
+    for (const std::uint32_t place : in_order_) {
       if (places_.at(place).second < 2) continue;
       const auto [turns, width] = turns_.at(place);
       if (plan.words + turns * words_of_turn(place) <= most_words)
@@ -239,7 +232,7 @@ class LoadPlanner {
     };
     see(loops, hinted);
     int of_turn = 0;
-    for (const Place& place : in_order_)
+    for (const std::uint32_t place : in_order_)
       if (places_.at(place).second > 1) of_turn += words_of_turn(place);
     const int turns = of_turn > 0 ? most_words / of_turn : 0;
     constexpr int kEnough = 256;
@@ -251,7 +244,7 @@ class LoadPlanner {
     if (turns == 0 || !all) return std::nullopt;
     RowRegisters plan;
     plan.goes_on = true;
-    for (const Place& place : in_order_) {
+    for (const std::uint32_t place : in_order_) {
       turns_.at(place).first = turns;
       if (places_.at(place).second > 1) add(place, loops, plan);
     }
@@ -268,10 +261,11 @@ class LoadPlanner {
       const RowLoop& kind = *std::ranges::find_if(loops, [&](const RowLoop& other) {
         return other.width == loop.width && extents_of(pool_, other) == extents_of(pool_, loop);
       });
-      std::set<Place> here;
+      const std::map<ExprId, std::uint32_t> numbers = values_.in_loop(loop.roots, loop.axes, kind.axes);
+      std::set<std::uint32_t> here;
       for (const ExprId id : outside_reductions(form_, loop.roots)) {
         if (!may_be_kept(id, loop)) continue;
-        const Place place = place_of(id, loop, kind);
+        const std::uint32_t place = numbers.at(id);
         const auto [it, fresh] = places_.try_emplace(place);
         if (fresh) in_order_.push_back(place);
         it->second.first.insert(id);
@@ -281,9 +275,12 @@ class LoadPlanner {
     }
   }
 
-  int words_of_turn(const Place& place) const { return std::max(1, turns_.at(place).second * bits(place.dtype) / 32); }
+  int words_of_turn(std::uint32_t place) const {
+    const DType dtype = loaded_dtype(pool_, *places_.at(place).first.begin());
+    return std::max(1, turns_.at(place).second * bits(dtype) / 32);
+  }
 
-  void add(const Place& place, const std::vector<RowLoop>& loops, RowRegisters& plan) const {
+  void add(std::uint32_t place, const std::vector<RowLoop>& loops, RowRegisters& plan) const {
     const auto [turns, width] = turns_.at(place);
     const std::set<ExprId>& loads = places_.at(place).first;
     plan.words += turns * words_of_turn(place);
@@ -309,6 +306,7 @@ class LoadPlanner {
 
   bool may_be_kept(ExprId id, const RowLoop& loop) const {
     const ExprNode& n = pool_[id];
+    if (is_joined(id, loop)) return true;
     if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) == 4) return false;
     const IndexExpr position = position_of(graph_, pool_, id);
     bool runs = false;
@@ -320,21 +318,18 @@ class LoadPlanner {
            (loop.width == 1 || is_vector_position(position, loop.axes.back(), loop.width, n.dtype, pool_.bounds()));
   }
 
-  Place place_of(ExprId id, const RowLoop& loop, const RowLoop& kind) const {
-    const IndexExpr position = substitute(position_of(graph_, pool_, id), [&](Variable v) -> std::optional<IndexExpr> {
-      const auto at = std::ranges::find(loop.axes, v.id);
-      if (v.kind != Variable::Kind::kAxis || at == loop.axes.end()) return std::nullopt;
-      return IndexExpr::axis(kind.axes[static_cast<std::size_t>(at - loop.axes.begin())]);
-    });
-    return {pool_[id].source, pool_[id].dtype, simplify(position, pool_.bounds()), kind.axes};
+  bool is_joined(ExprId id, const RowLoop& loop) const {
+    return loop.joins && is_joined_vector(graph_, pool_, id, loop.axes.back(), loop.width);
   }
 
   const RowForm& form_;
   const Graph& graph_;
   const ExprPool& pool_;
-  std::map<Place, std::pair<std::set<ExprId>, int>> places_;  // the loads that read there, in how many loops
-  std::vector<Place> in_order_;
-  std::map<Place, std::pair<int, int>> turns_;  // turns and width
+  RowValues values_;
+  // By what is read, and where: the loads that do, in how many loops.
+  std::map<std::uint32_t, std::pair<std::set<ExprId>, int>> places_;
+  std::vector<std::uint32_t> in_order_;
+  std::map<std::uint32_t, std::pair<int, int>> turns_;  // turns and width
 };
 
 // Slots have places in shared memory; where one of the same size is needed no more, in its: a thread reads its element

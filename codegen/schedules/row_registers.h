@@ -28,6 +28,7 @@ struct RowLoop {
   int width = 1;
   std::vector<ExprId> roots;
   std::optional<IndexExpr> vectors = std::nullopt;  // of a row, at most, where the axes number those of all rows
+  bool joins = false;  // takes the vectors of what a concat joins as those of one tensor (codegen/schedules/joined_loads)
 };
 
 struct RowRegisters {

@@ -7,8 +7,10 @@
 #include <set>
 
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/joined_loads.h"
 #include "codegen/schedules/row_registers.h"
 #include "codegen/schedules/vector_access.h"
+#include "ir/type.h"
 
 namespace fusec {
 namespace {
@@ -172,7 +174,7 @@ bool RowWalk::keeps_too_much() const {
 RowLoop RowWalk::loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
   int width = axes == row_.split.reduction ? row_.split.reduction_width : 1;
   if (axes == row_.form.columns) width = row_.split.column_width;
-  RowLoop loop{.axes = axes, .width = width, .roots = std::move(roots)};
+  RowLoop loop{.axes = axes, .width = width, .roots = std::move(roots), .joins = width > 1 && !row_.split.start};
   if (width > 1 && row_.split.start) loop.vectors = simplify(floor_div(*row_.split.length, width), bounds());
   return loop;
 }
@@ -246,7 +248,7 @@ void RowWalk::vector_turn(const RowLoop& loop, const Visit& visit) {
   loads.steps = true;
   lane_ = writer_.unique("e");
   if (tiles_) loads.elsewhere = [this](ExprId id) { return tiles_->has(id); };
-  loads.declare(kept_.loads_of(loop.roots), lane_, [this](ExprId id, const auto& fill) {
+  loads.declare(declare_joined(loop), lane_, [this](ExprId id, const auto& fill) {
     return tiles_ && tiles_->has(id) ? tiles_->words_of(id, kept_.turn(), vector_) : kept_.words_of(id, fill);
   });
   emitter_.emit_independent(loop.roots);
@@ -254,6 +256,31 @@ void RowWalk::vector_turn(const RowLoop& loop, const Visit& visit) {
   over_vector(loop, loop.roots, visit.element);
   visit.after();
   emitter_.load_text = nullptr;
+}
+
+// The words of what a concat joins, of which lanes are elements then; the loads that are left.
+std::vector<ExprId> RowWalk::declare_joined(const RowLoop& loop) {
+  const ExprPool& pool = row_.form.kernel.pool;
+  const std::uint32_t lane_axis = loop.axes.back();
+  const auto is_joined = [&](ExprId id) {
+    return loop.joins && is_joined_vector(row_.graph, pool, id, lane_axis, loop.width);
+  };
+  std::vector<ExprId> loads = kept_.loads_of(loop.roots, is_joined);
+  for (const ExprId id : loads) {
+    if (!is_joined(id)) continue;
+    const DType dtype = loaded_dtype(pool, id);
+    const auto fill = [&](const std::string& to) {
+      writer_.line(fmt::format("{} = {};", to, joined_words(emitter_, id, lane_axis, loop.width)));
+    };
+    std::string words = kept_.words_of(id, fill);
+    if (words.empty()) {
+      words = writer_.unique(emitter_.plain_name(id) + "_w");
+      fill(fmt::format("const Words<{}> {}", bits(dtype) * loop.width / 32, words));
+    }
+    emitter_.define(id, element_text(dtype, words, lane_, writer_));
+  }
+  std::erase_if(loads, is_joined);
+  return loads;
 }
 
 void RowWalk::over_vector(const RowLoop& loop, const std::vector<ExprId>& roots,

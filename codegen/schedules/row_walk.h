@@ -88,6 +88,7 @@ class RowWalk {
   void find_vectors();
   void over_turns(const RowLoop& loop, std::string_view wish, const Visit& visit, int behind);
   void vector_turn(const RowLoop& loop, const Visit& visit);
+  std::vector<ExprId> declare_joined(const RowLoop& loop);
   void edge_turn(const RowLoop& loop, const Visit& visit);
   void open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes, std::string_view wish, int behind);
   void open_counted_turns(const std::string& first, const std::string& limit, int turns, std::int64_t whole,

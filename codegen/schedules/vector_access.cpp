@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/loads.h"
+#include "analysis/whole_vectors.h"
 #include "ir/error.h"
 #include "ir/type.h"
 
@@ -54,13 +55,6 @@ IndexExpr at_first_lane(const IndexExpr& e, std::uint32_t lane_axis) {
   return substitute(e, [&](Variable v) {
     return v.kind == Variable::Kind::kAxis && v.id == lane_axis ? std::optional<IndexExpr>(0) : std::nullopt;
   });
-}
-
-// The index that a side of a comparison is.
-std::optional<IndexExpr> as_index(const ExprNode& n) {
-  if (n.op == ExprOp::kIndex) return n.indices[0];
-  if (n.op == ExprOp::kConstant && n.type == ScalarType::kInt64) return IndexExpr(n.integer);
-  return std::nullopt;
 }
 
 // Without what is a multiple of `by` whatever the variables are.
@@ -187,35 +181,8 @@ bool VectorLoads::is_beside(ExprId load) const {
   return coefficient_of(emitter_.position(load), {Variable::Kind::kAxis, lane_axis_}) == 1 && can_be_loaded_here(load);
 }
 
-// Is it the same for all lanes? Comparisons of indices are where vectors begin at the bound.
 bool VectorLoads::holds_for_whole_vectors(ExprId condition) const {
-  const ExprPool& pool = emitter_.kernel().pool;
-  const Variable lane{Variable::Kind::kAxis, lane_axis_};
-  std::vector<ExprId> left = {condition};
-  while (!left.empty()) {
-    const ExprId id = left.back();
-    const ExprNode& n = pool[id];
-    left.pop_back();
-    if (!emitter_.depends_on(id, lane_axis_)) continue;
-    if (n.op == ExprOp::kAnd || n.op == ExprOp::kOr) {
-      left.insert(left.end(), {n.args[0], n.args[1]});
-      continue;
-    }
-    if (n.op == ExprOp::kNot) {
-      left.push_back(n.args[0]);
-      continue;
-    }
-    if (n.op != ExprOp::kLt && n.op != ExprOp::kGe) return false;
-    const auto a = as_index(pool[n.args[0]]), b = as_index(pool[n.args[1]]);
-    if (!a || !b) return false;
-    // It holds, or does not, where this is not negative.
-    const IndexExpr gap = simplify(*a - *b, pool.bounds());
-    const auto step = coefficient_of(gap, lane);
-    if (!step || (*step != 1 && *step != -1)) return false;
-    const IndexExpr first = at_first_lane(gap, lane_axis_);
-    if (!proves_multiple_of(*step == 1 ? first : first + 1, width_, pool.bounds())) return false;
-  }
-  return true;
+  return fusec::holds_for_whole_vectors(emitter_.kernel().pool, condition, lane_axis_, width_);
 }
 
 bool VectorLoads::streams(ExprId load) const {
