@@ -1,9 +1,11 @@
 #include "analysis/interleaved_lines.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/outputs_beside.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -44,18 +46,16 @@ class Reader {
   // False where some load or store is of other elements than those that follow one another.
   bool see_all() {
     if (!find_axes()) return false;
-    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
+    for (const ExprId id : reachable(pool_, all_roots()))
       if (!see(id)) return false;
     if (way_.loads.empty()) return false;
     for (const KernelOutput& output : form_.kernel.outputs) {
       const std::size_t lacking = columns_without(form_, output).size();
       if (form_.columns.empty() || lacking == form_.columns.size()) continue;
-      const DType dtype = output.type.dtype;
-      if (lacking != 0 || bits(dtype) < 8 ||
-          !follows(simplify(flat_index(output.type.shape, output.index), pool_.bounds()), form_.columns))
-        return false;
-      see_width(dtype);
+      if (lacking != 0 || !is_stored_along(output, form_.columns)) return false;
     }
+    for (const KernelOutput& output : form_.beside)
+      if (!is_stored_along(output, reduction_loops(form_).front().axes)) return false;
     return true;
   }
 
@@ -75,7 +75,9 @@ class Reader {
     return true;
   }
   // What is stored of a line's first and last vectors would be single elements.
-  bool may_be_shifted() const { return !apart_ && way_.width > 1 && form_.columns.empty() && way_.line.as_constant(); }
+  bool may_be_shifted() const {
+    return !apart_ && way_.width > 1 && form_.columns.empty() && form_.beside.empty() && way_.line.as_constant();
+  }
 
   // Rows of whole sectors in each line are as well taken one by one.
   bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSector) == 0; }
@@ -120,6 +122,19 @@ class Reader {
     return false;
   }
 
+  std::vector<ExprId> all_roots() const {
+    std::vector<ExprId> roots = roots_of(form_.kernel);
+    std::ranges::copy(roots_beside(form_), std::back_inserter(roots));
+    return roots;
+  }
+
+  // The output's elements follow one another in this walk.
+  bool is_stored_along(const KernelOutput& output, const std::vector<std::uint32_t>& walk) {
+    see_width(output.type.dtype);
+    return bits(output.type.dtype) >= 8 &&
+           follows(simplify(flat_index(output.type.shape, output.index), pool_.bounds()), walk);
+  }
+
   IndexExpr position(const ExprNode& load) const {
     return simplify(flat_index(graph_.tensor(load.source).shape, load.indices), pool_.bounds());
   }
@@ -128,7 +143,7 @@ class Reader {
   }
 
   bool is_innermost(std::uint32_t axis) const {
-    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
+    for (const ExprId id : reachable(pool_, all_roots()))
       if (pool_[id].op == ExprOp::kLoad && runs_along(id) && std::ranges::binary_search(depends_[id], axis))
         return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == way_.breadth;
     return false;

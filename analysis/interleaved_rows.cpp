@@ -10,6 +10,7 @@
 
 #include "analysis/interleaved_lines.h"
 #include "analysis/kept_strips.h"
+#include "analysis/outputs_beside.h"
 #include "analysis/row_teams.h"
 #include "ir/type.h"
 
@@ -111,6 +112,13 @@ bool shape_strips(InterleavedRows& way, Work work, int lanes, const Target& targ
   return may_be(way.team, way, work);
 }
 
+int narrowest_bits(const InterleavedRows& way) {
+  int found = 64;
+  for (const ExprId load : way.loads) found = std::min(found, bits(way.form.kernel.pool[load].dtype));
+  for (const KernelOutput& output : way.form.beside) found = std::min(found, bits(output.type.dtype));
+  return found;
+}
+
 // Lines of 32 lanes; of fewer, where those make as many strips, where there is not a block for every multiprocessor, or
 // where registers do not hold what a team reads twice; but not where blocks share strips.
 bool choose_strips(InterleavedRows& way, Work work, const Target& target) {
@@ -125,7 +133,9 @@ bool choose_strips(InterleavedRows& way, Work work, const Target& target) {
   int lanes = wide;
   const auto turns_held = [](int of_line) { return std::int64_t{kMostTurns} * (kMostThreads / of_line); };
   const auto holds = [&] { return work.length <= turns_held(lanes); };
+  // Narrow elements beside wide ones are whole sectors of a line as well.
   while (lanes * way.width * work.bits / 8 > (even ? kLine : kBytes) &&
+         lanes * way.width * narrowest_bits(way) / 8 > kSector &&
          (work.groups * strips(lanes) < target.multiprocessors || (!way.form.columns.empty() && !holds())))
     lanes /= 2;
   // Lines of a sector, where threads then keep what they would read again.
@@ -189,7 +199,8 @@ bool shape_long_pieces(InterleavedRows& way, Work work, const Target& target) {
   constexpr int kTurns = 16;
   way.rows = 1;
   way.shifted = true;  // its first and last vectors are others' as well
-  if (way.lanes() > 2 * kMostThreads || !way.form.columns.empty() || work.stages > 1) return false;
+  if (way.lanes() > 2 * kMostThreads || !way.form.columns.empty() || !way.form.beside.empty() || work.stages > 1)
+    return false;
   work.groups *= value_at_hint(way.strips(), way.form.kernel.pool.bounds().symbols);
   take_lines(way, work, kTurns);
   way.team = static_cast<int>(std::bit_ceil(static_cast<unsigned>(way.team)));
@@ -258,7 +269,7 @@ bool shape_turns(InterleavedRows& way, Work work, const Target& target) {
 int code_of_loops(const RowForm& form) {
   int code = 0;
   for (const ReductionLoop& loop : reduction_loops(form)) code += code_of_element(form, loop.bodies(form.kernel.pool));
-  std::vector<ExprId> of_elements;
+  std::vector<ExprId> of_elements = roots_beside(form);
   for (const KernelOutput& output : form.kernel.outputs)
     if (!is_of_rows(form, output)) of_elements.push_back(output.expr);
   return code + code_of_element(form, of_elements);
@@ -289,6 +300,8 @@ bool keep_turns(InterleavedRows& way, const Work& work) {
   const std::int64_t most = most_vectors(way), code = code_of_loops(way.form) * way.width;
   const auto turns = [&](int parts) { return (most + parts - 1) / parts; };
   if (2 * code > kMostUnrolled) return false;
+  const std::vector<int> stages = stages_of(way.form);
+  if (way.form.columns.empty() && *std::ranges::max_element(stages) == 0) return true;  // one loop
   if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostTurns) return true;
   while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + code_of_joining(way) > kMostUnrolled &&
          may_be(2 * way.team, way, work)) {
@@ -442,7 +455,7 @@ std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool run
 }  // namespace
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
-  const RowForm form = with_rows_merged(original, graph);
+  const RowForm form = with_outputs_beside(with_rows_merged(original, graph));
   // Results of 8 bytes at several places would meet in the banks of shared memory.
   const std::vector<int> stages = stages_of(form);
   const bool reads_twice = *std::ranges::max_element(stages) > 0 || !form.columns.empty();

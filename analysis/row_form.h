@@ -24,6 +24,9 @@ struct RowForm {
   std::vector<ExprId> segments = {};
   std::int64_t segment = 0;
   int pieces = 1;  // of a row that a place of its columns stands for (analysis/row_folding)
+  // Outputs of elements that wait for none of the reductions, where these have been parted from the kernel's
+  // (analysis/outputs_beside).
+  std::vector<KernelOutput> beside = {};
 };
 
 // The columns along which the output does not run: it is stored where they are 0.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/loads.h"
+#include "analysis/outputs_beside.h"
 #include "analysis/row_one_pass.h"
 #include "analysis/row_teams.h"
 #include "analysis/row_values.h"
@@ -187,7 +188,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
                     .length = longest,
                     .stages = reductions,
                     .passes = row_one_pass(form) ? 1 : reductions,
-                    .columns = !form.columns.empty(),
+                    .columns = !read_once_beside(form).columns.empty(),
                     .bytes = bytes.widest,
                     .bytes_read = bytes.read,
                     .bytes_kept = bytes.kept,

@@ -19,7 +19,8 @@
 
 namespace fusec {
 
-// Pairs of parameters of `source`, which was made of `kernel`: alone, or as the last of several launches.
+// Pairs of parameters of `source`, which was made of `kernel`: alone, or as one of several launches that
+// reads what it stores for the last time.
 std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source,
                                                  bool alone);
 

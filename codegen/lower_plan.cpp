@@ -422,12 +422,13 @@ class PlanLowering {
     launch_made(made, signature.tensors, kernel.nodes);
   }
 
-  // Those before the last leave parts of reductions only.
+  // Those before the last that read rows for the last time say so.
   void let_in_place(const Kernel& kernel, const std::vector<std::uint32_t>& kernels) {
-    if (kernels.empty()) return;
-    KernelSource& source = plan_.kernels[kernels.back()];
     const bool alone = kernels.size() == 1;
-    if (alone || source.owns_rows) source.in_place = find_in_place(kernel, graph_, source, alone);
+    for (const std::uint32_t id : kernels) {
+      KernelSource& source = plan_.kernels[id];
+      if (alone || source.owns_rows) source.in_place = find_in_place(kernel, graph_, source, alone);
+    }
   }
 
   // Analysis takes any custom op; source needs to know what to call.

@@ -8,7 +8,8 @@ begin anywhere as well as even ones, of few columns and of many. Batches' statis
 multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
 but seldom. What is kept in shared memory and what is reduced through it have room beside one another. Sums of tall
 columns take little more than what their elements take, and what is kept comes and goes in pieces of several elements:
-instructions for 16 bytes.
+instructions for 16 bytes. Results of elements that wait for no sum (the gradient beside that of a bias) are stored
+where their operands are read for it, once.
 Status 77: no NVRTC."""
 import argparse
 import json
@@ -38,10 +39,11 @@ class Case:
     16 bytes of the passes, at most"""
 
     def __init__(self, name, dtype, shape, nodes, passes, launches=1, more=1.06, others=None, occupancy=0.0,
-                 conflicts=0, instructions=None):
+                 conflicts=0, instructions=None, outputs=("y",), dtypes=None):
         self.name, self.dtype, self.shape, self.nodes = f"{name} {dtype}{shape}", dtype, shape, nodes
         self.passes, self.launches, self.more, self.others = passes, launches, more, others or {}
         self.occupancy, self.conflicts, self.instructions = occupancy, conflicts, instructions
+        self.outputs, self.dtypes = outputs, dtypes or {}
 
 
 def tall_sums():
@@ -94,6 +96,58 @@ def in_pieces():
               node("e", "abs", "d"), node("s", "sum", "e", dim=[1]), node("f", "cast", "s", dtype="float16"),
               node("h", "cast", "g", dtype="float16"), node("y", "sub", "f", "h")]
     found.append(Case("kept in pieces: of a column", "float32", [3, 20, 44, 20], narrow, 1, more=1.1))
+    return found
+
+
+def gradient_of_gelu(dtype):
+    """g * gelu'(x), in float32, rounded."""
+    return [node("f", "cast", "x", dtype="float32"), node("t", "mul", "f", 0.7071067811865476), node("e", "erf", "t"),
+            node("o", "add", "e", 1.0), node("h", "mul", "o", 0.5), node("q", "mul", "f", "f"),
+            node("n", "mul", "q", -0.5), node("p", "exp", "n"), node("d", "mul", "p", 0.3989422804014327),
+            node("w", "cast", "g", dtype="float32"), node("k", "mul", "f", "d"), node("a", "add", "h", "k"),
+            node("m", "mul", "w", "a"), node("y", "cast", "m", dtype=dtype)]
+
+
+def gradients():
+    """Of an activation or of dropout, and of the bias before it: y, and its sum."""
+    found = []
+    for dtype in ("float32", "float16", "bfloat16"):
+        def add(name, shape, nodes, dims, passes=3, launches=1, op="sum", **more):
+            g = {"g": shape, **more.pop("others", {})}
+            found.append(Case(f"gradients of {name}", dtype, shape, nodes + [node("s", op, "y", dim=dims)], passes,
+                              launches, more.pop("more", 1.01), g, outputs=("y", "s"), **more))
+
+        relu = [node("c", "gt", "x", 0), node("z", "full", shape=[], value=0.0, dtype=dtype),
+                node("y", "where", "c", "g", "z")]
+        sum_of_two = [node("y", "add", "x", "g")]
+        most = 60 if dtype == "float32" else 120
+        add("gelu", [2048, 3072], gradient_of_gelu(dtype), [0], instructions=most)
+        for shape in ([2048, 3072], [512, 768], [8, 500, 512], [2000, 40]):
+            few = shape == [2000, 40]
+            add("relu", shape, relu, [len(shape) - 2], launches=2 if few else 1, instructions=64 if few else 46)
+        softmax_of_sum = sum_of_two + [node("s", "softmax", "y", dim=0)]
+        found.append(Case("sums beside their softmax", dtype, [1000, 512], softmax_of_sum, 4, 2, 1.06,
+                          {"g": [1000, 512]}, outputs=("y", "s")))
+        add("sums of tall columns", [32768, 64], sum_of_two, [0], launches=2, more=1.03)
+        for columns in (16, 7):
+            add("sums of few columns", [65536, columns], sum_of_two, [0], launches=2, more=1.03)
+        add("a maximum", [4096, 1024], sum_of_two, [0], op="amax")
+        add("moments", [4096, 1024], sum_of_two, [0], op="var")
+        add("images", [32, 256, 7, 7], sum_of_two, [0, 2, 3])
+        add("planes", [8, 64, 28, 28], sum_of_two, [0, 2, 3])
+        # Rows that blocks share, all elements, and lines that begin anywhere.
+        add("long rows", [4, 524288], sum_of_two, [1], launches=2)
+        add("rows", [2048, 1024], sum_of_two, [1])
+        add("all", [2048, 1024], sum_of_two, [0, 1], launches=2, more=1.02)
+        add("odd lines", [2000, 1003], sum_of_two, [0], more=1.25 if dtype == "float32" else 1.5)
+        dropout = [node("d", "mul", "g", "k"), node("y", "mul", "d", 1.1111)]
+        half_a_byte = 2 + 1 / BYTES[dtype]
+        found.append(Case("gradients of dropout", dtype, [4096, 1024], dropout + [node("s", "sum", "y", dim=[0])],
+                          half_a_byte, 1, 1.01, {"g": [4096, 1024], "k": [4096, 1024]}, outputs=("y", "s"),
+                          dtypes={"k": "bool"}))
+    found.append(Case("gradients of sums", "float64", [2048, 512],
+                      [node("y", "add", "x", "g"), node("s", "sum", "y", dim=[0])], 3, 1, 1.01, {"g": [2048, 512]},
+                      outputs=("y", "s")))
     return found
 
 
@@ -204,7 +258,7 @@ def cases():
                                               [(1.0, -1e4), (3e4, 100.0)])]
             found += [Case(f"{op} masked", dtype, [8192, 32], masked(op, [8192, 32], dtype, fill), passes, 2, 2.7,
                            {"r": [1, 32]}) for fill in ("-inf", -3.4e38 if dtype == "float32" else -65504.0)]
-    found += tall_sums() + in_pieces()
+    found += tall_sums() + in_pieces() + gradients()
     for dtype in ("int8", "bool", "uint8"):
         found += [Case("pieces", dtype, [64, 256, 7, 7], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.02),
                   Case("pieces", dtype, [20, 64, 35, 35], [node("y", "amax", "x", dim=[0, 2, 3])], 1, more=1.12),
@@ -222,9 +276,11 @@ def cases():
 
 def what_is_wrong(fusec_run, scratch, case, arch):
     path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
-    inputs = [{"name": n, "dtype": case.dtype, "shape": s} for n, s in {"x": case.shape, **case.others}.items()]
+    inputs = [{"name": n, "dtype": case.dtypes.get(n, case.dtype), "shape": s}
+              for n, s in {"x": case.shape, **case.others}.items()]
     with open(path, "w", encoding="utf-8") as f:
-        json.dump({"fusec": 1, "name": "columns", "inputs": inputs, "nodes": case.nodes, "outputs": ["y"]}, f)
+        json.dump({"fusec": 1, "name": "columns", "inputs": inputs, "nodes": case.nodes,
+                   "outputs": list(case.outputs)}, f)
     done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
                 "--json"])
     if done.returncode != 0:

@@ -48,8 +48,9 @@ class InterleavedEmitter {
     source.schedule = "column_reduction";
     source.keeps_rows = part_.kept_turns > 0;
     source.any_start = true;
-    // Each element is read by who stores it, and no vector has some of two teams.
-    source.owns_rows = part_.outputs && (elements_.aligned() || way_.in_strips) && !way_.shifted;
+    // Each element is read by who stores it, then for the last time, and no vector has some of two teams.
+    const bool stores_what_it_read = part_.outputs_beside().empty() ? part_.outputs : part_.reads_once();
+    source.owns_rows = stores_what_it_read && (elements_.aligned() || way_.in_strips) && !way_.shifted;
     return source;
   }
 
@@ -94,7 +95,9 @@ class InterleavedEmitter {
       for (ExprEmitter::Accumulator& a : here) a.name = fmt::format("{}[{}]", slots_.at(a.reduction), lane);
       emitter_.accumulate(here);
     };
-    elements_.over_elements(loop.axes, loop.bodies(pool_), {.element = element});
+    const bool first = loop.reductions == part_.loops.front().reductions;
+    elements_.over_elements(loop.axes, first ? part_.roots_of_loop(loop) : loop.bodies(pool_),
+                            with_stores({.element = element}, first ? part_.outputs_beside() : Outputs{}));
     for (const ExprEmitter::Accumulator& a : accumulators)
       results_.join(a, slots_.at(a.reduction), way_.parts, way_.width, places && part_.is_asked_for(a.reduction));
   }
@@ -136,7 +139,9 @@ class InterleavedEmitter {
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
     visit.behind = behind;
-    elements_.over_elements(pool_[way_.one_pass->first].axes, {way_.one_pass->element}, visit);
+    std::vector<ExprId> roots = roots_of_outputs(part_.outputs_beside());
+    roots.push_back(way_.one_pass->element);
+    elements_.over_elements(pool_[way_.one_pass->first].axes, roots, with_stores(visit, part_.outputs_beside()));
   }
 
   void running_exponentials() {
@@ -247,27 +252,36 @@ class InterleavedEmitter {
 
   void store_elements() {
     const Outputs outputs = part_.outputs_of(false);
-    const std::vector<ExprId> roots = roots_of_outputs(outputs);
-    std::vector<VectorStore> stores;
-    InterleavedElements::Visit visit;
-    visit.before = [&](const std::string& place) {
+    elements_.over_elements(form_.columns, roots_of_outputs(outputs),
+                            with_stores({.element = [](const auto&, const auto&) {}}, outputs));
+  }
+
+  // The visit that stores elements of these outputs besides.
+  InterleavedElements::Visit with_stores(const InterleavedElements::Visit& visit, const Outputs& outputs) {
+    if (outputs.empty()) return visit;
+    InterleavedElements::Visit both = visit;
+    both.before = [=, this](const std::string& place) {
+      visit.before(place);
+      stores_.clear();
       for (const KernelOutput* output : outputs)
-        stores.push_back(VectorStore::elsewhere(
+        stores_.push_back(VectorStore::elsewhere(
             emitter_, *output, way_.width, fmt::format("store_words({} + {}, ", writer_.output(output->value), place)));
     };
-    visit.element = [&](const std::string& lane, const std::string& at) {
-      const std::vector<std::string> values = emitter_.emit(roots);
+    both.element = [=, this](const std::string& lane, const std::string& at) {
+      visit.element(lane, at);
+      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (at.empty())
-          stores[i].put(emitter_, lane, values[i]);
+          stores_[i].put(emitter_, lane, values[i]);
         else
           writer_.line(store_text(writer_, *outputs[i], at, values[i]));
       }
     };
-    visit.after = [&] {
-      for (VectorStore& store : stores) store.finish(emitter_);
+    both.after = [=, this] {
+      visit.after();
+      for (VectorStore& store : stores_) store.finish(emitter_);
     };
-    elements_.over_elements(form_.columns, roots, visit);
+    return both;
   }
 
   const RowForm& form_;
@@ -280,6 +294,7 @@ class InterleavedEmitter {
   InterleavedElements elements_;
   InterleavedResults results_;
   std::map<ExprId, std::string> slots_;
+  std::vector<VectorStore> stores_;  // of the vector that a loop is at
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "analysis/outputs_beside.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -22,7 +23,7 @@ void plan_kept(InterleavedPart& part, const Graph& graph) {
   if (way.kept_turns == 0) return;
   std::map<int, std::vector<ExprId>> bodies;
   for (const ReductionLoop& loop : part.loops)
-    std::ranges::copy(loop.bodies(pool), std::back_inserter(bodies[loop.stage]));
+    std::ranges::copy(part.roots_of_loop(loop), std::back_inserter(bodies[loop.stage]));
   bodies[part.loops.back().stage + 1] = roots_of_outputs(part.outputs_of(false));
   std::map<ValueId, int> uses;
   for (const auto& [stage, roots] : bodies) {
@@ -44,8 +45,7 @@ bool plan_values(InterleavedPart& part, const Graph& graph) {
   const InterleavedRows& way = part.way;
   if (way.kept_turns == 0 || !way.in_strips || way.breadth > 1 || way.shifted || way.chunks > 1) return false;
   std::vector<RowLoop> loops;
-  for (const ReductionLoop& loop : part.loops)
-    loops.push_back(part.loop_over(loop.axes, loop.bodies(way.form.kernel.pool)));
+  for (const ReductionLoop& loop : part.loops) loops.push_back(part.loop_over(loop.axes, part.roots_of_loop(loop)));
   if (const std::vector<ExprId> roots = roots_of_outputs(part.outputs_of(false)); !roots.empty())
     loops.push_back(part.loop_over(way.form.columns, roots));
   std::optional<RowRegisters> plan = plan_row_values(way.form, graph, loops, way.parts / way.lanes(), way.threads());
@@ -72,7 +72,8 @@ int registers_of_loops(const InterleavedPart& part) {
   // What is the same for a place is made of its results once.
   if (part.outputs && !part.outputs_of(false).empty()) asked_for += asked_for + 1;
   const int results = part.way.one_pass ? kMoments : static_cast<int>(most + asked_for);
-  return std::min(255, results * part.way.width + 4 * words + kComputing);
+  const int stored = static_cast<int>(part.outputs_beside().size());
+  return std::min(255, (results + stored) * part.way.width + 4 * words + kComputing);
 }
 
 }  // namespace
@@ -99,6 +100,23 @@ InterleavedPart::Outputs InterleavedPart::outputs_of(bool row) const {
   for (const KernelOutput& output : way.form.kernel.outputs)
     if (is_of_rows(way.form, output) == row) found.push_back(&output);
   return found;
+}
+
+InterleavedPart::Outputs InterleavedPart::outputs_beside() const {
+  Outputs found;
+  if (stage > 0) return found;
+  for (const KernelOutput& output : way.form.beside) found.push_back(&output);
+  return found;
+}
+
+std::vector<ExprId> InterleavedPart::roots_of_loop(const ReductionLoop& loop) const {
+  std::vector<ExprId> roots = loop.bodies(way.form.kernel.pool);
+  if (loop.reductions == loops.front().reductions) std::ranges::copy(roots_beside(way.form), std::back_inserter(roots));
+  return roots;
+}
+
+bool InterleavedPart::reads_once() const {
+  return way.form.columns.empty() && (loops.size() == 1 || (way.one_pass && kept_turns == 0));
 }
 
 bool InterleavedPart::is_asked_for(ExprId reduction) const {

@@ -29,10 +29,16 @@ struct InterleavedPart {
   RowLoop loop_over(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) const;
   // Those with an element a row, or those with one an element.
   Outputs outputs_of(bool row) const;
+  // Those that this kernel's first loop stores.
+  Outputs outputs_beside() const;
+  // What the loop computes, with these.
+  std::vector<ExprId> roots_of_loop(const ReductionLoop& loop) const;
   // Does a block take a chunk? Not where what is left to do is to combine the partial results.
   bool chunked() const { return way.chunks > 1 && (way.cohort || !outputs || !outputs_of(false).empty()); }
   // Some loop behind the reduction's asks for its result at each place.
   bool is_asked_for(ExprId reduction) const;
+  // Is every element read once, by its first loop?
+  bool reads_once() const;
   // The loads of elements as they follow one another, a tensor once.
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
   int words_of(ExprId load) const;  // of a vector

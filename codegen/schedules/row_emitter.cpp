@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "analysis/outputs_beside.h"
 #include "analysis/row_one_pass.h"
 #include "analysis/row_segments.h"
 #include "codegen/emit_expr.h"
@@ -46,6 +48,7 @@ class RowEmitter {
     const IndexExpr rows = point_count(pool, form_.rows);
     open_rows(rows);
     emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    if (layout_.chunks == 1) emitter_.emit_independent(roots_beside(form_));
     if (outputs_) {
       emitter_.emit_independent(roots_of(form_.kernel));
       if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
@@ -69,9 +72,11 @@ class RowEmitter {
     // something else, or all meet in between, it does not matter. The last kernel of several reduces nothing but what
     // the others have left: there each element is read by who stores it.
     const bool meet = layout_.team != RowTeam::kWarp && layout_.parts > 1;
-    source.owns_rows = outputs_ && (active_.empty() || meet || !looks_up(form_.kernel));
+    source.owns_rows = stores_beside() ? reads_once() && !looks_up(form_.kernel)
+                                       : outputs_ && (active_.empty() || meet || !looks_up(form_.kernel));
     source.any_start = split_.start.has_value();
-    for (KernelParameter& p : source.parameters) p.address_only = p.address_only || (p.written && !outputs_);
+    for (KernelParameter& p : source.parameters)
+      p.address_only = p.address_only || (p.written && !outputs_ && !is_stored_beside(p.value));
     return source;
   }
 
@@ -89,6 +94,13 @@ class RowEmitter {
     return outputs;
   }
 
+  // Those that this kernel's first loop stores.
+  bool stores_beside() const { return stage_ == 0 && !form_.beside.empty(); }
+  bool is_stored_beside(ValueId value) const {
+    return stores_beside() && std::ranges::count(form_.beside, value, &KernelOutput::value) > 0;
+  }
+  bool reads_once() const { return one_pass_ || reduction_loops(form_).size() == 1; }
+
   // All of them, the columns' last.
   std::vector<RowLoop> loops() const {
     std::vector<RowLoop> result;
@@ -96,7 +108,7 @@ class RowEmitter {
       result.push_back(loop_of_one_pass());
     else
       for (const ReductionLoop& loop : reduction_loops(form_))
-        result.push_back(walk_.loop_over(loop.axes, loop.bodies(form_.kernel.pool)));
+        result.push_back(loop_of(loop.axes, loop.bodies(form_.kernel.pool), loop.stage == 0));
     if (const Outputs columns = outputs_of(false); !columns.empty())
       result.push_back(walk_.loop_over(form_.columns, roots_of_outputs(columns)));
     return result;
@@ -269,7 +281,22 @@ class RowEmitter {
   }
 
   RowLoop loop_of_one_pass() const {
-    return walk_.loop_over(form_.kernel.pool[one_pass_->first].axes, {one_pass_->element});
+    return loop_of(form_.kernel.pool[one_pass_->first].axes, {one_pass_->element}, true);
+  }
+
+  // A loop that reduces, the `first` with what it stores beside.
+  RowLoop loop_of(const std::vector<std::uint32_t>& axes, std::vector<ExprId> bodies, bool first) const {
+    if (first && stores_beside()) std::ranges::copy(roots_beside(form_), std::back_inserter(bodies));
+    return walk_.loop_over(axes, std::move(bodies));
+  }
+
+  // The first loop over the row, which stores outputs beside.
+  void over_row_first(const RowLoop& loop, const RowWalk::Visit& visit) {
+    if (!stores_beside() || is_stored_) return walk_.over_row(loop, "k", visit);
+    Outputs outputs;
+    for (const KernelOutput& output : form_.beside) outputs.push_back(&output);
+    walk_.over_row(loop, "k", with_stores(visit, outputs, loop, active_));
+    is_stored_ = true;
   }
   bool of_exponentials() const { return one_pass_->kind == RowOnePass::Kind::kExponentials; }
 
@@ -309,7 +336,7 @@ class RowEmitter {
                                 : fmt::format("{}[{}] = {};", elements, lane, value));
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running_, elements)); };
-    walk_.over_row(loop, "k", visit);
+    over_row_first(loop, visit);
     if (shifted) {
       const std::string all = writer_.unique("moments");
       writer_.line(fmt::format("const RunningMoments {} = {}.moments_of(0);", all, running_));
@@ -385,7 +412,7 @@ class RowEmitter {
       accumulators.push_back(declared(r));
       bodies.push_back(form_.kernel.pool[r].args[0]);
     }
-    walk_.over_row(walk_.loop_over(form_.kernel.pool[reductions[0]].axes, bodies), "k",
+    over_row_first(loop_of(form_.kernel.pool[reductions[0]].axes, bodies, !is_stored_),
                    {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
     for (const ExprEmitter::Accumulator& a : accumulators)
       if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
@@ -394,7 +421,8 @@ class RowEmitter {
 
   // This stage's reductions over a chunk of the row.
   void leave_partials(const ReductionLoop& loop) {
-    emitter_.emit_independent(loop.bodies(form_.kernel.pool));  // what earlier stages have left is combined
+    emitter_.emit_independent(
+        loop_of(loop.axes, loop.bodies(form_.kernel.pool), true).roots);  // what earlier stages have left is combined
     leave(reduced(loop.reductions));
   }
 
@@ -471,32 +499,46 @@ class RowEmitter {
     Outputs of_columns, of_segments;
     for (const KernelOutput* output : outputs)
       (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
-    const std::vector<ExprId> roots = roots_of_outputs(of_columns);
     const RowLoop loop = walk_.loop_over(form_.columns, roots_of_outputs(outputs));
     if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
-    std::vector<VectorStore> stores;
-    RowWalk::Visit visit;
-    visit.before = [&] {
-      stores.clear();
-      for (const KernelOutput* output : of_columns)
-        stores.push_back(VectorStore::plan(emitter_, *output, form_.columns.back(), split_.column_width));
-      reduce_segments(loop);
+    RowWalk::Visit visit{.element = [](const std::string&) {}};
+    visit.before = [&] { reduce_segments(loop); };
+    visit.after = [&] { store_segments(of_segments); };
+    walk_.over_row(loop, "j", with_stores(visit, of_columns, loop));
+    if (!active_.empty()) writer_.close();
+  }
+
+  // The visit that stores elements of these outputs besides, where the condition holds.
+  RowWalk::Visit with_stores(const RowWalk::Visit& visit, const Outputs& outputs, const RowLoop& loop,
+                             const std::string& condition = "") {
+    RowWalk::Visit both = visit;
+    both.before = [=, this] {
+      stores_.clear();
+      for (const KernelOutput* output : outputs)
+        stores_.push_back(VectorStore::plan(emitter_, *output, loop.axes.back(), loop.width));
+      visit.before();
     };
-    visit.element = [&](const std::string& lane) {
-      const std::vector<std::string> values = emitter_.emit(roots);
-      for (std::size_t i = 0; i < of_columns.size(); ++i) {
+    both.element = [=, this](const std::string& lane) {
+      visit.element(lane);
+      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_one_by_one());
+        if (stores) writer_.open(fmt::format("if ({})", condition));
         if (lane.empty())
-          store_where_it_runs(*of_columns[i], values[i]);
+          store_where_it_runs(*outputs[i], values[i]);
         else
-          stores[i].put(emitter_, lane, values[i]);
+          stores_[i].put(emitter_, lane, values[i]);
+        if (stores) writer_.close();
       }
     };
-    visit.after = [&] {
-      for (VectorStore& store : stores) store.finish(emitter_);
-      store_segments(of_segments);
+    both.after = [=, this] {
+      const bool guarded = !condition.empty() && !std::ranges::all_of(stores_, &VectorStore::stores_one_by_one);
+      if (guarded) writer_.open(fmt::format("if ({})", condition));
+      for (VectorStore& store : stores_) store.finish(emitter_);
+      if (guarded) writer_.close();
+      visit.after();
     };
-    walk_.over_row(loop, "j", visit);
-    if (!active_.empty()) writer_.close();
+    return both;
   }
 
   const RowForm& form_;
@@ -513,6 +555,8 @@ class RowEmitter {
   std::string arrived_;  // cohorts: their counters
   RowWalk walk_;
   int block_reductions_ = 0;
+  bool is_stored_ = false;              // what the first loop stores
+  std::vector<VectorStore> stores_;     // of the vector that a loop is at
   std::optional<RowOnePass> one_pass_;  // rows that are read again: once for both reductions
   std::string running_, about_;         // what a thread has of them; what its mean is counted from, where not from 0
 };

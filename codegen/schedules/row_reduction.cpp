@@ -5,6 +5,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/outputs_beside.h"
 #include "analysis/row_ways.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/interleaved_emitter.h"
@@ -35,6 +36,7 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   ready.reductions = row_reductions(ready.kernel);  // the copy has them under new ids
   std::erase_if(ready.reductions,
                 [&](ExprId r) { return std::ranges::find(ready.segments, r) != ready.segments.end(); });
+  ready = read_once_beside(ready);
   const IndexExpr threads = point_count(ready.kernel.pool, ready.rows) * layout.parts * layout.chunks;
   const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   std::vector<KernelSource> sources;

@@ -1,7 +1,7 @@
 // Made by fusec from "* / "model" ? ?/..#error" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
 //   model_error_0_add_mul_tanh_v_add_and_3_more
-//       reads float, x" + y,   216 B; writes a.b, %s %d $0 {} 112 B
+//       reads float, x" + y,   216 B; writes %s %d $0 {}, a.b 112 B
 //
 // Sizes are at int = 4.
 
@@ -141,51 +141,37 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // %s %d $0 {} = sum(a_b)
 // writes a.b: float32[int, 6]
 // writes %s %d $0 {}: float32[int]
-extern "C" __global__ void __launch_bounds__(32, 28)
+extern "C" __global__ void __launch_bounds__(32, 32)
 model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, const float* __restrict__ x_y, const float* __restrict__ x,
-         float* __restrict__ a_b, float* __restrict__ s_d_0, const int int_v) {
+         float* __restrict__ s_d_0, float* __restrict__ a_b, const int int_v) {
   const int lane = threadIdx.x % 8;
   const int wanted_row = blockIdx.x * 4 + threadIdx.x / 8;
   const bool active = wanted_row < int_v;  // the others work along, and store nothing
   const int row = active ? wanted_row : int_v - 1;
   float s_d_0_2 = 0.0f;
-  float a_b_row[2];
+  for (int k = lane; k < 3; k += 8) {
+    const Words<2> float_w = load_words<2>(float_v + (row * 6 + k * 2));
+    const Words<2> x_y_w = load_words<2>(x_y + (row * 6 + k * 2));
+    const Words<2> w = load_words<2>(x + (k * 2));
+    Words<2> a_b_w = {};
 #pragma unroll
-  for (int turn = 0; turn < 1; ++turn) {
-    const int k = lane + turn * 8;
-    if (k < 3) {
-      const Words<2> float_w = load_words<2>(float_v + (row * 6 + k * 2));
-      const Words<2> x_y_w = load_words<2>(x_y + (row * 6 + k * 2));
-      const Words<2> w = load_words<2>(x + (k * 2));
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const float float_v_2 = __uint_as_float(element<32>(float_w, e));
-        const float syncthreads_2 = float_v_2 + __uint_as_float(element<32>(x_y_w, e));
-        const float line_break = syncthreads_2 * __uint_as_float(element<32>(w, e));
-        const float threadIdx_v = tanhf(line_break);
-        const float gr_e = threadIdx_v + float_v_2;
-        a_b_row[turn * 2 + e] = -gr_e;
-        s_d_0_2 += expf(a_b_row[turn * 2 + e]);
-      }
+    for (int e = 0; e < 2; ++e) {
+      const float float_v_2 = __uint_as_float(element<32>(float_w, e));
+      const float syncthreads_2 = float_v_2 + __uint_as_float(element<32>(x_y_w, e));
+      const float line_break = syncthreads_2 * __uint_as_float(element<32>(w, e));
+      const float threadIdx_v = tanhf(line_break);
+      const float gr_e = threadIdx_v + float_v_2;
+      const float a_b_2 = -gr_e;
+      s_d_0_2 += expf(a_b_2);
+      put_element<32>(a_b_w, e, __float_as_uint(a_b_2));
+    }
+    if (active) {
+      store_words(a_b + (row * 6 + k * 2), a_b_w);
     }
   }
   s_d_0_2 = warp_reduce<8>(s_d_0_2, Sum{});
   if (lane == 0 && active) {
     s_d_0[row] = s_d_0_2;
-  }
-  if (active) {
-#pragma unroll
-    for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
-      const int j = lane + turn_2 * 8;
-      if (j < 3) {
-        Words<2> a_b_w = {};
-#pragma unroll
-        for (int e_2 = 0; e_2 < 2; ++e_2) {
-          put_element<32>(a_b_w, e_2, __float_as_uint(a_b_row[turn_2 * 2 + e_2]));
-        }
-        store_words(a_b + (row * 6 + j * 2), a_b_w);
-      }
-    }
   }
 }
 
@@ -309,8 +295,8 @@ cudaError_t model_error_launch(model_error_context* ctx, const model_error_args*
                   static_cast<const void*>(args->float_v),
                   static_cast<const void*>(args->x_y),
                   static_cast<const void*>(args->x),
-                  static_cast<void*>(args->a_b),
                   static_cast<void*>(args->s_d_0),
+                  static_cast<void*>(args->a_b),
                   static_cast<int>(n.int_v));
   if (status != cudaSuccess) return complain(ctx, status, "model_error_0_add_mul_tanh_v_add_and_3_more could not be launched");
   return cudaSuccess;

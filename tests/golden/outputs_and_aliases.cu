@@ -1,7 +1,7 @@
 // Made by fusec from "outputs_and_aliases" for sm_80. Compiles with NVRTC (no include path) and with nvcc -arch=sm_80.
 //
 //   outputs_and_aliases_0_mul_add_mul_sub_and_1_more
-//       reads gradient, momentum, weight 432 B; writes momentum_next, weight_next, norm 292 B
+//       reads gradient, momentum, weight 432 B; writes norm, momentum_next, weight_next 292 B
 
 // ---- prelude: only what this file uses ------------------------------------------------------------
 namespace {
@@ -152,48 +152,32 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // writes momentum_next: float32[9, 4]
 // writes weight_next: float32[9, 4]
 // writes norm: float32[]
-extern "C" __global__ void __launch_bounds__(64, 14)
+extern "C" __global__ void __launch_bounds__(64, 16)
 outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradient, const float* momentum,
-         const float* weight, float* momentum_next, float* weight_next,
-         float* __restrict__ norm_v) {
+         const float* weight, float* __restrict__ norm_v, float* momentum_next,
+         float* weight_next) {
   const int lane = threadIdx.x;
   float row_sum = 0.0f;
-  float gradient_row[4];
+  for (int k = lane; k < 9; k += 64) {
+    const Words<4> gradient_w = load_words<4>((const uint4*)gradient + k);
+    const Words<4> momentum_w = load_words<4>((const uint4*)momentum + k);
+    const Words<4> weight_w = load_words<4>((const uint4*)weight + k);
+    Words<4> momentum_next_w = {};
+    Words<4> weight_next_w = {};
 #pragma unroll
-  for (int turn = 0; turn < 1; ++turn) {
-    const int k = lane + turn * 64;
-    if (k < 9) {
-      const Words<4> gradient_w = load_words<4>((const uint4*)gradient + k);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        gradient_row[turn * 4 + e] = __uint_as_float(element<32>(gradient_w, e));
-        row_sum += gradient_row[turn * 4 + e] * gradient_row[turn * 4 + e];
-      }
+    for (int e = 0; e < 4; ++e) {
+      const float gradient_v = __uint_as_float(element<32>(gradient_w, e));
+      row_sum += gradient_v * gradient_v;
+      const float t = (__uint_as_float(element<32>(momentum_w, e)) * 0.9f) + gradient_v;
+      put_element<32>(momentum_next_w, e, __float_as_uint(t));
+      put_element<32>(weight_next_w, e, __float_as_uint(__uint_as_float(element<32>(weight_w, e)) - (t * 0.01f)));
     }
+    store_words((uint4*)momentum_next + k, momentum_next_w);
+    store_words((uint4*)weight_next + k, weight_next_w);
   }
   row_sum = block_reduce<64, 0>(row_sum, Sum{});
   if (lane == 0) {
     norm_v[0] = sqrtf(row_sum);
-  }
-#pragma unroll
-  for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
-    const int j = lane + turn_2 * 64;
-    if (j < 9) {
-      const Words<4> momentum_w = load_words<4>((const uint4*)momentum + j);
-      const Words<4> weight_w = load_words<4>((const uint4*)weight + j);
-      Words<4> momentum_next_w = {};
-      Words<4> weight_next_w = {};
-#pragma unroll
-      for (int e_2 = 0; e_2 < 4; ++e_2) {
-        const float decayed = __uint_as_float(element<32>(momentum_w, e_2)) * 0.9f;
-        const float momentum_next_2 = decayed + gradient_row[turn_2 * 4 + e_2];
-        const float step = momentum_next_2 * 0.01f;
-        put_element<32>(momentum_next_w, e_2, __float_as_uint(momentum_next_2));
-        put_element<32>(weight_next_w, e_2, __float_as_uint(__uint_as_float(element<32>(weight_w, e_2)) - step));
-      }
-      store_words((uint4*)momentum_next + j, momentum_next_w);
-      store_words((uint4*)weight_next + j, weight_next_w);
-    }
   }
 }
 
@@ -338,9 +322,9 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
                   static_cast<const void*>(args->gradient),
                   static_cast<const void*>(args->momentum),
                   static_cast<const void*>(args->weight),
+                  static_cast<void*>(args->norm_v),
                   static_cast<void*>(const_cast<void*>(args->momentum)),
-                  static_cast<void*>(const_cast<void*>(args->weight)),
-                  static_cast<void*>(args->norm_v));
+                  static_cast<void*>(const_cast<void*>(args->weight)));
   if (status != cudaSuccess) return complain(ctx, status, "outputs_and_aliases_0_mul_add_mul_sub_and_1_more could not be launched");
   status = cudaMemcpyAsync(args->gradient_2, args->gradient, size_t(144), cudaMemcpyDeviceToDevice, stream);
   if (status != cudaSuccess) return complain(ctx, status, "a copy could not be enqueued");
