@@ -83,10 +83,15 @@ std::int64_t most_chunks(const RowsToReduce& rows) {
 
 // Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
 int chunks_of(RowsToReduce rows, double seconds_without, const Target& target) {
-  constexpr std::int64_t kShortest = 4096;  // elements of a chunk
+  // Elements of a chunk: what threads do to combine them, and to add up what chunks have left, is little beside that.
+  constexpr std::int64_t kShortest = 4096;
+  constexpr double kShortestBytes = 32 * 1024;  // of rows that do not lie side by side
+  const auto shortest = rows.side_by_side > 1
+                            ? kShortest
+                            : std::max(kShortest, static_cast<std::int64_t>(kShortestBytes / rows.bytes_read));
   rows.stages = rows.passes;
   const std::int64_t wanted = 8 * target.multiprocessors / rows.blocks;
-  const std::int64_t chunks = std::min({wanted, rows.length / kShortest, most_chunks(rows)});
+  const std::int64_t chunks = std::min({wanted, rows.length / shortest, most_chunks(rows)});
   constexpr double kWorthIt = 0.8;
   if (chunks < 2 || seconds(rows, chunks, rows.stages + 1, 0, target) >= kWorthIt * seconds_without) return 1;
   return static_cast<int>(chunks);

@@ -35,8 +35,6 @@ struct RowLaunch {
   double asked_for = 1;
   // Of rows that are turned; else 0.
   double blocks = 0, threads = 0, shared_bytes = 0;
-  // Blocks that may share a launch with those of other kernels.
-  bool is_plain() const { return together == 1 && launches == 1; }
 };
 RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target);
 RowLaunch row_launch(const RowWays& ways, const Graph& graph);

@@ -124,6 +124,8 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
 Target beside_others(Target target) {
   target.architecture_specific = false;
   target.streams_tiles = false;
+  constexpr int kLastWithoutClusters = 89;
+  target.compute_capability = std::min(target.compute_capability, kLastWithoutClusters);
   return target;
 }
 
@@ -137,8 +139,10 @@ namespace {
 
 // What a target tells of a unit.
 struct UnitOnTarget {
-  bool alone = false;  // it joins no other
-  double code = 0;     // of a light kernel, as analysis/product_code.h has it
+  bool alone = false;    // it joins no other
+  bool cluster = false;  // it is one where it stands alone
+  std::size_t launches = 1;
+  double code = 0;  // of a light kernel, as analysis/product_code.h has it
   ProductCode product = {};
   std::string kind = "";  // equal for light kernels that are one function of a launch
 };
@@ -179,6 +183,24 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
       made = std::max(made, level[u]);
     }
   }
+  // Each cluster is a launch, beside those of all others; all are two as blocks that leave partial results.
+  constexpr std::size_t kMostLaunches = 2;
+  struct OfLevel {
+    std::size_t clusters = 0, launches_of_others = 0;
+  };
+  std::map<std::uint32_t, OfLevel> of_level;
+  for (std::uint32_t u = 0; u < count; ++u) {
+    if (!forms[u] || on_target[u].alone || !runs_side_by_side(forms[u]->form)) continue;
+    OfLevel& there = of_level[level[u]];
+    if (on_target[u].cluster)
+      ++there.clusters;
+    else
+      there.launches_of_others = std::max(there.launches_of_others, on_target[u].launches);
+  }
+  const auto stands_alone = [&](std::uint32_t u) {
+    const OfLevel& there = of_level[level[u]];
+    return on_target[u].alone || (on_target[u].cluster && there.clusters + there.launches_of_others <= kMostLaunches);
+  };
   struct Beside {
     std::size_t launch, tensors = 0;
     double code = 0;
@@ -196,7 +218,7 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
   const auto is_light = [&](std::uint32_t u) {
-    return forms[u] && !on_target[u].alone && runs_side_by_side(forms[u]->form);
+    return forms[u] && !stands_alone(u) && runs_side_by_side(forms[u]->form);
   };
   // Views stand behind what they are views of: they need memory of their own where that is a result as well.
   std::ranges::stable_sort(order, {},
@@ -254,7 +276,14 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     std::optional<RowWays> ways;
     if (forms[u]->form == KernelForm::kRows) vector = find_vector_product(kernel, graph, target);
     if (forms[u]->form == KernelForm::kRows && !vector) ways = row_ways(kernel, graph, target);
-    on_target[u].alone = ways && !row_launch(*ways, graph).is_plain();
+    const RowLaunch launch = ways ? row_launch(*ways, graph) : RowLaunch{};
+    on_target[u].launches = static_cast<std::size_t>(launch.launches);
+    if (launch.together > 1) {
+      std::optional<RowWays> beside = row_ways(kernel, graph, beside_others(target));
+      on_target[u].cluster = beside && row_launch(*beside, graph).together == 1;
+      on_target[u].alone = !on_target[u].cluster;
+      if (on_target[u].cluster) ways = std::move(beside);
+    }
     if (forms[u]->product) {
       if (some) on_target[u].product = product_code(graph, kernel, *forms[u], target);
     } else if (some && runs_side_by_side(forms[u]->form)) {

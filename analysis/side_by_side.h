@@ -27,7 +27,8 @@ using FormsOfUnits = std::vector<std::optional<FormOfKernel>>;
 FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
 
 // The units by launches, in an order that can be run: each is one unit, or several kernels side by side. A unit that
-// launches nothing stands alone, and so does what takes several launches, or blocks in clusters, on this target.
+// launches nothing stands alone, and so do blocks in clusters, or such as wait for one another, on this target. What
+// takes several launches has others beside it in each of them.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                     const Graph& graph, const Target& target);
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,

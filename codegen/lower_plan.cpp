@@ -108,8 +108,8 @@ class PlanLowering {
  private:
   // A kernel as the first of its signature made it, to stand beside others.
   struct Part {
-    KernelSource source;                  // whose body is empty where it cannot
-    std::vector<SpecialSources> special;  // of one source each
+    std::vector<KernelSource> sources;    // one after the other; none where it cannot
+    std::vector<SpecialSources> special;  // of no more sources
     std::vector<ValueId> tensors;
   };
 
@@ -184,13 +184,14 @@ class PlanLowering {
       it->second.tensors = signature.tensors;
       GuardedSources made = schedule_with_guard(kernel, graph_, beside_others(target_), wanted_of(signature.text).way);
       const auto usable = [&](std::vector<KernelSource>& sources) {
-        if (sources.size() != 1 || !can_be_part(sources[0])) return false;
-        sources[0].in_place = find_in_place(kernel, graph_, sources[0], true);
+        if (sources.empty() || !std::ranges::all_of(sources, can_be_part)) return false;
+        if (sources.size() == 1) sources[0].in_place = find_in_place(kernel, graph_, sources[0], true);
         return true;
       };
-      if (usable(made.general)) it->second.source = std::move(made.general[0]);
+      if (usable(made.general)) it->second.sources = std::move(made.general);
       for (SpecialSources& special : made.special)
-        if (usable(special.sources)) it->second.special.push_back(std::move(special));
+        if (special.sources.size() <= it->second.sources.size() && usable(special.sources))
+          it->second.special.push_back(std::move(special));
     }
     return it->second;
   }
@@ -264,14 +265,15 @@ class PlanLowering {
       if (makes_nothing(kernel)) continue;
       const KernelSignature signature = signature_of(kernel, graph_);
       const Part& part = part_of(kernel, signature);
-      if (part.source.body.empty()) return false;
+      if (part.sources.empty()) return false;
       key += signature.text;
       parts.push_back({&part, signature.tensors});
-      for (const KernelParameter& p : with_tensors(part.source, parts.back()).parameters) {
-        if (p.kind != KernelParameter::Kind::kTensor) continue;
-        const auto number = tensor_number.try_emplace(p.value, tensor_number.size()).first->second;
-        key += "p" + std::to_string(number) + ";";
-      }
+      for (const KernelOfPart& stage : with_tensors(part.sources, parts.back()))
+        for (const KernelParameter& p : stage.parameters) {
+          if (p.kind != KernelParameter::Kind::kTensor) continue;
+          const auto number = tensor_number.try_emplace(p.value, tensor_number.size()).first->second;
+          key += "p" + std::to_string(number) + ";";
+        }
       nodes.insert(nodes.end(), kernel.nodes.begin(), kernel.nodes.end());
     }
     if (parts.size() < 2) return false;
@@ -282,15 +284,15 @@ class PlanLowering {
     const auto [it, fresh] = made_.try_emplace(std::move(key));
     if (fresh) {
       std::vector<KernelPart> general;
-      for (const PlacedPart& placed : parts) general.push_back(with_tensors(placed.part->source, placed));
-      std::optional<KernelSource> source = side_by_side(general, kernel_name(graph_, nodes));
-      if (!source || is_too_much(*source)) {
+      for (const PlacedPart& placed : parts) general.push_back(with_tensors(placed.part->sources, placed));
+      std::vector<KernelSource> sources = side_by_side(general, kernel_name(graph_, nodes));
+      if (sources.empty() || std::ranges::any_of(sources, is_too_much)) {
         made_.erase(it);
         return false;
       }
       Made& made = it->second;
       made.tensors = tensors;
-      made.kernels = keep_one(std::move(*source));
+      made.kernels = keep(std::move(sources));
       add_few_rows(made, parts, nodes);
       add_special(made, parts, nodes, [](const Part& part) {
         const bool other = !part.special.empty() && !has_few_rows(part.special.back());
@@ -310,13 +312,16 @@ class PlanLowering {
     same->at_most = std::min(same->at_most, condition.at_most);
   }
 
-  // The parts' source of one form, whose parameters have the launch's tensors.
-  static KernelPart with_tensors(const KernelSource& source, const PlacedPart& placed) {
-    KernelPart part{&source, source.parameters};
-    for (KernelParameter& p : part.parameters) {
-      if (p.kind != KernelParameter::Kind::kTensor) continue;
-      const auto at = std::ranges::find(placed.part->tensors, p.value);
-      p.value = placed.tensors[static_cast<std::size_t>(at - placed.part->tensors.begin())];
+  // The parts' sources of one form, whose parameters have the launch's tensors.
+  static KernelPart with_tensors(const std::vector<KernelSource>& sources, const PlacedPart& placed) {
+    KernelPart part;
+    for (const KernelSource& source : sources) {
+      part.push_back({&source, source.parameters});
+      for (KernelParameter& p : part.back().parameters) {
+        if (p.kind != KernelParameter::Kind::kTensor) continue;
+        const auto at = std::ranges::find(placed.part->tensors, p.value);
+        p.value = placed.tensors[static_cast<std::size_t>(at - placed.part->tensors.begin())];
+      }
     }
     return part;
   }
@@ -342,15 +347,16 @@ class PlanLowering {
     std::vector<KernelPart> forms;
     for (const PlacedPart& placed : parts) {
       const SpecialSources* const special = form_of(*placed.part);
-      const KernelSource& source = special ? special->sources[0] : placed.part->source;
-      if (source.body.empty()) return;
-      forms.push_back(with_tensors(source, placed));
+      const std::vector<KernelSource>& sources = special ? special->sources : placed.part->sources;
+      if (sources.empty()) return;
+      forms.push_back(with_tensors(sources, placed));
       if (!special) continue;
       for (const GuardCondition& condition : special->guard) add_condition(guard, condition);
     }
     if (guard.empty() || !is_possible(assume(guard, graph_.symbols))) return;
-    auto source = side_by_side(forms, kernel_name(graph_, nodes));
-    if (source && !is_too_much(*source)) keep_special(made, std::move(guard), keep_one(std::move(*source)));
+    std::vector<KernelSource> sources = side_by_side(forms, kernel_name(graph_, nodes));
+    if (!sources.empty() && sources.size() <= made.kernels.size() && std::ranges::none_of(sources, is_too_much))
+      keep_special(made, std::move(guard), keep(std::move(sources)));
   }
 
   void keep_special(Made& made, Guard guard, std::vector<std::uint32_t> kernels) {
@@ -470,12 +476,6 @@ class PlanLowering {
   static bool is_too_much(KernelSource& source) {
     bound_repeated_code(source);
     return compile_time(source.text).ms > kMostOfLaunchMs;
-  }
-
-  std::vector<std::uint32_t> keep_one(KernelSource source) {
-    std::vector<KernelSource> sources;
-    sources.push_back(std::move(source));
-    return keep(std::move(sources));
   }
 
   std::vector<std::uint32_t> keep(std::vector<KernelSource> sources) {

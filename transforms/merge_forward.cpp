@@ -3,6 +3,7 @@
 #include "analysis/group_graph.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
+#include "transforms/reductions_apart.h"
 
 namespace fusec {
 namespace {
@@ -119,10 +120,12 @@ class ForwardMerger {
       if (only_products && !groups_.any_producer(g, [&](GroupId producer) { return is_product_group(producer); }))
         break;
       groups_.find_producers(g, producers_);
+      const std::vector<GroupId> apart = reductions_apart(groups_, kinds_, producers_);
       for (const GroupId producer : producers_) {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
         if (only_products && !is_product_for(producer, g)) continue;
+        if (std::ranges::find(apart, producer) != apart.end()) continue;
         if (is_complex(g) && is_complex(producer) && is_one_of_several_products(producer, g)) continue;
         const std::uint64_t kind = trial_.in_haste() ? kind_of_edge(producer, g) : 0;
         if (trial_.hopeless(kind)) continue;

@@ -5,6 +5,7 @@
 #include "analysis/value_bytes.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
+#include "transforms/reductions_apart.h"
 
 namespace fusec {
 namespace {
@@ -85,9 +86,17 @@ class SiblingMerger {
     if (!groups_.alive(g) || other == g || !groups_.is_before(other, g) || !trial_.open(other)) return;
     const std::uint64_t kind = trial_.in_haste() ? trial_.kind_of_question(other, g, before, n) : 0;
     if (trial_.hopeless(kind)) return;
-    const bool views = trial_.bytes(g) == 0 || trial_.bytes(other) == 0;
-    const MergeAnswer answer = views ? MergeAnswer{.rule = FusionRule::kNotTried} : trial_.ask(std::array{other, g});
+    const bool stays = trial_.bytes(g) == 0 || trial_.bytes(other) == 0 || is_apart(other, g);
+    const MergeAnswer answer = stays ? MergeAnswer{.rule = FusionRule::kNotTried} : trial_.ask(std::array{other, g});
     trial_.note(kind, answer.yes() && join(other, g, answer));
+  }
+
+  // A reduction of one tensor among those of others that the group reads: also where both read that tensor.
+  bool is_apart(GroupId other, GroupId g) const {
+    const std::vector<GroupId> producers = groups_.producers(g);
+    if (std::ranges::find(producers, other) == producers.end()) return false;
+    const std::vector<GroupId> apart = reductions_apart(groups_, kinds_, producers);
+    return std::ranges::find(apart, other) != apart.end();
   }
 
   void put_beside(GroupId g, GroupId previous, std::vector<GroupId>& taking) {
@@ -157,7 +166,10 @@ class SiblingMerger {
   void take_producers(GroupId g) {
     for (bool again = true; again;) {
       again = false;
-      for (const GroupId producer : groups_.producers(g)) {
+      const std::vector<GroupId> producers = groups_.producers(g);
+      const std::vector<GroupId> apart = reductions_apart(groups_, kinds_, producers);
+      for (const GroupId producer : producers) {
+        if (std::ranges::find(apart, producer) != apart.end()) continue;
         if (!trial_.open(producer) || trial_.bytes(producer) == 0) continue;
         const MergeAnswer answer = trial_.ask(std::array{producer, g});
         again = answer.yes() && join(producer, g, answer);

@@ -22,11 +22,45 @@ std::string with_block_variable(std::string body) {
   return body;
 }
 
+// Where the parts' scratch memory lies in that of the launches, in bytes.
+class SharedScratch {
+ public:
+  explicit SharedScratch(std::span<const KernelPart> parts) {
+    std::map<std::pair<std::size_t, std::uint32_t>, std::int64_t> room;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      for (const KernelOfPart& kernel : parts[i])
+        for (const KernelParameter& p : kernel.parameters)
+          if (p.kind == KernelParameter::Kind::kWorkspace) {
+            std::int64_t& bytes = room[{i, p.scratch}];
+            bytes = std::max(bytes, p.size.as_constant().value_or(0));
+          }
+    constexpr std::int64_t kAligned = 16;
+    for (const auto& [key, bytes] : room) {
+      begins_[key] = bytes_;
+      bytes_ += (bytes + kAligned - 1) / kAligned * kAligned;
+    }
+  }
+
+  std::int64_t begin_of(std::size_t part, std::uint32_t scratch) const { return begins_.at({part, scratch}); }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::map<std::pair<std::size_t, std::uint32_t>, std::int64_t> begins_;
+  std::int64_t bytes_ = 0;
+};
+
+// One of the launches.
 class SideBySide {
  public:
-  explicit SideBySide(std::span<const KernelPart> parts) : parts_(parts) {
+  SideBySide(std::span<const KernelPart> parts, std::size_t stage, const SharedScratch& scratch)
+      : scratch_(scratch), only_launch_(std::ranges::all_of(parts, [](const auto& part) { return part.size() == 1; })) {
     names_.take("block");
-    for (const KernelPart& part : parts) threads_ = std::max(threads_, part.source->block[0]);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].size() <= stage) continue;
+      parts_.push_back(parts[i][stage]);
+      part_numbers_.push_back(i);
+      threads_ = std::max(threads_, parts_.back().source->block[0]);
+    }
   }
 
   KernelSource combine() {
@@ -34,14 +68,18 @@ class SideBySide {
     std::int64_t shared = 0;  // a block is one part's
     std::string before;
     std::map<const KernelSource*, std::size_t> uses;
-    for (const KernelPart& part : parts_) ++uses[part.source];
+    for (const KernelOfPart& part : parts_) ++uses[part.source];
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const KernelPart& part = parts_[i];
+      const KernelOfPart& part = parts_[i];
       std::string arguments = before.empty() ? "block" : "block - " + before;
       std::vector<std::uint32_t> numbers;
       for (std::size_t k = 0; k < part.parameters.size(); ++k) {
-        numbers.push_back(number_of(part.parameters[k], part.source->declarations[k]));
-        arguments += ", " + argument(numbers.back(), part.source->declarations[k]);
+        const KernelParameter& parameter = part.parameters[k];
+        const std::string& declaration = part.source->declarations[k];
+        const bool scratch = parameter.kind == KernelParameter::Kind::kWorkspace;
+        numbers.push_back(scratch ? number_of_scratch() : number_of(parameter, declaration));
+        arguments += ", " + (scratch ? scratch_argument(numbers.back(), part_numbers_[i], parameter, declaration)
+                                     : argument(numbers.back(), declaration));
       }
       numbers_.push_back(std::move(numbers));
       const bool compiled_once =
@@ -73,7 +111,7 @@ class SideBySide {
   int least_blocks() const {
     constexpr int kRegisters = 65536;
     int of_thread = 0;
-    for (const KernelPart& part : parts_)
+    for (const KernelOfPart& part : parts_)
       if (part.source->least_blocks > 0)
         of_thread = std::max(of_thread, kRegisters / (part.source->block[0] * part.source->least_blocks));
     return of_thread > 0 ? std::max(1, kRegisters / (threads_ * of_thread)) : 0;
@@ -100,8 +138,10 @@ class SideBySide {
     return result_.parameters[number_of(p, "const int ")].name;
   }
 
-  // A part may do in place what it may do alone, where no other part's blocks touch the same tensors.
+  // A part may do in place what it may do alone, where no other part's blocks touch the same tensors: of several
+  // launches another one's may.
   void find_in_place() {
+    if (!only_launch_) return;
     std::vector<int> parts_with(result_.parameters.size(), 0);
     for (const std::vector<std::uint32_t>& numbers : numbers_)
       for (const std::uint32_t number : std::set(numbers.begin(), numbers.end())) ++parts_with[number];
@@ -125,6 +165,19 @@ class SideBySide {
     declared_.push_back(declaration + p.name);
     result_.parameters.push_back(p);
     return static_cast<std::uint32_t>(result_.parameters.size() - 1);
+  }
+
+  std::uint32_t number_of_scratch() {
+    return number_of(
+        {.kind = KernelParameter::Kind::kWorkspace, .name = "partials", .written = true, .size = scratch_.bytes()},
+        "char* __restrict__ ");
+  }
+  std::string scratch_argument(std::uint32_t number, std::size_t part, const KernelParameter& parameter,
+                               const std::string& declaration) const {
+    const std::int64_t begin = scratch_.begin_of(part, parameter.scratch);
+    const std::string& name = result_.parameters[number].name;
+    return begin == 0 ? fmt::format("({}){}", type_of(declaration), name)
+                      : fmt::format("({})({} + {})", type_of(declaration), name, begin);
   }
 
   static std::string type_of(const std::string& declaration) {
@@ -167,7 +220,10 @@ class SideBySide {
 
   static constexpr std::size_t kMostInlined = 8, kMostInARow = 16;
 
-  std::span<const KernelPart> parts_;
+  const SharedScratch& scratch_;
+  const bool only_launch_;
+  std::vector<KernelOfPart> parts_;
+  std::vector<std::size_t> part_numbers_;
   std::vector<std::vector<std::uint32_t>> numbers_;  // by part, the result's parameters behind its own
   std::vector<std::string> calls_;
   std::vector<std::string> ends_;  // of each part but the last: the first block behind it
@@ -183,7 +239,8 @@ class SideBySide {
 
 bool can_be_part(const KernelSource& source) {
   const auto plain = [](const KernelParameter& p) {
-    return p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kSize;
+    return p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kSize ||
+           (p.kind == KernelParameter::Kind::kWorkspace && p.size.is_constant());
   };
   return source.tabled.empty() && source.dynamic_shared.is_constant() &&
          source.cluster == std::array<int, 3>{1, 1, 1} && source.cohort == 1 && source.block[1] == 1 &&
@@ -191,11 +248,17 @@ bool can_be_part(const KernelSource& source) {
          std::ranges::all_of(source.parameters, plain);
 }
 
-std::optional<KernelSource> side_by_side(std::span<const KernelPart> parts, const std::string& name) {
-  KernelSource source = SideBySide(parts).combine();
-  if (parameter_bytes(source.parameters) > static_cast<std::size_t>(kMaxParameterBytesSideBySide)) return std::nullopt;
-  source.name = name;
-  return source;
+std::vector<KernelSource> side_by_side(std::span<const KernelPart> parts, const std::string& name) {
+  const SharedScratch scratch(parts);
+  std::size_t launches = 0;
+  for (const KernelPart& part : parts) launches = std::max(launches, part.size());
+  std::vector<KernelSource> sources;
+  for (std::size_t stage = 0; stage < launches; ++stage) {
+    sources.push_back(SideBySide(parts, stage, scratch).combine());
+    sources.back().name = name;
+    if (parameter_bytes(sources.back().parameters) > static_cast<std::size_t>(kMaxParameterBytesSideBySide)) return {};
+  }
+  return sources;
 }
 
 }  // namespace fusec

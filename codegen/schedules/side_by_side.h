@@ -3,9 +3,14 @@
 //   const int block = blockIdx.x;
 //   if (block < 12) return part_0(block, p0, ...);
 //   part_1(block - 12, p1, ...);
+//
+// Those that are several kernels, one after the other (rows whose blocks leave partial results), stand in as many
+// launches, the first kernels of all in the first; their scratch memory is one piece:
+//
+//   if (block < 40) return part_0(block, x0, (float*)partials);
+//   part_0(block - 40, x1, (float*)(partials + 640));
 #pragma once
 
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,15 +20,16 @@
 namespace fusec {
 
 // One of the kernels, with the values behind its parameters. Parts that share a source share its function.
-struct KernelPart {
+struct KernelOfPart {
   const KernelSource* source = nullptr;
   std::vector<KernelParameter> parameters;
 };
+using KernelPart = std::vector<KernelOfPart>;  // one after the other
 
 // Whether a kernel can be such a part: nothing about its launch is out of the ordinary.
 bool can_be_part(const KernelSource& source);
 
-// Nothing where the parameters are more than a kernel takes.
-std::optional<KernelSource> side_by_side(std::span<const KernelPart> parts, const std::string& name);
+// As many as the longest part has; none where the parameters are more than a kernel takes.
+std::vector<KernelSource> side_by_side(std::span<const KernelPart> parts, const std::string& name);
 
 }  // namespace fusec

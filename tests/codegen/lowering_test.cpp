@@ -205,13 +205,13 @@ TEST_CASE("with rounded intermediates nothing contracts") {
   CHECK_FALSE(has(plain, "_rn("));
 }
 
-TEST_CASE("a large tensor reduced to one value takes two kernels, a row one") {
+TEST_CASE("a large tensor reduced to one value takes two kernels, beside one of which rows are reduced") {
   const Graph g = model(
       R"({"name": "x", "dtype": "float32", "shape": [1024, 4096]})",
       R"({"name": "s", "op": "sum", "inputs": ["x"]}, {"name": "m", "op": "amax", "inputs": ["x"], "attrs": {"dim": 1}})",
       R"("s", "m")");
   const LoweredPlan plan = lower_together(g);
-  REQUIRE(plan.groups[0].steps.size() == 3);
+  REQUIRE(plan.groups[0].steps.size() == 2);
   REQUIRE(plan.scratch_bytes.size() == 1);
   const auto workspace = [](const LoweredStep& step) {
     return std::any_of(step.parameters.begin(), step.parameters.end(), [](const KernelParameter& p) {
@@ -220,5 +220,19 @@ TEST_CASE("a large tensor reduced to one value takes two kernels, a row one") {
   };
   CHECK(workspace(plan.groups[0].steps[0]));
   CHECK(workspace(plan.groups[0].steps[1]));
+  compiled(plan);
+}
+
+TEST_CASE("large tensors reduced to values of their own share two kernels and the memory between them") {
+  const Graph g = model(
+      R"({"name": "x", "dtype": "float32", "shape": [1024, 4096]}, {"name": "y", "dtype": "float32", "shape": [4096, 4096]},
+         {"name": "z", "dtype": "float32", "shape": [512, 4096]})",
+      R"({"name": "a", "op": "sum", "inputs": ["x"]}, {"name": "b", "op": "sum", "inputs": ["y"]},
+         {"name": "c", "op": "sum", "inputs": ["z"]})",
+      R"("a", "b", "c")");
+  const LoweredPlan plan = lower_together(g);
+  REQUIRE(plan.groups[0].steps.size() == 2);
+  CHECK(plan.scratch_bytes.size() == 1);
+  CHECK(plan.groups[0].steps[1].writes.size() == 3);
   compiled(plan);
 }
