@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/kernel_forms.h"
+#include "analysis/lane_sectors.h"
 #include "analysis/row_values.h"
 #include "analysis/vector_product.h"
 
@@ -78,6 +79,18 @@ double asked_for_by(const RowLayout& layout, const RowWays& ways, const Graph& g
                             side_by_side ? std::optional(ways.direction.contiguous_row) : std::nullopt);
 }
 
+// Lanes that take pieces of lines as they lie ask for some of their neighbours, in the end from L2, but by narrow
+// accesses. Blocks that wait for one another, or share strips, are a launch more.
+bool is_worth_launch(const InterleavedRows& way, const Graph& graph, const Target& target) {
+  constexpr double kMuch = 1.4, kOfLaunch = 0.25;
+  if (way.breadth == 1 || way.chunks == 1 || way.form.columns.empty()) return true;
+  const double asked_for = asked_for_by_lanes(way.form, graph, std::nullopt);
+  double bytes = 0;
+  for (const ExprId load : way.loads)
+    bytes += static_cast<double>(bytes_at_hint(graph.tensor(way.form.kernel.pool[load].source), graph.symbols));
+  return asked_for >= kMuch && asked_for * bytes >= kOfLaunch * target.launch_seconds * target.bandwidth;
+}
+
 }  // namespace
 
 std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const Target& target) {
@@ -92,6 +105,7 @@ std::optional<RowWays> row_ways(const Kernel& kernel, const Graph& graph, const 
   if (!product && ways.form.segments.empty()) find_short_rows(ways, graph, target);
   if (!ways.direction.product && ways.together.empty() && ways.form.segments.empty())
     ways.interleaved = interleaved_rows(ways.form, graph, target);
+  if (ways.interleaved && !is_worth_launch(*ways.interleaved, graph, target)) ways.interleaved.reset();
   if (!ways.direction.product && ways.together.empty() && !ways.interleaved)
     ways.turned = turned_rows(ways.form, graph, target);
   if (!is_for_single_threads(ways.form, ways.direction))

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
-#include <set>
 
+#include "analysis/lane_sectors.h"
 #include "analysis/loads.h"
 #include "analysis/row_values.h"
 #include "ir/type.h"
@@ -27,18 +27,6 @@ constexpr int kFewLanes = 8;                            // at least, of a row wh
 constexpr int kAsWords = 128;  // elements of a row: shorter ones that begin anywhere are stored as words
 constexpr std::size_t kMostWays = 4;
 
-// The difference that a step along the axis makes, where that is the same everywhere.
-std::optional<IndexExpr> step_of(const IndexExpr& at, std::uint32_t axis, const Bounds& bounds) {
-  const auto next = [&](Variable v) -> std::optional<IndexExpr> {
-    if (v != Variable{Variable::Kind::kAxis, axis}) return std::nullopt;
-    return IndexExpr::axis(axis) + 1;
-  };
-  const IndexExpr step = simplify(substitute(at, next) - at, bounds);
-  for (const Variable v : variables_of(step))
-    if (v.kind != Variable::Kind::kSymbol) return std::nullopt;
-  return step;
-}
-
 // The greatest power of two of elements that an access at each of these positions may have.
 int elements_of_access(const std::vector<IndexExpr>& multiples, int bytes, const Bounds& bounds) {
   int elements = kAccess / bytes;
@@ -46,6 +34,12 @@ int elements_of_access(const std::vector<IndexExpr>& multiples, int bytes, const
   while (elements > 1 && !std::ranges::all_of(multiples, fits)) elements /= 2;
   return elements;
 }
+
+// Of all, neighbours that a guard leaves.
+struct Rows {
+  std::int64_t from = 0;
+  std::optional<std::int64_t> until;
+};
 
 // Reads the form: what lies across rows, along them, beside them.
 class Reader {
@@ -55,6 +49,7 @@ class Reader {
 
   std::optional<TurnedRows> read() {
     if (!find_length() || !find_neighbours()) return std::nullopt;
+    find_ahead();
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
       if (!see(id)) return std::nullopt;
     if (!see_outputs() || !across_ || !along_rows_) return std::nullopt;
@@ -111,15 +106,49 @@ class Reader {
   }
 
   bool step_is(const IndexExpr& at, std::uint32_t axis, std::int64_t by) const {
-    const auto step = step_of(at, axis, pool_.bounds());
+    const auto step = difference_along(at, axis, pool_.bounds());
     return step && step->is(by);
   }
 
+  // Rows that a guard, if there is one, says a load is of; nothing where it says anything else.
+  std::optional<Rows> rows_of(ExprId guard) const {
+    if (guard == kNoExpr) return Rows{};
+    if (pool_[guard].op == ExprOp::kAnd) {
+      const auto a = rows_of(pool_[guard].args[0]), b = rows_of(pool_[guard].args[1]);
+      if (!a || !b) return std::nullopt;
+      return Rows{.from = std::max(a->from, b->from),
+                  .until = a->until && b->until ? std::min(a->until, b->until)
+                           : a->until           ? a->until
+                                                : b->until};
+    }
+    const auto compared = index_comparison(pool_, guard);
+    if (!compared) return std::nullopt;
+    const auto before = simplify(compared->difference - IndexExpr::axis(way_.inner), pool_.bounds()).as_constant();
+    if (!before) return std::nullopt;
+    const std::int64_t bound = compared->bound - *before;
+    return compared->at_least ? Rows{.from = std::max<std::int64_t>(0, bound)} : Rows{.until = bound + 1};
+  }
+
+  // Where what lies across memory is of some rows, blocks' rows begin at multiples of a sector behind its first.
+  void find_ahead() {
+    for (const ExprId id : reachable(pool_, roots_of(form_.kernel))) {
+      const ExprNode& n = pool_[id];
+      if (n.op != ExprOp::kLoad || n.args[0] == kNoExpr || bits(n.dtype) < 8) continue;
+      const auto rows = rows_of(n.args[0]);
+      if (!rows || !step_is(position_of(graph_, pool_, id), way_.inner, 1)) continue;
+      const std::int64_t sector = kSector * 8 / bits(n.dtype);
+      way_.ahead = static_cast<int>((sector - rows->from % sector) % sector);
+      return;
+    }
+  }
+
   // How what is at this position for element k of a row lies; nothing for what no tile can have.
-  std::optional<TurnedRows::Tile> tile_at(const IndexExpr& at, std::uint32_t k, DType dtype) const {
-    const auto of_row = step_of(at, k, pool_.bounds()), of_rows = step_of(at, way_.inner, pool_.bounds());
+  std::optional<TurnedRows::Tile> tile_at(const IndexExpr& at, std::uint32_t k, DType dtype,
+                                          const Rows& rows = {}) const {
+    const auto of_row = difference_along(at, k, pool_.bounds());
+    const auto of_rows = difference_along(at, way_.inner, pool_.bounds());
     if (!of_row || !of_rows || bits(dtype) < 8 || bits(dtype) > 32) return std::nullopt;
-    TurnedRows::Tile tile{.dtype = dtype};
+    TurnedRows::Tile tile{.dtype = dtype, .from = rows.from, .until = rows.until};
     tile.start = simplify(substitute(at,
                                      [&](Variable v) -> std::optional<IndexExpr> {
                                        if (v != Variable{Variable::Kind::kAxis, k}) return std::nullopt;
@@ -138,13 +167,20 @@ class Reader {
 
   int vector_of(const TurnedRows::Tile& tile) const {
     std::vector<IndexExpr> multiples = {tile.pitch};
-    if (tile.lie == Lie::kAcross) multiples.push_back(pool_.extent(way_.inner));
-    if (tile.lie != Lie::kAcross) multiples.emplace_back(way_.length);
+    if (tile.lie == Lie::kAcross) {
+      multiples.emplace_back(tile.from + way_.ahead);
+      multiples.push_back((tile.until ? IndexExpr(*tile.until) : pool_.extent(way_.inner)) + way_.ahead);
+    } else {
+      multiples.emplace_back(way_.length);
+    }
     // Rows of a block begin at a multiple of what an access has.
-    multiples.push_back(substitute(tile.start, [&](Variable v) -> std::optional<IndexExpr> {
-      if (v != Variable{Variable::Kind::kAxis, way_.inner}) return std::nullopt;
-      return tile.lie == Lie::kAcross ? IndexExpr(0) : IndexExpr::axis(way_.inner);
-    }));
+    multiples.push_back(simplify(substitute(tile.start,
+                                            [&](Variable v) -> std::optional<IndexExpr> {
+                                              if (v != Variable{Variable::Kind::kAxis, way_.inner}) return std::nullopt;
+                                              return tile.lie == Lie::kAcross ? IndexExpr(-way_.ahead)
+                                                                              : IndexExpr::axis(way_.inner);
+                                            }),
+                                 pool_.bounds()));
     return elements_of_access(multiples, tile.bytes(), pool_.bounds());
   }
 
@@ -154,7 +190,7 @@ class Reader {
       if (v != Variable{Variable::Kind::kAxis, way_.inner}) return std::nullopt;
       return IndexExpr(0);
     });
-    return way_.length < kAsWords && tile.vector * tile.bytes() <= 4 && tile.pitch.is(way_.length) &&
+    return way_.ahead == 0 && way_.length < kAsWords && tile.vector * tile.bytes() <= 4 && tile.pitch.is(way_.length) &&
            proves_multiple_of(first, 4 / tile.bytes(), pool_.bounds());
   }
 
@@ -167,13 +203,15 @@ class Reader {
     const bool of_rows = std::ranges::binary_search(depends_[id], way_.inner);
     if (here.empty()) return true;
     std::optional<TurnedRows::Tile> tile;
-    if (here.size() == 1 && n.args[0] == kNoExpr) tile = tile_at(position_of(graph_, pool_, id), here[0], n.dtype);
+    if (const auto rows = rows_of(n.args[0]); here.size() == 1 && rows)
+      tile = tile_at(position_of(graph_, pool_, id), here[0], n.dtype, *rows);
     if (!tile) return !of_rows;
     across_ = across_ || tile->lie == Lie::kAcross;
     along_rows_ = along_rows_ || tile->lie == Lie::kAlong;
     tile->value = n.source;
     const auto is_it = [&](const TurnedRows::Tile& t) {
-      return t.value == tile->value && t.start == tile->start && t.pitch == tile->pitch && t.lie == tile->lie;
+      return t.value == tile->value && t.start == tile->start && t.pitch == tile->pitch && t.lie == tile->lie &&
+             t.from == tile->from && t.until == tile->until;
     };
     const auto known = std::ranges::find_if(way_.tiles, is_it);
     way_.tile_of[id] = static_cast<std::size_t>(known - way_.tiles.begin());
@@ -290,7 +328,8 @@ void choose_lanes(TurnedRows& way, int code) {
   // Warps that have rows for all of their lanes, or none.
   const auto whole = [&] {
     return kWarp / way.lanes <= way.rows &&
-           proves_multiple_of(way.extent(), kWarp / way.lanes, way.form.kernel.pool.bounds());
+           proves_multiple_of(way.extent() + way.ahead, kWarp / way.lanes, way.form.kernel.pool.bounds()) &&
+           way.ahead % (kWarp / way.lanes) == 0;
   };
   while (!whole()) way.lanes *= 2;
 }
@@ -384,6 +423,7 @@ std::optional<TurnedRows> of_rows(const TurnedRows& read, int rows, int narrowes
                                   const Target& target) {
   TurnedRows way = read;
   way.rows = rows;
+  way.ahead %= rows;
   const std::int64_t neighbours = value_at_hint(way.extent(), way.form.kernel.pool.bounds().symbols);
   for (const TurnedRows::Tile& tile : tiles_of_rows(way))
     if (tile.lie == TurnedRows::Lie::kAcross && rows * tile.bytes() < kLeast && rows < neighbours) return std::nullopt;
@@ -434,38 +474,6 @@ std::vector<TurnedRows> turned_rows(const RowForm& original, const Graph& graph,
 
 std::string name_of(const TurnedRows& way) {
   return fmt::format("{} rows turned in shared memory, {} of {} threads each", way.rows, way.lanes, way.threads);
-}
-
-double asked_for_by_lanes(const RowForm& form, const Graph& graph, std::optional<std::uint32_t> neighbours) {
-  const ExprPool& pool = form.kernel.pool;
-  constexpr std::int64_t kFew = 64;  // elements of a row: neighbours have those of other rows
-  std::vector<std::uint32_t> along = form.columns;
-  for (const ExprId r : form.reductions) along.insert(along.end(), pool[r].axes.begin(), pool[r].axes.end());
-  std::erase_if(along, [&](std::uint32_t a) { return value_at_hint(pool.extent(a), pool.bounds().symbols) < kFew; });
-  double bytes = 0, asked = 0;
-  const auto see = [&](const IndexExpr& at, const TensorType& type) {
-    const auto runs = [&](std::uint32_t a) { return mentions(at, Variable{Variable::Kind::kAxis, a}); };
-    const double element = bits(type.dtype) / 8.0, all = static_cast<double>(bytes_at_hint(type, graph.symbols));
-    const bool of_elements = std::ranges::any_of(form.rows, runs) && std::ranges::any_of(along, runs);
-    double apart = of_elements ? kSector : 0;
-    for (const std::uint32_t a : neighbours ? std::vector{*neighbours} : along) {
-      if (!neighbours && !runs(a)) continue;
-      const auto step = step_of(at, a, pool.bounds());
-      const auto known = step ? step->as_constant() : std::nullopt;
-      if (!step || known) apart = std::min(apart, step ? std::abs(static_cast<double>(*known)) * element : 0);
-    }
-    bytes += all;
-    asked += all * std::max(apart, element) / element;
-  };
-  std::set<ValueId> seen;
-  for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
-    const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad && seen.insert(n.source).second)
-      see(position_of(graph, pool, id), graph.tensor(n.source));
-  }
-  for (const KernelOutput& o : form.kernel.outputs)
-    see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type);
-  return bytes == 0 ? 1 : asked / bytes;
 }
 
 }  // namespace fusec

@@ -7,6 +7,9 @@
 //
 //   lines of x, 32 places of each    ->    32 rows of words    ->    a few lanes a row, 16 bytes of y to a lane
 //
+// Rows that a concat joins (a class token before patches) are each in their own tile; blocks' rows begin where the
+// vectors do of what lies across memory.
+//
 // Words of shared memory hold neighbours along the row (two elements of 16 bits, four of 8). `lanes` of a warp take
 // vectors of one line, the others of the next words of the rows; where rows begin is so chosen that neither they nor
 // the lanes of a row meet in a bank.
@@ -39,7 +42,10 @@ struct TurnedRows {
     IndexExpr pitch = 1;  // across: elements from one of the row to the next; along: from one row to the next
     int vector = 1;       // elements of an access to memory
     int place = 0;        // words from the beginning of shared memory
-    int bytes() const;    // of an element
+    // The rows that have one: what a concat joins along the rows is of some of them.
+    std::int64_t from = 0;
+    std::optional<std::int64_t> until;
+    int bytes() const;  // of an element
   };
   // Of all tiles whose elements have so many bytes.
   struct Grid {
@@ -51,6 +57,7 @@ struct TurnedRows {
   RowForm form;
   std::uint32_t inner = 0;           // the axis that numbers neighbours
   std::vector<std::uint32_t> outer;  // the other rows' axes
+  int ahead = 0;                     // rows that a block would have before the first: others begin at whole vectors
   int length = 1;                    // of a row
   int rows = 32;                     // of a block
   int width = 1;                     // elements of a lane at a time
@@ -69,7 +76,7 @@ struct TurnedRows {
   const Grid& grid(const Tile& tile) const { return grids.at(tile.bytes()); }
   int turns() const { return (length / width + lanes - 1) / lanes; }
   IndexExpr extent() const { return form.kernel.pool.extent(inner); }
-  IndexExpr strips() const { return ceil_div(extent(), rows); }  // of neighbouring rows, a block each
+  IndexExpr strips() const { return ceil_div(extent() + ahead, rows); }  // of neighbouring rows, a block each
 };
 
 // Blocks of the grid, with symbols at their hints.
@@ -79,9 +86,5 @@ std::int64_t blocks_of(const TurnedRows& way);
 std::vector<TurnedRows> turned_rows(const RowForm& form, const Graph& graph, const Target& target);
 
 std::string name_of(const TurnedRows& way);
-
-// The same quotient as TurnedRows::asked_for of rows whose elements neighbouring lanes take one by one, or whose places
-// along `neighbours` they do (one of the rows' axes): what lies otherwise is asked for a sector an element.
-double asked_for_by_lanes(const RowForm& form, const Graph& graph, std::optional<std::uint32_t> neighbours);
 
 }  // namespace fusec

@@ -3,7 +3,8 @@
 or whose result is stored permuted, beside weights and residuals that lie otherwise: executed on the emulator and
 verified, for sm_80 and sm_90a, in one launch, in few sectors more than those of the tensors, without findings, bank
 conflicts, spilled registers or local memory. Lines and rows that begin between sectors are asked for with some of their
-neighbours, weights once a block. Status 77: no NVRTC."""
+neighbours, weights once a block, a table of places once an image. Rows that a concat joins (a class token, text) are as
+well taken. Status 77: no NVRTC."""
 import json
 import os
 import sys
@@ -39,6 +40,27 @@ def patches(dtype, batch, length, height, width, **more):
     nodes = [node("f", "flatten", "x", start_dim=2), node("t", "transpose", "f", dim0=1, dim1=2),
              norm("y", "t", length, True)]
     return Case(f"patches {dtype}[{batch}, {length}, {height}, {width}]", inputs, nodes, ["y"], **more)
+
+
+def class_token(dtype, batch, length, height, width, last=False, **more):
+    """A row for all images before patches, or behind them, to which places are added."""
+    rows = height * width
+    inputs = {"x": (dtype, [batch, length, height, width]), "c": (dtype, [length]), "p": (dtype, [rows + 1, length]),
+              "w": (dtype, [length]), "b": (dtype, [length])}
+    parts = ("t", "e") if last else ("e", "t")
+    nodes = [node("f", "flatten", "x", start_dim=2), node("t", "transpose", "f", dim0=1, dim1=2),
+             node("d", "reshape", "c", shape=[1, 1, length]), node("e", "expand", "d", shape=[batch, 1, length]),
+             node("j", "concat", *parts, dim=1), node("a", "add", "j", "p"), norm("y", "a", length, True)]
+    where = "behind" if last else "before"
+    return Case(f"class token {where} {dtype}[{batch}, {length}, {height}, {width}]", inputs, nodes, ["y"], **more)
+
+
+def beside_text(dtype, batch, length, text, rows, **more):
+    """Rows of text that lie along memory, before those of an image that do not."""
+    inputs = {"x": (dtype, [batch, length, rows]), "r": (dtype, [batch, text, length])}
+    nodes = [node("t", "transpose", "x", dim0=1, dim1=2), node("j", "concat", "r", "t", dim=1),
+             norm("y", "j", length, False)]
+    return Case(f"beside text {dtype}[{batch}, {length}, {text} + {rows}]", inputs, nodes, ["y"], **more)
 
 
 def channels_last(dtype, batch, length, height, width, **more):
@@ -91,6 +113,9 @@ def cases():
                   stored_across(dtype, 2, 256, 255, more=1.08, conflicts=0.03),
                   residual(dtype, 4, 384, 256, more=1.05), residual(dtype, 2, 384, 196, more=1.15),
                   there_and_back(dtype, 4, 128, 16, 16), there_and_back(dtype, 2, 96, 14, 14, more=1.2)]
+        found += [class_token(dtype, 4, 768, 14, 14, more=1.8), class_token(dtype, 2, 512, 16, 16, more=1.3),
+                  class_token(dtype, 3, 192, 7, 7, last=True, more=1.65), beside_text(dtype, 2, 384, 77, 256, more=1.3),
+                  beside_text(dtype, 2, 200, 3, 49, more=1.6, conflicts=0.01)]
     found += [softmax_across("float8_e4m3fn", 4, 256, 256), stored_across("float8_e4m3fn", 4, 256, 512, more=1.04),
               patches("float32", 1, 4096, 8, 8, more=1.13), patches("float16", 2, 4096, 16, 16, more=1.08)]
     return found

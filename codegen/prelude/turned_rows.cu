@@ -18,7 +18,7 @@ struct TurnedItem {
   static constexpr int kWarps = kThreads / 32;
   int row, column;
   bool here;
-  __device__ __forceinline__ TurnedItem(int turn, int rows) {
+  __device__ __forceinline__ TurnedItem(int turn, int first, int end) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if constexpr (kWarps % kGroups == 0) {  // always of the same rows
       row = (warp % kGroups * kLanes + lane % kLanes) * kVector;
@@ -27,7 +27,7 @@ struct TurnedItem {
       row = ((turn * kWarps + warp) % kGroups * kLanes + lane % kLanes) * kVector;
       column = (turn * kWarps + warp) / kGroups * kDown + lane / kLanes;
     }
-    here = row < rows && column < kColumns;
+    here = row >= first && row < end && column < kColumns;
   }
   __device__ __forceinline__ bool has(int line) const {
     return here && (kLength % kLines == 0 || column * kLines + line < kLength);
@@ -49,9 +49,10 @@ __device__ __forceinline__ void store_vector(void* to, const Words<kWords>& word
   else
     *(unsigned char*)to = (unsigned char)words.w[0];
 }
-// Lines of memory, `pitch` elements apart, to the first `rows` rows of the tile.
+// Lines of memory, `pitch` elements apart, to the rows of the tile from `begin` to before `end`.
 template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
-__device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, Index pitch, int rows) {
+__device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, Index pitch, int end,
+                                              int begin = 0) {
   constexpr int kBytes = sizeof(T);
   using Item = TurnedItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
   constexpr int kTogether = kBytes == 1 ? 2 : 4;  // turns whose loads are on their way at once
@@ -60,7 +61,7 @@ __device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, In
     Words<Item::kWords> words[kTogether][Item::kLines];
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const Item item(first + i, rows);
+      const Item item(first + i, begin, end);
 #pragma unroll
       for (int line = 0; line < Item::kLines; ++line) {
         const Index at = (Index)(item.column * Item::kLines + line) * pitch + item.row;
@@ -72,7 +73,7 @@ __device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, In
     }
 #pragma unroll
     for (int i = 0; i < kTogether; ++i) {
-      const Item item(first + i, rows);
+      const Item item(first + i, begin, end);
       if (!item.here) continue;
       unsigned of_rows[kVector];
       put_lines<8 * kBytes, kVector>(of_rows, 0, words[i]);
@@ -107,12 +108,13 @@ __device__ __forceinline__ auto line_of_words(const unsigned (&words)[kCount], i
 }
 // And back.
 template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
-__device__ __forceinline__ void rows_to_lines(T* lines, const unsigned* tile, Index pitch, int rows) {
+__device__ __forceinline__ void rows_to_lines(T* lines, const unsigned* tile, Index pitch, int end,
+                                              int begin = 0) {
   constexpr int kBytes = sizeof(T);
   using Item = TurnedItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
 #pragma unroll 2
   for (int turn = 0; turn < Item::kTurns; ++turn) {
-    const Item item(turn, rows);
+    const Item item(turn, begin, end);
     if (!item.here) continue;
     const unsigned* const from = tile + word_of_row<kVector, kPitch, kSkew>(item.row) + item.column;
     unsigned of_rows[kVector];
@@ -127,12 +129,14 @@ __device__ __forceinline__ void rows_to_lines(T* lines, const unsigned* tile, In
 }
 // Rows that lie in memory as they do in the tile, `pitch` elements apart there: kAccess elements at a time.
 template <int kThreads, int kAccess, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
-__device__ __forceinline__ void rows_to_rows(unsigned* tile, const T* from, Index pitch, int rows) {
+__device__ __forceinline__ void rows_to_rows(unsigned* tile, const T* from, Index pitch, int end,
+                                             int begin = 0) {
   constexpr int kOfRow = kLength / kAccess, kBytes = kAccess * sizeof(T);
 #pragma unroll 4
   for (int i = threadIdx.x; i < kRows * kOfRow; i += kThreads) {
     const int row = i / kOfRow, at = i % kOfRow * kAccess;
-    if (row >= rows) break;
+    if (row >= end) break;
+    if (row < begin) continue;
     T* const to = (T*)(tile + word_of_row<kVector, kPitch, kSkew>(row)) + at;
     store_vector<kBytes>(to, load_vector<kBytes>(from + row * pitch + at));
   }

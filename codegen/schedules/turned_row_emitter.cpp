@@ -101,13 +101,28 @@ class TurnedRowEmitter {
       strip = fmt::format("({} - {} * {})", block, outer, strips);
     }
     bind_flat(emitter_, way_.outer, outer);
-    writer_.line(fmt::format("const {} {} = {} * {};  // of the block's rows", type, first_, strip, way_.rows));
-    if (proves_multiple_of(way_.extent(), way_.rows, pool_.bounds())) {
+    writer_.line(fmt::format("const {} {} = {} * {}{};  // of the block's rows", type, first_, strip, way_.rows,
+                             way_.ahead == 0 ? "" : fmt::format(" - {}", way_.ahead)));
+    if (way_.ahead > 0) {
+      begin_ = writer_.unique("begin");
+      writer_.line(fmt::format("const int {} = (int)max(({})0, -{});", begin_, type, first_));
+    }
+    if (proves_multiple_of(way_.extent() + way_.ahead, way_.rows, pool_.bounds())) {
       count_ = std::to_string(way_.rows);
     } else {
       const std::string limit = emitter_.index_text().tight(way_.extent());
       writer_.line(fmt::format("const int {} = (int)min(({}){}, {} - {});", count_, type, way_.rows, limit, first_));
     }
+  }
+
+  // The rows of the block that have such elements: the end, and, where it is not 0, the beginning.
+  std::string rows_of(const TurnedRows::Tile& tile) const {
+    const std::string type = writer_.index_type();
+    const std::string end =
+        tile.until ? fmt::format("(int)min(({}){}, {} - {})", type, count_, *tile.until, first_) : count_;
+    if (tile.from == 0 && begin_.empty()) return end;
+    return fmt::format("{}, {}", end,
+                       tile.from == 0 ? begin_ : fmt::format("(int)max(({})0, {} - {})", type, tile.from, first_));
   }
 
   std::string of_tile(const TurnedRows::Tile& tile) const {
@@ -146,10 +161,10 @@ class TurnedRowEmitter {
       if (tile.lie != Lie::kAcross) clear_ends(tile, tiles_.back());
       if (tile.lie == Lie::kAcross)
         writer_.line(fmt::format("lines_to_rows<{}>({}, {}, {}, {});", lines_of_tile(tile), tiles_.back(), from,
-                                 pitch_of(tile), count_));
+                                 pitch_of(tile), rows_of(tile)));
       else if (tile.lie == Lie::kAlong)
         writer_.line(fmt::format("rows_to_rows<{}, {}, {}>({}, {}, {}, {});", way_.threads, tile.vector, of_tile(tile),
-                                 tiles_.back(), from, pitch_of(tile), count_));
+                                 tiles_.back(), from, pitch_of(tile), rows_of(tile)));
       else
         writer_.line(fmt::format("rows_to_rows<{}, {}, 1, 1, {}, 0, 0>({}, {}, 0, 1);", way_.threads, tile.vector,
                                  way_.length, tiles_.back(), from));
@@ -184,6 +199,7 @@ class TurnedRowEmitter {
     writer_.line("#pragma unroll 1");
     writer_.open(
         fmt::format("for (int {0} = threadIdx.x / {1}; {0} < {2}; {0} += {3})", place, way_.lanes, count_, at_once));
+    if (!begin_.empty()) writer_.line(fmt::format("if ({} < {}) continue;", place, begin_));
     writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, first_, place));
     emitter_.bind(way_.inner, row);
     for (std::size_t i = 0; i < tiles_.size(); ++i)
@@ -384,7 +400,7 @@ class TurnedRowEmitter {
         continue;
       }
       writer_.line(fmt::format("rows_to_lines<{}>({}, {}, {}, {});", lines_of_tile(tile), to, results_[i],
-                               pitch_of(tile), count_));
+                               pitch_of(tile), rows_of(tile)));
     }
   }
 
@@ -397,6 +413,7 @@ class TurnedRowEmitter {
   KeptRow kept_;
   int kept_words_ = 0;
   std::string first_, count_;                    // of the block's rows
+  std::string begin_;                            // the first place that has one; "" where all from 0 on do
   std::vector<std::string> tiles_, results_;     // in shared memory
   std::vector<std::string> rows_, result_rows_;  // this lane's row there
   std::string lane_;                             // of this row
