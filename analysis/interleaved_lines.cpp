@@ -156,6 +156,22 @@ class Reader {
     return simplify(at - place, pool_.bounds()).is(0);
   }
 
+  // The same for all lines, of rows that have several elements of each: what one of a row's columns is weighted by.
+  bool is_of_columns(ExprId id) const {
+    if (way_.breadth == 1) return false;
+    const auto runs = [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); };
+    return std::ranges::none_of(walks_, [&](const auto& walk) { return runs(walk[0]); }) &&
+           std::ranges::none_of(way_.outer, runs);
+  }
+
+  // Where an element is in its line.
+  IndexExpr column_of(ExprId load) const {
+    IndexExpr column = IndexExpr::axis(way_.inner) * way_.breadth;
+    for (const auto& walk : walks_)
+      if (std::ranges::binary_search(depends_[load], walk[1])) return column + IndexExpr::axis(walk[1]);
+    return column;
+  }
+
   void see_width(DType dtype) {
     widest_ = std::max(widest_, bits(dtype));
     narrowest_ = std::min(narrowest_, bits(dtype));
@@ -167,6 +183,10 @@ class Reader {
     if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
     if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
     const IndexExpr at = position(n);
+    if (is_of_columns(id)) {
+      if (simplify(at - column_of(id), pool_.bounds()).is(0)) way_.beside.push_back(id);
+      return true;
+    }
     if (std::ranges::none_of(walks_, [&](const auto& walk) { return follows(at, walk); })) {
       apart_ = true;  // the same for all of a line: an element for several lanes
       return !std::ranges::binary_search(depends_[id], way_.inner);

@@ -45,18 +45,22 @@ struct Work {
   int partial = 4;                                      // bytes of a partial result
   int all = 4;                                          // of those that have memory at once
   int bits = 32;                                        // of the widest element
+  bool again = false;                                   // what is read may be read once more
   std::optional<RowOnePass::Kind> pass = std::nullopt;  // in which one pass makes both reductions
 };
 
 constexpr int kMostThreads = 512;
 
-bool have_room(std::int64_t threads, int width, int partial, int all) {
-  const std::int64_t places = threads * width * 33 / 32;
+bool have_room(std::int64_t threads, int width, int partial, int all, std::int64_t more = 0) {
+  const std::int64_t places = threads * width * 33 / 32 + more;
   return places * partial <= kMostShared && places * all <= kMostOfAll;
 }
 
 bool may_be(int threads, const InterleavedRows& way, const Work& work, int most = kMostThreads) {
-  return threads <= most && have_room(threads, way.width, work.partial, work.all);
+  std::int64_t more = 0;  // pieces' sums, and rows' parts
+  if (const int odd = way.breadth / (way.breadth & -way.breadth); way.breadth > 1)
+    more = (odd > 1 ? std::int64_t{threads} * way.width / odd : 0) + threads;
+  return threads <= most && have_room(threads, way.width, work.partial, work.all, more);
 }
 
 RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
@@ -208,20 +212,32 @@ bool shape_long_pieces(InterleavedRows& way, Work work, const Target& target) {
   return true;
 }
 
+// Columns of which strips that share no sector, or few, are multiples, and whose rows and vectors are whole.
+int columns_of_strip(const InterleavedRows& way, const Work& work) {
+  const Bounds& bounds = way.form.kernel.pool.bounds();
+  const bool of_sectors = proves_multiple_of(way.line, 8 * kSector / work.bits, bounds);
+  const int whole = std::lcm(way.width, way.breadth), bits = 8 * (of_sectors ? kSector : 8 * kSector);
+  const int even = std::lcm(whole, std::max(1, bits / work.bits));
+  return of_sectors || way.breadth == 1 || even <= value_at_hint(way.line, bounds.symbols) ? even : whole;
+}
+
 // Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
 // at once where there are many. False where those that blocks cannot share are few.
 bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
   constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kTurnsKept = 8, kFewStrips = 6, kFewestElements = 32;
   if (work.length * way.breadth < kFewestElements) return false;  // a thread had better have all of a row
-  const bool once = way.form.columns.empty() && work.stages == 1;
+  const bool once = work.stages == 1 && (way.form.columns.empty() || (work.again && way.in_strips));
   const std::int64_t line = value_at_hint(way.line, way.form.kernel.pool.bounds().symbols);
   const auto strips = [&](int columns) { return work.groups * ((line + columns - 1) / columns); };
   const auto are_enough = [&](int columns) { return once || kFewStrips * strips(columns) >= target.multiprocessors; };
   way.rows = way.width / std::gcd(way.width, way.breadth);
+  if (way.breadth * work.bits < 8 * kSector) way.rows = columns_of_strip(way, work) / way.breadth;
   const auto may_be_twice = [&] {
     return 2 * way.lanes() <= kMostLanes && 2 * way.columns() <= line && are_enough(2 * way.columns());
   };
-  while (may_be_twice() && (way.columns() * work.bits % (8 * kSector) != 0 || way.lanes() < kFewLanes)) way.rows *= 2;
+  // Narrow ones have fewer turns, and registers for what is beside them.
+  const auto are_few = [&] { return way.beside.empty() && way.lanes() < kFewLanes; };
+  while (may_be_twice() && (way.columns() * work.bits % (8 * kSector) != 0 || are_few())) way.rows *= 2;
   if (way.lanes() > kMostLanes) return shape_long_pieces(way, work, target);
   if (!are_enough(way.columns())) return false;
   work.groups = strips(way.columns());
@@ -294,6 +310,13 @@ std::int64_t code_of_joining(const InterleavedRows& way) {
   return static_cast<std::int64_t>(way.form.reductions.size()) * way.width * kJoining;
 }
 
+// For what is the same for all lines, too, beside results at each place: left alone, ptxas spills some.
+bool has_registers_beside(const InterleavedRows& way, const Work& work) {
+  constexpr int kRegisters = 65536, kOfPlace = 8, kComputing = 36;  // of a multiprocessor; of a thread
+  const int kept = way.kept_turns * way.width * work.bits / 32;
+  return way.beside.empty() || way.team * (kept + kOfPlace * way.width + kComputing) <= kRegisters;
+}
+
 // What a thread keeps is known by number of a turn, so that its loops are unrolled: more threads with fewer turns each
 // where that is too much code. False where a single vector is too much, and one more for rows that end within one.
 bool keep_turns(InterleavedRows& way, const Work& work) {
@@ -309,6 +332,7 @@ bool keep_turns(InterleavedRows& way, const Work& work) {
     way.parts = parts_of(way.team, way);
   }
   if (turns(way.parts) * code <= kMostUnrolled) way.kept_turns = static_cast<int>(turns(way.parts));
+  if (!has_registers_beside(way, work)) way.kept_turns = 0;
   return true;
 }
 
@@ -335,11 +359,12 @@ Work work_of(const InterleavedRows& way, int widest_bits, const std::optional<Ro
           .pass = pass ? std::optional(pass->kind) : std::nullopt};
 }
 
-// Threads for such rows, which may have sums of exponentials `running` below the greatest so far; nothing where others
-// do better.
-std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits, bool running, const Target& target) {
-  const std::optional<RowOnePass> one_pass = one_pass_of(way, running);
-  const Work work = work_of(way, widest_bits, one_pass);
+// Threads for such rows, which may be read `again`: below sums of exponentials that run along with the greatest so far,
+// or, pieces, by blocks that have shared a strip; nothing where others do better.
+std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits, bool again, const Target& target) {
+  const std::optional<RowOnePass> one_pass = one_pass_of(way, again);
+  Work work = work_of(way, widest_bits, one_pass);
+  work.again = again;
   const auto shape = way.shifted       ? choose_shifted
                      : !way.in_strips  ? shape_turns
                      : way.breadth > 1 ? shape_pieces
@@ -348,7 +373,9 @@ std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits
   if (!keep_turns(way, work)) return std::nullopt;
   if (way.kept_turns == 0) way.one_pass = one_pass;
   // What blocks that have single rows may keep.
-  if ((way.breadth > 1 || way.shifted) && way.kept_turns == 0 && (work.stages > 1 || !way.form.columns.empty()))
+  const bool shared = again && way.breadth > 1 && way.in_strips && way.chunks > 1;
+  if ((way.breadth > 1 || way.shifted) && way.kept_turns == 0 &&
+      (work.stages > 1 || (!way.form.columns.empty() && !shared)))
     return std::nullopt;
   return way;
 }
@@ -384,30 +411,33 @@ bool leaves_little(const InterleavedRows& way, const Work& work) {
 }
 
 // What registers of one block do not hold and would be read again: kept by blocks that wait for one another. Strips are
-// as wide as leave little for one another, of whole sectors.
+// as wide as leave little for one another, of whole sectors; those of pieces so narrow that all multiprocessors work.
 std::optional<InterleavedRows> kept_by_cohort(InterleavedRows way, int widest_bits, const Target& target) {
-  if (way.breadth > 1) return std::nullopt;
   const Work work = work_of(way, widest_bits, std::nullopt);
-  const auto shaped = [&](int lanes) -> std::optional<InterleavedRows> {
+  const auto shaped = [&](std::int64_t columns) -> std::optional<InterleavedRows> {
     for (const int team : {kMostThreads / 2, kMostThreads}) {
       InterleavedRows found = way;
-      if (way.in_strips) found.rows = lanes * way.width;
+      if (way.in_strips) found.rows = static_cast<int>(columns / way.breadth);
       if (shape_cohort(found, team, work, target)) return found;
     }
     return std::nullopt;
   };
+  if (way.breadth > 1 && !way.in_strips) return std::nullopt;
   if (!way.in_strips || way.shifted) return shaped(0);
-  constexpr int kWide = 32;
+  constexpr int kWide = 32;  // lanes
   const Bounds& bounds = way.form.kernel.pool.bounds();
-  const bool of_sectors = proves_multiple_of(way.line, 8 * kSector / work.bits, bounds);
-  const int fewest = std::max(1, 8 * (of_sectors ? kSector : 8 * kSector) / (work.bits * way.width));
-  const std::int64_t of_line = value_at_hint(way.line, bounds.symbols) / way.width;
+  const int fewest = columns_of_strip(way, work);
+  const std::int64_t line = value_at_hint(way.line, bounds.symbols);
+  const auto is_enough = [&](const InterleavedRows& found) {
+    const std::int64_t blocks = work.groups * value_at_hint(found.strips(), bounds.symbols) * found.chunks;
+    return leaves_little(found, work) && (way.breadth == 1 || blocks >= target.multiprocessors);
+  };
   std::optional<InterleavedRows> found;
-  for (std::int64_t strips = std::max<std::int64_t>(1, of_line / kWide); strips <= of_line; strips *= 2) {
-    auto lanes = static_cast<int>((of_line + strips - 1) / strips);
-    if (strips > 1) lanes = (lanes + fewest - 1) / fewest * fewest;
-    if (std::optional<InterleavedRows> narrower = shaped(lanes)) found = narrower;
-    if (lanes <= fewest || (found && leaves_little(*found, work))) break;
+  for (std::int64_t strips = std::max<std::int64_t>(1, line / (kWide * way.width)); strips <= line; strips *= 2) {
+    std::int64_t columns = (line + strips - 1) / strips;
+    if (strips > 1) columns = (columns + fewest - 1) / fewest * fewest;
+    if (std::optional<InterleavedRows> narrower = shaped(columns)) found = narrower;
+    if (columns <= fewest || (found && is_enough(*found))) break;
   }
   return found;
 }
@@ -430,17 +460,17 @@ bool is_soon_read_again(const InterleavedRows& way, int widest_bits, const Targe
 }
 
 // By blocks that do not wait for one another.
-std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool running, const Target& target) {
+std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool again, const Target& target) {
   InterleavedRows way = lines.way;
   const RowForm& form = way.form;
   const std::vector<int> stages = stages_of(form);
-  std::optional<InterleavedRows> found = with_threads(way, lines.widest_bits, running, target);
+  std::optional<InterleavedRows> found = with_threads(way, lines.widest_bits, again, target);
   // Those that are read again had better be kept, or one pass make moments of them; of few rows, as they take turns.
   const bool is_well_found = found && (found->kept_turns > 0 || (found->one_pass && found->columns() <= kFewRows));
   if (!way.in_strips && way.breadth == 1 && lines.may_be_shifted && !is_well_found &&
       *std::ranges::max_element(stages) > 0) {
     way.in_strips = way.shifted = true;
-    std::optional<InterleavedRows> strips = with_threads(way, lines.widest_bits, running, target);
+    std::optional<InterleavedRows> strips = with_threads(way, lines.widest_bits, again, target);
     return strips ? strips : found;
   }
   // A few that are read again had better be strips that are kept.
@@ -448,7 +478,7 @@ std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool run
       !proves_multiple_of(way.line, way.width, form.kernel.pool.bounds()))
     return found;
   way.in_strips = true;
-  std::optional<InterleavedRows> strips = with_threads(way, lines.widest_bits, running, target);
+  std::optional<InterleavedRows> strips = with_threads(way, lines.widest_bits, again, target);
   return strips && strips->kept_turns > 0 ? strips : found;
 }
 
@@ -466,7 +496,8 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   if (!lines) return std::nullopt;
   std::optional<InterleavedRows> found = by_blocks(*lines, false, target);
   const IndexExpr length = lines->way.lines();
-  if (found ? !reads_again(*found) : value_at_hint(length, form.kernel.pool.bounds().symbols) <= kHeldByColumns)
+  if (found ? !reads_again(*found)
+            : value_at_hint(length * lines->way.breadth, form.kernel.pool.bounds().symbols) <= kHeldByColumns)
     return found;
   const bool one_launch = found && found->chunks == 1 && is_soon_read_again(lines->way, lines->widest_bits, target);
   if (!one_launch && (!form.columns.empty() || !one_pass_of(lines->way, true)))

@@ -55,6 +55,7 @@ struct InterleavedRows {
   bool cohort = false;               // which wait for one another, rather than for the next kernel
   int kept_turns = 0;                // vectors of a thread; 0: not known, or too many
   std::vector<ExprId> loads;         // that read one element after the other
+  std::vector<ExprId> beside;        // that read so what is the same for all lines
   // Of what no thread keeps: moments, or a maximum and the exponentials below it, of which both come of one pass over
   // it; of what a cohort keeps, the latter come of one meeting.
   std::optional<RowOnePass> one_pass;

@@ -10,6 +10,7 @@
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
 #include "analysis/operation_work.h"
+#include "analysis/reduced_order.h"
 #include "analysis/row_division.h"
 #include "analysis/row_folding.h"
 #include "analysis/row_segments.h"
@@ -266,7 +267,7 @@ bool is_of_rows(const RowForm& form, const KernelOutput& output) {
 std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   Kernel kernel = drop_unit_axes(original);
   if (row_reductions(kernel).empty()) return std::nullopt;
-  kernel = merge_all_reductions(divide_once_a_row(share_reduction_axes(kernel)), graph);
+  kernel = with_reductions_in_memory_order(divide_once_a_row(share_reduction_axes(kernel)), graph);
   for (std::size_t i = 0; i < kernel.outputs[0].axes.size(); ++i) {
     const std::uint32_t axis = kernel.outputs[0].axes[i];
     const std::vector<ExprId> reductions = row_reductions(kernel);
@@ -274,6 +275,7 @@ std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
     if (const std::int64_t q = common_divisor_of(kernel, reductions, axis); q != 0)
       kernel = split_axis(kernel, axis, q);
   }
+  kernel = merge_all_reductions(std::move(kernel), graph);
   if (std::optional<RowForm> segmented = segmented_rows(kernel, graph)) return segmented;
   // Rows before columns.
   const std::set<std::uint32_t> rows = row_axes(kernel, row_reductions(kernel));

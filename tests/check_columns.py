@@ -6,7 +6,8 @@ registers or local memory, in few launches and in few sectors more than those of
 are kept by blocks that wait for one another, or a maximum and the exponentials below it come of one pass): lines that
 begin anywhere as well as even ones, of few columns and of many. Batches' statistics leave other blocks room on a
 multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
-but seldom. What is kept in shared memory and what is reduced through it have room beside one another. Sums of tall
+but seldom. Groups of neighbouring channels over pixels are rows of several elements of each line, wherever permutations
+stand. What is kept in shared memory and what is reduced through it have room beside one another. Sums of tall
 columns take little more than what their elements take, and what is kept comes and goes in pieces of several elements:
 instructions for 16 bytes. Results of elements that wait for no sum (the gradient beside that of a bias) are stored
 where their operands are read for it, once.
@@ -151,6 +152,35 @@ def gradients():
     return found
 
 
+def channels_last_norm(dtype, shape, groups, **more):
+    """Groups of neighbouring channels over all pixels, between the permutations of a network that has its channels
+    first: several elements of each line to a group, weighted one by one."""
+    nodes = [node("p", "permute", "x", dims=[0, 3, 1, 2]), node("n", "group_norm", "p", "w", "b", num_groups=groups),
+             node("a", "silu", "n"), node("y", "permute", "a", dims=[0, 2, 3, 1])]
+    return Case(f"{groups} groups of channels", dtype, shape, nodes, **more,
+                others={"w": [shape[3]], "b": [shape[3]]})
+
+
+def written_out_norm(dtype, shape, **more):
+    """The same of [images, pixels, groups, channels]."""
+    nodes = normalized([1, 3], True)
+    return Case("groups written out", dtype, shape, nodes, **more, others={"w": shape[2:], "b": shape[2:]})
+
+
+def groups_of_channels():
+    found = []
+    for dtype in ("float32", "float16", "bfloat16"):
+        wide = dtype == "float32"
+        found += [channels_last_norm(dtype, [2, 32, 32, 320], 32, passes=2, launches=2, more=1.28 if wide else 1.1),
+                  channels_last_norm(dtype, [1, 24, 24, 256], 16, passes=2, launches=1, more=1.15),
+                  channels_last_norm(dtype, [5, 24, 40, 96], 16, passes=2, launches=2, more=1.5),
+                  channels_last_norm(dtype, [1, 90, 90, 72], 24, passes=2, launches=2, more=1.4),
+                  written_out_norm(dtype, [2, 1024, 32, 10], passes=2, launches=2, more=1.28 if wide else 1.1)]
+    return found + [channels_last_norm("float16", [1, 128, 128, 128], 32, passes=2, launches=2, more=1.1),
+                    channels_last_norm("float16", [16, 16, 16, 320], 32, passes=2, launches=1, more=1.1),
+                    channels_last_norm("bfloat16", [1, 256, 256, 128], 32, passes=3, launches=2, more=1.15)]
+
+
 def around(op, factor, summand):
     """Of elements far from 0, some beyond the largest number."""
     return [node("m", "mul", "x", factor), node("a", "add", "m", summand), of_rows(op, "a")]
@@ -271,7 +301,7 @@ def cases():
     extremes = [node("s", "sum", "x", dim=[1], keepdim=True), node("t", "amax", "x", dim=[1], keepdim=True),
                 node("u", "sub", "x", "s"), node("y", "sub", "u", "t")]
     found.append(Case("sum and maximum taken away", "int64", [3, 900, 99], extremes, 2, 2, more=1.8))
-    return found
+    return found + groups_of_channels()
 
 
 def what_is_wrong(fusec_run, scratch, case, arch):

@@ -219,6 +219,18 @@ struct RunningMoments {
     squares += beside + apart * apart * (before * share);
   }
 };
+//@ part places_of_pieces
+// Thread i < kRows has the result of row i: all get those of their places, of which the first is element `first` of a
+// line's.
+template <int kBreadth, int kRows, int kPlaces, class T>
+__device__ __forceinline__ void places_of_pieces(T result, T (&places)[kPlaces], int first) {
+  __shared__ T rows[kRows];
+  __syncthreads();
+  if (threadIdx.x < kRows) rows[threadIdx.x] = result;
+  __syncthreads();
+#pragma unroll
+  for (int e = 0; e < kPlaces; ++e) places[e] = rows[(first + e) / kBreadth];
+}
 //@ part result_in_turn
 // Thread i < kRows has the result of row i: that of row i % kRows for every thread i. A warp begins anywhere among them:
 // the first 31 stand once more behind the last.
@@ -625,29 +637,45 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
   constexpr int kEven = kBreadth & -kBreadth, kPiece = kBreadth / kEven, kPieces = kCount / kPiece;
   constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
   constexpr int kAtOnce = 16;  // NVRTC takes long for more
+  constexpr int kOfRow = kLines * kEven;  // parts of a row, which so many threads share if they are many for one
+  constexpr int kHelpers = kOfRow <= 32 ? 1 : kTeam / kRows >= 32 ? 32 : kTeam / kRows >= 8 ? 8 : 1;
   const int thread = threadIdx.x;
   __shared__ T rows[kRows];
   __syncthreads();
   if constexpr (kAlone) {  // a thread goes over an odd number of elements, its neighbour over the next ones
     __shared__ alignas(16) typename PlaceOf<T>::Type all[kCount];
-    __shared__ SpreadPartials<T, kPieces> pieces;
+    __shared__ SpreadPartials<T, kPiece == 1 ? 1 : kPieces> pieces;
     if (thread < kParts) put_places(all, slots, thread);
     __syncthreads();
+    if constexpr (kPiece > 1) {
 #pragma unroll 1
-    for (int piece = thread; piece < kPieces; piece += kTeam) {
-      T value = (T)all[piece * kPiece];
+      for (int piece = thread; piece < kPieces; piece += kTeam) {
+        T value = (T)all[piece * kPiece];
 #pragma unroll
-      for (int i = 1; i < kPiece; ++i) value = combine(value, (T)all[piece * kPiece + i]);
-      pieces.put(piece, value);
+        for (int i = 1; i < kPiece; ++i) value = combine(value, (T)all[piece * kPiece + i]);
+        pieces.put(piece, value);
+      }
+      __syncthreads();
     }
-    __syncthreads();
-    if (thread < kRows) {
-      T value = none;
+    const auto piece_at = [&](int i) { return kPiece == 1 ? (T)all[i] : pieces.get(kPiece == 1 ? 0 : i); };
+    T value = none;
+    if (thread < kHelpers * kRows) {
 #pragma unroll kAtOnce
-      for (int i = 0; i < kLines * kEven; ++i)
-        value = combine(value, pieces.get((i / kEven * kRows + thread) * kEven + i % kEven));
-      rows[thread] = value;
+      for (int i = thread / kRows; i < kOfRow; i += kHelpers) {
+        const int row = thread % kRows, even = (i % kEven + row * kEven / 32) % kEven;  // in different banks
+        value = combine(value, piece_at((i / kEven * kRows + row) * kEven + even));
+      }
     }
+    if constexpr (kHelpers > 1) {
+      __shared__ T helped[kHelpers * kRows];
+      if (thread < kHelpers * kRows) helped[thread] = value;
+      __syncthreads();
+      if (thread < kRows) {
+#pragma unroll
+        for (int i = 1; i < kHelpers; ++i) value = combine(value, helped[i * kRows + thread]);
+      }
+    }
+    if (thread < kRows) rows[thread] = value;
   } else {  // a warp goes over a row, from a multiple of 32 on where what lies between multiples is no place
     __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kCount> all;
     if (thread < kParts) {

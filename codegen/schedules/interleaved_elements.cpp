@@ -117,7 +117,7 @@ std::string InterleavedElements::row_at(const std::string& column) const {
 
 std::string InterleavedElements::row_of_place(const std::string& place) const {
   if (way_.in_strips)
-    return place.empty() ? fmt::format("({} + {} % {})", begins_, thread_, way_.rows)
+    return place.empty() ? fmt::format("({} + {} % {})", row_at(begins_), thread_, way_.rows)
                          : fmt::format("({})", row_at(fmt::format("{} + {}", phase_, place)));
   return place.empty() ? fmt::format("(({} + {}) % {})", begins_, thread_, way_.rows)
                        : fmt::format("({})", row_at(fmt::format("({} + {}) % {}", phase_, place, way_.columns())));
@@ -239,6 +239,7 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
   const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
   std::string turn;
   if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
+  const std::map<ValueId, std::string> beside = words_beside(roots);
   // Unless every turn is there for all: what is the same for its vectors is then computed once, where registers are
   // left for it.
   constexpr int kMostKept = 32768;  // words of a block
@@ -292,6 +293,8 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
   const ExprEmitter::Mark lanes = emitter_.mark();
   bind_element(axes, way_.in_strips ? v : fmt::format("({} + {})", place, e), e);
   emitter_.load_text = [&](ExprId load) {
+    if (contains(way_.beside, load) && beside.contains(pool_[load].source))
+      return element_text(pool_[load].dtype, beside.at(pool_[load].source), e, writer_);
     if (!contains(way_.loads, load)) return std::string();
     return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
   };
@@ -319,6 +322,21 @@ std::string InterleavedElements::turns_of_all(const std::string& turn) const {
   const auto lines = way_.lines().as_constant();
   const std::int64_t all = way_.in_strips && lines && !way_.cohort ? *lines / at_once() : 0;
   return all > 0 && all < part_.kept_turns ? fmt::format("{} < {} || ", turn, all) : "";
+}
+
+// Of what is the same for all lines, those of this thread's places, where they are whole vectors.
+std::map<ValueId, std::string> InterleavedElements::words_beside(const std::vector<ExprId>& roots) {
+  std::map<ValueId, std::string> words;
+  if (!way_.in_strips || way_.shifted) return words;
+  for (const ExprId id : outside_reductions(form_, roots)) {
+    const ExprNode& n = pool_[id];
+    if (!contains(way_.beside, id) || words.contains(n.source) || part_.words_of(id) == 0) continue;
+    writer_.use("words");
+    words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");
+    writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2} + {3});", part_.words_of(id), words[n.source],
+                             writer_.input(n.source), phase_));
+  }
+  return words;
 }
 
 // The words of the vector there; of the tensor's last one there may be a part.

@@ -78,6 +78,7 @@ class InterleavedElements {
   void vector_loop(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
   std::string turns_of_all(const std::string& turn) const;
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
+  std::map<ValueId, std::string> words_beside(const std::vector<ExprId>& roots);
   std::string words_at(ExprId load, const std::string& place);
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit);
 

@@ -26,7 +26,12 @@ void InterleavedResults::join(const ExprEmitter::Accumulator& a, const std::stri
   writer_.line(fmt::format("const {} {} = {};", a.type, a.name,
                            width == way_.width && (way_.shifted || way_.breadth > 1 || are_lines_of_warps())
                                ? reduced_strip(a, mine, places, all ? width : 0)
-                               : reduced_in_turn(a, mine, places, parts, width, all)));
+                               : reduced_in_turn(a, mine, places, parts, width, all && way_.breadth == 1)));
+  if (all && width != way_.width && way_.breadth > 1) {
+    writer_.use("places_of_pieces");
+    writer_.line(fmt::format("places_of_pieces<{}, {}>({}, {}, (int)({} - {}));", way_.breadth, way_.rows, a.name,
+                             places, elements_.phase(), elements_.begins()));
+  }
   elements_.done()[a.reduction] = {.own = a, .slots = all ? places : ""};
 }
 
