@@ -104,6 +104,9 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
     writer_.use("reciprocal_fast");
     return Text{fmt::format("{} * reciprocal_fast({})", arg(n, 0), loose(n, 1)), false};
   }
+  // Of few elements, whose sum may be written out.
+  if (pool_[n.args[0]].op == ExprOp::kAdd && divisor.op == ExprOp::kConstant && n.type == ScalarType::kFloat32)
+    if (auto mean = exact_mean(n)) return mean;
   if (!inexact(n.args[0]) && !inexact(n.args[1])) return std::nullopt;
   // A mean: that of equal values had better be their value, lest a norm divide what is left by next to nothing.
   if (is_sum(pool_[n.args[0]]) && !inexact(n.args[1])) return exact_mean(n);
