@@ -15,10 +15,12 @@ namespace {
 using Axes = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kMostTaps = 31;       // bits of a word; the last one is for what is beyond the depth
+constexpr std::int64_t kMostPlaces = 128;    // of a line, taps of which a table says where they lie
 constexpr std::int64_t kMostEntries = 6144;  // of a table in shared memory
 constexpr int kMostLines = 8;                // of a thread, whose places and taps it keeps in registers
 constexpr double kFewColumns = 32;           // fewer leave most of a tile empty
 constexpr double kGatherInstructions = 8;    // of an element, or of a piece
+constexpr double kPlaceInstructions = 24;    // of a place in a table
 constexpr int kStages = 3;
 constexpr int kDepthBits = 512;           // of a tile's line
 constexpr double kMostSumsOfThread = 96;  // of several terms; what copies takes the registers beside them
@@ -103,6 +105,47 @@ IndexExpr with_divisions_apart(const ExprPool& pool, const IndexExpr& position, 
   });
 }
 
+// Of these axes alone, if of any?
+bool is_of(const IndexExpr& e, const Axes& axes) {
+  return std::ranges::all_of(variables_of(e),
+                             [&](Variable v) { return v.kind != Variable::Kind::kAxis || contains(axes, v.id); });
+}
+
+// The axes of the depth that say together with the line where an element lies, and whether it is there.
+Axes axes_beside_lines(const ExprPool& pool, const IndexExpr& position, const std::vector<ExprId>& guards,
+                       const Axes& depth) {
+  const auto depends = dependences(pool);
+  Axes found;
+  for (const std::uint32_t a : depth) {
+    const Variable axis{Variable::Kind::kAxis, a};
+    const bool in_term = std::ranges::any_of(position.terms(), [&](const IndexTerm& term) {
+      const IndexExpr alone = from_terms({term}, 0);
+      return mentions(alone, axis) && !is_of(alone, depth);
+    });
+    const bool in_guard =
+        std::ranges::any_of(guards, [&](ExprId g) { return std::ranges::binary_search(depends[g], a); });
+    if (in_term || in_guard) found.push_back(a);
+  }
+  return found;
+}
+
+// Positions that are looked up by line and tap.
+std::optional<ConvolutionFactor> find_placed(const ExprPool& pool, const GuardedLoad& guarded,
+                                             const IndexExpr& position, const Axes& depth) {
+  ConvolutionTaps taps{.axes = axes_beside_lines(pool, position, guarded.guards, depth), .guards = guarded.guards};
+  const auto places = count_of(pool, taps.axes).as_constant();
+  if (taps.axes.empty() || !places || *places > kMostPlaces) return std::nullopt;
+  Axes others;
+  for (const std::uint32_t a : depth)
+    if (!contains(taps.axes, a)) others.push_back(a);
+  ConvolutionFactor found{.load = guarded.load, .placed = true, .places = *places};
+  found.across = without_axes(position, others, pool);
+  found.depth = simplify(position - found.across, pool.bounds());
+  if (!is_of(found.depth, others)) return std::nullopt;
+  found.taps.push_back(std::move(taps));
+  return found;
+}
+
 std::optional<ConvolutionFactor> find_factor(const Graph& graph, const ExprPool& pool, ExprId factor,
                                              const Axes& across, const Axes& depth) {
   const std::optional<GuardedLoad> guarded = guarded_load(pool, factor);
@@ -113,12 +156,10 @@ std::optional<ConvolutionFactor> find_factor(const Graph& graph, const ExprPool&
   ConvolutionFactor found{.load = guarded->load};
   found.across = without_axes(position, depth, pool);
   found.depth = simplify(position - found.across, pool.bounds());
-  for (const Variable v : variables_of(found.depth))
-    if (v.kind == Variable::Kind::kAxis && !contains(depth, v.id)) return std::nullopt;
   if (std::ranges::none_of(across, [&](std::uint32_t a) { return mentions(found.across, {Variable::Kind::kAxis, a}); }))
     return std::nullopt;
   auto taps = taps_of(pool, guarded->guards, depth);
-  if (!taps) return std::nullopt;
+  if (!taps || !is_of(found.depth, depth)) return find_placed(pool, *guarded, position, depth);
   found.taps = std::move(*taps);
   return found;
 }
@@ -166,7 +207,7 @@ void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across,
   if (f.tabled) {
     // Where neighbours across the depth are strided, fewer sectors of memory hold those along it.
     const bool strided = coefficient_of(f.across, {Variable::Kind::kAxis, across.back()}) != 1;
-    f.fill = strided && bits(dtype) == 32 ? ConvolutionFill::kStrips : ConvolutionFill::kGathered;
+    f.fill = strided && !f.placed && bits(dtype) == 32 ? ConvolutionFill::kStrips : ConvolutionFill::kGathered;
     find_period(pool, f, depth, kDepthBits / bits(dtype));
     return;
   }
@@ -179,6 +220,7 @@ void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across,
 // lines.
 bool shares_out(const ConvolutionForm& form, const ConvolutionFactor& f, int across) {
   const int threads = form.tiles.threads(), depth = form.tiles.depth;
+  if (f.placed && threads % across != 0) return false;
   switch (f.fill) {
     case ConvolutionFill::kCopies:
       return true;
@@ -226,8 +268,10 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
                               std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
   const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
+  const double places = static_cast<double>(form.place_bytes(form.left) + form.place_bytes(form.right)) / 4;
   const double ends =
-      2000 + sums / 64 + static_cast<double>(form.table_bytes(form.left) + form.table_bytes(form.right)) / 64;
+      2000 + sums / 64 + static_cast<double>(form.table_bytes(form.left) + form.table_bytes(form.right)) / 64 +
+      places * kPlaceInstructions / 128;
   const double from_cache = cache_cycles(t, static_cast<double>(form.stage_bytes()), at_a_time);
   const double cycles =
       of_one * depth / 16 * (std::max(multiply, from_cache) + gather) / busy + std::ceil(of_one / at_a_time) * ends;

@@ -11,6 +11,10 @@
 // as the bits of a word: those of u and those of v. So an element costs a few instructions and no division, and tiles
 // of the next steps can be on their way while this one is multiplied. Where channels lie last in memory, the depth is
 // taken as (u, v, c), and what costs these instructions is 16 bytes of them.
+//
+// Where the position is no such sum, since column and taps say together where an element lies (an image that was
+// enlarged, (i + u - 1) // 2; borders that are reflected or replicated, max(i + u - 1, 0)), a block makes a table of
+// places first: for each of a tile's lines and each of the taps one, or that it is outside.
 #pragma once
 
 #include <optional>
@@ -38,11 +42,19 @@ enum class ConvolutionFill : std::uint8_t {
   kGathered,  // element by element, neighbours across it by neighbouring threads
 };
 
+// Places of so many lines, to those of the next tap: pieces of several taps are looked up without bank conflicts.
+constexpr std::int64_t place_stride(std::int64_t lines) {
+  return lines + 8;
+}
+
 struct ConvolutionFactor {
   ExprId load = kNoExpr;
   ConvolutionFill fill = ConvolutionFill::kGathered;
   std::vector<ConvolutionTaps> taps;
   IndexExpr across, depth;  // the position is their sum: over rows or columns and the batch, over the depth's axes
+  // Taps, then one group, are in `across` as well: positions are looked up by line and tap, with no limit to their bits.
+  bool placed = false;
+  std::int64_t places = 0;  // taps that there are
 
   bool one_by_one() const { return fill == ConvolutionFill::kStrips || fill == ConvolutionFill::kGathered; }
   bool gathered() const { return fill == ConvolutionFill::kGathered; }
@@ -80,7 +92,12 @@ struct ConvolutionForm {
   std::int64_t table_entries(const ConvolutionFactor& f) const {
     return (f.period > 0 ? f.period : entries()) / entry_elements(f);
   }
-  std::int64_t table_bytes(const ConvolutionFactor& f) const { return f.tabled ? 8 * table_entries(f) : 0; }
+  std::int64_t place_bytes(const ConvolutionFactor& f) const {
+    return f.placed ? 4 * (f.places + 1) * place_stride(&f == &left ? tiles.rows : tiles.columns) : 0;
+  }
+  std::int64_t table_bytes(const ConvolutionFactor& f) const {
+    return f.tabled ? 8 * table_entries(f) + place_bytes(f) : 0;
+  }
   std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(left) + table_bytes(right); }
 };
 

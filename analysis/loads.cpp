@@ -54,15 +54,22 @@ bool is_of_indices(const ExprPool& pool, ExprId guard) {
 
 std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
   GuardedLoad found;
+  std::vector<DType> rounded;
   const ExprNode* n = &pool[factor];
-  while (n->op == ExprOp::kSelect) {
-    const ExprNode& otherwise = pool[n->args[2]];
-    if (otherwise.op != ExprOp::kConstant || otherwise.real != 0 || otherwise.integer != 0) return std::nullopt;
-    found.guards.push_back(n->args[0]);
-    factor = n->args[1];
+  while (n->op == ExprOp::kSelect || n->op == ExprOp::kRound) {
+    if (n->op == ExprOp::kSelect) {
+      const ExprNode& otherwise = pool[n->args[2]];
+      if (otherwise.op != ExprOp::kConstant || otherwise.real != 0 || otherwise.integer != 0) return std::nullopt;
+      found.guards.push_back(n->args[0]);
+    } else {
+      rounded.push_back(n->dtype);
+    }
+    factor = n->args[n->op == ExprOp::kSelect ? 1 : 0];
     n = &pool[factor];
   }
   if (n->op != ExprOp::kLoad) return std::nullopt;
+  // A padded image is rounded behind its guards: to what it is already.
+  if (std::ranges::any_of(rounded, [&](DType to) { return to != n->dtype; })) return std::nullopt;
   if (n->args[0] != kNoExpr) found.guards.push_back(n->args[0]);
   found.guards = conjuncts(pool, std::move(found.guards));
   if (!std::ranges::all_of(found.guards, [&](ExprId g) { return is_of_indices(pool, g); })) return std::nullopt;

@@ -151,7 +151,8 @@ std::optional<WarpgroupOperand> tensor_operand(const ExprPool& pool, const GemmO
 }
 
 std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form) {
-  if (form.left.fill != ConvolutionFill::kPieces) return std::nullopt;
+  // Whoever picks rows has no table of their places yet.
+  if (form.left.fill != ConvolutionFill::kPieces || form.left.placed) return std::nullopt;
   return WarpgroupOperand{.load = form.left.load,
                           .along_depth = true,
                           .offset = 0,

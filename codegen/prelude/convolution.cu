@@ -2,7 +2,8 @@
 
 //@ part depth_step
 // An entry of the table: what the depth adds, and the bits of the taps, of which a thread's own word has none where the
-// element is inside.
+// element is inside. Or where a tap's places are in the table of those, behind one another for a tile's lines; -1 is
+// outside.
 struct DepthStep {
   int add;
   unsigned taps;
@@ -14,6 +15,11 @@ template <class Element>
 __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, unsigned outside) {
   const bool there = !(step.taps & outside);
   copy_16_bytes(to, from + (there ? step.add : 0), there);
+}
+template <class Element>
+__device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, const int* places) {
+  const int place = places[step.taps];
+  copy_16_bytes(to, from + (place >= 0 ? place + step.add : 0), place >= 0);
 }
 
 //@ part gather_to_registers : depth_step
@@ -35,6 +41,19 @@ __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, 
   }
 }
 template <class Element>
+__device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, const DepthStep* steps,
+                                       const int* places) {
+  const Element* const elements = (const Element*)from;
+#pragma unroll
+  for (int i = 0; i < 16 / (int)sizeof(Element); i += 2) {
+    const uint4 two = *(const uint4*)(steps + i);
+    const int first = places[two.y], second = places[two.w];
+    to.v[i] = 0, to.v[i + 1] = 0;
+    if (first >= 0) to.v[i] = elements[first + (int)two.x];
+    if (second >= 0) to.v[i + 1] = elements[second + (int)two.z];
+  }
+}
+template <class Element>
 __device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>& from) {
   constexpr int kEach = 4 / sizeof(Element);
   unsigned w[4] = {};
@@ -50,6 +69,13 @@ __device__ __forceinline__ void gather_one(unsigned to, const float* from, const
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from + (there ? step.add : 0))), "r"(there ? 4 : 0));
+}
+__device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, const int* places) {
+  const int place = places[step.taps];
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from + (place >= 0 ? place + step.add : 0))),
+                 "r"(place >= 0 ? 4 : 0));
 }
 
 //@ part copy_one : copy_pipeline

@@ -68,6 +68,7 @@ ConvolutionTile ConvolutionTiles::tile(const ConvolutionFactor& factor, bool lef
                               {&t.line, "_line"},
                               {&t.part, "_part"},
                               {&t.to, "_to"},
+                              {&t.lines, "_places"},
                               {&t.waiting, "_waiting"}})
     *member = writer_.unique(name + wish);
   t.fragments = writer_.unique(left ? "left" : "right");
@@ -91,8 +92,29 @@ void ConvolutionTiles::make_table(const ConvolutionTile& t) {
   const std::int64_t at = form_.stage_bytes() * tiles_.stages + (t.left ? 0 : form_.table_bytes(form_.left));
   const int each = form_.entry_elements(*t.factor);
   writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_shared + {});", t.table, at));
-  make_depth_table(emitter_, {*t.factor, form_.axes, form_.depth, form_.table_entries(*t.factor), each}, t.table,
-                   tiles_.threads());
+  make_depth_table(emitter_, {*t.factor, form_.axes, form_.depth, form_.table_entries(*t.factor), each, t.across},
+                   t.table, tiles_.threads());
+  if (t.factor->placed) make_places(t);
+}
+
+// Each thread has one line, and some of its taps; what is beyond the depth is outside of every line.
+void ConvolutionTiles::make_places(const ConvolutionTile& t) {
+  const std::int64_t stride = place_stride(t.across);
+  writer_.line(fmt::format("int* const {} = (int*)({} + {});", t.lines, t.table, form_.table_entries(*t.factor)));
+  writer_.open("");
+  const ExprEmitter::Mark mark = emitter_.mark();
+  const std::string line = writer_.unique("line");
+  writer_.line(fmt::format("const int {} = threadIdx.x % {};", line, t.across));
+  bind_line(t, line);
+  find_places(emitter_, *t.factor,
+              {.places = fmt::format("({} + {})", t.lines, line),
+               .there = is_there(t, line),
+               .first = fmt::format("threadIdx.x / {}", t.across),
+               .further = tiles_.threads() / t.across,
+               .stride = stride});
+  writer_.line(fmt::format("{}[{} + {}] = -1;", t.lines, t.factor->places * stride, line));
+  emitter_.rewind(mark);
+  writer_.close();
 }
 
 void ConvolutionTiles::declare(const ConvolutionTile& t) {
@@ -113,9 +135,11 @@ void ConvolutionTiles::declare_gather(const ConvolutionTile& t) {
   const ExprNode& load = pool_[t.factor->load];
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.line, t.across, t.part, t.across));
-  writer_.line(fmt::format("const {}* {} = {};", storage_type(load.dtype), t.from, writer_.input(load.source)));
-  writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
-  find_line(t, t.line, t.from, t.outside);
+  if (!t.factor->placed) {
+    writer_.line(fmt::format("const {}* {} = {};", storage_type(load.dtype), t.from, writer_.input(load.source)));
+    writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
+    find_line(t, t.line, t.from, t.outside);
+  }
   writer_.use(form_.words() ? "gather_32_bits" : "gather_to_registers");
   if (form_.tf32) return;
   if (form_.words()) {
@@ -142,6 +166,11 @@ void ConvolutionTiles::find_line(const ConvolutionTile& t, const std::string& li
   writer_.close();
 }
 
+// What positions count from: of a table of places, from the tensor's beginning.
+std::string ConvolutionTiles::from(const ConvolutionTile& t) {
+  return t.factor->placed ? writer_.input(pool_[t.factor->load].source) : t.from;
+}
+
 // Of 16-bit elements: eights of its line that a thread gathers; of float32: elements.
 int ConvolutionTiles::units_of_thread(const ConvolutionTile& t) const {
   const int of_line = form_.words() ? tiles_.depth : t.units;
@@ -161,9 +190,9 @@ void ConvolutionTiles::gather_to_registers(const ConvolutionTile& t, const std::
   const TableStep here = step_of_table(t, step);
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
-  writer_.line(fmt::format("  gather({}[i], {}{}, {} + ({} * {} + {} * {} + i) * {}, {});", t.waiting, t.from,
+  writer_.line(fmt::format("  gather({}[i], {}{}, {} + ({} * {} + {} * {} + i) * {}, {});", t.waiting, from(t),
                            here.further, t.table, here.step, t.units, t.part, units_of_thread(t), together(),
-                           t.outside));
+                           t.factor->placed ? fmt::format("{} + {}", t.lines, t.line) : t.outside));
 }
 
 void ConvolutionTiles::store_gathered(const ConvolutionTile& t, const std::string& into) {
@@ -184,7 +213,8 @@ void ConvolutionTiles::gather_asynchronously(const ConvolutionTile& t, const std
                                                      t.offset, t.units, t.part, apart, t.line, t.line)
                                        : fmt::format("swizzled_further<{}>({}, i * {}, 0)", t.units, t.to, apart);
   writer_.line(fmt::format("gather_one({} + {} + {}, {}{}, {}[{} * {} + {} + i * {}], {});", stages_, into, place,
-                           t.from, here.further, t.table, here.step, tiles_.depth, t.part, apart, t.outside));
+                           from(t), here.further, t.table, here.step, tiles_.depth, t.part, apart,
+                           t.factor->placed ? fmt::format("{} + {}", t.lines, t.line) : t.outside));
   writer_.close();
 }
 
@@ -257,6 +287,7 @@ void ConvolutionTiles::declare_pieces(const ConvolutionTile& t) {
   writer_.use("copy_channels");
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, t.units, t.line, t.units));
+  if (t.factor->placed) return;
   writer_.line(fmt::format("const {}* {}[{}];", type, t.from, copies(t)));
   writer_.line(fmt::format("unsigned {}[{}];", t.outside, copies(t)));
   writer_.line("#pragma unroll");
@@ -273,8 +304,11 @@ void ConvolutionTiles::copy_pieces(const ConvolutionTile& t, const std::string& 
   writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, step, t.units, t.part));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
-  writer_.line(fmt::format("  copy_channels({} + {} + {} + swizzled<{}>({} + i * {}, {}), {}[i], {}, {}[i]);", stages_,
-                           into, t.offset, t.units, t.line, pass(t), t.part, t.from, here, t.outside));
+  const std::string line = fmt::format("{} + i * {}", t.line, pass(t));
+  const std::string which = t.factor->placed ? fmt::format("{}, {}, {} + {}", from(t), here, t.lines, line)
+                                             : fmt::format("{}[i], {}, {}[i]", t.from, here, t.outside);
+  writer_.line(fmt::format("  copy_channels({} + {} + {} + swizzled<{}>({}, {}), {});", stages_, into, t.offset,
+                           t.units, line, t.part, which));
   if (some) writer_.close();
 }
 

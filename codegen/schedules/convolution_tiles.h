@@ -22,6 +22,7 @@ struct ConvolutionTile {
   std::int64_t offset = 0;  // in its stage
   std::string table, from, outside, line, part, to, waiting, fragments;
   std::string places;  // of words, where lines run across: where a lane finds them
+  std::string lines;   // a table of the lines' places by tap
   // Of strips: elements from one of a thread's lines to the next, where all are found from the first one's place.
   std::optional<std::int64_t> apart = std::nullopt;
 };
@@ -61,12 +62,14 @@ class ConvolutionTiles {
   const std::vector<std::uint32_t>& across(const ConvolutionTile& t) const;
 
   void make_table(const ConvolutionTile& t);
+  void make_places(const ConvolutionTile& t);
   void declare(const ConvolutionTile& t);
 
   // Elements one by one, each thread with one line.
   void declare_gather(const ConvolutionTile& t);
   void find_line(const ConvolutionTile& t, const std::string& line, const std::string& from,
                  const std::string& outside);
+  std::string from(const ConvolutionTile& t);
   int units_of_thread(const ConvolutionTile& t) const;
   struct TableStep {
     std::string step, further;  // further: " + " what is added to positions, or ""

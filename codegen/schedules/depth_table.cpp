@@ -32,7 +32,9 @@ void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::
   const std::string k = writer.unique("k"), add = writer.unique("add"), taps = writer.unique("taps");
   writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", k, table.entries, threads));
   writer.line(fmt::format("int {} = 0;", add));
-  writer.line(fmt::format("unsigned {} = 1u << 31;", taps));
+  const std::int64_t stride = place_stride(table.lines);
+  writer.line(table.factor.placed ? fmt::format("unsigned {} = {} * {};", taps, table.factor.places, stride)
+                                  : fmt::format("unsigned {} = 1u << 31;", taps));
   const std::string element = table.each == 1 ? k : writer.unique("element");
   if (table.each != 1) writer.line(fmt::format("const int {} = {} * {};", element, k, table.each));
   writer.open(fmt::format("if ({} < {})", element, table.depth));
@@ -43,7 +45,10 @@ void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::
   for (const ConvolutionTaps& group : table.factor.taps) {
     IndexExpr bit = 0;
     for (const std::uint32_t a : group.axes) bit = bit * pool.extent(a) + IndexExpr::axis(a);
-    bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
+    if (table.factor.placed)
+      bits = emitter.index(simplify(bit * stride, pool.bounds()));
+    else
+      bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
                         emitter.index(simplify(bit + group.first_bit, pool.bounds())));
   }
   // Without taps a bit that only lines have which are not there: no line is read beyond the last.
@@ -51,6 +56,23 @@ void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::
   emitter.rewind(mark);
   writer.close();
   writer.line(fmt::format("{}[{}] = {{{}, {}}};", name, k, add, taps));
+  writer.close();
+}
+
+void find_places(ExprEmitter& emitter, const ConvolutionFactor& factor, const LinePlaces& line) {
+  KernelWriter& writer = emitter.writer();
+  const ConvolutionTaps& taps = factor.taps[0];
+  const std::string tap = writer.unique("tap");
+  writer.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", tap, line.first, factor.places, line.further));
+  const ExprEmitter::Mark mark = emitter.mark();
+  bind_flat(emitter, taps.axes, tap, "kluvw");
+  std::string there = line.there;
+  for (const std::string& guard : emitter.emit(taps.guards))
+    there += fmt::format("{}({})", there.empty() ? "" : " && ", guard);
+  const std::string place = emitter.index(factor.across);
+  writer.line(fmt::format("{}[{} * {}] = {};", line.places, tap, line.stride,
+                          there.empty() ? place : fmt::format("{} ? {} : -1", there, place)));
+  emitter.rewind(mark);
   writer.close();
 }
 

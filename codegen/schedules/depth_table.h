@@ -1,5 +1,6 @@
 // What a convolution's factor is read by (analysis/convolution_form.h): a table in shared memory of what each step of
 // the depth adds to a position, with the bits of its taps, and for a line of a tile the bits of those that are outside.
+// Where positions are looked up by line and tap, the table says which of a line's places it is instead.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,19 @@ struct DepthTable {
   std::int64_t depth;
   std::int64_t entries;  // at least for all of the depth; what is beyond it is outside of every line
   int each;              // elements of one entry
+  std::int64_t lines = 0;  // of a tile, of whose places there is a table
 };
 
 // Threads of the block, so many, write the table of this name, a DepthStep*.
 void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::string& name, int threads);
+
+// Where the line's axes are bound: the loop over its taps from `first`, so many further each time, that writes where each
+// lies, or -1, to `places` (the line's place for the first tap). `there`: whether there is such a line, "" where it is.
+struct LinePlaces {
+  std::string places, there, first = "0";
+  std::int64_t further = 1, stride = 0;
+};
+void find_places(ExprEmitter& emitter, const ConvolutionFactor& factor, const LinePlaces& line);
 
 // Adds the taps that are outside to the word, where the line's axes are bound.
 void find_taps_outside(ExprEmitter& emitter, const ConvolutionFactor& factor, const std::string& outside);
