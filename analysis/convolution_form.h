@@ -52,7 +52,7 @@ struct ConvolutionFactor {
   ConvolutionFill fill = ConvolutionFill::kGathered;
   std::vector<ConvolutionTaps> taps;
   IndexExpr across, depth;  // the position is their sum: over rows or columns and the batch, over the depth's axes
-  // Taps, then one group, are in `across` as well: positions are looked up by line and tap, with no limit to their bits.
+  // Taps, then one group, are in `across` as well: positions are looked up by line and tap, however many taps there are.
   bool placed = false;
   std::int64_t places = 0;  // taps that there are
 

@@ -242,6 +242,34 @@ def mapped(pick, way, dtype):
             [node("t", "pad" if "mode" in how else way, "x", **how), node("y", "linear", "t w")])
 
 
+def placed(pick, way, dims, dtype, last):
+    """Of an image that is enlarged, has borders of its own elements or zeros on one side, or channels in its place: where
+    an element of a window lies is no sum of the column's place and the tap's."""
+    channels, outputs, kernel = pick.choice([24, 32, 40]), pick.choice([20, 40, 72]), pick.choice([2, 3])
+    size = [pick.choice({1: [45, 100], 2: [9, 14, 16], 3: [4, 6]}[dims]) for _ in range(dims)]
+    inputs, batch = [], pick.choice([1, 2])
+    shape = [batch, 4 * channels if way == "shuffle" else channels, *size]
+    nodes, first = [], "x"
+    if last:
+        nodes.append(node("f", "permute", "x", dims=[0, dims + 1, *range(1, dims + 1)]))
+        shape, first = [shape[0], *shape[2:], shape[1]], "f"
+    inputs.append(tensor("x", dtype, *shape))
+    if way == "enlarged":
+        nodes.append(node("u", "interpolate", first, size=[2 * s for s in size], mode="nearest"))
+    elif way == "shuffle":
+        high, wide = size
+        nodes += [node("r", "reshape", first, shape=[batch, channels, 2, 2, high, wide]),
+                  node("q", "permute", "r", dims=[0, 1, 4, 2, 5, 3]),
+                  node("u", "reshape", "q", shape=[batch, channels, 2 * high, 2 * wide])]
+    else:
+        pad = [0, 1] * dims if way == "constant" else [1, 2] * dims
+        nodes.append(node("u", "pad", first, pad=pad, mode=way))
+    stride = 2 if way == "constant" else 1
+    nodes += [node("p", f"conv{dims}d", "u w b", stride=[stride] * dims,
+                   padding=kernel // 2 if way in ("enlarged", "shuffle") else 0), node("y", "silu", "p")]
+    return inputs, [tensor("w", dtype, outputs, channels, *[kernel] * dims), tensor("b", dtype, outputs)], nodes
+
+
 def cases():
     """(name, model, the schedules it may have; or the multiply-adds that it needs)"""
     pick, found = random.Random(17), []
@@ -275,6 +303,11 @@ def cases():
     for way in ("flip", "roll", "reflect", "circular"):
         for dtype in ("bfloat16", "float32"):
             add(f"mapped {way} {dtype}", mapped(pick, way, dtype))
+    for way, dims in (("enlarged", 2), ("reflect", 1), ("reflect", 2), ("replicate", 3), ("constant", 1),
+                      ("constant", 2), ("shuffle", 2)):
+        for dtype in ("float16", "bfloat16", "float32"):
+            for last in (False, True):
+                add(f"placed {way} {dims}d {dtype} {last}", placed(pick, way, dims, dtype, last), *PIPELINED)
     for channels_last_too in (False, True):
         for cast in (False, True):
             add(f"bytes {channels_last_too} {cast}", bytes_on_tensor_cores(pick, channels_last_too, cast),

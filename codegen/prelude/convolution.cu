@@ -2,8 +2,7 @@
 
 //@ part depth_step
 // An entry of the table: what the depth adds, and the bits of the taps, of which a thread's own word has none where the
-// element is inside. Or where a tap's places are in the table of those, behind one another for a tile's lines; -1 is
-// outside.
+// element is inside.
 struct DepthStep {
   int add;
   unsigned taps;
@@ -16,6 +15,9 @@ __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, 
   const bool there = !(step.taps & outside);
   copy_16_bytes(to, from + (there ? step.add : 0), there);
 }
+
+//@ part copy_placed_channels : copy_channels
+// `taps` is where the tap's places are in the table of those, behind one another for a tile's lines; -1 is outside.
 template <class Element>
 __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, const int* places) {
   const int place = places[step.taps];
@@ -41,6 +43,17 @@ __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, 
   }
 }
 template <class Element>
+__device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>& from) {
+  constexpr int kEach = 4 / sizeof(Element);
+  unsigned w[4] = {};
+#pragma unroll
+  for (int i = 0; i < 4 * kEach; ++i) w[i / kEach] |= (unsigned)from.v[i] << (i % kEach * 8 * (int)sizeof(Element));
+  *(uint4*)to = make_uint4(w[0], w[1], w[2], w[3]);
+}
+
+//@ part gather_placed : gather_to_registers
+// `taps` is where the tap's places are in the table of those, behind one another for a tile's lines; -1 is outside.
+template <class Element>
 __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, const DepthStep* steps,
                                        const int* places) {
   const Element* const elements = (const Element*)from;
@@ -53,14 +66,6 @@ __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, 
     if (second >= 0) to.v[i + 1] = elements[second + (int)two.z];
   }
 }
-template <class Element>
-__device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>& from) {
-  constexpr int kEach = 4 / sizeof(Element);
-  unsigned w[4] = {};
-#pragma unroll
-  for (int i = 0; i < 4 * kEach; ++i) w[i / kEach] |= (unsigned)from.v[i] << (i % kEach * 8 * (int)sizeof(Element));
-  *(uint4*)to = make_uint4(w[0], w[1], w[2], w[3]);
-}
 
 //@ part gather_32_bits : depth_step
 // One element, asynchronously; 0 where a tap is outside.
@@ -70,6 +75,9 @@ __device__ __forceinline__ void gather_one(unsigned to, const float* from, const
                :
                : "r"(to), "l"(__cvta_generic_to_global(from + (there ? step.add : 0))), "r"(there ? 4 : 0));
 }
+
+//@ part gather_placed_32_bits : gather_32_bits
+// `taps` is where the tap's places are in the table of those, behind one another for a tile's lines; -1 is outside.
 __device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, const int* places) {
   const int place = places[step.taps];
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"

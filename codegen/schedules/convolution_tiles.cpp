@@ -140,7 +140,10 @@ void ConvolutionTiles::declare_gather(const ConvolutionTile& t) {
     writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
     find_line(t, t.line, t.from, t.outside);
   }
-  writer_.use(form_.words() ? "gather_32_bits" : "gather_to_registers");
+  if (t.factor->placed)
+    writer_.use(form_.words() ? "gather_placed_32_bits" : "gather_placed");
+  else
+    writer_.use(form_.words() ? "gather_32_bits" : "gather_to_registers");
   if (form_.tf32) return;
   if (form_.words()) {
     writer_.use("swizzled_further");
@@ -284,7 +287,7 @@ void ConvolutionTiles::copy(const ConvolutionTile& t, const std::string& into, c
 
 void ConvolutionTiles::declare_pieces(const ConvolutionTile& t) {
   const std::string type = storage_type(pool_[t.factor->load].dtype);
-  writer_.use("copy_channels");
+  writer_.use(t.factor->placed ? "copy_placed_channels" : "copy_channels");
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, t.units, t.line, t.units));
   if (t.factor->placed) return;

@@ -49,7 +49,7 @@ void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::
       bits = emitter.index(simplify(bit * stride, pool.bounds()));
     else
       bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
-                        emitter.index(simplify(bit + group.first_bit, pool.bounds())));
+                          emitter.index(simplify(bit + group.first_bit, pool.bounds())));
   }
   // Without taps a bit that only lines have which are not there: no line is read beyond the last.
   writer.line(fmt::format("{} = {};", taps, bits.empty() ? "1u" : bits));

@@ -269,7 +269,8 @@ class InterleavedEmitter {
     };
     both.element = [=, this](const std::string& lane, const std::string& at) {
       visit.element(lane, at);
-      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      if (!part_.outputs_beside().empty() && outputs.size() > 1) name_values(writer_, outputs, values);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (at.empty())
           stores_[i].put(emitter_, lane, values[i]);

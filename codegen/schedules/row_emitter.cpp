@@ -520,7 +520,8 @@ class RowEmitter {
     };
     both.element = [=, this](const std::string& lane) {
       visit.element(lane);
-      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      if (stores_beside() && outputs.size() > 1) name_values(writer_, outputs, values);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_one_by_one());
         if (stores) writer_.open(fmt::format("if ({})", condition));
