@@ -21,29 +21,6 @@ Variable variable_of(std::uint32_t axis) {
   return {Variable::Kind::kAxis, axis};
 }
 
-// The comparisons that a condition is made of; nothing where it is more.
-std::optional<std::vector<IndexComparison>> comparisons(const ExprPool& pool, ExprId condition) {
-  std::vector<IndexComparison> all;
-  std::vector<ExprId> left{condition};
-  while (!left.empty()) {
-    const ExprId id = left.back();
-    left.pop_back();
-    if (pool[id].op == ExprOp::kAnd) {
-      left.insert(left.end(), {pool[id].args[1], pool[id].args[0]});
-    } else if (auto comparison = index_comparison(pool, id)) {
-      all.push_back(*std::move(comparison));
-    } else {
-      return std::nullopt;
-    }
-  }
-  return all;
-}
-
-// What is no less than 0 where the comparison holds.
-IndexExpr slack_of(const IndexComparison& c) {
-  return c.at_least ? c.difference - c.bound : IndexExpr(c.bound) - c.difference;
-}
-
 // Is e no less than 0 where the point's known comparisons hold?
 bool proves(const ColumnWindows& windows, const IndexExpr& e, const Point& point) {
   const Bounds& bounds = windows.kernel.pool.bounds();
@@ -176,7 +153,7 @@ class FindColumnWindows {
       if (bits(n.dtype) < 8) return false;
       for (const ExprId value : values_in(n))  // that say where it lies
         if (std::ranges::any_of(axes, [&](auto a) { return depends_on(value, a); })) return false;
-      if (n.args[0] != kNoExpr && !comparisons(pool(), n.args[0])) return false;
+      if (n.args[0] != kNoExpr && !index_comparisons(pool(), n.args[0])) return false;
       for (const IndexExpr& extent : graph_.tensor(n.source).shape)
         if (range_of(extent, pool().bounds()).min < 1) return false;
       across = across || !values_in(n).empty() ||
@@ -254,7 +231,7 @@ class FindColumnWindows {
       if (id == kNoExpr || !seen.insert(id).second) continue;
       const ExprNode& n = pool()[id];
       if (n.op == ExprOp::kLoad) continue;
-      if (n.op == ExprOp::kSelect && comparisons(pool(), n.args[0])) {
+      if (n.op == ExprOp::kSelect && index_comparisons(pool(), n.args[0])) {
         left.insert(left.end(), n.args.begin() + 1, n.args.end());
         continue;
       }
@@ -420,7 +397,7 @@ IndexExpr index_at(const ColumnWindows& windows, const IndexExpr& e, const Point
 }
 
 std::vector<IndexComparison> conditions_at(const ColumnWindows& windows, ExprId condition, const Point& point) {
-  const auto all = comparisons(windows.kernel.pool, condition);
+  const auto all = index_comparisons(windows.kernel.pool, condition);
   std::vector<IndexComparison> open;
   for (IndexComparison c : *all) {
     c.difference = index_at(windows, c.difference, point);

@@ -290,10 +290,10 @@ class FindGroupWindows {
     for (const WindowedAxis& a : f.axes) f.blocks *= std::ceil(results_of(a) / a.results);
     f.instructions = f.blocks * of_block;
     // Sectors that are asked for: of places, weights and results.
-    constexpr double kSector = 32, kCached = 32;  // bytes; those of a cycle
-    const double copied = places * std::max(kSector, 16 * units) +
+    constexpr double kCached = 32;  // bytes of a cycle
+    const double copied = places * std::max<double>(kSectorBytes, 16 * units) +
                           threads / 32 * steps * columns * 256 * (f.weights_in_words ? 1 : 4) +
-                          results * std::max(kSector, 16 * eights);
+                          results * std::max<double>(kSectorBytes, 16 * eights);
     const double waves = std::ceil(f.blocks / target_.multiprocessors),
                  warps =
                      std::min({8.0, threads / 32 * waves,

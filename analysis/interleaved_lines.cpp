@@ -6,6 +6,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/outputs_beside.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -80,7 +81,7 @@ class Reader {
   }
 
   // Rows of whole sectors in each line are as well taken one by one.
-  bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSector) == 0; }
+  bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSectorBytes) == 0; }
 
   bool choose_pieces() {
     if (way_.width == 1 || apart_) return false;

@@ -22,6 +22,5 @@ std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Gra
 std::optional<InterleavedLines> lines_in_pieces(const RowForm& form, const Graph& graph);
 
 inline constexpr int kFewRows = 32;  // that take turns where a line could be strips
-inline constexpr int kSector = 32;
 
 }  // namespace fusec

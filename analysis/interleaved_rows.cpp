@@ -12,6 +12,7 @@
 #include "analysis/kept_strips.h"
 #include "analysis/outputs_beside.h"
 #include "analysis/row_teams.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -139,12 +140,12 @@ bool choose_strips(InterleavedRows& way, Work work, const Target& target) {
   const auto holds = [&] { return work.length <= turns_held(lanes); };
   // Narrow elements beside wide ones are whole sectors of a line as well.
   while (lanes * way.width * work.bits / 8 > (even ? kLine : kBytes) &&
-         lanes * way.width * narrowest_bits(way) / 8 > kSector &&
+         lanes * way.width * narrowest_bits(way) / 8 > kSectorBytes &&
          (work.groups * strips(lanes) < target.multiprocessors || (!way.form.columns.empty() && !holds())))
     lanes /= 2;
   // Lines of a sector, where threads then keep what they would read again.
-  const bool of_sectors = proves_multiple_of(way.line, 8 * kSector / work.bits, pool.bounds());
-  if (const int few = std::max(1, 8 * kSector / (work.bits * way.width));
+  const bool of_sectors = proves_multiple_of(way.line, 8 * kSectorBytes / work.bits, pool.bounds());
+  if (const int few = std::max(1, 8 * kSectorBytes / (work.bits * way.width));
       of_sectors && !way.form.columns.empty() && !holds() && few < lanes && work.length <= turns_held(few))
     lanes = few;
   if (!shape_strips(way, work, lanes, target)) return false;
@@ -215,8 +216,8 @@ bool shape_long_pieces(InterleavedRows& way, Work work, const Target& target) {
 // Columns of which strips that share no sector, or few, are multiples, and whose rows and vectors are whole.
 int columns_of_strip(const InterleavedRows& way, const Work& work) {
   const Bounds& bounds = way.form.kernel.pool.bounds();
-  const bool of_sectors = proves_multiple_of(way.line, 8 * kSector / work.bits, bounds);
-  const int whole = std::lcm(way.width, way.breadth), bits = 8 * (of_sectors ? kSector : 8 * kSector);
+  const bool of_sectors = proves_multiple_of(way.line, 8 * kSectorBytes / work.bits, bounds);
+  const int whole = std::lcm(way.width, way.breadth), bits = 8 * (of_sectors ? kSectorBytes : 8 * kSectorBytes);
   const int even = std::lcm(whole, std::max(1, bits / work.bits));
   return of_sectors || way.breadth == 1 || even <= value_at_hint(way.line, bounds.symbols) ? even : whole;
 }
@@ -231,13 +232,13 @@ bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
   const auto strips = [&](int columns) { return work.groups * ((line + columns - 1) / columns); };
   const auto are_enough = [&](int columns) { return once || kFewStrips * strips(columns) >= target.multiprocessors; };
   way.rows = way.width / std::gcd(way.width, way.breadth);
-  if (way.breadth * work.bits < 8 * kSector) way.rows = columns_of_strip(way, work) / way.breadth;
+  if (way.breadth * work.bits < 8 * kSectorBytes) way.rows = columns_of_strip(way, work) / way.breadth;
   const auto may_be_twice = [&] {
     return 2 * way.lanes() <= kMostLanes && 2 * way.columns() <= line && are_enough(2 * way.columns());
   };
   // Narrow ones have fewer turns, and registers for what is beside them.
   const auto are_few = [&] { return way.beside.empty() && way.lanes() < kFewLanes; };
-  while (may_be_twice() && (way.columns() * work.bits % (8 * kSector) != 0 || are_few())) way.rows *= 2;
+  while (may_be_twice() && (way.columns() * work.bits % (8 * kSectorBytes) != 0 || are_few())) way.rows *= 2;
   if (way.lanes() > kMostLanes) return shape_long_pieces(way, work, target);
   if (!are_enough(way.columns())) return false;
   work.groups = strips(way.columns());

@@ -7,6 +7,7 @@
 
 #include "analysis/row_teams.h"
 #include "analysis/row_values.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -62,15 +63,15 @@ Lines lines_of(const InterleavedLines& lines, const Graph& graph) {
           .values = values_between_loops(way.form, graph),
           .code_anew = code_of_row(way.form, graph, true),
           .apart = static_cast<int>(apart.size()),
-          .are_of_sectors = proves_multiple_of(way.line, 8 * kSector / lines.narrowest_bits, pool.bounds())};
+          .are_of_sectors = proves_multiple_of(way.line, 8 * kSectorBytes / lines.narrowest_bits, pool.bounds())};
 }
 
 // What warps ask for, over what is needed, with so many lanes to a line: sectors that a strip shares with its
 // neighbours, and those of tensors of which each line has one element.
 double asked_for(const Lines& lines, int lanes, int width) {
   const double bytes = lines.widest_bits / 8.0, of_line = bytes * lanes * width;
-  const double shared = lines.are_of_sectors || lanes * width >= lines.line ? 0 : kSector - bytes * width;
-  const double of_lines = std::max(1.0, 32 / lanes * bytes / kSector) * kSector / lines.accesses;
+  const double shared = lines.are_of_sectors || lanes * width >= lines.line ? 0 : kSectorBytes - bytes * width;
+  const double of_lines = std::max(1.0, 32 / lanes * bytes / kSectorBytes) * kSectorBytes / lines.accesses;
   return 1 + shared / of_line + lines.apart * of_lines / (32 * bytes * width);
 }
 
@@ -132,7 +133,7 @@ std::optional<Strips> shape(const InterleavedLines& from, const Lines& lines, in
 // Pieces of a line that leave little of a sector to others.
 bool is_wide_enough(const Lines& lines, int columns) {
   constexpr int kLine = 64;
-  return columns >= lines.line || columns * lines.widest_bits / 8 >= (lines.are_of_sectors ? kSector : kLine);
+  return columns >= lines.line || columns * lines.widest_bits / 8 >= (lines.are_of_sectors ? kSectorBytes : kLine);
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kSector = 32;  // bytes
-constexpr std::int64_t kFew = 64;     // elements of a row: neighbouring lanes have those of other rows
+constexpr std::int64_t kFew = 64;  // elements of a row: neighbouring lanes have those of other rows
 
 constexpr std::int64_t kFar = 1 << 30;  // elements apart, as nobody knows
 
@@ -24,8 +24,10 @@ struct Along {
 // Bytes of sectors for each byte of elements that lie so, the nearest axis first.
 double of_pieces(const std::vector<Along>& axes, std::int64_t element) {
   if (axes[0].step > 1)
-    return static_cast<double>(std::min(kSector, axes[0].step * element)) / static_cast<double>(element);
-  std::int64_t piece = 1, even = kSector;  // elements that follow one another; bytes that pieces are a multiple apart
+    return static_cast<double>(std::min<std::int64_t>(kSectorBytes, axes[0].step * element)) /
+           static_cast<double>(element);
+  std::int64_t piece = 1,
+               even = kSectorBytes;  // elements that follow one another; bytes that pieces are a multiple apart
   bool all = true;
   for (const Along& a : axes) {
     if (a.step <= piece) {
@@ -37,7 +39,7 @@ double of_pieces(const std::vector<Along>& axes, std::int64_t element) {
   }
   if (all) return 1;
   const std::int64_t bytes = piece * element;
-  return static_cast<double>(bytes + kSector - std::gcd(bytes, even)) / static_cast<double>(bytes);
+  return static_cast<double>(bytes + kSectorBytes - std::gcd(bytes, even)) / static_cast<double>(bytes);
 }
 
 class Counter {

@@ -82,7 +82,7 @@ std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId gua
   const auto side = [&](ExprId id) -> std::optional<IndexExpr> {
     if (id == kNoExpr) return std::nullopt;
     if (pool[id].op == ExprOp::kIndex) return pool[id].indices[0];
-    if (pool[id].op == ExprOp::kConstant) return IndexExpr(pool[id].integer);
+    if (pool[id].op == ExprOp::kConstant && pool[id].type == ScalarType::kInt64) return IndexExpr(pool[id].integer);
     return std::nullopt;
   };
   const std::optional<IndexExpr> a = side(n.args[0]), b = side(n.args[1]);
@@ -100,6 +100,20 @@ std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId gua
     default:
       return std::nullopt;
   }
+}
+
+std::optional<std::vector<IndexComparison>> index_comparisons(const ExprPool& pool, ExprId condition) {
+  std::vector<IndexComparison> all;
+  for (const ExprId id : conjuncts(pool, {condition})) {
+    auto comparison = index_comparison(pool, id);
+    if (!comparison) return std::nullopt;
+    all.push_back(*std::move(comparison));
+  }
+  return all;
+}
+
+IndexExpr slack_of(const IndexComparison& c) {
+  return c.at_least ? c.difference - c.bound : IndexExpr(c.bound) - c.difference;
 }
 
 std::optional<WholeQuotient> whole_quotient(const ExprPool& pool, ExprId guard) {

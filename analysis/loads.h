@@ -38,6 +38,12 @@ struct IndexComparison {
 };
 std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId guard);
 
+// The comparisons of which all must hold for a condition to hold; nothing where it is made of more.
+std::optional<std::vector<IndexComparison>> index_comparisons(const ExprPool& pool, ExprId condition);
+
+// What is no less than 0 where, and only where, the comparison holds.
+IndexExpr slack_of(const IndexComparison& c);
+
 // `remainder(e, divisor) < 1`: what a transposed convolution asks of places between which nothing lies.
 struct WholeQuotient {
   IndexExpr dividend, divisor;

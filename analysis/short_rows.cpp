@@ -9,12 +9,12 @@
 
 #include "analysis/loads.h"
 #include "analysis/row_values.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kSector = 32;
 constexpr int kWarp = 32;                 // lanes, and banks of shared memory
 constexpr std::int64_t kFewestRows = 64;  // fewer are soon done by a warp each
 constexpr std::int64_t kLongest = 512, kLongestAlone = 320, kLongestRepeated = 1100;  // elements of a row
@@ -49,7 +49,7 @@ class Reader {
     const bool alone = std::ranges::none_of(way_.tiles, &ShortRows::Tile::beside);
     const bool repeats = way_.along_last && rows_begin_within(kVectorBits);
     if (way_.length > (repeats ? kLongestRepeated : alone ? kLongestAlone : kLongest)) return std::nullopt;
-    if (!see_outputs() || is_taken_by_vectors() || !rows_begin_within(8 * kSector)) return std::nullopt;
+    if (!see_outputs() || is_taken_by_vectors() || !rows_begin_within(8 * kSectorBytes)) return std::nullopt;
     if (way_.along_last) go_along_last_axis();
     for (ShortRows::Tile& tile : way_.tiles)
       narrowest_ = tile.beside ? narrowest_ : std::min(narrowest_, bits(tile.dtype));
@@ -228,7 +228,7 @@ bool place_tiles(ShortRows& way, int narrowest_bits, const Target& target, const
   way.rows = way.threads / way.lanes;
   const bool beside = std::ranges::any_of(way.tiles, &ShortRows::Tile::beside);
   if (way.rows < (beside ? kFewestBeside : 1)) return false;
-  if (!way.along_last && way.rows * way.length * narrowest_bits % (8 * kSector) != 0) return false;
+  if (!way.along_last && way.rows * way.length * narrowest_bits % (8 * kSectorBytes) != 0) return false;
   way.elements = 0;
   for (ShortRows::Tile& tile : way.tiles) {
     tile.aligned = tile.beside || begins_aligned(way, tile.start, tile.dtype, bounds);
@@ -310,7 +310,7 @@ class Costs {
   // Of a run; an operand's tile goes back as well where it is stored.
   static double sectors_of(const ShortRows& way, const ShortRows::Tile& tile) {
     const double elements = static_cast<double>(way.length) * (tile.beside ? 1 : way.rows);
-    return std::ceil(elements * bits(tile.dtype) / (8 * kSector)) + (tile.aligned ? 0 : 1);
+    return std::ceil(elements * bits(tile.dtype) / (8 * kSectorBytes)) + (tile.aligned ? 0 : 1);
   }
 
   const RowForm& form_;

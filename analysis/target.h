@@ -38,6 +38,8 @@ struct Target {
 inline constexpr int kMaxParameterBytes = 4096;
 inline constexpr int kMaxParameterBytesSideBySide = 32764;
 
+inline constexpr int kSectorBytes = 32;  // bytes: the least that device memory and its caches move
+
 // The targets this build knows; the first is the default.
 const std::vector<Target>& known_targets();
 

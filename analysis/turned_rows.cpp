@@ -11,19 +11,20 @@
 #include "analysis/lane_sectors.h"
 #include "analysis/loads.h"
 #include "analysis/row_values.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kSector = 32, kAccess = 16, kLeast = 16;  // bytes
-constexpr int kWarp = 32;                               // lanes, and banks of shared memory
-constexpr int kMostRows = 128;                          // of a block
-constexpr std::int64_t kShortest = 16;                  // elements of a row: of fewer, a thread may have them all
-constexpr std::int64_t kFewestNeighbours = 4;           // rows whose elements are neighbours
-constexpr int kMostWidth = 8;                           // elements of a lane at a time
-constexpr int kOfLane = 32;                             // elements of a lane, if there are so many lanes
-constexpr int kFewLanes = 8;                            // at least, of a row whose elements lanes take one by one
+constexpr int kAccess = 16, kLeast = 16;       // bytes
+constexpr int kWarp = 32;                      // lanes, and banks of shared memory
+constexpr int kMostRows = 128;                 // of a block
+constexpr std::int64_t kShortest = 16;         // elements of a row: of fewer, a thread may have them all
+constexpr std::int64_t kFewestNeighbours = 4;  // rows whose elements are neighbours
+constexpr int kMostWidth = 8;                  // elements of a lane at a time
+constexpr int kOfLane = 32;                    // elements of a lane, if there are so many lanes
+constexpr int kFewLanes = 8;                   // at least, of a row whose elements lanes take one by one
 constexpr int kAsWords = 128;  // elements of a row: shorter ones that begin anywhere are stored as words
 constexpr std::size_t kMostWays = 4;
 
@@ -136,7 +137,7 @@ class Reader {
       if (n.op != ExprOp::kLoad || n.args[0] == kNoExpr || bits(n.dtype) < 8) continue;
       const auto rows = rows_of(n.args[0]);
       if (!rows || !step_is(position_of(graph_, pool_, id), way_.inner, 1)) continue;
-      const std::int64_t sector = kSector * 8 / bits(n.dtype);
+      const std::int64_t sector = kSectorBytes * 8 / bits(n.dtype);
       way_.ahead = static_cast<int>((sector - rows->from % sector) % sector);
       return;
     }
@@ -371,15 +372,15 @@ double sectors_asked_for(const TurnedRows& way, const TurnedRows::Tile& tile) {
   const Bounds& bounds = way.form.kernel.pool.bounds();
   const double access = tile.vector * tile.bytes();
   double together = way.length * tile.bytes();  // that follow one another
-  bool whole = way.length * tile.bytes() % kSector == 0;
+  bool whole = way.length * tile.bytes() % kSectorBytes == 0;
   if (tile.lie == TurnedRows::Lie::kAcross) {
     const TurnedRows::Grid& grid = way.grid(tile);
     const auto neighbours = static_cast<double>(value_at_hint(way.extent(), bounds.symbols));
     together = std::min<double>(grid.lanes * grid.vector, neighbours) * tile.bytes();
-    whole = proves_multiple_of(tile.pitch, kSector / tile.bytes(), bounds);
+    whole = proves_multiple_of(tile.pitch, kSectorBytes / tile.bytes(), bounds);
   }
-  if (whole && together >= kSector) return 1;
-  return (together + kSector - std::min<double>(access, kSector)) / together;
+  if (whole && together >= kSectorBytes) return 1;
+  return (together + kSectorBytes - std::min<double>(access, kSectorBytes)) / together;
 }
 
 void count_sectors(TurnedRows& way) {

@@ -7,6 +7,7 @@
 #include "analysis/depth_shares.h"
 #include "analysis/image_planes.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 
 namespace fusec {
 namespace {
@@ -100,9 +101,8 @@ double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
 
 // Boxes of pixels that begin between sectors have one more of these in each line.
 double sectors_of_planes(const WarpgroupOperand::Planes& planes) {
-  constexpr double kSector = 32;
   const double line = 2.0 * planes.pixels;
-  return planes.taps.empty() ? 1 : (line + kSector) / line;
+  return planes.taps.empty() ? 1 : (line + kSectorBytes) / line;
 }
 
 // Of a step of the depth: bytes that are copied, and instructions for what is computed.

@@ -4,15 +4,10 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/loads.h"
+
 namespace fusec {
 namespace {
-
-// The index that a side of a comparison is.
-std::optional<IndexExpr> as_index(const ExprNode& n) {
-  if (n.op == ExprOp::kIndex) return n.indices[0];
-  if (n.op == ExprOp::kConstant && n.type == ScalarType::kInt64) return IndexExpr(n.integer);
-  return std::nullopt;
-}
 
 bool depends_on(const ExprPool& pool, ExprId id, Variable axis) {
   return std::ranges::any_of(reachable(pool, std::span(&id, 1)), [&](ExprId below) {
@@ -38,11 +33,9 @@ bool holds_for_whole_vectors(const ExprPool& pool, ExprId condition, std::uint32
       left.push_back(n.args[0]);
       continue;
     }
-    if (n.op != ExprOp::kLt && n.op != ExprOp::kGe) return false;
-    const auto a = as_index(pool[n.args[0]]), b = as_index(pool[n.args[1]]);
-    if (!a || !b) return false;
-    // It holds, or does not, where this is not negative.
-    const IndexExpr gap = simplify(*a - *b, pool.bounds());
+    const auto comparison = index_comparison(pool, id);
+    if (!comparison) return false;
+    const IndexExpr gap = simplify(slack_of(*comparison), pool.bounds());
     const auto step = coefficient_of(gap, lane);
     if (!step || (*step != 1 && *step != -1)) return false;
     const IndexExpr first =

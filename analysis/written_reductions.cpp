@@ -10,32 +10,11 @@
 #include "analysis/kernel_forms.h"
 #include "analysis/lane_windows.h"
 #include "analysis/loads.h"
+#include "analysis/reduction_pieces.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
-
-// What puts two elements together; nothing where that takes more than the elements.
-std::optional<ExprOp> combining(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kSum:
-      return ExprOp::kAdd;
-    case Reduction::kProd:
-      return ExprOp::kMul;
-    case Reduction::kMax:
-      return ExprOp::kMax;
-    case Reduction::kMin:
-      return ExprOp::kMin;
-    case Reduction::kAny:
-      return ExprOp::kOr;
-    case Reduction::kAll:
-      return ExprOp::kAnd;
-    case Reduction::kArgMax:
-    case Reduction::kArgMin:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
 
 // Elements of a reduction that has nothing but loads and arithmetic in it.
 std::optional<std::int64_t> elements_of(const ExprPool& pool, ExprId reduction) {

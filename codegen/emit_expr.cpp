@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -283,17 +282,6 @@ bool needs_wide_index(const Kernel& kernel, const Graph& graph, const IndexExpr&
     if (n.op == ExprOp::kLoad && !fits_int32(position_of(graph, kernel.pool, id), bounds)) return true;
   }
   return false;
-}
-
-void name_values(KernelWriter& writer, const std::vector<const KernelOutput*>& outputs,
-                 std::vector<std::string>& values) {
-  const auto is_of_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::ranges::all_of(values[i], is_of_name)) continue;
-    const std::string name = writer.unique(writer.wish(outputs[i]->value) + "_value");
-    writer.line(fmt::format("const auto {} = {};", name, values[i]));
-    values[i] = name;
-  }
 }
 
 std::string store_text(KernelWriter& writer, const KernelOutput& output, std::string_view position,

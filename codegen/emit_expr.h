@@ -132,10 +132,6 @@ bool needs_wide_index(const Kernel& kernel, const Graph& graph, const IndexExpr&
 std::string constant_text(const ExprNode& constant);
 std::string zero_text(ScalarType type);
 
-// Values that are no names get one each, in this order: what is stored first may lie where another is made of.
-void name_values(KernelWriter& writer, const std::vector<const KernelOutput*>& outputs,
-                 std::vector<std::string>& values);
-
 // The statement that stores a value of the compute type at a position of an output: `out[at] = to_bf16(value);`
 std::string store_text(KernelWriter& writer, const KernelOutput& output, std::string_view position,
                        std::string_view value);

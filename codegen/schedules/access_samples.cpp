@@ -12,7 +12,6 @@ namespace fusec {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr std::int64_t kSector = 32;
 constexpr int kSampledWarps = 6;
 
 // Some number that depends on nothing but these.
@@ -198,7 +197,7 @@ double AccessSamples::sectors_a_point(ExprId load, int width, bool together) {
         if (const auto at = position(load)) places.push_back(*at * bytes);
       }
       if (together && e + 1 < width) continue;
-      sectors += distinct(std::move(places), kSector);
+      sectors += distinct(std::move(places), kSectorBytes);
       places.clear();
     }
   }
@@ -207,8 +206,8 @@ double AccessSamples::sectors_a_point(ExprId load, int width, bool together) {
 
 double sectors_of_stretch(std::int64_t bytes, int aligned) {
   std::int64_t touched = 0;
-  for (int at = 0; at < kSector; at += aligned) touched += (at + bytes - 1) / kSector + 1;
-  return static_cast<double>(touched) * aligned / kSector;
+  for (int at = 0; at < kSectorBytes; at += aligned) touched += (at + bytes - 1) / kSectorBytes + 1;
+  return static_cast<double>(touched) * aligned / kSectorBytes;
 }
 
 double sectors_of_tiled_line(std::int64_t extent, std::int64_t tile, std::int64_t together, int element_bits,
@@ -235,7 +234,7 @@ double issued_for_sector(const Target& target) {
 }
 
 int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds) {
-  int bytes = static_cast<int>(kSector);
+  int bytes = static_cast<int>(kSectorBytes);
   while (bytes > 1 && bytes * 8 > element_bits && !proves_multiple_of(position, bytes * 8 / element_bits, bounds))
     bytes /= 2;
   return bytes;

@@ -12,8 +12,6 @@
 
 namespace fusec {
 
-inline constexpr int kSectorBytes = 32;
-
 // How one tensor has the box in memory.
 struct BoxWalk {
   std::vector<std::size_t> run;       // of the box's axes those that one stretch goes along, the fastest first

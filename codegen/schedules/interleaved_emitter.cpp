@@ -96,8 +96,9 @@ class InterleavedEmitter {
       emitter_.accumulate(here);
     };
     const bool first = loop.reductions == part_.loops.front().reductions;
-    elements_.over_elements(loop.axes, first ? part_.roots_of_loop(loop) : loop.bodies(pool_),
-                            with_stores({.element = element}, first ? part_.outputs_beside() : Outputs{}));
+    const std::vector<ExprId> roots = first ? part_.roots_of_loop(loop) : loop.bodies(pool_);
+    elements_.over_elements(loop.axes, roots,
+                            with_stores({.element = element}, first ? part_.outputs_beside() : Outputs{}, roots));
     for (const ExprEmitter::Accumulator& a : accumulators)
       results_.join(a, slots_.at(a.reduction), way_.parts, way_.width, places && part_.is_asked_for(a.reduction));
   }
@@ -141,7 +142,7 @@ class InterleavedEmitter {
     visit.behind = behind;
     std::vector<ExprId> roots = roots_of_outputs(part_.outputs_beside());
     roots.push_back(way_.one_pass->element);
-    elements_.over_elements(pool_[way_.one_pass->first].axes, roots, with_stores(visit, part_.outputs_beside()));
+    elements_.over_elements(pool_[way_.one_pass->first].axes, roots, with_stores(visit, part_.outputs_beside(), roots));
   }
 
   void running_exponentials() {
@@ -252,12 +253,14 @@ class InterleavedEmitter {
 
   void store_elements() {
     const Outputs outputs = part_.outputs_of(false);
-    elements_.over_elements(form_.columns, roots_of_outputs(outputs),
-                            with_stores({.element = [](const auto&, const auto&) {}}, outputs));
+    const std::vector<ExprId> roots = roots_of_outputs(outputs);
+    elements_.over_elements(form_.columns, roots,
+                            with_stores({.element = [](const auto&, const auto&) {}}, outputs, roots));
   }
 
-  // The visit that stores elements of these outputs besides.
-  InterleavedElements::Visit with_stores(const InterleavedElements::Visit& visit, const Outputs& outputs) {
+  // The visit that stores elements of these outputs besides, in a loop that makes `roots`.
+  InterleavedElements::Visit with_stores(const InterleavedElements::Visit& visit, const Outputs& outputs,
+                                         const std::vector<ExprId>& roots) {
     if (outputs.empty()) return visit;
     InterleavedElements::Visit both = visit;
     both.before = [=, this](const std::string& place) {
@@ -268,9 +271,10 @@ class InterleavedEmitter {
             emitter_, *output, way_.width, fmt::format("store_words({} + {}, ", writer_.output(output->value), place)));
     };
     both.element = [=, this](const std::string& lane, const std::string& at) {
+      // All of the loop's at once: what several need has a name before the first is stored, which may lie there.
+      emitter_.emit_independent(roots);
       visit.element(lane, at);
-      std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
-      if (!part_.outputs_beside().empty() && outputs.size() > 1) name_values(writer_, outputs, values);
+      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (at.empty())
           stores_[i].put(emitter_, lane, values[i]);

@@ -35,29 +35,13 @@ std::optional<JoinedLoad> joined_load(const ExprPool& pool, ExprId id) {
   return joined;
 }
 
-std::optional<IndexExpr> as_index(const ExprNode& n) {
-  if (n.op == ExprOp::kIndex) return n.indices[0];
-  if (n.op == ExprOp::kConstant && n.type == ScalarType::kInt64) return IndexExpr(n.integer);
-  return std::nullopt;
-}
-
-// Comparisons of which all must hold, each as an index that is then not negative; nothing for what is none.
-std::optional<std::vector<IndexExpr>> comparisons(const ExprPool& pool, ExprId condition) {
-  std::vector<IndexExpr> all;
-  std::vector<ExprId> left = {condition};
-  while (!left.empty()) {
-    const ExprNode& n = pool[left.back()];
-    left.pop_back();
-    if (n.op == ExprOp::kAnd) {
-      left.insert(left.end(), {n.args[0], n.args[1]});
-      continue;
-    }
-    if (n.op != ExprOp::kLt && n.op != ExprOp::kGe) return std::nullopt;
-    const auto a = as_index(pool[n.args[0]]), b = as_index(pool[n.args[1]]);
-    if (!a || !b) return std::nullopt;
-    all.push_back(simplify(n.op == ExprOp::kGe ? *a - *b : *b - *a - 1, pool.bounds()));
-  }
-  return all;
+// Of comparisons of which all must hold: what is then not negative; nothing for what is none.
+std::optional<std::vector<IndexExpr>> slacks(const ExprPool& pool, ExprId condition) {
+  const auto all = index_comparisons(pool, condition);
+  if (!all) return std::nullopt;
+  std::vector<IndexExpr> found;
+  for (const IndexComparison& c : *all) found.push_back(simplify(slack_of(c), pool.bounds()));
+  return found;
 }
 
 // Does each load's guard hold where the conditions before it do not, and its own does?
@@ -68,13 +52,13 @@ bool guards_follow(const ExprPool& pool, const JoinedLoad& joined) {
     const std::size_t before = known.size();
     std::vector<IndexExpr> open;  // what the condition adds to what is known
     if (i < joined.conditions.size()) {
-      const auto holding = comparisons(pool, joined.conditions[i]);
+      const auto holding = slacks(pool, joined.conditions[i]);
       if (!holding) return false;
       for (const IndexExpr& e : *holding)
         if (!is_known(e)) open.push_back(e);
       known.insert(known.end(), open.begin(), open.end());
     }
-    const auto guards = comparisons(pool, pool[joined.loads[i]].args[0]);
+    const auto guards = slacks(pool, pool[joined.loads[i]].args[0]);
     if (!guards || !std::ranges::all_of(*guards, is_known)) return false;
     known.resize(before);
     // Where it does not hold, one comparison does not: which, is known where there is no other.

@@ -14,7 +14,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kWarp = 32, kSector = kSectorBits / 8, kVector = 16;
+constexpr int kWarp = 32, kVector = 16;
 constexpr int kMostBytes = 80 * 1024;  // two such blocks have any multiprocessor
 
 class Planner {
@@ -113,7 +113,7 @@ class Planner {
     rows_ = hint(pool_.extent(along()));
     known_ = pool_.extent(staged_.stored).as_constant().has_value();
     follow_ = known_ && of_result->is(columns_);
-    whole_sectors_ = lies_in(kSector / size_, stored_position(), staged_.stored);
+    whole_sectors_ = lies_in(kSectorBytes / size_, stored_position(), staged_.stored);
     blocks_beside_ = 1;
     for (const std::uint32_t axis : output_.axes)
       if (axis != staged_.stored && axis != along()) blocks_beside_ *= hint(pool_.extent(axis));
@@ -149,7 +149,7 @@ class Planner {
     std::vector<Candidate> candidates;
     int least = 8, most = 1;
     for (const Lines& lines : lines_) least = std::min(least, lines.size), most = std::max(most, lines.size);
-    const int sector = kSector / size_;
+    const int sector = kSectorBytes / size_;
     const bool in_steps = std::ranges::all_of(lines_, &Lines::evenly);
     const auto consider = [&](int width, std::int64_t height, int step) {
       Candidate candidate{.width = width, .height = static_cast<int>(height), .step = step, .time = 0, .cost = 0};
@@ -182,18 +182,20 @@ class Planner {
     return candidates;
   }
 
-  int more_lines(int width) const { return whole_sectors_ || (known_ && width >= columns_) ? 0 : kSector / size_ - 1; }
+  int more_lines(int width) const {
+    return whole_sectors_ || (known_ && width >= columns_) ? 0 : kSectorBytes / size_ - 1;
+  }
   int lines_of(const Candidate& candidate) const { return candidate.width + more_lines(candidate.width); }
   bool joined(int width) const { return follow_ && !whole_sectors_ && width >= columns_; }
 
   static int ring_of(const Candidate& candidate, const Lines& lines) {
     if (candidate.height <= candidate.step) return 0;
-    return static_cast<int>(std::bit_ceil(static_cast<unsigned>(candidate.step * lines.size + kSector)));
+    return static_cast<int>(std::bit_ceil(static_cast<unsigned>(candidate.step * lines.size + kSectorBytes)));
   }
   // Bytes of a line in shared memory.
   int length_of(const Candidate& candidate, const Lines& lines) const {
     if (const int ring = ring_of(candidate, lines)) return ring;
-    const int bytes = candidate.step * lines.size + kSector - std::min(kSector, lines.aligned);
+    const int bytes = candidate.step * lines.size + kSectorBytes - std::min(kSectorBytes, lines.aligned);
     return (bytes + kVector - 1) / kVector * kVector;
   }
   std::int64_t bytes_at_least(const Candidate& candidate) const {
@@ -213,12 +215,12 @@ class Planner {
     const auto columns = static_cast<double>(columns_), rows = static_cast<double>(rows_);
     double sectors = joined(candidate.width) || whole_sectors_
                          ? size_ / 32.0
-                         : sectors_of_stretch(columns_ * size_, std::min(size_, kSector)) / columns;
+                         : sectors_of_stretch(columns_ * size_, std::min(size_, kSectorBytes)) / columns;
     for (const Lines& lines : lines_) {
       const bool one_behind_another = parts == 1 && candidate.step >= rows_ && lines.evenly && lines.stride == rows_;
       const int aligned = parts == 1
                               ? lines.aligned
-                              : std::gcd(lines.aligned, static_cast<int>(candidate.height * lines.size % kSector));
+                              : std::gcd(lines.aligned, static_cast<int>(candidate.height * lines.size % kSectorBytes));
       const double of_line =
           one_behind_another ? rows * lines.size / 32.0
                              : static_cast<double>(parts) *
@@ -306,7 +308,7 @@ class Planner {
   // Whether what a lane has next of a line of the result lies in lines that begin as the ones before do, by sectors.
   bool begin_alike(const Lines& lines, int lines_of_warp) const {
     return lines.stride_known &&
-           lines.stride * lines.size * elements_of_word(8 * size_) * (kWarp / lines_of_warp) % kSector == 0;
+           lines.stride * lines.size * elements_of_word(8 * size_) * (kWarp / lines_of_warp) % kSectorBytes == 0;
   }
 
   // Groups of lines and gaps without bank conflicts, or with few; gives how many were found.
@@ -315,7 +317,7 @@ class Planner {
     StripLines lines{.load = of.load, .ring = ring_of(candidate, of), .evenly = of.evenly}, best = lines;
     int fewest = -1;
     // Lines that begin differently in sectors are whole sectors apart.
-    const int unit = of.aligned < kSector ? kSector : kVector;
+    const int unit = of.aligned < kSectorBytes ? kSectorBytes : kVector;
     const int length = (length_of(candidate, of) + unit - 1) / unit * unit;
     // Threads go on from one group to another.
     const int most_lines =
@@ -340,7 +342,7 @@ class Planner {
     best.pieces = length_of(candidate, of) / kVector;
     best.start = strips.bytes;
     const int bytes = best.slot(lines_of(candidate) - 1) + best.pitch;
-    strips.bytes += (bytes + kSector - 1) / kSector * kSector;
+    strips.bytes += (bytes + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
     strips.loads.push_back(best);
     return fewest;
   }
@@ -348,15 +350,16 @@ class Planner {
   static int behind(const Lines& of, std::int64_t line) {
     const std::int64_t begin =
         of.evenly ? line * of.stride : of.begins[static_cast<std::size_t>(line % std::ssize(of.begins))];
-    return static_cast<int>(begin * of.size % kSector);
+    return static_cast<int>(begin * of.size % kSectorBytes);
   }
 
   // How often lanes of a warp want different words of one bank, in some of the result's lines and at the end of these.
   int conflicts_of(const Lines& of, const StripLines& lines, int lines_of_warp, int apart) const {
-    const int each = elements_of_word(8 * size_), lanes = kWarp / lines_of_warp, sector = kSector / size_;
+    const int each = elements_of_word(8 * size_), lanes = kWarp / lines_of_warp, sector = kSectorBytes / size_;
     int conflicts = 0;
     for (const int row : {0, 1, 2, 5, 11}) {
-      const int begin = of.aligned < kSector ? 7 * row * of.size % kSector : 0;  // strips begin anywhere in sectors
+      const int begin =
+          of.aligned < kSectorBytes ? 7 * row * of.size % kSectorBytes : 0;  // strips begin anywhere in sectors
       for (int e = 0; e < each; ++e)
         conflicts += conflicts_among(of, lines, begin, kWarp, [&](int lane) {
           const int mine = row + lane / lanes * apart;
@@ -379,7 +382,7 @@ class Planner {
       int most = 1;
       for (int lane = from; lane < std::min(lanes, from + banks); ++lane) {
         const auto [row, line] = place_of(lane);
-        int at = row * of.size + (behind(of, line) + begin) % kSector;
+        int at = row * of.size + (behind(of, line) + begin) % kSectorBytes;
         if (lines.ring > 0) at %= lines.ring;
         const int place = (lines.slot(line) + at) / unit;
         const auto bank = static_cast<std::size_t>(place % banks);
@@ -402,7 +405,7 @@ class Planner {
       std::array<int, kTogether> count{};
       for (int piece = first; piece < first + kTogether; ++piece) {
         const int line = piece / pieces, at = piece % pieces * kVector;
-        if (piece % pieces == pieces - 1 && behind(of, line) == 0 && of.aligned < kSector) continue;
+        if (piece % pieces == pieces - 1 && behind(of, line) == 0 && of.aligned < kSectorBytes) continue;
         ++count[static_cast<std::size_t>((lines.slot(line) + at) / kVector % kTogether)];
       }
       conflicts += *std::ranges::max_element(count) - 1;
@@ -418,7 +421,7 @@ class Planner {
       bool meet = false;
       for (int n = 0; n < neighbours; ++n)
         for (int piece = 0; piece < of_line; ++piece) {
-          const int begun = behind(of, n * apart) > 0 ? kSector : 0;
+          const int begun = behind(of, n * apart) > 0 ? kSectorBytes : 0;
           const int at = (begun + piece * kVector) % lines.ring;
           const unsigned bank = 1u << (lines.slot(n * apart) + at) / kVector % 8;
           meet = meet || (banks & bank) != 0;

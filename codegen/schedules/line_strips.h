@@ -25,8 +25,6 @@
 
 namespace fusec {
 
-inline constexpr int kSectorBits = 256;
-
 // A load's lines in shared memory.
 struct StripLines {
   ExprId load;

@@ -27,7 +27,7 @@ class Emitter {
         result_(kernel.outputs[0]),
         result_bits_(bits(result_.type.dtype)),
         each_(elements_of_word(result_bits_)),
-        sector_(kSectorBits / result_bits_),
+        sector_(8 * kSectorBytes / result_bits_),
         position_(simplify(flat_index(result_.type.shape, result_.index), bounds_)),
         writer_(tile_writer(kernel, graph, strips.tiled, strips.threads)),
         emitter_(kernel, writer_) {}
@@ -92,7 +92,7 @@ class Emitter {
       if (const auto known = bytes.as_constant()) return std::to_string(*known % 32);
       return proves_multiple_of(bytes, 32, bounds_) ? std::string("0") : fmt::format("(int)({} * {} & 31)", text, size);
     };
-    const bool aligned = proves_multiple_of(position - IndexExpr::axis(along_.axis), kSectorBits / 8 / size, bounds_) &&
+    const bool aligned = proves_multiple_of(position - IndexExpr::axis(along_.axis), kSectorBytes / size, bounds_) &&
                          along_.extent * size % 32 == 0;
     load.stride = emitter_.index_text().tight(stride);
     writer_.line(fmt::format("const Strip<{}, {}, {}, {}> {} = {{dynamic_shared + {}, {}, {}}};", lines.ring,

@@ -15,7 +15,7 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kMostBytes = 40 * 1024;  // of shared memory: less than every device gives without being asked
-constexpr int kSector = 32, kVector = 16;
+constexpr int kVector = 16;
 
 class Planner {
  public:
@@ -114,7 +114,8 @@ class Planner {
     if (each < 1 || 2 * rows < each * target_.multiprocessors) return false;
     int narrowest = 64;
     for (const KernelOutput& output : kernel_.outputs) narrowest = std::min(narrowest, bits(output.type.dtype));
-    const std::int64_t whole = kSector / std::gcd<std::int64_t>(kSector, std::int64_t{plan_.columns} * narrowest / 8);
+    const std::int64_t whole =
+        kSectorBytes / std::gcd<std::int64_t>(kSectorBytes, std::int64_t{plan_.columns} * narrowest / 8);
     plan_.rows = static_cast<int>(each >= whole ? each / whole * whole : each);
     return true;
   }
@@ -173,11 +174,11 @@ class Planner {
       const auto source = std::ranges::find(plan_.sources, id, &PickedRows::Source::load);
       const bool for_places = std::ranges::find(looked_up_, id) != looked_up_.end();
       if (source != plan_.sources.end()) {
-        const bool whole = proves_multiple_of(source->first, static_cast<int>(kSector / bytes), pool_.bounds());
+        const bool whole = proves_multiple_of(source->first, static_cast<int>(kSectorBytes / bytes), pool_.bounds());
         const double more = whole ? 0 : follow_one_another(*source) ? 1.0 / plan_.rows : 1;
-        sectors += (source->length * bytes / kSector + more) / plan_.columns;
+        sectors += (source->length * bytes / kSectorBytes + more) / plan_.columns;
       } else if (for_places && same_for_all_rows(id) && !plan_.picks.empty()) {
-        sectors += bytes / kSector / plan_.rows;
+        sectors += bytes / kSectorBytes / plan_.rows;
       } else {
         sectors += samples_.sectors_a_point(id, 1, false);
       }

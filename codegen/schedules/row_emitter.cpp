@@ -519,9 +519,10 @@ class RowEmitter {
       visit.before();
     };
     both.element = [=, this](const std::string& lane) {
+      // All of the loop's at once: what several need has a name before the first is stored, which may lie there.
+      emitter_.emit_independent(loop.roots);
       visit.element(lane);
-      std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
-      if (stores_beside() && outputs.size() > 1) name_values(writer_, outputs, values);
+      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_one_by_one());
         if (stores) writer_.open(fmt::format("if ({})", condition));

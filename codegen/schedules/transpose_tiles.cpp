@@ -107,9 +107,9 @@ class Planner {
       const std::vector<std::int64_t> distances = samples_->distances(id, axis);
       return !distances.empty() && 4 * std::ranges::count_if(distances, holds) >= 3 * std::ssize(distances);
     };
-    constexpr std::int64_t kNear = 2, kSector = 256;
+    constexpr std::int64_t kNear = 2, kSectorBits = 256;
     const std::int64_t size = bits(pool_[id].dtype);
-    if (!mostly(tiles_.stored, [&](std::int64_t d) { return d * size >= kSector; })) return std::nullopt;
+    if (!mostly(tiles_.stored, [&](std::int64_t d) { return d * size >= kSectorBits; })) return std::nullopt;
     for (std::size_t i = axes_.size() - 1; i-- > 0;)
       if (depends(position, axes_[i]) && mostly(axes_[i], [&](std::int64_t d) { return d <= kNear; })) return axes_[i];
     return std::nullopt;

@@ -95,8 +95,7 @@ class Sampler {
             elements += width;
             for (int e = 0; e < width; ++e) places.push_back((*found + e) * element_bits / 8);
           }
-          constexpr std::int64_t kSector = 32;
-          sectors += distinct(std::move(places), kSector);
+          sectors += distinct(std::move(places), kSectorBytes);
         }
     }
     return elements > 0 ? static_cast<double>(sectors) / elements : 0;

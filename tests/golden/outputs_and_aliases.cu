@@ -167,11 +167,10 @@ outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradi
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const float gradient_v = __uint_as_float(element<32>(gradient_w, e));
-      row_sum += gradient_v * gradient_v;
       const float t = (__uint_as_float(element<32>(momentum_w, e)) * 0.9f) + gradient_v;
-      const auto weight_next_value = __uint_as_float(element<32>(weight_w, e)) - (t * 0.01f);
+      row_sum += gradient_v * gradient_v;
       put_element<32>(momentum_next_w, e, __float_as_uint(t));
-      put_element<32>(weight_next_w, e, __float_as_uint(weight_next_value));
+      put_element<32>(weight_next_w, e, __float_as_uint(__uint_as_float(element<32>(weight_w, e)) - (t * 0.01f)));
     }
     store_words((uint4*)momentum_next + k, momentum_next_w);
     store_words((uint4*)weight_next + k, weight_next_w);
