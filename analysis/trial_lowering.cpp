@@ -80,7 +80,7 @@ std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const 
   const auto gathered = gemm ? std::nullopt : find_convolution(graph, kernel, product, target);
   const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target)
                     : gathered ? best_warpgroup_convolution(graph, kernel, product, *gathered, target)
-                               : best_warpgroup_planes(graph, kernel, product, target);
+                               : best_warpgroup_images(graph, kernel, product, target);
   if (wide) return wide->cycles;
   if (gemm) return gemm->cycles;
   if (gathered) return gathered->cycles;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "analysis/depth_shares.h"
-#include "analysis/image_planes.h"
+#include "analysis/image_boxes.h"
 #include "analysis/loads.h"
 #include "analysis/target.h"
 
@@ -100,9 +100,9 @@ double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
 }
 
 // Boxes of pixels that begin between sectors have one more of these in each line.
-double sectors_of_planes(const WarpgroupOperand::Planes& planes) {
-  const double line = 2.0 * planes.pixels;
-  return planes.taps.empty() ? 1 : (line + kSectorBytes) / line;
+double sectors_of_boxes(const WarpgroupOperand& operand) {
+  const double line = 2.0 * operand.boxes->pixels;
+  return operand.along_depth || operand.boxes->taps.empty() ? 1 : (line + kSectorBytes) / line;
 }
 
 // Of a step of the depth: bytes that are copied, and instructions for what is computed.
@@ -117,7 +117,7 @@ StepWork step_work(const WarpgroupGemmForm& form, const WarpgroupLoop& loop) {
     for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
       const double across = left ? t.rows() : static_cast<double>(t.columns) / t.cluster;
       const double bytes = operand.computed ? static_cast<double>(bits_copied(operand)) / 8 : form.element_bytes();
-      work.bytes += across * bytes * (operand.planes ? sectors_of_planes(*operand.planes) : 1);
+      work.bytes += across * bytes * (operand.boxes ? sectors_of_boxes(operand) : 1);
       work.instructions += across * operand.instructions;
     }
   return work;
@@ -208,17 +208,23 @@ std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const
   return stores;
 }
 
-// Of an image in planes, with the product that these are factors of.
-std::optional<std::vector<WarpgroupLoop>> loops_of_planes(const WarpgroupCandidate& c,
+// Of an image in boxes, with the product that these are factors of.
+std::optional<std::vector<WarpgroupLoop>> loops_of_image_boxes(const WarpgroupCandidate& c,
                                                           std::optional<Product>& product) {
   if (!c.graph) return std::nullopt;
-  auto planes = find_planes(*c.graph, *c.kernel, *c.product);
-  if (!planes) return std::nullopt;
+  auto boxes = find_image_boxes(*c.graph, *c.kernel, *c.product);
+  if (!boxes) return std::nullopt;
   std::vector<WarpgroupLoop> loops;
-  for (PlaneLoop& loop : planes->loops)
+  for (ImageLoop& loop : boxes->loops)
     loops.push_back({.left = std::move(loop.left), .right = std::move(loop.right), .tiled_depth = loop.tiled_depth});
-  product = std::move(planes->product);
+  product = std::move(boxes->product);
   return loops;
+}
+
+// What threads copy has no end of a tile at each tap's: so much of the depth that is multiplied for nothing costs more
+// than these threads do.
+bool is_mostly_whole(const std::vector<WarpgroupLoop>& boxes, const ConvolutionForm& form) {
+  return 8 * boxes[0].tiled_depth <= 9 * form.depth;
 }
 
 std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
@@ -226,11 +232,13 @@ std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
   if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
   std::optional<Product> product;
   std::optional<std::vector<WarpgroupLoop>> loops;
-  if (c.convolution)
-    loops = loops_of(c.kernel->pool, *c.convolution, *c.product);
-  else if (!c.form->loops.empty())
-    loops = loops_of(c.kernel->pool, *c.form, *c.product);
-  if (!loops) loops = loops_of_planes(c, product);
+  if (!c.form->loops.empty() && !c.convolution) loops = loops_of(c.kernel->pool, *c.form, *c.product);
+  if (!loops) loops = loops_of_image_boxes(c, product);
+  if (c.convolution && !(loops && is_mostly_whole(*loops, *c.convolution)))
+    if (auto picked = loops_of(c.kernel->pool, *c.convolution, *c.product)) {
+      loops = std::move(picked);
+      product.reset();
+    }
   if (!loops) return std::nullopt;
   const std::int64_t matrices = c.form->groups ? *c.kernel->pool.extent(c.product->choice->axis).as_constant() : 0;
   return WarpgroupGemmForm{.dtype = c.form->dtype,
@@ -348,7 +356,8 @@ namespace {
 
 // Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
 constexpr double kHalfFull = WarpgroupTiles::kRows / 2.0 + 1;
-// What else there is for an image's planes fetches it one by one: a quarter of the products may be as many.
+// What else there is for an image whose channels lie first fetches it one by one: a quarter of the products may be as
+// many.
 constexpr double kQuarterFull = WarpgroupTiles::kRows / 4.0;
 
 bool fills_tiles(const Kernel& kernel, const Product& product, double rows) {
@@ -357,24 +366,34 @@ bool fills_tiles(const Kernel& kernel, const Product& product, double rows) {
          points_at_hint(kernel.pool, product.columns) >= kFewColumns;
 }
 
+bool has_channels_first(const WarpgroupGemmForm& form) {
+  const auto across = [](const WarpgroupOperand& o) { return !o.along_depth; };
+  return std::ranges::any_of(form.loops, [&](const WarpgroupLoop& loop) {
+    return std::ranges::any_of(loop.left, across) || std::ranges::any_of(loop.right, across);
+  });
+}
+
 }  // namespace
 
 std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
                                                         const Product& product, const ConvolutionForm& form,
                                                         const Target& target) {
-  if (!fills_tiles(kernel, product, kHalfFull)) return rank_warpgroup_planes(graph, kernel, product, target);
+  if (!fills_tiles(kernel, product, kHalfFull)) return rank_warpgroup_images(graph, kernel, product, target);
   const GemmForm as_product = as_gemm(form);
   const WarpgroupCandidate candidate{&kernel, &product, &as_product, &form, &graph};
   return rank_warpgroup_gemms({&candidate, 1}, target);
 }
 
-std::vector<WarpgroupGemms> rank_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel, const Product& product,
                                                   const Target& target) {
   if (!product.tensor_dtype || !fills_tiles(kernel, product, kQuarterFull)) return {};
   const GemmForm as_product{
       .dtype = *product.tensor_dtype, .loops = {}, .tiles = {}, .sums = static_cast<int>(term_count(product))};
   const WarpgroupCandidate candidate{&kernel, &product, &as_product, nullptr, &graph};
-  return rank_warpgroup_gemms({&candidate, 1}, target);
+  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms({&candidate, 1}, target);
+  if (!ranking.empty() && !has_channels_first(ranking[0].forms[0]) && !fills_tiles(kernel, product, kHalfFull))
+    return {};
+  return ranking;
 }
 
 namespace {
@@ -396,9 +415,9 @@ std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, con
   return best_below(rank_warpgroup_convolutions(graph, kernel, product, form, target), form.cycles);
 }
 
-std::optional<WarpgroupGemms> best_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel, const Product& product,
                                                     const Target& target) {
-  return best_below(rank_warpgroup_planes(graph, kernel, product, target), std::numeric_limits<double>::infinity());
+  return best_below(rank_warpgroup_images(graph, kernel, product, target), std::numeric_limits<double>::infinity());
 }
 
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,

@@ -10,7 +10,7 @@
 // a dimension of the right factors.
 //
 // Rows that are no steps apart, or of an image with taps that may be outside (convolution_form.h), are no tensor to
-// TMA: threads copy them. Where an image's channels lie first, TMA takes boxes of its planes (image_planes.h).
+// TMA: threads copy them. Where rows of results are whole eights, TMA takes boxes of the image (image_boxes.h).
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ struct WarpgroupCandidate {
   const Product* product;
   const GemmForm* form;
   const ConvolutionForm* convolution = nullptr;  // of which the form is that of a product
-  const Graph* graph = nullptr;                  // of a product alone, whose image may be taken in planes
+  const Graph* graph = nullptr;                  // of a product alone, whose image may be taken in boxes
 };
 
 // Several products are one kernel's: of these, a form each.
@@ -48,14 +48,14 @@ std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, cons
                                                         const Product& product, const ConvolutionForm& form,
                                                         const Target& target);
 // Likewise of one that has no form for warps: sums over several images.
-std::vector<WarpgroupGemms> rank_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel, const Product& product,
                                                   const Target& target);
 // The best way of one; nothing where the form at hand is predicted to be faster.
 std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target);
 std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
                                                          const Product& product, const ConvolutionForm& form,
                                                          const Target& target);
-std::optional<WarpgroupGemms> best_warpgroup_planes(const Graph& graph, const Kernel& kernel, const Product& product,
+std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel, const Product& product,
                                                     const Target& target);
 // The best way; none as well where the forms at hand are predicted to be faster.
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);

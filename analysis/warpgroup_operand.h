@@ -44,19 +44,19 @@ struct WarpgroupOperand {
     std::int64_t depth = 0;
   };
   std::optional<Image> image = std::nullopt;
-  // Of an image whose channels lie first: boxes of so many pixels of a row, a tap's channels at a time, for TMA
-  // (image_planes.h).
-  struct Planes {
+  // Of an image: boxes of so many pixels of a row, a tap's channels at a time, for TMA (image_boxes.h).
+  struct ImageBoxes {
     struct Dimension {
       IndexExpr extent, stride, position;  // position: over the columns, the batch and the taps
     };
     std::vector<Dimension> dimensions;  // innermost first
     std::size_t channels = 0;           // the dimension that a tile's depth goes along, too
+    std::size_t neighbours = 0;         // that of the pixels of a box
     std::vector<std::uint32_t> taps;    // the depth's other axes
     std::int64_t depth = 0;             // channels
     int pixels = 64;
   };
-  std::optional<Planes> planes = std::nullopt;
+  std::optional<ImageBoxes> boxes = std::nullopt;
 };
 
 // Elements of a factor: those of 16 bytes, of which TMA's strides are multiples, and of a tile along the depth.

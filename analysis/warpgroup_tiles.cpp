@@ -37,8 +37,9 @@ bool WarpgroupLoop::has_image() const {
   return std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.image.has_value(); });
 }
 
-bool WarpgroupLoop::has_planes() const {
-  return std::ranges::any_of(right, [](const WarpgroupOperand& o) { return o.planes.has_value(); });
+bool WarpgroupLoop::has_image_boxes() const {
+  const auto in_image_boxes = [](const WarpgroupOperand& o) { return o.boxes.has_value(); };
+  return std::ranges::any_of(left, in_image_boxes) || std::ranges::any_of(right, in_image_boxes);
 }
 
 bool WarpgroupGemmForm::scales_in_stages() const {

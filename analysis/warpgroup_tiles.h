@@ -25,7 +25,7 @@ struct WarpgroupLoop {
   bool picks_rows() const;
   bool computes() const;
   bool has_image() const;
-  bool has_planes() const;
+  bool has_image_boxes() const;
   // Are sums of parts of the depth added to those that are kept?
   bool in_parts() const { return block != 0 || added_after != 0; }
 };
@@ -64,7 +64,7 @@ struct WarpgroupGemmForm {
   std::vector<std::optional<WarpgroupStore>> stores;  // of each output of the kernel
   std::optional<RowGroups> groups = std::nullopt;
   int matrices = 0;                               // that groups choose among
-  std::optional<Product> product = std::nullopt;  // as it is cut, where that is not as it was found (image_planes.h)
+  std::optional<Product> product = std::nullopt;  // as it is cut, where that is not as it was found (image_boxes.h)
 
   int element_bytes() const { return bits(dtype) / 8; }
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile

@@ -212,7 +212,7 @@ void count_product(const Graph& graph, Counter& count, const Kernel& kernel, con
       gathered_bytes = bits(gathered->dtype) == 8;
       tf32 = gathered->tf32;
     } else {
-      wide = best_warpgroup_planes(graph, kernel, product, target);
+      wide = best_warpgroup_images(graph, kernel, product, target);
     }
   }
   if (product.choice) count.choose_along(product.choice->axis);

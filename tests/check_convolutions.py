@@ -397,9 +397,9 @@ def cases():
     return found
 
 
-def steps_of_tile(model, depth):
-    """Of planes, each tap has whole tiles of channels."""
-    in_planes = model["nodes"][0]["op"].startswith("conv")
+def steps_of_tile(name, model, depth):
+    """Of boxes, each tap has whole tiles of channels."""
+    in_planes = model["nodes"][0]["op"].startswith("conv") or name.startswith("boxes")
     steps = 0
     for weights in (c["shape"] for c in model["constants"] if len(c["shape"]) > 2):
         channels, taps = (weights[1], math.prod(weights[2:])) if in_planes else (math.prod(weights[1:]), 1)
@@ -449,12 +449,13 @@ def check_by_warpgroups(options, folder, name, model, multiprocessors, schedules
     columns, depth, cluster = int(tile[1]), int(tile[2]), 2 if "__cluster_dims__(2" in source else 1
     products, requested = kernels[0]["tensor_multiply_adds"], kernels[0]["requested_bytes"]
     steps, rest = divmod(products, 128 * columns * depth)
-    of_tile = steps_of_tile(model, depth)
+    of_tile = steps_of_tile(name, model, depth)
     expect(rest == 0 and steps % of_tile == 0, f"{name}: {products} multiply-adds are no whole tiles")
     # Of each step a block copies rows, of which none outside of the image, and its part of the other factor; what
     # stands behind the sums reads and writes up to 4 bytes three times, or each share its sums.
     shares = re.search(r"of what (\d+) blocks have summed", source)
-    needed = steps * (128 + columns // cluster * sectors_of_pixels(model)) * 128 + max(12, 4 * int(shares[1]) if shares else 0) * steps // of_tile * \
+    pixels, results = (128, columns // cluster) if "first to last" in name else (columns // cluster, 128)
+    needed = steps * (results + pixels * sectors_of_pixels(model)) * 128 + max(12, 4 * int(shares[1]) if shares else 0) * steps // of_tile * \
         128 * columns
     expect(requested <= needed, f"{name}: {requested} bytes of global memory, {needed} needed")
     executed = sum(kernels[0]["instructions"].values())

@@ -56,6 +56,21 @@ def planes(dims, images, channels, size, outputs, kernel, dtype="float16", tail=
     return {"fusec": 1, "name": "layer", "inputs": inputs, "outputs": ["y"], "constants": constants, "nodes": nodes}
 
 
+def from_to(images_last, results_last, images, channels, size, outputs, kernel, dtype="float16", tail="silu", **attributes):
+    """Of two dimensions, where images and results may lie differently."""
+    model = planes(2, images, channels, size, outputs, kernel, dtype, tail, **attributes)
+    nodes, first, last = model["nodes"], [0, 3, 1, 2], [0, 2, 3, 1]
+    if images_last:
+        x, conv = model["inputs"][0], nodes[0]
+        x["shape"] = [x["shape"][i] for i in last]
+        nodes.insert(0, node("i", "permute", "x", dims=first))
+        conv["inputs"][0] = "i"
+    if results_last:
+        nodes[-1]["name"] = "t"
+        nodes.append(node("y", "permute", "t", dims=last))
+    return model
+
+
 def of_symbol(model, name, images):
     x = model["inputs"][0]
     return dict(model, symbols={name: {"min": 1, "max": 64, "hint": images}},
@@ -99,5 +114,20 @@ def by_warpgroups():
     yield "planes, 64 results", planes(2, 2, 64, [8, 64], 64, 3, padding=1), 4, one
     yield "planes, 48 results, with a residual", planes(2, 2, 64, [9, 32], 48, 3, "bfloat16", "residual", padding=1), 4, one
     yield "planes, 33 results", planes(2, 2, 64, [9, 32], 33, 3, padding=1), 4, one
+    # Boxes of images whose channels lie last, and of images that lie otherwise than results do.
+    yield "boxes, 3x3", from_to(True, True, 2, 64, [9, 32], 136, 3, padding=1), 4, one
+    yield "boxes, 5x5 of 3 lines", from_to(True, True, 1, 128, [3, 64], 72, 5, "bfloat16", padding=2), 4, one
+    yield "boxes, dilated", from_to(True, True, 3, 64, [11, 24], 72, 3, padding=2, dilation=2), 4, one
+    yield "boxes, images that are a symbol", of_symbol(from_to(True, True, 3, 64, [8, 16], 136, 3, padding=1), "n", 5), 4, one
+    yield "boxes, shares of the depth", from_to(True, True, 1, 704, 16, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
+    yield "boxes, channels last to first", from_to(True, False, 2, 64, [9, 32], 136, 3, padding=1), 4, one
+    yield "boxes, 40 channels last to first", from_to(True, False, 2, 40, 16, 136, 3, "bfloat16", padding=1), 4, one
+    yield "boxes, last to first with a residual", from_to(True, False, 2, 128, [11, 24], 72, 3, tail="residual", padding=1), 4, one
+    yield "boxes, channels first to last", from_to(False, True, 2, 64, [9, 32], 136, 3, padding=1), 4, one
+    yield "boxes, 120 channels first to last", from_to(False, True, 2, 120, 24, 264, 3, "bfloat16", padding=1), 4, one
+    yield "boxes, first to last, 64 pixels", from_to(False, True, 1, 64, [5, 64], 264, 5, padding=2), 4, one
+    yield "boxes, first to last, symbol", of_symbol(from_to(False, True, 3, 64, [8, 16], 72, 3, padding=1), "n", 5), 4, one
+    yield "points, first to last", from_to(False, True, 3, 128, [10, 12], 200, 1), 4, ["gemm_wgmma"]
+    yield "points, last to first", from_to(True, False, 3, 128, [10, 12], 200, 1), 4, ["gemm_wgmma"]
     yield "points of planes", planes(2, 3, 128, [10, 12], 200, 1), 4, ["gemm_wgmma"]
     yield "planes and points in one sum", planes(2, 1, 128, [8, 64], 200, 3, tail="points", padding=1), 132, one

@@ -84,7 +84,7 @@ KernelSource WarpgroupEmitter::emit() {
   source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
   source.dynamic_shared = shared_bytes_;
   const bool of_image = std::ranges::any_of(
-      parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.has_image() || loop.has_planes(); });
+      parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.has_image() || loop.has_image_boxes(); });
   source.schedule = of_image ? "convolution_wgmma" : "gemm_wgmma";
   return source;
 }
@@ -137,7 +137,7 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
       beside += f.bytes();
       if (f.boxed()) {
         f.map = writer_.tensor_map(part.kernel.pool[operand.load].source,
-                                   f.in_planes() ? boxes_of_planes(f, part) : boxes_of(f, part, depth));
+                                   f.in_image_boxes() ? boxes_of_image(f, part) : boxes_of(f, part, depth));
         loop.bytes += f.bytes();
       }
       for (std::size_t i = 0; f.computed() && i < operand.computed->copies.size(); ++i) {

@@ -8,7 +8,7 @@
 //                     rows from swizzled lines in shared memory, where outputs lie in aligned rows, else 16 bytes a
 //                     lane
 //
-// Of an image whose channels lie first each lane of warp 0 has TMA copy boxes (gemm_warpgroup_planes.cpp).
+// Of an image in boxes each lane of warp 0 has TMA copy boxes (gemm_warpgroup_boxes.cpp).
 //
 // Rows that are looked up, strided, or an image's (convolutions) are copied by all of warps 0 to 3, which make the
 // tiles of factors that are computed, too (codes times scales). Where rows come in groups with a matrix each, a tile

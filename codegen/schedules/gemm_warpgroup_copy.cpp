@@ -14,7 +14,7 @@ void WarpgroupEmitter::open_steps(const std::string& k, const std::string& all, 
                            share ? fmt::format("{} * {}", end_step_, depth) : all, depth));
 }
 
-// Warp 0: all its lanes wait, one copies; of an image's planes each lane a box.
+// Warp 0: all its lanes wait, one copies; of an image in boxes each lane a box.
 void WarpgroupEmitter::copy_tiles() {
   open_tiles();
   Part& first = *parts_[0];
@@ -24,7 +24,7 @@ void WarpgroupEmitter::copy_tiles() {
   for (std::size_t i = 0; i < first.loops.size(); ++i) {
     if (first.loops.size() > 1) writer_.open("");
     for (Factor& f : first.loops[i].factors)
-      if (f.in_planes()) place_planes(first, f);  // of one product alone
+      if (f.in_image_boxes()) place_image_boxes(first, f);  // of one product alone
     open_steps(k, depth_of(i), first.form.depth());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.open("if (warp_lane == 0)");
@@ -34,11 +34,11 @@ void WarpgroupEmitter::copy_tiles() {
                              of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[i].bytes); })));
     for_part([&](Part& part) {
       for (const Factor& f : part.loops[i].factors)
-        if (!f.in_planes()) copy(part, f, k, into, ready);
+        if (!f.in_image_boxes()) copy(part, f, k, into, ready);
     });
     writer_.close();
     for (const Factor& f : first.loops[i].factors)
-      if (f.in_planes()) copy_planes(first, f, k);
+      if (f.in_image_boxes()) copy_image_boxes(first, f, k);
     next_stage();
     writer_.close();
     if (first.loops.size() > 1) writer_.close();

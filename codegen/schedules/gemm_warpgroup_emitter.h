@@ -1,6 +1,6 @@
 // How the kernel of products by warpgroups is written, part by part (codegen/schedules/gemm_warpgroup.h says what it
 // does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_groups.cpp where rows come in
-// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_planes.cpp an image's planes,
+// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_boxes.cpp an image's boxes,
 // gemm_warpgroup_picked.cpp rows that are looked up,
 // gemm_warpgroup_computed.cpp makes tiles of what is narrower, gemm_warpgroup_multiply.cpp multiplies what is there.
 #pragma once
@@ -52,13 +52,13 @@ class WarpgroupEmitter {
     // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines.
     std::vector<Copies> copies = {};
     std::string line = {}, unit = {};
-    std::vector<std::string> begins = {};  // of an image in planes: where the lane's pixels lie without a tap
+    std::vector<std::string> begins = {};  // of an image in boxes: where the lane's pixels lie without a tap
 
     bool picked() const { return operand->picked.has_value(); }
     bool computed() const { return operand->computed.has_value(); }
     bool boxed() const { return !picked() && !computed(); }
-    bool in_planes() const { return operand->planes.has_value(); }
-    int piece() const { return in_planes() ? operand->planes->pixels : kPiece; }
+    bool in_image_boxes() const { return operand->boxes.has_value(); }
+    int piece() const { return in_image_boxes() ? operand->boxes->pixels : kPiece; }
     int piece_bytes() const { return kPieceBytes / kPiece * piece(); }
     int pieces() const { return across / piece(); }
     int bytes() const { return pieces() * piece_bytes(); }
@@ -136,10 +136,10 @@ class WarpgroupEmitter {
   void scale_tiles();
   void scale(Part& part, const ProductLoop& product, const Factor& f, const std::string& k, int first_warp);
 
-  // --- gemm_warpgroup_planes.cpp
-  TensorBoxes boxes_of_planes(const Factor& f, const Part& part) const;
-  void place_planes(Part& part, Factor& f);
-  void copy_planes(Part& part, const Factor& f, const std::string& k);
+  // --- gemm_warpgroup_boxes.cpp
+  TensorBoxes boxes_of_image(const Factor& f, const Part& part) const;
+  void place_image_boxes(Part& part, Factor& f);
+  void copy_image_boxes(Part& part, const Factor& f, const std::string& k);
   static std::string tiled_stretch(const Part& part, const IndexExpr& extent);
 
   // --- gemm_warpgroup_picked.cpp

@@ -309,7 +309,7 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
     const Factor& f = loop.factors[i];
     const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kPieceBytes) : "";
     std::string described = "swizzled_tile";
-    if (f.piece() != kPiece) {
+    if (f.piece() != kPiece && !f.operand->along_depth) {
       described = fmt::format("narrow_tile<{}>", f.piece());
       writer_.use("narrow_tile");
     }

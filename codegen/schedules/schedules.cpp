@@ -111,7 +111,7 @@ std::vector<KernelSource> gathered_product(const Kernel& kernel, const Product& 
 // Of no form for tiles of warps: several sums, of images with their own depths, one after the other, or warpgroups'.
 std::vector<KernelSource> untiled_product(const Kernel& kernel, const Product& product, const Graph& graph,
                                           const Target& target, Choices& choices) {
-  const std::vector<WarpgroupGemms> wide = rank_warpgroup_planes(graph, kernel, product, target);
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_images(graph, kernel, product, target);
   std::optional<JoinedConvolutions> joined;
   if (!needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)))
     joined = find_joined_convolutions(graph, kernel, product, target);

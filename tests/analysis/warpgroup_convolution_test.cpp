@@ -17,6 +17,7 @@ struct Layer {
   std::string attributes = "padding=[1, 1]";
   int results = 28;  // along each side
   bool channels_last = true;
+  bool results_last = channels_last;
   bool weights_last = true;
 };
 
@@ -37,9 +38,9 @@ Graph graph_of(const Layer& l) {
     text += "v: " + shape(l, l.outputs, l.kernel, l.kernel, l.channels, false) + " = permute(w, dims=[0, 3, 1, 2])\n";
   text += "p: " + shape(l, l.images, l.results, l.results, l.outputs, false) + " = conv2d(" + image + ", " + weights +
           ", " + l.attributes + ")\n";
-  if (last)
+  if (l.results_last)
     text += "y: " + shape(l, l.images, l.results, l.results, l.outputs, true) + " = permute(p, dims=[0, 2, 3, 1])\n";
-  return parse_graph_text(text + "return " + (last ? "y" : "p") + "\n");
+  return parse_graph_text(text + "return " + (l.results_last ? "y" : "p") + "\n");
 }
 
 // Of the layer's one kernel; `as_gemm`: its factors are copied as they lie.
@@ -118,18 +119,18 @@ TEST_CASE("a convolution by warpgroups: an image's planes in boxes of TMA, a tap
   CHECK(!found.as_gemm);
   REQUIRE(found.wide);
   const WarpgroupGemmForm& form = found.wide->forms[0];
-  REQUIRE(form.loops[0].has_planes());
+  REQUIRE(form.loops[0].has_image_boxes());
   CHECK(!form.loops[0].picks_rows());
   CHECK(form.loops[0].tiled_depth == 3 * 3 * 128);
   REQUIRE(form.product);
   CHECK(form.product->batch.size() == 1);
   const WarpgroupOperand& image = form.loops[0].right[0];
   CHECK(!image.along_depth);
-  CHECK(image.planes->pixels == 32);
-  CHECK(image.planes->channels == 2);
-  REQUIRE(image.planes->dimensions.size() == 4);
-  CHECK(image.planes->dimensions[1].stride.is(32));
-  CHECK(image.planes->taps.size() == 2);
+  CHECK(image.boxes->pixels == 32);
+  CHECK(image.boxes->channels == 2);
+  REQUIRE(image.boxes->dimensions.size() == 4);
+  CHECK(image.boxes->dimensions[1].stride.is(32));
+  CHECK(image.boxes->taps.size() == 2);
   REQUIRE(form.loops[0].left[0].stretches);
   CHECK(form.loops[0].left[0].stretches->count.is(9));
   CHECK(form.loops[0].left[0].stretches->stride.is(72));
@@ -137,28 +138,63 @@ TEST_CASE("a convolution by warpgroups: an image's planes in boxes of TMA, a tap
   CHECK(form.stores[0]->stride.is(32 * 32));
 }
 
+TEST_CASE("a convolution by warpgroups: boxes of an image whose channels lie last, where its tiles are full") {
+  const Found last = find({.size = 32, .results = 32});
+  REQUIRE(last.wide);
+  CHECK(last.wide->forms[0].loops[0].has_image_boxes());
+  CHECK(!last.wide->forms[0].loops[0].picks_rows());
+  const WarpgroupOperand& image = image_of(last);
+  CHECK(image.along_depth);
+  CHECK(image.boxes->pixels == 32);
+  CHECK(image.boxes->channels == 0);
+  CHECK(image.boxes->neighbours == 1);
+  // Each tap of 72 channels would be two tiles of 64.
+  CHECK(find({.channels = 72, .size = 32, .results = 32}).wide->forms[0].loops[0].picks_rows());
+  CHECK(find({.channels = 120, .size = 32, .results = 32}).wide->forms[0].loops[0].has_image_boxes());
+  CHECK(find({.size = 28}).wide->forms[0].loops[0].picks_rows());
+}
+
+TEST_CASE("a convolution by warpgroups: results may lie otherwise than images do") {
+  const Found to_last = find({.size = 32, .results = 32, .channels_last = false, .results_last = true});
+  REQUIRE(to_last.wide);
+  const WarpgroupGemmForm& rows_of_pixels = to_last.wide->forms[0];
+  REQUIRE(rows_of_pixels.loops[0].left[0].boxes);
+  CHECK(!rows_of_pixels.loops[0].left[0].along_depth);
+  CHECK(rows_of_pixels.loops[0].left[0].boxes->neighbours == 0);
+  CHECK(rows_of_pixels.loops[0].right[0].stretches);
+  REQUIRE(rows_of_pixels.stores[0]);
+  CHECK(rows_of_pixels.stores[0]->stride.is(128));
+  const Found to_first = find({.size = 32, .results = 32, .channels_last = true, .results_last = false});
+  REQUIRE(to_first.wide);
+  const WarpgroupGemmForm& columns_of_pixels = to_first.wide->forms[0];
+  REQUIRE(columns_of_pixels.loops[0].right[0].boxes);
+  CHECK(columns_of_pixels.loops[0].right[0].along_depth);
+  REQUIRE(columns_of_pixels.stores[0]);
+  CHECK(columns_of_pixels.stores[0]->stride.is(32 * 32));
+}
+
 TEST_CASE("a convolution by warpgroups: points of planes are a product of matrices for each image") {
   const Found found = find({.size = 28, .kernel = 1, .attributes = "padding=[0, 0]", .channels_last = false});
   REQUIRE(found.wide);
   const WarpgroupGemmForm& form = found.wide->forms[0];
-  CHECK(!form.loops[0].has_planes());
+  CHECK(!form.loops[0].has_image_boxes());
   CHECK(form.loops[0].tiled_depth == 0);
   REQUIRE(form.product);
   CHECK(form.product->batch.size() == 1);
   CHECK(form.loops[0].right[0].stride.is(28 * 28));
 }
 
-TEST_CASE("a convolution by warpgroups: planes only where rows are in pieces and neighbours are neighbours there") {
-  const auto planes = [](Layer layer) {
+TEST_CASE("a convolution by warpgroups: boxes only where rows are in pieces and neighbours are neighbours there") {
+  const auto in_boxes = [](Layer layer) {
     layer.channels_last = false;
     return find(layer).wide.has_value();
   };
-  CHECK(planes({.size = 16, .results = 16}));
-  CHECK(planes({.size = 48, .attributes = "padding=[2, 2], dilation=[2, 2]", .results = 48}));
-  CHECK(!planes({.size = 28}));                                                 // strides of 56 bytes
-  CHECK(!planes({.size = 32, .attributes = "padding=[0, 0]", .results = 30}));  // rows of results in no eights
-  CHECK(!planes({.size = 64, .attributes = "padding=[1, 1], stride=[2, 2]", .results = 32}));
-  CHECK(!planes({.dtype = "float32", .size = 32, .results = 32}));
+  CHECK(in_boxes({.size = 16, .results = 16}));
+  CHECK(in_boxes({.size = 48, .attributes = "padding=[2, 2], dilation=[2, 2]", .results = 48}));
+  CHECK(!in_boxes({.size = 28}));                                                 // strides of 56 bytes
+  CHECK(!in_boxes({.size = 32, .attributes = "padding=[0, 0]", .results = 30}));  // rows of results in no eights
+  CHECK(!in_boxes({.size = 64, .attributes = "padding=[1, 1], stride=[2, 2]", .results = 32}));
+  CHECK(!in_boxes({.dtype = "float32", .size = 32, .results = 32}));
 }
 
 }  // namespace fusec::test

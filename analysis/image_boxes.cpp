@@ -1,4 +1,4 @@
-#include "analysis/image_planes.h"
+#include "analysis/image_boxes.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ namespace fusec {
 namespace {
 
 using Axes = std::vector<std::uint32_t>;
-using Planes = WarpgroupOperand::Planes;
+using ImageBoxes = WarpgroupOperand::ImageBoxes;
 constexpr std::size_t kMostDimensions = 5;  // of a tensor to TMA
 constexpr int kElementBytes = 2;            // wgmma takes lines across the depth of 16 bits alone
 
@@ -33,6 +33,15 @@ Axes wide_axes(const ExprPool& pool, const Axes& axes) {
   std::ranges::copy_if(axes, std::back_inserter(wide), [&](std::uint32_t a) { return !pool.extent(a).is(1); });
   return wide;
 }
+
+// Of a product: which factors are images, and which axes are pixels; the others' are results' channels.
+struct Sides {
+  bool image_left = false;
+  const Product& product;
+
+  const Axes& pixels() const { return image_left ? product.rows : product.columns; }
+  const Axes& results() const { return image_left ? product.columns : product.rows; }
+};
 
 // Columns that are no neighbours of those behind them where results are stored go to the batch. False where none are
 // neighbours.
@@ -76,9 +85,9 @@ std::optional<Depth> depth_of(const ExprPool& pool, const Axes& axes, const Inde
 
 // Lines along the channels, of which each tap has a stretch.
 std::optional<WarpgroupOperand> weights_of(const ExprPool& pool, ExprId load, const IndexExpr& position,
-                                           const Product& product, const Depth& depth) {
+                                           const Sides& sides, const Depth& depth) {
   const int aligned = warpgroup_elements(kElementBytes).aligned;
-  const std::optional<IndexExpr> stride = flat_stride(position, product.rows, pool);
+  const std::optional<IndexExpr> stride = flat_stride(position, sides.results(), pool);
   if (!stride || !proves_multiple_of(*stride, aligned, pool.bounds()) || range_of(*stride, pool.bounds()).min <= 0)
     return std::nullopt;
   WarpgroupOperand weights{.load = load,
@@ -94,7 +103,7 @@ std::optional<WarpgroupOperand> weights_of(const ExprPool& pool, ExprId load, co
       return std::nullopt;
     weights.stretches = WarpgroupOperand::Stretches{depth.count, point_count(pool, depth.taps), *apart};
   }
-  auto batch = batch_of(pool, position, product.batch, aligned);
+  auto batch = batch_of(pool, position, sides.product.batch, aligned);
   if (!batch || batch->size() + (weights.stretches ? 1 : 0) > WarpgroupOperand::kMostBatch) return std::nullopt;
   weights.batch = *std::move(batch);
   return proves_multiple_of(weights.offset, aligned, pool.bounds()) ? std::optional(std::move(weights)) : std::nullopt;
@@ -115,131 +124,160 @@ bool holds_inside(const ExprPool& pool, const IndexComparison& guard, const Inde
   return is_apart(less) && reaches(less - extent + 1, less);
 }
 
-// One dimension's index is the channel's, beside the batch's; pixels that are neighbours are the last one's.
-std::optional<std::size_t> dimension_of_channels(const ExprPool& pool, const ExprNode& load, const Product& product,
-                                                 const Depth& depth) {
-  std::optional<std::size_t> found;
+// One dimension's index is the channel's, beside the batch's, another's that of neighbouring pixels; one of the two is
+// the last. Dimensions as the tensor has them.
+struct ImageDimensions {
+  std::size_t channels = 0, pixels = 0;
+};
+
+std::optional<ImageDimensions> dimensions_of(const ExprPool& pool, const ExprNode& load, const Sides& sides,
+                                             const Depth& depth) {
+  const std::uint32_t last = wide_axes(pool, sides.pixels()).back();
+  std::optional<std::size_t> channels, pixels;
   for (std::size_t d = 0; d < load.indices.size(); ++d) {
     const IndexExpr& index = load.indices[d];
-    if (!mentions(index, axis(depth.channels))) continue;
-    if (found || coefficient_of(index, axis(depth.channels)) != 1 || mentions_any(index, product.columns) ||
-        mentions_any(index, depth.taps) || d + 1 == load.indices.size())
-      return std::nullopt;
-    found = d;
+    if (mentions(index, axis(depth.channels))) {
+      if (channels || coefficient_of(index, axis(depth.channels)) != 1 || mentions_any(index, sides.pixels()) ||
+          mentions_any(index, depth.taps))
+        return std::nullopt;
+      channels = d;
+    }
+    if (mentions(index, axis(last))) {
+      if (pixels || coefficient_of(index, axis(last)) != 1) return std::nullopt;
+      pixels = d;
+    }
   }
-  const std::uint32_t last = wide_axes(pool, product.columns).back();
-  for (std::size_t d = 0; d < load.indices.size(); ++d)
-    if (coefficient_of(load.indices[d], axis(last)) != (d + 1 == load.indices.size() ? 1 : 0)) return std::nullopt;
-  return found;
+  if (!channels || !pixels || std::max(*channels, *pixels) + 1 != load.indices.size()) return std::nullopt;
+  return ImageDimensions{*channels, *pixels};
 }
 
 // Boxes are as many pixels as rows of results are whole ones of.
-std::optional<int> pixels_of_box(const ExprPool& pool, const Product& product) {
-  const IndexExpr& row = pool.extent(wide_axes(pool, product.columns).back());
+std::optional<int> pixels_of_box(const ExprPool& pool, const Sides& sides) {
+  const IndexExpr& row = pool.extent(wide_axes(pool, sides.pixels()).back());
   for (const int pixels : {64, 32, 16, 8})
     if (proves_multiple_of(row, pixels, pool.bounds())) return pixels;
   return std::nullopt;
 }
 
+// Guards must ask for nothing but that indices are inside of their dimensions.
+bool ask_for_nothing_else(const ExprPool& pool, const GuardedLoad& factor, const Shape& shape) {
+  return std::ranges::all_of(factor.guards, [&](ExprId guard) {
+    const auto compared = index_comparison(pool, guard);
+    for (std::size_t d = 0; compared && d < shape.size(); ++d)
+      if (holds_inside(pool, *compared, pool[factor.load].indices[d], shape[d])) return true;
+    return false;
+  });
+}
+
 std::optional<WarpgroupOperand> image_of(const Graph& graph, const ExprPool& pool, const GuardedLoad& factor,
-                                         const Product& product, const Depth& depth) {
+                                         const Sides& sides, const Depth& depth) {
   const WarpgroupElements elements = warpgroup_elements(kElementBytes);
   const ExprNode& load = pool[factor.load];
   const Shape& shape = graph.tensor(load.source).shape;
-  const std::optional<std::size_t> channels = dimension_of_channels(pool, load, product, depth);
-  const std::optional<int> pixels = pixels_of_box(pool, product);
-  if (!channels || !pixels) return std::nullopt;
+  const std::optional<ImageDimensions> found = dimensions_of(pool, load, sides, depth);
+  const std::optional<int> pixels = pixels_of_box(pool, sides);
+  if (!found || !pixels || !ask_for_nothing_else(pool, factor, shape)) return std::nullopt;
   // Beyond the last channel of a tap lies nothing, or no tile goes there.
-  const bool whole = load.indices[*channels] == IndexExpr::axis(depth.channels) && shape[*channels].is(depth.count);
+  const bool whole =
+      load.indices[found->channels] == IndexExpr::axis(depth.channels) && shape[found->channels].is(depth.count);
   if (!whole && depth.count % elements.depth != 0) return std::nullopt;
-  Axes all = product.batch;
-  all.insert(all.end(), product.columns.begin(), product.columns.end());
+  Axes all = sides.product.batch;
+  all.insert(all.end(), sides.pixels().begin(), sides.pixels().end());
   all.insert(all.end(), depth.taps.begin(), depth.taps.end());
   all.push_back(depth.channels);
-  Planes planes{.dimensions = {}, .channels = 0, .taps = depth.taps, .depth = depth.count, .pixels = *pixels};
+  ImageBoxes boxes{.dimensions = {}, .taps = depth.taps, .depth = depth.count, .pixels = *pixels};
   IndexExpr stride = 1;
   for (std::size_t d = shape.size(); d-- > 0;) {
     const IndexExpr index = simplify(load.indices[d], pool.bounds());
     if (!linear_in(index, all)) return std::nullopt;
-    if (d == *channels) planes.channels = planes.dimensions.size();
-    if (!shape[d].is(1) || !index.is(0))
-      planes.dimensions.push_back({shape[d], stride, without(index, depth.channels)});
+    if (d == found->channels) boxes.channels = boxes.dimensions.size();
+    if (d == found->pixels) boxes.neighbours = boxes.dimensions.size();
+    if (!shape[d].is(1) || !index.is(0)) boxes.dimensions.push_back({shape[d], stride, without(index, depth.channels)});
     stride = simplify(stride * shape[d], pool.bounds());
     if (d > 0 && !proves_multiple_of(stride, elements.aligned, pool.bounds())) return std::nullopt;
   }
-  if (planes.dimensions.size() > kMostDimensions || planes.dimensions.size() < 2) return std::nullopt;
-  const auto nothing_else = [&](ExprId guard) {
-    const auto compared = index_comparison(pool, guard);
-    for (std::size_t d = 0; compared && d < shape.size(); ++d)
-      if (holds_inside(pool, *compared, load.indices[d], shape[d])) return true;
-    return false;
-  };
-  if (!std::ranges::all_of(factor.guards, nothing_else)) return std::nullopt;
+  if (boxes.dimensions.size() > kMostDimensions || boxes.dimensions.size() < 2) return std::nullopt;
   return WarpgroupOperand{.load = factor.load,
-                          .along_depth = false,
+                          .along_depth = found->channels > found->pixels,
                           .offset = 0,
                           .stride = 0,
                           .stretches = {},
                           .batch = {},
                           .scales = {},
-                          .planes = std::move(planes)};
+                          .boxes = std::move(boxes)};
 }
 
 // Of points: planes are what TMA sees of a matrix.
 std::optional<WarpgroupOperand> points_of(const ExprPool& pool, const GuardedLoad& factor, const IndexExpr& position,
-                                          const Product& product, const Axes& depth) {
+                                          const Sides& sides, const Axes& depth) {
   const std::optional<IndexExpr> stride = flat_stride(position, depth, pool);
   if (!factor.guards.empty() || !stride) return std::nullopt;
   GemmOperand image;
   image.load = factor.load;
-  image.along_depth = false;
+  image.along_depth = stride->is(1);
   image.across = position;
   for (const std::uint32_t a : depth) image.across = without(image.across, a);
   image.depth = simplify(position - image.across, pool.bounds());
   image.depth_stride = *stride;
-  return tensor_operand(pool, image, product.columns, depth, product.batch, warpgroup_elements(kElementBytes));
+  return tensor_operand(pool, image, sides.pixels(), depth, sides.product.batch, warpgroup_elements(kElementBytes));
 }
 
-std::optional<PlaneLoop> loop_of(const Graph& graph, const ExprPool& pool, const Product& product,
+std::optional<ImageLoop> loop_of(const Graph& graph, const ExprPool& pool, const Sides& sides,
                                  const ProductLoop& given) {
-  PlaneLoop loop;
+  ImageLoop loop;
   std::optional<Depth> depth;
-  for (const bool left : {true, false})
+  for (const bool of_image : {false, true}) {
+    const bool left = of_image == sides.image_left;
     for (const ExprId id : left ? given.left : given.right) {
       const auto factor = guarded_load(pool, id);
-      if (!factor || pool[factor->load].dtype != product.tensor_dtype) return std::nullopt;
+      if (!factor || pool[factor->load].dtype != sides.product.tensor_dtype) return std::nullopt;
       const IndexExpr position = position_of(graph, pool, factor->load);
-      if (by_values(position) || (left && !factor->guards.empty())) return std::nullopt;
+      if (by_values(position) || (!of_image && !factor->guards.empty())) return std::nullopt;
       if (!depth) depth = depth_of(pool, given.depth, position);  // of the first weights
-      if (!depth || (left && coefficient_of(position, axis(depth->channels)) != 1)) return std::nullopt;
+      if (!depth || (!of_image && coefficient_of(position, axis(depth->channels)) != 1)) return std::nullopt;
       std::optional<WarpgroupOperand> operand;
-      if (left)
-        operand = weights_of(pool, factor->load, position, product, *depth);
+      if (!of_image)
+        operand = weights_of(pool, factor->load, position, sides, *depth);
       else if (depth->taps.empty())
-        operand = points_of(pool, *factor, position, product, given.depth);
-      if (!left && !operand) operand = image_of(graph, pool, *factor, product, *depth);
+        operand = points_of(pool, *factor, position, sides, given.depth);
+      if (of_image && !operand) operand = image_of(graph, pool, *factor, sides, *depth);
       if (!operand) return std::nullopt;
       (left ? loop.left : loop.right).push_back(*std::move(operand));
     }
+  }
   const std::int64_t tile = warpgroup_elements(kElementBytes).depth;
   if (!depth->taps.empty())
     loop.tiled_depth = (depth->count + tile - 1) / tile * tile * *point_count(pool, depth->taps).as_constant();
   return loop;
 }
 
-}  // namespace
-
-std::optional<PlaneProduct> find_planes(const Graph& graph, const Kernel& kernel, const Product& product) {
-  const bool multiplied = product.tensor_dtype == DType::kFloat16 || product.tensor_dtype == DType::kBFloat16;
-  if (!multiplied || product.choice || !product.row_values.empty()) return std::nullopt;
-  PlaneProduct found{.product = product, .loops = {}};
-  if (!move_images_to_batch(kernel, found.product)) return std::nullopt;
+std::optional<ImageProduct> find_image_boxes(const Graph& graph, const Kernel& kernel, const Product& product,
+                                             bool image_left) {
+  ImageProduct found{.product = product, .loops = {}};
+  const Sides sides{image_left, found.product};
+  if (wide_axes(kernel.pool, sides.pixels()).empty()) return std::nullopt;
   for (const ProductLoop& given : product.loops) {
-    auto loop = loop_of(graph, kernel.pool, found.product, given);
+    auto loop = loop_of(graph, kernel.pool, sides, given);
     if (!loop) return std::nullopt;
     found.loops.push_back(*std::move(loop));
   }
   return found;
+}
+
+}  // namespace
+
+std::optional<ImageProduct> find_image_boxes(const Graph& graph, const Kernel& kernel, const Product& product) {
+  const bool multiplied = product.tensor_dtype == DType::kFloat16 || product.tensor_dtype == DType::kBFloat16;
+  if (!multiplied || product.choice || !product.row_values.empty()) return std::nullopt;
+  Product by_images = product;
+  if (move_images_to_batch(kernel, by_images))
+    if (auto found = find_image_boxes(graph, kernel, by_images, false)) return found;
+  for (Product rest = product; !rest.rows.empty();) {
+    if (auto found = find_image_boxes(graph, kernel, rest, true)) return found;
+    rest.batch.push_back(rest.rows.front());  // points of planes are a matrix for each image
+    rest.rows.erase(rest.rows.begin());
+  }
+  return std::nullopt;
 }
 
 }  // namespace fusec
