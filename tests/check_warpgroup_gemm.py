@@ -87,6 +87,12 @@ def forms():
     yield ("batched, with a residual",
            model([tensor("x", 3, 200, 136), tensor("w", 3, 136, 344), tensor("r", 3, 200, 344)],
                  [node("y", "matmul", "x", "w"), node("z", "add", "y", "r")], ["z"]), ["load_box_to_both"])
+    # A cluster's last tile has no rows.
+    for n in (344, 341):
+        yield (f"rows of three tiles, {n} columns, with a residual",
+               model([tensor("x", 384, 136), tensor("r", 384, n)],
+                     [node("p", "linear", "x", "w"), node("y", "add", "p", "r")], ["y"], constants=[tensor("w", n, 136)]),
+               ["__cluster_dims__(2"])
     heads = [node(n + "t", "permute", n, dims=[0, 2, 1, 3]) for n in "qk"]
     yield ("heads apart in memory",
            model([tensor("q", 2, 200, 3, 64), tensor("k", 2, 152, 3, 64)],

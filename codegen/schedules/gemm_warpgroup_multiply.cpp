@@ -188,7 +188,7 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
                            staged_offset_, staged_bytes_));
   const WarpgroupTiles& tiles = part.form.tiles;
   GemmForm pieces{.dtype = part.form.dtype, .loops = {}, .tiles = {}, .sums = part.form.sums};
-  pieces.tiles.rows = tiles.rows();
+  pieces.tiles.rows = tiles.rows() * tiles.cluster;  // a cluster's last tile may have no rows
   pieces.tiles.columns = tiles.columns;
   pieces.tiles.warp_rows = 16;
   pieces.tiles.warp_columns = tiles.staged_columns;
