@@ -58,13 +58,13 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
 // Of an image whose channels lie last, and weights that lie as the depth goes.
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const ConvolutionForm& form,
                                                    const Product& product) {
-  auto image = image_operand(form);
-  auto weights = weights_operand(pool, form, product);
+  const bool image_left = form.left.fill == ConvolutionFill::kPieces;
+  auto image = image_operand(form, image_left), weights = weights_operand(pool, form, product, !image_left);
   if (!image || !weights) return std::nullopt;
   std::vector<WarpgroupLoop> loops(1);
   if (form.dtype == DType::kFloat8E4M3FN) loops[0].added_after = float8_depth(pool, product.loops[0].depth);
-  loops[0].left.push_back(*std::move(image));
-  loops[0].right.push_back(*std::move(weights));
+  (image_left ? loops[0].left : loops[0].right).push_back(*std::move(image));
+  (image_left ? loops[0].right : loops[0].left).push_back(*std::move(weights));
   return loops;
 }
 
@@ -210,7 +210,7 @@ std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const
 
 // Of an image in boxes, with the product that these are factors of.
 std::optional<std::vector<WarpgroupLoop>> loops_of_image_boxes(const WarpgroupCandidate& c,
-                                                          std::optional<Product>& product) {
+                                                               std::optional<Product>& product) {
   if (!c.graph) return std::nullopt;
   auto boxes = find_image_boxes(*c.graph, *c.kernel, *c.product);
   if (!boxes) return std::nullopt;
@@ -252,6 +252,10 @@ std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
                            .product = std::move(product)};
 }
 
+bool picks_columns(const WarpgroupGemmForm& form) {
+  return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.picks_columns(); });
+}
+
 bool computes(const WarpgroupGemmForm& form) {
   return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.computes(); });
 }
@@ -266,15 +270,16 @@ bool may_have_row_blocks(const WarpgroupGemmForm& form) {
 bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, int columns, int cluster, int row_blocks,
          const Target& target) {
   constexpr int kMostSums = 128, kLeastColumns = 64;  // of a thread, in registers
+  constexpr int kMostPicked = 128;                    // of whose places a thread has eight
   double rows = 0;
   for (const Sizes& s : sizes) rows = std::max(rows, s.rows);
   if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
   // Threads make tiles for their own block.
-  if (cluster > 1 && std::ranges::any_of(forms, computes)) return false;
+  if (cluster > 1 && (std::ranges::any_of(forms, computes) || std::ranges::any_of(forms, picks_columns))) return false;
   if (row_blocks > 1 && (rows <= WarpgroupTiles::kRows || !std::ranges::all_of(forms, may_have_row_blocks)))
     return false;
   for (WarpgroupGemmForm& form : forms) {
-    form.tiles.columns = columns;
+    form.tiles.columns = picks_columns(form) ? std::min(columns, kMostPicked) : columns;
     form.tiles.cluster = cluster;
     form.tiles.row_blocks = row_blocks;
     const double each = registers_of_column(form) * row_blocks;

@@ -150,30 +150,31 @@ std::optional<WarpgroupOperand> tensor_operand(const ExprPool& pool, const GemmO
   return operand;
 }
 
-std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form) {
-  // Whoever picks rows has no table of their places yet.
-  if (form.left.fill != ConvolutionFill::kPieces || form.left.placed) return std::nullopt;
-  return WarpgroupOperand{.load = form.left.load,
+std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form, bool left) {
+  const ConvolutionFactor& factor = left ? form.left : form.right;
+  if (factor.fill != ConvolutionFill::kPieces) return std::nullopt;
+  return WarpgroupOperand{.load = factor.load,
                           .along_depth = true,
                           .offset = 0,
                           .stride = 0,
                           .stretches = {},
                           .batch = {},
                           .scales = {},
-                          .picked = form.left.across,
-                          .image = WarpgroupOperand::Image{form.left, form.axes, form.depth}};
+                          .picked = factor.across,
+                          .image = WarpgroupOperand::Image{factor, form.axes, form.depth}};
 }
 
 std::optional<WarpgroupOperand> weights_operand(const ExprPool& pool, const ConvolutionForm& form,
-                                                const Product& product) {
-  if (form.right.fill != ConvolutionFill::kCopies) return std::nullopt;
+                                                const Product& product, bool left) {
+  const ConvolutionFactor& factor = left ? form.left : form.right;
+  if (factor.fill != ConvolutionFill::kCopies) return std::nullopt;
   GemmOperand weights;
-  weights.load = form.right.load;
+  weights.load = factor.load;
   weights.along_depth = true;
-  weights.across = form.right.across;
-  weights.depth = form.right.depth;
+  weights.across = factor.across;
+  weights.depth = factor.depth;
   weights.depth_stride = 1;
-  return tensor_operand(pool, weights, product.columns, form.axes, product.batch,
+  return tensor_operand(pool, weights, left ? product.rows : product.columns, form.axes, product.batch,
                         warpgroup_elements(form.element_bytes()));
 }
 

@@ -82,9 +82,9 @@ std::optional<WarpgroupOperand> picked_operand(const GemmOperand& given);
 // As what threads compute: pieces of what it is computed from are so far apart along the depth, everywhere.
 std::optional<WarpgroupOperand> computed_operand(const ExprPool& pool, const GemmOperand& given);
 // An image whose channels lie last, and weights that lie as the depth goes.
-std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form);
+std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form, bool left);
 std::optional<WarpgroupOperand> weights_operand(const ExprPool& pool, const ConvolutionForm& form,
-                                                const Product& product);
+                                                const Product& product, bool left);
 
 // Of an element of a factor that is computed, what it is computed from.
 std::int64_t bits_copied(const WarpgroupOperand& operand);

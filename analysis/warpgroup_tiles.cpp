@@ -24,8 +24,12 @@ bool WarpgroupLoop::scaled() const {
   return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
 }
 
+bool WarpgroupLoop::picks_columns() const {
+  return std::ranges::any_of(right, [](const WarpgroupOperand& o) { return o.picked.has_value(); });
+}
+
 bool WarpgroupLoop::picks_rows() const {
-  return std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.picked.has_value(); });
+  return picks_columns() || std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.picked.has_value(); });
 }
 
 bool WarpgroupLoop::computes() const {
@@ -33,8 +37,11 @@ bool WarpgroupLoop::computes() const {
   return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
 }
 
-bool WarpgroupLoop::has_image() const {
-  return std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.image.has_value(); });
+const WarpgroupOperand* WarpgroupLoop::image() const {
+  for (const auto* side : {&left, &right})
+    for (const WarpgroupOperand& o : *side)
+      if (o.image) return &o;
+  return nullptr;
 }
 
 bool WarpgroupLoop::has_image_boxes() const {
@@ -103,11 +110,14 @@ std::int64_t group_bytes(const WarpgroupGemmForm& form) {
 std::int64_t table_entries(const WarpgroupGemmForm& form) {
   constexpr std::int64_t kOfTile = WarpgroupTiles::kLineBytes / 16;
   const WarpgroupLoop& loop = form.loops[0];  // alone, where it has an image
-  return loop.has_image() ? (loop.left[0].image->depth + form.depth() - 1) / form.depth() * kOfTile : 0;
+  return loop.image() ? (loop.image()->image->depth + form.depth() - 1) / form.depth() * kOfTile : 0;
 }
 
 std::int64_t table_bytes(const WarpgroupGemmForm& form) {
-  return 8 * table_entries(form);
+  const WarpgroupOperand* const image = form.loops[0].image();
+  if (!image) return 0;
+  const ConvolutionFactor& factor = image->image->factor;
+  return 8 * table_entries(form) + (factor.placed ? 4 * (factor.places + 1) * kPlaceStride : 0);
 }
 
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {

@@ -24,7 +24,8 @@ struct WarpgroupLoop {
   bool scaled() const;
   bool picks_rows() const;
   bool computes() const;
-  bool has_image() const;
+  bool picks_columns() const;
+  const WarpgroupOperand* image() const;  // whose rows are picked, if any
   bool has_image_boxes() const;
   // Are sums of parts of the depth added to those that are kept?
   bool in_parts() const { return block != 0 || added_after != 0; }
@@ -92,8 +93,10 @@ std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms);
 // Where groups of rows end, as it is found and in order.
 std::int64_t group_bytes(const WarpgroupGemmForm& form);
-// The table of an image, of whole tiles along the depth.
+// The table of an image, of whole tiles along the depth, and that of its places (convolution_form.h) for the rows of a
+// tile: eight lanes have a row, four rows' pieces of eight taps are looked up without bank conflicts.
 std::int64_t table_entries(const WarpgroupGemmForm& form);
+constexpr std::int64_t kPlaceStride = WarpgroupTiles::kRows + 4;  // from one tap's to the next
 std::int64_t table_bytes(const WarpgroupGemmForm& form);
 // Of a block: tiles, boxes of outputs, what factors are computed from, staged sums, an mbarrier for full and one for
 // empty of each stage, groups' ends, a table.

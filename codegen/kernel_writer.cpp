@@ -222,7 +222,7 @@ void KernelWriter::line(std::string_view text) {
 }
 
 void KernelWriter::open(std::string_view text) {
-  line(std::string(text) + " {");
+  line(text.empty() ? "{" : std::string(text) + " {");
   ++depth_;
 }
 

@@ -71,6 +71,25 @@ def from_to(images_last, results_last, images, channels, size, outputs, kernel, 
     return model
 
 
+def strided(model, stride=2):
+    next(n for n in model["nodes"] if n["op"] == "conv2d")["attrs"]["stride"] = [stride, stride]
+    return model
+
+
+def placed(images_last, results_last, how, images, channels, size, outputs, dtype="float16"):
+    """Of an image that is enlarged, or has borders of its own: places of taps are looked up."""
+    model = from_to(images_last, results_last, images, channels, size, outputs, 3, dtype)
+    conv = next(n for n in model["nodes"] if n["op"] == "conv2d")
+    of = conv["inputs"][0]
+    made = (node("e", "interpolate", of, size=[2 * s for s in size], mode="nearest") if how == "enlarged" else
+            node("e", "pad", of, pad=[1, 1, 1, 1], mode=how))
+    model["nodes"].insert(model["nodes"].index(conv), made)
+    conv["inputs"][0] = "e"
+    if how == "enlarged":
+        conv["attrs"]["padding"] = [1, 1]
+    return model
+
+
 def of_symbol(model, name, images):
     x = model["inputs"][0]
     return dict(model, symbols={name: {"min": 1, "max": 64, "hint": images}},
@@ -127,6 +146,17 @@ def by_warpgroups():
     yield "boxes, 120 channels first to last", from_to(False, True, 2, 120, 24, 264, 3, "bfloat16", padding=1), 4, one
     yield "boxes, first to last, 64 pixels", from_to(False, True, 1, 64, [5, 64], 264, 5, padding=2), 4, one
     yield "boxes, first to last, symbol", of_symbol(from_to(False, True, 3, 64, [8, 16], 72, 3, padding=1), "n", 5), 4, one
+    # Pieces of images are brought by threads for columns, too; places by a table for each tile.
+    yield "pieces, last to first", from_to(True, False, 2, 64, [19, 26], 136, 3, padding=1), 4, one
+    yield "pieces, last to first, stride 2", strided(from_to(True, False, 2, 72, [27, 58], 136, 3, padding=1)), 4, one
+    yield "pieces, last to first, symbol", of_symbol(from_to(True, False, 3, 64, 14, 136, 3, "bfloat16", padding=1), "n", 5), 4, one
+    yield "pieces, last to first, shares", from_to(True, False, 1, 264, 14, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
+    yield "places, enlarged", placed(True, True, "enlarged", 2, 64, [9, 13], 136), 4, one
+    yield "places, enlarged, 24 channels", placed(True, True, "enlarged", 2, 24, [13, 9], 72, "bfloat16"), 4, one
+    yield "places, enlarged, last to first", placed(True, False, "enlarged", 2, 64, [9, 13], 136), 4, one
+    yield "places, reflected", placed(True, True, "reflect", 2, 40, [19, 21], 136), 4, one
+    yield "places, replicated, last to first", placed(True, False, "replicate", 2, 72, [19, 21], 136, "bfloat16"), 4, one
+    yield "places, images that are a symbol", of_symbol(placed(True, True, "enlarged", 3, 64, [7, 9], 136), "n", 5), 4, one
     yield "points, first to last", from_to(False, True, 3, 128, [10, 12], 200, 1), 4, ["gemm_wgmma"]
     yield "points, last to first", from_to(True, False, 3, 128, [10, 12], 200, 1), 4, ["gemm_wgmma"]
     yield "points of planes", planes(2, 3, 128, [10, 12], 200, 1), 4, ["gemm_wgmma"]

@@ -1,9 +1,5 @@
 // Attention by warpgroups: what its two of them need besides products.
 
-//@ part warpgroup_barrier
-// Until all threads of a warpgroup are here; `number` is 1 or more, 0 is the block's.
-__device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
-
 //@ part fence_tiles
 // What this thread has stored in shared memory is there for wgmma, once the readers have been told.
 __device__ __forceinline__ void fence_tiles() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }

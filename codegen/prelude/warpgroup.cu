@@ -137,6 +137,26 @@ __device__ __forceinline__ void copy_image(unsigned to, const Element* image, co
   copy_lines<16 * 128>(to, at, bytes);
 }
 
+//@ part placed_image_tiles : picked_tiles depth_step
+// Likewise of an image whose places are in a table, by tap and row: -1 is outside. `places` has those of the thread's
+// first row.
+template <int kCount, class Element>
+__device__ __forceinline__ void copy_placed_image(unsigned to, const Element* image, const int* places, DepthStep step) {
+  const Element* at[kCount];
+  int bytes[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const int place = places[step.taps + 16 * i];
+    at[i] = image + (place >= 0 ? place + step.add : 0);
+    bytes[i] = place >= 0 ? 16 : 0;
+  }
+  copy_lines<16 * 128>(to, at, bytes);
+}
+
+//@ part warpgroup_barrier
+// Until all threads of a warpgroup are here; `number` is 1 or more, 0 is the block's.
+__device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
+
 //@ part copies_behind : copy_pipeline written_tiles
 // Tells stages' barriers that the warp's copies are there, a few stages behind those that it has begun to copy.
 template <int kBehind, int kStages>

@@ -92,7 +92,8 @@ void ConvolutionTiles::make_table(const ConvolutionTile& t) {
   const std::int64_t at = form_.stage_bytes() * tiles_.stages + (t.left ? 0 : form_.table_bytes(form_.left));
   const int each = form_.entry_elements(*t.factor);
   writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_shared + {});", t.table, at));
-  make_depth_table(emitter_, {*t.factor, form_.axes, form_.depth, form_.table_entries(*t.factor), each, t.across},
+  make_depth_table(emitter_,
+                   {*t.factor, form_.axes, form_.depth, form_.table_entries(*t.factor), each, place_stride(t.across)},
                    t.table, tiles_.threads());
   if (t.factor->placed) make_places(t);
 }

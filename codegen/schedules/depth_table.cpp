@@ -32,8 +32,7 @@ void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::
   const std::string k = writer.unique("k"), add = writer.unique("add"), taps = writer.unique("taps");
   writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", k, table.entries, threads));
   writer.line(fmt::format("int {} = 0;", add));
-  const std::int64_t stride = place_stride(table.lines);
-  writer.line(table.factor.placed ? fmt::format("unsigned {} = {} * {};", taps, table.factor.places, stride)
+  writer.line(table.factor.placed ? fmt::format("unsigned {} = {} * {};", taps, table.factor.places, table.stride)
                                   : fmt::format("unsigned {} = 1u << 31;", taps));
   const std::string element = table.each == 1 ? k : writer.unique("element");
   if (table.each != 1) writer.line(fmt::format("const int {} = {} * {};", element, k, table.each));
@@ -46,7 +45,7 @@ void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::
     IndexExpr bit = 0;
     for (const std::uint32_t a : group.axes) bit = bit * pool.extent(a) + IndexExpr::axis(a);
     if (table.factor.placed)
-      bits = emitter.index(simplify(bit * stride, pool.bounds()));
+      bits = emitter.index(simplify(bit * table.stride, pool.bounds()));
     else
       bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
                           emitter.index(simplify(bit + group.first_bit, pool.bounds())));

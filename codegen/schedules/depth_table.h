@@ -16,16 +16,17 @@ struct DepthTable {
   const ConvolutionFactor& factor;
   const std::vector<std::uint32_t>& axes;  // of the depth, in its order
   std::int64_t depth;
-  std::int64_t entries;  // at least for all of the depth; what is beyond it is outside of every line
-  int each;              // elements of one entry
-  std::int64_t lines = 0;  // of a tile, of whose places there is a table
+  std::int64_t entries;     // at least for all of the depth; what is beyond it is outside of every line
+  int each;                 // elements of one entry
+  std::int64_t stride = 0;  // where there is a table of places: from one tap's to the next
 };
 
 // Threads of the block, so many, write the table of this name, a DepthStep*.
 void make_depth_table(ExprEmitter& emitter, const DepthTable& table, const std::string& name, int threads);
 
-// Where the line's axes are bound: the loop over its taps from `first`, so many further each time, that writes where each
-// lies, or -1, to `places` (the line's place for the first tap). `there`: whether there is such a line, "" where it is.
+// Where the line's axes are bound: the loop over its taps from `first`, so many further each time, that writes where
+// each lies, or -1, to `places` (the line's place for the first tap). `there`: whether there is such a line, "" where
+// it is.
 struct LinePlaces {
   std::string places, there, first = "0";
   std::int64_t further = 1, stride = 0;

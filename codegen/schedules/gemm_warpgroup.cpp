@@ -84,7 +84,7 @@ KernelSource WarpgroupEmitter::emit() {
   source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
   source.dynamic_shared = shared_bytes_;
   const bool of_image = std::ranges::any_of(
-      parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.has_image() || loop.has_image_boxes(); });
+      parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.image() || loop.has_image_boxes(); });
   source.schedule = of_image ? "convolution_wgmma" : "gemm_wgmma";
   return source;
 }

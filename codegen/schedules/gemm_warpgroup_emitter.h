@@ -30,7 +30,7 @@ class WarpgroupEmitter {
   static constexpr int kPickerRegisters = 56, kRegistersBesidePickers = 224;
   static constexpr int kComputerRegisters = 104, kRegistersBesideComputers = 200;
   static constexpr int kCopierWarps = 4, kCopierThreads = 32 * kCopierWarps;
-  static constexpr int kRowsOfThread = 8;  // that are looked up
+  static constexpr int kRowsAtATime = kCopierThreads / 8;  // that are looked up
   static constexpr int kConsumerWarps = 4 * WarpgroupTiles::kConsumers, kScalingWarps = 3;
 
   // What a factor is computed from, of which each copying thread has pieces.
@@ -49,6 +49,7 @@ class WarpgroupEmitter {
     std::string map;
     std::string rows;                      // where the thread's rows lie that are looked up
     std::string table = {}, outside = {};  // of an image; the taps outside of each of the rows
+    std::string places = {};               // of its rows by tap, where they are looked up so
     // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines.
     std::vector<Copies> copies = {};
     std::string line = {}, unit = {};
@@ -147,6 +148,8 @@ class WarpgroupEmitter {
   int stages_behind() const;
   void pick_tiles();
   void make_tables();
+  void bind_row(Part& part, const Factor& f, const std::string& number);
+  void make_places(Part& part, const Factor& f);
   void find_rows(Part& part, Factor& f);
   void copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k, const std::string& to);
 

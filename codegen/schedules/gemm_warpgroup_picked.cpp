@@ -1,8 +1,8 @@
-// Rows of the left factors that are looked up (tokens of experts), or are an image's, lie in no boxes: all four warps
-// of the copying warpgroup bring them by cp.async, 16 bytes a thread of each of eight rows, to where TMA would have put
-// them. wgmma reads memory in another way than threads write it, so that each thread waits for its own copies of a
-// stage and fences them before its warp says that they are there, when those of later stages are under way. One thread
-// has TMA copy the other factors.
+// Rows of the left factors that are looked up (tokens of experts), and those of either that are an image's, lie in no
+// boxes: all four warps of the copying warpgroup bring them by cp.async, 16 bytes a thread of each of up to eight rows,
+// to where TMA would have put them. wgmma reads memory in another way than threads write it, so that each thread waits
+// for its own copies of a stage and fences them before its warp says that they are there, when those of later stages
+// are under way. One thread has TMA copy the other factors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,30 +73,59 @@ void WarpgroupEmitter::make_tables() {
       writer_.use("depth_step");
       writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_tiles + {});", f.table,
                                shared_bytes_ - table_bytes(part.form)));
-      make_depth_table(
-          part.emitter,
-          {image.factor, image.axes, image.depth, table_entries(part.form), 16 / part.form.element_bytes()}, f.table,
-          tiles_.kThreads);
+      make_depth_table(part.emitter,
+                       {image.factor, image.axes, image.depth, table_entries(part.form), 16 / part.form.element_bytes(),
+                        kPlaceStride},
+                       f.table, tiles_.kThreads);
+      if (!image.factor.placed) continue;
+      f.places = writer_.unique(name + "_places");
+      writer_.line(fmt::format("int* const {} = (int*)({} + {});", f.places, f.table, table_entries(part.form)));
+      writer_.open(fmt::format("if (threadIdx.x < {})", f.across));
+      writer_.line(
+          fmt::format("{}[{} + threadIdx.x] = -1;  // beyond the depth", f.places, image.factor.places * kPlaceStride));
+      writer_.close();
     }
 }
 
-// Where the thread's eight rows of a tile lie; the last row stands for those that are not the tile's.
+// The tile's row (or column) that has this number; the last one stands for those that are not there.
+void WarpgroupEmitter::bind_row(Part& part, const Factor& f, const std::string& number) {
+  const std::string row = writer_.unique(f.left ? "row" : "column");
+  const std::string end = f.left && in_groups() ? row_end_ : part.text(part.count(part.axes(f.left)));
+  writer_.line(fmt::format("const {0} {1} = min(({0})({2} + {3}), ({0})({4} - 1));", writer_.index_type(), row,
+                           f.left ? row0_ : column0_, number, end));
+  bind_flat(part.emitter, part.axes(f.left), row, f.left ? "mnopq" : "ijlst");
+}
+
+// The places of all taps of a row of the tile, by each thread of one.
+void WarpgroupEmitter::make_places(Part& part, const Factor& f) {
+  writer_.use("warpgroup_barrier");
+  writer_.line("sync_warpgroup(1);  // nobody needs those of the last tile any more");
+  writer_.open(f.across < kCopierThreads ? fmt::format("if (threadIdx.x < {})", f.across) : "");
+  const ExprEmitter::Mark mark = part.emitter.mark();
+  bind_row(part, f, "threadIdx.x");
+  find_places(part.emitter, f.operand->image->factor,
+              {.places = fmt::format("({} + threadIdx.x)", f.places), .there = {}, .stride = kPlaceStride});
+  part.emitter.rewind(mark);
+  writer_.close();
+  writer_.line("sync_warpgroup(1);");
+}
+
+// Where the thread's rows of a tile lie.
 void WarpgroupEmitter::find_rows(Part& part, Factor& f) {
+  if (!f.places.empty()) return make_places(part, f);
   const ExprNode& load = part.kernel.pool[f.operand->load];
   const IndexExpr& position = *f.operand->picked;
-  const std::string each = writer_.unique("each"), row = writer_.unique("row");
+  const std::string each = writer_.unique("each");
   f.rows = writer_.unique(writer_.wish(load.source) + "_from");
   const bool image = f.operand->image.has_value();
   const std::string place = image ? "unsigned" : fmt::format("const {}*", storage_type(load.dtype));
-  writer_.line(fmt::format("{} {}[{}];", place, f.rows, kRowsOfThread));
-  if (image) writer_.line(fmt::format("unsigned {}[{}];", f.outside, kRowsOfThread));
+  const int rows = f.across / kRowsAtATime;
+  writer_.line(fmt::format("{} {}[{}];", place, f.rows, rows));
+  if (image) writer_.line(fmt::format("unsigned {}[{}];", f.outside, rows));
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, kRowsOfThread));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, rows));
   const ExprEmitter::Mark mark = part.emitter.mark();
-  const std::string end = in_groups() ? row_end_ : part.text(part.count(part.product.rows));
-  writer_.line(fmt::format("const {0} {1} = min(({0})({2} + threadIdx.x / 8 + {3} * {4}), ({0})({5} - 1));",
-                           writer_.index_type(), row, row0_, each, WarpgroupTiles::kRows / kRowsOfThread, end));
-  bind_flat(part.emitter, part.product.rows, row, "mnopq");
+  bind_row(part, f, fmt::format("threadIdx.x / 8 + {} * {}", each, kRowsAtATime));
   part.emitter.emit(values_in(position));
   if (image) {
     const std::string outside = fmt::format("{}[{}]", f.outside, each);
@@ -120,11 +149,17 @@ void WarpgroupEmitter::copy_rows(const Part& part, std::size_t loop, const Facto
                                  const std::string& to) {
   const std::string place = f.offset > 0 ? fmt::format("{} + {}", to, f.offset) : to;
   if (f.operand->image) {
-    const int each = 16 / part.form.element_bytes();
+    const std::string image = writer_.input(part.kernel.pool[f.operand->load].source);
+    const std::string step =
+        fmt::format("{}[{} / {} + (int)threadIdx.x % 8]", f.table, k, 16 / part.form.element_bytes());
+    if (!f.places.empty()) {
+      writer_.use("placed_image_tiles");
+      writer_.line(fmt::format("copy_placed_image<{}>({}, {}, {} + threadIdx.x / 8, {});", f.across / kRowsAtATime,
+                               place, image, f.places, step));
+      return;
+    }
     writer_.use("image_tiles");
-    writer_.line(fmt::format("copy_image({}, {}, {}, {}, {}[{} / {} + (int)threadIdx.x % 8]);", place,
-                             writer_.input(part.kernel.pool[f.operand->load].source), f.rows, f.outside, f.table, k,
-                             each));
+    writer_.line(fmt::format("copy_image({}, {}, {}, {}, {});", place, image, f.rows, f.outside, step));
     return;
   }
   const bool whole =

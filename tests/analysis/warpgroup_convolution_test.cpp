@@ -79,7 +79,7 @@ TEST_CASE("a convolution by warpgroups: an image by a table, weights by TMA") {
   const WarpgroupGemmForm& form = found.wide->forms[0];
   REQUIRE(form.loops.size() == 1);
   CHECK(form.loops[0].picks_rows());
-  REQUIRE(form.loops[0].has_image());
+  REQUIRE(form.loops[0].image());
   CHECK(image_of(found).image->depth == 3 * 3 * 64);
   CHECK(image_of(found).image->factor.taps.size() == 2);
   CHECK(table_entries(form) == 3 * 3 * 64 / 8);

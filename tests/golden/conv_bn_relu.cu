@@ -293,7 +293,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
   }
   const int filter_part = threadIdx.x % 16, filter_line = threadIdx.x / 16;
   const float* filter_from;
-   {
+  {
     const int row = row0 + filter_line;
     filter_from = filter + (row * 27 + filter_part);
   }
@@ -362,7 +362,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
   for (int piece = 0; piece < 1; piece += 1) {
     stage_lane_sums<false, true, true>(staged, sum, 0, warp_lane);
     __syncwarp();
-     {
+    {
       const int place = warp_lane % 32;
       const int column_2 = column0 + warp_column + place;
       if (column_2 < 50) {

@@ -724,7 +724,7 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
   unsigned right_to = stages + 2048 + swizzled<4>(right_line, right_unit / 8);
   asm("" : "+r"(right_to));  // or else it is computed anew in the loop
   const fp16* right_from;
-   {
+  {
     const int column = column0 + right_unit;
     right_from = right_2 + (column + (right_line) * 32);
   }
@@ -785,12 +785,12 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
   for (int piece = 0; piece < 1; piece += 1) {
     stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
-     {
+    {
       const int place = warp_lane % 2 * 8;
       const int column_2 = column0 + warp_column + place;
       const int eight = (unsigned int)column_2 / 8;
       const int first_row = row0 + warp_row + piece * 16;
-       {
+      {
         const int line = staged_row<16>(warp_lane);
         const int row_2 = first_row + line;
         const EightSums<float> sum_v = eight_staged<16>(staged, line, place);

@@ -383,7 +383,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
   unsigned x_to = stages + swizzled<8>(x_line, x_unit / 8);
   asm("" : "+r"(x_to));  // or else it is computed anew in the loop
   const fp16* x_from;
-   {
+  {
     const int row = row0 + x_line;
     x_from = x + (row * 64 + x_unit);
   }
@@ -394,7 +394,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
   unsigned weight_to = stages + 2048 + swizzled<8>(weight_line, weight_unit / 8);
   asm("" : "+r"(weight_to));  // or else it is computed anew in the loop
   const fp16* weight_from;
-   {
+  {
     const int column = column0 + weight_line;
     weight_from = weight + (column * 64 + weight_unit);
   }
@@ -446,7 +446,7 @@ linear_gelu_0_linear_mul_gelu(const fp16* __restrict__ x, const fp16* __restrict
   for (int piece = 0; piece < 1; piece += 1) {
     stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
-     {
+    {
       const int place = warp_lane % 2 * 8;
       const int column_2 = column0 + warp_column + place;
       if (column_2 < 24) {

@@ -512,7 +512,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
   unsigned weight_to = stages + 8192 + swizzled<8>(weight_line, weight_unit / 16);
   asm("" : "+r"(weight_to));  // or else it is computed anew in the loop
   const signed char* weight_from;
-   {
+  {
     const int column = column0 + weight_line;
     weight_from = weight + (column * 32 + weight_unit);
   }
@@ -600,7 +600,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
   for (int piece = 0; piece < 1; piece += 1) {
     stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
-     {
+    {
       const int place = warp_lane % 2 * 8;
       const int column_2 = column0 + warp_column + place;
       if (column_2 < 16) {

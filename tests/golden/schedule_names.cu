@@ -408,7 +408,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
   unsigned left_tile_to = stages + swizzled<8>(left_tile_line, left_tile_unit / 8);
   asm("" : "+r"(left_tile_to));  // or else it is computed anew in the loop
   const fp16* left_tile_from;
-   {
+  {
     const int row = row0 + left_tile_line;
     left_tile_from = left_tile + (row * 64 + left_tile_unit);
   }
@@ -419,7 +419,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
   unsigned sum_to = stages + 2048 + swizzled<8>(sum_line, sum_unit / 8);
   asm("" : "+r"(sum_to));  // or else it is computed anew in the loop
   const fp16* sum_from;
-   {
+  {
     const int column = column0 + sum_line;
     sum_from = sum_2 + (column * 64 + sum_unit);
   }
@@ -471,7 +471,7 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
   for (int piece = 0; piece < 1; piece += 1) {
     stage_sums<true>(staged, sum[0], warp_lane);
     __syncwarp();
-     {
+    {
       const int place = warp_lane % 2 * 8;
       const int column_2 = column0 + warp_column + place;
       if (column_2 < 24) {
