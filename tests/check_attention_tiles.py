@@ -51,7 +51,8 @@ def cases():
         yield (f"all in float8 with one scale, causal {causal}",
                attention(128, 257, 257, "float8_e4m3fn", True, causal, query_codes=True), 0)
     for behind in ("gate", "codes"):
-        yield f"{behind} behind int8, heads of 80", attention(80, 131, 129, "int8", behind=behind), 0
+        for head in (40, 72, 80):
+            yield f"{behind} behind int8, heads of {head}", attention(head, 131, 129, "int8", behind=behind), 0
         yield f"{behind} behind int8, heads of 128", attention(128, 257, 129, "int8", behind=behind), 0
         yield f"{behind} behind, heads of 128", attention(128, 257, 129, behind=behind), 0
     for head, queries, keys in ((72, 77, 93), (80, 77, 93), (80, 300, 300), (96, 65, 131)):

@@ -4,10 +4,11 @@
 Softmax, norms and attention as front ends decompose them, wired in random ways: grouped heads, decoding, masks of all
 kinds, rope before, soft caps, sinks on either side, weights and logarithms of their sums that are needed elsewhere,
 residuals before and codes behind. Each is one group of one launch (two where the keys of few rows, or few long rows, are
-divided among blocks), and its numbers are the reference's. Attention whose heads no kernel has a form for is products on
+divided among blocks, three where float32 heads are predicted to be faster so), and its numbers are the reference's; a
+rare code may be another where a rounding on its way turns over. Attention whose heads no kernel has a form for is products on
 tensor cores. Of one query, what is computed on the way to the products (rope, codes as keys and values) takes a bounded
 share of instructions more than plain operands. Status 77: no NVRTC."""
-import argparse, json, os, random, subprocess, sys, tempfile
+import argparse, json, os, random, re, subprocess, sys, tempfile
 
 
 class Model:
@@ -139,7 +140,10 @@ def attention(rng, number):
     m.outputs.insert(0, o)
     if logarithm:
         m.outputs.append(logarithm)
-    return m, dict.fromkeys(("sm_80", "sm_90a"), 2 if keys > 150 else 1)
+    # Float32 products on tensor cores may be predicted to be faster than one kernel in lanes of large heads, or of
+    # weights that are stored and dropped out.
+    apart = dtype == "float32" and (depth == 256 or used == "both")
+    return m, dict.fromkeys(("sm_80", "sm_90a"), 3 if apart else 2 if keys > 150 else 1)
 
 
 def rms(m, x, weight, dtype):
@@ -286,9 +290,20 @@ def problem(args, path, model, most, arch):
                      + ", ".join(g["name"] for g in plan["groups"]))
     status, out, text = run([args.fusec_run, path, "--device=emulator", "--verify", "--random=3", f"--arch={arch}",
                              *symbols])
-    if status != 0:
+    if status != 0 and not are_few_codes(args, model, path, text + out, [*symbols, f"--arch={arch}"]):
         wrong.append((text + out).strip()[-500:])
     return "; ".join(wrong) or None
+
+
+def are_few_codes(args, model, path, text, options):
+    """Do only a few codes differ, of which a rounding before them turned over? They agree where nothing is rounded
+    otherwise than node by node."""
+    differ = re.search(r'^output "(\w+)".*; (\d+) elements differ', text, re.MULTILINE)
+    made = {node["name"]: node for node in model.nodes}
+    if not differ or made[differ[1]].get("attrs", {}).get("dtype") not in ("int8", "uint8") or int(differ[2]) > 8:
+        return False
+    return run([args.fusec_run, path, "--device=emulator", "--verify", "--random=3", "--round-intermediates",
+                *options])[0] == 0
 
 
 def problem_of_large_heads(args, path, arch):

@@ -96,15 +96,19 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
   const bool copied = tiles_.warpgroups ? !computes() : key_lines_ && value_lines_;
   writer_.line(copied ? "#pragma unroll 2" : "#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", i, tiles_.warp_rows() * fours));
-  writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {4}{1} % {2} * 4;", line, i, fours, column_name,
-                           all ? "" : first + " + "));
+  const std::string place = writer_.unique("place");
+  // Eight lanes' fours lie in different banks: in one line, else in four.
+  writer_.line(fours % 8 == 0
+                   ? fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2} * 4;", line, i, fours, place)
+                   : fmt::format("const int {0} = {1} / {2} * 4 + {1} / 2 % 4, {3} = {1} / 8 % {4} * 8 + {1} % 2 * 4;",
+                                 line, i, 4 * fours, place, fours / 2));
+  writer_.line(fmt::format("const int {} = {}{};", column_name, all ? "" : first + " + ", place));
   writer_.line(fmt::format("const {} {} = warp_row + {};", integer(), row_name, line));
   std::string beyond = whole_rows() ? "" : fmt::format("{} >= {}", row_name, text(count(form_.rows)));
   if (tiles_.columns != form_.column_count())
     beyond += fmt::format("{}{} >= {}", beyond.empty() ? "" : " || ", column_name, form_.column_count());
   if (!beyond.empty()) writer_.line(fmt::format("if ({}) continue;", beyond));
-  writer_.line(fmt::format("const float4 {} = *(const float4*)({} + {} * {} + {} % {} * 4);", four, mine, line, stride,
-                           i, fours));
+  writer_.line(fmt::format("const float4 {} = *(const float4*)({} + {} * {} + {});", four, mine, line, stride, place));
   bind_flat(emitter_, form_.rows, row_name, "mnopq");
   store_fours(stored, four, column_name);
   writer_.close();
