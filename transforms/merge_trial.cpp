@@ -14,7 +14,8 @@ namespace {
 // have many equal layers, or too many different ones for it to matter.
 constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
 constexpr std::uint32_t kRefusalsUntilHopeless = 8;
-constexpr double kRounding = 1 + 1e-9, kNearly = 1.01;  // what saves bytes may be predicted to take so much longer
+constexpr double kRounding = 1 + 1e-9;
+constexpr double kNearly = 1e-7;  // seconds that what saves bytes may be predicted to take longer
 
 std::int64_t budget_for(std::size_t nodes) {
   const auto fair = kMostNodesTried * 20'000 / static_cast<std::int64_t>(nodes + 1);
@@ -34,7 +35,7 @@ MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, st
       static_cast<double>(bytes_joined) <= kMoreBytes * static_cast<double>(bytes_apart) && joined <= kPlainly * apart;
   if (bytes_joined > bytes_apart && !pays)
     answer.rule = FusionRule::kMoreBytes;
-  else if (joined > (bytes_joined < bytes_apart ? kNearly : kRounding) * apart)
+  else if (joined > kRounding * apart + (bytes_joined < bytes_apart ? kNearly : 0))
     answer.rule = FusionRule::kPredictedSlower;
   return answer;
 }
