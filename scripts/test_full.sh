@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_full.sh: every check at full extent (up to three hours on two cores). Writes a summary into tests/results/,
+# test_full.sh: every check at full extent (some five hours on two cores). Writes a summary into tests/results/,
 # named after the day; commit it with the change that it vouches for.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
