@@ -396,8 +396,10 @@ std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kern
       .dtype = *product.tensor_dtype, .loops = {}, .tiles = {}, .sums = static_cast<int>(term_count(product))};
   const WarpgroupCandidate candidate{&kernel, &product, &as_product, nullptr, &graph};
   std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms({&candidate, 1}, target);
-  if (!ranking.empty() && !has_channels_first(ranking[0].forms[0]) && !fills_tiles(kernel, product, kHalfFull))
-    return {};
+  if (ranking.empty()) return ranking;
+  // As it is cut, where images have gone to the batch.
+  const WarpgroupGemmForm& form = ranking[0].forms[0];
+  if (!fills_tiles(kernel, *form.product, has_channels_first(form) ? kQuarterFull : kHalfFull)) return {};
   return ranking;
 }
 

@@ -399,7 +399,7 @@ def cases():
 
 def steps_of_tile(name, model, depth):
     """Of boxes, each tap has whole tiles of channels."""
-    in_planes = model["nodes"][0]["op"].startswith("conv") or name.startswith("boxes")
+    in_planes = model["nodes"][0]["op"].startswith("conv") or name.startswith(("boxes", "two images"))
     steps = 0
     for weights in (c["shape"] for c in model["constants"] if len(c["shape"]) > 2):
         channels, taps = (weights[1], math.prod(weights[2:])) if in_planes else (math.prod(weights[1:]), 1)

@@ -90,6 +90,18 @@ def placed(images_last, results_last, how, images, channels, size, outputs, dtyp
     return model
 
 
+def with_shortcut(size, channels, outputs, stride):
+    """A residual block's end: the sum of a convolution and of points of its input, strided or not."""
+    model, dims = from_to(True, True, 2, channels, size, outputs, 3, tail="relu", padding=1), [0, 3, 1, 2]
+    model["inputs"].append(tensor("z", "float16", 2, *[stride * s for s in size], outputs))
+    model["constants"].append(tensor("v", "float16", outputs, outputs, 1, 1))
+    at = next(i for i, n in enumerate(model["nodes"]) if n["op"] == "relu")
+    model["nodes"][at]["inputs"] = ["a"]
+    model["nodes"][at:at] = [node("j", "permute", "z", dims=dims), node("q", "conv2d", "j v", stride=[stride, stride]),
+                             node("a", "add", "p q")]
+    return model
+
+
 def of_symbol(model, name, images):
     x = model["inputs"][0]
     return dict(model, symbols={name: {"min": 1, "max": 64, "hint": images}},
@@ -146,6 +158,9 @@ def by_warpgroups():
     yield "boxes, 120 channels first to last", from_to(False, True, 2, 120, 24, 264, 3, "bfloat16", padding=1), 4, one
     yield "boxes, first to last, 64 pixels", from_to(False, True, 1, 64, [5, 64], 264, 5, padding=2), 4, one
     yield "boxes, first to last, symbol", of_symbol(from_to(False, True, 3, 64, [8, 16], 72, 3, padding=1), "n", 5), 4, one
+    yield "two images in one sum", with_shortcut([8, 32], 64, 136, 1), 132, one
+    # Rows of points that are strided would be a tile each.
+    yield "a strided image in one sum", with_shortcut([8, 32], 64, 136, 2), 132, ["convolution_mma"]
     # Pieces of images are brought by threads for columns, too; places by a table for each tile.
     yield "pieces, last to first", from_to(True, False, 2, 64, [19, 26], 136, 3, padding=1), 4, one
     yield "pieces, last to first, stride 2", strided(from_to(True, False, 2, 72, [27, 58], 136, 3, padding=1)), 4, one
