@@ -191,12 +191,16 @@ bool choose_shifted(InterleavedRows& way, Work work, const Target& target) {
   return shape_shifted(way, work, kWide, target);
 }
 
-// As many lines at once as leave each thread so many turns.
+// As many lines at once as leave each thread so many turns, and as shared memory has room for.
 void take_lines(InterleavedRows& way, const Work& work, int turns) {
+  const auto take = [&](int lines) {
+    way.parts = lines * way.lanes();
+    way.team = (way.parts + 31) / 32 * 32;
+  };
   int lines = std::max(1, 64 / way.lanes());
   while (2 * lines * way.lanes() <= kMostThreads && work.length >= std::int64_t{2} * turns * lines) lines *= 2;
-  way.parts = lines * way.lanes();
-  way.team = (way.parts + 31) / 32 * 32;
+  take(lines);
+  while (lines > 1 && !may_be(way.team, way, work)) take(lines /= 2);
 }
 
 // A row to a team, of as many elements of each line as are vectors for all of its threads.
