@@ -1,5 +1,6 @@
 // Sectors of memory that a warp asks for where neighbouring lanes take elements of a row one by one, or by small
-// vectors: those of what lies apart are an element's, or a short piece's.
+// vectors: those of what lies apart are an element's, or a short piece's. Counted for each tensor that is read or
+// stored, in the order in which the loops go over a row.
 //
 //   a row of 1024 places, 10 neighbouring float16 of each    20 bytes of one or two sectors: 1.8 times what they are
 #pragma once
