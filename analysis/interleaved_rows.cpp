@@ -226,6 +226,14 @@ int columns_of_strip(const InterleavedRows& way, const Work& work) {
   return of_sectors || way.breadth == 1 || even <= value_at_hint(way.line, bounds.symbols) ? even : whole;
 }
 
+// What is read again by blocks that share strips is not kept however few these are: each has some turns, where there
+// are not blocks for all multiprocessors.
+int chunks_for_all(const InterleavedRows& way, const Work& work, const Target& target) {
+  constexpr int kTurns = 4;
+  const std::int64_t most = work.length / (kTurns * (way.parts / way.lanes()));
+  return static_cast<int>(std::max<std::int64_t>(1, std::min(most, target.multiprocessors / work.groups)));
+}
+
 // Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
 // at once where there are many. False where those that blocks cannot share are few.
 bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
@@ -248,6 +256,7 @@ bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
   work.groups = strips(way.columns());
   take_lines(way, work, once ? kTurns : kTurnsKept);
   if (once) way.chunks = chunks_of_strips(way, work, false, target);
+  if (once && !way.form.columns.empty()) way.chunks = std::max(way.chunks, chunks_for_all(way, work, target));
   return way.rows <= way.team && may_be(way.team, way, work);
 }
 
@@ -392,6 +401,18 @@ std::int64_t most_turns_kept(const InterleavedRows& way) {
                    (kMostUnrolled - code_of_joining(way)) / code});
 }
 
+// Blocks have whole accesses of lines, so that there may have to be more of them.
+bool keep_turned_lines_of_cohort(InterleavedRows& way, std::int64_t most_turns, const Target& target) {
+  for (int chunks = way.chunks; chunks <= largest_cohort(target); ++chunks) {
+    InterleavedRows found = way;
+    found.chunks = chunks;
+    if (!keep_turned_lines(found, target) || found.kept_turns > most_turns) continue;
+    way = std::move(found);
+    return true;
+  }
+  return false;
+}
+
 // With so many threads and as few blocks as keep their rows between them, or some more.
 bool shape_cohort(InterleavedRows& way, int team, Work work, const Target& target) {
   way.team = team;
@@ -406,6 +427,7 @@ bool shape_cohort(InterleavedRows& way, int team, Work work, const Target& targe
   const std::int64_t at_once = std::int64_t{way.parts} * way.chunks;
   way.kept_turns = static_cast<int>((most + at_once - 1) / at_once);
   way.cohort = true;
+  if (!way.turned.empty() && !keep_turned_lines_of_cohort(way, turns, target)) return false;
   if (const auto pass = row_one_pass(way.form); pass && pass->kind == RowOnePass::Kind::kExponentials)
     way.one_pass = pass;
   return true;
@@ -487,6 +509,18 @@ std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool aga
   return strips && strips->kept_turns > 0 ? strips : found;
 }
 
+// Strips some of whose tensors lie the other way round: kept, or read again for moments that come of one pass.
+std::optional<InterleavedRows> with_turned_lines(const RowForm& form, const Graph& graph, const Target& target) {
+  const std::optional<InterleavedLines> lines = lines_some_turned(form, graph);
+  if (!lines) return std::nullopt;
+  std::optional<InterleavedRows> found = with_threads(lines->way, lines->widest_bits, false, target);
+  if (found && found->kept_turns > 0 && keep_turned_lines(*found, target)) return found;
+  if (std::optional<InterleavedRows> kept = kept_by_cohort(lines->way, lines->widest_bits, target)) return kept;
+  std::optional<InterleavedRows> again = with_threads(lines->way, lines->widest_bits, true, target);
+  const bool is_read_again = again && again->kept_turns == 0 && again->one_pass && again->chunks > 1;
+  return is_read_again && stream_turned_lines(*again) ? again : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
@@ -498,7 +532,7 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   if (reads_twice)
     if (std::optional<InterleavedRows> kept = kept_strips(form, graph, target)) return kept;
   const std::optional<InterleavedLines> lines = interleaved_lines(form, graph);
-  if (!lines) return std::nullopt;
+  if (!lines) return with_turned_lines(form, graph, target);
   std::optional<InterleavedRows> found = by_blocks(*lines, false, target);
   const IndexExpr length = lines->way.lines();
   if (found ? !reads_again(*found)

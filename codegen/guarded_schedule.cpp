@@ -149,6 +149,7 @@ class Search {
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (a[i].schedule != b[i].schedule) return true;
       words += words_at_a_time(a[i].text) - words_at_a_time(b[i].text);
+      words += a[i].words_across - b[i].words_across;
     }
     return words > 0;
   }
@@ -239,7 +240,10 @@ class Search {
   // The greatest length of rows that registers hold, where they do not hold those that the bounds allow.
   std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) {
     const auto of_rows = [](const KernelSource& source) { return source.schedule == "row_reduction"; };
-    if (keeps(general) || !of_rows(general.back()) || std::ranges::count_if(general, of_rows) != 1) return std::nullopt;
+    const auto of_strips = [](const KernelSource& source) { return source.schedule == "column_reduction"; };
+    const bool shared = general.size() == 2 && std::ranges::all_of(general, of_strips);  // which read them again
+    if (keeps(general) || !(shared || (of_rows(general.back()) && std::ranges::count_if(general, of_rows) == 1)))
+      return std::nullopt;
     std::int64_t expected = 1;
     for (const IndexExpr& length : row_lengths_)
       expected = std::max(expected, kLongerThanHint * value_at_hint(length, graph_.symbols));

@@ -75,6 +75,12 @@ CASES = [
     (model("rms_norm_rows", {"b": {}, "n": {"hint": 4096}}, [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n")],
            [node("y", "rms_norm", "x", "w", normalized_shape=["n"])]),
      "n <=", [((2, 4096), 1), ((1, 70000), 0)], "once"),
+    # Groups of channels that lie last are kept by blocks that wait for one another, as many places as these have room for.
+    (model("groups_of_channels", {"n": {"hint": 1}, "h": {"hint": 48}, "v": {"hint": 48}},
+           [tensor("x", "float16", "n", "h", "v", 320), tensor("w", "float16", 320), tensor("c", "float16", 320)],
+           [node("p", "permute", "x", dims=[0, 3, 1, 2]), node("m", "group_norm", "p", "w", "c", num_groups=32),
+            node("y", "permute", "m", dims=[0, 2, 3, 1])]),
+     "h*v <=", [((1, 48, 48), 2), ((2, 17, 25), 2), ((1, 100, 100), 0)], "numbers"),
     (model("product", {"m": UP_TO_4096, "n": UP_TO_4096, "k": UP_TO_4096},
            [tensor("x", "bfloat16", "m", "k"), tensor("w", "bfloat16", "k", "n")], [node("y", "matmul", "x", "w")]),
      "k % 8", [((17, 64, 48), 1), ((17, 60, 48), 0), ((17, 64, 41), 0)], "wide"),

@@ -32,11 +32,16 @@ class InterleavedElements {
   // else "".
   struct Visit {
     std::function<void(const std::string& lane, const std::string& at)> element;
-    std::function<void(const std::string& place)> before = [](const std::string&) {};  // where the vector lies
+    // Where the vector lies, and the number of its line.
+    std::function<void(const std::string& place, const std::string& line)> before = [](const auto&, const auto&) {};
     std::function<void()> after = [] {};
     std::function<void()> behind = [] {};  // the last vector, before the elements at the ends
+    bool stores_turned = false;
   };
   void over_elements(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
+
+  // Where the thread's vector of the line `line` goes that is stored the other way round; else "".
+  std::string turned_vector(const KernelOutput& output, const std::string& line);
 
   // Which threads have vectors; "" where all have.
   std::string idle() const;
@@ -70,6 +75,17 @@ class InterleavedElements {
 
  private:
   void find_strip();
+  // --- what lies the other way round (interleaved_turned.cpp)
+  void open_tiles();
+  bool streams() const { return !way_.turned.empty() && way_.kept_turns == 0; }  // some lines at a time
+  void over_blocks(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
+  void find_lines_of_block();
+  void load_turned(const std::vector<ExprId>& loads);
+  void store_turned();
+  std::string arguments_of(const TurnedLines& tile) const;
+  std::string first_of(const TurnedLines& tile);
+  std::string pitch_and_count(const TurnedLines& tile);
+  std::string vector_in(std::size_t tile, const std::string& line, int words);
   int at_once() const;
   void bind_element(const std::vector<std::uint32_t>& axes, const std::string& at, const std::string& lane);
   std::vector<ExprId> made_of_reductions(const std::vector<std::uint32_t>& axes,
@@ -79,7 +95,7 @@ class InterleavedElements {
   std::string turns_of_all(const std::string& turn) const;
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
   std::map<ValueId, std::string> words_beside(const std::vector<ExprId>& roots);
-  std::string words_at(ExprId load, const std::string& place);
+  std::string words_at(ExprId load, const std::string& place, const std::string& line);
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit);
 
   const RowForm& form_;
@@ -95,8 +111,12 @@ class InterleavedElements {
   std::string begins_, phase_;          // of which row the first vector's first element is, and this thread's
   std::string idle_;                    // "" where every thread has a vector of the strip
   std::string arrived_;                 // cohorts: their counters
+  std::string block_line_;              // the block's first line, where it has some that follow one another
+  std::string block_last_;              // that behind its last
+  std::vector<std::string> turned_;     // tiles in shared memory
   bool whole_strips_ = true;
   bool aligned_ = false, whole_ = false;     // no vector reaches over the beginning; over any end
+  std::map<ValueId, std::string> beside_;    // words of what is the same for all lines, in a loop
   std::map<ExprId, std::string> of_places_;  // arrays of what is made of reductions, while a loop is printed
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -47,10 +48,13 @@ class InterleavedEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "column_reduction";
     source.keeps_rows = part_.kept_turns > 0;
-    source.any_start = true;
+    source.any_start = way_.turned.empty();
+    for (const TurnedLines& tile : way_.turned) source.words_across += tile.vector * tile.bytes() / 4;
     // Each element is read by who stores it, then for the last time, and no vector has some of two teams.
     const bool stores_what_it_read = part_.outputs_beside().empty() ? part_.outputs : part_.reads_once();
-    source.owns_rows = stores_what_it_read && (elements_.aligned() || way_.in_strips) && !way_.shifted;
+    source.owns_rows =
+        stores_what_it_read && (elements_.aligned() || way_.in_strips) && !way_.shifted && way_.turned.empty();
+    source.dynamic_shared = 4 * way_.turned_words;
     return source;
   }
 
@@ -130,7 +134,7 @@ class InterleavedEmitter {
                     const std::function<void()>& behind) {
     std::string elements;
     InterleavedElements::Visit visit;
-    visit.before = [&](const std::string&) {
+    visit.before = [&](const std::string&, const std::string&) {
       elements = writer_.unique("elements");
       writer_.line(fmt::format("float {}[{}];", elements, way_.width));
     };
@@ -263,12 +267,16 @@ class InterleavedEmitter {
                                          const std::vector<ExprId>& roots) {
     if (outputs.empty()) return visit;
     InterleavedElements::Visit both = visit;
-    both.before = [=, this](const std::string& place) {
-      visit.before(place);
+    both.stores_turned = std::ranges::any_of(
+        outputs, [&](const KernelOutput* output) { return way_.turned_results.contains(output->value); });
+    both.before = [=, this](const std::string& place, const std::string& line) {
+      visit.before(place, line);
       stores_.clear();
-      for (const KernelOutput* output : outputs)
-        stores_.push_back(VectorStore::elsewhere(
-            emitter_, *output, way_.width, fmt::format("store_words({} + {}, ", writer_.output(output->value), place)));
+      for (const KernelOutput* output : outputs) {
+        std::string to = elements_.turned_vector(*output, line);
+        if (to.empty()) to = fmt::format("{} + {}", writer_.output(output->value), place);
+        stores_.push_back(VectorStore::elsewhere(emitter_, *output, way_.width, fmt::format("store_words({}, ", to)));
+      }
     };
     both.element = [=, this](const std::string& lane, const std::string& at) {
       // All of the loop's at once: what several need has a name before the first is stored, which may lie there.

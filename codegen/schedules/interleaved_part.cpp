@@ -12,6 +12,7 @@ namespace fusec {
 namespace {
 
 constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
+constexpr int kPlaces = 20;
 
 bool contains(const std::vector<ExprId>& ids, ExprId id) {
   return std::ranges::find(ids, id) != ids.end();
@@ -141,7 +142,8 @@ int InterleavedPart::words_of(ExprId load) const {
 
 bool InterleavedPart::forgets() const {
   const int elements = kept_turns * way.width * static_cast<int>(kept.size());
-  return kept_words + elements + kComputing > kRegisters / way.threads();
+  const int beside = way.turned.empty() ? 0 : kPlaces;  // where lines lie in tiles
+  return kept_words + elements + kComputing + beside > kRegisters / way.threads();
 }
 
 int InterleavedPart::blocks_at_once() const {

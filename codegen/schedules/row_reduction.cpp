@@ -49,8 +49,10 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
 
 std::vector<KernelSource> interleaved(const InterleavedRows& way, const Kernel& kernel, const Graph& graph) {
   const RowForm& form = way.form;
-  const IndexExpr threads = point_count(form.kernel.pool, way.outer) * way.strips() * way.team * way.chunks;
-  const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+  // Threads are numbered in their teams; blocks, and what these leave of their rows, from first to last.
+  const IndexExpr partials = point_count(form.kernel.pool, way.outer) * way.strips() *
+                             (std::int64_t{way.chunks} * std::max(way.rows, way.teams));
+  const bool wide = needs_wide_index(form.kernel, graph, partials) || needs_wide_index(kernel, graph, partials);
   std::vector<KernelSource> sources;
   if (way.cohort) sources.push_back(clear_counters(form, graph, wide));
   for (int stage = 0; stage < (way.cohort ? 1 : launches_of(way)); ++stage)
