@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "analysis/column_folds.h"
 #include "analysis/formula_flops.h"
 
 namespace fusec {
@@ -117,10 +118,16 @@ Work side_by_side(const Work& a, const Work& b, const Target& target) {
 std::optional<Work> work_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                    const std::vector<std::uint32_t>& launch, const Target& target) {
   const Target of_launch = target_of_launch(graph, units, forms, launch, target);
+  std::vector<FoldedUnits> folded;
+  if (launch.size() > 1) folded = folded_units(units, forms, graph, target);
   std::optional<Work> work;
-  for (const std::uint32_t u : launch)
-    if (const std::optional<Work> part = work_of(graph, units[u], forms[u], of_launch))
+  for (const std::uint32_t u : launch) {
+    if (std::ranges::any_of(folded, [&](const FoldedUnits& with) { return with.folds_unit(u); })) continue;
+    const auto with = std::ranges::find(folded, u, &FoldedUnits::rows);
+    if (const std::optional<Work> part =
+            with != folded.end() ? with->folds.work : work_of(graph, units[u], forms[u], of_launch))
       work = work ? side_by_side(*work, *part, target) : *part;
+  }
   return work;
 }
 

@@ -161,6 +161,7 @@ class Forming {
     if (!unit.on_trial.empty() || graph_.tensor(unit.space).shape != graph_.tensor(v).shape) return false;
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested) return false;
+    if (mine.reduces && unit.reduces && limits_.across.contains(v)) return false;
     if (mine.contraction || unit.contraction) {
       if (inlining_.products_apart() || limits_.alone.contains(v)) return false;
       if (unit.contraction && mine.reduces && !mine.contraction) return may_reduce_rows_of(unit, v, reads);
@@ -204,7 +205,7 @@ class Forming {
     if (limits_.no_sharing || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs ||
         unit.part)
       return false;
-    if (limits_.not_rows.contains(v)) return false;
+    if (limits_.not_rows.contains(v) || limits_.across.contains(v)) return false;
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
     const bool products = mine.contraction || unit.contraction;

@@ -45,6 +45,7 @@ inline bool is_put_in(const Inlining& inlining, const KernelUnit& unit, ValueId 
 struct SharingLimits {
   std::set<ValueId> alone;     // products that share no kernel with others
   std::set<ValueId> not_rows;  // values with which a kernel was not rows throughout
+  std::set<ValueId> across;  // reductions that go across those of the unit, in a tensor that both read
   bool no_sharing = false;
   bool try_segments = false;  // rows may share a kernel with what reduces segments of them
 };

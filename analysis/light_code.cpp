@@ -55,6 +55,12 @@ double light_code(const RowWays& ways, const Graph& graph) {
          kUnitMs;
 }
 
+double light_code(const ColumnFolds& folds, const Graph& graph) {
+  const double thousands = folds.elements * code_of_row(folds.rows, graph) / 1000.0;
+  const auto reductions = static_cast<double>(folds.rows.reductions.size() + folds.folded);
+  return (kTeams.code * thousands + kTeams.square * thousands * thousands + kTeams.reduction * reductions) / kUnitMs;
+}
+
 double light_code(const Kernel& kernel, const Graph& graph) {
   constexpr int kAccess = 2, kVector = 16;  // bytes
   const ExprPool& pool = kernel.pool;

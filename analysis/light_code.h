@@ -9,12 +9,14 @@
 // Of 150 kernels of random graphs it was between half and twice of what NVRTC took.
 #pragma once
 
+#include "analysis/column_folds.h"
 #include "analysis/kernel.h"
 #include "analysis/row_ways.h"
 
 namespace fusec {
 
 double light_code(const RowWays& ways, const Graph& graph);
+double light_code(const ColumnFolds& folds, const Graph& graph);
 // Of any other light kernel.
 double light_code(const Kernel& kernel, const Graph& graph);
 

@@ -4,12 +4,14 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "analysis/build_kernel.h"
 #include "analysis/concat_parts.h"
 #include "analysis/form_units.h"
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/loads.h"
 #include "analysis/row_form.h"
 #include "analysis/rows_apart.h"
 #include "analysis/side_by_side.h"
@@ -129,6 +131,9 @@ class GroupLowering {
           limits_.not_rows.insert(unit.on_trial.back());
           return std::nullopt;
         }
+        if (unit.values.size() > 1 && !streams && !unit.contraction && !segmented && goes_across(built.kernel) &&
+            limits_.across.insert(unit.values.back()).second)
+          return std::nullopt;
         lowered.kernel = std::move(built.kernel);
         copies_in_[static_cast<std::size_t>(&unit - units_.data())] = std::move(built.copies);
       }
@@ -136,6 +141,26 @@ class GroupLowering {
     }
     if (store_repeated_reductions(result)) return std::nullopt;
     return result;
+  }
+
+  // Do reductions go along a tensor's memory, and others across it? So are rows and columns of a square.
+  bool goes_across(const Kernel& kernel) const {
+    std::map<ValueId, std::set<bool>> along;
+    for (const ExprId r : row_reductions(kernel)) {
+      const ExprNode& reduction = kernel.pool[r];
+      const auto steps = [&](const IndexExpr& at, const std::vector<std::uint32_t>& axes) {
+        return std::ranges::any_of(axes, [&](std::uint32_t a) {
+          return coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
+        });
+      };
+      for (const ExprId id : reachable(kernel.pool, std::span(&reduction.args[0], 1))) {
+        if (kernel.pool[id].op != ExprOp::kLoad) continue;
+        const IndexExpr at = position_of(graph_, kernel.pool, id);
+        const bool by_reduction = steps(at, reduction.axes);
+        if (by_reduction != steps(at, kernel.outputs[0].axes)) along[kernel.pool[id].source].insert(by_reduction);
+      }
+    }
+    return std::ranges::any_of(along, [](const auto& of_tensor) { return of_tensor.second.size() > 1; });
   }
 
   bool has_segments(const KernelUnit& unit, ValueId v) const {
@@ -315,10 +340,8 @@ bool is_better(const std::vector<LoweredUnit>& a, const std::vector<LoweredUnit>
   return launches_a < launches_b || (launches_a == launches_b && kernel_count(a) < kernel_count(b));
 }
 
-}  // namespace
-
-std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
-                                     const std::vector<ValueId>& outputs, bool round_intermediates) {
+std::vector<LoweredUnit> best_units(const Graph& graph, const std::vector<NodeId>& nodes,
+                                    const std::vector<ValueId>& outputs, bool round_intermediates) {
   const Inlining undecided(graph, nodes, outputs);
   GroupLowering plain(graph, nodes, undecided, round_intermediates);
   std::vector<LoweredUnit> units = plain.run();
@@ -347,6 +370,24 @@ std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeI
     std::vector<LoweredUnit> others = in_pieces.run();
     if (is_better(others, units)) units = std::move(others);
   }
+  return units;
+}
+
+void find_inner(std::vector<LoweredUnit>& units, const std::vector<ValueId>& outputs) {
+  std::set<ValueId> needed(outputs.begin(), outputs.end());
+  for (const LoweredUnit& unit : units)
+    if (unit.kind == LoweredUnit::Kind::kAlias) needed.insert(unit.of);
+  for (LoweredUnit& unit : units)
+    for (const KernelOutput& output : unit.kernel.outputs)
+      if (!needed.contains(output.value)) unit.inner.push_back(output.value);
+}
+
+}  // namespace
+
+std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
+                                     const std::vector<ValueId>& outputs, bool round_intermediates) {
+  std::vector<LoweredUnit> units = best_units(graph, nodes, outputs, round_intermediates);
+  if (units.size() > 1) find_inner(units, outputs);
   return units;
 }
 

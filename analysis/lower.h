@@ -25,6 +25,7 @@ struct LoweredUnit {
   Kernel kernel;
   NodeId node = kNone;
   ValueId value = kNone, of = kNone;
+  std::vector<ValueId> inner = {};  // of what the kernel stores: what nobody but other units needs
 };
 
 // The nodes in topological order; `outputs` are the values that others need. In an order that can be run. With

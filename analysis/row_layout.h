@@ -21,13 +21,15 @@ enum class RowTeam : std::uint8_t {
 
 struct RowLayout {
   RowTeam team = RowTeam::kBlock;
-  int threads = 256;  // of a block
-  int rows = 1;       // of a block
-  int parts = 256;    // threads of a row that reduce it together
-  int cluster = 1;    // blocks of a row that do so through one another's shared memory
-  int cohort = 1;     // or through global memory, where they wait for one another
-  int chunks = 1;     // blocks, or clusters, of a row that leave partial results
-  double held = 1;    // the share of a row that is kept and read once, as is predicted
+  int threads = 256;       // of a block
+  int rows = 1;            // of a block
+  int parts = 256;         // threads of a row that reduce it together
+  int cluster = 1;         // blocks of a row that do so through one another's shared memory
+  int cohort = 1;          // or through global memory, where they wait for one another
+  int chunks = 1;          // blocks, or clusters, of a row that leave partial results
+  double held = 1;         // the share of a row that is kept and read once, as is predicted
+  int blocks = 0;          // that take rows one after the other (analysis/column_folds); 0: each has its own
+  int blocks_at_once = 0;  // of those, of a multiprocessor
   int blocks_together() const { return cluster * cohort; }
   friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 
+#include "analysis/column_folds.h"
 #include "analysis/few_rows_form.h"
 #include "analysis/gemm_form.h"
 #include "analysis/kernel_signature.h"
@@ -144,7 +145,9 @@ struct UnitOnTarget {
   std::size_t launches = 1;
   double code = 0;  // of a light kernel, as analysis/product_code.h has it
   ProductCode product = {};
-  std::string kind = "";  // equal for light kernels that are one function of a launch
+  std::string kind = "";                   // equal for light kernels that are one function of a launch
+  std::vector<std::uint32_t> folded = {};  // units that it folds beside its rows (analysis/column_folds)
+  bool is_folded = false;                  // by another, with which it is launched
 };
 
 double code_of_light(const Kernel& kernel, const std::optional<VectorProduct>& vector,
@@ -190,7 +193,7 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
   };
   std::map<std::uint32_t, OfLevel> of_level;
   for (std::uint32_t u = 0; u < count; ++u) {
-    if (!forms[u] || on_target[u].alone || !runs_side_by_side(forms[u]->form)) continue;
+    if (!forms[u] || on_target[u].alone || on_target[u].is_folded || !runs_side_by_side(forms[u]->form)) continue;
     OfLevel& there = of_level[level[u]];
     if (on_target[u].cluster)
       ++there.clusters;
@@ -217,6 +220,7 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
   std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
+  std::erase_if(order, [&](std::uint32_t u) { return on_target[u].is_folded; });
   const auto is_light = [&](std::uint32_t u) {
     return forms[u] && !stands_alone(u) && runs_side_by_side(forms[u]->form);
   };
@@ -258,6 +262,12 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
     }
     launches.push_back({u});
   }
+  for (std::vector<std::uint32_t>& launch : launches)
+    for (std::size_t i = 0; i < launch.size(); ++i) {
+      const std::vector<std::uint32_t>& folded = on_target[launch[i]].folded;
+      launch.insert(launch.begin() + static_cast<std::ptrdiff_t>(i + 1), folded.begin(), folded.end());
+      i += folded.size();
+    }
   return launches;
 }
 
@@ -267,10 +277,18 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
                                                     const Graph& graph, const Target& target) {
   std::vector<UnitOnTarget> on_target(units.size());
   if (is_one_by_one(units)) return arranged(units, forms, on_target);
+  for (const FoldedUnits& folded : folded_units(units, forms, graph, target)) {
+    UnitOnTarget& rows = on_target[folded.rows];
+    rows.folded = folded.columns;
+    rows.launches = static_cast<std::size_t>(folded.folds.work.launches);
+    rows.code = light_code(folded.folds, graph);
+    rows.kind = signature_of(folded.folds, graph).text;
+    for (const std::uint32_t u : folded.columns) on_target[u].is_folded = true;
+  }
   const bool some =
       std::ranges::count_if(forms, [](const auto& f) { return f && (f->product || runs_side_by_side(f->form)); }) > 1;
   for (std::size_t u = 0; u < units.size(); ++u) {
-    if (!forms[u]) continue;
+    if (!forms[u] || !on_target[u].folded.empty() || on_target[u].is_folded) continue;
     const Kernel& kernel = units[u].kernel;
     std::optional<VectorProduct> vector;
     std::optional<RowWays> ways;

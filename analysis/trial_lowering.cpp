@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "analysis/column_folds.h"
 #include "analysis/convolution_form.h"
 #include "analysis/cost_model.h"
 #include "analysis/few_rows_form.h"
@@ -162,6 +163,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
       lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()});
   const FormsOfUnits forms = forms_of(units);
   const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms, graph_, memory_.target());
+  const std::vector<FoldedUnits> folded = folded_units(units, forms, graph_, memory_.target());
   for (const std::vector<std::uint32_t>& launch : launches) {
     if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
     ++result.launches;
@@ -177,13 +179,16 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     }
     const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u].has_value(); });
     if (kernels) result.work = work.value_or(Work{});
-    // What kernels side by side have in common counts once.
+    // What kernels side by side have in common counts once, what one folds for another not at all.
     std::set<ValueId> touched;
     for (const std::uint32_t u : launch) {
       if (units[u].kind != LoweredUnit::Kind::kKernel) continue;
       for (const ValueId v : inputs_of(units[u].kernel)) touched.insert(v);
       for (const KernelOutput& output : units[u].kernel.outputs) touched.insert(output.value);
     }
+    for (const FoldedUnits& with : folded)
+      if (std::ranges::find(launch, with.rows) != launch.end())
+        for (const ValueId v : with.unstored) touched.erase(v);
     for (const ValueId v : touched) result.bytes += bytes_.of(v);
   }
   for (std::size_t u = 0; u < units.size(); ++u) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "analysis/column_folds.h"
 #include "analysis/kernel_signature.h"
 #include "analysis/lower.h"
 #include "analysis/side_by_side.h"
@@ -20,6 +21,7 @@
 #include "codegen/kernel_writer.h"
 #include "codegen/parameter_table.h"
 #include "codegen/repeated_code.h"
+#include "codegen/schedules/column_folds.h"
 #include "codegen/schedules/schedules.h"
 #include "codegen/schedules/side_by_side.h"
 #include "codegen/schedules/special.h"
@@ -66,7 +68,11 @@ class PlanLowering {
       for (const LoweredUnit& unit : units) add_unit(unit);
       return;
     }
-    for (const std::vector<std::uint32_t>& launch : launches_of(units, graph_, target_)) add_launch(units, launch);
+    if (units.size() == 1) return add_unit(units[0]);
+    const FormsOfUnits forms = forms_of(units);
+    folded_ = folded_units(units, forms, graph_, target_);
+    for (const std::vector<std::uint32_t>& launch : launches_of(units, forms, graph_, target_))
+      add_launch(units, launch);
   }
 
   // A group that was claimed for a call of cuBLASLt: what stands before the product is views alone. Where it is none
@@ -199,11 +205,53 @@ class PlanLowering {
   // As one launch if that may be, else as two, and so on.
   void add_launch(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     if (launch.size() == 1) return add_unit(units[launch[0]]);
+    if (const FoldedUnits* const folded = folded_at(launch, 0); folded && folded->columns.size() + 1 == launch.size())
+      return add_folded(units, *folded);
     const Joined together = add_together(units, launch);
     if (together == Joined::kYes) return;
     if (together == Joined::kNo && add_side_by_side(units, launch)) return;
     add_launch(units, launch.first(launch.size() / 2));
     add_launch(units, launch.subspan(launch.size() / 2));
+  }
+
+  // Units of a launch, from this one on, that are one kernel's work; else null.
+  const FoldedUnits* folded_at(std::span<const std::uint32_t> launch, std::size_t at) const {
+    const auto folded = std::ranges::find(folded_, launch[at], &FoldedUnits::rows);
+    if (folded == folded_.end() || folded->columns.size() >= launch.size() - at) return nullptr;
+    return std::ranges::equal(folded->columns, launch.subspan(at + 1, folded->columns.size())) ? &*folded : nullptr;
+  }
+
+  std::vector<KernelSource> sources_of_folded(const std::vector<LoweredUnit>& units, const FoldedUnits& folded) const {
+    return column_folds(folded.folds, units[folded.rows].kernel, graph_, target_);
+  }
+
+  // In launches of its own; where its rows do not stand in registers after all, as kernels one after the other.
+  void add_folded(const std::vector<LoweredUnit>& units, const FoldedUnits& folded) {
+    const KernelSignature signature = signature_of(folded.folds, graph_);
+    const auto [it, fresh] = made_.try_emplace(signature.text);
+    Made& made = it->second;
+    if (fresh) {
+      made.tensors = signature.tensors;
+      made.kernels = keep(sources_of_folded(units, folded));
+    }
+    if (made.kernels.empty()) {
+      add_kernel(units[folded.rows].kernel);
+      for (const std::uint32_t u : folded.columns) add_kernel(units[u].kernel);
+      return;
+    }
+    for (const KernelOutput& output : units[folded.rows].kernel.outputs) claim(output.value);
+    for (const KernelOutput& output : folded.folds.columns.kernel.outputs) claim(output.value);
+    launch_made(made, signature.tensors, folded.nodes(units));
+  }
+
+  const Part& part_of_folded(const std::vector<LoweredUnit>& units, const FoldedUnits& folded,
+                             const KernelSignature& signature) {
+    const auto [it, fresh] = parts_.try_emplace(signature.text);
+    if (!fresh) return it->second;
+    it->second.tensors = signature.tensors;
+    std::vector<KernelSource> sources = sources_of_folded(units, folded);
+    if (std::ranges::all_of(sources, can_be_part)) it->second.sources = std::move(sources);
+    return it->second;
   }
 
   // Kernels of one launch: are they one, or none, or more code than NVRTC should get at a time?
@@ -260,12 +308,18 @@ class PlanLowering {
     std::vector<NodeId> nodes;
     std::string key;
     std::map<ValueId, std::size_t> tensor_number;  // in the order in which the parts' parameters name them
-    for (const std::uint32_t u : launch) {
-      const Kernel& kernel = units[u].kernel;
+    for (std::size_t at = 0; at < launch.size(); ++at) {
+      const Kernel& kernel = units[launch[at]].kernel;
       if (makes_nothing(kernel)) continue;
-      const KernelSignature signature = signature_of(kernel, graph_);
-      const Part& part = part_of(kernel, signature);
+      const FoldedUnits* const folded = folded_at(launch, at);
+      const KernelSignature signature = folded ? signature_of(folded->folds, graph_) : signature_of(kernel, graph_);
+      const Part& part = folded ? part_of_folded(units, *folded, signature) : part_of(kernel, signature);
       if (part.sources.empty()) return false;
+      if (folded) {
+        const std::vector<NodeId> of_all = folded->nodes(units);
+        nodes.insert(nodes.end(), of_all.begin(), of_all.end());
+        at += folded->columns.size();
+      }
       key += signature.text;
       parts.push_back({&part, signature.tensors});
       for (const KernelOfPart& stage : with_tensors(part.sources, parts.back()))
@@ -548,6 +602,7 @@ class PlanLowering {
   std::set<ValueId> prepared_;  // made before any launch
   std::map<std::string, Made> made_;
   std::map<std::string, Part> parts_;
+  std::vector<FoldedUnits> folded_;        // of the group that is being added
   std::uint32_t library_scratch_ = kNone;  // one for all calls: they follow one another on a stream
 };
 

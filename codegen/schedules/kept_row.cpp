@@ -27,6 +27,17 @@ int KeptRow::turns_of(const std::vector<std::uint32_t>& axes) const {
   return it == plan_.turns_of.end() ? 0 : it->second;
 }
 
+std::vector<ExprId> KeptRow::shared_by_rows(const std::vector<ExprId>& roots) const {
+  std::vector<ExprId> shared = outside_reductions(form_, roots);
+  std::erase_if(shared, [&](ExprId id) {
+    const auto slot = plan_.slot_of.find(id);
+    const auto runs = [&](std::uint32_t a) { return emitter_.depends_on(id, a); };
+    return slot == plan_.slot_of.end() || !plan_.slots[slot->second].words || plan_.slots[slot->second].filled ||
+           std::ranges::any_of(form_.rows, runs);
+  });
+  return shared;
+}
+
 void KeptRow::leave() {
   turn_.clear();
   at_edge_ = false;

@@ -44,6 +44,10 @@ class KeptRow {
   // Of the loop over these axes, where its turns are counted; else 0.
   int turns_of(const std::vector<std::uint32_t>& axes) const;
 
+  // Loads that the roots need, are kept as they lie in memory, and are the same for all rows; those that no loop has
+  // filled yet.
+  std::vector<ExprId> shared_by_rows(const std::vector<ExprId>& roots) const;
+
   // The arrays that the loop over these axes is the first to fill, and the edges that one over these roots is.
   void declare_arrays(const std::vector<std::uint32_t>& axes);
   void declare_edges(const std::vector<ExprId>& roots);

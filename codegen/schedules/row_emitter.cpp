@@ -11,6 +11,7 @@
 #include "codegen/emit_expr.h"
 #include "codegen/in_place.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/folded_columns.h"
 #include "codegen/schedules/row_cohort.h"
 #include "codegen/schedules/row_partials.h"
 #include "codegen/schedules/row_walk.h"
@@ -32,16 +33,21 @@ class RowEmitter {
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_),
         walk_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
+    if (kernel.folds) folds_.emplace(*kernel.folds, writer_);
+    folded_ = kernel.folds ? kernel.folds->folded : 0;
     if (split_.start) emitter_.reduced_from = *split_.start;
     if (layout_.chunks > 1) {
       one_pass_ = row_one_pass(form_);
       return;
     }
     walk_.keep_between(loops());
+    if (folds_) return;
     if (!walk_.reads_again() && !(outputs_of(false).empty() && walk_.keeps_too_much())) return;
     one_pass_ = row_one_pass(form_);
     if (one_pass_) walk_.keep_between(loops());
   }
+
+  bool keeps_in_registers() const { return walk_.turns_in_registers(form_.columns) > 0; }
 
   KernelSource emit(const Kernel& original) {
     const ExprPool& pool = form_.kernel.pool;
@@ -52,18 +58,20 @@ class RowEmitter {
     if (outputs_) {
       emitter_.emit_independent(roots_of(form_.kernel));
       if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
-      if (const Outputs of_columns = outputs_of(false); !of_columns.empty()) store_columns(of_columns);
+      if (const Outputs of_columns = outputs_of(false); !of_columns.empty() || folds_) store_columns(of_columns);
     } else if (one_pass_) {
       leave_one_pass();
     } else {
       for (const ReductionLoop& loop : reduction_loops(form_))
         if (loop.stage == stage_) leave_partials(loop);
     }
+    if (folds_) close_rows();
     KernelSource source =
         writer_.finish(kernel_comment(graph_, original), layout_.threads, walk_.blocks_at_once(), layout_.cluster);
-    source.dynamic_shared = walk_.shared_bytes();
+    source.dynamic_shared = folds_ ? IndexExpr(folds_->shared_bytes()) : walk_.shared_bytes();
     source.grid[0] = simplify(
         ceil_div(rows, layout_.rows) * (layout_.blocks_together() * (chunked() ? layout_.chunks : 1)), pool.bounds());
+    if (layout_.blocks > 0) source.grid[0] = layout_.blocks;
     source.cohort = layout_.cohort;
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";
@@ -89,9 +97,24 @@ class RowEmitter {
   // Those with an element a row, or those with one a column.
   Outputs outputs_of(bool row) const {
     Outputs outputs;
-    for (const KernelOutput& output : form_.kernel.outputs)
-      if (is_of_rows(form_, output) == row) outputs.push_back(&output);
+    for (std::size_t i = 0; i + folded_ < form_.kernel.outputs.size(); ++i)
+      if (const KernelOutput& output = form_.kernel.outputs[i]; is_of_rows(form_, output) == row)
+        outputs.push_back(&output);
     return outputs;
+  }
+
+  // What is folded along the columns.
+  std::vector<ExprId> folded() const {
+    std::vector<ExprId> roots;
+    for (std::size_t i = form_.kernel.outputs.size() - folded_; i < form_.kernel.outputs.size(); ++i)
+      roots.push_back(form_.kernel.outputs[i].expr);
+    return roots;
+  }
+
+  RowLoop loop_of_columns(const Outputs& outputs) const {
+    std::vector<ExprId> roots = roots_of_outputs(outputs);
+    std::ranges::copy(folded(), std::back_inserter(roots));
+    return walk_.loop_over(form_.columns, std::move(roots));
   }
 
   // Those that this kernel's first loop stores.
@@ -109,12 +132,36 @@ class RowEmitter {
     else
       for (const ReductionLoop& loop : reduction_loops(form_))
         result.push_back(loop_of(loop.axes, loop.bodies(form_.kernel.pool), loop.stage == 0));
-    if (const Outputs columns = outputs_of(false); !columns.empty())
-      result.push_back(walk_.loop_over(form_.columns, roots_of_outputs(columns)));
+    if (const Outputs columns = outputs_of(false); !columns.empty() || folds_)
+      result.push_back(loop_of_columns(columns));
     return result;
   }
 
+  // Blocks, or their warps, take rows one after the other.
+  void open_rows_in_turn(const IndexExpr& rows) {
+    const bool warps = layout_.team == RowTeam::kWarp;
+    part_ = writer_.unique("lane");
+    writer_.line(fmt::format("const int {} = threadIdx.x{};", part_, warps ? " % 32" : ""));
+    walk_.begin({.part = part_, .block = chunk_});
+    folds_->declare(walk_.turns_in_registers(form_.columns), split_.column_width);
+    walk_.load_what_rows_share(loops());
+    row_ = writer_.unique("row");
+    const std::string first = warps ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows) : "blockIdx.x";
+    writer_.line("#pragma unroll 1");
+    writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first,
+                             emitter_.index_text().tight(rows), layout_.blocks * layout_.rows));
+    bind_flat(emitter_, form_.rows, row_);
+  }
+
+  // Two reductions have memory of their own and a barrier between them; one is not to meet itself in the next row.
+  void close_rows() {
+    if (layout_.team == RowTeam::kBlock && block_reductions_ == 1) writer_.line("__syncthreads();");
+    writer_.close();
+    folds_->leave(part_);
+  }
+
   void open_rows(const IndexExpr& rows) {
+    if (folds_) return open_rows_in_turn(rows);
     const std::string type = writer_.index_type();
     std::string number = "blockIdx.x";
     if (layout_.cohort > 1) {
@@ -499,9 +546,11 @@ class RowEmitter {
     Outputs of_columns, of_segments;
     for (const KernelOutput* output : outputs)
       (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
-    const RowLoop loop = walk_.loop_over(form_.columns, roots_of_outputs(outputs));
+    const RowLoop loop = loop_of_columns(outputs);
     if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
-    RowWalk::Visit visit{.element = [](const std::string&) {}};
+    RowWalk::Visit visit{.element = [this](const std::string& lane) {
+      if (folds_) folds_->take(walk_.place_of_thread(lane), emitter_.emit(folded()));
+    }};
     visit.before = [&] { reduce_segments(loop); };
     visit.after = [&] { store_segments(of_segments); };
     walk_.over_row(loop, "j", with_stores(visit, of_columns, loop));
@@ -560,10 +609,16 @@ class RowEmitter {
   bool is_stored_ = false;              // what the first loop stores
   std::vector<VectorStore> stores_;     // of the vector that a loop is at
   std::optional<RowOnePass> one_pass_;  // rows that are read again: once for both reductions
+  std::optional<FoldedColumns> folds_;  // of rows in turn
+  std::size_t folded_ = 0;              // outputs, the last
   std::string running_, about_;         // what a thread has of them; what its mean is counted from, where not from 0
 };
 
 }  // namespace
+
+bool keeps_in_registers(const RowKernel& kernel) {
+  return RowEmitter(kernel).keeps_in_registers();
+}
 
 KernelSource emit_rows(const RowKernel& kernel, const Kernel& original) {
   return RowEmitter(kernel).emit(original);

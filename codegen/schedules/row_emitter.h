@@ -2,6 +2,7 @@
 // analysis/row_layout decides how; here is the text.
 #pragma once
 
+#include "analysis/column_folds.h"
 #include "analysis/row_form.h"
 #include "analysis/row_layout.h"
 #include "codegen/kernel_source.h"
@@ -20,7 +21,12 @@ struct RowKernel {
   // of the reductions that need this many others' in scratch memory; the one after the last of them has the outputs.
   int stage = 0;
   std::int64_t shared_bytes = 48 * 1024;  // that a block may have
+  // Of rows that blocks take one after the other: the form's last outputs are folded along the columns.
+  const ColumnFolds* folds = nullptr;
 };
+
+// Whether threads keep what they need of a row, and of its columns, in registers.
+bool keeps_in_registers(const RowKernel& kernel);
 
 // `original` is the kernel as lowered, for its name and comment.
 KernelSource emit_rows(const RowKernel& kernel, const Kernel& original);

@@ -8,9 +8,11 @@ namespace fusec {
 
 std::string row_partials(KernelWriter& writer, const RowForm& form, const ExprEmitter::Accumulator& accumulator,
                          const IndexExpr& count) {
-  constexpr std::int64_t kBytes = 16;  // of the largest accumulator
+  const ExprPool& pool = form.kernel.pool;
+  const bool wide = is_wide(pool[pool[accumulator.reduction].args[0]].type);
+  const std::int64_t bytes = accumulator.extreme ? 16 : wide ? 8 : 4;
   const auto number = std::ranges::find(form.reductions, accumulator.reduction) - form.reductions.begin();
-  return writer.workspace(count * kBytes, static_cast<std::uint32_t>(number), accumulator.type + " partial");
+  return writer.workspace(count * bytes, static_cast<std::uint32_t>(number), accumulator.type + " partial");
 }
 
 std::string counts_of_partials(KernelWriter& writer, const RowForm& form, const IndexExpr& count) {

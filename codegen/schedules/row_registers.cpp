@@ -17,6 +17,7 @@ namespace fusec {
 namespace {
 
 constexpr int kMostWords = 64;            // of a thread, for all that it keeps
+constexpr int kMostInTurn = 128;          // of one that takes rows in turn
 constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's: the other half computes
 constexpr int kMostOfAccess = 4;          // words of shared memory at once
 constexpr int kMostElements = 64;         // of a loop's turns: each is emitted once more when the loop is unrolled
@@ -205,14 +206,15 @@ class ValuePlanner {
 
 class LoadPlanner {
  public:
-  LoadPlanner(const RowForm& form, const Graph& graph)
-      : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph) {}
+  // `in_turn`: what rows share is kept even if one loop alone reads it.
+  LoadPlanner(const RowForm& form, const Graph& graph, bool in_turn = false)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph), in_turn_(in_turn) {}
 
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
     see(loops, [&](const RowLoop& loop) { return turns_of(pool_, loop, parts, most_elements); });
     RowRegisters plan;
     for (const std::uint32_t place : in_order_) {
-      if (places_.at(place).second < 2) continue;
+      if (places_.at(place).second < 2 && !(in_turn_ && is_shared(place))) continue;
       const auto [turns, width] = turns_.at(place);
       if (plan.words + turns * words_of_turn(place) <= most_words)
         add(place, loops, plan);
@@ -275,6 +277,10 @@ class LoadPlanner {
     }
   }
 
+  bool is_shared(std::uint32_t place) const {
+    return !values_.runs_along(*places_.at(place).first.begin(), form_.rows);
+  }
+
   int words_of_turn(std::uint32_t place) const {
     const DType dtype = loaded_dtype(pool_, *places_.at(place).first.begin());
     return std::max(1, turns_.at(place).second * bits(dtype) / 32);
@@ -326,6 +332,7 @@ class LoadPlanner {
   const Graph& graph_;
   const ExprPool& pool_;
   RowValues values_;
+  bool in_turn_;
   // By what is read, and where: the loads that do, in how many loops.
   std::map<std::uint32_t, std::pair<std::set<ExprId>, int>> places_;
   std::vector<std::uint32_t> in_order_;
@@ -359,6 +366,10 @@ bool is_placed(RowRegisters& plan, int most_words) {
 }
 
 }  // namespace
+
+RowRegisters plan_rows_in_turn(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts) {
+  return LoadPlanner(form, graph, true).run(loops, parts, kMostInTurn, kMostElements);
+}
 
 std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
                                             int parts, int threads) {

@@ -28,7 +28,8 @@ struct RowLoop {
   int width = 1;
   std::vector<ExprId> roots;
   std::optional<IndexExpr> vectors = std::nullopt;  // of a row, at most, where the axes number those of all rows
-  bool joins = false;  // takes the vectors of what a concat joins as those of one tensor (codegen/schedules/joined_loads)
+  bool joins =
+      false;  // takes the vectors of what a concat joins as those of one tensor (codegen/schedules/joined_loads)
 };
 
 struct RowRegisters {
@@ -61,6 +62,10 @@ struct RowRegisters {
 // `parts` threads share a row, `threads` are a block's. Loops are given in the order in which they run.
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads);
+
+// Of rows that a team takes one after the other, by a thread that has many registers: loads alone, as they lie in
+// memory, with those that rows share, which are made once for all of them.
+RowRegisters plan_rows_in_turn(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts);
 
 // Values alone, where registers have room for all that loops need once more.
 std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,

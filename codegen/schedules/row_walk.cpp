@@ -31,6 +31,7 @@ RowWalk::RowWalk(const Row& row, KernelWriter& writer, ExprEmitter& emitter)
 
 void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
   const int parts = row_.layout.parts, threads = row_.layout.threads;
+  if (row_.layout.blocks > 0) return keep(plan_rows_in_turn(row_.form, row_.graph, loops, parts), loops);
   RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, parts, threads);
   const auto in_shared_memory = [&](bool as_loaded) {
     return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
@@ -57,7 +58,7 @@ void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   const int wanted = plan.wanted;
   kept_.keep(std::move(plan), row_.layout.threads);
   tiles_.reset();
-  plan_tiles(loops);
+  if (row_.layout.blocks == 0) plan_tiles(loops);
   const int computing = kAroundVectors + 2 * std::max(row_.split.reduction_width, row_.split.column_width);
   if (wanted + computing > kRegisters / (row_.layout.threads * blocks_at_once())) kept_.forget_values();
 }
@@ -149,6 +150,7 @@ int RowWalk::reductions_of_64_bits() const {
 }
 
 int RowWalk::blocks_at_once() const {
+  if (row_.layout.blocks > 0) return row_.layout.blocks_at_once;
   constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8, kOf64Bits = 40,
                 kSeveralOf64Bits = 48;
   constexpr int kNarrowThreads = 1024, kWideThreads = 768;  // with 64 registers each, and with 80
@@ -224,6 +226,16 @@ void RowWalk::over_row(const RowLoop& loop, std::string_view wish, const Visit& 
   kept_.loop_is_done(loop);
 }
 
+void RowWalk::load_what_rows_share(const std::vector<RowLoop>& loops) {
+  for (RowLoop loop : loops) {
+    const std::vector<ExprId> shared = kept_.shared_by_rows(loop.roots);
+    if (shared.empty() || kept_.turns_of(loop.axes) == 0) continue;
+    loop.roots = shared;
+    over_turns(loop, "k", {.element = nullptr}, 0);
+    kept_.loop_is_done(loop);
+  }
+}
+
 // From the first turn on those of which something is kept, or all; behind those the others.
 void RowWalk::over_turns(const RowLoop& loop, std::string_view wish, const Visit& visit, int behind) {
   const ExprEmitter::Mark outside = emitter_.mark();
@@ -235,7 +247,7 @@ void RowWalk::over_turns(const RowLoop& loop, std::string_view wish, const Visit
   } else {
     kept_.read_elements(loop.roots);
     kept_.define_values(loop.roots, kept_.turn());
-    visit.element("");
+    if (visit.element) visit.element("");
     emitter_.load_text = nullptr;
   }
   emitter_.rewind(outside);
@@ -253,7 +265,7 @@ void RowWalk::vector_turn(const RowLoop& loop, const Visit& visit) {
   });
   emitter_.emit_independent(loop.roots);
   visit.before();
-  over_vector(loop, loop.roots, visit.element);
+  if (visit.element) over_vector(loop, loop.roots, visit.element);
   visit.after();
   emitter_.load_text = nullptr;
 }

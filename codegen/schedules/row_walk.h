@@ -61,6 +61,17 @@ class RowWalk {
   void over_vector(const RowLoop& loop, const std::vector<ExprId>& roots,
                    const std::function<void(const std::string& lane)>& element);
 
+  // Rows that a team takes one after the other: before the first of them, what loops read of all of them.
+  void load_what_rows_share(const std::vector<RowLoop>& loops);
+  // Of the loop over these axes, where its turns are counted and unrolled; else 0.
+  int turns_in_registers(const std::vector<std::uint32_t>& axes) const {
+    return kept_.in_shared_memory() ? 0 : kept_.turns_of(axes);
+  }
+  // In such a loop: which of the thread's elements this one is.
+  std::string place_of_thread(const std::string& lane) const {
+    return lane.empty() ? kept_.turn() : kept_.turn() + " * " + std::to_string(row_.split.column_width) + " + " + lane;
+  }
+
   bool keeps_rows() const { return keeps_rows_; }
   // Is only the beginning of a row kept?
   bool reads_again() const { return kept_.goes_on(); }

@@ -1,0 +1,54 @@
+// Rows that are reduced, and beside them reductions of their columns, as one kernel that reads everything once:
+//
+//   dx[r, c] = f(dy[r, c], x[r, c], sum_k g[r, k])      dw[c] = sum_r dy[r, c] * xhat[r, c]
+//     ->  a block takes rows one after the other, as f wants them, and adds dy * xhat of each to sums that its threads
+//         keep for their columns; what blocks have at the end are lines of scratch memory, which a second launch adds
+//         up
+//
+// So it may be where the second kernel's rows are the first one's columns, and what it reduces is made of what the
+// first one reads, or makes, of its elements and its rows: what is made for this alone is stored no more. All is added
+// in a fixed order.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analysis/kernel_signature.h"
+#include "analysis/lower.h"
+#include "analysis/row_layout.h"
+#include "analysis/side_by_side.h"
+#include "analysis/work.h"
+
+namespace fusec {
+
+struct ColumnFolds {
+  // The kernel of rows, one row axis and one of columns. Behind its outputs stands, for each reduction of `columns`,
+  // what that goes over, an element for each of the rows': folded, not stored.
+  RowForm rows;
+  std::size_t folded = 0;  // of the outputs
+  RowForm columns;         // one kernel of all that are folded
+  RowLayout layout;        // of `rows`; it has `blocks`
+  int elements = 0;        // of a row that a thread has
+  Work work;               // of both launches
+};
+
+KernelSignature signature_of(const ColumnFolds& folds, const Graph& graph);
+
+// Units that are predicted to be faster so than beside one another, or one after the other. Nothing else stands between
+// them.
+struct FoldedUnits {
+  std::uint32_t rows;
+  std::vector<std::uint32_t> columns;
+  std::vector<ValueId> unstored;  // of what the rows' unit stores: nobody else needs it
+  ColumnFolds folds;
+
+  bool folds_unit(std::uint32_t u) const { return std::ranges::find(columns, u) != columns.end(); }
+  std::vector<NodeId> nodes(const std::vector<LoweredUnit>& units) const;  // of all
+};
+std::vector<FoldedUnits> folded_units(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                      const Graph& graph, const Target& target);
+
+}  // namespace fusec
