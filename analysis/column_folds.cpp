@@ -1,6 +1,7 @@
 #include "analysis/column_folds.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -20,7 +21,6 @@ constexpr int kMostElements = 64;       // of a thread
 constexpr int kComputing = 40;          // registers of a thread beside what it keeps, and two for each of a vector
 constexpr int kMostOfThread = 232;      // registers
 constexpr int kMostKeptByBlock = 80;    // of them, by threads of a block that has a row for itself
-constexpr double kWorth = 0.9;          // its second launch stands in the way of others that would be beside it
 constexpr std::size_t kMostUnits = 64;  // beyond, what stands beside one another is of all kinds
 constexpr std::int64_t kFewestBytes = 1 << 17;  // of what both read
 
@@ -358,15 +358,28 @@ class Finder {
       : units_(units), forms_(forms), graph_(graph), target_(target) {}
 
   std::vector<FoldedUnits> run() {
-    std::vector<FoldedUnits> found;
+    // What is saved has to be worth half a launch: without the fold others might be beside these.
+    const double launch = target_.launch_seconds;
+    std::vector<FoldedUnits> found, if_together;
+    double saved_together = 0;
     for (std::uint32_t u = 0; u < units_.size(); ++u) {
       if (!is_rows(forms_[u]) || taken_.contains(u) || !waits_for_none(units_, u, u)) continue;
       std::optional<FoldedUnits> folded = with_rows(u);
-      if (!folded || !is_faster(*folded)) continue;
+      if (!folded) continue;
+      const std::optional<Times> times = times_of(*folded);
+      if (!times) continue;
+      const Prediction &joined = times->joined, &apart = times->apart;
+      const double saved = apart.total - apart.launch - (joined.total - joined.launch);
+      const bool worth = joined.total + launch / 2 < apart.total;
+      if (!worth && saved <= 0) continue;
       taken_.insert(u);
       taken_.insert(folded->columns.begin(), folded->columns.end());
-      found.push_back(*std::move(folded));
+      if (!worth) saved_together += saved;
+      (worth ? found : if_together).push_back(*std::move(folded));
     }
+    // The second launch is one of all folds.
+    if (saved_together > (found.empty() ? 1.5 : 0.5) * launch)
+      std::ranges::move(if_together, std::back_inserter(found));
     return found;
   }
 
@@ -435,7 +448,11 @@ class Finder {
     rows.reductions = row_reductions(rows.kernel);
   }
 
-  bool is_faster(FoldedUnits& folded) const {
+  // As one, and as they would be without: beside one another, or one after the other.
+  struct Times {
+    Prediction joined, apart;
+  };
+  std::optional<Times> times_of(FoldedUnits& folded) const {
     const Target beside = beside_others(target_);
     const Work of_rows = work_of(graph_, kernel(folded.rows), *forms_[folded.rows], beside);
     std::optional<Work> of_columns;
@@ -445,10 +462,11 @@ class Finder {
       of_columns = of_columns ? side_by_side(*of_columns, one, target_) : one;
       waits = waits || !waits_for_none(units_, u, u);
     }
-    if (!choose_layout(folded.folds, of_rows, *of_columns, graph_, target_)) return false;
-    const double apart = waits ? predict(of_rows, target_).total + predict(*of_columns, target_).total
-                               : predict(side_by_side(of_rows, *of_columns, target_), target_).total;
-    return predict(folded.folds.work, target_).total < kWorth * apart;
+    if (!choose_layout(folded.folds, of_rows, *of_columns, graph_, target_)) return std::nullopt;
+    Times times{.joined = predict(folded.folds.work, target_),
+                .apart = predict(waits ? of_rows : side_by_side(of_rows, *of_columns, target_), target_)};
+    if (waits) times.apart += predict(*of_columns, target_);
+    return times;
   }
 
   const std::vector<LoweredUnit>& units_;

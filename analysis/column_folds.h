@@ -2,7 +2,7 @@
 //
 //   dx[r, c] = f(dy[r, c], x[r, c], sum_k g[r, k])      dw[c] = sum_r dy[r, c] * xhat[r, c]
 //     ->  a block takes rows one after the other, as f wants them, and adds dy * xhat of each to sums that its threads
-//         keep for their columns; what blocks have at the end are lines of scratch memory, which a second launch adds
+//         keep for their columns; what a block has at the end is a line of scratch memory: a second launch adds these
 //         up
 //
 // So it may be where the second kernel's rows are the first one's columns, and what it reduces is made of what the
