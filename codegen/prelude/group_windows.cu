@@ -26,7 +26,7 @@ __device__ __forceinline__ void load_slots(unsigned (&m)[kCount][4], unsigned fi
 // Sums in eights, as many in a line: eights of later lines have changed places, and halves of every second four eights,
 // so that what four lines store at a time, and what eight threads read that have neighbours, is in different banks.
 template <int kEights>
-__device__ __forceinline__ unsigned staged_place(unsigned line, unsigned column) {
+__device__ __forceinline__ unsigned place_in_eights(unsigned line, unsigned column) {
   const unsigned turned = kEights % 4 == 0 ? line : kEights % 2 == 0 ? line / 2 : 0;
   const unsigned eight = line * kEights + (column / 8 + turned) % kEights;
   return (eight * 2 + (column / 4 % 2 ^ eight / 4 % 2)) * 4 + column % 4;
@@ -41,7 +41,7 @@ struct alignas(16) HalfOfEight {
 };
 template <int kEights, class Sum>
 __device__ __forceinline__ Eight<Sum> load_eight(const Sum* staged, int line, int eight) {
-  const HalfOfEight<Sum> low = *(const HalfOfEight<Sum>*)&staged[staged_place<kEights>(line, eight * 8)];
-  const HalfOfEight<Sum> high = *(const HalfOfEight<Sum>*)&staged[staged_place<kEights>(line, eight * 8 + 4)];
+  const HalfOfEight<Sum> low = *(const HalfOfEight<Sum>*)&staged[place_in_eights<kEights>(line, eight * 8)];
+  const HalfOfEight<Sum> high = *(const HalfOfEight<Sum>*)&staged[place_in_eights<kEights>(line, eight * 8 + 4)];
   return {{low.v[0], low.v[1], low.v[2], low.v[3], high.v[0], high.v[1], high.v[2], high.v[3]}};
 }

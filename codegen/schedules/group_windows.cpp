@@ -448,7 +448,7 @@ class GroupWindowsEmitter {
     writer_.line(fmt::format("const int {} = {}({} * 2 + {}) * 8 + warp_lane / 4;", row,
                              part_ == "0" ? "" : fmt::format("{} * {} + ", part_, 16 * w_.pieces), i, half));
     const auto store = [&](int element) {
-      writer_.line(fmt::format("{}[staged_place<{}>({}, {} + {})] = {}[{}][{}][{} * 2 + {}];", staged_,
+      writer_.line(fmt::format("{}[place_in_eights<{}>({}, {} + {})] = {}[{}][{}][{} * 2 + {}];", staged_,
                                w_.eights_of_block(), row, column, element, sum_, i, n, half, element));
     };
     writer_.use("staged_eights");
@@ -458,7 +458,7 @@ class GroupWindowsEmitter {
     if (w_.members % 2 == 0) {
       if (w_.members % 8 != 0) writer_.open(below(0));
       writer_.line(fmt::format(
-          "*({0}2*)&{1}[staged_place<{2}>({3}, {4})] = make_{0}2({5}[{6}][{7}][{8} * 2], {5}[{6}][{7}][{8} * 2 + 1]);",
+          "*({0}2*)&{1}[place_in_eights<{2}>({3}, {4})] = make_{0}2({5}[{6}][{7}][{8} * 2], {5}[{6}][{7}][{8} * 2 + 1]);",
           sum_type(), staged_, w_.eights_of_block(), row, column, sum_, i, n, half));
       if (w_.members % 8 != 0) writer_.close();
     } else {
