@@ -142,6 +142,7 @@ AttentionTiles with_short_tiles(AttentionTiles tiles, const Target& target) {
 
 AttentionTiles combining_tiles(const AttentionTiles& tiles) {
   AttentionTiles t;
+  t.keys = tiles.keys;
   t.element_bytes = tiles.tensor_cores ? 4 : tiles.element_bytes;
   t.wide_columns = true;
   t.columns = rounded_up(tiles.columns, 32);

@@ -8,14 +8,31 @@
 
 namespace fusec {
 
-int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTiles& tiles, const Target& target) {
+namespace {
+
+std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+IndexExpr keys_of(const Attention& form) {
+  IndexExpr count = 1;
+  for (const std::uint32_t a : form.keys) count *= form.kernel.pool.extent(a);
+  return count;
+}
+
+std::int64_t expected_keys(const Attention& form) {
+  return std::max<std::int64_t>(1, value_at_hint(keys_of(form), form.kernel.pool.bounds().symbols));
+}
+
+// The best number of shares of so many keys.
+int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& tiles, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const auto points = [&](const std::vector<std::uint32_t>& axes) {
     IndexExpr count = 1;
     for (const std::uint32_t a : axes) count *= pool.extent(a);
-    return std::max<std::int64_t>(1, value_at_hint(count, graph.symbols));
+    return std::max<std::int64_t>(1, value_at_hint(count, pool.bounds().symbols));
   };
-  const std::int64_t keys = points(form.keys), rows = points(form.rows), batch = points(form.batch);
+  const std::int64_t rows = points(form.rows), batch = points(form.batch);
   const std::int64_t blocks = batch * ((rows + tiles.rows - 1) / tiles.rows);
   const std::int64_t most = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
   if (most < 2) return 1;
@@ -34,11 +51,31 @@ int shares_of_keys(const Attention& form, const Graph& graph, const AttentionTil
   std::int64_t best = 1;
   for (std::int64_t wanted = 2; wanted <= most; ++wanted) {
     // Shares are whole tiles, as many for each: no more of them than that leaves work for.
-    const std::int64_t all_tiles = (keys + tiles.keys - 1) / tiles.keys, of_share = (all_tiles + wanted - 1) / wanted;
-    const std::int64_t shares = (all_tiles + of_share - 1) / of_share;
+    const std::int64_t all_tiles = ceil_of(keys, tiles.keys), shares = ceil_of(all_tiles, ceil_of(all_tiles, wanted));
     if (seconds(shares) < seconds(best)) best = shares;
   }
   return static_cast<int>(best);
+}
+
+}  // namespace
+
+KeyShares shares_of_keys(const Attention& form, const AttentionTiles& tiles, const Target& target) {
+  constexpr std::int64_t kFarMore = 8;  // keys than are expected, for which there is room as well
+  const std::int64_t keys = expected_keys(form);
+  KeyShares shares{.most = shares_of(keys, form, tiles, target)};
+  const std::int64_t most = range_of(keys_of(form), form.kernel.pool.bounds()).max;
+  if (shares.most == 1 || most == keys) return shares;
+  shares.most = std::max(shares.most, shares_of(std::min(most, kFarMore * keys), form, tiles, target));
+  shares.least_tiles = 2;
+  return shares;
+}
+
+int expected_shares(const Attention& form, const AttentionTiles& tiles, const Target& target) {
+  const KeyShares shares = shares_of_keys(form, tiles, target);
+  if (shares.most == 1) return 1;
+  const std::int64_t all_tiles = ceil_of(expected_keys(form), tiles.keys);
+  return static_cast<int>(
+      ceil_of(all_tiles, std::max<std::int64_t>(ceil_of(all_tiles, shares.most), shares.least_tiles)));
 }
 
 }  // namespace fusec

@@ -37,7 +37,8 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
     if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.added_after = float8_depth(pool, depth);
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
-        if (operand.offset != kNoExpr) return std::nullopt;
+        // What is taken of rows' elements goes with sums of columns, which multiplying threads make of their tiles.
+        if (operand.offset != kNoExpr && (!left || form.groups)) return std::nullopt;
         // The host makes tensor maps: it knows no loaded values.
         const bool looked_up = by_values(operand.across);
         if (looked_up && !left) return std::nullopt;
@@ -49,6 +50,7 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
                                                   left ? product.batch : of_matrices, elements);
         if (!found && left && !operand.computed()) found = picked_operand(operand);
         if (!found) return std::nullopt;
+        found->taken = operand.offset;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
   }

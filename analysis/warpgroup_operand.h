@@ -31,6 +31,7 @@ struct WarpgroupOperand {
   };
   std::vector<Batch> batch;    // innermost first; axes that the factor does not have are left out
   std::vector<ExprId> scales;  // as GemmOperand has them
+  ExprId taken = kNoExpr;      // of int8, of a left factor: its offset there
   // Rows that threads copy, each along the depth: where one begins.
   std::optional<IndexExpr> picked = std::nullopt;
   // What a factor is computed from; nor is that a tensor to TMA. About so many instructions an element.

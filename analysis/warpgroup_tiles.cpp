@@ -81,8 +81,16 @@ std::int64_t copied_bytes(const WarpgroupGemmForm& form) {
   return most;
 }
 
+bool WarpgroupGemmForm::takes_offsets() const {
+  return std::ranges::any_of(loops, [](const WarpgroupLoop& loop) {
+    return std::ranges::any_of(loop.left, [](const WarpgroupOperand& o) { return o.taken != kNoExpr; });
+  });
+}
+
 std::int64_t staged_bytes(const WarpgroupGemmForm& form) {
-  return form.tiles.shares > 1 ? 0 : 16ll * (form.tiles.staged_columns + 8) * 4 * form.sums;
+  if (form.tiles.shares > 1)
+    return form.takes_offsets() ? WarpgroupTiles::kOffsetBytes / (4 * WarpgroupTiles::kConsumers) : 0;
+  return 16ll * (form.tiles.staged_columns + 8) * 4 * form.sums;
 }
 
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms) {

@@ -44,6 +44,7 @@ struct WarpgroupStore {
 struct WarpgroupTiles {
   static constexpr int kRows = 128, kConsumers = 2, kThreads = 384;
   static constexpr int kLineBytes = WarpgroupOperand::kLineBytes;
+  static constexpr int kOffsetBytes = 4 * 256;  // of a thread each: what offsets take from columns' sums
   static constexpr int kCopiesAhead = 3;  // stages whose copies are on their way of what a factor is computed from
   int columns = 256;
   int row_blocks = 1;  // of 128 rows
@@ -69,6 +70,7 @@ struct WarpgroupGemmForm {
 
   int element_bytes() const { return bits(dtype) / 8; }
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
+  bool takes_offsets() const;                                                 // from sums of int8
   // Does TMA store the output? Tiles have whole lines of boxes.
   bool stores_boxes_of(std::size_t output) const {
     return tiles.stores_boxes && tiles.shares == 1 && stores[output] &&

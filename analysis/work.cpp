@@ -313,8 +313,7 @@ void count_row_product(const Graph& graph, const Counter& count, const RowProduc
   work.registers += of_block * chunk / work.threads;
 }
 
-void count_attention(const Graph& graph, const Counter& count, const Attention& form, const Target& target,
-                     Work& work) {
+void count_attention(const Counter& count, const Attention& form, const Target& target, Work& work) {
   const ExprPool& pool = form.kernel.pool;
   const Axes rows = united(united(form.batch, form.rows), form.unit);
   const double scores = count.points(rows) * count.points(form.keys);
@@ -326,7 +325,7 @@ void count_attention(const Graph& graph, const Counter& count, const Attention& 
     work.read += waiting;
   }
   const AttentionTiles tile = attention_tiles(form, target);
-  const int shares = shares_of_keys(form, graph, tile, target);
+  const int shares = expected_shares(form, tile, target);
   // Whether TMA can copy, or threads compute, what warpgroups would multiply is not known yet; mostly so.
   const bool wide = shares == 1 && warpgroup_tiles(form, target);
   const double pairs = form.tensor_dtype && !wide ? times_by_warps(target) * scores : scores;
@@ -514,7 +513,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
       count_row_product(graph, count, *form.row_product, target, work);
       break;
     case KernelForm::kAttention:
-      count_attention(graph, count, *form.attention, target, work);
+      count_attention(count, *form.attention, target, work);
       break;
     case KernelForm::kRows:
       count_rows(graph, count, shaped, target, work);

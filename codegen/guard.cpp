@@ -1,5 +1,7 @@
 #include "codegen/guard.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,6 +18,10 @@ std::int64_t root(std::int64_t most, std::size_t exponent) {
   const auto power = [&] { return std::pow(static_cast<double>(number), static_cast<double>(exponent)); };
   while (number > 0 && power() > static_cast<double>(most)) --number;
   return number;
+}
+
+const char* long_if(std::int64_t limit) {
+  return limit > INT32_MAX ? "LL" : "";
 }
 
 std::int64_t least(const Symbol& symbol) {
@@ -58,7 +64,8 @@ bool holds(const Guard& guard, std::span<const std::int64_t> symbols) {
   return std::ranges::all_of(guard, [&](const GuardCondition& condition) {
     double product = 1;
     for (const std::uint32_t s : condition.symbols) product *= static_cast<double>(symbols[s]);
-    return symbols[condition.symbols.at(0)] % condition.multiple_of == 0 &&
+    const std::int64_t first = symbols[condition.symbols.at(0)];
+    return first % condition.multiple_of == 0 && first >= condition.at_least &&
            (condition.at_most == GuardCondition::kNoLimit || product <= static_cast<double>(condition.at_most));
   });
 }
@@ -68,12 +75,14 @@ std::string guard_text(const Guard& guard, const std::function<std::string(std::
   const auto add = [&](const std::string& condition) { text += (text.empty() ? "" : " && ") + condition; };
   for (const GuardCondition& condition : guard) {
     if (condition.multiple_of != 1)
-      add(name_of(condition.symbols.at(0)) + " % " + std::to_string(condition.multiple_of) + " == 0");
+      add(fmt::format("{} % {} == 0", name_of(condition.symbols.at(0)), condition.multiple_of));
+    if (condition.at_least > 0)
+      add(fmt::format("{} >= {}{}", name_of(condition.symbols.at(0)), condition.at_least, long_if(condition.at_least)));
     if (condition.at_most == GuardCondition::kNoLimit) continue;
     std::string product = condition.symbols.size() > 1 ? "1.0 * " : "";
     for (std::size_t i = 0; i < condition.symbols.size(); ++i)
       product += (i ? " * " : "") + name_of(condition.symbols[i]);
-    add(product + " <= " + std::to_string(condition.at_most) + (condition.at_most > INT32_MAX ? "LL" : ""));
+    add(fmt::format("{} <= {}{}", product, condition.at_most, long_if(condition.at_most)));
   }
   return text;
 }
@@ -83,6 +92,7 @@ GuardedSymbols assume(const Guard& guard, std::vector<Symbol> symbols) {
   for (const GuardCondition& condition : guard) {
     Symbol& symbol = known.symbols.at(condition.symbols.at(0));
     if (condition.multiple_of != 1) symbol.multiple_of = std::lcm(symbol.multiple_of, condition.multiple_of);
+    symbol.min = std::max(symbol.min, condition.at_least);
     if (condition.at_most == GuardCondition::kNoLimit) continue;
     const bool power =
         std::ranges::all_of(condition.symbols, [&](std::uint32_t s) { return s == condition.symbols[0]; });

@@ -3,6 +3,7 @@
 //
 //   n % 8 == 0 && n <= 32768        vectors of 16 bytes, rows kept in registers
 //   batch * n <= 524272             32-bit indices
+//   tokens >= 17                    tiles for more rows than few
 #pragma once
 
 #include <compare>
@@ -17,13 +18,14 @@
 
 namespace fusec {
 
-// A product of symbols is a multiple of something, and no more than something.
+// A product of symbols is a multiple of something, and no more than something; a single one no less than something.
 struct GuardCondition {
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
   std::vector<std::uint32_t> symbols;  // sorted, one at least; a single one where `multiple_of` is not 1
   std::int64_t multiple_of = 1;
   std::int64_t at_most = kNoLimit;
+  std::int64_t at_least = 0;  // of a single one as well
   auto operator<=>(const GuardCondition&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "codegen/guarded_schedule.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -10,6 +11,7 @@
 #include "analysis/few_rows_form.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/moved_bits.h"
+#include "codegen/attention_cases.h"
 #include "codegen/moved_schedule.h"
 #include "ir/type.h"
 
@@ -94,7 +96,7 @@ class Search {
     return forms;
   }
   bool may_have_few_rows(const Guard& guard) const {
-    const GuardedSymbols known = assume(guard, graph_.symbols);
+    const GuardedSymbols known = assume(guard, kernel_.pool.bounds().symbols);
     if (!is_possible(known)) return false;
     Kernel kernel = kernel_;
     kernel.pool.assume(known.symbols, known.products);
@@ -184,7 +186,7 @@ class Search {
     return at->second;
   }
   std::optional<std::vector<KernelSource>> schedule_under(const Guard& guard) const {
-    const GuardedSymbols known = assume(guard, graph_.symbols);
+    const GuardedSymbols known = assume(guard, kernel_.pool.bounds().symbols);
     if (!is_possible(known)) return std::nullopt;
     Kernel kernel = kernel_;
     kernel.pool.assume(known.symbols, known.products);
@@ -195,7 +197,7 @@ class Search {
 
   bool holds_as_expected(const Guard& guard) const {
     std::vector<std::int64_t> hints;
-    for (const Symbol& symbol : graph_.symbols) hints.push_back(symbol.hint);
+    for (const Symbol& symbol : kernel_.pool.bounds().symbols) hints.push_back(symbol.hint);
     return holds(guard, hints);
   }
 
@@ -329,6 +331,36 @@ class Search {
   std::map<Guard, std::optional<std::vector<KernelSource>>> made_;  // what was tried so far
 };
 
+// What is made for launches where the condition holds, in all its forms, before what is made for the others. Scratch
+// memory of these is no more than they need.
+GuardedSources joined(GuardedSources general, GuardedSources special, const GuardCondition& condition) {
+  const bool stands_in = std::ranges::all_of(general.general, [](const KernelSource& s) { return s.tabled.empty(); });
+  if (!stands_in) return general;
+  if (condition.at_least > 0) {
+    const auto most = [&](Variable v) -> std::optional<IndexExpr> {
+      if (v.kind != Variable::Kind::kSymbol || v.id != condition.symbols[0]) return std::nullopt;
+      return min(IndexExpr::symbol(v.id), condition.at_least - 1);
+    };
+    const auto narrow = [&](std::vector<KernelSource>& sources) {
+      for (KernelSource& source : sources)
+        for (KernelParameter& p : source.parameters)
+          if (p.kind == KernelParameter::Kind::kWorkspace) p.size = substitute(p.size, most);
+    };
+    narrow(general.general);
+    for (SpecialSources& form : general.special) narrow(form.sources);
+  }
+  std::vector<SpecialSources> forms;
+  const auto take = [&](Guard guard, std::vector<KernelSource> sources) {
+    guard.insert(guard.begin(), condition);
+    forms.push_back({std::move(guard), std::move(sources)});
+  };
+  for (SpecialSources& form : special.special) take(std::move(form.guard), std::move(form.sources));
+  take({}, std::move(special.general));
+  std::ranges::move(general.special, std::back_inserter(forms));
+  general.special = std::move(forms);
+  return general;
+}
+
 }  // namespace
 
 bool has_few_rows(const SpecialSources& special) {
@@ -338,7 +370,16 @@ bool has_few_rows(const SpecialSources& special) {
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
                                    const std::string& wanted) {
   const Kernel moving = moved_as_bits(kernel);
-  return Search(moving, graph, target, wanted).run();
+  const auto search = [&](const Kernel& k) { return Search(k, graph, target, wanted).run(); };
+  const auto by_keys = [&](const Kernel& k) {
+    const auto cases = cases_of_keys(k, target);
+    return cases ? joined(search(cases->general), search(cases->special), cases->condition) : search(k);
+  };
+  if (const auto cases = cases_of_queries(moving, target)) {
+    GuardedSources few = by_keys(cases->general), many = search(cases->special);
+    if (many.general.size() <= few.general.size()) return joined(std::move(few), std::move(many), cases->condition);
+  }
+  return by_keys(moving);
 }
 
 }  // namespace fusec

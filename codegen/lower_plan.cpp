@@ -364,6 +364,7 @@ class PlanLowering {
     if (same == guard.end()) return guard.push_back(condition);
     same->multiple_of = std::lcm(same->multiple_of, condition.multiple_of);
     same->at_most = std::min(same->at_most, condition.at_most);
+    same->at_least = std::max(same->at_least, condition.at_least);
   }
 
   // The parts' sources of one form, whose parameters have the launch's tensors.

@@ -170,6 +170,7 @@ class Printer {
       for (const std::uint32_t s : condition.symbols) product *= IndexExpr::symbol(s);
       Json row = {{"value", formula(product)}};
       if (condition.multiple_of != 1) row["multiple_of"] = condition.multiple_of;
+      if (condition.at_least > 0) row["at_least"] = condition.at_least;
       if (condition.at_most != GuardCondition::kNoLimit) row["at_most"] = condition.at_most;
       when.push_back(std::move(row));
     }

@@ -6,6 +6,7 @@ with scales of rows or of groups of the depth, with zero points or none, along t
 batches, of experts, several in one launch. Sizes that are multiples of no tile, on a device of few multiprocessors:
 tiles that the copying warpgroup writes for wgmma, right results and no finding, no bank conflict, no spill; tiles of
 256 rows, of which the last has less, that of groups' rows, too. So are attention's keys and values that are codes.
+Rows of int8 with an offset are multiplied as they lie.
 A gated unit over int4 has to do with few instructions for its multiply-adds, and products of few rows, or with scales
 of less of the depth than a tile has, stay those of warps.
 --full: demands on larger sizes for each kind of weight. --sample: N of the forms, evenly spread."""
@@ -191,6 +192,30 @@ def attentions():
     yield "attention over int4, heads of 112", attention_of_codes(150, 333, 112, 112, "int4", "bfloat16")
 
 
+def of_offset(m, k, *columns, batch=(), gated=False, out="bfloat16"):
+    """Products of int8 rows that have an offset."""
+    constants, nodes = [tensor("xs", "float32", 1), tensor("xo", "int8", 1)], []
+    for i, n in enumerate(columns):
+        constants += [tensor(f"w{i}", "int8", n, k), tensor(f"s{i}", "float32", n), tensor(f"b{i}", "float32", n)]
+        nodes.append(node(f"y{i}", "static_quant_linear", "x", f"w{i}", f"s{i}", "xs", "xo", f"b{i}", out_dtype=out))
+    outputs = [n["name"] for n in nodes]
+    if gated:
+        nodes, outputs = nodes + [node("z", "swiglu", *outputs)], ["z"]
+    return model([tensor("x", "int8", *batch, m, k)], nodes, outputs, constants=constants)
+
+
+def offsets():
+    """Rows' offsets are taken from the sums, with what threads add up of right tiles: name, model."""
+    yield "an offset, 256 columns at a time", of_offset(500, 1040, 520)
+    yield "an offset, 128 columns", of_offset(300, 528, 128)
+    yield "an offset, 192 columns", of_offset(300, 528, 192, out="float32")
+    yield "an offset, a gated unit", of_offset(260, 512, 256, 256, gated=True)
+    yield "an offset, batched", of_offset(200, 512, 256, batch=(2,))
+    tokens = of_offset("tokens", 512, 336)
+    tokens["symbols"] = {"tokens": {"min": 0, "max": 4096, "hint": 331}}
+    yield "an offset, rows that are a symbol", tokens
+
+
 def stay():
     """Name, model: of warps, or of few rows."""
     yield "few rows", layer(16, 512, 512)
@@ -200,6 +225,7 @@ def stay():
 def demands(full):
     """Name, model, instructions a thousand multiply-adds."""
     yield "int4, a gated unit of 512 rows", gated(512, 256, 2048), 1.0
+    yield "int8 with an offset", of_offset(512, 1024, 512), 0.75
     if not full:
         return
     yield "int4 with zeros", layer(512, 512, 2048, codes="uint4", zeros="uint4"), 1.4
@@ -247,6 +273,11 @@ def main():
             source = open(path("form.cu")).read()
             for text in ["tell_written(full", "copied_piece<"] + (["makes 256x"] if name.startswith("256") else []):
                 expect(text in source, f"{name}: no {text} in the source")
+        taken = [(name, graph) for name, graph in offsets() if options.only in name]
+        for name, graph in taken[::3] if options.sample else taken:
+            schedules, _ = profiled(options, path, few, name, graph, True)
+            expect(schedules == ["gemm_wgmma"], f"{name}: {schedules}, expected gemm_wgmma alone")
+            expect("take_offset_of_rows<" in open(path("form.cu")).read(), f"{name}: no offset is taken")
         found = [(name, graph) for name, graph in attentions() if options.only in name]
         for name, graph in found[::3] if options.sample else found:
             schedules, _ = profiled(options, path, few, name, graph, True)

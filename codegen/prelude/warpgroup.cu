@@ -157,6 +157,52 @@ __device__ __forceinline__ void copy_placed_image(unsigned to, const Element* im
 // Until all threads of a warpgroup are here; `number` is 1 or more, 0 is the block's.
 __device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
 
+//@ part warpgroup_offsets
+// Of two warpgroups that multiply one tile: until all of their threads are here.
+__device__ __forceinline__ void sync_multipliers() { asm volatile("bar.sync 2, 256;" : : : "memory"); }
+// Threads that add up the int8 of a column, each a part of the 128 bytes that a tile has.
+__device__ constexpr int threads_of_column(int columns) {
+  return columns > 128 || 256 % columns != 0 ? 1 : columns < 32 ? 8 : 256 / columns;
+}
+// Adds what a tile, which is swizzled, has in the thread's part of a column.
+template <int kColumns>
+__device__ __forceinline__ void add_lines(int& sum, unsigned tile) {
+  constexpr int kParts = threads_of_column(kColumns), kPieces = 8 / kParts;
+  const int thread = threadIdx.x - 128, line = thread % kColumns, first = thread / kColumns * kPieces;
+  if (kParts * kColumns < 256 && thread >= kParts * kColumns) return;
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+    int four[4];
+    asm volatile("ld.shared.v4.s32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(four[0]), "=r"(four[1]), "=r"(four[2]), "=r"(four[3])
+                 : "r"(tile + line * 128 + ((first + piece) ^ line % 8) * 16)
+                 : "memory");
+#pragma unroll
+    for (int k = 0; k < 4; ++k) asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(four[k]), "r"(0x01010101));
+  }
+}
+// Takes an offset of rows times the columns' sums from the sums, by way of shared memory.
+template <int kColumns, int kEights>
+__device__ __forceinline__ void take_offset_of_rows(int (&sum)[kEights][4], int part, int offset, int* shared) {
+  constexpr int kParts = threads_of_column(kColumns);
+  const int thread = threadIdx.x - 128;
+  sync_multipliers();  // what was there is used up
+  if (kParts * kColumns == 256 || thread < kParts * kColumns) shared[thread] = offset * part;
+  sync_multipliers();
+#pragma unroll
+  for (int j = 0; j < kEights; ++j)
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      int taken = 0;
+#pragma unroll
+      for (int p = 0; p < kParts; ++p)
+        taken += shared[p * kColumns + j % (kColumns / 8) * 8 + thread % 4 * 2 + k];
+      sum[j][k] -= taken;
+      sum[j][k + 2] -= taken;
+    }
+  sync_multipliers();
+}
+
 //@ part copies_behind : copy_pipeline written_tiles
 // Tells stages' barriers that the warp's copies are there, a few stages behind those that it has begun to copy.
 template <int kBehind, int kStages>

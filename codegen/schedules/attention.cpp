@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "analysis/key_shares.h"
 #include "codegen/schedules/attention_emitter.h"
 #include "codegen/schedules/direct.h"
 #include "ir/type.h"
@@ -35,7 +34,7 @@ KernelSource AttentionEmitter::emit() {
   }
   KernelSource source = writer_.finish(comment(), tiles_.threads, blocks_at_once());
   source.name = kernel_name(graph_, form_.kernel.nodes);
-  source.grid[0] = simplify(row_tiles() * count(form_.batch) * (shares_keys() ? shares_ : 1), pool_.bounds());
+  source.grid[0] = simplify(row_tiles() * count(form_.batch) * (shares_keys() ? shares_in_use() : 1), pool_.bounds());
   source.dynamic_shared = tiles_.dynamic() && multiplies ? tiles_.bytes() : 0;
   source.names_registers = names_sums();
   source.schedule = tiles_.tensor_cores ? "attention_mma" : "attention";
@@ -98,8 +97,9 @@ void AttentionEmitter::place_block() {
   const std::string across = text(row_tiles());
   if (shares_keys()) {
     share_ = writer_.unique("share");
-    writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of the keys", share_, shares_));
-    writer_.line(fmt::format("const {} {} = blockIdx.x / {};", integer(), tile, shares_));
+    const std::string shares = text(shares_in_use());
+    writer_.line(fmt::format("const int {} = blockIdx.x % {};  // of the keys", share_, shares));
+    writer_.line(fmt::format("const {} {} = blockIdx.x / {};", integer(), tile, shares));
   } else {
     writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
   }
@@ -439,17 +439,17 @@ std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& gr
 std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target) {
   const bool wide = needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes));
   const AttentionTiles tiles = attention_tiles(form, target);
-  const auto emit = [&](AttentionPart part, int shares) {
+  const auto emit = [&](AttentionPart part, KeyShares shares) {
     const AttentionTiles here = part == AttentionPart::kCombine && form.beside.empty() ? combining_tiles(tiles) : tiles;
     const AttentionCode code = attention_code(form, graph, here, target, part, shares);
     KernelWriter writer(graph, wide);
     ExprEmitter emitter(form.kernel, writer);
     return AttentionEmitter(form, graph, here, writer, emitter, code, part, shares).emit();
   };
-  const int shares = shares_of_keys(form, graph, tiles, target);
-  if (shares == 1) {
+  const KeyShares shares = shares_of_keys(form, tiles, target);
+  if (shares.most == 1) {
     if (auto source = by_warpgroups(form, graph, target, wide)) return {*std::move(source)};
-    return {emit(AttentionPart::kWhole, 1)};
+    return {emit(AttentionPart::kWhole, {})};
   }
   return {emit(AttentionPart::kShare, shares), emit(AttentionPart::kCombine, shares)};
 }

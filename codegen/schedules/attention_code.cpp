@@ -50,7 +50,7 @@ Operations operations_of(const ExprPool& pool, std::vector<ExprId> roots, const 
 }  // namespace
 
 AttentionCode attention_code(const Attention& form, const Graph& graph, const AttentionTiles& tiles,
-                             const Target& target, AttentionPart part, int shares) {
+                             const Target& target, AttentionPart part, KeyShares shares) {
   KernelWriter writer(graph, false);
   ExprEmitter emitter(form.kernel, writer);
   AttentionCode best;

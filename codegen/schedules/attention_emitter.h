@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/attention_tiles.h"
+#include "analysis/key_shares.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/attention.h"
 #include "codegen/schedules/attention_boxes.h"
@@ -37,7 +38,7 @@ class AttentionEmitter {
  public:
   AttentionEmitter(const Attention& form, const Graph& graph, const AttentionTiles& tiles, KernelWriter& writer,
                    ExprEmitter& emitter, const AttentionCode& code, AttentionPart part = AttentionPart::kWhole,
-                   int shares = 1)
+                   KeyShares shares = {})
       : code_(code),
         part_(part),
         shares_(shares),
@@ -104,7 +105,9 @@ class AttentionEmitter {
   bool shares_keys() const {
     return part_ == AttentionPart::kShare || (part_ == AttentionPart::kCombine && !form_.beside.empty());
   }
-  IndexExpr keys_of_share() const { return ceil_div(count(form_.keys), shares_ * tiles_.keys) * tiles_.keys; }
+  IndexExpr tiles_of_share() const;
+  // Of whole tiles: fewer than there may be where a launch has fewer tiles, so that each has keys.
+  IndexExpr shares_in_use() const;
   // May a block have no key at all to look at?
   bool may_see_nothing() const;
   // The block's own keys, from `first` to `end`, of those of its rows.
@@ -260,7 +263,7 @@ class AttentionEmitter {
 
   const AttentionCode code_;
   const AttentionPart part_;
-  const int shares_;
+  const KeyShares shares_;
   std::string share_, batch_ = "0", partial_;
   const Attention& form_;
   const ExprPool& pool_;
@@ -283,6 +286,6 @@ class AttentionEmitter {
 
 // With as much code unrolled as NVRTC is expected to compile in its time.
 AttentionCode attention_code(const Attention& form, const Graph& graph, const AttentionTiles& tiles,
-                             const Target& target, AttentionPart part = AttentionPart::kWhole, int shares = 1);
+                             const Target& target, AttentionPart part = AttentionPart::kWhole, KeyShares shares = {});
 
 }  // namespace fusec

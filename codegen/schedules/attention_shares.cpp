@@ -7,17 +7,25 @@
 
 namespace fusec {
 
+IndexExpr AttentionEmitter::tiles_of_share() const {
+  return simplify(max(ceil_div(count(form_.keys), shares_.most * tiles_.keys), shares_.least_tiles), pool_.bounds());
+}
+
+IndexExpr AttentionEmitter::shares_in_use() const {
+  const IndexExpr all_tiles = max(ceil_div(count(form_.keys), tiles_.keys), 1);
+  return simplify(ceil_div(all_tiles, tiles_of_share()), pool_.bounds());
+}
+
 bool AttentionEmitter::may_see_nothing() const {
   const bool shared = part_ == AttentionPart::kShare;
   if (form_.first_key || (form_.last_key && (shared || !proves_nonnegative(*form_.last_key, pool_.bounds()))))
     return true;
-  const IndexExpr of_others = shared ? keys_of_share() * (shares_ - 1) : IndexExpr(0);
-  return !proves_nonnegative(simplify(count(form_.keys) - of_others - 1, pool_.bounds()), pool_.bounds());
+  return !proves_nonnegative(simplify(count(form_.keys) - 1, pool_.bounds()), pool_.bounds());
 }
 
 void AttentionEmitter::narrow_keys(std::string& first, std::string& end) {
   const std::string mine = writer_.unique("share_first"), stop = writer_.unique("share_end");
-  const IndexExpr of_share = keys_of_share();
+  const IndexExpr of_share = tiles_of_share() * tiles_.keys;
   writer_.line(
       fmt::format("const {0} {1} = max(({0})({2}), {3} * {4});", integer(), mine, first, share_, text(of_share)));
   writer_.line(
@@ -31,7 +39,7 @@ std::string AttentionEmitter::partial_row(const std::string& share, const std::s
   const int width = partial_columns() + 4;
   const int bytes = pool_[form_.product].type == ScalarType::kFloat64 ? 8 : 4;
   if (partial_.empty())
-    partial_ = writer_.workspace(rows * batches * (shares_ * width * bytes), 0, type() + " partial");
+    partial_ = writer_.workspace(rows * batches * (shares_.most * width * bytes), 0, type() + " partial");
   return fmt::format("{} + (({} * {} + {}) * {} + {}) * {}", partial_, share, text(batches), batch_, text(rows), row,
                      width);
 }
@@ -67,7 +75,7 @@ void AttentionEmitter::combine_shares() {
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.my_rows));
   writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
   writer_.line(fmt::format("if ({} >= {}) continue;", row_name, text(count(form_.rows))));
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", share, shares_));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", share, text(shares_in_use())));
   writer_.line(fmt::format("const {}* const {} = {};", type(), from, partial_row(share, row_name)));
   const std::string theirs = fmt::format("{}[{}]", from, partial_columns());
   writer_.line(fmt::format("const {0} {1} = {2} > {3}[{4}] ? {2} : {3}[{4}];", type(), now, theirs, greatest_, r));
@@ -98,7 +106,7 @@ void AttentionEmitter::combine_in_lanes() {
   writer_.open(fmt::format("if ({} < {})", row_name, text(count(form_.rows))));
   const auto each_share = [&] {
     writer_.line("#pragma unroll 8");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", share, shares_));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", share, text(shares_in_use())));
     writer_.line(fmt::format("const {}* const {} = {};", type(), from, partial_row(share, row_name)));
     writer_.line(fmt::format("const {} {} = {}[{}];", type(), theirs, from, partial_columns()));
   };

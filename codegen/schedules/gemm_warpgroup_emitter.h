@@ -98,6 +98,7 @@ class WarpgroupEmitter {
   // The registers of a multiplication's sums, and of what wgmma adds up where those are not the sums themselves.
   struct Sum {
     std::string name, accumulated;
+    std::string codes = {};  // where an offset is taken from it: a thread's sum of a line of the right factor's tiles
   };
 
   // --- gemm_warpgroup.cpp
@@ -189,6 +190,8 @@ class WarpgroupEmitter {
   void multiply_loop(const Part& part, std::size_t number, std::span<const Sum> sums, bool of_all);
   void multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums);
   std::string multiply_function(const Part& part, const Factor& left, const Factor& right, int columns) const;
+  void add_lines(const Part& part, std::size_t number, std::span<const Sum> sums);
+  void take_offsets(Part& part, std::size_t number, std::span<const Sum> sums);
   void add_parts(const Part& part, std::size_t number, std::span<const Sum> sums);
   void scale_sums(Part& part, std::size_t number, std::span<const Sum> sums);
   void scale_sum(Part& part, const Factor& left, const Factor& right, const Sum& sum, const std::string& unscaled);

@@ -2,6 +2,7 @@
 // behind the product.
 //
 //   sums alone                          wgmma adds to them
+//   an offset of the left factor        threads add up lines of right tiles meanwhile; it takes those from the sums
 //   scales that hold for all the depth  wgmma's sums, times scales, are the sums
 //   parts of the depth (scaled apart,   wgmma's sums of a part are added to the sums when its last stage is through,
 //   or long ones of float8)             and the first product of the next part forgets them
@@ -83,7 +84,7 @@ bool WarpgroupEmitter::multiplied_alike() const {
       return columns_of(*part, m) == columns_of(first, n) && factor_alike(a.left(s.left), b.left(t.left)) &&
              factor_alike(a.right(s.right), b.right(t.right));
     };
-    return part->form.float_sums == first.form.float_sums && !a.form->scaled() &&
+    return part->form.float_sums == first.form.float_sums && !a.form->scaled() && !part->form.takes_offsets() &&
            a.form->added_after == b.form->added_after &&
            std::ranges::equal(multiplications(*part, 0), multiplications(first, 0), alike);
   });
@@ -106,6 +107,9 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_sums(const Part& pa
       sum.name = declare("sum", integers && !part.form.float_sums, columns);
       sum.accumulated = apart ? declare("part", integers, columns) : sum.name;
       writer_.line(fmt::format("hold({});", sum.accumulated));
+      if (part.loops[i].left(part.product.loops[i].terms[m.first].left).operand->taken == kNoExpr) continue;
+      sum.codes = writer_.unique("codes");
+      writer_.line(fmt::format("int {} = 0;", sum.codes));
     }
   }
   return sums;
@@ -144,6 +148,7 @@ void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& sums, b
     const std::span<const Sum> own = std::span(sums).subspan(next, multiplications(part, i).size());
     multiply_loop(part, i, own, of_all);
     for (const Sum& sum : own) writer_.line(fmt::format("hold({});", sum.accumulated));
+    take_offsets(part, i, own);
     if (in_groups() && part.loops[i].form->scaled()) writer_.open(if_of_group(""));
     scale_sums(part, i, own);
     if (in_groups() && part.loops[i].form->scaled()) writer_.close();
@@ -265,6 +270,7 @@ void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::
   writer_.line("fence_products();");
   multiply_stage(part, number, sums);
   writer_.line("commit_products();");
+  add_lines(part, number, sums);
   if (stages == 1) {
     add_parts(part, number, sums);
     writer_.line(release(stage_, ""));
@@ -331,6 +337,38 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
                                loop.left_count + term.right, adds));
     }
   }
+}
+
+// Of a right factor's tile, while it is multiplied: each thread adds up lines of it.
+void WarpgroupEmitter::add_lines(const Part& part, std::size_t number, std::span<const Sum> sums) {
+  if (!part.form.takes_offsets()) return;
+  const Loop& loop = part.loops[number];
+  const std::vector<Multiplication> all = multiplications(part, number);
+  for (std::size_t t = 0; t < sums.size(); ++t) {
+    if (sums[t].codes.empty()) continue;
+    const Factor& right = loop.right(part.product.loops[number].terms[all[t].first].right);
+    writer_.use("warpgroup_offsets");
+    writer_.line(fmt::format("add_lines<{}>({}, {} + {} * {} + {});", columns_of(part, all[t]), sums[t].codes,
+                             tiles_at_, stage_, stage_bytes_, right.offset));
+  }
+  writer_.line("__syncwarp();  // all lanes have their lines");
+}
+
+// (x - o) w is x w less o times the sum of w.
+void WarpgroupEmitter::take_offsets(Part& part, std::size_t number, std::span<const Sum> sums) {
+  if (!part.form.takes_offsets()) return;
+  const Loop& loop = part.loops[number];
+  const std::vector<Multiplication> all = multiplications(part, number);
+  const ExprEmitter::Mark tile = part.emitter.mark();
+  if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+  for (std::size_t t = 0; t < sums.size(); ++t) {
+    if (sums[t].codes.empty()) continue;
+    const Factor& left = loop.left(part.product.loops[number].terms[all[t].first].left);
+    const std::string offset = part.emitter.emit(left.operand->taken);
+    writer_.line(fmt::format("take_offset_of_rows<{}>({}, {}, {}, (int*)(dynamic_tiles + {}));",
+                             columns_of(part, all[t]), sums[t].accumulated, sums[t].codes, offset, staged_offset_));
+  }
+  part.emitter.rewind(tile);
 }
 
 // What was summed of a part of the depth, to the sums.
