@@ -152,7 +152,7 @@ def by_warpgroups():
     yield "boxes, images that are a symbol", of_symbol(from_to(True, True, 3, 64, [8, 16], 136, 3, padding=1), "n", 5), 4, one
     yield "boxes, shares of the depth", from_to(True, True, 1, 704, 16, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
     yield "boxes, channels last to first", from_to(True, False, 2, 64, [9, 32], 136, 3, padding=1), 4, one
-    yield "boxes, 40 channels last to first", from_to(True, False, 2, 40, 16, 136, 3, "bfloat16", padding=1), 4, one
+    yield "pieces, 40 channels last to first", from_to(True, False, 2, 40, 16, 136, 3, "bfloat16", padding=1), 4, one
     yield "boxes, last to first with a residual", from_to(True, False, 2, 128, [11, 24], 72, 3, tail="residual", padding=1), 4, one
     yield "boxes, channels first to last", from_to(False, True, 2, 64, [9, 32], 136, 3, padding=1), 4, one
     yield "boxes, 120 channels first to last", from_to(False, True, 2, 120, 24, 264, 3, "bfloat16", padding=1), 4, one

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "codegen/emit_expr.h"
@@ -18,6 +19,7 @@ using Point = ChannelWindows::Point;
 using Accumulator = ExprEmitter::Accumulator;
 
 constexpr std::size_t kAtATime = 24;  // points whose vectors are on their way together
+constexpr int kTaken = 8;             // points of a channel that neighbouring threads stage
 
 class Windows {
  public:
@@ -87,31 +89,58 @@ class Windows {
   }
   const std::vector<std::uint32_t>& summed() const { return pool_[w_.reductions[0]].axes; }
 
-  // Neighbouring threads store neighbouring channels.
+  // Points of a channel lie beside one another, channels do not: eight points of four channels are a warp's. Not where
+  // these eights are much more than the points are.
+  bool by_points(const WindowLoad& w) const {
+    const std::optional<std::int64_t> points = simplify(point_count(pool_, summed()), pool_.bounds()).as_constant();
+    const auto step = [&](std::uint32_t axis) {
+      return coefficient_of(emitter_.position(w.load), {Variable::Kind::kAxis, axis});
+    };
+    return points && 2 * ((*points + kTaken - 1) / kTaken * kTaken) <= 3 * *points && step(summed().back()) == 1 &&
+           step(w_.lane) != 1;
+  }
+
+  // Elements from a staged point to the next: of those by points an odd number of vectors, so that eight of them are in
+  // different banks.
+  int line(const WindowLoad& w) const { return by_points(w) ? (w_.together | 1) * w_.lanes : channels(); }
+
+  // Neighbouring threads store neighbouring channels, or by_points.
   void stage() {
     bool some = false;
-    const IndexExpr count = simplify(point_count(pool_, summed()) * channels(), pool_.bounds());
+    const IndexExpr points = simplify(point_count(pool_, summed()), pool_.bounds());
     for (const WindowLoad& w : w_.loads) {
       if (!w.staged) continue;
       const ExprNode& load = pool_[w.load];
+      const bool turned = by_points(w);
+      const IndexExpr rounded = turned ? ceil_div(points, kTaken) * kTaken : points;
+      const IndexExpr count = simplify(rounded * channels(), pool_.bounds());
       const std::string type = storage_type(load.dtype);
       std::string& tile = staged_[w.load] = writer_.unique(writer_.wish(load.source) + "_tile");
-      writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}];", type, tile, text(count)));
+      writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}];", type, tile, text(points * line(w))));
       const std::string at = writer_.unique("at");
       writer_.open(
           fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", at, text(count), ChannelWindows::kThreads));
       const ExprEmitter::Mark mark = emitter_.mark();
       const std::string channel = writer_.unique("channel");
-      writer_.line(fmt::format("const int {} = {} % {};", channel, at, channels()));
+      writer_.line(fmt::format("const int {} = {}{} % {};", channel, at, turned ? fmt::format(" / {}", kTaken) : "",
+                               channels()));
       if (!whole_slabs())
         writer_.line(fmt::format("if ({} + {} / {} >= {}) continue;", first_, channel, w_.lanes,
                                  text(pool_.extent(w_.vectors))));
       emitter_.bind(w_.vectors, fmt::format("({} + {} / {})", first_, channel, w_.lanes));
       emitter_.bind(w_.lane, fmt::format("({} % {})", channel, w_.lanes));
       const std::string point = writer_.unique("k");
-      writer_.line(fmt::format("const int {} = {} / {};", point, at, channels()));
+      if (turned) {
+        writer_.line(
+            fmt::format("const int {0} = {1} / {2} * {3} + {1} % {3};", point, at, channels() * kTaken, kTaken));
+        if (!proves_multiple_of(points, kTaken, pool_.bounds()))
+          writer_.line(fmt::format("if ({} >= {}) continue;", point, text(points)));
+      } else {
+        writer_.line(fmt::format("const int {} = {} / {};", point, at, channels()));
+      }
       bind_flat(emitter_, summed(), point, "kluvw");
-      writer_.line(fmt::format("{}[{}] = {}[{}];", tile, at, writer_.input(load.source),
+      const std::string to = turned ? fmt::format("{} * {} + {}", point, line(w), channel) : at;
+      writer_.line(fmt::format("{}[{}] = {}[{}];", tile, to, writer_.input(load.source),
                                emitter_.index(emitter_.position(w.load))));
       emitter_.rewind(mark);
       writer_.close();
@@ -217,8 +246,8 @@ class Windows {
       bind_to(p);
       emitter_.bind(w_.lane, "0");
       const std::string from =
-          w.staged ? fmt::format("{} + ({} * {} + {} * {})", staged_.at(w.load), text(flat_point()), channels(),
-                                 vector_, w_.lanes)
+          w.staged ? fmt::format("{} + ({} * {} + {} * {})", staged_.at(w.load), text(flat_point()), line(w), vector_,
+                                 w_.lanes)
                    : fmt::format("{} + {}", writer_.input(load.source), text(emitter_.position(w.load)));
       std::string loaded = fmt::format("load_words<{}>({})", words, from);
       std::string there = w.staged ? "" : is_result(p);
