@@ -116,16 +116,17 @@ Work side_by_side(const Work& a, const Work& b, const Target& target) {
 }
 
 std::optional<Work> work_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                                   const std::vector<std::uint32_t>& launch, const Target& target) {
+                                   const std::vector<std::uint32_t>& launch, const std::vector<FoldedUnits>& folded,
+                                   const Target& target) {
   const Target of_launch = target_of_launch(graph, units, forms, launch, target);
-  std::vector<FoldedUnits> folded;
-  if (launch.size() > 1) folded = folded_units(units, forms, graph, target);
   std::optional<Work> work;
   for (const std::uint32_t u : launch) {
-    if (std::ranges::any_of(folded, [&](const FoldedUnits& with) { return with.folds_unit(u); })) continue;
+    const auto folds_it = [&](const FoldedUnits& with) { return with.folds_unit(u); };
+    if (launch.size() > 1 && std::ranges::any_of(folded, folds_it)) continue;
     const auto with = std::ranges::find(folded, u, &FoldedUnits::rows);
-    if (const std::optional<Work> part =
-            with != folded.end() ? with->folds.work : work_of(graph, units[u], forms[u], of_launch))
+    if (const std::optional<Work> part = with != folded.end() && launch.size() > 1
+                                             ? with->folds.work
+                                             : work_of(graph, units[u], forms[u], of_launch))
       work = work ? side_by_side(*work, *part, target) : *part;
   }
   return work;
@@ -133,9 +134,12 @@ std::optional<Work> work_of_launch(const Graph& graph, const std::vector<Lowered
 
 Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                    const std::vector<std::vector<std::uint32_t>>& launches, const Target& target) {
+  std::vector<FoldedUnits> folded;
+  if (std::ranges::any_of(launches, [](const auto& launch) { return launch.size() > 1; }))
+    folded = folded_units(units, forms, graph, target);
   Prediction sum;
   for (const std::vector<std::uint32_t>& launch : launches)
-    if (const auto work = work_of_launch(graph, units, forms, launch, target)) sum += predict(*work, target);
+    if (const auto work = work_of_launch(graph, units, forms, launch, folded, target)) sum += predict(*work, target);
   return sum;
 }
 

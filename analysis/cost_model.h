@@ -29,6 +29,8 @@ enum class Roof : std::uint8_t { kLaunch, kMemory, kCompute };
 std::string_view name(Roof roof);  // "launch", "memory", "compute"
 
 // Seconds; of several kernels their sums.
+struct FoldedUnits;
+
 struct Prediction {
   double launch = 0, memory = 0, compute = 0;
   double total = 0;  // launch + max(memory, compute) of each kernel
@@ -48,9 +50,11 @@ Prediction predict(const Work& work, const Target& target);
 // other.
 Work side_by_side(const Work& a, const Work& b, const Target& target);
 
-// Of what one launch holds; nothing for views, and for what has no elements.
+// Of what one launch holds; nothing for views, and for what has no elements. `folded`: what is folded of all the units
+// (analysis/column_folds.h), found once for their launches.
 std::optional<Work> work_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                                   const std::vector<std::uint32_t>& launch, const Target& target);
+                                   const std::vector<std::uint32_t>& launch, const std::vector<FoldedUnits>& folded,
+                                   const Target& target);
 
 // Of lowered units, launch by launch; views are for nothing. Operations are not counted.
 Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,

@@ -28,8 +28,8 @@ struct KernelUnit {
   // Values of another shape with as many elements, in the same order: of rows, where the space is of their segments.
   // The unit is here only if that is what its kernel is (analysis/row_segments).
   std::set<ValueId> reshaped = {};
-  std::vector<ValueId> on_trial;           // values that are here only if the kernel is rows throughout
-  std::optional<ConcatPart> part;          // of the only value no more than this
+  std::vector<ValueId> on_trial;   // values that are here only if the kernel is rows throughout
+  std::optional<ConcatPart> part;  // of the only value no more than this
 };
 
 inline bool contains(const KernelUnit& unit, ValueId v) {
@@ -45,7 +45,7 @@ inline bool is_put_in(const Inlining& inlining, const KernelUnit& unit, ValueId 
 struct SharingLimits {
   std::set<ValueId> alone;     // products that share no kernel with others
   std::set<ValueId> not_rows;  // values with which a kernel was not rows throughout
-  std::set<ValueId> across;  // reductions that go across those of the unit, in a tensor that both read
+  std::set<ValueId> across;    // reductions that go across those of the unit, in a tensor that both read
   bool no_sharing = false;
   bool try_segments = false;  // rows may share a kernel with what reduces segments of them
 };

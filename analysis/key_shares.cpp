@@ -60,12 +60,11 @@ int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
 }  // namespace
 
 KeyShares shares_of_keys(const Attention& form, const AttentionTiles& tiles, const Target& target) {
-  constexpr std::int64_t kFarMore = 8;  // keys than are expected, for which there is room as well
   const std::int64_t keys = expected_keys(form);
   KeyShares shares{.most = shares_of(keys, form, tiles, target)};
   const std::int64_t most = range_of(keys_of(form), form.kernel.pool.bounds()).max;
   if (shares.most == 1 || most == keys) return shares;
-  shares.most = std::max(shares.most, shares_of(std::min(most, kFarMore * keys), form, tiles, target));
+  shares.most = std::max(shares.most, shares_of(std::min(most, kFarMoreKeys * keys), form, tiles, target));
   shares.least_tiles = 2;
   return shares;
 }

@@ -4,11 +4,15 @@
 // many shares as it has work for, up to a number that is known: each is a tile or two at least.
 #pragma once
 
+#include <cstdint>
+
 #include "analysis/attention_form.h"
 #include "analysis/attention_tiles.h"
 #include "analysis/target.h"
 
 namespace fusec {
+
+inline constexpr std::int64_t kFarMoreKeys = 8;  // times those that are expected: for so many there is room as well
 
 struct KeyShares {
   int most = 1;         // 1 where each block walks over all keys; else so many that the launch more is worth it

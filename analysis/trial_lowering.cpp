@@ -167,7 +167,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
   for (const std::vector<std::uint32_t>& launch : launches) {
     if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
     ++result.launches;
-    const std::optional<Work> work = work_of_launch(graph_, units, forms, launch, memory_.target());
+    const std::optional<Work> work = work_of_launch(graph_, units, forms, launch, folded, memory_.target());
     const double seconds = work ? predict(*work, memory_.target()).total : 0;
     result.seconds += seconds;
     if (memory_.asks_for_forms_) {
@@ -187,7 +187,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
       for (const KernelOutput& output : units[u].kernel.outputs) touched.insert(output.value);
     }
     for (const FoldedUnits& with : folded)
-      if (std::ranges::find(launch, with.rows) != launch.end())
+      if (launch.size() > 1 && std::ranges::find(launch, with.rows) != launch.end())
         for (const ValueId v : with.unstored) touched.erase(v);
     for (const ValueId v : touched) result.bytes += bytes_.of(v);
   }

@@ -102,12 +102,11 @@ std::optional<AttentionCases> cases_of_queries(const Kernel& kernel, const Targe
 }
 
 std::optional<AttentionCases> cases_of_keys(const Kernel& kernel, const Target& target) {
-  constexpr std::int64_t kFarMore = 8;
   const auto form = attention_of(kernel);
   const auto counted = form ? symbol_of_keys(*form) : std::nullopt;
   if (!counted) return std::nullopt;
   const Symbol& symbol = kernel.pool.bounds().symbols[*counted];
-  const std::int64_t many = allowed(symbol, std::max(kFarMore * symbol.hint, kExpected));
+  const std::int64_t many = allowed(symbol, std::max(kFarMoreKeys * symbol.hint, kExpected));
   if (shares_at(*form, *counted, symbol.hint, target) > 1 || shares_at(*form, *counted, many, target) == 1)
     return std::nullopt;
   std::int64_t few = symbol.hint;
