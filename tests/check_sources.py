@@ -5,6 +5,8 @@
   nlohmann's headers; include/fusec includes nothing internal, and of it the folders below src know the exception type.
 - No file names a path of somebody's machine.
 - Headers have an include guard or #pragma once; there is no TODO.
+- A device function has overloads of as many parameters in one file of codegen/prelude only: in a file of kernels that
+  holds parts of two, calls would go to whichever fits better.
 Prints each offence as FILE:LINE: what; exit 0 when there is none."""
 import os, re, sys
 
@@ -22,6 +24,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Put together from parts, so that this file does not name them itself.
 MACHINE_PATHS = re.compile("|".join(["/" + "work/", r"\.\./" + "shared", r"(?<!\w)\." + "library", "/" + "home/", "farm" + "-[a-z]"]))
 SKIPPED = {".git", "build", ".deps", ".cache", "__pycache__", "corpus"}
+
+
+PRELUDE_FUNCTION = re.compile(r"^__device__[^;{}()]*?\b(\w+)\(([^{};]*?)\)\s*\{", re.M)
 
 
 def files(root):
@@ -53,10 +58,29 @@ def offences(path, lines):
         yield 1, "no include guard"
 
 
+def parameters(text):
+    """How many of them a list has: commas within brackets part none."""
+    within = re.compile(r"\([^()]*\)|<[^<>]*>|\[[^\[\]]*\]")
+    while within.search(text):
+        text = within.sub("", text)
+    return text.count(",") + 1 if text.strip() else 0
+
+
+def overloads_apart(sources):
+    """Of (path, text) of the prelude: where a function is that another file has as well."""
+    first = {}
+    for path, text in sources:
+        for found in PRELUDE_FUNCTION.finditer(text):
+            other = first.setdefault((found[1], parameters(found[2])), path)
+            if other != path:
+                yield path, text.count("\n", 0, found.start()) + 1, f"{other} has {found[1]} of as many parameters, too"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     count = bad = 0
+    prelude = []
     for path in files(sys.argv[1]):
         try:
             with open(os.path.join(sys.argv[1], path), encoding="utf-8") as f:
@@ -64,9 +88,14 @@ def main():
         except (UnicodeDecodeError, OSError):
             continue
         count += 1
+        if path.startswith(os.path.join("codegen", "prelude", "")):
+            prelude.append((path, "\n".join(lines)))
         for number, what in offences(path, lines):
             bad += 1
             print(f"{path}:{number}: {what}")
+    for path, number, what in overloads_apart(prelude):
+        bad += 1
+        print(f"{path}:{number}: {what}")
     print(f"{count} files read, {bad} offences")
     sys.exit(1 if bad or not count else 0)
 

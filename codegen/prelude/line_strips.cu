@@ -1,16 +1,5 @@
 // Strips of lines that go through shared memory as they lie in memory.
 
-//@ part kept_index
-// A number that is not computed anew wherever it is used.
-__device__ __forceinline__ int kept(int value) {
-  asm("" : "+r"(value));
-  return value;
-}
-__device__ __forceinline__ long long kept(long long value) {
-  asm("" : "+l"(value));
-  return value;
-}
-
 //@ part line_strips : words words64 shared_address copied_vectors
 // Where they are: lines are kPitch bytes apart, kGroup of them kGap bytes more, and each begins as many bytes behind
 // its place as in memory behind a sector; of kRing bytes, if that is not 0, what is further along the line takes the

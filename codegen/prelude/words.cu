@@ -360,8 +360,13 @@ __device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const 
 
 //@ part kept
 // A value that is not computed anew where it is needed.
-__device__ __forceinline__ unsigned kept(unsigned value) {
-  asm("" : "+r"(value));
+template <typename Integer>
+__device__ __forceinline__ Integer kept(Integer value) {
+  if constexpr (sizeof(Integer) == 8) {
+    asm("" : "+l"(value));
+  } else {
+    asm("" : "+r"(value));
+  }
   return value;
 }
 

@@ -35,7 +35,7 @@ class Emitter {
   KernelSource emit() {
     writer_.use("dynamic_shared");
     writer_.use("line_strips");
-    writer_.use("kept_index");
+    writer_.use("kept");
     writer_.use(result_.type.dtype);
     find_block();
     for (const StripLines& lines : strips_.loads) find_strip(lines);

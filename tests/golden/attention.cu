@@ -115,8 +115,13 @@ __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T 
 }
 
 // A value that is not computed anew where it is needed.
-__device__ __forceinline__ unsigned kept(unsigned value) {
-  asm("" : "+r"(value));
+template <typename Integer>
+__device__ __forceinline__ Integer kept(Integer value) {
+  if constexpr (sizeof(Integer) == 8) {
+    asm("" : "+l"(value));
+  } else {
+    asm("" : "+r"(value));
+  }
   return value;
 }
 
