@@ -17,8 +17,8 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kShortestRow = 128;
-constexpr int kMostElements = 64;       // of a thread
 constexpr int kComputing = 40;          // registers of a thread beside what it keeps, and two for each of a vector
+constexpr int kMostOfLane = 32;         // elements
 constexpr int kMostOfThread = 232;      // registers
 constexpr int kMostKeptByBlock = 80;    // of them, by threads of a block that has a row for itself
 constexpr std::size_t kMostUnits = 64;  // beyond, what stands beside one another is of all kinds
@@ -181,6 +181,7 @@ class Joiner {
 struct OfElement {
   int width = 1;                 // elements that are taken at once
   double words = 0, loaded = 0;  // `loaded`: bytes
+  int most = 0;                  // elements of a thread
 
   // Elements, words and registers of a thread, where so many have a row.
   int of_thread(std::int64_t length, int parts) const {
@@ -193,11 +194,11 @@ struct OfElement {
   }
 };
 
-OfElement of_element(const ColumnFolds& folds) {
+OfElement of_element(const ColumnFolds& folds, const Graph& graph) {
   const RowForm& form = folds.rows;
   const ExprPool& pool = form.kernel.pool;
   const auto depends = dependences(pool);
-  OfElement element{.words = static_cast<double>(folds.folded)};
+  OfElement element{.words = static_cast<double>(folds.folded), .most = most_elements_of_thread(form, graph)};
   int widest = 8;
   std::set<ValueId> seen;
   for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
@@ -252,12 +253,13 @@ std::vector<RowLayout> possible_layouts(std::int64_t length, const OfElement& el
     return layout.threads * element.registers_of(length, layout.parts) <= target.registers_per_multiprocessor;
   };
   std::vector<RowLayout> layouts;
-  if (element.of_thread(length, 32) <= kMostElements / 2 && element.registers_of(length, 32) <= kMostOfThread)
+  if (element.of_thread(length, 32) <= std::min(element.most, kMostOfLane) &&
+      element.registers_of(length, 32) <= kMostOfThread)
     for (const int warps : {8, 4, 16})
       layouts.push_back({.team = RowTeam::kWarp, .threads = 32 * warps, .rows = warps, .parts = 32});
   for (const int threads : {128, 256, 512, 1024})
     if (layouts.size() < 3 && element.kept_by(length, threads) <= kMostKeptByBlock &&
-        element.of_thread(length, threads) <= kMostElements && threads * element.width <= length)
+        element.of_thread(length, threads) <= element.most && threads * element.width <= length)
       layouts.push_back({.team = RowTeam::kBlock, .threads = threads, .rows = 1, .parts = threads});
   std::erase_if(layouts, [&](const RowLayout& layout) { return !fits(layout); });
   return layouts;
@@ -278,7 +280,7 @@ bool choose_layout(ColumnFolds& folds, const Work& of_rows, const Work& of_colum
   const ExprPool& pool = folds.rows.kernel.pool;
   const auto length = pool.extent(folds.rows.columns[0]).as_constant();
   if (!length || *length < kShortestRow) return false;
-  const OfElement element = of_element(folds);
+  const OfElement element = of_element(folds, graph);
   const std::int64_t rows = value_at_hint(pool.extent(folds.rows.rows[0]), pool.bounds().symbols);
   constexpr double kBetter = 0.98;
   double least = 0;

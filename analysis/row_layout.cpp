@@ -162,12 +162,15 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
 
 namespace {
 
-constexpr int kMostOfThread = 64;
+constexpr int kMostOfThread = 64;  // elements
 
-// Elements of a row that a thread may have in turns that are unrolled: the more there is to compute of each, the fewer.
-int most_of_thread(const RowForm& form, const Graph& graph) {
+}  // namespace
+
+int most_elements_of_thread(const RowForm& form, const Graph& graph) {
   return std::clamp(kMostUnrolled * form.pieces / std::max(1, code_of_row(form, graph)), 4, kMostOfThread);
 }
+
+namespace {
 
 RowLayout of_warps(int warps, int lanes) {
   return {RowTeam::kWarp, 32 * warps, warps * (32 / lanes), lanes};
@@ -204,7 +207,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
     layout.chunks = chunks_of_columns(work, target, longest <= kHeldByColumns ? 1 : 0);
     return layout;
   }
-  const int most_elements = most_of_thread(form, graph);
+  const int most_elements = most_elements_of_thread(form, graph);
   // Loops over rows that registers hold are unrolled for the longest.
   if (most_elements < kMostOfThread && longest_possible(form) <= kHeldByBlock) longest = longest_possible(form);
   if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {

@@ -46,6 +46,9 @@ struct Direction {
 
 Direction direction_of(const RowForm& form, const Graph& graph);
 
+// Elements of a row that a thread may have in turns that are unrolled: the more there is to compute of each, the fewer.
+int most_elements_of_thread(const RowForm& form, const Graph& graph);
+
 // The layouts that may be worth a measurement, the one that is predicted to be best first.
 std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Graph& graph,
                                    const Target& target);

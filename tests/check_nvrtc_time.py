@@ -413,6 +413,9 @@ LARGEST = {
     **{f"attention, capped, keys {seen}": (
         windowed(seen, "bfloat16", 1024, 1024, 128, 128, cap=True, heads=32, key_heads=16), ("sm_80", "sm_90a"))
        for seen in SEEN},
+    **{f"attention, capped, keys {seen}, heads of 256": (
+        windowed(seen, dtype, queries, queries, 256, 1024, cap=True, heads=8, key_heads=4), ("sm_80", "sm_90a"))
+       for seen, dtype, queries in (("before", "bfloat16", 4096), ("near", "float16", 1000))},
     "gemm, int8 by tables": (int8_by_tables(77, 136, 200), ("sm_80", "sm_90a")),
     "gemm, float32": (linear_gelu(1024, 1024, 1024, "float32"), ("sm_80",)),
     "few rows": (linear_gelu(8, 4096, 4096), ("sm_80",)),

@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "ir/text.h"
 
@@ -83,6 +84,19 @@ TEST_CASE("column folds: rows and columns of a square are kernels that read one 
   CHECK(group.units.size() == 2);
   REQUIRE(group.folded.size() == 1);
   CHECK(group.folded[0].folds.rows.columns.size() == 1);
+}
+
+TEST_CASE("column folds: the more there is to compute of an element, the fewer a thread has") {
+  std::string text = "input x: float32[4096, 1024]\ns: float32[4096, 1024] = softmax(x, dim=-1)\n";
+  std::string last = "s";
+  for (int i = 0; i < 12; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    text += name + ": float32[4096, 1024] = tanh(" + std::exchange(last, name) + ")\n";
+  }
+  const Group group = group_of(text + "c: float32[1024] = sum(" + last + ", dim=[0])\nreturn " + last + ", c\n");
+  REQUIRE(group.folded.size() == 1);
+  CHECK(group.folded[0].folds.layout.team == RowTeam::kBlock);
+  CHECK(group.folded[0].folds.elements < 32);
 }
 
 TEST_CASE("column folds: what is read of other rows is none") {
