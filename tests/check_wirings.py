@@ -141,9 +141,10 @@ def attention(rng, number):
     if logarithm:
         m.outputs.append(logarithm)
     # Float32 products on tensor cores may be predicted to be faster than one kernel in lanes of large heads, or of
-    # weights that are stored and dropped out.
-    apart = dtype == "float32" and (depth == 256 or used == "both")
-    return m, dict.fromkeys(("sm_80", "sm_90a"), 3 if apart else 2 if keys > 150 else 1)
+    # weights that are dropped out and stored, if they are stored twice or of few queries and large values.
+    apart = dtype == "float32" and (depth == 256 or used == "both" or (used == "dropout" and value_depth > 64))
+    may_share = keys >= 128 or m.symbols  # what a launch has of a symbol's keys may be many
+    return m, dict.fromkeys(("sm_80", "sm_90a"), 3 if apart else 2 if may_share else 1)
 
 
 def rms(m, x, weight, dtype):
