@@ -12,7 +12,7 @@ namespace fusec {
 namespace {
 
 constexpr double kFewRows = 1.5, kTiles = 1.75, kGathered = 2.6;
-constexpr double kSum = 0.5, kFunctions = 0.5, kFunction = 0.35, kOutput = 0.25;
+constexpr double kSum = 0.5, kInLanes = 0.55, kFunctions = 0.5, kFunction = 0.35, kOutput = 0.25;
 // Of functions of much code, which warpgroups cannot call.
 constexpr double kMuchCode = 1.0 / 25, kMuchCodeByWarpgroup = 1.0 / 12;
 constexpr double kComputed = 1.25, kComputedByWarpgroup = 2, kAcross = 0.5, kAcrossFewRows = 3.5;
@@ -59,6 +59,13 @@ double code_of_factors(const GemmForm& form, double computed) {
   return code;
 }
 
+// Lanes multiply all that a thread has of the sums, written out.
+double code_in_lanes(const GemmForm& form) {
+  if (form.tensor_cores()) return 0;
+  const double sixteens = form.tiles.warp_rows * form.tiles.warp_columns / 32.0 / 16;
+  return kInLanes * form.sums * std::max(0.0, sixteens - 1);
+}
+
 // What is computed of a factor as the graph has it: more than a load that is rounded or guarded.
 bool is_computed(const ExprPool& pool, ExprId factor) {
   const ExprNode& n = pool[factor];
@@ -102,7 +109,7 @@ ProductCode product_code(const Graph& graph, const Kernel& kernel, const FormOfK
   if (!gemm) return {kGathered + sums};
   const WarpgroupCandidate candidate{&shaped, &product, &*gemm};
   const std::vector<WarpgroupGemmForm> forms = find_warpgroup_gemms({&candidate, 1}, target);
-  if (forms.empty()) return {kTiles + sums + code_of_factors(*gemm, kComputed)};
+  if (forms.empty()) return {kTiles + sums + code_of_factors(*gemm, kComputed) + code_in_lanes(*gemm)};
   const double own =
       kTiles + code_of_sums(shaped, product, kMuchCodeByWarpgroup) + code_of_factors(*gemm, kComputedByWarpgroup);
   const bool is_computed = code_of_factors(*gemm, kComputed) > 0;

@@ -56,7 +56,7 @@ constexpr OfPrelude kOfPrelude[] = {
     {"column_reduce", 4},
     {"block_reduce", 1},
     {"load_words", 1.4},
-    {"multiply_lanes", 24},  // products
+    {"multiply_lanes", 4.1, true},  // products: of each column
     {"sync_cluster", 36},
     {"tell_written", 89},  // a warpgroup that computes factors
     {"copy_piece", 2.4},
@@ -131,7 +131,7 @@ double ms_of_prelude(std::string_view name, std::string_view behind) {
   if (found == std::end(kOfPrelude)) return 0;
   if (!found->by_last) return found->ms;
   const std::string_view arguments = behind.substr(0, behind.find('>'));
-  return found->ms * number_of(arguments.substr(arguments.rfind(',') + 1)).value_or(1);
+  return found->ms * number_of(arguments.substr(arguments.find_last_of(",<") + 1)).value_or(1);
 }
 
 // The name in `const auto make_x = [&](int each) {`, "" of other lines.

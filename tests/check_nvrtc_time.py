@@ -110,6 +110,15 @@ def gated_codes(dtype, scales, block):
                                lambda x, w: {"op": "linear", "inputs": [x, w]}))
 
 
+def gated_of_one_launch(dtype, widths):
+    inputs, nodes = [tensor("x", dtype, 4096, 2048)], []
+    for width in widths:
+        inputs += [tensor(f"{name}{width}", dtype, width, 2048) for name in "wv"]
+        nodes += [{"name": f"{name}p{width}", "op": "linear", "inputs": ["x", f"{name}{width}"]} for name in "wv"]
+        nodes.append({"name": f"y{width}", "op": "swiglu", "inputs": [f"wp{width}", f"vp{width}"]})
+    return {"fusec": 1, "name": "largest", "inputs": inputs, "nodes": nodes, "outputs": [f"y{width}" for width in widths]}
+
+
 def code_products_of_one_launch():
     weights = {"q": 4096, "k": 1024, "v": 1024}
     inputs, nodes = [tensor("x", "bfloat16", 4096, 4096)], []
@@ -368,6 +377,7 @@ LARGEST = {
     "gemm, functions behind it, an odd number of columns": (
         functions_behind(["tan", "cos"], (1000, 1001, 1003), "bfloat16"), ("sm_80", "sm_90a")),
     "gemm, products of one launch": (products_of_one_launch(), ("sm_80", "sm_90a")),
+    "gemm, gated float32 of one launch": (gated_of_one_launch("float32", (1536, 2560)), ("sm_80", "sm_90a")),
     "gemm, float8 with scales of blocks": (float8_in_blocks(4096, 4096, 4096), ("sm_90a",)),
     "gemm, gated float8 with scales of blocks": (gated_codes("float8_e4m3fn", "float32", 128), ("sm_80", "sm_90a")),
     "gemm, gated int4": (gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),

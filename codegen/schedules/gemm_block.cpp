@@ -86,7 +86,8 @@ void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<c
   writer.open(fmt::format("for (int i = 0; i < {}; i += 4)", tiles.warp_rows / 4));
   load(true, "warp_row", "i * 4", "warp_lane / 8");
   for (const LaneTerm& term : terms)
-    writer.line(fmt::format("multiply_lanes({} + i, {}, {});", term.sum, term.left, term.right));
+    writer.line(
+        fmt::format("multiply_lanes<{}>({} + i, {}, {});", tiles.warp_columns / 8, term.sum, term.left, term.right));
   writer.close();
   writer.close();
 }

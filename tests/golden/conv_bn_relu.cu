@@ -351,7 +351,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
       for (int i = 0; i < 4; i += 4) {
         float left[4][4];
         load_lanes<true, 4, 4>(left, dynamic_shared + reading + 0, warp_row, i * 4, k, warp_lane / 8);
-        multiply_lanes(sum + i, left, right);
+        multiply_lanes<4>(sum + i, left, right);
       }
     }
     reading = reading == 12288 ? 0 : reading + 6144;
