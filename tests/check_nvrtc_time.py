@@ -266,6 +266,15 @@ def depthwise(dtype, kernel):
                   {"name": "y", "op": "permute", "inputs": ["r"], "attrs": {"dims": [0, 2, 3, 1]}}])
 
 
+def norm_beside(shape, dtype, weights):
+    """Rows that begin anywhere, and weights of other elements that lie otherwise than they do."""
+    return model([tensor("x", dtype, *shape)] + [tensor(name, weights, shape[1]) for name in "wb"],
+                 [{"name": "t", "op": "tanh", "inputs": ["x"]},
+                  {"name": "f", "op": "cast", "inputs": ["t"], "attrs": {"dtype": weights}},
+                  {"name": "n", "op": "layer_norm", "inputs": ["f", "w", "b"], "attrs": {"normalized_shape": shape[1:]}},
+                  {"name": "y", "op": "cast", "inputs": ["n"], "attrs": {"dtype": dtype}}])
+
+
 def rows_of_tangents(shape, dim):
     nodes = [{"name": "t", "op": "tan", "inputs": ["x"]},
              {"name": "y", "op": "softmax", "inputs": ["t"], "attrs": {"dim": dim}},
@@ -436,6 +445,8 @@ LARGEST = {
     "depthwise, 7x7": (depthwise("bfloat16", 7), ("sm_80",)),
     "depthwise, int8": (depthwise("int8", 5), ("sm_80",)),
     "softmax of long rows": (softmax(16384, "float32"), ("sm_80",)),
+    "norm of long odd rows with float32 weights": (
+        norm_beside([8, 30001], "float16", "float32"), ("sm_80", "sm_90a")),
     "softmax and variance of tangents": (rows_of_tangents([512, 8192], 1), ("sm_80", "sm_90a")),
     "softmax and variance of tangents, few interleaved rows": (rows_of_tangents([1000, 5], 0), ("sm_80",)),
     "softmax and variance of tangents, columns": (rows_of_tangents([4, 1000, 511], 1), ("sm_90a",)),

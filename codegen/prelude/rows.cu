@@ -3,36 +3,41 @@
 //@ part beside_tile : words
 // Words into shared memory while the thread goes on, from where one is copied to where it is, as word `first` of some:
 // kLeast and kMost bound how many there are. A warp's copies begin with sectors: few threads have turns before word 0.
-template <int kBytes, int kTo, int kFrom>
+template <int kBytes, int kAt = 0>
 __device__ __forceinline__ void copy_bytes(unsigned to, const void* from) {
-  asm volatile("cp.async.ca.shared.global [%0+%2], [%1+%3], %4;"
+  asm volatile("cp.async.ca.shared.global [%0+%2], [%1+%2], %3;"
                :
-               : "r"(to), "l"(__cvta_generic_to_global(from)), "n"(kTo), "n"(kFrom), "n"(kBytes));
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "n"(kAt), "n"(kBytes));
 }
-template <int kThreads, int kEach, int kLeast, int kMost, int kTo, int kFrom, int kTurn = 0>
+template <int kThreads, int kEach, int kLeast, int kMost, int kTurn = 0>
 __device__ __forceinline__ void copy_words(unsigned to, const unsigned* from, int words, int first) {
   constexpr int kStep = kEach * kThreads;
   const bool begun = kTurn * kStep >= 8 - kEach || first + kTurn * kStep >= 0;
   if (begun && ((kTurn + 1) * kStep <= kLeast || first + kTurn * kStep + kEach <= words))
-    copy_bytes<4 * kEach, 4 * (kTo + kTurn * kStep), 4 * (kFrom + kTurn * kStep)>(to, from);
+    copy_bytes<4 * kEach, 4 * kTurn * kStep>(to, from);
   if constexpr ((kTurn + 1) * kStep - (8 - kEach) < kMost)
-    copy_words<kThreads, kEach, kLeast, kMost, kTo, kFrom, kTurn + 1>(to, from, words, first);
+    copy_words<kThreads, kEach, kLeast, kMost, kTurn + 1>(to, from, words, first);
 }
 // Word by word of what is left over.
 template <int kCount, int kEach>
 __device__ __forceinline__ void copy_last_words(unsigned to, const unsigned* from, int words, int thread) {
   if constexpr (kCount % kEach != 0)
     if (const int left = words % kEach; thread < left)
-      copy_bytes<4, 0, 0>(to + 4 * (words - left + thread), from + words - left + thread);
+      copy_bytes<4>(to + 4 * (words - left + thread), from + words - left + thread);
 }
 // In pieces of kPiece words, which lie kFrom words apart, to places kTo words apart.
-template <int kThreads, int kEach, int kCount, int kPiece, int kPieces, int kTo, int kFrom, int kNow = 0>
+template <int kThreads, int kEach, int kCount, int kPiece, int kPieces, int kTo, int kFrom>
 __device__ __forceinline__ void copy_pieces(unsigned to, const unsigned* from, int words, int first, int thread) {
-  const int here = min(words - kNow * kFrom, kPiece);
-  copy_words<kThreads, kEach, 0, kPiece, kNow * kTo, kNow * kFrom>(to + 4 * first, from + first, here, first);
-  if (here > 0) copy_last_words<kCount, kEach>(to + 4 * kNow * kTo, from + kNow * kFrom, here, thread);
-  if constexpr (kNow + 1 < kPieces)
-    copy_pieces<kThreads, kEach, kCount, kPiece, kPieces, kTo, kFrom, kNow + 1>(to, from, words, first, thread);
+#pragma unroll 1  // or else all copies of each piece stand in the text
+  for (int piece = 0; piece < kPieces && words > 0; ++piece) {
+    if (words >= kPiece) {
+      copy_words<kThreads, kEach, kPiece, kPiece>(to + 4 * first, from + first, kPiece, first);
+    } else {
+      copy_words<kThreads, kEach, 0, kPiece>(to + 4 * first, from + first, words, first);
+      copy_last_words<kCount, kEach>(to, from, words, thread);
+    }
+    to += 4 * kTo, from += kFrom, words -= kFrom;
+  }
 }
 // What there is of a tile's words: as bounds where that is one piece, else in such pieces; kMost 0: one, not bounded.
 template <int kLeastOf, int kMostOf, int kPiecesOf = 1, int kToOf = 0, int kFromOf = 0>
@@ -46,12 +51,12 @@ __device__ __forceinline__ void copy_tile(unsigned to, const unsigned* from, int
     copy_pieces<kThreads, kEach, kCount, Tile::kMost, Tile::kPieces, Tile::kTo, Tile::kFrom>(to, from, words, first,
                                                                                              thread);
   } else if constexpr (Tile::kMost > 0) {
-    copy_words<kThreads, kEach, Tile::kLeast, Tile::kMost, 0, 0>(to + 4 * first, from + first, words, first);
+    copy_words<kThreads, kEach, Tile::kLeast, Tile::kMost>(to + 4 * first, from + first, words, first);
     copy_last_words<kCount, kEach>(to, from, words, thread);
   } else {
 #pragma unroll 4
     for (int i = first; i + kEach <= words; i += kEach * kThreads)
-      if (i >= 0) copy_bytes<4 * kEach, 0, 0>(to + 4 * i, from + i);
+      if (i >= 0) copy_bytes<4 * kEach>(to + 4 * i, from + i);
     copy_last_words<kCount, kEach>(to, from, words, thread);
   }
 }
