@@ -163,14 +163,17 @@ bool looks_up(const Kernel& kernel) {
   });
 }
 
+// The kernel's list of parameters stands behind the functions of its parts, and ends where the body begins.
 void let_alias(KernelSource& source, const KernelSource::InPlace& pair) {
+  constexpr std::string_view kRestrict = "__restrict__ ";
   for (const std::uint32_t i : {pair.read, pair.written}) {
-    const std::string restricted = "__restrict__ " + source.parameters[i].name;
-    // The kernel's list of parameters stands behind the functions of its parts, and ends where the body begins.
-    const std::size_t kernel = source.text.find("__global__");
-    const std::size_t body = source.text.find(") {", kernel);
-    const std::size_t at = source.text.find(restricted, kernel);
-    if (at < body) source.text.erase(at, std::string_view("__restrict__ ").size());
+    const std::string declared = std::string(kRestrict) + source.parameters[i].name;
+    const std::size_t kernel = source.text.find("__global__"), body = source.text.find(") {", kernel);
+    std::size_t at = source.text.find(declared, kernel);
+    // "x" is no "x_2".
+    while (at < body && source.text[at + declared.size()] != ',' && source.text[at + declared.size()] != ')')
+      at = source.text.find(declared, at + 1);
+    if (at < body) source.text.erase(at, kRestrict.size());
   }
 }
 

@@ -218,11 +218,18 @@ def first_difference(expected, got, renamed_too):
     that come from the model's names."""
     there, back = {}, {}
     scopes = []
+    before_loop, open_brackets = None, 0
     for i, (a, b) in enumerate(zip(expected, got)):
         same = a == b
-        # What a block declares ends with it: the next one may give the same name to something else.
+        # What a block or a loop declares ends with it: the next one may give the same name to something else.
+        if a == "for" and before_loop is None:
+            before_loop, open_brackets = (dict(there), dict(back)), 0
+        open_brackets += (a == "(") - (a == ")")
         if a == "{":
-            scopes.append((dict(there), dict(back)))
+            scopes.append(before_loop or (dict(there), dict(back)))
+            before_loop = None
+        elif a == ";" and before_loop and open_brackets == 0:
+            (there, back), before_loop = before_loop, None
         elif a == "}" and scopes:
             there, back = scopes.pop()
         # Not for threadIdx.x: a member is no name of the model's.
@@ -241,8 +248,11 @@ def first_difference(expected, got, renamed_too):
 def groups(report, old_names=None):
     """A partition report, its names put back."""
     def original(name):
-        node, dot, index = name.rpartition(".")
-        return old_names.get(name) or (f"{old_names[node]}.{index}" if dot and node in old_names else name)
+        node, behind = name, ""
+        while node and node not in old_names:  # "x.1" of a tuple, "x.1.piece" of a part that is computed by itself
+            node, dot, index = node.rpartition(".")
+            behind = dot + index + behind
+        return old_names[node] + behind if node else name
 
     parsed = json.loads(report)
     if old_names:
