@@ -21,7 +21,13 @@ class LayingOut {
     old_nodes_ = laid_.graph.nodes.size();
     const Uses uses = uses_of(laid_.graph);
     behind_.resize(old_nodes_);
-    for (const ValueLayout& layout : values) permute_twice(layout, uses.of(layout.value));
+    // In the order of their first readers: where a constant stands in the file says nothing.
+    std::vector<ValueLayout> in_order(values.begin(), values.end());
+    std::ranges::stable_sort(in_order, {}, [&](const ValueLayout& l) {
+      const std::span<const NodeId> readers = uses.of(l.value);
+      return readers.empty() ? kNone : std::ranges::min(readers);
+    });
+    for (const ValueLayout& layout : in_order) permute_twice(layout, uses.of(layout.value));
     rearrange();
     return std::move(laid_);
   }
