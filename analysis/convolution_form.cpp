@@ -267,7 +267,9 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
                                          static_cast<double>(form.shared_bytes())),
                               std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
   const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
-  const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
+  // Warps that have nothing of the results only take turns from the others.
+  const double full = rows * columns * batch / (tiles * sums);
+  const double busy = std::min(1.0, 0.45 + 0.55 * warps * full * at_a_time / 8);
   const double places = static_cast<double>(form.place_bytes(form.left) + form.place_bytes(form.right)) / 4;
   const double ends =
       2000 + sums / 64 + static_cast<double>(form.table_bytes(form.left) + form.table_bytes(form.right)) / 64 +

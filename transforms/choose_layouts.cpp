@@ -7,7 +7,6 @@
 #include <set>
 
 #include "analysis/trial_lowering.h"
-#include "analysis/warpgroup_gemm_form.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "transforms/algebraic_rules.h"
@@ -309,8 +308,7 @@ class Choice {
 std::optional<LaidOut> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target) {
   if (std::ranges::none_of(graph.nodes, is_convolution)) return std::nullopt;
   std::optional<LaidOut> laid = Choice(graph, plan, target, Looked::kValues).run();
-  if (!has_warpgroups(target)) return laid;
-  // Warpgroups take images whose channels lie first, and weights whose channels lie last.
+  // Images whose channels lie first, too, are multiplied with weights whose channels lie last.
   auto with_weights = Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, target, Looked::kWeights).run();
   return with_weights ? std::move(with_weights) : std::move(laid);
 }

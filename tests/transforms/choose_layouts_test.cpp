@@ -78,6 +78,18 @@ return r
              .laid);
 }
 
+TEST_CASE("layouts: weights of what is transposed, whose image stays, without warpgroups too") {
+  const Chosen c(R"(model "m"
+input x: float16[1, 128, 32, 32]
+constant w: float16[128, 64, 4, 4]
+y: float16[1, 64, 64, 64] = conv_transpose2d(x, w, stride=[2, 2], padding=[1, 1])
+return y
+)");
+  REQUIRE(c.laid);
+  CHECK(c.added() == "w_channels_last w_channels_first");
+  CHECK(c.laid->graph.tensor(c.laid->graph.find_value("w_channels_last")).shape == Shape{64, 4, 4, 128});
+}
+
 TEST_CASE("layouts: through pooling and sums, up to what reads rows of channels first") {
   const Chosen c(R"(model "m"
 input x: float16[8, 64, 56, 56]
